@@ -1,0 +1,20 @@
+# The two commands of the README. Everything else: cmake --preset, tools/check, tools/fuzz.
+
+JOBS := $(shell nproc)
+FUZZ_SECONDS := 30
+
+.PHONY: demo test
+demo:
+	tools/setup
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS) --target tessera
+	tools/demo
+
+test:
+	tools/setup --test
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS)
+	tools/check --asan
+	ctest --preset release --label-regex slow --parallel $(JOBS)
+	tools/fuzz $(FUZZ_SECONDS)
+	@echo "make test: everything passed"

@@ -1,0 +1,157 @@
+#include "cli/context.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+namespace tessera::cli {
+namespace {
+
+Diagnostic bad_quantity(const std::string& text, const std::string& examples) {
+  return {.id = "cli-quantity",
+          .message = fmt::format("'{}' is not a quantity", text),
+          .note = "for example " + examples};
+}
+
+/// A number and its unit, or nothing.
+struct Quantity {
+  double number;
+  std::string unit;
+};
+std::optional<Quantity> split(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(number > 0) || !std::isfinite(number)) return std::nullopt;
+  std::string unit(end);
+  for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return Quantity{number, unit};
+}
+
+/// Private memory beyond this makes allocation fail, which main reports. Mapped files do not count.
+/// Sanitizers reserve more address space than any limit.
+void limit_memory([[maybe_unused]] std::int64_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr std::int64_t for_ourselves = std::int64_t{256} << 20;
+  const auto limit = static_cast<rlim_t>(bytes + for_ourselves);
+  const rlimit limits{limit, limit};
+  setrlimit(RLIMIT_DATA, &limits);
+#endif
+}
+
+}  // namespace
+
+Expected<std::int64_t> parse_bytes(const std::string& text) {
+  const auto quantity = split(text);
+  if (!quantity) return bad_quantity(text, "1536, 512MB or 2GiB");
+  const struct { const char* unit; double factor; } units[] = {
+      {"", 1},          {"b", 1},          {"k", 0x1p10},  {"kb", 1e3},    {"kib", 0x1p10},
+      {"m", 0x1p20},    {"mb", 1e6},       {"mib", 0x1p20}, {"g", 0x1p30},  {"gb", 1e9},
+      {"gib", 0x1p30},  {"t", 0x1p40},     {"tb", 1e12},   {"tib", 0x1p40}};
+  for (const auto& [unit, factor] : units)
+    if (quantity->unit == unit && quantity->number * factor < 0x1p60)
+      return static_cast<std::int64_t>(quantity->number * factor);
+  return bad_quantity(text, "1536, 512MB or 2GiB");
+}
+
+Expected<double> parse_seconds(const std::string& text) {
+  const auto quantity = split(text);
+  if (!quantity) return bad_quantity(text, "90, 90s, 2m or 1h");
+  const struct { const char* unit; double factor; } units[] = {
+      {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  for (const auto& [unit, factor] : units)
+    if (quantity->unit == unit && quantity->number * factor < 1e9) return quantity->number * factor;
+  return bad_quantity(text, "90, 90s, 2m or 1h");
+}
+
+Expected<Done> Context::start() {
+  if (!memory_limit_text.empty()) {
+    TESSERA_TRY(const std::int64_t bytes, parse_bytes(memory_limit_text));
+    memory_limit = bytes;
+    limit_memory(bytes);
+  }
+  if (!time_limit_text.empty()) {
+    TESSERA_TRY(const double seconds, parse_seconds(time_limit_text));
+    watchdog_ = std::make_unique<std::jthread>([this, seconds](const std::stop_token& token) {
+      std::mutex mutex;
+      std::condition_variable_any sleeper;
+      std::unique_lock lock(mutex);
+      const auto wait = [&](double duration) {
+        sleeper.wait_for(lock, token, std::chrono::duration<double>(duration), [] { return false; });
+      };
+      wait(seconds);
+      if (token.stop_requested()) return;
+      stop = true;
+      wait(2);  // long work looks at `stop`; whatever does not is ended here
+      if (token.stop_requested()) return;
+      fmt::print(stderr, "error[time-limit]: {} seconds are over\n", seconds);
+      std::_Exit(kLimit);
+    });
+  }
+  return Done{};
+}
+
+std::int64_t Context::run_memory(std::int64_t model_bytes) const {
+  return memory_limit.value_or((std::int64_t{1} << 30) + 4 * model_bytes);
+}
+
+void Context::fail(const Diagnostic& diagnostic) {
+  const bool time = diagnostic.id == "stopped" && stop;
+  const Diagnostic shown =
+      time ? Diagnostic{.id = "time-limit",
+                        .where = diagnostic.where,
+                        .message = fmt::format("the time limit of {} is reached", time_limit_text)}
+           : diagnostic;
+  if (json) {
+    const nlohmann::json object = {{"error",
+                                    {{"id", shown.id},
+                                     {"file", shown.where.file},
+                                     {"item", shown.where.item},
+                                     {"message", shown.message},
+                                     {"note", shown.note},
+                                     {"help", shown.help}}}};
+    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  fmt::print(stderr, "{}\n", to_string(shown));
+  exit_code = time || shown.id == "memory-limit" ? kLimit : kBadInput;
+}
+
+void add_common(CLI::App& command, Context& context) {
+  command.add_flag("--json", context.json, "print one JSON object");
+  command.add_flag("-q,--quiet", context.quiet, "no progress line");
+  command.add_option("--memory-limit", context.memory_limit_text,
+                     "most memory to use, for example 512MB or 2GiB");
+  command.add_option("--time-limit", context.time_limit_text,
+                     "most time to take, for example 90s or 5m");
+}
+
+ProgressLine::ProgressLine(const Context& context)
+    : on_(!context.json && !context.quiet && isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()),
+      last_(start_) {}
+
+void ProgressLine::show(std::size_t done, std::size_t all, std::string_view what) {
+  const auto now = std::chrono::steady_clock::now();
+  using namespace std::chrono_literals;
+  if (!on_ || now - start_ < 500ms || now - last_ < 100ms) return;
+  last_ = now;
+  shown_ = true;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  const double left = done == 0 ? 0 : seconds / static_cast<double>(done) * static_cast<double>(all - done);
+  fmt::print(stderr, "\r\033[K{}/{} {}  {:.0f} s, about {:.0f} s left", done, all, what, seconds, left);
+  std::fflush(stderr);
+}
+
+void ProgressLine::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+}  // namespace tessera::cli

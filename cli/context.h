@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "tessera/support/expected.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+/// What scripts can trust.
+enum ExitCode : int {
+  kSuccess = 0,
+  kNo = 1,            // the answer is no: outputs differ, a test failed
+  kUsage = 2,         // the command line is wrong
+  kBadInput = 3,      // a diagnostic about an input
+  kLimit = 4,         // --memory-limit or --time-limit was reached
+  kInternal = 70,     // tessera is wrong; please report it
+};
+
+/// What all commands share: limits, the form of the output, the exit code.
+struct Context {
+  bool json = false;
+  bool quiet = false;
+  std::string memory_limit_text, time_limit_text;
+  std::optional<std::int64_t> memory_limit;  // bytes, where one was asked for
+  std::atomic<bool> stop = false;
+  int exit_code = kSuccess;
+
+  /// Reads the limits and puts them in force for the whole process.
+  Expected<Done> start();
+  /// Bytes that results of a run may take: what was asked for, or 1 GiB and four times the model.
+  std::int64_t run_memory(std::int64_t model_bytes) const;
+
+  void fail(const Diagnostic& diagnostic);
+
+ private:
+  std::unique_ptr<std::jthread> watchdog_;
+};
+
+/// The flags of every command.
+void add_common(CLI::App& command, Context& context);
+
+/// A line that is written over again on a terminal, and nothing elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Context& context);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(std::size_t done, std::size_t all, std::string_view what);
+  void clear();
+
+ private:
+  bool on_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point start_, last_;
+};
+
+/// `1536`, `512MB`, `2GiB`; `90`, `90s`, `2m`, `1h`.
+Expected<std::int64_t> parse_bytes(const std::string& text);
+Expected<double> parse_seconds(const std::string& text);
+
+// The commands, one file each.
+void add_inspect(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_convert(CLI::App& app, Context& context);
+void add_conformance(CLI::App& app, Context& context);
+void add_operators(CLI::App& app, Context& context);
+
+}  // namespace tessera::cli

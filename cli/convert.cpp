@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+#include "tessera/driver/model.h"
+
+namespace tessera::cli {
+
+void add_convert(CLI::App& app, Context& context) {
+  struct Options {
+    std::string from, to;
+  };
+  CLI::App* command =
+      app.add_subcommand("convert", "reads a model and writes it again, as ONNX or in text form");
+  auto options = std::make_shared<Options>();
+  command->add_option("in", options->from, "an ONNX file, or a graph in text form")->required();
+  command->add_option("out", options->to, "text form if it ends in .tessera or .txt, else ONNX")
+      ->required();
+  add_common(*command, context);
+  command->footer("Example:\n  tessera convert model.onnx model.tessera");
+  command->callback([options, &context] {
+    if (const auto started = context.start(); !started) return context.fail(started.error());
+    const auto model = load_model(options->from);
+    if (!model) return context.fail(located(model.error(), {.file = options->from}));
+    if (const auto saved = save_model(*model, options->to); !saved)
+      return context.fail(located(saved.error(), {.file = options->to}));
+    if (context.json)
+      fmt::print("{}\n", nlohmann::json({{"written", options->to}}).dump(2));
+    else
+      fmt::print("{}: {} nodes\n", options->to, model->graph.nodes().size());
+  });
+}
+
+}  // namespace tessera::cli

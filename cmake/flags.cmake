@@ -1,0 +1,25 @@
+# tessera_flags: warnings are errors, and what the preset adds for the whole tree.
+
+add_library(tessera_flags INTERFACE)
+target_compile_options(tessera_flags INTERFACE -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
+                                               -Wvla -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Both report false findings in inlined library code (g++ 12: std::string, std::optional,
+  # std::variant); the sanitizers and clang-tidy watch for the real ones.
+  target_compile_options(tessera_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+else()
+  # clang takes std::stable_sort of libstdc++ 12 for a use of what it calls deprecated.
+  target_compile_options(tessera_flags INTERFACE -Wno-deprecated-declarations)
+endif()
+
+set(TESSERA_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined")
+if(TESSERA_SANITIZE)
+  add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TESSERA_SANITIZE})
+endif()
+
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
+endif()

@@ -1,0 +1,136 @@
+#include "tessera/driver/conformance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/interp/interp.h"
+#include "tessera/onnx/import.h"
+#include "tessera/onnx/test_case.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = ConformanceResult::Outcome;
+
+bool is_random(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
+    return !node.op->pure || std::ranges::any_of(graph.subgraphs(node), [](const auto& subgraph) {
+      return is_random(*subgraph);
+    });
+  });
+}
+
+/// Why two tensors differ; empty if they agree.
+std::string difference(const Tensor& actual, const Tensor& expected,
+                       const ConformanceOptions& options) {
+  if (actual.dtype != expected.dtype)
+    return fmt::format("type {} instead of {}", to_string(actual.dtype), to_string(expected.dtype));
+  if (actual.shape != expected.shape) return "another shape";
+  if (actual.dtype == DType::String)
+    return *actual.strings == *expected.strings ? "" : "other text";
+  for (std::int64_t i = 0; i < actual.count(); ++i) {
+    if (!is_float(actual.dtype)) {
+      if (integer_at(actual, i) != integer_at(expected, i))
+        return fmt::format("element {} is {} instead of {}", i, integer_at(actual, i),
+                           integer_at(expected, i));
+      continue;
+    }
+    const double a = number_at(actual, i), e = number_at(expected, i);
+    if (std::isnan(a) && std::isnan(e)) continue;
+    if (a == e) continue;
+    if (!(std::fabs(a - e) <= options.absolute + options.relative * std::fabs(e)))
+      return fmt::format("element {} is {} instead of {}", i, a, e);
+  }
+  return "";
+}
+
+std::string difference(const Datum& actual, const Datum& expected, const ConformanceOptions& options) {
+  // An optional that holds something may be stored as what it holds.
+  if (actual.kind() == Datum::Kind::Optional && expected.kind() != Datum::Kind::Optional &&
+      actual.elements().size() == 1)
+    return difference(actual.elements()[0], expected, options);
+  if (actual.kind() != expected.kind()) return "another kind of value";
+  if (actual.is_tensor()) return difference(actual.tensor(), expected.tensor(), options);
+  if (!actual.present()) return "";
+  if (actual.elements().size() != expected.elements().size()) return "another number of elements";
+  for (std::size_t i = 0; i < actual.elements().size(); ++i)
+    if (std::string why = difference(actual.elements()[i], expected.elements()[i], options); !why.empty())
+      return fmt::format("element {} of the sequence: {}", i, why);
+  return "";
+}
+
+bool says_unsupported(const Diagnostic& diagnostic) {
+  return diagnostic.id.find("unsupported") != std::string::npos;
+}
+
+ConformanceResult failure(const std::string& name, const Diagnostic& diagnostic) {
+  return {name, says_unsupported(diagnostic) ? Outcome::Unsupported : Outcome::Failed,
+          to_string(located(diagnostic, {}))};
+}
+
+ConformanceResult run_case(const std::string& name, const onnx::ModelFile& file, const Graph& graph,
+                           const fs::path& folder, const ConformanceOptions& options) {
+  const auto test = onnx::read_test_case(folder, file);
+  if (!test) return failure(name, test.error());
+  std::vector<Datum> inputs = test->inputs;
+  inputs.resize(graph.inputs().size());  // trailing optional inputs are left out
+  const auto outputs = interp::run(graph, inputs,
+                                   {.threads = options.threads,
+                                    .memory_limit = options.memory_limit,
+                                    .stop = options.stop});
+  if (!outputs) return failure(name, outputs.error());
+  if (outputs->size() < test->outputs.size())
+    return {name, Outcome::Failed, "fewer outputs than expected"};
+  for (std::size_t i = 0; i < test->outputs.size(); ++i)
+    if (const std::string why = difference((*outputs)[i], test->outputs[i], options); !why.empty())
+      return {name, Outcome::Failed, fmt::format("output {}: {}", i, why)};
+  return {name};
+}
+
+ConformanceResult run_test(const fs::path& folder, const ConformanceOptions& options) {
+  const std::string name = folder.filename().string();
+  const auto file = onnx::read_model(folder / "model.onnx");
+  if (!file) return failure(name, file.error());
+  const auto imported = onnx::import_model(*file);
+  if (!imported) return failure(name, imported.error());
+  if (is_random(imported->graph)) return {name, Outcome::Unsupported, "random by nature"};
+  std::vector<fs::path> cases;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      cases.push_back(entry.path());
+  std::ranges::sort(cases);
+  if (cases.empty()) return {name, Outcome::Unsupported, "there is no data to test with"};
+  for (const fs::path& one : cases) {
+    ConformanceResult result = run_case(name, *file, imported->graph, one, options);
+    if (result.outcome != Outcome::Passed) return result;
+  }
+  return {name};
+}
+
+}  // namespace
+
+Expected<std::vector<ConformanceResult>> conformance(const fs::path& folder,
+                                                     const ConformanceOptions& options) {
+  std::error_code error;
+  std::vector<fs::path> tests;
+  if (fs::exists(folder / "model.onnx", error)) tests.push_back(folder);
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (fs::exists(entry.path() / "model.onnx", error)) tests.push_back(entry.path());
+  if (tests.empty())
+    return Diagnostic{.id = "conformance-no-tests",
+                      .where = {.file = folder.string()},
+                      .message = "there is no test in this folder",
+                      .note = "a test is a folder with model.onnx and test_data_set_0, …"};
+  std::ranges::sort(tests);
+  std::vector<ConformanceResult> results;
+  for (const fs::path& test : tests) {
+    if (options.stop != nullptr && options.stop->load())
+      return Diagnostic{.id = "stopped", .message = "the tests were stopped"};
+    if (options.progress) options.progress(results.size(), tests.size());
+    results.push_back(run_test(test, options));
+  }
+  return results;
+}
+
+}  // namespace tessera

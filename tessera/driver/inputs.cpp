@@ -1,0 +1,141 @@
+#include "tessera/driver/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/support/npy.h"
+#include "tessera/support/rng.h"
+
+namespace tessera {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text.empty() ? "scalar" : text;
+}
+
+Expected<std::vector<std::int64_t>> concrete_shape(const std::string& name, const Type& type,
+                                                   const InputOptions& options) {
+  if (const auto given = options.shapes.find(name); given != options.shapes.end())
+    return given->second;
+  if (!type.is_ranked_tensor())
+    return Diagnostic{.id = "run-input-shape",
+                      .where = {.item = name},
+                      .message = fmt::format("the input is declared as {}", to_string(type)),
+                      .help = "give its shape with --reshape NAME=1x2x3, or a file with --input"};
+  std::vector<std::int64_t> shape;
+  for (const Dim& dim : *type.shape) {
+    const Dim bound = dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
+      const auto it = options.dims.find(std::string(symbol));
+      return it == options.dims.end() ? std::nullopt : std::optional<Dim>(it->second);
+    });
+    const auto extent = bound.constant();
+    if (!extent || *extent < 0)
+      return Diagnostic{.id = "run-unbound-dimension",
+                        .where = {.item = name},
+                        .message = fmt::format("dimension {} has no size", bound.to_string()),
+                        .help = fmt::format("give one with --set {}=N", bound.to_string())};
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::int64_t> shape,
+                        const InputOptions& options) {
+  const auto count = element_count(shape);
+  constexpr std::int64_t most = std::int64_t{1} << 32;
+  if (!count || *count > most)
+    return Diagnostic{.id = "run-input-shape",
+                      .where = {.item = name},
+                      .message = fmt::format("shape {} is too large to be filled", shape_text(shape))};
+  if (dtype == DType::String)
+    return Diagnostic{.id = "run-input-type",
+                      .where = {.item = name},
+                      .message = "a text input cannot be filled in"};
+  Buffer buffer(static_cast<std::size_t>(*count * byte_width(dtype)));
+  Rng rng(options.seed);
+  for (std::int64_t i = 0; i < *count; ++i) {
+    const bool random = options.fill == InputOptions::Fill::Random;
+    if (is_float(dtype))
+      store_number(dtype, buffer.data(), i,
+                   random ? 2 * rng.uniform() - 1 : std::sin(static_cast<double>(i)));
+    else
+      store_integer(dtype, buffer.data(), i,
+                    dtype == DType::Bool ? i % 2
+                    : random             ? static_cast<std::int64_t>(rng.below(1000))
+                                         : i % 1000);
+  }
+  return Tensor{dtype, std::move(shape), std::move(buffer).freeze()};
+}
+
+/// Whether a tensor can be what an input is declared as; sizes of symbols must agree among inputs.
+Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const Type& type,
+                          std::map<std::string, std::int64_t>& dims) {
+  const auto problem = [&](std::string message) {
+    return Diagnostic{.id = "run-input-shape",
+                      .where = {.item = name},
+                      .message = std::move(message),
+                      .note = fmt::format("the model declares {}", to_string(type))};
+  };
+  if (type.kind == Type::Kind::Unknown) return Done{};
+  if (type.kind != Type::Kind::Tensor) return problem("the input is not a tensor");
+  if (tensor.dtype != type.dtype)
+    return problem(fmt::format("the elements are of type {}", to_string(tensor.dtype)));
+  if (!type.shape) return Done{};
+  if (type.shape->size() != tensor.shape.size())
+    return problem(fmt::format("the shape is {}", shape_text(tensor.shape)));
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    const Dim& dim = (*type.shape)[i];
+    if (const auto symbol = dim.as_symbol()) {
+      const auto [it, fresh] = dims.emplace(std::string(*symbol), tensor.shape[i]);
+      if (!fresh && it->second != tensor.shape[i])
+        return problem(fmt::format("dimension {} is {} here and {} elsewhere", *symbol,
+                                   tensor.shape[i], it->second));
+    } else if (dim.constant() && *dim.constant() != tensor.shape[i]) {
+      return problem(fmt::format("the shape is {}", shape_text(tensor.shape)));
+    }
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Expected<std::vector<Datum>> make_inputs(const Graph& graph, const InputOptions& options) {
+  const auto check_name = [&](const std::string& name) -> Expected<Done> {
+    for (const ValueId input : graph.inputs())
+      if (graph.name(input) == name) return Done{};
+    std::string names;
+    for (const ValueId input : graph.inputs()) names += (names.empty() ? "" : ", ") + graph.name(input);
+    return Diagnostic{.id = "run-unknown-input",
+                      .where = {.item = name},
+                      .message = "the model has no such input",
+                      .note = "its inputs are " + (names.empty() ? "none" : names)};
+  };
+  for (const auto& [name, path] : options.files) TESSERA_TRY_DONE(check_name(name));
+  for (const auto& [name, shape] : options.shapes) TESSERA_TRY_DONE(check_name(name));
+
+  std::vector<Datum> inputs;
+  std::map<std::string, std::int64_t> dims = options.dims;
+  for (const ValueId input : graph.inputs()) {
+    const std::string name = graph.name(input);
+    const Type& type = graph.type(input);
+    if (const auto file = options.files.find(name); file != options.files.end()) {
+      TESSERA_TRY(Tensor tensor, read_npy(file->second));
+      if (!options.shapes.contains(name)) TESSERA_TRY_DONE(check_fits(name, tensor, type, dims));
+      inputs.emplace_back(std::move(tensor));
+      continue;
+    }
+    if (options.fill == InputOptions::Fill::None)
+      return Diagnostic{.id = "run-missing-input",
+                        .where = {.item = name},
+                        .message = fmt::format("the input ({}) is not given", to_string(type)),
+                        .help = fmt::format("give --input {}=FILE.npy, or --fill sin", name)};
+    TESSERA_TRY(std::vector<std::int64_t> shape, concrete_shape(name, type, options));
+    TESSERA_TRY(Tensor tensor, filled(name, type.dtype, std::move(shape), options));
+    inputs.emplace_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/driver/model.h"
+#include "tessera/support/datum.h"
+
+namespace tessera {
+
+/// Where the inputs of a run come from.
+struct InputOptions {
+  enum class Fill { None, Sin, Random };
+
+  std::map<std::string, std::filesystem::path> files = {};  // input -> .npy
+  Fill fill = Fill::None;                                   // for the inputs without a file
+  std::uint64_t seed = 0;
+  std::map<std::string, std::int64_t> dims = {};                 // symbolic dimension -> size
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};  // input -> shape
+};
+
+/// The inputs of a graph, in order. `Fill::Sin`: a float is sin(i) of its flat index i, an integer
+/// i % 1000, a truth value i % 2. A file that does not fit the declared type is a diagnostic, as is
+/// a dimension without a size.
+Expected<std::vector<Datum>> make_inputs(const Graph& graph, const InputOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+#include "tessera/driver/inspect.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tessera/expr/shape.h"
+#include "tessera/expr/work.h"
+#include "tessera/ir/expand.h"
+#include "tessera/ir/infer.h"
+
+namespace tessera {
+namespace {
+
+/// What is known of every value of a graph: types, and the content of small constants.
+std::vector<Known> known_inputs(const Graph& graph, const GraphNode& node) {
+  std::vector<Known> result;
+  for (const ValueId input : graph.inputs(node)) {
+    if (!input.present())
+      result.push_back({.present = false});
+    else if (const Tensor* constant = graph.constant(input))
+      result.push_back(known(*constant));
+    else
+      result.push_back({.type = graph.type(input)});
+  }
+  return result;
+}
+
+std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
+
+std::optional<Dim> work_of_graph(const Graph& graph) {
+  Dim total = 0;
+  for (const GraphNode& node : graph.nodes()) {
+    if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
+    const auto work = work_of(*node.op, *node.attrs, known_inputs(graph, node));
+    if (work) total = total + *work;
+  }
+  return total;
+}
+
+std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) {
+  if (op.kind() == OpDef::Kind::Opaque) return Dim(0);
+  if (op.kind() == OpDef::Kind::Composite) {
+    const auto body = body_of(op, attrs, inputs, 1);
+    return body ? work_of_graph(*body) : std::nullopt;
+  }
+  const std::optional<Signature> signature = signature_of(inputs);
+  if (!signature || !op.define) return std::nullopt;
+  const auto definition = op.define(attrs, *signature);
+  if (!definition) return Dim(0);  // one that waits for a shape moves data, and multiplies nothing
+  const auto sizes = solve_sizes(*definition, shapes_of(*signature));
+  if (!sizes) return std::nullopt;
+  Dim total = 0;
+  for (const Output& output : definition->outputs) total = total + multiply_adds(output, *sizes);
+  return total;
+}
+
+std::optional<std::int64_t> bytes_of(const Type& type) {
+  if (!type.is_ranked_tensor()) return std::nullopt;
+  const auto bytes = (product(*type.shape) * Dim(byte_width(type.dtype))).constant();
+  return bytes && *bytes >= 0 ? bytes : std::nullopt;
+}
+
+std::optional<std::int64_t> peak_of(const Graph& graph) {
+  std::vector<std::size_t> last(graph.value_count(), 0);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const ValueId input : graph.inputs(graph.nodes()[n]))
+      if (input.present()) last[input.index] = n;
+  for (const ValueId output : graph.outputs()) last[output.index] = graph.nodes().size();
+  std::int64_t alive = 0, peak = 0;
+  for (const ValueId input : graph.inputs()) {
+    const auto bytes = bytes_of(graph.type(input));
+    if (!bytes) return std::nullopt;
+    alive += *bytes;
+  }
+  peak = alive;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    for (const ValueId output : graph.outputs(node)) {
+      const auto bytes = bytes_of(graph.type(output));
+      if (!bytes || __builtin_add_overflow(alive, *bytes, &alive)) return std::nullopt;
+    }
+    peak = std::max(peak, alive);
+    std::vector<ValueId> ending(graph.inputs(node).begin(), graph.inputs(node).end());
+    ending.insert(ending.end(), graph.outputs(node).begin(), graph.outputs(node).end());
+    std::ranges::sort(ending);
+    ending.erase(std::ranges::unique(ending).begin(), ending.end());
+    for (const ValueId value : ending)
+      if (value.present() && last[value.index] <= n && graph.constant(value) == nullptr)
+        alive -= bytes_of(graph.type(value)).value_or(0);
+  }
+  return peak;
+}
+
+void add(Inventory& inventory, const Graph& graph) {
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+    if (const Tensor* constant = graph.constant({i})) {
+      inventory.parameters += constant->count();
+      inventory.parameter_bytes += static_cast<std::int64_t>(constant->bytes.size());
+    }
+  for (const GraphNode& node : graph.nodes()) {
+    ++inventory.nodes;
+    ++inventory.operators[node.op->name];
+    for (const auto& subgraph : graph.subgraphs(node)) add(inventory, *subgraph);
+    if (node.op->kind() == OpDef::Kind::Control) {
+      ++inventory.uncounted;
+      continue;
+    }
+    const auto work = work_of(*node.op, *node.attrs, known_inputs(graph, node));
+    if (work)
+      inventory.multiply_adds = inventory.multiply_adds + *work;
+    else
+      ++inventory.uncounted;
+  }
+}
+
+}  // namespace
+
+Inventory inspect(const Graph& graph) {
+  Inventory inventory;
+  add(inventory, graph);
+  inventory.activation_bytes = peak_of(graph);
+  return inventory;
+}
+
+}  // namespace tessera

@@ -1,0 +1,378 @@
+#include "tessera/expr/dim.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tessera/support/check.h"
+#include "tessera/support/hash.h"
+#include "tessera/support/lexer.h"
+
+namespace tessera {
+
+struct Dim::Atom {
+  enum class Kind { Symbol, FloorDiv, Mod, Min, Max, Undefined };
+
+  Kind kind = Kind::Symbol;
+  std::string name = {};                                // of a symbol
+  std::shared_ptr<const Dim> a = nullptr, b = nullptr;  // of the others
+  std::size_t weight = 1;                               // how many atoms it is made of
+
+  friend std::strong_ordering operator<=>(const Atom& x, const Atom& y) {
+    if (const auto order = x.kind <=> y.kind; order != 0) return order;
+    if (x.kind == Kind::Symbol) return x.name <=> y.name;
+    if (x.kind == Kind::Undefined) return std::strong_ordering::equal;
+    if (const auto order = *x.a <=> *y.a; order != 0) return order;
+    return *x.b <=> *y.b;
+  }
+  friend bool operator==(const Atom& x, const Atom& y) { return (x <=> y) == 0; }
+};
+
+/// coefficient * product of the factors, which are sorted and may repeat. No factor: a constant.
+struct Dim::Term {
+  std::vector<Atom> factors;
+  std::int64_t coefficient = 0;
+};
+
+namespace {
+
+constexpr std::string_view kUndefined = "undefined";
+
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+  const std::int64_t quotient = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
+}
+
+bool divides(std::int64_t a, std::int64_t b) {  // INT64_MIN / -1 overflows
+  return !(a == std::numeric_limits<std::int64_t>::min() && b == -1);
+}
+
+}  // namespace
+
+Dim Dim::of(Terms terms) {
+  std::ranges::sort(terms, [](const Term& x, const Term& y) { return x.factors < y.factors; });
+  Terms merged;
+  for (Term& term : terms) {
+    if (!merged.empty() && merged.back().factors == term.factors) {
+      if (__builtin_add_overflow(merged.back().coefficient, term.coefficient,
+                                 &merged.back().coefficient))
+        return undefined();
+    } else {
+      merged.push_back(std::move(term));
+    }
+  }
+  std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  if (merged.empty()) return Dim(0);
+  if (merged.size() == 1 && merged[0].factors.empty()) return Dim(merged[0].coefficient);
+  Dim result;
+  result.terms_ = std::make_shared<const Terms>(std::move(merged));
+  return result;
+}
+
+Dim Dim::of_atom(Atom atom) {
+  constexpr std::size_t kHeaviest = 1000;  // atoms share their parts: written out they could explode
+  for (const auto& side : {atom.a, atom.b}) {
+    if (side == nullptr || side->terms_ == nullptr) continue;
+    for (const Term& term : *side->terms_)
+      for (const Atom& factor : term.factors) atom.weight += factor.weight;
+  }
+  if (atom.weight > kHeaviest) return undefined();
+  return of({Term{.factors = {std::move(atom)}, .coefficient = 1}});
+}
+
+Dim Dim::symbol(std::string name) {
+  return of_atom({.kind = Atom::Kind::Symbol, .name = std::move(name)});
+}
+
+Dim Dim::undefined() { return of_atom({.kind = Atom::Kind::Undefined}); }
+
+Dim::Terms Dim::terms() const {
+  if (terms_ != nullptr) return *terms_;
+  if (constant_ == 0) return {};
+  return {Term{.factors = {}, .coefficient = constant_}};
+}
+
+std::optional<std::int64_t> Dim::constant() const {
+  if (terms_ != nullptr) return std::nullopt;
+  return constant_;
+}
+
+bool Dim::is_undefined() const {
+  return terms_ != nullptr && terms_->size() == 1 && terms_->front().factors.size() == 1 &&
+         terms_->front().factors.front().kind == Atom::Kind::Undefined;
+}
+
+std::optional<std::string_view> Dim::as_symbol() const {
+  if (terms_ == nullptr || terms_->size() != 1) return std::nullopt;
+  const Term& term = terms_->front();
+  if (term.coefficient != 1 || term.factors.size() != 1) return std::nullopt;
+  if (term.factors[0].kind != Atom::Kind::Symbol) return std::nullopt;
+  return term.factors[0].name;
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (a.terms_ == nullptr && b.terms_ == nullptr) {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a.constant_, b.constant_, &sum) ? Dim::undefined() : Dim(sum);
+  }
+  if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  Dim::Terms terms = a.terms();
+  for (Dim::Term& term : b.terms()) terms.push_back(std::move(term));
+  return Dim::of(std::move(terms));
+}
+
+Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (a.terms_ == nullptr && b.terms_ == nullptr) {
+    std::int64_t product = 0;
+    return __builtin_mul_overflow(a.constant_, b.constant_, &product) ? Dim::undefined()
+                                                                      : Dim(product);
+  }
+  if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  constexpr std::size_t kMostTerms = 256;  // hostile shape arithmetic must not explode
+  const Dim::Terms left = a.terms(), right = b.terms();
+  if (left.size() * right.size() > kMostTerms) return Dim::undefined();
+  Dim::Terms terms;
+  for (const Dim::Term& x : left) {
+    for (const Dim::Term& y : right) {
+      Dim::Term term{.factors = x.factors};
+      term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
+      if (term.factors.size() > 64) return Dim::undefined();
+      std::ranges::sort(term.factors);
+      if (__builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient))
+        return Dim::undefined();
+      terms.push_back(std::move(term));
+    }
+  }
+  return Dim::of(std::move(terms));
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+  if (a.is_undefined() || b.is_undefined() || b.is(0)) return Dim::undefined();
+  if (b.is(1)) return a;
+  if (a.is(0)) return a;
+  if (a.terms_ == nullptr && b.terms_ == nullptr) {
+    if (!divides(a.constant_, b.constant_)) return Dim::undefined();
+    return Dim(floor_quotient(a.constant_, b.constant_));
+  }
+  // A single-term divisor takes its multiples out of the sum: (k*x + r)/k = x + r/k.
+  const Dim::Terms divisor = b.terms();
+  if (divisor.size() == 1 && divisor[0].coefficient > 0) {
+    Dim::Terms quotient, rest;
+    for (Dim::Term& term : a.terms()) {
+      std::vector<Dim::Atom> left;
+      std::ranges::set_difference(term.factors, divisor[0].factors, std::back_inserter(left));
+      const bool contains = left.size() + divisor[0].factors.size() == term.factors.size();
+      if (contains && term.coefficient % divisor[0].coefficient == 0)
+        quotient.push_back({std::move(left), term.coefficient / divisor[0].coefficient});
+      else
+        rest.push_back(std::move(term));
+    }
+    if (rest.empty()) return Dim::of(std::move(quotient));
+    if (!quotient.empty()) return Dim::of(std::move(quotient)) + floor_div(Dim::of(rest), b);
+  }
+  return Dim::of_atom({.kind = Dim::Atom::Kind::FloorDiv,
+                       .a = std::make_shared<const Dim>(a),
+                       .b = std::make_shared<const Dim>(b)});
+}
+
+Dim ceil_div(const Dim& a, const Dim& b) { return -floor_div(-a, b); }
+
+Dim mod(const Dim& a, const Dim& b) {
+  const Dim quotient = floor_div(a, b);
+  if (quotient.is_undefined()) return quotient;
+  const Dim remainder = a - quotient * b;
+  // Where the quotient did not simplify, the remainder is its own atom, not a - (a/b)*b.
+  const Dim whole = Dim::of_atom({.kind = Dim::Atom::Kind::FloorDiv,
+                                  .a = std::make_shared<const Dim>(a),
+                                  .b = std::make_shared<const Dim>(b)});
+  if (quotient != whole) return remainder;
+  return Dim::of_atom({.kind = Dim::Atom::Kind::Mod,
+                       .a = std::make_shared<const Dim>(a),
+                       .b = std::make_shared<const Dim>(b)});
+}
+
+Dim min(const Dim& a, const Dim& b) {
+  if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  if (const auto difference = (a - b).constant()) return *difference <= 0 ? a : b;
+  const bool ordered = a < b;
+  return Dim::of_atom({.kind = Dim::Atom::Kind::Min,
+                       .a = std::make_shared<const Dim>(ordered ? a : b),
+                       .b = std::make_shared<const Dim>(ordered ? b : a)});
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  if (const auto difference = (a - b).constant()) return *difference >= 0 ? a : b;
+  const bool ordered = a < b;
+  return Dim::of_atom({.kind = Dim::Atom::Kind::Max,
+                       .a = std::make_shared<const Dim>(ordered ? a : b),
+                       .b = std::make_shared<const Dim>(ordered ? b : a)});
+}
+
+Dim product(const std::vector<Dim>& dims) {
+  Dim result = 1;
+  for (const Dim& dim : dims) result = result * dim;
+  return result;
+}
+
+std::strong_ordering Dim::compare(const Terms& a, const Terms& b) {
+  return std::lexicographical_compare_three_way(
+      a.begin(), a.end(), b.begin(), b.end(), [](const Term& x, const Term& y) {
+        if (const auto order = std::lexicographical_compare_three_way(
+                x.factors.begin(), x.factors.end(), y.factors.begin(), y.factors.end());
+            order != 0)
+          return order;
+        return x.coefficient <=> y.coefficient;
+      });
+}
+
+std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
+  if (a.terms_ == nullptr && b.terms_ == nullptr) return a.constant_ <=> b.constant_;
+  if (a.terms_ == b.terms_) return std::strong_ordering::equal;
+  return Dim::compare(a.terms(), b.terms());
+}
+
+Dim Dim::substituted(const Substitution& with) const {
+  if (terms_ == nullptr) return *this;
+  Dim sum = 0;
+  for (const Term& term : *terms_) {
+    Dim value = term.coefficient;
+    for (const Atom& atom : term.factors) {
+      switch (atom.kind) {
+        case Atom::Kind::Symbol: value = value * with(atom.name).value_or(symbol(atom.name)); break;
+        case Atom::Kind::FloorDiv:
+          value = value * floor_div(atom.a->substituted(with), atom.b->substituted(with));
+          break;
+        case Atom::Kind::Mod:
+          value = value * mod(atom.a->substituted(with), atom.b->substituted(with));
+          break;
+        case Atom::Kind::Min:
+          value = value * min(atom.a->substituted(with), atom.b->substituted(with));
+          break;
+        case Atom::Kind::Max:
+          value = value * max(atom.a->substituted(with), atom.b->substituted(with));
+          break;
+        case Atom::Kind::Undefined: return undefined();
+      }
+    }
+    sum = sum + value;
+  }
+  return sum;
+}
+
+void Dim::collect_symbols(std::set<std::string>& into) const {
+  if (terms_ == nullptr) return;
+  for (const Term& term : *terms_) {
+    for (const Atom& atom : term.factors) {
+      if (atom.kind == Atom::Kind::Symbol) into.insert(atom.name);
+      if (atom.a != nullptr) atom.a->collect_symbols(into);
+      if (atom.b != nullptr) atom.b->collect_symbols(into);
+    }
+  }
+}
+
+std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
+  Terms with, without;
+  for (Term& term : terms()) {
+    const auto here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
+      return atom.kind == Atom::Kind::Symbol && atom.name == symbol;
+    });
+    if (here == term.factors.end()) {
+      without.push_back(std::move(term));
+    } else {
+      term.factors.erase(here);
+      with.push_back(std::move(term));
+    }
+  }
+  const Dim factor = of(std::move(with)), rest = of(std::move(without));
+  std::set<std::string> left;
+  factor.collect_symbols(left);
+  rest.collect_symbols(left);
+  if (left.contains(std::string(symbol)) || factor.is(0)) return std::nullopt;
+  return Linear{std::make_shared<const Dim>(factor), std::make_shared<const Dim>(rest)};
+}
+
+std::optional<std::int64_t> Dim::least(const Atom& atom) {
+  if (atom.kind == Atom::Kind::Symbol) return 0;
+  if (atom.kind == Atom::Kind::Undefined) return std::nullopt;
+  const std::optional<std::int64_t> a = atom.a->least(), b = atom.b->least();
+  switch (atom.kind) {
+    case Atom::Kind::FloorDiv:
+      // The quotient is nearest to 0 for the largest divisor, furthest from it for the smallest.
+      if (!a || !b || *b < 0) return std::nullopt;
+      return *a >= 0 ? 0 : floor_quotient(*a, std::max<std::int64_t>(*b, 1));
+    case Atom::Kind::Mod: return b && *b >= 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+    case Atom::Kind::Min: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+    case Atom::Kind::Max: return a && b ? std::max(*a, *b) : a ? a : b;
+    case Atom::Kind::Symbol: case Atom::Kind::Undefined: break;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> Dim::least() const {
+  std::int64_t sum = 0;
+  for (const Term& term : terms()) {
+    std::int64_t product = term.coefficient;
+    for (const Atom& atom : term.factors) {
+      const std::optional<std::int64_t> factor = least(atom);
+      const bool grows = term.coefficient > 0 && factor && (*factor >= 0 || term.factors.size() == 1);
+      if (!grows || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+std::size_t Dim::hash() const {
+  Hasher hasher;
+  if (terms_ == nullptr) {
+    hasher.add(static_cast<std::uint64_t>(constant_));
+  } else {
+    hasher.add_text(to_string());
+  }
+  return hasher.value();
+}
+
+std::string Dim::to_string() const {
+  if (terms_ == nullptr) return std::to_string(constant_);
+  std::string text;
+  // The constant reads best at the end.
+  Terms ordered = *terms_;
+  std::ranges::stable_partition(ordered, [](const Term& term) { return !term.factors.empty(); });
+  for (const Term& term : ordered) {
+    const bool negative = term.coefficient < 0;
+    if (text.empty())
+      text += negative ? "-" : "";
+    else
+      text += negative ? " - " : " + ";
+    const std::uint64_t magnitude =
+        negative ? 0 - static_cast<std::uint64_t>(term.coefficient)
+                 : static_cast<std::uint64_t>(term.coefficient);
+    bool first = true;
+    if (magnitude != 1 || term.factors.empty()) {
+      text += std::to_string(magnitude);
+      first = false;
+    }
+    for (const Atom& atom : term.factors) {
+      if (!first) text += "*";
+      first = false;
+      const auto call = [&](const char* name) {
+        text += fmt::format("{}({}, {})", name, atom.a->to_string(), atom.b->to_string());
+      };
+      switch (atom.kind) {
+        case Atom::Kind::Symbol:
+          text += atom.name == kUndefined ? quoted_text(atom.name, '\'') : name_text(atom.name);
+          break;
+        case Atom::Kind::FloorDiv: call("floor_div"); break;
+        case Atom::Kind::Mod: call("mod"); break;
+        case Atom::Kind::Min: call("min"); break;
+        case Atom::Kind::Max: call("max"); break;
+        case Atom::Kind::Undefined: text += kUndefined; break;
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace tessera

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// The size of an axis: an integer, or arithmetic over named sizes.
+///
+/// Kept in a canonical form, a polynomial with integer coefficients over atoms (a symbol, or a
+/// floor division, remainder, minimum or maximum that did not simplify), so that equal-looking sizes
+/// are equal: `n*2 + n` is `3*n`, `(4*h)/2` is `2*h`. Symbols stand for integers >= 0.
+///
+/// Arithmetic that leaves 64 bits, or divides by zero, gives `undefined`, which poisons what is
+/// computed from it.
+class Dim {
+ public:
+  Dim(std::int64_t value = 0) : constant_(value) {}  // NOLINT(google-explicit-constructor): a number is a size
+  static Dim symbol(std::string name);
+  static Dim undefined();
+
+  std::optional<std::int64_t> constant() const;
+  bool is(std::int64_t value) const { return terms_ == nullptr && constant_ == value; }
+  bool is_undefined() const;
+  /// The name, if this is a bare symbol.
+  std::optional<std::string_view> as_symbol() const;
+
+  /// What its symbols are replaced with; a symbol for which `with` has nothing stays.
+  using Substitution = std::function<std::optional<Dim>(std::string_view)>;
+  Dim substituted(const Substitution& with) const;
+  void collect_symbols(std::set<std::string>& into) const;
+
+  /// A lower bound, as far as it is plain to see.
+  std::optional<std::int64_t> least() const;
+
+  /// Writes this as factor * symbol + rest, with neither containing the symbol; nothing if it cannot.
+  struct Linear {
+    std::shared_ptr<const Dim> factor, rest;
+  };
+  std::optional<Linear> linear_in(std::string_view symbol) const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  Dim operator-() const { return Dim(0) - *this; }
+
+  /// Rounds towards minus infinity; the remainder has the sign of the divisor.
+  friend Dim floor_div(const Dim& a, const Dim& b);
+  friend Dim mod(const Dim& a, const Dim& b);
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+
+  friend std::strong_ordering operator<=>(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b) { return (a <=> b) == 0; }
+  std::size_t hash() const;
+
+  /// `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are quoted: `'batch size'`.
+  std::string to_string() const;
+
+ private:
+  struct Atom;
+  struct Term;
+  using Terms = std::vector<Term>;
+
+  static Dim of(Terms terms);
+  static Dim of_atom(Atom atom);
+  Terms terms() const;
+  static std::optional<std::int64_t> least(const Atom& atom);
+  static std::strong_ordering compare(const Terms& a, const Terms& b);
+
+  std::int64_t constant_ = 0;
+  std::shared_ptr<const Terms> terms_;  // null for a constant
+};
+
+Dim floor_div(const Dim& a, const Dim& b);
+Dim ceil_div(const Dim& a, const Dim& b);
+Dim mod(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+Dim product(const std::vector<Dim>& dims);
+
+}  // namespace tessera

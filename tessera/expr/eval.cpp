@@ -1,0 +1,194 @@
+#include "tessera/expr/eval.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "tessera/expr/lanes.h"
+#include "tessera/expr/plan.h"
+
+namespace tessera {
+namespace {
+
+/// How the positions of the outermost axes are cut into blocks of lanes: whole inner axes, then a
+/// stretch of the next one. A block never crosses a step of the axes further out, so that what
+/// depends on those alone is the same for all its lanes.
+struct Blocks {
+  static constexpr std::int64_t kMostLanes = 512;
+
+  explicit Blocks(const std::vector<std::int64_t>& axes) {
+    partial = static_cast<int>(axes.size());
+    while (partial > 0 && inner * axes[static_cast<std::size_t>(partial - 1)] <= kMostLanes)
+      inner *= axes[static_cast<std::size_t>(--partial)];
+    --partial;
+    for (int i = 0; i < partial; ++i) outer *= axes[static_cast<std::size_t>(i)];
+    extent = partial < 0 ? 1 : axes[static_cast<std::size_t>(partial)];
+    stretch = std::clamp<std::int64_t>(kMostLanes / std::max<std::int64_t>(inner, 1), 1, extent);
+    // Equal stretches: no small rest at the end.
+    const std::int64_t pieces = (extent + stretch - 1) / stretch;
+    stretch = (extent + pieces - 1) / pieces;
+    per_outer = (extent + stretch - 1) / stretch;
+  }
+
+  std::int64_t count() const { return outer * per_outer; }
+  std::int64_t lanes() const { return inner * stretch; }
+
+  int partial = -1;             // the axis that is cut, or -1
+  std::int64_t inner = 1;       // positions of the axes inside of it
+  std::int64_t outer = 1;       // positions of the axes outside of it
+  std::int64_t extent = 1;      // its extent
+  std::int64_t stretch = 1;     // how much of it is in a block
+  std::int64_t per_outer = 1;   // blocks along it
+};
+
+/// What is done with a block of results: `position` is that of its first lane.
+template <class T>
+using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position, int count)>;
+
+template <class T>
+Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks,
+                         std::int64_t block, const Sink<T>& sink) {
+  const std::int64_t outer = block / blocks.per_outer, piece = block % blocks.per_outer;
+  const std::int64_t start = piece * blocks.stretch;
+  const std::int64_t length = std::min(blocks.stretch, blocks.extent - start);
+  std::int64_t rest = outer;
+  for (int axis = blocks.partial - 1; axis >= 0; --axis) {
+    const std::int64_t extent = plan.axes[static_cast<std::size_t>(axis)];
+    lanes.set_slot(axis, rest % extent);
+    rest /= extent;
+  }
+  if (blocks.partial >= 0) lanes.set_slot(blocks.partial, start);
+  const int count = static_cast<int>(length * blocks.inner);
+  TESSERA_TRY_DONE(lanes.run(count));
+  return sink(lanes, (outer * blocks.extent + start) * blocks.inner, count);
+}
+
+/// About how many scalar steps a plan takes, to tell whether threads are worth their start.
+double work_of(const Plan& plan) {
+  double positions = 1, steps = 1;
+  for (const std::int64_t extent : plan.axes) positions *= static_cast<double>(extent);
+  for (const FoldPlan& fold : plan.folds) {
+    double loops = 1;
+    for (const FoldPlan::Loop& loop : fold.loops)
+      loops *= static_cast<double>(std::max<std::int64_t>(loop.extent, 1));
+    steps += loops;
+  }
+  return positions * (steps + static_cast<double>(plan.code.size()));
+}
+
+Diagnostic stopped() { return {.id = "stopped", .message = "the evaluation was stopped"}; }
+
+template <class T>
+Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
+                        const std::vector<Operand>& operands, const EvalOptions& options,
+                        const Sink<T>& sink) {
+  for (const std::int64_t extent : plan.axes)
+    if (extent == 0) return Done{};
+  const Blocks blocks(plan.axes);
+  const typename Lanes<T>::Setup setup{.plan = plan,
+                                       .operands = operands,
+                                       .inputs = inputs,
+                                       .stop = options.stop,
+                                       .lanes = static_cast<int>(blocks.lanes()),
+                                       .partial = blocks.partial};
+  constexpr double kWorthAThread = 5e5;
+  const std::int64_t threads =
+      work_of(plan) < kWorthAThread ? 1 : std::min<std::int64_t>(options.threads, blocks.count());
+  std::atomic<std::int64_t> next = 0;
+  std::mutex mutex;
+  std::optional<Diagnostic> error;
+  const auto work = [&] {
+    Lanes<T> lanes(setup);
+    for (std::int64_t block = next++; block < blocks.count(); block = next++) {
+      const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+      Expected<Done> done = stop ? Expected<Done>(stopped()) : run_block(lanes, plan, blocks, block, sink);
+      if (!done) {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::move(done).error();
+        next = blocks.count();
+      }
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  others.clear();
+  if (error) return *error;
+  return Done{};
+}
+
+template <class T>
+Expected<Done> eval_output(const Definition& definition, const Output& output, const Sizes& sizes,
+                           std::span<const ConstArray> inputs, const MutableArray& into,
+                           const EvalOptions& options) {
+  std::vector<Axis> over;
+  for (const Merged& axis : output.axes)
+    for (const Axis& part : axis.parts) over.push_back(part);
+  TESSERA_TRY(const Plan plan, make_plan(definition.inputs, over, {output.value}, sizes));
+  const Sink<T> store = [&](Lanes<T>& lanes, std::int64_t position, int count) -> Expected<Done> {
+    lanes.store(plan.results[0], into, position, count);
+    return Done{};
+  };
+  return run_plan<T>(plan, inputs, definition.inputs, options, store);
+}
+
+template <class T>
+Expected<Done> eval_forward(const Definition& definition, const Output& output, const Sizes& sizes,
+                            std::span<const ConstArray> inputs, const MutableArray& into,
+                            const EvalOptions& options) {
+  const Forward& forward = *output.forward;
+  std::vector<Scalar> results = forward.target;
+  results.push_back(forward.value);
+  TESSERA_TRY(const Plan plan, make_plan(definition.inputs, forward.over, results, sizes));
+  std::vector<std::int64_t> shape;
+  for (const Dim& dim : output.shape()) shape.push_back(*resolved(dim, sizes).constant());
+  const Sink<T> write = [&](Lanes<T>& lanes, std::int64_t, int count) -> Expected<Done> {
+    for (int lane = 0; lane < count; ++lane) {
+      std::int64_t position = 0;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::int64_t at = lanes.integer(plan.results[axis], lane);
+        if (at < 0 || at >= shape[axis])
+          return Diagnostic{.id = "eval-index",
+                            .message = fmt::format("a write to {} goes to index {} of axis {}",
+                                                   output.name, at, axis),
+                            .note = fmt::format("the axis has size {}", shape[axis])};
+        position = position * shape[axis] + at;
+      }
+      lanes.write(plan.results.back(), lane, forward.combine, into, position);
+    }
+    return Done{};
+  };
+  EvalOptions in_order = options;
+  in_order.threads = 1;
+  return run_plan<T>(plan, inputs, definition.inputs, in_order, write);
+}
+
+}  // namespace
+
+template <class T>
+Expected<Done> eval(const Definition& definition, const Sizes& sizes,
+                    std::span<const ConstArray> inputs, std::span<const MutableArray> outputs,
+                    const EvalOptions& options) {
+  TESSERA_CHECK(inputs.size() == definition.inputs.size(), "inputs do not fit the definition");
+  TESSERA_CHECK(outputs.size() <= definition.outputs.size(), "outputs do not fit the definition");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].data == nullptr) continue;  // not wanted
+    const Output& output = definition.outputs[i];
+    TESSERA_TRY_DONE(eval_output<T>(definition, output, sizes, inputs, outputs[i], options));
+    if (output.forward)
+      TESSERA_TRY_DONE(eval_forward<T>(definition, output, sizes, inputs, outputs[i], options));
+  }
+  return Done{};
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                  \
+  template Expected<Done> eval<T>(const Definition&, const Sizes&, std::span<const ConstArray>, \
+                                  std::span<const MutableArray>, const EvalOptions&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::int64_t)
+TESSERA_INSTANTIATE(FieldA)
+TESSERA_INSTANTIATE(FieldB)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <span>
+
+#include "tessera/expr/definition.h"
+#include "tessera/expr/field.h"
+#include "tessera/expr/shape.h"
+
+namespace tessera {
+
+/// Where a tensor lies, row-major. Elements of a float dtype are stored as that dtype or, `lifted`,
+/// as the number type of the evaluation (always so for int64 and prime fields).
+struct ConstArray {
+  DType dtype = DType::F32;
+  const std::byte* data = nullptr;
+  bool lifted = false;
+};
+struct MutableArray {
+  DType dtype = DType::F32;
+  std::byte* data = nullptr;
+  bool lifted = false;
+};
+
+struct EvalOptions {
+  int threads = 1;
+  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+};
+
+/// Computes the outputs of a definition by what it says, in the number type T: float, double,
+/// std::int64_t, FieldA or FieldB. Sizes are numbers; `inputs` are the operands in order, of the sizes
+/// that were solved for. Sums are accumulated in T; a result is rounded when it is stored.
+///
+/// An index out of range where the definition has nothing for that is a diagnostic, as is a stop.
+template <class T>
+Expected<Done> eval(const Definition& definition, const Sizes& sizes,
+                    std::span<const ConstArray> inputs, std::span<const MutableArray> outputs,
+                    const EvalOptions& options);
+
+}  // namespace tessera

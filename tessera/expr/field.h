@@ -1,0 +1,106 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "tessera/expr/scalar.h"
+
+namespace tessera {
+
+/// The integers modulo the prime 2^61 - C. Definitions evaluate in it exactly, so two programs that
+/// agree on random elements compute the same up to a chance below 2^-50 per element.
+///
+/// What is not arithmetic is a keyed function: nonlinear functions scramble their argument, and
+/// maximum, minimum and comparisons follow a keyed total order of the elements. Infinities, which
+/// start maxima and minima, are two elements outside of the field.
+template <std::uint64_t C>
+class PrimeField {
+ public:
+  static constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61) - C;
+
+  PrimeField() = default;
+  /// Any 64-bit word, reduced.
+  static PrimeField of_word(std::uint64_t word) { return PrimeField(word % kPrime); }
+  static PrimeField of_integer(std::int64_t integer) {
+    const std::int64_t rest = integer % static_cast<std::int64_t>(kPrime);
+    return PrimeField(static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(kPrime)
+                                                          : rest));
+  }
+  /// A double is mantissa * 2^exponent, exactly.
+  static PrimeField of_double(double number) {
+    if (std::isinf(number)) return number < 0 ? lowest() : highest();
+    if (std::isnan(number)) return keyed(0x7ff8, {});
+    int exponent = 0;
+    const double mantissa = std::ldexp(std::frexp(number, &exponent), 53);
+    const PrimeField whole = of_integer(static_cast<std::int64_t>(mantissa));
+    exponent -= 53;
+    const PrimeField base = exponent < 0 ? inverse(PrimeField(2)) : PrimeField(2);
+    return whole * power(base, static_cast<std::uint64_t>(std::abs(exponent)));
+  }
+  static PrimeField lowest() { return PrimeField(kPrime); }
+  static PrimeField highest() { return PrimeField(kPrime + 1); }
+
+  std::uint64_t word() const { return word_; }
+
+  friend PrimeField operator+(PrimeField a, PrimeField b) {
+    const std::uint64_t sum = a.word_ + b.word_;
+    return PrimeField(sum >= kPrime ? sum - kPrime : sum).reduced();
+  }
+  friend PrimeField operator-(PrimeField a, PrimeField b) {
+    return PrimeField(a.word_ >= b.word_ ? a.word_ - b.word_ : a.word_ + kPrime - b.word_).reduced();
+  }
+  friend PrimeField operator*(PrimeField a, PrimeField b) {
+    // 2^61 = C in the field, so the high part of the product folds onto the low one.
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a.word_) * b.word_;
+    constexpr std::uint64_t kMask = (std::uint64_t{1} << 61) - 1;
+    const Wide once = static_cast<Wide>(static_cast<std::uint64_t>(product) & kMask) +
+                      static_cast<Wide>(static_cast<std::uint64_t>(product >> 61)) * C;
+    std::uint64_t word = (static_cast<std::uint64_t>(once) & kMask) +
+                         static_cast<std::uint64_t>(once >> 61) * C;
+    if (word >= kPrime) word -= kPrime;
+    return PrimeField(word);
+  }
+  /// Division by zero gives a keyed element; who draws the inputs draws again.
+  friend PrimeField operator/(PrimeField a, PrimeField b) {
+    return b.word_ == 0 ? keyed(0xd170, a) : a * inverse(b);
+  }
+  friend bool operator==(PrimeField, PrimeField) = default;
+  /// The keyed total order.
+  friend bool operator<(PrimeField a, PrimeField b) { return a.rank() < b.rank(); }
+
+  /// A function that nothing is known of but that it is one.
+  static PrimeField keyed(std::uint64_t key, PrimeField x) {
+    return of_word(mixed(x.word_ + (key + 1) * 0x9e3779b97f4a7c15ull));
+  }
+
+ private:
+  explicit PrimeField(std::uint64_t word) : word_(word) {}
+  PrimeField reduced() const { return PrimeField(word_ >= kPrime ? word_ % kPrime : word_); }
+
+  static std::uint64_t mixed(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t rank() const {
+    if (word_ == kPrime) return 0;
+    if (word_ == kPrime + 1) return ~std::uint64_t{0};
+    return mixed(word_ + 0x6a09e667f3bcc909ull) / 2 + 1;
+  }
+  static PrimeField power(PrimeField base, std::uint64_t exponent) {
+    PrimeField result(1);
+    for (; exponent != 0; exponent >>= 1, base = base * base)
+      if ((exponent & 1) != 0) result = result * base;
+    return result;
+  }
+  static PrimeField inverse(PrimeField x) { return power(x, kPrime - 2); }
+
+  std::uint64_t word_ = 0;
+};
+
+using FieldA = PrimeField<1>;
+using FieldB = PrimeField<31>;
+
+}  // namespace tessera

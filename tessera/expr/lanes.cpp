@@ -1,0 +1,915 @@
+#include "tessera/expr/lanes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/expr/number.h"
+#include "tessera/support/check.h"
+#include "tessera/support/half.h"
+#include "tessera/support/tensor.h"
+
+namespace tessera {
+namespace {
+
+/// Mapped weights need not be aligned.
+template <class S>
+S load(const std::byte* data, std::int64_t position) {
+  S element;
+  std::memcpy(&element, data + position * static_cast<std::int64_t>(sizeof(S)), sizeof(S));
+  return element;
+}
+
+/// Calls f with a tag of the stored type of an integer or bool dtype.
+template <class F>
+void with_integer_storage(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::I8: return f(std::int8_t{});
+    case DType::I16: return f(std::int16_t{});
+    case DType::I32: return f(std::int32_t{});
+    case DType::I64: case DType::U64: return f(std::int64_t{});
+    case DType::U8: case DType::Bool: return f(std::uint8_t{});
+    case DType::U16: return f(std::uint16_t{});
+    case DType::U32: return f(std::uint32_t{});
+    case DType::F16: case DType::BF16: case DType::F32: case DType::F64: case DType::String: break;
+  }
+  TESSERA_CHECK(false, "{} is not stored as integers", to_string(dtype));
+}
+
+float as_float(Half x) { return to_float(x); }
+float as_float(BFloat16 x) { return to_float(x); }
+float as_float(float x) { return x; }
+double as_float(double x) { return x; }
+
+/// The same for a float dtype.
+template <class F>
+void with_float_storage(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::F16: return f(Half{});
+    case DType::BF16: return f(BFloat16{});
+    case DType::F32: return f(float{});
+    case DType::F64: return f(double{});
+    default: break;
+  }
+  TESSERA_CHECK(false, "{} is not stored as floats", to_string(dtype));
+}
+
+/// An integer of the width and sign of a dtype.
+std::int64_t narrowed(DType dtype, std::int64_t value) {
+  if (dtype == DType::Bool) return value != 0 ? 1 : 0;
+  std::int64_t result = value;
+  with_integer_storage(dtype, [&](auto tag) {
+    result = static_cast<std::int64_t>(static_cast<decltype(tag)>(value));
+  });
+  return result;
+}
+
+double rounded(DType dtype, double value) {
+  switch (dtype) {
+    case DType::F16: return to_float(to_half(value));
+    case DType::BF16: return to_float(to_bfloat16(value));
+    case DType::F32: return static_cast<double>(static_cast<float>(value));
+    default: return value;
+  }
+}
+
+/// Loops over lanes with arguments that vary (step 1) or do not (step 0).
+template <class Out, class A, class F>
+void map1(Out* out, const A* a, int width, F&& f) {
+  for (int lane = 0; lane < width; ++lane) out[lane] = f(a[lane]);
+}
+template <class Out, class A, class B, class F>
+void map2(Out* out, const A* a, bool a_varies, const B* b, bool b_varies, int width, F&& f) {
+  if (a_varies && b_varies) {
+    for (int lane = 0; lane < width; ++lane) out[lane] = f(a[lane], b[lane]);
+  } else if (a_varies) {
+    const B fixed = b[0];
+    for (int lane = 0; lane < width; ++lane) out[lane] = f(a[lane], fixed);
+  } else if (b_varies) {
+    const A fixed = a[0];
+    for (int lane = 0; lane < width; ++lane) out[lane] = f(fixed, b[lane]);
+  } else {
+    const Out result = f(a[0], b[0]);
+    for (int lane = 0; lane < width; ++lane) out[lane] = result;
+  }
+}
+
+}  // namespace
+
+template <class T>
+Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
+  const Plan& plan = setup.plan;
+  const auto lanes = static_cast<std::size_t>(setup.lanes);
+  position_.resize(static_cast<std::size_t>(plan.slots));
+  within_.resize(static_cast<std::size_t>(plan.slots));
+  std::int64_t inner = 1;
+  for (int axis = static_cast<int>(plan.axes.size()) - 1; axis >= std::max(setup.partial, 0); --axis) {
+    const std::int64_t extent = plan.axes[static_cast<std::size_t>(axis)];
+    auto& table = within_[static_cast<std::size_t>(axis)];
+    table.resize(lanes);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t step = static_cast<std::int64_t>(lane) / inner;
+      table[lane] = axis == setup.partial ? step : step % extent;
+    }
+    inner *= extent;
+  }
+  offsets_.resize(lanes);
+  valid_.resize(lanes);
+  registers_.resize(plan.registers.size());
+  accesses_.resize(plan.accesses.size());
+  mark(plan.code);
+  for (std::size_t i = 0; i < registers_.size(); ++i) {
+    const std::size_t size = registers_[i].varies ? lanes : 1;
+    if (plan.registers[i] == Sort::Value)
+      registers_[i].values.resize(size);
+    else
+      registers_[i].integers.resize(size);
+  }
+  for (std::size_t i = 0; i < accesses_.size(); ++i) {
+    accesses_[i].offset = relative(plan.accesses[i].offset);
+    for (const Access::Checked& checked : plan.accesses[i].checked)
+      accesses_[i].checked.push_back(relative(checked.at));
+    accesses_[i].varies = varies(plan.accesses[i]);
+  }
+}
+
+/// Tells which registers vary over the lanes; returns whether any of this code does.
+template <class T>
+bool Lanes<T>::mark(const Code& code) {
+  bool any = false;
+  for (const Instruction& instruction : code) {
+    bool vary = false;
+    for (const int arg : instruction.args) vary = vary || reg(arg).varies;
+    switch (instruction.kind) {
+      case Instruction::Kind::Index:
+        vary = !within_[static_cast<std::size_t>(instruction.which)].empty();
+        break;
+      case Instruction::Kind::Read:
+        vary = varies(setup_.plan.accesses[static_cast<std::size_t>(instruction.which)]);
+        break;
+      case Instruction::Kind::Fold: {
+        const FoldPlan& fold = setup_.plan.folds[static_cast<std::size_t>(instruction.which)];
+        vary = mark(fold.body);
+        for (const int lift : fold.lift) vary = vary || reg(lift).varies;
+        for (const int init : fold.init) vary = vary || reg(init).varies;
+        for (const FoldPlan::Loop& loop : fold.loops)
+          vary = vary || (loop.extent_reg >= 0 && reg(loop.extent_reg).varies);
+        for (const auto* list : {&fold.left, &fold.right, &fold.results})
+          for (const int number : *list) reg(number).varies = vary;
+        mark(fold.combine);
+        break;
+      }
+      default: break;
+    }
+    if (instruction.out >= 0) reg(instruction.out).varies = vary;
+    any = any || vary;
+  }
+  return any;
+}
+
+template <class T>
+bool Lanes<T>::varies(const Access& access) const {
+  const auto moves = [&](const Affine& affine) {
+    return std::ranges::any_of(affine.terms, [&](const Affine::Term& term) {
+      return !within_[static_cast<std::size_t>(term.slot)].empty();
+    });
+  };
+  if (moves(access.offset)) return true;
+  for (const Access::Checked& checked : access.checked)
+    if (moves(checked.at)) return true;
+  for (const Access::Computed& computed : access.computed)
+    if (reg(computed.reg).varies) return true;
+  return access.otherwise >= 0 && reg(access.otherwise).varies;
+}
+
+template <class T>
+typename Lanes<T>::Relative Lanes<T>::relative(const Affine& affine) const {
+  Relative result;
+  result.table.resize(static_cast<std::size_t>(setup_.lanes));
+  bool moves = false;
+  for (const Affine::Term& term : affine.terms) {
+    const auto& within = within_[static_cast<std::size_t>(term.slot)];
+    if (within.empty()) continue;
+    moves = true;
+    for (std::size_t lane = 0; lane < within.size(); ++lane)
+      result.table[lane] = integer::add(result.table[lane], integer::mul(term.factor, within[lane]));
+  }
+  if (!moves) {
+    result.table.clear();
+    return result;
+  }
+  result.shape = Relative::Shape::Consecutive;
+  for (std::size_t lane = 0; lane < result.table.size(); ++lane)
+    if (result.table[lane] != static_cast<std::int64_t>(lane)) {
+      result.shape = Relative::Shape::Table;
+      break;
+    }
+  return result;
+}
+
+template <class T>
+std::int64_t Lanes<T>::uniform_part(const Affine& affine) const {
+  std::int64_t sum = affine.base;
+  for (const Affine::Term& term : affine.terms)
+    sum = integer::add(sum,
+                       integer::mul(term.factor, position_[static_cast<std::size_t>(term.slot)]));
+  return sum;
+}
+
+template <class T>
+Expected<Done> Lanes<T>::run(int count) {
+  count_ = count;
+  error_.reset();
+  if (!execute(setup_.plan.code)) return *error_;
+  return Done{};
+}
+
+template <class T>
+bool Lanes<T>::execute(const Code& code) {
+  for (const Instruction& instruction : code) {
+    switch (instruction.kind) {
+      case Instruction::Kind::Constant: {
+        Register& out = reg(instruction.out);
+        if (!out.values.empty())
+          out.values[0] = number_of<T>(instruction.number);
+        else
+          out.integers[0] = instruction.integer;
+        break;
+      }
+      case Instruction::Kind::Index: execute_index(instruction); break;
+      case Instruction::Kind::Read:
+        if (!execute_read(instruction)) return false;
+        break;
+      case Instruction::Kind::Apply: execute_apply(instruction); break;
+      case Instruction::Kind::Convert: execute_convert(instruction); break;
+      case Instruction::Kind::Cast: execute_cast(instruction); break;
+      case Instruction::Kind::Fold:
+        if (!execute_fold(setup_.plan.folds[static_cast<std::size_t>(instruction.which)])) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+template <class T>
+void Lanes<T>::execute_index(const Instruction& instruction) {
+  Register& out = reg(instruction.out);
+  const auto slot = static_cast<std::size_t>(instruction.which);
+  const std::int64_t position = position_[slot];
+  if (!out.varies) {
+    out.integers[0] = position;
+    return;
+  }
+  for (int lane = 0; lane < count_; ++lane)
+    out.integers[static_cast<std::size_t>(lane)] =
+        position + within_[slot][static_cast<std::size_t>(lane)];
+}
+
+template <class T>
+bool Lanes<T>::execute_read(const Instruction& instruction) {
+  const Access& access = setup_.plan.accesses[static_cast<std::size_t>(instruction.which)];
+  const AccessState& state = accesses_[static_cast<std::size_t>(instruction.which)];
+  Register& out = reg(instruction.out);
+  const int width = this->width(out);
+
+  // Offsets, and which lanes are in range.
+  const std::int64_t base = uniform_part(access.offset);
+  for (int lane = 0; lane < width; ++lane)
+    offsets_[static_cast<std::size_t>(lane)] =
+        state.offset.table.empty() ? base
+                                   : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
+  const bool guarded = !access.checked.empty() || !access.computed.empty();
+  if (guarded) std::fill_n(valid_.begin(), width, std::uint8_t{1});
+  const auto out_of_range = [&](int axis, std::int64_t at, std::int64_t size) {
+    error_ = Diagnostic{
+        .id = "eval-index",
+        .message = fmt::format("index {} is out of range for axis {} of {}", at, axis,
+                               setup_.operands[static_cast<std::size_t>(access.operand)].name),
+        .note = fmt::format("the axis has size {}", size)};
+    return false;
+  };
+  for (std::size_t i = 0; i < access.checked.size(); ++i) {
+    const Access::Checked& checked = access.checked[i];
+    const Relative& moves = state.checked[i];
+    const std::int64_t start = uniform_part(checked.at);
+    for (int lane = 0; lane < width; ++lane) {
+      const std::int64_t at =
+          moves.table.empty() ? start : integer::add(start, moves.table[static_cast<std::size_t>(lane)]);
+      if (at >= 0 && at < checked.size) continue;
+      if (access.otherwise < 0) return out_of_range(checked.axis, at, checked.size);
+      valid_[static_cast<std::size_t>(lane)] = 0;
+    }
+  }
+  for (const Access::Computed& computed : access.computed) {
+    const Register& index = reg(computed.reg);
+    for (int lane = 0; lane < width; ++lane) {
+      const std::int64_t at = index.integers[index.varies ? static_cast<std::size_t>(lane) : 0];
+      if (at >= 0 && at < computed.size) {
+        offsets_[static_cast<std::size_t>(lane)] += at * computed.stride;
+        continue;
+      }
+      if (access.otherwise < 0) return out_of_range(computed.axis, at, computed.size);
+      valid_[static_cast<std::size_t>(lane)] = 0;
+    }
+  }
+
+  const ConstArray& array = setup_.inputs[static_cast<std::size_t>(access.operand)];
+  const auto fill = [&](auto& elements, auto&& element, const auto& otherwise) {
+    if (!guarded) {
+      for (int lane = 0; lane < width; ++lane)
+        elements[static_cast<std::size_t>(lane)] = element(offsets_[static_cast<std::size_t>(lane)]);
+      return;
+    }
+    for (int lane = 0; lane < width; ++lane) {
+      const auto l = static_cast<std::size_t>(lane);
+      if (valid_[l] != 0)
+        elements[l] = element(offsets_[l]);
+      else
+        elements[l] = otherwise[otherwise.size() == 1 ? 0 : l];
+    }
+  };
+  const Register none;
+  const Register& otherwise = access.otherwise >= 0 ? reg(access.otherwise) : none;
+  if (!out.values.empty()) {
+    if (array.lifted)
+      fill(out.values, [&](std::int64_t at) { return load<T>(array.data, at); }, otherwise.values);
+    else
+      with_float_storage(array.dtype, [&](auto tag) {
+        fill(
+            out.values,
+            [&](std::int64_t at) {
+              const auto element = as_float(load<decltype(tag)>(array.data, at));
+              if constexpr (std::is_floating_point_v<T>)
+                return static_cast<T>(element);
+              else
+                return number_of<T>(static_cast<double>(element));
+            },
+            otherwise.values);
+      });
+  } else {
+    with_integer_storage(array.dtype, [&](auto tag) {
+      fill(
+          out.integers,
+          [&](std::int64_t at) {
+            return static_cast<std::int64_t>(load<decltype(tag)>(array.data, at));
+          },
+          otherwise.integers);
+    });
+  }
+  return true;
+}
+
+template <class T>
+void Lanes<T>::execute_apply(const Instruction& instruction) {
+  Register& out = reg(instruction.out);
+  if (instruction.fn == Fn::Select) {
+    const Register &condition = reg(instruction.args[0]), &then = reg(instruction.args[1]),
+                   &other = reg(instruction.args[2]);
+    const int width = this->width(out);
+    const auto choose = [&](auto& into, const auto& a, const auto& b) {
+      for (int lane = 0; lane < width; ++lane) {
+        const auto l = static_cast<std::size_t>(lane);
+        const bool holds = condition.integers[condition.varies ? l : 0] != 0;
+        into[l] = holds ? a[then.varies ? l : 0] : b[other.varies ? l : 0];
+      }
+    };
+    if (!out.values.empty())
+      choose(out.values, then.values, other.values);
+    else
+      choose(out.integers, then.integers, other.integers);
+    return;
+  }
+  if (!reg(instruction.args[0]).values.empty())
+    apply_values(instruction, out);
+  else
+    apply_integers(instruction, out);
+}
+
+template <class T>
+void Lanes<T>::apply_values(const Instruction& instruction, Register& out) {
+  const int width = this->width(out);
+  const Register& a = reg(instruction.args[0]);
+  if (instruction.args.size() == 1) {
+    const Fn fn = instruction.fn;
+    map1(out.values.data(), a.values.data(), width, [fn](T x) { return apply_unary<T>(fn, x); });
+    return;
+  }
+  const Register& b = reg(instruction.args[1]);
+  const auto values = [&](auto&& f) {
+    map2(out.values.data(), a.values.data(), a.varies, b.values.data(), b.varies, width, f);
+  };
+  const auto truths = [&](auto&& f) {
+    map2(out.integers.data(), a.values.data(), a.varies, b.values.data(), b.varies, width,
+         [&](T x, T y) { return std::int64_t{f(x, y) ? 1 : 0}; });
+  };
+  switch (instruction.fn) {
+    case Fn::Add: return values([](T x, T y) { return x + y; });
+    case Fn::Sub: return values([](T x, T y) { return x - y; });
+    case Fn::Mul: return values([](T x, T y) { return x * y; });
+    case Fn::Div:
+      return values([](T x, T y) {
+        if constexpr (std::is_integral_v<T>)
+          return integer::div(x, y);
+        else
+          return x / y;
+      });
+    case Fn::Max: return values([](T x, T y) { return larger(x, y); });
+    case Fn::Min: return values([](T x, T y) { return smaller(x, y); });
+    case Fn::Equal: return truths([](T x, T y) { return x == y; });
+    case Fn::Less: return truths([](T x, T y) { return x < y; });
+    case Fn::LessEqual: return truths([](T x, T y) { return x < y || x == y; });
+    default: {
+      const Fn fn = instruction.fn;
+      return values([fn](T x, T y) { return apply_binary<T>(fn, x, y); });
+    }
+  }
+}
+
+template <class T>
+void Lanes<T>::apply_integers(const Instruction& instruction, Register& out) {
+  using I = std::int64_t;
+  const int width = this->width(out);
+  const Register& a = reg(instruction.args[0]);
+  const bool truth = setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])] == Sort::Bool;
+  const bool is_unsigned = instruction.integer != 0;
+  if (instruction.args.size() == 1) {
+    const auto ints = [&](auto&& f) { map1(out.integers.data(), a.integers.data(), width, f); };
+    switch (instruction.fn) {
+      case Fn::Neg: return ints([](I x) { return integer::sub(0, x); });
+      case Fn::Abs: return ints([=](I x) { return x < 0 && !is_unsigned ? integer::sub(0, x) : x; });
+      case Fn::Not: return ints([=](I x) { return truth ? I{x == 0 ? 1 : 0} : ~x; });
+      default: return ints([](I x) { return x; });
+    }
+  }
+  const Register& b = reg(instruction.args[1]);
+  const auto ints = [&](auto&& f) {
+    map2(out.integers.data(), a.integers.data(), a.varies, b.integers.data(), b.varies, width, f);
+  };
+  const auto less = [=](I x, I y) {
+    return is_unsigned ? integer::word(x) < integer::word(y) : x < y;
+  };
+  switch (instruction.fn) {
+    case Fn::Add: return ints([](I x, I y) { return integer::add(x, y); });
+    case Fn::Sub: return ints([](I x, I y) { return integer::sub(x, y); });
+    case Fn::Mul: return ints([](I x, I y) { return integer::mul(x, y); });
+    case Fn::Div:
+      return ints([=](I x, I y) {
+        if (!is_unsigned) return integer::div(x, y);
+        return y == 0 ? I{0} : integer::wrap(integer::word(x) / integer::word(y));
+      });
+    case Fn::FloorDiv:
+      return ints([=](I x, I y) {
+        if (!is_unsigned) return integer::floor_div(x, y);
+        return y == 0 ? I{0} : integer::wrap(integer::word(x) / integer::word(y));
+      });
+    case Fn::Mod:
+      return ints([=](I x, I y) {
+        if (!is_unsigned) return integer::mod(x, y);
+        return y == 0 ? I{0} : integer::wrap(integer::word(x) % integer::word(y));
+      });
+    case Fn::Pow: return ints([](I x, I y) { return integer::pow(x, y); });
+    case Fn::Max: return ints([=](I x, I y) { return less(x, y) ? y : x; });
+    case Fn::Min: return ints([=](I x, I y) { return less(y, x) ? y : x; });
+    case Fn::Equal: return ints([](I x, I y) { return I{x == y ? 1 : 0}; });
+    case Fn::Less: return ints([=](I x, I y) { return I{less(x, y) ? 1 : 0}; });
+    case Fn::LessEqual: return ints([=](I x, I y) { return I{less(y, x) ? 0 : 1}; });
+    case Fn::And: return ints([](I x, I y) { return x & y; });
+    case Fn::Or: return ints([](I x, I y) { return x | y; });
+    case Fn::Xor: return ints([](I x, I y) { return x ^ y; });
+    case Fn::ShiftLeft: return ints([](I x, I y) { return integer::shift_left(x, y); });
+    case Fn::ShiftRight:
+      return ints([=](I x, I y) { return integer::shift_right(x, y, is_unsigned); });
+    default: TESSERA_CHECK(false, "{} is not a function of integers", to_string(instruction.fn));
+  }
+}
+
+template <class T>
+void Lanes<T>::execute_convert(const Instruction& instruction) {
+  Register& out = reg(instruction.out);
+  const Register& a = reg(instruction.args[0]);
+  const int width = this->width(out);
+  const Sort from = setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])];
+  if (!out.values.empty()) {
+    const bool is_unsigned = from == Sort::Unsigned;
+    map1(out.values.data(), a.integers.data(), width,
+         [=](std::int64_t x) { return number_of_integer<T>(x, is_unsigned); });
+  } else {
+    map1(out.integers.data(), a.values.data(), width, [](T x) -> std::int64_t {
+      if constexpr (kIsField<T>)
+        return integer::wrap(x.word());
+      else
+        return number_of<std::int64_t>(static_cast<double>(x));
+    });
+  }
+}
+
+template <class T>
+void Lanes<T>::execute_cast(const Instruction& instruction) {
+  Register& out = reg(instruction.out);
+  const Register& a = reg(instruction.args[0]);
+  const int width = this->width(out);
+  const DType to = instruction.to;
+  const Sort from = setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])];
+  const auto round = [to](T x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(rounded(to, static_cast<double>(x)));
+    else
+      return x;  // fields and integers know no rounding
+  };
+  if (from == Sort::Value && !out.values.empty()) {
+    map1(out.values.data(), a.values.data(), width, round);
+  } else if (from == Sort::Value) {
+    map1(out.integers.data(), a.values.data(), width, [to](T x) -> std::int64_t {
+      if (to == DType::Bool) return x == T() ? 0 : 1;
+      if constexpr (kIsField<T>) {
+        return narrowed(to, integer::wrap(x.word()));
+      } else if constexpr (std::is_integral_v<T>) {
+        return narrowed(to, x);
+      } else {
+        const auto number = static_cast<double>(x);
+        if (to == DType::U64 && number >= 0x1p63)
+          return integer::wrap(number >= 0x1p64 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(number));
+        return narrowed(to, number_of<std::int64_t>(number));
+      }
+    });
+  } else if (!out.values.empty()) {
+    const bool is_unsigned = from == Sort::Unsigned;
+    map1(out.values.data(), a.integers.data(), width,
+         [=](std::int64_t x) { return round(number_of_integer<T>(x, is_unsigned)); });
+  } else {
+    map1(out.integers.data(), a.integers.data(), width,
+         [to](std::int64_t x) { return narrowed(to, x); });
+  }
+}
+
+template <class T>
+bool Lanes<T>::execute_fold(const FoldPlan& fold) {
+  for (std::size_t i = 0; i < fold.results.size(); ++i) {
+    Register& result = reg(fold.results[i]);
+    const Register& init = reg(fold.init[i]);
+    const int width = this->width(result);
+    for (int lane = 0; lane < width; ++lane) {
+      const auto l = static_cast<std::size_t>(lane), from = init.varies ? l : 0;
+      if (!result.values.empty())
+        result.values[l] = init.values.empty() ? number_of_integer<T>(init.integers[from], false)
+                                               : init.values[from];
+      else
+        result.integers[l] = init.integers[from];
+    }
+  }
+  if (!fold.product.empty() && storage_of(fold) != Storage::None) return sum_of_products(fold);
+  return fold_step(fold, 0);
+}
+
+/// The loops of a fold from `depth` inwards.
+template <class T>
+bool Lanes<T>::fold_step(const FoldPlan& fold, std::size_t depth) {
+  if (depth == fold.loops.size()) {
+    if (!execute(fold.body)) return false;
+    take_in(fold);
+    return true;
+  }
+  const FoldPlan::Loop& loop = fold.loops[depth];
+  std::int64_t extent = loop.extent;
+  if (loop.extent_reg >= 0) {
+    const Register& computed = reg(loop.extent_reg);
+    extent = 0;
+    for (int lane = 0; lane < width(computed); ++lane)
+      extent = std::max(extent, computed.integers[static_cast<std::size_t>(lane)]);
+  }
+  for (std::int64_t at = 0; at < extent; ++at) {
+    if (depth == 0 && stopped()) {
+      error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};
+      return false;
+    }
+    position_[static_cast<std::size_t>(loop.slot)] = at;
+    if (!fold_step(fold, depth + 1)) return false;
+  }
+  return true;
+}
+
+/// Combines what was lifted into the results, in the lanes that are within their bounds.
+template <class T>
+void Lanes<T>::take_in(const FoldPlan& fold) {
+  const bool vary = reg(fold.results[0]).varies;
+  const int width = vary ? count_ : 1;
+  bool all = true;
+  for (const FoldPlan::Loop& loop : fold.loops) {
+    if (loop.extent_reg < 0 || !reg(loop.extent_reg).varies) continue;
+    if (all) std::fill_n(valid_.begin(), width, std::uint8_t{1});
+    all = false;
+    const std::int64_t at = position_[static_cast<std::size_t>(loop.slot)];
+    for (int lane = 0; lane < width; ++lane)
+      if (at >= reg(loop.extent_reg).integers[static_cast<std::size_t>(lane)])
+        valid_[static_cast<std::size_t>(lane)] = 0;
+  }
+  const std::vector<std::uint8_t> within(valid_.begin(), valid_.begin() + (all ? 0 : width));
+
+  const auto move_into = [&](Register& into, const Register& from, bool masked) {
+    for (int lane = 0; lane < width; ++lane) {
+      const auto l = static_cast<std::size_t>(lane);
+      if (masked && !all && within[l] == 0) continue;
+      if (!into.values.empty())
+        into.values[l] = from.values[from.varies ? l : 0];
+      else
+        into.integers[l] = from.integers[from.varies ? l : 0];
+    }
+  };
+  if (fold.simple && all) {
+    // In place: result = f(result, lift).
+    const bool is_unsigned = setup_.plan.registers[static_cast<std::size_t>(fold.results[0])] == Sort::Unsigned;
+    const Instruction step{.kind = Instruction::Kind::Apply,
+                           .fn = *fold.simple,
+                           .out = fold.results[0],
+                           .args = {fold.results[0], fold.lift[0]},
+                           .integer = is_unsigned ? 1 : 0};
+    execute_apply(step);
+    return;
+  }
+  for (std::size_t i = 0; i < fold.results.size(); ++i) {
+    move_into(reg(fold.left[i]), reg(fold.results[i]), false);
+    move_into(reg(fold.right[i]), reg(fold.lift[i]), false);
+  }
+  execute(fold.combine);
+  for (std::size_t i = 0; i < fold.results.size(); ++i)
+    move_into(reg(fold.results[i]), reg(fold.combined[i]), true);
+}
+
+template <class T>
+std::int64_t Lanes<T>::integer(int number, int lane) const {
+  const Register& from = reg(number);
+  return from.integers[from.varies ? static_cast<std::size_t>(lane) : 0];
+}
+
+template <class T>
+void Lanes<T>::store(int number, const MutableArray& into, std::int64_t position, int count) const {
+  const Register& from = reg(number);
+  const auto at = [&](int lane) { return from.varies ? static_cast<std::size_t>(lane) : 0; };
+  if (!from.values.empty() && into.lifted) {
+    for (int lane = 0; lane < count; ++lane)
+      std::memcpy(into.data + (position + lane) * static_cast<std::int64_t>(sizeof(T)),
+                  &from.values[at(lane)], sizeof(T));
+    return;
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!from.values.empty() && into.dtype == DType::F32) {
+      auto* const out = reinterpret_cast<float*>(into.data) + position;
+      for (int lane = 0; lane < count; ++lane) out[lane] = static_cast<float>(from.values[at(lane)]);
+      return;
+    }
+  }
+  for (int lane = 0; lane < count; ++lane) {
+    if (!from.values.empty()) {
+      if constexpr (!kIsField<T>)
+        store_number(into.dtype, into.data, position + lane, static_cast<double>(from.values[at(lane)]));
+    } else {
+      store_integer(into.dtype, into.data, position + lane, from.integers[at(lane)]);
+    }
+  }
+}
+
+template <class T>
+void Lanes<T>::write(int number, int lane, std::optional<Fn> combine, const MutableArray& into,
+                     std::int64_t position) const {
+  const Register& from = reg(number);
+  const auto l = from.varies ? static_cast<std::size_t>(lane) : 0;
+  const auto combined = [&](auto old, auto update) {
+    using V = decltype(old);
+    switch (combine.value_or(Fn::Select)) {
+      case Fn::Add:
+        if constexpr (std::is_same_v<V, std::int64_t>)
+          return integer::add(old, update);
+        else
+          return old + update;
+      case Fn::Mul:
+        if constexpr (std::is_same_v<V, std::int64_t>)
+          return integer::mul(old, update);
+        else
+          return old * update;
+      case Fn::Max: return larger(old, update);
+      case Fn::Min: return smaller(old, update);
+      default: return update;
+    }
+  };
+  if (from.values.empty()) {
+    std::int64_t old = 0;
+    with_integer_storage(into.dtype, [&](auto tag) { old = load<decltype(tag)>(into.data, position); });
+    store_integer(into.dtype, into.data, position, combined(old, from.integers[l]));
+  } else if (into.lifted) {
+    const T result = combined(load<T>(into.data, position), from.values[l]);
+    std::memcpy(into.data + position * static_cast<std::int64_t>(sizeof(T)), &result, sizeof(T));
+  } else if constexpr (!kIsField<T>) {
+    T old{};
+    with_float_storage(into.dtype, [&](auto tag) {
+      old = static_cast<T>(as_float(load<decltype(tag)>(into.data, position)));
+    });
+    store_number(into.dtype, into.data, position, static_cast<double>(combined(old, from.values[l])));
+  }
+}
+
+// --- Sums of products -------------------------------------------------------------------------
+
+template <class T>
+typename Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan& fold) const {
+  std::optional<Storage> common;
+  for (const int number : fold.product) {
+    const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
+    if (access.otherwise < 0 && !access.checked.empty()) return Storage::None;
+    const ConstArray& array = setup_.inputs[static_cast<std::size_t>(access.operand)];
+    Storage storage = Storage::None;
+    if (array.lifted)
+      storage = Storage::Lifted;
+    else if (array.dtype == DType::F32)
+      storage = Storage::F32;
+    else if (array.dtype == DType::F64)
+      storage = Storage::F64;
+    if (common && *common != storage) return Storage::None;
+    common = storage;
+  }
+  if constexpr (!std::is_floating_point_v<T>)
+    if (*common != Storage::Lifted) return Storage::None;
+  return *common;
+}
+
+template <class T>
+bool Lanes<T>::sum_of_products(const FoldPlan& fold) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (storage_of(fold) == Storage::F32) return sum_of_products_as<float>(fold);
+    if (storage_of(fold) == Storage::F64) return sum_of_products_as<double>(fold);
+  }
+  return sum_of_products_as<T>(fold);
+}
+
+/// The stretches of lanes in which every read is in range.
+template <class T>
+void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) const {
+  const int width = reg(fold.results[0]).varies ? count_ : 1;
+  runs.assign(1, {0, width});
+  for (const int number : fold.product) {
+    const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
+    const AccessState& state = accesses_[static_cast<std::size_t>(number)];
+    for (std::size_t i = 0; i < access.checked.size(); ++i) {
+      const std::int64_t size = access.checked[i].size;
+      const std::int64_t start = uniform_part(access.checked[i].at);
+      const auto& table = state.checked[i].table;
+      std::vector<Run> left;
+      for (const Run& run : runs) {
+        int begin = -1;
+        for (int lane = run.begin; lane < run.end; ++lane) {
+          const std::int64_t at = table.empty() ? start : start + table[static_cast<std::size_t>(lane)];
+          const bool in = at >= 0 && at < size;
+          if (in && begin < 0) begin = lane;
+          if (!in && begin >= 0) {
+            left.push_back({begin, lane});
+            begin = -1;
+          }
+        }
+        if (begin >= 0) left.push_back({begin, run.end});
+      }
+      runs = std::move(left);
+    }
+  }
+}
+
+namespace {
+
+/// One factor of a product: where its element is for a lane, for the first step of the inner loop.
+template <class S>
+struct Factor {
+  const std::byte* data;
+  const std::int64_t* table;  // relative offsets of the lanes, unless uniform or consecutive
+  std::int64_t start;         // offset of the first lane
+  std::int64_t stride;        // per step of the inner loop
+};
+
+struct UniformLane {
+  static std::int64_t at(const std::int64_t*, int) { return 0; }
+};
+struct ConsecutiveLane {
+  static std::int64_t at(const std::int64_t*, int lane) { return lane; }
+};
+struct TableLane {
+  static std::int64_t at(const std::int64_t* table, int lane) { return table[lane]; }
+};
+
+/// sums[lane] += sum over the steps of a * b.
+template <class T, class S, class LaneA, class LaneB>
+void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps, int begin,
+                int end) {
+  constexpr int kFewLanes = 8;
+  if (end - begin < kFewLanes) {
+    for (int lane = begin; lane < end; ++lane) {
+      const std::int64_t at_a = a.start + LaneA::at(a.table, lane);
+      const std::int64_t at_b = b.start + LaneB::at(b.table, lane);
+      const auto term = [&](std::int64_t step) {
+        return static_cast<T>(load<S>(a.data, at_a + step * a.stride)) *
+               static_cast<T>(load<S>(b.data, at_b + step * b.stride));
+      };
+      T sum0 = sums[lane], sum1{}, sum2{}, sum3{};  // apart, so that additions overlap
+      std::int64_t step = 0;
+      for (; step + 4 <= steps; step += 4) {
+        sum0 = sum0 + term(step);
+        sum1 = sum1 + term(step + 1);
+        sum2 = sum2 + term(step + 2);
+        sum3 = sum3 + term(step + 3);
+      }
+      for (; step < steps; ++step) sum0 = sum0 + term(step);
+      sums[lane] = (sum0 + sum1) + (sum2 + sum3);
+    }
+    return;
+  }
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t at_a = a.start + step * a.stride, at_b = b.start + step * b.stride;
+    for (int lane = begin; lane < end; ++lane)
+      sums[lane] = sums[lane] + static_cast<T>(load<S>(a.data, at_a + LaneA::at(a.table, lane))) *
+                                    static_cast<T>(load<S>(b.data, at_b + LaneB::at(b.table, lane)));
+  }
+}
+
+}  // namespace
+
+template <class T>
+template <class S>
+bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
+  using Kernel = void (*)(T*, const Factor<S>&, const Factor<S>&, std::int64_t, int, int);
+  static constexpr Kernel kKernels[3][3] = {
+      {accumulate<T, S, UniformLane, UniformLane>, accumulate<T, S, UniformLane, ConsecutiveLane>,
+       accumulate<T, S, UniformLane, TableLane>},
+      {accumulate<T, S, ConsecutiveLane, UniformLane>,
+       accumulate<T, S, ConsecutiveLane, ConsecutiveLane>,
+       accumulate<T, S, ConsecutiveLane, TableLane>},
+      {accumulate<T, S, TableLane, UniformLane>, accumulate<T, S, TableLane, ConsecutiveLane>,
+       accumulate<T, S, TableLane, TableLane>}};
+
+  // Loops that decide what is in range go outside; the rest run without a look at it.
+  std::vector<const FoldPlan::Loop*> outer, inner;
+  for (const FoldPlan::Loop& loop : fold.loops) {
+    if (loop.extent == 0) return true;
+    bool decides = false;
+    for (const int number : fold.product)
+      for (const auto& checked : setup_.plan.accesses[static_cast<std::size_t>(number)].checked)
+        for (const Affine::Term& term : checked.at.terms) decides = decides || term.slot == loop.slot;
+    (decides ? outer : inner).push_back(&loop);
+    position_[static_cast<std::size_t>(loop.slot)] = 0;
+  }
+  const FoldPlan::Loop* innermost = nullptr;
+  if (!inner.empty()) {
+    innermost = inner.back();
+    inner.pop_back();
+  }
+
+  static const S kOne = [] {
+    if constexpr (kIsField<S>)
+      return S::of_integer(1);
+    else
+      return S{1};
+  }();
+  Factor<S> factors[2] = {};
+  typename Relative::Shape shapes[2] = {Relative::Shape::Uniform, Relative::Shape::Uniform};
+  factors[1] = {reinterpret_cast<const std::byte*>(&kOne), nullptr, 0, 0};
+  for (std::size_t i = 0; i < fold.product.size(); ++i) {
+    const auto number = static_cast<std::size_t>(fold.product[i]);
+    const Access& access = setup_.plan.accesses[number];
+    shapes[i] = accesses_[number].offset.shape;
+    factors[i] = {setup_.inputs[static_cast<std::size_t>(access.operand)].data,
+                  accesses_[number].offset.table.data(), 0, 0};
+    if (innermost != nullptr)
+      for (const Affine::Term& term : access.offset.terms)
+        if (term.slot == innermost->slot) factors[i].stride = term.factor;
+  }
+  const Kernel kernel = kKernels[static_cast<int>(shapes[0])][static_cast<int>(shapes[1])];
+  T* const sums = reg(fold.results[0]).values.data();
+  const std::int64_t steps = innermost == nullptr ? 1 : innermost->extent;
+
+  const auto advance = [&](const std::vector<const FoldPlan::Loop*>& loops) {
+    for (std::size_t i = loops.size(); i-- > 0;) {
+      std::int64_t& at = position_[static_cast<std::size_t>(loops[i]->slot)];
+      if (++at < loops[i]->extent) return true;
+      at = 0;
+    }
+    return false;
+  };
+  std::vector<Run> runs;
+  do {
+    if (stopped()) {
+      error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};
+      return false;
+    }
+    valid_runs(fold, runs);
+    if (runs.empty()) continue;
+    do {
+      for (std::size_t i = 0; i < fold.product.size(); ++i)
+        factors[i].start =
+            uniform_part(setup_.plan.accesses[static_cast<std::size_t>(fold.product[i])].offset);
+      for (const Run& run : runs) kernel(sums, factors[0], factors[1], steps, run.begin, run.end);
+    } while (advance(inner));
+  } while (advance(outer));
+  return true;
+}
+
+template class Lanes<float>;
+template class Lanes<double>;
+template class Lanes<std::int64_t>;
+template class Lanes<FieldA>;
+template class Lanes<FieldB>;
+
+}  // namespace tessera

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/expr/eval.h"
+#include "tessera/expr/plan.h"
+
+namespace tessera {
+
+/// Runs a plan on a block of positions at once, one lane for each: every instruction is a loop over
+/// lanes, so that what it costs to interpret is shared. What does not depend on the position within
+/// the block is computed once.
+///
+/// An axis that varies within the block has a position for each lane relative to the block's first;
+/// those tables are the same for all blocks, and so are the relative offsets of affine reads.
+template <class T>
+class Lanes {
+ public:
+  struct Setup {
+    const Plan& plan;
+    const std::vector<Operand>& operands;
+    std::span<const ConstArray> inputs;
+    const std::atomic<bool>* stop = nullptr;
+    int lanes = 1;
+    int partial = -1;  // axes from this one on vary within a block
+  };
+  explicit Lanes(const Setup& setup);
+
+  void set_slot(int slot, std::int64_t position) {
+    position_[static_cast<std::size_t>(slot)] = position;
+  }
+  /// Computes the plan's results for the first `count` lanes.
+  Expected<Done> run(int count);
+
+  std::int64_t integer(int reg, int lane) const;
+  void store(int reg, const MutableArray& into, std::int64_t position, int count) const;
+  /// Writes one lane, combined with what is there.
+  void write(int reg, int lane, std::optional<Fn> combine, const MutableArray& into,
+             std::int64_t position) const;
+
+ private:
+  /// A register: one value for each lane, or a single one for all.
+  struct Register {
+    std::vector<T> values;
+    std::vector<std::int64_t> integers;
+    bool varies = false;
+  };
+  /// An affine form relative to the block: how it varies over the lanes.
+  struct Relative {
+    enum class Shape { Uniform, Consecutive, Table };
+    Shape shape = Shape::Uniform;
+    std::vector<std::int64_t> table;
+  };
+  struct AccessState {
+    Relative offset;
+    std::vector<Relative> checked;
+    bool varies = false;
+  };
+  struct Run {
+    int begin, end;
+  };
+  enum class Storage { None, F32, F64, Lifted };
+
+  bool mark(const Code& code);
+  bool varies(const Access& access) const;
+  Relative relative(const Affine& affine) const;
+  std::int64_t uniform_part(const Affine& affine) const;
+  int width(const Register& reg) const { return reg.varies ? count_ : 1; }
+  Register& reg(int number) { return registers_[static_cast<std::size_t>(number)]; }
+  const Register& reg(int number) const { return registers_[static_cast<std::size_t>(number)]; }
+
+  bool execute(const Code& code);
+  void execute_index(const Instruction& instruction);
+  bool execute_read(const Instruction& instruction);
+  void execute_apply(const Instruction& instruction);
+  void execute_convert(const Instruction& instruction);
+  void execute_cast(const Instruction& instruction);
+  bool execute_fold(const FoldPlan& fold);
+
+  bool fold_step(const FoldPlan& fold, std::size_t depth);
+  void take_in(const FoldPlan& fold);
+  bool sum_of_products(const FoldPlan& fold);
+  void valid_runs(const FoldPlan& fold, std::vector<Run>& runs) const;
+  Storage storage_of(const FoldPlan& fold) const;
+  template <class S>
+  bool sum_of_products_as(const FoldPlan& fold);
+
+  void apply_values(const Instruction& instruction, Register& out);
+  void apply_integers(const Instruction& instruction, Register& out);
+  bool stopped() const {
+    return setup_.stop != nullptr && setup_.stop->load(std::memory_order_relaxed);
+  }
+
+  Setup setup_;
+  int count_ = 0;
+  std::vector<std::int64_t> position_;             // by slot
+  std::vector<std::vector<std::int64_t>> within_;  // by slot: relative positions; empty: does not vary
+  std::vector<Register> registers_;
+  std::vector<AccessState> accesses_;
+  std::vector<std::int64_t> offsets_;  // scratch
+  std::vector<std::uint8_t> valid_;    // scratch
+  std::optional<Diagnostic> error_;
+};
+
+extern template class Lanes<float>;
+extern template class Lanes<double>;
+extern template class Lanes<std::int64_t>;
+extern template class Lanes<FieldA>;
+extern template class Lanes<FieldB>;
+
+}  // namespace tessera

@@ -1,0 +1,447 @@
+#include "tessera/interp/interp.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "tessera/expr/eval.h"
+#include "tessera/expr/number.h"
+#include "tessera/expr/shape.h"
+#include "tessera/interp/memory.h"
+#include "tessera/ir/expand.h"
+#include "tessera/ir/infer.h"
+#include "tessera/runtime/host/host.h"
+
+namespace tessera::interp {
+namespace {
+
+/// Numbers other than floats cannot be stored in a float's place.
+template <class T>
+inline constexpr bool kAlwaysLifts = !std::is_floating_point_v<T>;
+
+template <class T>
+class Runner {
+ public:
+  Runner(const Options& options, Memory& memory) : options_(options), memory_(memory) {}
+
+  Expected<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs, bool outermost);
+  Expected<std::vector<Value>> run_op(const OpDef& op, const Attrs& attrs,
+                                      std::span<const Value> inputs, int outputs);
+
+ private:
+  using Values = std::vector<Value>;
+
+  Expected<Values> run_node(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+  Expected<Values> run_core(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
+                            int outputs);
+  Expected<Values> run_composite(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
+                                 int outputs);
+  Expected<Values> run_opaque(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
+                              int outputs);
+  Expected<Values> run_if(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+  Expected<Values> run_loop(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+  Expected<Values> run_scan(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+
+  /// Joins slices along a new axis.
+  Expected<Value> stacked(const std::vector<Value>& slices, const Type& type, std::int64_t axis);
+  /// One slice of a tensor along an axis.
+  Expected<Value> slice(const Value& whole, std::int64_t axis, std::int64_t at);
+
+  bool stopped() const {
+    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+  }
+
+  const Options& options_;
+  Memory& memory_;
+};
+
+Diagnostic stop_diagnostic() { return {.id = "stopped", .message = "the run was stopped"}; }
+
+template <class T>
+std::int64_t width_of(DType dtype, bool lifted) {
+  return lifted && is_float(dtype) ? static_cast<std::int64_t>(sizeof(T)) : byte_width(dtype);
+}
+
+std::vector<Known> known_of(std::span<const Value> inputs) {
+  std::vector<Known> result;
+  for (const Value& input : inputs) {
+    if (!input.datum.present()) {
+      result.push_back({.present = false});
+    } else if (!input.datum.is_tensor()) {
+      result.push_back({.type = {.kind = Type::Kind::Sequence}});
+    } else if (input.lifted) {
+      const Tensor& tensor = input.datum.tensor();
+      result.push_back(
+          {.type = Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()})});
+    } else {
+      result.push_back(known(input.datum.tensor()));
+    }
+  }
+  return result;
+}
+
+bool truth_of(const Value& value) {
+  return value.datum.is_tensor() && value.datum.tensor().count() > 0 &&
+         integer_at(value.datum.tensor(), 0) != 0;
+}
+
+/// How often each value is still to be read.
+std::vector<int> uses_of(const Graph& graph) {
+  std::vector<int> uses(graph.value_count());
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId input : graph.inputs(node))
+      if (input.present()) ++uses[input.index];
+  for (const ValueId output : graph.outputs()) ++uses[output.index];
+  return uses;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run(const Graph& graph, std::span<const Value> inputs,
+                                            bool outermost) {
+  TESSERA_CHECK(inputs.size() == graph.inputs().size(), "{} inputs for a graph with {}",
+                inputs.size(), graph.inputs().size());
+  std::vector<int> uses = uses_of(graph);
+  std::vector<Value> values(graph.value_count());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
+  for (std::uint32_t i = 0; i < values.size(); ++i)
+    if (const Tensor* constant = graph.constant({i})) values[i] = {*constant};
+  if constexpr (kAlwaysLifts<T>) {
+    for (Value& value : values)
+      if (!value.lifted && value.datum.is_tensor() && is_float(value.datum.tensor().dtype))
+        value = {lift<T>(value.datum.tensor()), true};
+  }
+
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    if (stopped()) return stop_diagnostic();
+    if (outermost && options_.progress)
+      options_.progress({.done = n, .nodes = graph.nodes().size(), .op = node.op->name});
+    std::vector<Value> arguments;
+    for (const ValueId input : graph.inputs(node))
+      arguments.push_back(input.present() ? values[input.index] : Value{});
+    auto results = run_node(graph, node, arguments);
+    if (!results) {
+      const std::string& name = graph.node_name(n);
+      return located(std::move(results).error(),
+                     {.item = name.empty() ? fmt::format("{} #{}", node.op->name, n) : name});
+    }
+    const auto outputs = graph.outputs(node);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (i >= results->size())
+        return Diagnostic{.id = "run-missing-result",
+                          .where = {.item = node.op->name},
+                          .message = fmt::format("there is no result {}", i)};
+      if (uses[outputs[i].index] > 0) values[outputs[i].index] = std::move((*results)[i]);
+    }
+    for (const ValueId input : graph.inputs(node))
+      if (input.present() && --uses[input.index] == 0) values[input.index] = {};
+  }
+  std::vector<Value> outputs;
+  for (const ValueId output : graph.outputs()) outputs.push_back(values[output.index]);
+  return outputs;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_node(const Graph& graph, const GraphNode& node,
+                                                 std::span<const Value> inputs) {
+  if (node.op->kind() != OpDef::Kind::Control)
+    return run_op(*node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()));
+  if (node.op->name == "if_else") return run_if(graph, node, inputs);
+  if (node.op->name == "loop") return run_loop(graph, node, inputs);
+  TESSERA_CHECK(node.op->name == "scan", "{} is no known control flow", node.op->name);
+  return run_scan(graph, node, inputs);
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_op(const OpDef& op, const Attrs& attrs,
+                                               std::span<const Value> inputs, int outputs) {
+  std::vector<bool> present;
+  for (const Value& input : inputs) present.push_back(input.datum.present());
+  TESSERA_TRY_DONE(check_arity(op, present));
+  switch (op.kind()) {
+    case OpDef::Kind::Core: return run_core(op, attrs, inputs, outputs);
+    case OpDef::Kind::Composite: return run_composite(op, attrs, inputs, outputs);
+    case OpDef::Kind::Opaque: return run_opaque(op, attrs, inputs, outputs);
+    case OpDef::Kind::Control: break;
+  }
+  TESSERA_CHECK(false, "{} runs with its subgraphs only", op.name);
+  return Values{};
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& attrs,
+                                                 std::span<const Value> inputs, int outputs) {
+  const std::optional<Signature> signature = signature_of(known_of(inputs));
+  if (!signature) return bad_operands(fmt::format("{} takes tensors", op.name));
+  for (const Argument& argument : *signature)
+    if (argument.present && argument.dtype() == DType::String)
+      return bad_operands(fmt::format("{} does not take text", op.name));
+  TESSERA_TRY(const Definition definition, op.define(attrs, *signature));
+  TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
+  TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
+
+  std::vector<ConstArray> arrays;
+  for (const Value& input : inputs)
+    if (input.datum.present())
+      arrays.push_back({.dtype = input.datum.tensor().dtype,
+                        .data = input.datum.tensor().bytes.data(),
+                        .lifted = input.lifted});
+  const std::size_t wanted = std::min<std::size_t>(static_cast<std::size_t>(outputs), types.size());
+  std::vector<Memory::Block> blocks;
+  std::vector<MutableArray> into;
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    std::vector<std::int64_t>& shape = shapes.emplace_back();
+    for (const Dim& dim : types[i].shape) {
+      TESSERA_CHECK(dim.constant().has_value(), "{} has no size", dim.to_string());
+      shape.push_back(*dim.constant());
+    }
+    const bool lifted = kAlwaysLifts<T> && is_float(types[i].dtype);
+    TESSERA_TRY(Memory::Block block,
+                memory_.allocate(shape, width_of<T>(types[i].dtype, lifted)));
+    into.push_back({.dtype = types[i].dtype, .data = block.data(), .lifted = lifted});
+    blocks.push_back(std::move(block));
+  }
+  TESSERA_TRY_DONE(eval<T>(definition, sizes, arrays, into,
+                           {.threads = options_.threads, .stop = options_.stop}));
+  Values results;
+  for (std::size_t i = 0; i < wanted; ++i)
+    results.push_back({Tensor{types[i].dtype, shapes[i], std::move(blocks[i]).freeze()},
+                       into[i].lifted});
+  return results;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_composite(const OpDef& op, const Attrs& attrs,
+                                                      std::span<const Value> inputs, int outputs) {
+  TESSERA_TRY(const Graph body, body_of(op, attrs, known_of(inputs), outputs));
+  std::vector<Value> present;
+  for (const Value& input : inputs)
+    if (input.datum.present()) present.push_back(input);
+  return run(body, present, false);
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_opaque(const OpDef& op, const Attrs& attrs,
+                                                   std::span<const Value> inputs, int outputs) {
+  const host::Function function = host::find(op.name);
+  if (function == nullptr)
+    return Diagnostic{.id = "run-no-host-function",
+                      .message = fmt::format("{} has no host function", op.name)};
+  std::vector<Datum> plain;
+  for (const Value& input : inputs) {
+    if (input.lifted)
+      return Diagnostic{.id = "run-opaque-number",
+                        .message = fmt::format("{} runs on floats only", op.name)};
+    plain.push_back(input.datum);
+  }
+  TESSERA_TRY(std::vector<Datum> results,
+              function({.inputs = plain,
+                        .attrs = attrs,
+                        .outputs = outputs,
+                        .memory_limit = memory_.left()}));
+  Values values;
+  for (Datum& result : results) values.push_back({std::move(result)});
+  return values;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_if(const Graph& graph, const GraphNode& node,
+                                               std::span<const Value> inputs) {
+  const auto branches = graph.subgraphs(node);
+  return run(*branches[truth_of(inputs[0]) ? 0 : 1], inputs.subspan(1), false);
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const GraphNode& node,
+                                                 std::span<const Value> inputs) {
+  const Graph& body = *graph.subgraphs(node)[0];
+  const auto states = static_cast<std::size_t>(node.attrs->i("states"));
+  const std::size_t stacks = body.outputs().size() - 1 - states;
+  std::int64_t trips = std::numeric_limits<std::int64_t>::max();
+  if (inputs[0].datum.present()) {
+    if (!inputs[0].datum.is_tensor() || inputs[0].datum.tensor().count() != 1)
+      return bad_operands("the trip count of a loop is not one number");
+    trips = integer_at(inputs[0].datum.tensor(), 0);
+  }
+  bool go = !inputs[1].datum.present() || truth_of(inputs[1]);
+  std::vector<Value> carried(inputs.begin() + 2, inputs.begin() + 2 + static_cast<long>(states));
+  const std::span<const Value> captures = inputs.subspan(2 + states);
+  std::vector<std::vector<Value>> slices(stacks);
+  for (std::int64_t step = 0; step < trips && go; ++step) {
+    if (stopped()) return stop_diagnostic();
+    std::vector<Value> arguments;
+    arguments.push_back({Tensor::of<std::int64_t>(DType::I64, {}, std::span(&step, 1))});
+    const std::uint8_t truth = 1;
+    arguments.push_back({Tensor::of<std::uint8_t>(DType::Bool, {}, std::span(&truth, 1))});
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    arguments.insert(arguments.end(), captures.begin(), captures.end());
+    TESSERA_TRY(Values results, run(body, arguments, false));
+    go = truth_of(results[0]);
+    for (std::size_t i = 0; i < states; ++i) carried[i] = std::move(results[1 + i]);
+    for (std::size_t i = 0; i < stacks; ++i) slices[i].push_back(std::move(results[1 + states + i]));
+  }
+  for (std::size_t i = 0; i < stacks; ++i) {
+    TESSERA_TRY(Value whole,
+                stacked(slices[i], graph.type(graph.outputs(node)[states + i]), 0));
+    carried.push_back(std::move(whole));
+  }
+  return carried;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_scan(const Graph& graph, const GraphNode& node,
+                                                 std::span<const Value> inputs) {
+  const Graph& body = *graph.subgraphs(node)[0];
+  const auto states = static_cast<std::size_t>(node.attrs->i("states"));
+  const auto elements = static_cast<std::size_t>(node.attrs->i("elements"));
+  const std::size_t stacks = body.outputs().size() - states;
+  const auto list_at = [&](const char* name, std::size_t i) {
+    const Ints& list = node.attrs->ints(name);
+    return i < list.size() ? list[i] : 0;
+  };
+  std::vector<Value> carried(inputs.begin(), inputs.begin() + static_cast<long>(states));
+  const std::span<const Value> scanned = inputs.subspan(states, elements);
+  const std::span<const Value> captures = inputs.subspan(states + elements);
+  std::int64_t steps = -1;
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < elements; ++i) {
+    if (!scanned[i].datum.is_tensor()) return bad_operands("a scan runs over tensors");
+    const Tensor& tensor = scanned[i].datum.tensor();
+    TESSERA_TRY(const int axis, normal_axis(list_at("input_axes", i), static_cast<int>(tensor.shape.size())));
+    const std::int64_t extent = tensor.shape[static_cast<std::size_t>(axis)];
+    if (steps >= 0 && extent != steps)
+      return bad_operands(fmt::format("the elements of a scan have {} and {} slices", steps, extent));
+    steps = extent;
+    axes.push_back(axis);
+  }
+  std::vector<std::vector<Value>> slices(stacks);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    if (stopped()) return stop_diagnostic();
+    std::vector<Value> arguments = carried;
+    for (std::size_t i = 0; i < elements; ++i) {
+      const bool backwards = list_at("input_directions", i) != 0;
+      TESSERA_TRY(Value one, slice(scanned[i], axes[i], backwards ? steps - 1 - step : step));
+      arguments.push_back(std::move(one));
+    }
+    arguments.insert(arguments.end(), captures.begin(), captures.end());
+    TESSERA_TRY(Values results, run(body, arguments, false));
+    for (std::size_t i = 0; i < states; ++i) carried[i] = std::move(results[i]);
+    for (std::size_t i = 0; i < stacks; ++i) slices[i].push_back(std::move(results[states + i]));
+  }
+  for (std::size_t i = 0; i < stacks; ++i) {
+    if (list_at("output_directions", i) != 0) std::ranges::reverse(slices[i]);
+    TESSERA_TRY(Value whole, stacked(slices[i], graph.type(graph.outputs(node)[states + i]),
+                                     list_at("output_axes", i)));
+    carried.push_back(std::move(whole));
+  }
+  return carried;
+}
+
+template <class T>
+Expected<Value> Runner<T>::slice(const Value& whole, std::int64_t axis, std::int64_t at) {
+  const Tensor& tensor = whole.datum.tensor();
+  const std::int64_t width = width_of<T>(tensor.dtype, whole.lifted);
+  const auto split = tensor.shape.begin() + axis;
+  std::int64_t outer = 1, inner = width;
+  for (auto it = tensor.shape.begin(); it != split; ++it) outer *= *it;
+  for (auto it = split + 1; it != tensor.shape.end(); ++it) inner *= *it;
+  std::vector<std::int64_t> shape(tensor.shape.begin(), split);
+  shape.insert(shape.end(), split + 1, tensor.shape.end());
+  if (outer == 1)  // a stretch of the whole
+    return Value{Tensor{tensor.dtype, std::move(shape),
+                        tensor.bytes.slice(static_cast<std::size_t>(at * inner),
+                                           static_cast<std::size_t>(inner))},
+                 whole.lifted};
+  TESSERA_TRY(Memory::Block block, memory_.allocate(shape, width));
+  for (std::int64_t i = 0; i < outer; ++i)
+    std::memcpy(block.data() + i * inner, tensor.bytes.data() + (i * *split + at) * inner,
+                static_cast<std::size_t>(inner));
+  return Value{Tensor{tensor.dtype, std::move(shape), std::move(block).freeze()}, whole.lifted};
+}
+
+template <class T>
+Expected<Value> Runner<T>::stacked(const std::vector<Value>& slices, const Type& type,
+                                   std::int64_t axis) {
+  if (slices.empty()) {  // the shape is what inference knows; what it does not know has no extent
+    std::vector<std::int64_t> shape;
+    if (type.shape)
+      for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value_or(0));
+    if (shape.empty()) shape.push_back(0);
+    shape[0] = 0;
+    return Value{Tensor{type.dtype, shape, {}}, kAlwaysLifts<T> && is_float(type.dtype)};
+  }
+  if (!slices[0].datum.is_tensor()) return bad_operands("only tensors are stacked");
+  const Tensor& first = slices[0].datum.tensor();
+  const std::int64_t width = width_of<T>(first.dtype, slices[0].lifted);
+  TESSERA_TRY(const int at, normal_axis(axis, static_cast<int>(first.shape.size()) + 1));
+  std::int64_t outer = 1, inner = width;
+  for (std::size_t i = 0; i < first.shape.size(); ++i)
+    (static_cast<int>(i) < at ? outer : inner) *= first.shape[i];
+  const auto count = static_cast<std::int64_t>(slices.size());
+  std::vector<std::int64_t> shape = first.shape;
+  shape.insert(shape.begin() + at, count);
+  TESSERA_TRY(Memory::Block block, memory_.allocate(shape, width));
+  for (std::int64_t s = 0; s < count; ++s) {
+    const Value& one = slices[static_cast<std::size_t>(s)];
+    if (!one.datum.is_tensor() || one.datum.tensor().shape != first.shape ||
+        one.datum.tensor().dtype != first.dtype)
+      return bad_operands("the results of the steps differ in shape or type");
+    for (std::int64_t i = 0; i < outer && inner > 0; ++i)
+      std::memcpy(block.data() + (i * count + s) * inner,
+                  one.datum.tensor().bytes.data() + i * inner, static_cast<std::size_t>(inner));
+  }
+  return Value{Tensor{first.dtype, std::move(shape), std::move(block).freeze()}, slices[0].lifted};
+}
+
+}  // namespace
+
+template <class T>
+Tensor lift(const Tensor& tensor) {
+  Buffer buffer(static_cast<std::size_t>(tensor.count()) * sizeof(T));
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const T element = number_of<T>(number_at(tensor, i));
+    std::memcpy(buffer.data() + i * static_cast<std::int64_t>(sizeof(T)), &element, sizeof(T));
+  }
+  return {tensor.dtype, tensor.shape, std::move(buffer).freeze()};
+}
+
+template <class T>
+Expected<std::vector<Value>> run_as(const Graph& graph, std::span<const Value> inputs,
+                                    const Options& options) {
+  Memory memory(options.memory_limit);
+  return Runner<T>(options, memory).run(graph, inputs, true);
+}
+
+template <class T>
+Expected<std::vector<Value>> run_op(const OpDef& op, const Attrs& attrs,
+                                    std::span<const Value> inputs, int outputs,
+                                    const Options& options) {
+  Memory memory(options.memory_limit);
+  return Runner<T>(options, memory).run_op(op, attrs, inputs, outputs);
+}
+
+Expected<std::vector<Datum>> run(const Graph& graph, std::span<const Datum> inputs,
+                                 const Options& options) {
+  std::vector<Value> values;
+  for (const Datum& input : inputs) values.push_back({input});
+  TESSERA_TRY(std::vector<Value> results, run_as<double>(graph, values, options));
+  std::vector<Datum> plain;
+  for (Value& result : results) plain.push_back(std::move(result.datum));
+  return plain;
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                   \
+  template Tensor lift<T>(const Tensor&);                                                        \
+  template Expected<std::vector<Value>> run_as<T>(const Graph&, std::span<const Value>,          \
+                                                  const Options&);                               \
+  template Expected<std::vector<Value>> run_op<T>(const OpDef&, const Attrs&,                    \
+                                                  std::span<const Value>, int, const Options&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::int64_t)
+TESSERA_INSTANTIATE(FieldA)
+TESSERA_INSTANTIATE(FieldB)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera::interp

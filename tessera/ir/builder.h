@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/infer.h"
+#include "tessera/ops/body.h"
+
+namespace tessera {
+
+/// Builds a graph, inferring types as it goes.
+///
+///   GraphBuilder g;
+///   Val x = g.input("x", DType::F32, {Dim::symbol("n"), 64});
+///   Val w = g.constant(weights, "w");
+///   Val y = g.op("relu", {g.op("matmul", {x, w}) + 1.0});
+///   Expected<Graph> graph = g.finish({{"y", y}});
+///
+/// The first mistake is kept and returned by `finish`; what is built after it has unknown types.
+class GraphBuilder final : public Body {
+ public:
+  /// `scope` keeps the names of sizes that this graph makes up apart from those of other graphs.
+  explicit GraphBuilder(std::string scope = {}) : scope_(std::move(scope)) {}
+
+  Val input(std::string name, DType dtype, Shape shape);
+  Val input(std::string name, const Known& known);
+  Val constant(Tensor tensor) override { return constant(std::move(tensor), {}); }
+  Val constant(Tensor tensor, std::string name);
+
+  Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) override;
+  Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs);
+  Vals scan(const Vals& states, const Vals& elements, const Step& step) override;
+
+  using Subgraphs = std::vector<std::shared_ptr<const Graph>>;
+  /// A node with subgraphs; `results` are the types of its results.
+  Vals call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs,
+                    Subgraphs subgraphs, const std::vector<Type>& results);
+
+  const Argument& argument(const Val& value) const override;
+  const Known& known(const Val& value) const;
+  /// States what is known of a value from elsewhere, where inference does not know better. A value is
+  /// refined before it is used.
+  void refine(const Val& value, const Type& declared);
+
+  void name(const Val& value, std::string name);
+  void name_last_node(std::string name);
+  bool failed() const { return error_.has_value(); }
+  const std::optional<Diagnostic>& error() const { return error_; }
+  void fail(Diagnostic diagnostic) const;
+
+  /// The graph with these outputs (named where a name is given), or the first mistake.
+  Expected<Graph> finish(const std::vector<std::pair<std::string, Val>>& outputs);
+  Expected<Graph> finish(const Vals& outputs);
+
+ private:
+  Val add(ValueId id, Known known);
+  Dim made_up(std::size_t value, std::size_t axis) const;
+  Known named_sizes(Known known, std::size_t value) const;
+  Vals add_node(const OpDef& op, const Attrs& attrs, const Vals& inputs, std::vector<Known> results,
+                Subgraphs subgraphs = {});
+
+  std::string scope_;
+  Graph graph_;
+  std::deque<Known> known_;                                // by value
+  mutable std::deque<std::optional<Argument>> arguments_;  // by value, made when asked for
+  mutable std::optional<Diagnostic> error_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/ir/infer.h"
+
+namespace tessera {
+
+/// What a composite means on inputs of which this is known, as a graph of its own. Its inputs are
+/// those that are present, its outputs the first `outputs` results; one that the composite does not
+/// have on these inputs is a diagnostic. The attributes are complete.
+Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
+                        int outputs);
+
+/// Replaces composites by their bodies, in subgraphs too:  y = softmax(x)  =>  the operators that
+/// softmax is made of.
+///
+/// Needs:  the shapes that the bodies ask for; a diagnostic if they are not known.
+/// Keeps:  the meaning and the names of the results, inputs and outputs, all other nodes.
+/// Leaves: no composite that `which` chooses, also not out of another's body.
+Expected<Graph> expand(const Graph& graph, const std::function<bool(const OpDef&)>& which);
+
+}  // namespace tessera

@@ -1,0 +1,166 @@
+#include "tessera/ir/infer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/shape.h"
+#include "tessera/expr/symbolic.h"
+#include "tessera/ir/builder.h"
+
+namespace tessera {
+namespace {
+
+std::vector<Known> nothing_known(const OpDef& op) {
+  return std::vector<Known>(std::max<std::size_t>(op.outputs.size(), 1));
+}
+
+Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, const Signature& in) {
+  auto definition = op.define(attrs, in);
+  if (!definition) {
+    if (is_needs_value(definition.error())) return nothing_known(op);
+    return std::move(definition).error();
+  }
+  TESSERA_TRY(const Sizes sizes, solve_sizes(*definition, shapes_of(in)));
+  TESSERA_TRY(const std::vector<TensorType> types, output_types(*definition, sizes));
+
+  std::vector<const Argument*> present;
+  for (const Argument& argument : in)
+    if (argument.present) present.push_back(&argument);
+  std::vector<Known> results;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Known result{.type = Type::tensor(types[i].dtype, types[i].shape)};
+    if (op.pure) {
+      if (is_integer(types[i].dtype) || types[i].dtype == DType::Bool)
+        result.value = symbolic_values(*definition, sizes, present, static_cast<int>(i));
+      result.content = known_content(*definition, sizes, present, static_cast<int>(i));
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+/// A size that the body of a composite made up means nothing outside of it.
+bool is_inner(const Dim& dim) {
+  std::set<std::string> symbols;
+  dim.collect_symbols(symbols);
+  return std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with("_~"); });
+}
+
+Known seen_from_outside(Known known) {
+  if (known.value && std::ranges::any_of(*known.value, is_inner)) known.value.reset();
+  if (known.type.shape)
+    for (Dim& dim : *known.type.shape)
+      if (is_inner(dim)) dim = Dim::undefined();
+  return known;
+}
+
+Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs,
+                                             const std::vector<Known>& inputs) {
+  GraphBuilder body("~");
+  Vals values;
+  for (const Known& input : inputs)
+    values.push_back(input.present ? body.input({}, input) : Val{});
+  auto results = op.expand(body, attrs, values);
+  std::optional<Diagnostic> error = body.error();
+  if (!error && !results) error = results.error();
+  if (error) {
+    if (is_needs_value(*error)) return nothing_known(op);
+    return *error;
+  }
+  std::vector<Known> known;
+  for (const Val& value : *results)
+    known.push_back(value.present() ? seen_from_outside(body.known(value)) : Known{});
+  return known;
+}
+
+Expected<std::vector<Known>> infer_opaque(const OpDef& op, const Attrs& attrs,
+                                          const std::vector<Known>& inputs) {
+  // Opaque operators take sequences and tensors of unknown rank as well: they see what there is.
+  Signature in;
+  for (const Known& input : inputs)
+    in.push_back({.present = input.present,
+                  .type = {input.type.dtype, input.type.shape.value_or(Shape{})},
+                  .value = input.value,
+                  .content = input.content});
+  for (const Known& input : inputs)
+    if (input.present && input.type.kind == Type::Kind::Tensor && !input.type.shape)
+      return nothing_known(op);
+  for (const Known& input : inputs)
+    if (input.present && input.type.kind == Type::Kind::Unknown) return nothing_known(op);
+  auto types = op.infer(attrs, in);
+  if (!types) {
+    if (is_needs_value(types.error())) return nothing_known(op);
+    return std::move(types).error();
+  }
+  std::vector<Known> results;
+  for (OpaqueType& type : *types) {
+    Known result{.type = {.dtype = type.dtype, .shape = std::move(type.shape)}};
+    switch (type.kind) {
+      case OpaqueType::Kind::Tensor: result.type.kind = Type::Kind::Tensor; break;
+      case OpaqueType::Kind::Sequence: result.type.kind = Type::Kind::Sequence; break;
+      case OpaqueType::Kind::Optional: result.type.kind = Type::Kind::Optional; break;
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace
+
+Known known(const Tensor& tensor) {
+  Known result{.type = Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()})};
+  if (tensor.dtype == DType::String || tensor.count() > kSmallTensor) return result;
+  result.content = tensor;
+  if (!is_float(tensor.dtype)) {
+    const std::vector<std::int64_t> integers = integers_of(tensor);
+    result.value.emplace(integers.begin(), integers.end());
+  }
+  return result;
+}
+
+std::optional<Signature> signature_of(const std::vector<Known>& inputs) {
+  Signature in;
+  for (const Known& input : inputs) {
+    if (!input.present) {
+      in.push_back({.present = false});
+      continue;
+    }
+    if (!input.type.is_ranked_tensor()) return std::nullopt;
+    in.push_back({.present = true,
+                  .type = {input.type.dtype, *input.type.shape},
+                  .value = input.value,
+                  .content = input.content});
+  }
+  return in;
+}
+
+std::vector<Shape> shapes_of(const Signature& signature) {
+  std::vector<Shape> shapes;
+  for (const Argument& argument : signature)
+    if (argument.present) shapes.push_back(argument.type.shape);
+  return shapes;
+}
+
+Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
+                                   const std::vector<Known>& inputs) {
+  std::vector<bool> present;
+  for (const Known& input : inputs) present.push_back(input.present);
+  TESSERA_TRY_DONE(check_arity(op, present));
+  switch (op.kind()) {
+    case OpDef::Kind::Core:
+    case OpDef::Kind::Composite: {
+      const std::optional<Signature> in = signature_of(inputs);
+      if (!in) return nothing_known(op);
+      for (const Argument& argument : *in)
+        if (argument.present && argument.dtype() == DType::String)
+          return bad_operands(fmt::format("{} does not take text", op.name));
+      return op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs);
+    }
+    case OpDef::Kind::Opaque: return infer_opaque(op, attrs, inputs);
+    case OpDef::Kind::Control: break;
+  }
+  TESSERA_CHECK(false, "{} is told by its subgraphs", op.name);
+  return nothing_known(op);
+}
+
+}  // namespace tessera

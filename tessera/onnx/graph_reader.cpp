@@ -1,0 +1,304 @@
+#include "tessera/onnx/graph_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "onnx.pb.h"
+#include "tessera/onnx/data_type.h"
+#include "tessera/onnx/rows.h"
+#include "tessera/onnx/tensor_proto.h"
+#include "tessera/onnx/type_proto.h"
+
+namespace tessera::onnx {
+namespace {
+
+using ::onnx::AttributeProto;
+using ::onnx::FunctionProto;
+using ::onnx::GraphProto;
+using ::onnx::NodeProto;
+
+/// A file may call functions that call functions; what they expand to has to end somewhere.
+constexpr std::int64_t kMaxNodes = 2'000'000;
+
+Diagnostic unsupported_operator(const NodeProto& node, std::int64_t opset) {
+  const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
+  return {.id = "onnx-unsupported-operator",
+          .message = fmt::format("operator {}.{} of opset {} is not supported", domain,
+                                 node.op_type(), opset),
+          .note = "tessera inspect lists the operators of a model; docs/operators.md lists those "
+                  "that are read"};
+}
+
+/// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.
+Expected<Done> settle_attrs(Call& call) {
+  if (call.opset < 6) call.attrs.erase("consumed_inputs");
+  for (const AttrSpec& spec : call.op->attrs) {
+    const Attr* attr = call.attrs.find(spec.name);
+    if (attr == nullptr) continue;
+    if (const auto* number = std::get_if<std::int64_t>(attr);
+        number != nullptr && std::holds_alternative<std::string>(spec.value) &&
+        is_dtype_attribute(spec.name)) {
+      if (*number == 0) {
+        call.attrs.erase(spec.name);
+        continue;
+      }
+      TESSERA_TRY(const DType dtype, dtype_of(*number));
+      call.attrs.set(spec.name, std::string(to_string(dtype)));
+    } else if (const auto* real = std::get_if<double>(attr);
+               real != nullptr && std::holds_alternative<std::int64_t>(spec.value) &&
+               std::abs(*real) < 1e15 && *real == std::trunc(*real)) {
+      call.attrs.set(spec.name, static_cast<std::int64_t>(*real));
+    }
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::string plain_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? std::string() : domain;
+}
+
+std::string function_id(const std::string& domain, const std::string& name) {
+  return plain_domain(domain) + "::" + name;
+}
+
+GraphReader::GraphReader(Reading& reading, GraphBuilder& g, Place place)
+    : reading_(reading), g_(g), place_(std::move(place)), names_(std::make_shared<Names>()) {}
+
+GraphReader::GraphReader(GraphReader& around, Place place)
+    : reading_(around.reading_), g_(around.g_), place_(std::move(place)), names_(around.names_) {}
+
+Val* GraphReader::find(const std::string& name) {
+  if (const auto found = values_.find(name); found != values_.end()) return &found->second;
+  return around_ != nullptr ? around_->find(name) : nullptr;
+}
+
+bool GraphReader::has_name(const Val& value) const {
+  return named_.contains(value.id()) || (around_ != nullptr && around_->has_name(value));
+}
+
+Expected<Val> GraphReader::use(const std::string& name) {
+  if (name.empty()) return Val{};
+  if (Val* value = find(name)) return *value;
+  return Diagnostic{.id = "onnx-dangling-input",
+                    .message = fmt::format("value {} is used but never made", name)};
+}
+
+std::string GraphReader::unique_name(const std::string& name) {
+  std::string candidate = place_.prefix + name;
+  for (int i = 1; !names_->insert(candidate).second; ++i)
+    candidate = fmt::format("{}{}_{}", place_.prefix, name, i);
+  return candidate;
+}
+
+Expected<Done> GraphReader::define(const std::string& name, Val value) {
+  if (value.present()) named_.insert(value.id());
+  if (!values_.emplace(name, value).second)
+    return Diagnostic{.id = "onnx-duplicate-name",
+                      .message = fmt::format("value {} is made twice", name)};
+  return refine(name, value);
+}
+
+void GraphReader::declare(const GraphProto& graph) {
+  for (const auto& info : graph.value_info()) declared_.emplace(info.name(), &info.type());
+  for (const auto& info : graph.output()) declared_.emplace(info.name(), &info.type());
+}
+
+Expected<Done> GraphReader::refine(const std::string& name, const Val& value) {
+  const auto found = declared_.find(name);
+  if (found == declared_.end() || !value.present()) return Done{};
+  TESSERA_TRY(const Type type, type_of(*found->second, place_.prefix + name));
+  if (type.kind != Type::Kind::Unknown) g_.refine(value, type);
+  return Done{};
+}
+
+Diagnostic GraphReader::placed(Diagnostic diagnostic, const std::string& label) const {
+  // What has a file was placed by a reader further in; the builder knows operators alone.
+  if (!diagnostic.where.file.empty()) return diagnostic;
+  diagnostic.where = {.file = reading_.file.path.string(), .item = place_.prefix + label};
+  if (diagnostic.id == "op-attribute") diagnostic.id = "onnx-unsupported-attribute";
+  return diagnostic;
+}
+
+Expected<Done> GraphReader::read_inputs(const GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string_view> defaults;
+  for (const auto& initializer : graph.initializer()) defaults.insert(initializer.name());
+  for (const auto& input : graph.input()) {
+    if (defaults.contains(input.name())) {
+      if (!options.keep_defaults) continue;
+      replaced_.insert(input.name());
+    }
+    auto type = type_of(input.type(), input.name());
+    if (!type) return placed(std::move(type).error(), input.name());
+    const Val value = g_.input(input.name(), Known{.type = *std::move(type)});
+    names_->insert(input.name());
+    if (auto defined = define(input.name(), value); !defined)
+      return placed(std::move(defined).error(), input.name());
+  }
+  return Done{};
+}
+
+Expected<Done> GraphReader::read_initializers(const GraphProto& graph) {
+  const auto add = [&](const std::string& name, Expected<Tensor> tensor) -> Expected<Done> {
+    if (!tensor) return placed(std::move(tensor).error(), name);
+    if (tensor->shape.size() > kMaxRank)
+      return placed({.id = "onnx-invalid-shape",
+                     .message = fmt::format("{} axes are more than {}", tensor->shape.size(),
+                                            kMaxRank)},
+                    name);
+    const bool small = tensor->count() <= kSmallTensor;
+    const Val value = g_.constant(*tensor, unique_name(name));
+    if (small) small_constants_.emplace(value.id(), *std::move(tensor));
+    if (auto defined = define(name, value); !defined)
+      return placed(std::move(defined).error(), name);
+    return Done{};
+  };
+  for (const auto& initializer : graph.initializer()) {
+    if (replaced_.contains(initializer.name())) continue;
+    TESSERA_TRY_DONE(add(initializer.name(), tensor_of(initializer, reading_.file)));
+  }
+  for (const auto& initializer : graph.sparse_initializer())
+    TESSERA_TRY_DONE(add(initializer.values().name(), dense(initializer, reading_.file)));
+  return Done{};
+}
+
+Expected<Vals> GraphReader::read_body(const GraphProto& graph) {
+  declare(graph);
+  TESSERA_TRY_DONE(read_initializers(graph));
+  TESSERA_TRY_DONE(read_nodes(graph.node()));
+  Vals outputs;
+  for (const auto& output : graph.output()) {
+    auto value = use(output.name());
+    if (!value) return placed(std::move(value).error(), output.name());
+    if (!value->present())
+      return placed({.id = "onnx-dangling-input", .message = "an output has no name"}, graph.name());
+    outputs.push_back(*value);
+  }
+  return outputs;
+}
+
+Expected<Done> GraphReader::read_nodes(const Nodes& nodes) {
+  auto order = order_of(nodes);
+  if (!order) {
+    const std::string item = order.error().where.item;
+    return placed(std::move(order).error(), item);
+  }
+  for (const int index : *order) {
+    const NodeProto& node = nodes[index];
+    const std::string label = label_of(node, index);
+    int wanted = node.output_size();
+    while (wanted > 0 && node.output(wanted - 1).empty()) --wanted;
+    if (wanted == 0) continue;  // nothing of it is used
+
+    auto results = read_node(node, wanted);
+    if (!results) return placed(std::move(results).error(), label);
+    if (g_.failed()) return placed(*g_.error(), label);
+    if (static_cast<int>(results->size()) < wanted)
+      return placed({.id = "onnx-unsupported-form",
+                     .message = fmt::format("{} has {} outputs", node.op_type(), wanted),
+                     .note = fmt::format("{} are known", results->size())},
+                    label);
+    results->resize(static_cast<std::size_t>(node.output_size()));
+    if (auto named = name_results(node, *results); !named)
+      return placed(std::move(named).error(), label);
+  }
+  return Done{};
+}
+
+Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
+  if (++reading_.nodes > kMaxNodes)
+    return Diagnostic{.id = "onnx-too-large",
+                      .message = fmt::format("the model expands to more than {} nodes", kMaxNodes)};
+  Vals inputs;
+  for (const std::string& input : node.input()) {
+    TESSERA_TRY(Val value, use(input));
+    inputs.push_back(value);
+  }
+  while (!inputs.empty() && !inputs.back().present()) inputs.pop_back();
+
+  const std::string domain = plain_domain(node.domain());
+  if (const auto function = reading_.functions.find(function_id(domain, node.op_type()));
+      function != reading_.functions.end())
+    return call_function(function->second, node, inputs);
+
+  const auto version = place_.opsets->find(domain);
+  const std::int64_t opset = version == place_.opsets->end() ? 1 : version->second;
+  const Row* row = find_row(domain, node.op_type(), opset);
+  const OpDef* op = row == nullptr || row->op.empty() ? nullptr : find_op(row->op);
+  if (row == nullptr || (op == nullptr && !row->op.empty())) return unsupported_operator(node, opset);
+
+  Call call{.g = g_,
+            .name = node.op_type(),
+            .op = op,
+            .opset = opset,
+            .inputs = std::move(inputs),
+            .outputs = wanted};
+  TESSERA_TRY(call.attrs, attrs_of(node, *place_.env, reading_.file));
+  if (op != nullptr) TESSERA_TRY_DONE(settle_attrs(call));
+  if (row->adapt != nullptr) return row->adapt(call);
+  if (op == nullptr || op->kind() == OpDef::Kind::Control) return read_control(node, call);
+  return call.emit();
+}
+
+Expected<Done> GraphReader::name_results(const NodeProto& node, const Vals& results) {
+  if (!node.name().empty()) g_.name_last_node(place_.prefix + node.name());
+  for (int i = 0; i < node.output_size(); ++i) {
+    const std::string& name = node.output(i);
+    if (name.empty()) continue;
+    const Val& value = results[static_cast<std::size_t>(i)];
+    if (value.present() && !has_name(value)) {  // what is only passed on keeps its name
+      g_.name(value, unique_name(name));
+      if (node.op_type() == "Constant" && g_.known(value).content)
+        small_constants_.emplace(value.id(), *g_.known(value).content);
+    }
+    TESSERA_TRY_DONE(define(name, value));
+  }
+  return Done{};
+}
+
+Expected<Vals> GraphReader::call_function(const Function& called, const NodeProto& node,
+                                          const Vals& inputs) {
+  const FunctionProto& function = *called.proto;
+  const std::string id = function_id(function.domain(), function.name());
+  if (std::ranges::find(reading_.calls, id) != reading_.calls.end())
+    return Diagnostic{.id = "onnx-recursive-function",
+                      .message = fmt::format("function {} calls itself", function.name())};
+  TESSERA_TRY_DONE(check_depth());
+  if (static_cast<int>(inputs.size()) > function.input_size())
+    return Diagnostic{.id = "onnx-function-arity",
+                      .message = fmt::format("function {} is given {} inputs", function.name(),
+                                             inputs.size()),
+                      .note = fmt::format("it has {}", function.input_size())};
+
+  Environment env;
+  for (const auto& attribute : called.defaults) env.emplace(attribute->name(), attribute.get());
+  for (const AttributeProto& attribute : node.attribute())
+    if (const AttributeProto* given = resolved(attribute, *place_.env))
+      env.insert_or_assign(attribute.name(), given);
+  Opsets opsets = *place_.opsets;
+  for (const auto& import : function.opset_import())
+    opsets.insert_or_assign(plain_domain(import.domain()), import.version());
+
+  const std::string call = node.name().empty() ? function.name() : node.name();
+  GraphReader body(*this, {.opsets = &opsets,
+                           .env = &env,
+                           .prefix = place_.prefix + call + "/",
+                           .depth = place_.depth + 1});
+  for (int i = 0; i < function.input_size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    TESSERA_TRY_DONE(body.define(function.input(i), at < inputs.size() ? inputs[at] : Val{}));
+  }
+  reading_.calls.push_back(id);
+  auto read = body.read_nodes(function.node());
+  reading_.calls.pop_back();
+  TESSERA_TRY_DONE(std::move(read));
+  Vals results;
+  for (const std::string& output : function.output()) {
+    TESSERA_TRY(Val value, body.use(output));
+    results.push_back(value);
+  }
+  return results;
+}
+
+}  // namespace tessera::onnx

@@ -1,0 +1,93 @@
+#include "tessera/onnx/import.h"
+
+#include "onnx.pb.h"
+#include "tessera/onnx/graph_reader.h"
+#include "tessera/onnx/rows.h"
+#include "tessera/onnx/wire.h"
+
+namespace tessera::onnx {
+namespace {
+
+using ::onnx::FunctionProto;
+using ::onnx::ModelProto;
+
+Expected<Opsets> opsets_of(const ModelFile& file) {
+  Opsets opsets;
+  for (const auto& import : file.proto->opset_import()) {
+    const std::string domain = plain_domain(import.domain());
+    if (domain.empty() && (import.version() < 1 || import.version() > kNewestOpset))
+      return Diagnostic{.id = "onnx-unsupported-opset",
+                        .where = {.file = file.path.string()},
+                        .message = fmt::format("opset {} is not supported", import.version()),
+                        .note = fmt::format("tessera reads opsets 1 to {}", kNewestOpset),
+                        .help = "convert the model with onnx.version_converter"};
+    auto [known, added] = opsets.emplace(domain, import.version());
+    if (!added) known->second = std::max(known->second, import.version());
+  }
+  return opsets;
+}
+
+ModelInfo info_of(const ModelProto& model, const Opsets& opsets) {
+  ModelInfo info{.ir_version = model.ir_version(),
+                 .opsets = {opsets.begin(), opsets.end()},
+                 .producer_name = model.producer_name(),
+                 .producer_version = model.producer_version(),
+                 .domain = model.domain(),
+                 .model_version = model.model_version(),
+                 .doc = model.doc_string()};
+  for (const auto& entry : model.metadata_props()) info.metadata[entry.key()] = entry.value();
+  return info;
+}
+
+/// Default attributes came to functions later than the schema that is installed.
+Expected<Function> function_of(const FunctionProto& proto) {
+  constexpr std::uint32_t kAttributeProto = 11;
+  Function function{.proto = &proto};
+  const std::string& unknown = proto.unknown_fields();
+  TESSERA_TRY_DONE(for_each_field(
+      std::as_bytes(std::span(unknown)),
+      [&](std::uint32_t field, std::span<const std::byte> bytes) -> Expected<Done> {
+        if (field != kAttributeProto) return Done{};
+        auto attribute = std::make_shared<::onnx::AttributeProto>();
+        // A tensor here was not seen by the reader of raw data, so it has none.
+        if (!attribute->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+            attribute->has_t() || attribute->has_g())
+          return Diagnostic{.id = "onnx-unsupported-attribute",
+                            .where = {.item = proto.name()},
+                            .message = "a default attribute of a function is not a number or text"};
+        function.defaults.push_back(std::move(attribute));
+        return Done{};
+      }));
+  return function;
+}
+
+}  // namespace
+
+Expected<Imported> import_model(const ModelFile& file, const ImportOptions& options) {
+  const ModelProto& model = *file.proto;
+  TESSERA_TRY(const Opsets opsets, opsets_of(file));
+  Reading reading{.file = file};
+  for (const FunctionProto& proto : model.functions()) {
+    auto function = function_of(proto);
+    if (!function) return located(std::move(function).error(), {.file = file.path.string()});
+    const std::string id = function_id(proto.domain(), proto.name());
+    if (!reading.functions.emplace(id, *std::move(function)).second)
+      return Diagnostic{.id = "onnx-duplicate-name",
+                        .where = {.file = file.path.string(), .item = proto.name()},
+                        .message = fmt::format("function {} is defined twice", id)};
+  }
+
+  const Environment no_function;
+  GraphBuilder builder;
+  GraphReader reader(reading, builder, {.opsets = &opsets, .env = &no_function});
+  TESSERA_TRY_DONE(reader.read_inputs(model.graph(), options));
+  TESSERA_TRY(const Vals outputs, reader.read_body(model.graph()));
+  TESSERA_TRY(Graph graph, builder.finish(outputs));
+  graph.set_name(model.graph().name());
+
+  Imported result{.graph = std::move(graph), .info = info_of(model, opsets), .output_names = {}};
+  for (const auto& output : model.graph().output()) result.output_names.push_back(output.name());
+  return result;
+}
+
+}  // namespace tessera::onnx

@@ -1,0 +1,221 @@
+#include "tessera/onnx/tensor_proto.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/ranges.h>
+
+#include "onnx.pb.h"
+#include "tessera/onnx/data_type.h"
+#include "tessera/onnx/wire.h"
+#include "tessera/support/file.h"
+
+namespace tessera::onnx {
+namespace {
+
+/// Data from here on stays mapped where its elements are not aligned.
+constexpr std::size_t large_size = std::size_t{1} << 20;
+
+Diagnostic invalid(std::string message) {
+  return {.id = "onnx-invalid-tensor", .message = std::move(message)};
+}
+
+/// A file may state any number of extents; a message shows the first.
+std::string shape_text(std::span<const std::int64_t> shape) {
+  constexpr std::size_t shown = 8;
+  const bool all = shape.size() <= shown;
+  return fmt::format("[{}{}]", fmt::join(all ? shape : shape.first(shown), ", "),
+                     all ? "" : ", ...");
+}
+
+/// What the shape and dtype of a tensor ask for.
+struct Demand {
+  DType dtype;
+  std::int64_t count;
+  std::uint64_t size;  // in bytes
+};
+
+/// The elements of a typed field, narrowed to the width of the dtype.
+template <class Field>
+Expected<Bytes> elements_of(const Field& field, const Demand& demand) {
+  using Element = std::remove_cvref_t<decltype(field.Get(0))>;
+  if (field.size() != demand.count)
+    return invalid(fmt::format("{} elements are stored, but the shape asks for {}", field.size(),
+                               demand.count));
+  Buffer buffer(static_cast<std::size_t>(demand.size));
+  if (sizeof(Element) == static_cast<std::size_t>(byte_width(demand.dtype))) {
+    if (buffer.size() != 0) std::memcpy(buffer.data(), field.data(), buffer.size());
+  } else if constexpr (std::is_integral_v<Element>) {
+    // Floating-point numbers of 16 bits are stored as their bits.
+    const DType stored = is_float(demand.dtype) ? DType::U16 : demand.dtype;
+    for (int i = 0; i < field.size(); ++i)
+      store_integer(stored, buffer.data(), i, static_cast<std::int64_t>(field.Get(i)));
+  }
+  return std::move(buffer).freeze();
+}
+
+Expected<Bytes> typed_elements(const ::onnx::TensorProto& proto, const Demand& demand) {
+  switch (demand.dtype) {
+    case DType::F32: return elements_of(proto.float_data(), demand);
+    case DType::F64: return elements_of(proto.double_data(), demand);
+    case DType::I64: return elements_of(proto.int64_data(), demand);
+    case DType::U32:
+    case DType::U64: return elements_of(proto.uint64_data(), demand);
+    case DType::F16:
+    case DType::BF16:
+    case DType::I8:
+    case DType::I16:
+    case DType::I32:
+    case DType::U8:
+    case DType::U16:
+    case DType::Bool: return elements_of(proto.int32_data(), demand);
+    case DType::String: break;
+  }
+  TESSERA_CHECK(false, "text is no number");
+  return Bytes{};
+}
+
+Expected<Bytes> external_elements(const ::onnx::TensorProto& proto, const TensorStore& store,
+                                  std::uint64_t size) {
+  if (store.external == nullptr)
+    return Diagnostic{.id = "onnx-external-data",
+                      .message = "external data is read for models only"};
+  ExternalRange range;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") range.location = entry.value();
+    if (entry.key() == "offset") range.offset = entry.value();
+    if (entry.key() == "length") range.length = entry.value();
+  }
+  return store.external->read(range, size);
+}
+
+/// Bytes from a file, in the form that the rest of Tessera relies on.
+Bytes settled(const Bytes& bytes, DType dtype) {
+  const auto neither_0_nor_1 = [](std::byte b) { return b > std::byte{1}; };
+  if (dtype == DType::Bool &&
+      std::any_of(bytes.view().begin(), bytes.view().end(), neither_0_nor_1)) {
+    Buffer ones(bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      ones.data()[i] = bytes.data()[i] == std::byte{0} ? std::byte{0} : std::byte{1};
+    return std::move(ones).freeze();
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const bool aligned = address % static_cast<std::uintptr_t>(byte_width(dtype)) == 0;
+  return aligned || bytes.size() >= large_size ? bytes : Bytes::copy(bytes.view());
+}
+
+Expected<Bytes> elements_of(const ::onnx::TensorProto& proto, const TensorStore& store,
+                            const Demand& demand) {
+  const bool external = proto.data_location() == ::onnx::TensorProto::EXTERNAL;
+  const Bytes raw = proto.has_raw_data() ? store.payloads.at(proto.raw_data()) : Bytes{};
+  if (external && demand.count != 0) {
+    TESSERA_TRY(const Bytes bytes, external_elements(proto, store, demand.size));
+    return settled(bytes, demand.dtype);
+  }
+  if (raw.size() == 0) return typed_elements(proto, demand);
+  if (raw.size() != demand.size)
+    return invalid(
+        fmt::format("{} bytes are stored, but the shape asks for {}", raw.size(), demand.size));
+  return settled(raw, demand.dtype);
+}
+
+Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& store) {
+  TESSERA_TRY(const DType dtype, dtype_of(proto.data_type()));
+  if (proto.has_segment())
+    return Diagnostic{.id = "onnx-unsupported-segment",
+                      .message = "the tensor is stored in segments",
+                      .help = "store each tensor in one piece"};
+  std::vector<std::int64_t> shape(proto.dims().begin(), proto.dims().end());
+  const auto count = element_count(shape);
+  Demand demand{dtype, count.value_or(0), 0};
+  if (!count || __builtin_mul_overflow(demand.count, byte_width(dtype), &demand.size))
+    return invalid(fmt::format("the shape {} is negative or too large", shape_text(shape)));
+  if (dtype != DType::String) {
+    TESSERA_TRY(Bytes bytes, elements_of(proto, store, demand));
+    return Tensor{dtype, std::move(shape), std::move(bytes)};
+  }
+  if (proto.string_data_size() != *count)
+    return invalid(fmt::format("{} strings are stored, but the shape asks for {}",
+                               proto.string_data_size(), *count));
+  return Tensor::of_strings(std::move(shape),
+                            {proto.string_data().begin(), proto.string_data().end()});
+}
+
+/// The fields of SequenceProto and of OptionalProto that hold a value of each kind; their schema is
+/// not installed.
+enum ContentField : std::uint32_t { TensorContent = 3, SequenceContent = 5, OptionalContent = 7 };
+
+Diagnostic unsupported_type() {
+  return {.id = "onnx-unsupported-type",
+          .message = "a map, a sparse tensor or an unknown type is not supported",
+          .note = "tessera reads tensors, sequences and optionals"};
+}
+
+Expected<Datum> datum_of(const Bytes& source, const ::onnx::TypeProto& type, TensorStore& store);
+
+/// The parts of a sequence or optional.
+Expected<std::vector<Datum>> contents_of(const Bytes& source, const ::onnx::TypeProto& type,
+                                         TensorStore& store) {
+  std::uint32_t content = TensorContent;
+  if (type.has_sequence_type()) content = SequenceContent;
+  if (type.has_optional_type()) content = OptionalContent;
+  std::vector<Datum> contents;
+  TESSERA_TRY_DONE(for_each_field(
+      source.view(), [&](std::uint32_t field, std::span<const std::byte> bytes) -> Expected<Done> {
+        if (field != content) return Done{};
+        const auto offset = static_cast<std::size_t>(bytes.data() - source.data());
+        TESSERA_TRY(Datum datum, datum_of(source.slice(offset, bytes.size()), type, store));
+        contents.push_back(std::move(datum));
+        return Done{};
+      }));
+  return contents;
+}
+
+Expected<Datum> datum_of(const Bytes& source, const ::onnx::TypeProto& type, TensorStore& store) {
+  if (type.has_sequence_type()) {
+    TESSERA_TRY(auto elements, contents_of(source, type.sequence_type().elem_type(), store));
+    return Datum::sequence(std::move(elements));
+  }
+  if (type.has_optional_type()) {
+    TESSERA_TRY(auto content, contents_of(source, type.optional_type().elem_type(), store));
+    return content.empty() ? Datum::optional() : Datum::optional(std::move(content.back()));
+  }
+  if (!type.has_tensor_type()) return unsupported_type();
+  ::onnx::TensorProto proto;
+  TESSERA_TRY_DONE(parse_message(source, Message::Tensor, proto, store.payloads));
+  TESSERA_TRY(Tensor tensor, tensor_of(proto, store));
+  return Datum(std::move(tensor));
+}
+
+}  // namespace
+
+Expected<Tensor> tensor_of(const ::onnx::TensorProto& proto, const TensorStore& store) {
+  auto tensor = decode(proto, store);
+  if (tensor) return tensor;
+  return located(std::move(tensor).error(), {.file = store.path.string(), .item = proto.name()});
+}
+
+void set_tensor(::onnx::TensorProto& proto, const Tensor& tensor, Payloads& payloads) {
+  proto.set_data_type(data_type_of(tensor.dtype));
+  proto.mutable_dims()->Assign(tensor.shape.begin(), tensor.shape.end());
+  if (tensor.dtype == DType::String)
+    proto.mutable_string_data()->Assign(tensor.strings->begin(), tensor.strings->end());
+  else
+    proto.set_raw_data(payloads.add(tensor.bytes));
+}
+
+Expected<Datum> read_datum(const std::filesystem::path& path, const ::onnx::TypeProto& type) {
+  TESSERA_TRY(const Bytes file, map_file(path));
+  return parse_datum(file, path, type);
+}
+
+Expected<Datum> parse_datum(const Bytes& file, const std::filesystem::path& path,
+                            const ::onnx::TypeProto& type) {
+  TensorStore store{.path = path};
+  auto datum = datum_of(file, type, store);
+  if (datum) return datum;
+  return located(std::move(datum).error(), {.file = path.string()});
+}
+
+}  // namespace tessera::onnx

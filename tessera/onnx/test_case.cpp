@@ -1,0 +1,47 @@
+#include "tessera/onnx/test_case.h"
+
+#include <onnx.pb.h>
+
+#include <set>
+
+#include "tessera/onnx/tensor_proto.h"
+
+namespace tessera::onnx {
+namespace {
+
+Expected<std::vector<Datum>> read_all(const std::filesystem::path& folder, const std::string& prefix,
+                                      const std::vector<const ::onnx::TypeProto*>& types) {
+  std::vector<Datum> data;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::filesystem::path path = folder / fmt::format("{}_{}.pb", prefix, i);
+    if (!std::filesystem::exists(path)) break;  // trailing inputs may be left out
+    TESSERA_TRY(Datum datum, read_datum(path, *types[i]));
+    // Older suites store the bits of a bf16 tensor as integers.
+    const bool bits = types[i]->tensor_type().elem_type() == ::onnx::TensorProto::BFLOAT16;
+    if (bits && datum.is_tensor() && datum.tensor().dtype == DType::U16) {
+      Tensor tensor = datum.tensor();
+      tensor.dtype = DType::BF16;
+      datum = std::move(tensor);
+    }
+    data.push_back(std::move(datum));
+  }
+  return data;
+}
+
+}  // namespace
+
+Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model) {
+  const ::onnx::GraphProto& graph = model.proto->graph();
+  std::set<std::string> defaults;
+  for (const auto& initializer : graph.initializer()) defaults.insert(initializer.name());
+  std::vector<const ::onnx::TypeProto*> inputs, outputs;
+  for (const auto& input : graph.input())
+    if (!defaults.contains(input.name())) inputs.push_back(&input.type());
+  for (const auto& output : graph.output()) outputs.push_back(&output.type());
+  TestCase result;
+  TESSERA_TRY(result.inputs, read_all(folder, "input", inputs));
+  TESSERA_TRY(result.outputs, read_all(folder, "output", outputs));
+  return result;
+}
+
+}  // namespace tessera::onnx

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "tessera/onnx/model_file.h"
+#include "tessera/support/datum.h"
+
+namespace tessera::onnx {
+
+/// What a model is given and what it has to answer, as ONNX's own tests store it: files
+/// input_0.pb, output_0.pb, … in a folder beside the model.
+struct TestCase {
+  std::vector<Datum> inputs, outputs;
+};
+
+Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model);
+
+}  // namespace tessera::onnx

@@ -1,0 +1,190 @@
+#include "tessera/ops/families.h"
+
+namespace tessera::op {
+namespace {
+
+/// A function of all inputs, taken in one after the other; `finish` is given how many there were.
+OpDef variadic(std::string name, std::string summary, Binary combine,
+               std::function<Scalar(const Scalar&, std::size_t)> finish = {}) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .inputs = {"x+"},
+          .define = [=](const Attrs&, const Signature& in) -> Expected<Definition> {
+            TESSERA_TRY_DONE(check_same_dtype(in));
+            TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
+            const Broadcast all = broadcast({"x", "y"}, in);
+            Scalar value = all.values[0];
+            for (std::size_t i = 1; i < all.values.size(); ++i)
+              value = combine(value, all.values[i]);
+            if (finish) value = finish(value, all.values.size());
+            return Definition{.inputs = all.operands,
+                              .outputs = {output(in[0].dtype(), each(all.axes), value)}};
+          }};
+}
+
+Scalar added(const Scalar& x, const Scalar& y) {
+  return x + y;
+}
+
+/// The remainder of the division that rounds towards zero. On floats it is exact, unlike
+/// x - trunc(x/y)*y.
+Scalar truncated_mod(const Scalar& x, const Scalar& y) {
+  if (x.sort() != Sort::Value) return x - (x / y) * y;
+  const Scalar magnitude = mod(abs(x), abs(y));
+  return select(x < 0.0, -magnitude, magnitude);
+}
+
+/// An amount beyond all bits leaves nothing, or the sign; negative ones count as such.
+Scalar shifted(const Attrs& attrs, const Scalar& x, const Scalar& y) {
+  if (attrs.s("direction") == "LEFT") return apply(Fn::ShiftLeft, {x, y});
+  if (x.sort() == Sort::Unsigned) return apply(Fn::ShiftRight, {x, y});
+  return apply(Fn::ShiftRight, {x, select(y < 0, 63, tessera::min(y, 63))});
+}
+
+}  // namespace
+
+OpDef add() {
+  return elementwise("add", "x + y", added);
+}
+
+OpDef sub() {
+  return elementwise("sub", "x - y", [](const Scalar& x, const Scalar& y) { return x - y; });
+}
+
+OpDef mul() {
+  return elementwise("mul", "x * y", [](const Scalar& x, const Scalar& y) { return x * y; });
+}
+
+OpDef div() {
+  return elementwise("div", "x / y; integers round towards zero",
+                     [](const Scalar& x, const Scalar& y) { return x / y; });
+}
+
+OpDef mod() {
+  return elementwise("mod", "remainder with the sign of y, or of x if fmod is 1", {{"fmod", 0}},
+                     [](const Attrs& attrs, const Scalar& x, const Scalar& y) {
+                       return attrs.i("fmod") != 0 ? truncated_mod(x, y) : tessera::mod(x, y);
+                     });
+}
+
+OpDef pow() {
+  return {.name = "pow",
+          .summary = "x to the power of y, in the type of x",
+          .inputs = {"x", "y"},
+          .define = [](const Attrs&, const Signature& in) -> Expected<Definition> {
+            for (const Argument& argument : in)
+              TESSERA_TRY_DONE(check_domain(Domain::Numbers, argument.dtype()));
+            const Broadcast both = broadcast({"x", "y"}, in);
+            return Definition{.inputs = both.operands,
+                              .outputs = {output(in[0].dtype(), each(both.axes),
+                                                 tessera::pow(both.values[0], both.values[1]))}};
+          }};
+}
+
+OpDef neg() {
+  return elementwise("neg", "-x", [](const Scalar& x) { return -x; });
+}
+
+OpDef abs() {
+  return elementwise("abs", "|x|", [](const Scalar& x) { return tessera::abs(x); });
+}
+
+OpDef sign() {
+  return elementwise("sign", "-1, 0 or 1", [](const Scalar& x) {
+    // What is neither below nor above 0 is 0, or no number.
+    const Scalar zero = like(x, 0);
+    return select(x > zero, like(x, 1), select(x < zero, like(x, -1), x));
+  });
+}
+
+OpDef relu() {
+  return elementwise("relu", "max(x, 0)",
+                     [](const Scalar& x) { return tessera::max(x, like(x, 0)); });
+}
+
+OpDef max() {
+  return variadic("max", "the largest of all inputs",
+                  [](const Scalar& x, const Scalar& y) { return tessera::max(x, y); });
+}
+
+OpDef min() {
+  return variadic("min", "the smallest of all inputs",
+                  [](const Scalar& x, const Scalar& y) { return tessera::min(x, y); });
+}
+
+OpDef sum() {
+  return variadic("sum", "the sum of all inputs", added);
+}
+
+OpDef mean() {
+  return variadic("mean", "the mean of all inputs", added,
+                  [](const Scalar& total, std::size_t count) {
+                    return total / like(total, static_cast<double>(count));
+                  });
+}
+
+OpDef clip() {
+  return {.name = "clip",
+          .summary = "min(max(x, lowest), highest)",
+          .inputs = {"x", "min?", "max?"},
+          .define = [](const Attrs&, const Signature& in) -> Expected<Definition> {
+            TESSERA_TRY_DONE(check_same_dtype(in));
+            TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
+            const Broadcast x = broadcast({"x"}, {in[0]});
+            std::vector<Operand> operands = x.operands;
+            Scalar value = x.values[0];
+            if (given(in, 1)) {
+              operands.push_back(as_given("min", in[1]));
+              TESSERA_TRY(const Scalar lowest, only_element(operands.back()));
+              value = tessera::max(value, lowest);
+            }
+            if (given(in, 2)) {
+              operands.push_back(as_given("max", in[2]));
+              TESSERA_TRY(const Scalar highest, only_element(operands.back()));
+              value = tessera::min(value, highest);
+            }
+            return Definition{.inputs = operands,
+                              .outputs = {output(in[0].dtype(), each(x.axes), value)}};
+          }};
+}
+
+OpDef bitwise_and() {
+  return elementwise(
+      "bitwise_and", "bits set in both", [](const Scalar& x, const Scalar& y) { return x && y; },
+      Domain::Integers);
+}
+
+OpDef bitwise_or() {
+  return elementwise(
+      "bitwise_or", "bits set in either", [](const Scalar& x, const Scalar& y) { return x || y; },
+      Domain::Integers);
+}
+
+OpDef bitwise_xor() {
+  return elementwise(
+      "bitwise_xor", "bits set in one of both",
+      [](const Scalar& x, const Scalar& y) {
+        return apply(Fn::Xor, {x, y});
+      },
+      Domain::Integers);
+}
+
+OpDef bitwise_not() {
+  return elementwise(
+      "bitwise_not", "bits not set", [](const Scalar& x) { return !x; }, Domain::Integers);
+}
+
+OpDef bit_shift() {
+  OpDef op = elementwise("bit_shift", "x shifted by y bits to the LEFT or RIGHT",
+                         {required_attr("direction", std::string())}, shifted, Domain::Integers);
+  op.define = [define = std::move(op.define)](const Attrs& attrs,
+                                              const Signature& in) -> Expected<Definition> {
+    const std::string& direction = attrs.s("direction");
+    if (direction != "LEFT" && direction != "RIGHT")
+      return bad_operands("direction is " + direction, "it has to be LEFT or RIGHT");
+    return define(attrs, in);
+  };
+  return op;
+}
+
+}  // namespace tessera::op

@@ -1,0 +1,220 @@
+#include "tessera/ops/composite.h"
+#include "tessera/ops/families.h"
+#include "tessera/ops/window.h"
+
+namespace tessera::op {
+namespace {
+
+/// A scale or zero point: its element for each element of the tensor that it goes with.
+struct Granular {
+  Operand operand;
+  Scalar element;
+};
+
+/// How the scales lie along a tensor: one for all, one for each index of an axis, or one for each
+/// block along an axis.
+struct Granularity {
+  std::vector<Axis> at;  // the axes of the tensor
+  std::int64_t axis = 0, block = 0;
+
+  Expected<Granular> of(std::string name, const Argument& given) const {
+    const int rank = static_cast<int>(at.size());
+    Operand operand{std::move(name), given.dtype()};
+    std::vector<Scalar> where;
+    if (given.rank() == 0 || (given.rank() == 1 && given.dim(0).is(1) && block == 0)) {
+      if (given.rank() == 1) operand.shape = {1}, where = {0};
+    } else if (given.rank() == 1 && block == 0) {
+      TESSERA_TRY(const int along, normal_axis(axis, rank));
+      operand.shape = {at[static_cast<std::size_t>(along)]};
+      where = {at[static_cast<std::size_t>(along)]};
+    } else if (block > 0 && given.rank() == rank) {
+      TESSERA_TRY(const int along, normal_axis(axis, rank));
+      const auto blocked = static_cast<std::size_t>(along);
+      operand.shape = sizes(at);
+      operand.shape[blocked] = ceil_div(operand.shape[blocked], block);
+      where = indices(at);
+      where[blocked] = floor_div(where[blocked], block);
+    } else {
+      return bad_operands(fmt::format("{} has {} axes", operand.name, given.rank()),
+                          "it is one number, one for each index of axis, or one for each block");
+    }
+    const Scalar element = operand(std::move(where));
+    return Granular{std::move(operand), element};
+  }
+};
+
+Expected<Granularity> granularity(const Attrs& attrs, const Argument& x) {
+  if (attrs.i("block_size") < 0)
+    return bad_operands(fmt::format("block_size is {}", attrs.i("block_size")));
+  return Granularity{axes("i", x.rank()), attrs.i("axis"), attrs.i("block_size")};
+}
+
+/// One number per channel, with `trailing` axes of size 1 behind it; of any other rank as it is.
+Val per_channel(const Val& x, int trailing) {
+  return x.rank() == 1 && trailing > 0 ? unsqueezed(x, counted(1, 1 + trailing)) : x;
+}
+
+/// x - zero_point as i32, where it is exact.
+Val centered(const Val& x, const Val& zero_point, int trailing = 0) {
+  const Val wide = converted(x, DType::I32);
+  if (!zero_point.present()) return wide;
+  return wide - per_channel(converted(zero_point, DType::I32), trailing);
+}
+
+/// Sums of products of quantized numbers, multiplied and quantized again. As the common runtimes
+/// do, the scales are made one factor of type f32.
+Val requantized(const Val& sums, const Val& factor, const Val& zero_point) {
+  Body& b = sums.body();
+  return b.op("quantize_linear",
+              {converted(sums, DType::F32) * factor, b.number(1, DType::F32), zero_point},
+              {{"axis", -2}});
+}
+
+Val input(const Vals& in, std::size_t i) {
+  return given(in, i) ? in[i] : Val();
+}
+
+Val integer_conv(Body& b, const Attrs& attrs, const Val& x, const Val& w, const Val& bias) {
+  return bias.present() ? b.op("conv", {x, w, bias}, attrs) : b.op("conv", {x, w}, attrs);
+}
+
+}  // namespace
+
+OpDef quantize_linear() {
+  return {
+      .name = "quantize_linear",
+      .summary = "saturate(round(x / y_scale) + y_zero_point), ties to even",
+      .inputs = {"x", "y_scale", "y_zero_point?"},
+      .outputs = {"y"},
+      .attrs = {{"axis", 1},
+                {"block_size", 0},
+                optional_attr("output_dtype", ""),
+                optional_attr("precision", ""),
+                {"saturate", 1}},
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        const bool shifted = given(in, 2);
+        TESSERA_TRY(const DType to,
+                    dtype_attr(attrs, "output_dtype", shifted ? in[2].dtype() : DType::U8));
+        if (!is_integer(to) || byte_width(to) > 4 || (shifted && in[2].dtype() != to))
+          return bad_operands(fmt::format("the result is of type {}", to_string(to)),
+                              "it is of the zero point's type, an integer of at most 32 bits");
+        TESSERA_TRY(const DType precision, dtype_attr(attrs, "precision", in[1].dtype()));
+        TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
+        TESSERA_TRY(const Granular scale, lie.of("y_scale", in[1]));
+
+        const Operand x{"x", in[0].dtype(), sizes(lie.at)};
+        std::vector<Operand> inputs = {x, scale.operand};
+        Scalar level = round(cast(precision, x(indices(lie.at)) / scale.element));
+        if (shifted) {
+          TESSERA_TRY(const Granular zero, lie.of("y_zero_point", in[2]));
+          inputs.push_back(zero.operand);
+          level = level + zero.element;
+        }
+        return Definition{
+            .inputs = std::move(inputs),
+            .outputs = {{.name = "y",
+                         .dtype = to,
+                         .axes = each(lie.at),
+                         .value = cast(to, min(max(level, lowest(to)), highest(to)))}}};
+      },
+  };
+}
+
+OpDef dequantize_linear() {
+  return {
+      .name = "dequantize_linear",
+      .summary = "(x - x_zero_point) * x_scale",
+      .inputs = {"x", "x_scale", "x_zero_point?"},
+      .outputs = {"y"},
+      .attrs = {{"axis", 1}, {"block_size", 0}, optional_attr("output_dtype", "")},
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        TESSERA_TRY(const DType to, dtype_attr(attrs, "output_dtype", in[1].dtype()));
+        if (!is_float(to))
+          return bad_operands(fmt::format("the result is of type {}", to_string(to)),
+                              "it has to be of a float type");
+        TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
+        TESSERA_TRY(const Granular scale, lie.of("x_scale", in[1]));
+
+        const Operand x{"x", in[0].dtype(), sizes(lie.at)};
+        std::vector<Operand> inputs = {x, scale.operand};
+        Scalar level = x(indices(lie.at));
+        if (given(in, 2)) {
+          TESSERA_TRY(const Granular zero, lie.of("x_zero_point", in[2]));
+          inputs.push_back(zero.operand);
+          level = level - zero.element;
+        }
+        return Definition{
+            .inputs = std::move(inputs),
+            .outputs = {
+                {.name = "y", .dtype = to, .axes = each(lie.at), .value = level * scale.element}}};
+      },
+  };
+}
+
+OpDef matmul_integer() {
+  return {
+      .name = "matmul_integer",
+      .summary = "(a - a_zero_point) @ (b - b_zero_point) as i32",
+      .inputs = {"a", "b", "a_zero_point?", "b_zero_point?"},
+      .outputs = {"y"},
+      .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+        const int rows = in[0].rank() > 1 ? 1 : 0;
+        return Vals{
+            b.op("matmul", {centered(in[0], input(in, 2), rows), centered(in[1], input(in, 3))})};
+      },
+  };
+}
+
+OpDef qlinear_matmul() {
+  return {
+      .name = "qlinear_matmul",
+      .summary = "the matrix product of quantized tensors, quantized",
+      .inputs = {"a", "a_scale", "a_zero_point", "b", "b_scale", "b_zero_point", "y_scale",
+                 "y_zero_point"},
+      .outputs = {"y"},
+      .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+        const int rows = in[0].rank() > 1 ? 1 : 0;
+        const Val sums = b.op("matmul", {centered(in[0], in[2], rows), centered(in[3], in[5])});
+        const Val factor = per_channel(converted(in[1], DType::F32), rows) *
+                           converted(in[4], DType::F32) /
+                           per_channel(converted(in[6], DType::F32), rows);
+        return Vals{requantized(sums, factor, in[7])};
+      },
+  };
+}
+
+OpDef conv_integer() {
+  return {
+      .name = "conv_integer",
+      .summary = "conv of (x - x_zero_point) with (w - w_zero_point) as i32",
+      .inputs = {"x", "w", "x_zero_point?", "w_zero_point?"},
+      .outputs = {"y"},
+      .attrs = window_attrs({{"group", 1}}),
+      .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+        return Vals{integer_conv(b, attrs, centered(in[0], input(in, 2)),
+                                 centered(in[1], input(in, 3), in[1].rank() - 1), Val())};
+      },
+  };
+}
+
+OpDef qlinear_conv() {
+  return {
+      .name = "qlinear_conv",
+      .summary = "conv of quantized tensors, quantized",
+      .inputs = {"x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point", "y_scale",
+                 "y_zero_point", "b?"},
+      .outputs = {"y"},
+      .attrs = window_attrs({{"group", 1}}),
+      .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+        const int rank = in[0].rank();
+        const Val sums = integer_conv(b, attrs, centered(in[0], in[2]),
+                                      centered(in[3], in[5], rank - 1), input(in, 8));
+        const Val factor = converted(in[1], DType::F32) *
+                           per_channel(converted(in[4], DType::F32), rank - 2) /
+                           converted(in[6], DType::F32);
+        return Vals{requantized(sums, factor, in[7])};
+      },
+  };
+}
+
+}  // namespace tessera::op

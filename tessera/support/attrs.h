@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tessera/support/tensor.h"
+
+namespace tessera {
+
+using Ints = std::vector<std::int64_t>;
+using Floats = std::vector<double>;
+using Strings = std::vector<std::string>;
+
+/// What an attribute of a node can be.
+using Attr = std::variant<std::int64_t, double, std::string, Ints, Floats, Strings, Tensor>;
+
+std::string_view kind_of(const Attr& attr);
+
+/// Total order and hash by content (a tensor counts with its bytes).
+bool equal(const Attr& a, const Attr& b);
+std::size_t hash_of(const Attr& attr);
+
+/// The attributes of a node, sorted by name.
+class Attrs {
+ public:
+  using Entry = std::pair<std::string, Attr>;
+
+  Attrs() = default;
+  Attrs(std::initializer_list<Entry> entries);
+
+  void set(std::string_view name, Attr value);
+  void erase(std::string_view name);
+  const Attr* find(std::string_view name) const;
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+
+  /// The attribute, which is there and of this kind: the catalog has checked it.
+  std::int64_t i(std::string_view name) const;
+  double f(std::string_view name) const;
+  const std::string& s(std::string_view name) const;
+  const Ints& ints(std::string_view name) const;
+  const Floats& floats(std::string_view name) const;
+  const Strings& strings(std::string_view name) const;
+  const Tensor& tensor(std::string_view name) const;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool empty() const { return entries_.empty(); }
+  bool operator==(const Attrs& other) const;
+  std::size_t hash() const;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace tessera {
+
+/// Tessera itself is wrong: an invariant does not hold. Thrown by TESSERA_CHECK alone; the command
+/// line and the language bindings catch it and ask for a report. Never thrown for bad input.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void fail_check(const char* file, int line, const char* condition,
+                             const std::string& message);
+
+}  // namespace tessera
+
+/// States an invariant, in release builds too. The condition is free of side effects.
+#define TESSERA_CHECK(condition, ...)                                                     \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]]                                                        \
+      ::tessera::fail_check(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
+  } while (false)

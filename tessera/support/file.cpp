@@ -1,0 +1,83 @@
+#include "tessera/support/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+namespace tessera {
+namespace {
+
+Diagnostic unreadable(const std::filesystem::path& path, const std::string& why) {
+  return {.id = "file-unreadable", .where = {.file = path.string()}, .message = why};
+}
+
+Diagnostic unwritable(const std::filesystem::path& path, const std::string& why) {
+  return {.id = "file-unwritable", .where = {.file = path.string()}, .message = why};
+}
+
+Expected<Bytes> map(const std::filesystem::path& path, int flags) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+  if (file < 0) return unreadable(path, std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    return unreadable(path, "not a regular file");
+  }
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size == 0) {
+    ::close(file);
+    return Bytes{};
+  }
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+  const int error = errno;
+  ::close(file);
+  if (memory == MAP_FAILED) return unreadable(path, std::strerror(error));
+  std::shared_ptr<const void> owner(
+      memory, [size](const void* mapped) { ::munmap(const_cast<void*>(mapped), size); });
+  return Bytes{std::move(owner), {static_cast<const std::byte*>(memory), size}};
+}
+
+}  // namespace
+
+Expected<Bytes> map_file(const std::filesystem::path& path) { return map(path, 0); }
+
+Expected<Bytes> map_file_itself(const std::filesystem::path& path) { return map(path, O_NOFOLLOW); }
+
+Expected<std::string> read_text(const std::filesystem::path& path, std::size_t limit) {
+  TESSERA_TRY(const Bytes bytes, map_file(path));
+  if (bytes.size() > limit)
+    return unreadable(path, fmt::format("{} bytes are more than the {} read here", bytes.size(), limit));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Expected<Done> write_file(const std::filesystem::path& path,
+                          const std::function<void(std::ostream&)>& content) {
+  const std::filesystem::path temporary =
+      path.string() + fmt::format(".tmp-{}", static_cast<long>(::getpid()));
+  {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    if (!out) return unwritable(path, std::strerror(errno));
+    content(out);
+    out.flush();
+    if (!out) {
+      const std::string why = std::strerror(errno);
+      out.close();
+      std::remove(temporary.c_str());
+      return unwritable(path, why);
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string why = std::strerror(errno);
+    std::remove(temporary.c_str());
+    return unwritable(path, why);
+  }
+  return Done{};
+}
+
+}  // namespace tessera

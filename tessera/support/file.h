@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "tessera/support/bytes.h"
+#include "tessera/support/expected.h"
+
+namespace tessera {
+
+/// Maps a regular file read-only; no page is read before it is touched.
+Expected<Bytes> map_file(const std::filesystem::path& path);
+/// The same, but a symbolic link is refused.
+Expected<Bytes> map_file_itself(const std::filesystem::path& path);
+
+/// Reads a whole small file; a larger one than `limit` is a diagnostic.
+Expected<std::string> read_text(const std::filesystem::path& path,
+                                std::size_t limit = std::size_t{256} << 20);
+
+/// Writes a file by way of a temporary one beside it and a rename, so that a reader sees the old
+/// content or the new, never a part.
+Expected<Done> write_file(const std::filesystem::path& path,
+                          const std::function<void(std::ostream&)>& content);
+
+}  // namespace tessera

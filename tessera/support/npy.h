@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tessera/support/expected.h"
+#include "tessera/support/tensor.h"
+
+namespace tessera {
+
+/// Reads an array that NumPy saved (`.npy`, format versions 1 to 3): bool, integers and floats of
+/// any byte order, in C or Fortran order. An array that is already as tessera stores it stays
+/// mapped.
+Expected<Tensor> read_npy(const std::filesystem::path& path);
+
+/// The same for a file already in memory; `name` is for diagnostics.
+Expected<Tensor> parse_npy(const Bytes& file, const std::string& name);
+
+/// Writes an array for NumPy. It has no bf16, which is written as f4.
+Expected<Done> write_npy(const std::filesystem::path& path, const Tensor& tensor);
+
+}  // namespace tessera

@@ -1,0 +1,134 @@
+#include "tessera/expr/dim.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "tessera/support/rng.h"
+
+namespace tessera {
+namespace {
+
+const Dim kN = Dim::symbol("n"), kM = Dim::symbol("m"), kH = Dim::symbol("h");
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+
+Dim with(const Dim& dim, const std::map<std::string, std::int64_t, std::less<>>& values) {
+  return dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
+    const auto it = values.find(symbol);
+    if (it == values.end()) return std::nullopt;
+    return it->second;
+  });
+}
+
+TEST(Dim, CollectsLikeTerms) {
+  EXPECT_EQ(kN * 2 + kN, kN * 3);
+  EXPECT_EQ((kN + 1) * (kN - 1), kN * kN - 1);
+  EXPECT_EQ(kN - kN, Dim(0));
+  EXPECT_EQ(kN * kM, kM * kN);
+}
+
+TEST(Dim, DividesOutWhatIsAMultiple) {
+  EXPECT_EQ(floor_div(kH * 4, 2), kH * 2);
+  EXPECT_EQ(floor_div(kH * 4 + 3, 2), kH * 2 + 1);
+  EXPECT_EQ(floor_div(kN * kM, kM), kN);
+  EXPECT_EQ(mod(kH * 4 + 3, 2), Dim(1));
+}
+
+TEST(Dim, RoundsTowardsMinusInfinity) {
+  EXPECT_EQ(floor_div(Dim(-7), Dim(2)), Dim(-4));
+  EXPECT_EQ(mod(Dim(-7), Dim(2)), Dim(1));
+  EXPECT_EQ(mod(Dim(7), Dim(-2)), Dim(-1));
+  EXPECT_EQ(ceil_div(Dim(7), Dim(2)), Dim(4));
+}
+
+TEST(Dim, ComparesWhereTheDifferenceIsANumber) {
+  EXPECT_EQ(min(kN, kN + 1), kN);
+  EXPECT_EQ(max(kN, kN + 1), kN + 1);
+  EXPECT_EQ(min(kN, kM), min(kM, kN));
+}
+
+TEST(Dim, IsUndefinedBeyond64Bits) {
+  EXPECT_TRUE((Dim(kMax) + 1).is_undefined());
+  EXPECT_TRUE((Dim(kMin) * -1).is_undefined());
+  EXPECT_TRUE((kN * kMax * 2).is_undefined());
+  EXPECT_TRUE(floor_div(kN, Dim(0)).is_undefined());
+  EXPECT_TRUE(mod(kN, Dim(0)).is_undefined());
+  EXPECT_TRUE(floor_div(Dim(kMin), Dim(-1)).is_undefined());
+  EXPECT_TRUE((Dim::undefined() + 1).is_undefined());
+  EXPECT_TRUE(max(Dim::undefined(), Dim(1)).is_undefined());
+}
+
+TEST(Dim, StaysSmallInHostileArithmetic) {
+  Dim sum = 0, power = kN + 1, nested = kN;
+  for (int i = 0; i < 100; ++i) sum = sum + Dim::symbol("s" + std::to_string(i));
+  EXPECT_TRUE((sum * sum).is_undefined());
+  for (int i = 0; i < 100; ++i) power = power * power;
+  EXPECT_TRUE(power.is_undefined());
+  for (int i = 0; i < 100; ++i) nested = min(nested + kM, floor_div(nested, kH) * 3);
+  EXPECT_TRUE(nested.is_undefined());
+}
+
+TEST(Dim, HasALeastValue) {
+  EXPECT_EQ((kN * 2 + 3).least(), 3);
+  EXPECT_EQ((kN * kM - 1).least(), -1);
+  EXPECT_EQ((floor_div(kH - 1, 2) + 1).least(), 0);
+  EXPECT_EQ(mod(kN, 3).least(), 0);
+  EXPECT_EQ(max(kN, kM - 5).least(), 0);
+  EXPECT_EQ(min(kN, kM - 5).least(), -5);
+  EXPECT_EQ((kN - kM).least(), std::nullopt);
+  EXPECT_EQ(Dim::undefined().least(), std::nullopt);
+}
+
+TEST(Dim, IsSolvedForASymbolThatIsLinearInIt) {
+  const auto linear = (kN * 2 * kM + kM + 1).linear_in("n");
+  ASSERT_TRUE(linear);
+  EXPECT_EQ(*linear->factor, kM * 2);
+  EXPECT_EQ(*linear->rest, kM + 1);
+  EXPECT_FALSE((kN * kN).linear_in("n"));
+  EXPECT_FALSE(floor_div(kN, 2).linear_in("n"));
+  EXPECT_FALSE(kM.linear_in("n"));
+}
+
+TEST(Dim, IsPrintedAsOneWouldWriteIt) {
+  EXPECT_EQ((kN * 2 - 1 + kH).to_string(), "h + 2*n - 1");
+  EXPECT_EQ((-kN).to_string(), "-n");
+  EXPECT_EQ((floor_div(kH + 1, 2) + 1).to_string(), "floor_div(h + 1, 2) + 1");
+  EXPECT_EQ(Dim::symbol("batch size").to_string(), "'batch size'");
+  EXPECT_EQ(Dim::symbol("it's").to_string(), "'it\\'s'");
+}
+
+TEST(Dim, ComputesTheSameBeforeAndAfterSubstitution) {
+  Rng rng(3);
+  for (int trial = 0; trial < 500; ++trial) {
+    const std::map<std::string, std::int64_t, std::less<>> values = {
+        {"n", rng.below(9) + 1}, {"m", rng.below(9) + 1}, {"h", rng.below(9) + 1}};
+    std::vector<Dim> symbolic = {kN, kM, kH, 2, 3}, plain;
+    for (const Dim& dim : symbolic) plain.push_back(with(dim, values));
+    for (int step = 0; step < 8; ++step) {
+      const std::size_t a = rng.below(symbolic.size()), b = rng.below(symbolic.size());
+      const auto push = [&](const auto& f) {
+        symbolic.push_back(f(symbolic[a], symbolic[b]));
+        plain.push_back(f(plain[a], plain[b]));
+      };
+      switch (rng.below(7)) {
+        case 0: push([](const Dim& x, const Dim& y) { return x + y; }); break;
+        case 1: push([](const Dim& x, const Dim& y) { return x - y; }); break;
+        case 2: push([](const Dim& x, const Dim& y) { return x * y; }); break;
+        case 3: push([](const Dim& x, const Dim& y) { return floor_div(x, y * y + 1); }); break;
+        case 4: push([](const Dim& x, const Dim& y) { return mod(x, y * y + 1); }); break;
+        case 5: push([](const Dim& x, const Dim& y) { return min(x, y); }); break;
+        default: push([](const Dim& x, const Dim& y) { return max(x, y); }); break;
+      }
+      if (symbolic.back().is_undefined() || plain.back().is_undefined()) break;
+      const Dim& result = symbolic.back();
+      ASSERT_EQ(with(result, values), plain.back())
+          << "trial " << trial << ": " << result.to_string();
+      ASSERT_LE(result.least().value_or(kMin), *plain.back().constant()) << result.to_string();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
