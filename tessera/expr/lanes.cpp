@@ -279,6 +279,11 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
                                    : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
   const bool guarded = !access.checked.empty() || !access.computed.empty();
   if (guarded) std::fill_n(valid_.begin(), width, std::uint8_t{1});
+  // True: the lane does not count, or there is something for it; else it is an error.
+  const auto pardoned = [&](int lane) {
+    return access.otherwise >= 0 ||
+           (active_ != nullptr && width > 1 && (*active_)[static_cast<std::size_t>(lane)] == 0);
+  };
   const auto out_of_range = [&](int axis, std::int64_t at, std::int64_t size) {
     error_ = Diagnostic{
         .id = "eval-index",
@@ -295,7 +300,7 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
       const std::int64_t at =
           moves.table.empty() ? start : integer::add(start, moves.table[static_cast<std::size_t>(lane)]);
       if (at >= 0 && at < checked.size) continue;
-      if (access.otherwise < 0) return out_of_range(checked.axis, at, checked.size);
+      if (!pardoned(lane)) return out_of_range(checked.axis, at, checked.size);
       valid_[static_cast<std::size_t>(lane)] = 0;
     }
   }
@@ -307,7 +312,7 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
         offsets_[static_cast<std::size_t>(lane)] += at * computed.stride;
         continue;
       }
-      if (access.otherwise < 0) return out_of_range(computed.axis, at, computed.size);
+      if (!pardoned(lane)) return out_of_range(computed.axis, at, computed.size);
       valid_[static_cast<std::size_t>(lane)] = 0;
     }
   }
@@ -324,7 +329,8 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
       if (valid_[l] != 0)
         elements[l] = element(offsets_[l]);
       else
-        elements[l] = otherwise[otherwise.size() == 1 ? 0 : l];
+        elements[l] = otherwise.empty() ? std::decay_t<decltype(elements[l])>{}
+                                        : otherwise[otherwise.size() == 1 ? 0 : l];
     }
   };
   const Register none;
@@ -564,9 +570,13 @@ bool Lanes<T>::execute_fold(const FoldPlan& fold) {
 template <class T>
 bool Lanes<T>::fold_step(const FoldPlan& fold, std::size_t depth) {
   if (depth == fold.loops.size()) {
-    if (!execute(fold.body)) return false;
-    take_in(fold);
-    return true;
+    const Mask within = within_bounds(fold);
+    const Mask* const outer = active_;
+    if (!within.empty()) active_ = &within;
+    const bool done = execute(fold.body);
+    active_ = outer;
+    if (done) take_in(fold, within);
+    return done;
   }
   const FoldPlan::Loop& loop = fold.loops[depth];
   std::int64_t extent = loop.extent;
@@ -587,23 +597,27 @@ bool Lanes<T>::fold_step(const FoldPlan& fold, std::size_t depth) {
   return true;
 }
 
-/// Combines what was lifted into the results, in the lanes that are within their bounds.
+/// The lanes in which every axis of a fold is within its own bound.
 template <class T>
-void Lanes<T>::take_in(const FoldPlan& fold) {
-  const bool vary = reg(fold.results[0]).varies;
-  const int width = vary ? count_ : 1;
-  bool all = true;
+typename Lanes<T>::Mask Lanes<T>::within_bounds(const FoldPlan& fold) const {
+  Mask within;
   for (const FoldPlan::Loop& loop : fold.loops) {
     if (loop.extent_reg < 0 || !reg(loop.extent_reg).varies) continue;
-    if (all) std::fill_n(valid_.begin(), width, std::uint8_t{1});
-    all = false;
+    if (within.empty()) within.assign(static_cast<std::size_t>(count_), 1);
     const std::int64_t at = position_[static_cast<std::size_t>(loop.slot)];
-    for (int lane = 0; lane < width; ++lane)
-      if (at >= reg(loop.extent_reg).integers[static_cast<std::size_t>(lane)])
-        valid_[static_cast<std::size_t>(lane)] = 0;
+    for (std::size_t lane = 0; lane < within.size(); ++lane)
+      if (at >= reg(loop.extent_reg).integers[lane]) within[lane] = 0;
   }
-  const std::vector<std::uint8_t> within(valid_.begin(), valid_.begin() + (all ? 0 : width));
+  if (active_ != nullptr && !within.empty())
+    for (std::size_t lane = 0; lane < within.size(); ++lane) within[lane] &= (*active_)[lane];
+  return within;
+}
 
+/// Combines what was lifted into the results, in the lanes that are within their bounds.
+template <class T>
+void Lanes<T>::take_in(const FoldPlan& fold, const Mask& within) {
+  const int width = this->width(reg(fold.results[0]));
+  const bool all = within.empty();
   const auto move_into = [&](Register& into, const Register& from, bool masked) {
     for (int lane = 0; lane < width; ++lane) {
       const auto l = static_cast<std::size_t>(lane);
@@ -713,7 +727,8 @@ typename Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan& fold) const {
   std::optional<Storage> common;
   for (const int number : fold.product) {
     const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
-    if (access.otherwise < 0 && !access.checked.empty()) return Storage::None;
+    const bool may_fail = !access.checked.empty() || !access.computed.empty();
+    if (access.otherwise < 0 && may_fail) return Storage::None;  // to be told which index it was
     const ConstArray& array = setup_.inputs[static_cast<std::size_t>(access.operand)];
     Storage storage = Storage::None;
     if (array.lifted)
@@ -739,35 +754,68 @@ bool Lanes<T>::sum_of_products(const FoldPlan& fold) {
   return sum_of_products_as<T>(fold);
 }
 
-/// The stretches of lanes in which every read is in range.
+/// The stretches of lanes in which every read is in range and the term counts.
 template <class T>
-void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) const {
+void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) {
   const int width = reg(fold.results[0]).varies ? count_ : 1;
-  runs.assign(1, {0, width});
+  std::fill_n(valid_.begin(), width, std::uint8_t{1});
+  bool all = true;
+  const auto demand = [&](auto&& holds) {
+    all = false;
+    for (int lane = 0; lane < width; ++lane)
+      valid_[static_cast<std::size_t>(lane)] &= holds(static_cast<std::size_t>(lane)) ? 1 : 0;
+  };
   for (const int number : fold.product) {
     const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
     const AccessState& state = accesses_[static_cast<std::size_t>(number)];
     for (std::size_t i = 0; i < access.checked.size(); ++i) {
-      const std::int64_t size = access.checked[i].size;
-      const std::int64_t start = uniform_part(access.checked[i].at);
+      const std::int64_t size = access.checked[i].size, start = uniform_part(access.checked[i].at);
       const auto& table = state.checked[i].table;
-      std::vector<Run> left;
-      for (const Run& run : runs) {
-        int begin = -1;
-        for (int lane = run.begin; lane < run.end; ++lane) {
-          const std::int64_t at = table.empty() ? start : start + table[static_cast<std::size_t>(lane)];
-          const bool in = at >= 0 && at < size;
-          if (in && begin < 0) begin = lane;
-          if (!in && begin >= 0) {
-            left.push_back({begin, lane});
-            begin = -1;
-          }
-        }
-        if (begin >= 0) left.push_back({begin, run.end});
-      }
-      runs = std::move(left);
+      demand([&](std::size_t lane) {
+        const std::int64_t at = table.empty() ? start : start + table[lane];
+        return at >= 0 && at < size;
+      });
+    }
+    for (const Access::Computed& computed : access.computed) {
+      const Register& index = reg(computed.reg);
+      demand([&](std::size_t lane) {
+        const std::int64_t at = index.integers[index.varies ? lane : 0];
+        return at >= 0 && at < computed.size;
+      });
     }
   }
+  if (fold.product_when >= 0) {
+    const Register& when = reg(fold.product_when);
+    demand([&](std::size_t lane) { return when.integers[when.varies ? lane : 0] != 0; });
+  }
+  runs.clear();
+  if (all) runs.push_back({0, width});
+  for (int lane = 0; !all && lane < width; ++lane) {
+    if (valid_[static_cast<std::size_t>(lane)] == 0) continue;
+    if (runs.empty() || runs.back().end != lane) runs.push_back({lane, lane});
+    runs.back().end = lane + 1;
+  }
+}
+
+/// Whether an axis has a say in which terms count or in a computed index.
+template <class T>
+bool Lanes<T>::decides(const FoldPlan& fold, int slot) const {
+  const auto in = [slot](const Affine& affine) {
+    return std::ranges::find(affine.terms, slot, &Affine::Term::slot) != affine.terms.end();
+  };
+  const auto checked_by = [&](const Access& access) {
+    return std::ranges::any_of(access.checked, in, &Access::Checked::at);
+  };
+  for (const int number : fold.product)
+    if (checked_by(setup_.plan.accesses[static_cast<std::size_t>(number)])) return true;
+  for (const Instruction& instruction : fold.product_code) {
+    if (instruction.kind == Instruction::Kind::Index && instruction.which == slot) return true;
+    if (instruction.kind == Instruction::Kind::Read) {
+      const Access& access = setup_.plan.accesses[static_cast<std::size_t>(instruction.which)];
+      if (in(access.offset) || checked_by(access)) return true;
+    }
+  }
+  return false;
 }
 
 namespace {
@@ -844,11 +892,7 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
   std::vector<const FoldPlan::Loop*> outer, inner;
   for (const FoldPlan::Loop& loop : fold.loops) {
     if (loop.extent == 0) return true;
-    bool decides = false;
-    for (const int number : fold.product)
-      for (const auto& checked : setup_.plan.accesses[static_cast<std::size_t>(number)].checked)
-        for (const Affine::Term& term : checked.at.terms) decides = decides || term.slot == loop.slot;
-    (decides ? outer : inner).push_back(&loop);
+    (decides(fold, loop.slot) ? outer : inner).push_back(&loop);
     position_[static_cast<std::size_t>(loop.slot)] = 0;
   }
   const FoldPlan::Loop* innermost = nullptr;
@@ -864,14 +908,19 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       return S{1};
   }();
   Factor<S> factors[2] = {};
+  std::vector<std::int64_t> tables[2];  // offsets with computed coordinates
   typename Relative::Shape shapes[2] = {Relative::Shape::Uniform, Relative::Shape::Uniform};
   factors[1] = {reinterpret_cast<const std::byte*>(&kOne), nullptr, 0, 0};
   for (std::size_t i = 0; i < fold.product.size(); ++i) {
     const auto number = static_cast<std::size_t>(fold.product[i]);
     const Access& access = setup_.plan.accesses[number];
-    shapes[i] = accesses_[number].offset.shape;
+    shapes[i] = access.computed.empty() ? accesses_[number].offset.shape : Relative::Shape::Table;
     factors[i] = {setup_.inputs[static_cast<std::size_t>(access.operand)].data,
                   accesses_[number].offset.table.data(), 0, 0};
+    if (!access.computed.empty()) {
+      tables[i].resize(static_cast<std::size_t>(setup_.lanes));
+      factors[i].table = tables[i].data();
+    }
     if (innermost != nullptr)
       for (const Affine::Term& term : access.offset.terms)
         if (term.slot == innermost->slot) factors[i].stride = term.factor;
@@ -894,8 +943,23 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};
       return false;
     }
+    if (!execute(fold.product_code)) return false;
     valid_runs(fold, runs);
     if (runs.empty()) continue;
+    for (std::size_t i = 0; i < fold.product.size(); ++i) {
+      const auto number = static_cast<std::size_t>(fold.product[i]);
+      const auto& within = accesses_[number].offset.table;
+      if (!tables[i].empty()) std::ranges::fill(tables[i], 0);
+      for (const Run& run : runs)
+        for (int lane = run.begin; !tables[i].empty() && lane < run.end; ++lane) {
+          const auto l = static_cast<std::size_t>(lane);
+          tables[i][l] = within.empty() ? 0 : within[l];
+          for (const Access::Computed& computed : setup_.plan.accesses[number].computed) {
+            const Register& index = reg(computed.reg);
+            tables[i][l] += index.integers[index.varies ? l : 0] * computed.stride;
+          }
+        }
+    }
     do {
       for (std::size_t i = 0; i < fold.product.size(); ++i)
         factors[i].start =

@@ -82,9 +82,13 @@ class Lanes {
   bool execute_fold(const FoldPlan& fold);
 
   bool fold_step(const FoldPlan& fold, std::size_t depth);
-  void take_in(const FoldPlan& fold);
+  /// Lanes as flags; no flags: all of them.
+  using Mask = std::vector<std::uint8_t>;
+  Mask within_bounds(const FoldPlan& fold) const;
+  void take_in(const FoldPlan& fold, const Mask& within);
   bool sum_of_products(const FoldPlan& fold);
-  void valid_runs(const FoldPlan& fold, std::vector<Run>& runs) const;
+  void valid_runs(const FoldPlan& fold, std::vector<Run>& runs);
+  bool decides(const FoldPlan& fold, int slot) const;
   Storage storage_of(const FoldPlan& fold) const;
   template <class S>
   bool sum_of_products_as(const FoldPlan& fold);
@@ -102,7 +106,8 @@ class Lanes {
   std::vector<Register> registers_;
   std::vector<AccessState> accesses_;
   std::vector<std::int64_t> offsets_;  // scratch
-  std::vector<std::uint8_t> valid_;    // scratch
+  Mask valid_;                         // scratch
+  const Mask* active_ = nullptr;       // lanes that count in the folds being run
   std::optional<Diagnostic> error_;
 };
 

@@ -243,7 +243,7 @@ class Planner {
     for (const int reg : made.lift) scope = std::max(scope, place_of(reg, depth));
     made.body = std::move(scopes_.back().code);
     for (const Bound& bound : fold.bounds) slots_.erase(bound.axis);
-    made.product = product_of(made);
+    find_product(made);
     scopes_.pop_back();
 
     scopes_.emplace_back();
@@ -312,32 +312,53 @@ class Planner {
     return 0;
   }
 
-  /// The accesses of a plain sum of products; empty if the fold is something else.
-  std::vector<int> product_of(const FoldPlan& fold) const {
-    if (fold.simple != Fn::Add || fold.lift.size() != 1) return {};
-    if (sort_of_register(fold.init[0]) != Sort::Value) return {};
+  /// Recognizes a sum of products: sum of read * read, or of one read, perhaps under a condition.
+  void find_product(FoldPlan& fold) const {
+    if (fold.simple != Fn::Add || fold.lift.size() != 1) return;
+    if (sort_of_register(fold.init[0]) != Sort::Value) return;
     for (const FoldPlan::Loop& loop : fold.loops)
-      if (loop.extent_reg >= 0) return {};
-    std::vector<int> accesses;
-    std::vector<int> read_into;
-    for (const Instruction& instruction : fold.body) {
-      if (instruction.kind == Instruction::Kind::Read) {
-        const Access& access = plan_.accesses[static_cast<std::size_t>(instruction.which)];
-        if (!access.computed.empty()) return {};
-        if (access.otherwise >= 0 && !is_zero(access.otherwise)) return {};
-        if (sort_of_register(instruction.out) != Sort::Value) return {};
-        accesses.push_back(instruction.which);
-        read_into.push_back(instruction.out);
-      } else if (instruction.kind == Instruction::Kind::Apply && instruction.fn == Fn::Mul &&
-                 read_into.size() == 2 && instruction.out == fold.lift[0] &&
-                 std::ranges::is_permutation(instruction.args, read_into)) {
-        continue;
-      } else {
-        return {};
-      }
+      if (loop.extent_reg >= 0) return;
+    const auto made_by = [&](int reg) -> const Instruction* {
+      const auto it = std::ranges::find(fold.body, reg, &Instruction::out);
+      return it == fold.body.end() ? nullptr : &*it;
+    };
+    const auto is = [](const Instruction* instruction, Fn fn) {
+      return instruction != nullptr && instruction->kind == Instruction::Kind::Apply &&
+             instruction->fn == fn;
+    };
+    std::vector<const Instruction*> taken;  // what the product itself stands for
+    const Instruction* term = made_by(fold.lift[0]);
+    int when = -1;
+    if (is(term, Fn::Select) && is_zero(term->args[2])) {
+      taken.push_back(term);
+      when = term->args[0];
+      term = made_by(term->args[1]);
     }
-    if (accesses.size() == 1) return fold.lift[0] == read_into[0] ? accesses : std::vector<int>{};
-    return accesses.size() == 2 && fold.body.size() == 3 ? accesses : std::vector<int>{};
+    std::vector<const Instruction*> reads = {term};
+    if (is(term, Fn::Mul)) {
+      taken.push_back(term);
+      reads = {made_by(term->args[0]), made_by(term->args[1])};
+    }
+    std::vector<int> accesses;
+    for (const Instruction* read : reads) {
+      if (read == nullptr || read->kind != Instruction::Kind::Read) return;
+      if (sort_of_register(read->out) != Sort::Value) return;
+      const int otherwise = plan_.accesses[static_cast<std::size_t>(read->which)].otherwise;
+      if (otherwise >= 0 && !is_zero(otherwise)) return;
+      taken.push_back(read);
+      accesses.push_back(read->which);
+    }
+    Code code;
+    for (const Instruction& instruction : fold.body) {
+      if (std::ranges::find(taken, &instruction) != taken.end()) continue;
+      if (instruction.kind == Instruction::Kind::Fold) return;
+      for (const Instruction* other : taken)
+        if (std::ranges::find(instruction.args, other->out) != instruction.args.end()) return;
+      code.push_back(instruction);
+    }
+    fold.product = std::move(accesses);
+    fold.product_code = std::move(code);
+    fold.product_when = when;
   }
 
   bool is_zero(int reg) const {

@@ -68,8 +68,11 @@ struct FoldPlan {
   Code body;     // computes lift
   Code combine;  // computes combined from left and right
   std::optional<Fn> simple;
-  /// The accesses whose product is summed, where the fold is just that: one or two.
+  /// Where the fold is a sum of products: the one or two accesses that are multiplied, the code for
+  /// their indices, and the register of the condition under which a term counts (or -1).
   std::vector<int> product;
+  Code product_code;
+  int product_when = -1;
 };
 
 /// A definition's output laid out for evaluation: registers instead of expressions, every

@@ -105,6 +105,17 @@ Expected<std::vector<Known>> infer_opaque(const OpDef& op, const Attrs& attrs,
   return results;
 }
 
+Expected<std::vector<Known>> with_sizes_checked(const OpDef& op,
+                                                Expected<std::vector<Known>> results) {
+  if (!results) return results;
+  for (const Known& result : *results)
+    for (const Dim& dim : result.type.shape.value_or(Shape{}))
+      if (dim.constant().value_or(0) < 0)
+        return bad_operands(fmt::format("{} gives {}", op.name, to_string(result.type)),
+                            "a size is not negative");
+  return results;
+}
+
 }  // namespace
 
 Known known(const Tensor& tensor) {
@@ -154,9 +165,10 @@ Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
       for (const Argument& argument : *in)
         if (argument.present && argument.dtype() == DType::String)
           return bad_operands(fmt::format("{} does not take text", op.name));
-      return op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs);
+      return with_sizes_checked(op, op.define ? infer_core(op, attrs, *in)
+                                              : infer_composite(op, attrs, inputs));
     }
-    case OpDef::Kind::Opaque: return infer_opaque(op, attrs, inputs);
+    case OpDef::Kind::Opaque: return with_sizes_checked(op, infer_opaque(op, attrs, inputs));
     case OpDef::Kind::Control: break;
   }
   TESSERA_CHECK(false, "{} is told by its subgraphs", op.name);

@@ -136,6 +136,7 @@ class Verifier {
         return placed(std::move(inner).error(),
                       std::string(i < labels.size() ? labels[i] : "subgraph"));
     std::vector<Type> types;
+    types.reserve(inputs.size());
     for (const Known& input : inputs) types.push_back(input.present ? input.type : Type::unknown());
     TESSERA_TRY(const std::vector<Type> told,
                 control_results(*node.op, *node.attrs, types, subgraphs));

@@ -331,7 +331,7 @@ Expected<Vals> pieces(Call& call) {
     const bool list = !split.content->shape.empty();
     const bool even = list ? std::ranges::count(lengths, lengths[0]) == std::ssize(lengths)
                            : lengths[0] > 0 && mod(size, lengths[0]).is(0);
-    if (!even) return results;
+    if (!even || lengths[0] < 0) return results;
     size = lengths[0];
   } else {
     return results;

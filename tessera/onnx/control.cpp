@@ -119,23 +119,24 @@ Expected<GraphReader::Captures> GraphReader::captures_of(
 }
 
 Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& graph,
-                                                           const std::vector<Known>& inputs,
+                                                           const Given& given,
                                                            const Captures& captures) {
   TESSERA_TRY_DONE(check_depth());
-  if (graph.input_size() != static_cast<int>(inputs.size()))
+  if (graph.input_size() != static_cast<int>(given.inputs.size()))
     return Diagnostic{.id = "onnx-subgraph-arity",
                       .message = fmt::format("subgraph {} has {} inputs", graph.name(),
                                              graph.input_size()),
-                      .note = fmt::format("it is given {}", inputs.size())};
+                      .note = fmt::format("it is given {}", given.inputs.size())};
   const std::string scope = new_scope();
   GraphBuilder builder(scope);
   GraphReader reader(reading_, builder, deeper());
-  for (const auto& input : graph.input()) reader.declared_.emplace(input.name(), &input.type());
+  if (given.as_declared)
+    for (const auto& input : graph.input()) reader.declared_.emplace(input.name(), &input.type());
   for (int i = 0; i < graph.input_size(); ++i) {
     const std::string& name = graph.input(i).name();
     reader.names_->insert(name);
     TESSERA_TRY_DONE(
-        reader.define(name, builder.input(name, inputs[static_cast<std::size_t>(i)])));
+        reader.define(name, builder.input(name, given.inputs[static_cast<std::size_t>(i)])));
   }
   for (const auto& [name, value] : captures.values) {
     reader.names_->insert(name);
@@ -203,32 +204,32 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
                                          body->output_size(), states));
   TESSERA_TRY(const Captures captures, captures_of({body}));
 
-  std::vector<Known> inputs = {{.type = Type::tensor(DType::I64, {})},
-                               {.type = Type::tensor(DType::Bool, {})}};
+  Given given{.inputs = {{.type = Type::tensor(DType::I64, {})},
+                         {.type = Type::tensor(DType::Bool, {})}}};
   for (std::size_t i = 0; i < states; ++i) {
     if (!call.has_input(i + 2)) return wrong_arity(node, "a state is left out");
-    inputs.push_back({.type = call.known(i + 2).type});
+    given.inputs.push_back({.type = call.known(i + 2).type});
   }
   // The body is read for states of the first shapes; where it changes them, again for what they have
   // in common. A shape can lose its sizes, then its rank, then its kind.
   const std::string scope = new_scope();
   std::optional<Subgraph> read;
   for (bool settled = false; !settled;) {
-    TESSERA_TRY(read, read_subgraph(*body, inputs, captures));
+    TESSERA_TRY(read, read_subgraph(*body, given, captures));
     settled = true;
     for (std::size_t i = 0; i < states; ++i) {
-      Type& assumed = inputs[i + 2].type;
+      Type& assumed = given.inputs[i + 2].type;
       Type common = joined(assumed, seen_outside(read->results[i + 1], read->scope));
       for (std::size_t axis = 0; common.shape && axis < common.shape->size(); ++axis)
         if ((*common.shape)[axis].is_undefined()) (*common.shape)[axis] = varying(scope, i, axis);
       if (common == assumed) continue;
       assumed = common;
-      settled = false;
+      settled = given.as_declared = false;
     }
   }
   std::vector<Type> results;
   for (std::size_t i = 1; i < read->results.size(); ++i) {
-    Type type = i <= states ? inputs[i + 1].type : seen_outside(read->results[i], read->scope);
+    Type type = i <= states ? given.inputs[i + 1].type : seen_outside(read->results[i], read->scope);
     if (i > states) insert_axis(type, 0, Dim::undefined());
     results.push_back(seen_outside(std::move(type), scope));
   }
@@ -242,7 +243,7 @@ Expected<Vals> GraphReader::emit_scan(const GraphProto& body, const Captures& ca
   const auto states = static_cast<std::size_t>(attrs.i("states"));
   const Ints input_axes = attrs.has("input_axes") ? attrs.ints("input_axes") : Ints{};
   const Ints output_axes = attrs.has("output_axes") ? attrs.ints("output_axes") : Ints{};
-  std::vector<Known> known;
+  Given given;
   Dim steps = Dim::undefined();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Type type = g_.known(inputs[i]).type;
@@ -252,16 +253,16 @@ Expected<Vals> GraphReader::emit_scan(const GraphProto& body, const Captures& ca
       steps = (*type.shape)[static_cast<std::size_t>(axis)];
       type.shape->erase(type.shape->begin() + axis);
     }
-    known.push_back({.type = std::move(type)});
+    given.inputs.push_back({.type = std::move(type)});
   }
-  TESSERA_TRY(Subgraph read, read_subgraph(body, known, captures));
+  TESSERA_TRY(Subgraph read, read_subgraph(body, given, captures));
   if (read.results.size() < states)
     return Diagnostic{.id = "onnx-subgraph-arity",
                       .message = fmt::format("Scan: the body has {} results for {} states",
                                              read.results.size(), states)};
   std::vector<Type> results;
   for (std::size_t i = 0; i < read.results.size(); ++i) {
-    Type type = i < states ? known[i].type : seen_outside(read.results[i], read.scope);
+    Type type = i < states ? given.inputs[i].type : seen_outside(read.results[i], read.scope);
     if (i >= states) insert_axis(type, entry(output_axes, i - states), steps);
     results.push_back(std::move(type));
   }

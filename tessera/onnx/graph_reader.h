@@ -98,8 +98,12 @@ class GraphReader {
   Expected<const ::onnx::GraphProto*> graph_attr(const ::onnx::NodeProto& node,
                                                  std::string_view name) const;
   Expected<Captures> captures_of(const std::vector<const ::onnx::GraphProto*>& graphs);
-  Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph,
-                                   const std::vector<Known>& inputs, const Captures& captures);
+  struct Given {
+    std::vector<Known> inputs = {};
+    bool as_declared = true;  // what is unknown of an input is what the subgraph says
+  };
+  Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph, const Given& given,
+                                   const Captures& captures);
   Expected<Vals> read_branch_in_place(const ::onnx::GraphProto& graph);
   Expected<Vals> emit_scan(const ::onnx::GraphProto& body, const Captures& captures,
                            const Vals& inputs, const Attrs& attrs);

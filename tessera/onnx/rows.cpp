@@ -241,7 +241,6 @@ constexpr Row kRows[] = {
     {"Swish", "swish", 24},
     {"Tan", "tan", 7},
     {"Tanh", "tanh"},
-    {"TensorScatter", "tensor_scatter", 24},
     {"TfIdfVectorizer", "tf_idf_vectorizer", 9},
     {"ThresholdedRelu", "thresholded_relu", 10},
     {"Tile", "tile", 6},

@@ -14,8 +14,10 @@ struct Blocks {
     const std::int64_t size = attrs.i("blocksize");
     if (x.rank() != 4)
       return bad_operands(fmt::format("x has {} axes", x.rank()), "it has to have 4");
-    if (size < 1)
-      return bad_operands(fmt::format("blocksize is {}", size), "it has to be positive");
+    constexpr std::int64_t kLargest = 1 << 30;  // its square is a size
+    if (size < 1 || size > kLargest)
+      return bad_operands(fmt::format("blocksize is {}", size),
+                          fmt::format("it has to be in 1 .. {}", kLargest));
     return Blocks{.rows = {"r", size}, .columns = {"s", size}};
   }
 

@@ -49,6 +49,15 @@ TEST(GraphBuilder, RefusesAttributesOfTheWrongKind) {
             "  note: it has to be of kind int");
 }
 
+TEST(GraphBuilder, RefusesNegativeSizes) {
+  GraphBuilder g;
+  const Val x = g.input("x", DType::F32, {2, 3});
+  const auto graph = g.finish(g.call("top_k", {x, g.ints({-5})}, {}, 2));
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(to_string(graph.error()),
+            "top_k: error[op-operands]: top_k gives f32[2, -5]\n  note: a size is not negative");
+}
+
 TEST(GraphBuilder, RefinesWhatInferenceLeavesOpen) {
   EXPECT_EQ(type_of("graph(x: f32[n]) { a: i64[1, k] = non_zero(x)  return a }"), "i64[1, k]");
   EXPECT_EQ(type_of("graph(x: f32[n]) { a: f32[m] = relu(x)  return a }"), "f32[n]");
