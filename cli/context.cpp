@@ -9,8 +9,11 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
+
+#include "tessera/interp/interp.h"
 
 namespace tessera::cli {
 namespace {
@@ -51,10 +54,12 @@ void limit_memory([[maybe_unused]] std::int64_t bytes) {
 Expected<std::int64_t> parse_bytes(const std::string& text) {
   const auto quantity = split(text);
   if (!quantity) return bad_quantity(text, "1536, 512MB or 2GiB");
-  const struct { const char* unit; double factor; } units[] = {
-      {"", 1},          {"b", 1},          {"k", 0x1p10},  {"kb", 1e3},    {"kib", 0x1p10},
-      {"m", 0x1p20},    {"mb", 1e6},       {"mib", 0x1p20}, {"g", 0x1p30},  {"gb", 1e9},
-      {"gib", 0x1p30},  {"t", 0x1p40},     {"tb", 1e12},   {"tib", 0x1p40}};
+  const struct {
+    const char* unit;
+    double factor;
+  } units[] = {{"", 1},         {"b", 1},      {"k", 0x1p10},   {"kb", 1e3},    {"kib", 0x1p10},
+               {"m", 0x1p20},   {"mb", 1e6},   {"mib", 0x1p20}, {"g", 0x1p30},  {"gb", 1e9},
+               {"gib", 0x1p30}, {"t", 0x1p40}, {"tb", 1e12},    {"tib", 0x1p40}};
   for (const auto& [unit, factor] : units)
     if (quantity->unit == unit && quantity->number * factor < 0x1p60)
       return static_cast<std::int64_t>(quantity->number * factor);
@@ -64,8 +69,10 @@ Expected<std::int64_t> parse_bytes(const std::string& text) {
 Expected<double> parse_seconds(const std::string& text) {
   const auto quantity = split(text);
   if (!quantity) return bad_quantity(text, "90, 90s, 2m or 1h");
-  const struct { const char* unit; double factor; } units[] = {
-      {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  const struct {
+    const char* unit;
+    double factor;
+  } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
   for (const auto& [unit, factor] : units)
     if (quantity->unit == unit && quantity->number * factor < 1e9) return quantity->number * factor;
   return bad_quantity(text, "90, 90s, 2m or 1h");
@@ -84,14 +91,16 @@ Expected<Done> Context::start() {
       std::condition_variable_any sleeper;
       std::unique_lock lock(mutex);
       const auto wait = [&](double duration) {
-        sleeper.wait_for(lock, token, std::chrono::duration<double>(duration), [] { return false; });
+        sleeper.wait_for(lock, token, std::chrono::duration<double>(duration),
+                         [] { return false; });
       };
       wait(seconds);
       if (token.stop_requested()) return;
       stop = true;
-      wait(2);  // long work looks at `stop`; whatever does not is ended here
+      wait(1);  // long work looks at `stop`; whatever does not is ended here
       if (token.stop_requested()) return;
-      fmt::print(stderr, "error[time-limit]: {} seconds are over\n", seconds);
+      print(out_of_time({}));
+      std::fflush(stdout);
       std::_Exit(kLimit);
     });
   }
@@ -102,13 +111,26 @@ std::int64_t Context::run_memory(std::int64_t model_bytes) const {
   return memory_limit.value_or((std::int64_t{1} << 30) + 4 * model_bytes);
 }
 
+std::int64_t Context::most_rounds() const {
+  return time_limit_text.empty() ? interp::Options{}.most_rounds
+                                 : std::numeric_limits<std::int64_t>::max();
+}
+
 void Context::fail(const Diagnostic& diagnostic) {
   const bool time = diagnostic.id == "stopped" && stop;
-  const Diagnostic shown =
-      time ? Diagnostic{.id = "time-limit",
-                        .where = diagnostic.where,
-                        .message = fmt::format("the time limit of {} is reached", time_limit_text)}
-           : diagnostic;
+  print(time ? out_of_time(diagnostic.where) : diagnostic);
+  const bool limit = time || diagnostic.id == "memory-limit" || diagnostic.id == "loop-limit";
+  exit_code = limit ? kLimit : kBadInput;
+}
+
+Diagnostic Context::out_of_time(const Diagnostic::Where& where) const {
+  return {.id = "time-limit",
+          .where = where,
+          .message = fmt::format("the time limit of {} is reached", time_limit_text),
+          .help = "allow more with --time-limit"};
+}
+
+void Context::print(const Diagnostic& shown) const {
   if (json) {
     const nlohmann::json object = {{"error",
                                     {{"id", shown.id},
@@ -120,7 +142,6 @@ void Context::fail(const Diagnostic& diagnostic) {
     fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   fmt::print(stderr, "{}\n", to_string(shown));
-  exit_code = time || shown.id == "memory-limit" ? kLimit : kBadInput;
 }
 
 void add_common(CLI::App& command, Context& context) {
@@ -144,8 +165,10 @@ void ProgressLine::show(std::size_t done, std::size_t all, std::string_view what
   last_ = now;
   shown_ = true;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const double left = done == 0 ? 0 : seconds / static_cast<double>(done) * static_cast<double>(all - done);
-  fmt::print(stderr, "\r\033[K{}/{} {}  {:.0f} s, about {:.0f} s left", done, all, what, seconds, left);
+  const double left =
+      done == 0 ? 0 : seconds / static_cast<double>(done) * static_cast<double>(all - done);
+  fmt::print(stderr, "\r\033[K{}/{} {}  {:.0f} s, about {:.0f} s left", done, all, what, seconds,
+             left);
   std::fflush(stderr);
 }
 

@@ -19,11 +19,11 @@ namespace tessera::cli {
 /// What scripts can trust.
 enum ExitCode : int {
   kSuccess = 0,
-  kNo = 1,            // the answer is no: outputs differ, a test failed
-  kUsage = 2,         // the command line is wrong
-  kBadInput = 3,      // a diagnostic about an input
-  kLimit = 4,         // --memory-limit or --time-limit was reached
-  kInternal = 70,     // tessera is wrong; please report it
+  kNo = 1,         // the answer is no: outputs differ, a test failed
+  kUsage = 2,      // the command line is wrong
+  kBadInput = 3,   // a diagnostic about an input
+  kLimit = 4,      // --memory-limit or --time-limit was reached
+  kInternal = 70,  // tessera is wrong; please report it
 };
 
 /// What all commands share: limits, the form of the output, the exit code.
@@ -40,9 +40,15 @@ struct Context {
   /// Bytes that results of a run may take: what was asked for, or 1 GiB and four times the model.
   std::int64_t run_memory(std::int64_t model_bytes) const;
 
+  /// Rounds that loops may take where no time limit ends them.
+  std::int64_t most_rounds() const;
+
   void fail(const Diagnostic& diagnostic);
 
  private:
+  Diagnostic out_of_time(const Diagnostic::Where& where) const;
+  void print(const Diagnostic& diagnostic) const;
+
   std::unique_ptr<std::jthread> watchdog_;
 };
 

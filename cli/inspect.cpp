@@ -72,7 +72,8 @@ void print_table(const Model& model, const Inventory& inventory) {
   for (const ValueId input : graph.inputs())
     fmt::print("input   {}: {}\n", graph.name(input), to_string(graph.type(input)));
   for (std::size_t i = 0; i < graph.outputs().size(); ++i)
-    fmt::print("output  {}: {}\n", model.output_names[i], to_string(graph.type(graph.outputs()[i])));
+    fmt::print("output  {}: {}\n", model.output_names[i],
+               to_string(graph.type(graph.outputs()[i])));
   fmt::print("\n{:<28}{:>8}\n", "operator", "count");
   std::vector<std::pair<std::string, std::int64_t>> rows(inventory.operators.begin(),
                                                          inventory.operators.end());
@@ -81,8 +82,9 @@ void print_table(const Model& model, const Inventory& inventory) {
   fmt::print("{:<28}{:>8}\n\n", "total", inventory.nodes);
   fmt::print("parameters      {} ({})\n", readable(inventory.parameters, ""),
              readable(inventory.parameter_bytes, "B"));
-  fmt::print("multiply-adds   {}{}\n", readable(inventory.multiply_adds, ""),
-             inventory.uncounted > 0 ? fmt::format(" ({} nodes not counted)", inventory.uncounted) : "");
+  fmt::print(
+      "multiply-adds   {}{}\n", readable(inventory.multiply_adds, ""),
+      inventory.uncounted > 0 ? fmt::format(" ({} nodes not counted)", inventory.uncounted) : "");
   fmt::print("activations     {}\n", inventory.activation_bytes
                                          ? readable(*inventory.activation_bytes, "B") + " at most"
                                          : "depend on sizes that are not known");

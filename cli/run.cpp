@@ -28,7 +28,8 @@ struct Options {
 Expected<std::pair<std::string, std::string>> assignment(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return Diagnostic{.id = "cli-assignment", .message = fmt::format("'{}' is not NAME=VALUE", text)};
+    return Diagnostic{.id = "cli-assignment",
+                      .message = fmt::format("'{}' is not NAME=VALUE", text)};
   return std::pair{text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -130,7 +131,9 @@ Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>&
   if (golden)
     for (const auto& [name, output] : golden->outputs)
       if (std::ranges::none_of(rows, [&](const Row& row) { return row.name == name; }))
-        rows.push_back({.name = name, .type = "missing", .distance = Distance{.problem = "the model has no such output"}});
+        rows.push_back({.name = name,
+                        .type = "missing",
+                        .distance = Distance{.problem = "the model has no such output"}});
   return rows;
 }
 
@@ -181,17 +184,22 @@ Expected<Done> run_model(const Options& options, Context& context) {
     for (const auto& [name, size] : golden->dims) given.dims.emplace(name, size);
   }
   TESSERA_TRY(const Model model, load_model(options.model));
+  std::int64_t memory = context.run_memory(model.file_bytes);
+  given.memory_limit = memory;
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(model.graph, given));
+  for (std::size_t i = 0; i < inputs.size(); ++i)  // those from files are mapped
+    if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
+      memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
 
   ProgressLine line(context);
   const auto start = std::chrono::steady_clock::now();
-  const interp::Options run_options{
-      .threads = options.threads,
-      .memory_limit = context.run_memory(model.file_bytes),
-      .stop = &context.stop,
-      .progress = [&](const interp::Progress& progress) {
-        line.show(progress.done, progress.nodes, progress.op);
-      }};
+  const interp::Options run_options{.threads = options.threads,
+                                    .memory_limit = memory,
+                                    .most_rounds = context.most_rounds(),
+                                    .stop = &context.stop,
+                                    .progress = [&](const interp::Progress& progress) {
+                                      line.show(progress.done, progress.nodes, progress.op);
+                                    }};
   TESSERA_TRY(const std::vector<Datum> outputs, interp::run(model.graph, inputs, run_options));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -218,7 +226,8 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--reshape", options->shapes, "NAME=8x3x224x224: the shape of an input");
   command->add_option("--save", options->save, "folder for the outputs, as .npy");
   command->add_option("--compare", options->golden, "golden answers (JSON) to compare with");
-  command->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
+  command
+      ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--threads", options->threads, "how many threads")
@@ -231,7 +240,8 @@ void add_run(CLI::App& app, Context& context) {
       "\n"
       "--fill sin: a float is sin(i) of its flat index i, an integer i % 1000.\n"
       "--compare: with rms = l2 / sqrt(count), the largest |y - g| / rms over the samples, the\n"
-      "difference of the means over rms and the relative difference of l2 stay within the tolerance.");
+      "difference of the means over rms and the relative difference of l2 stay within the "
+      "tolerance.");
   command->callback([options, &context] {
     if (const auto done = run_model(*options, context); !done)
       context.fail(located(done.error(), {.file = options->model}));

@@ -31,7 +31,8 @@ Expected<Golden> read_golden(const std::filesystem::path& path) {
 
 Distance distance(const Tensor& output, const Golden::Output& golden) {
   if (output.shape != golden.shape) return {.problem = "the shape is another"};
-  if (golden.at.size() != golden.values.size()) return {.problem = "samples and values differ in number"};
+  if (golden.at.size() != golden.values.size())
+    return {.problem = "samples and values differ in number"};
   const std::int64_t count = output.count();
   double sum = 0, squares = 0;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -32,7 +32,8 @@ struct Distance {
   double error = 0, mean_error = 0, l2_error = 0;
   std::string problem = {};  // shapes that differ, a missing output
   bool within(double tolerance) const {
-    return problem.empty() && error <= tolerance && mean_error <= tolerance && l2_error <= tolerance;
+    return problem.empty() && error <= tolerance && mean_error <= tolerance &&
+           l2_error <= tolerance;
   }
 };
 Distance distance(const Tensor& output, const Golden::Output& golden);

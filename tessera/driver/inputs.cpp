@@ -11,7 +11,8 @@ namespace {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text;
-  for (const std::int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  for (const std::int64_t extent : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
   return text.empty() ? "scalar" : text;
 }
 
@@ -43,16 +44,18 @@ Expected<std::vector<std::int64_t>> concrete_shape(const std::string& name, cons
 
 Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::int64_t> shape,
                         const InputOptions& options) {
-  const auto count = element_count(shape);
-  constexpr std::int64_t most = std::int64_t{1} << 32;
-  if (!count || *count > most)
-    return Diagnostic{.id = "run-input-shape",
-                      .where = {.item = name},
-                      .message = fmt::format("shape {} is too large to be filled", shape_text(shape))};
   if (dtype == DType::String)
     return Diagnostic{.id = "run-input-type",
                       .where = {.item = name},
                       .message = "a text input cannot be filled in"};
+  const auto count = element_count(shape);
+  if (!count || *count > options.memory_limit / byte_width(dtype))
+    return Diagnostic{
+        .id = "memory-limit",
+        .where = {.item = name},
+        .message = fmt::format("an input of shape {} does not fit into memory", shape_text(shape)),
+        .note = fmt::format("{} bytes are left", options.memory_limit),
+        .help = "allow more with --memory-limit"};
   Buffer buffer(static_cast<std::size_t>(*count * byte_width(dtype)));
   Rng rng(options.seed);
   for (std::int64_t i = 0; i < *count; ++i) {
@@ -101,12 +104,13 @@ Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const T
 
 }  // namespace
 
-Expected<std::vector<Datum>> make_inputs(const Graph& graph, const InputOptions& options) {
+Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options) {
   const auto check_name = [&](const std::string& name) -> Expected<Done> {
     for (const ValueId input : graph.inputs())
       if (graph.name(input) == name) return Done{};
     std::string names;
-    for (const ValueId input : graph.inputs()) names += (names.empty() ? "" : ", ") + graph.name(input);
+    for (const ValueId input : graph.inputs())
+      names += (names.empty() ? "" : ", ") + graph.name(input);
     return Diagnostic{.id = "run-unknown-input",
                       .where = {.item = name},
                       .message = "the model has no such input",
@@ -133,6 +137,7 @@ Expected<std::vector<Datum>> make_inputs(const Graph& graph, const InputOptions&
                         .help = fmt::format("give --input {}=FILE.npy, or --fill sin", name)};
     TESSERA_TRY(std::vector<std::int64_t> shape, concrete_shape(name, type, options));
     TESSERA_TRY(Tensor tensor, filled(name, type.dtype, std::move(shape), options));
+    options.memory_limit -= static_cast<std::int64_t>(tensor.bytes.size());
     inputs.emplace_back(std::move(tensor));
   }
   return inputs;

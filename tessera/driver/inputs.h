@@ -20,11 +20,12 @@ struct InputOptions {
   std::uint64_t seed = 0;
   std::map<std::string, std::int64_t> dims = {};                 // symbolic dimension -> size
   std::map<std::string, std::vector<std::int64_t>> shapes = {};  // input -> shape
+  std::int64_t memory_limit = std::int64_t{4} << 30;             // bytes of inputs that are filled
 };
 
 /// The inputs of a graph, in order. `Fill::Sin`: a float is sin(i) of its flat index i, an integer
 /// i % 1000, a truth value i % 2. A file that does not fit the declared type is a diagnostic, as is
 /// a dimension without a size.
-Expected<std::vector<Datum>> make_inputs(const Graph& graph, const InputOptions& options);
+Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options);
 
 }  // namespace tessera

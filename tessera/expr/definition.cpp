@@ -10,9 +10,13 @@ std::vector<Axis> axes(const std::string& prefix, int count) {
   return result;
 }
 
-std::vector<Bound> bounds(const std::vector<Axis>& over) { return {over.begin(), over.end()}; }
+std::vector<Bound> bounds(const std::vector<Axis>& over) {
+  return {over.begin(), over.end()};
+}
 
-Merged merge(const Axis& outer, const Axis& inner) { return {{outer, inner}}; }
+Merged merge(const Axis& outer, const Axis& inner) {
+  return {{outer, inner}};
+}
 
 Merged::operator Dim() const {
   Dim size = 1;
@@ -37,20 +41,24 @@ Scalar Operand::operator()(std::vector<Scalar> at) const {
 Scalar Operand::or_else(std::vector<Scalar> at, const Scalar& otherwise) const {
   TESSERA_CHECK(at.size() == shape.size(), "{} has {} axes and is read at {}", name, shape.size(),
                 at.size());
-  return Scalar(Node(node::Read{name, sort_of(dtype), std::move(at),
-                                std::make_shared<const Scalar>(otherwise)}));
+  return Scalar(Node(
+      node::Read{name, sort_of(dtype), std::move(at), std::make_shared<const Scalar>(otherwise)}));
 }
 
 Scalar Operand::or_zero(std::vector<Scalar> at) const {
   switch (sort_of(dtype)) {
     case Sort::Value: return or_else(std::move(at), 0.0);
     case Sort::Bool: return or_else(std::move(at), truth(false));
-    case Sort::Integer: case Sort::Unsigned: case Sort::Text: break;
+    case Sort::Integer:
+    case Sort::Unsigned:
+    case Sort::Text: break;
   }
   return or_else(std::move(at), 0);
 }
 
-Shape Output::shape() const { return {axes.begin(), axes.end()}; }
+Shape Output::shape() const {
+  return {axes.begin(), axes.end()};
+}
 
 std::vector<Merged> each(const std::vector<Axis>& axes) {
   std::vector<Merged> result;
@@ -58,7 +66,11 @@ std::vector<Merged> each(const std::vector<Axis>& axes) {
   return result;
 }
 
-std::vector<Scalar> indices(const std::vector<Axis>& axes) { return {axes.begin(), axes.end()}; }
-Shape sizes(const std::vector<Axis>& axes) { return {axes.begin(), axes.end()}; }
+std::vector<Scalar> indices(const std::vector<Axis>& axes) {
+  return {axes.begin(), axes.end()};
+}
+Shape sizes(const std::vector<Axis>& axes) {
+  return {axes.begin(), axes.end()};
+}
 
 }  // namespace tessera

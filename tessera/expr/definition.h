@@ -42,9 +42,11 @@ struct Axis {
   std::optional<Dim> extent = {};
 
   Dim size() const { return extent ? *extent : Dim::symbol("#" + name); }
-  operator Dim() const { return size(); }             // NOLINT(google-explicit-constructor): an axis as a size
-  operator Scalar() const { return index_of(name); }  // NOLINT(google-explicit-constructor): an axis as an index
-  operator Bound() const { return {name, size()}; }   // NOLINT(google-explicit-constructor): an axis of a fold
+  // NOLINTBEGIN(google-explicit-constructor): an axis stands for its size, its index and its loop
+  operator Dim() const { return size(); }
+  operator Scalar() const { return index_of(name); }
+  operator Bound() const { return {name, size()}; }
+  // NOLINTEND(google-explicit-constructor)
 };
 
 /// `prefix0, prefix1, …`, unsized.
@@ -55,8 +57,10 @@ std::vector<Bound> bounds(const std::vector<Axis>& over);
 struct Merged {
   std::vector<Axis> parts;
 
-  operator Dim() const;     // NOLINT(google-explicit-constructor): the product of the sizes
-  operator Scalar() const;  // NOLINT(google-explicit-constructor): the position
+  // NOLINTBEGIN(google-explicit-constructor): the product of the sizes, and the position
+  operator Dim() const;
+  operator Scalar() const;
+  // NOLINTEND(google-explicit-constructor)
 };
 Merged merge(const Axis& outer, const Axis& inner);
 

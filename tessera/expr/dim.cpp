@@ -46,6 +46,15 @@ bool divides(std::int64_t a, std::int64_t b) {  // INT64_MIN / -1 overflows
   return !(a == std::numeric_limits<std::int64_t>::min() && b == -1);
 }
 
+/// How many atoms these terms are made of, written out.
+template <class Terms>
+std::size_t weight(const Terms& terms) {
+  std::size_t sum = 0;
+  for (const auto& term : terms)
+    for (const auto& factor : term.factors) sum += factor.weight;
+  return sum;
+}
+
 }  // namespace
 
 Dim Dim::of(Terms terms) {
@@ -63,19 +72,17 @@ Dim Dim::of(Terms terms) {
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].factors.empty()) return Dim(merged[0].coefficient);
+  constexpr std::size_t kHeaviest =
+      1000;  // atoms share their parts: written out they could explode
+  if (weight(merged) > kHeaviest) return undefined();
   Dim result;
   result.terms_ = std::make_shared<const Terms>(std::move(merged));
   return result;
 }
 
 Dim Dim::of_atom(Atom atom) {
-  constexpr std::size_t kHeaviest = 1000;  // atoms share their parts: written out they could explode
-  for (const auto& side : {atom.a, atom.b}) {
-    if (side == nullptr || side->terms_ == nullptr) continue;
-    for (const Term& term : *side->terms_)
-      for (const Atom& factor : term.factors) atom.weight += factor.weight;
-  }
-  if (atom.weight > kHeaviest) return undefined();
+  for (const auto& side : {atom.a, atom.b})
+    if (side != nullptr && side->terms_ != nullptr) atom.weight += weight(*side->terms_);
   return of({Term{.factors = {std::move(atom)}, .coefficient = 1}});
 }
 
@@ -83,7 +90,9 @@ Dim Dim::symbol(std::string name) {
   return of_atom({.kind = Atom::Kind::Symbol, .name = std::move(name)});
 }
 
-Dim Dim::undefined() { return of_atom({.kind = Atom::Kind::Undefined}); }
+Dim Dim::undefined() {
+  return of_atom({.kind = Atom::Kind::Undefined});
+}
 
 Dim::Terms Dim::terms() const {
   if (terms_ != nullptr) return *terms_;
@@ -120,7 +129,9 @@ Dim operator+(const Dim& a, const Dim& b) {
   return Dim::of(std::move(terms));
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + b * Dim(-1);
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.terms_ == nullptr && b.terms_ == nullptr) {
@@ -176,7 +187,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
                        .b = std::make_shared<const Dim>(b)});
 }
 
-Dim ceil_div(const Dim& a, const Dim& b) { return -floor_div(-a, b); }
+Dim ceil_div(const Dim& a, const Dim& b) {
+  return -floor_div(-a, b);
+}
 
 Dim mod(const Dim& a, const Dim& b) {
   const Dim quotient = floor_div(a, b);
@@ -305,7 +318,8 @@ std::optional<std::int64_t> Dim::least(const Atom& atom) {
     case Atom::Kind::Mod: return b && *b >= 0 ? std::optional<std::int64_t>(0) : std::nullopt;
     case Atom::Kind::Min: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
     case Atom::Kind::Max: return a && b ? std::max(*a, *b) : a ? a : b;
-    case Atom::Kind::Symbol: case Atom::Kind::Undefined: break;
+    case Atom::Kind::Symbol:
+    case Atom::Kind::Undefined: break;
   }
   return std::nullopt;
 }
@@ -316,7 +330,8 @@ std::optional<std::int64_t> Dim::least() const {
     std::int64_t product = term.coefficient;
     for (const Atom& atom : term.factors) {
       const std::optional<std::int64_t> factor = least(atom);
-      const bool grows = term.coefficient > 0 && factor && (*factor >= 0 || term.factors.size() == 1);
+      const bool grows =
+          term.coefficient > 0 && factor && (*factor >= 0 || term.factors.size() == 1);
       if (!grows || __builtin_mul_overflow(product, *factor, &product)) return std::nullopt;
     }
     if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
@@ -346,9 +361,8 @@ std::string Dim::to_string() const {
       text += negative ? "-" : "";
     else
       text += negative ? " - " : " + ";
-    const std::uint64_t magnitude =
-        negative ? 0 - static_cast<std::uint64_t>(term.coefficient)
-                 : static_cast<std::uint64_t>(term.coefficient);
+    const std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(term.coefficient)
+                                             : static_cast<std::uint64_t>(term.coefficient);
     bool first = true;
     if (magnitude != 1 || term.factors.empty()) {
       text += std::to_string(magnitude);

@@ -15,14 +15,15 @@ namespace tessera {
 /// The size of an axis: an integer, or arithmetic over named sizes.
 ///
 /// Kept in a canonical form, a polynomial with integer coefficients over atoms (a symbol, or a
-/// floor division, remainder, minimum or maximum that did not simplify), so that equal-looking sizes
-/// are equal: `n*2 + n` is `3*n`, `(4*h)/2` is `2*h`. Symbols stand for integers >= 0.
+/// floor division, remainder, minimum or maximum that did not simplify), so that equal-looking
+/// sizes are equal: `n*2 + n` is `3*n`, `(4*h)/2` is `2*h`. Symbols stand for integers >= 0.
 ///
 /// Arithmetic that leaves 64 bits, or divides by zero, gives `undefined`, which poisons what is
 /// computed from it.
 class Dim {
  public:
-  Dim(std::int64_t value = 0) : constant_(value) {}  // NOLINT(google-explicit-constructor): a number is a size
+  // NOLINTNEXTLINE(google-explicit-constructor): a number is a size
+  Dim(std::int64_t value = 0) : constant_(value) {}
   static Dim symbol(std::string name);
   static Dim undefined();
 
@@ -40,7 +41,8 @@ class Dim {
   /// A lower bound, as far as it is plain to see.
   std::optional<std::int64_t> least() const;
 
-  /// Writes this as factor * symbol + rest, with neither containing the symbol; nothing if it cannot.
+  /// Writes this as factor * symbol + rest, with neither containing the symbol; nothing if it
+  /// cannot.
   struct Linear {
     std::shared_ptr<const Dim> factor, rest;
   };
@@ -61,7 +63,8 @@ class Dim {
   friend bool operator==(const Dim& a, const Dim& b) { return (a <=> b) == 0; }
   std::size_t hash() const;
 
-  /// `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are quoted: `'batch size'`.
+  /// `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are quoted: `'batch
+  /// size'`.
   std::string to_string() const;
 
  private:

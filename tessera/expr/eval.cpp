@@ -33,12 +33,12 @@ struct Blocks {
   std::int64_t count() const { return outer * per_outer; }
   std::int64_t lanes() const { return inner * stretch; }
 
-  int partial = -1;             // the axis that is cut, or -1
-  std::int64_t inner = 1;       // positions of the axes inside of it
-  std::int64_t outer = 1;       // positions of the axes outside of it
-  std::int64_t extent = 1;      // its extent
-  std::int64_t stretch = 1;     // how much of it is in a block
-  std::int64_t per_outer = 1;   // blocks along it
+  int partial = -1;            // the axis that is cut, or -1
+  std::int64_t inner = 1;      // positions of the axes inside of it
+  std::int64_t outer = 1;      // positions of the axes outside of it
+  std::int64_t extent = 1;     // its extent
+  std::int64_t stretch = 1;    // how much of it is in a block
+  std::int64_t per_outer = 1;  // blocks along it
 };
 
 /// What is done with a block of results: `position` is that of its first lane.
@@ -76,7 +76,9 @@ double work_of(const Plan& plan) {
   return positions * (steps + static_cast<double>(plan.code.size()));
 }
 
-Diagnostic stopped() { return {.id = "stopped", .message = "the evaluation was stopped"}; }
+Diagnostic stopped() {
+  return {.id = "stopped", .message = "the evaluation was stopped"};
+}
 
 template <class T>
 Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
@@ -101,7 +103,8 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
     Lanes<T> lanes(setup);
     for (std::int64_t block = next++; block < blocks.count(); block = next++) {
       const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
-      Expected<Done> done = stop ? Expected<Done>(stopped()) : run_block(lanes, plan, blocks, block, sink);
+      Expected<Done> done =
+          stop ? Expected<Done>(stopped()) : run_block(lanes, plan, blocks, block, sink);
       if (!done) {
         const std::lock_guard lock(mutex);
         if (!error) error = std::move(done).error();

@@ -24,8 +24,8 @@ class PrimeField {
   static PrimeField of_word(std::uint64_t word) { return PrimeField(word % kPrime); }
   static PrimeField of_integer(std::int64_t integer) {
     const std::int64_t rest = integer % static_cast<std::int64_t>(kPrime);
-    return PrimeField(static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(kPrime)
-                                                          : rest));
+    return PrimeField(
+        static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(kPrime) : rest));
   }
   /// A double is mantissa * 2^exponent, exactly.
   static PrimeField of_double(double number) {
@@ -48,7 +48,8 @@ class PrimeField {
     return PrimeField(sum >= kPrime ? sum - kPrime : sum).reduced();
   }
   friend PrimeField operator-(PrimeField a, PrimeField b) {
-    return PrimeField(a.word_ >= b.word_ ? a.word_ - b.word_ : a.word_ + kPrime - b.word_).reduced();
+    return PrimeField(a.word_ >= b.word_ ? a.word_ - b.word_ : a.word_ + kPrime - b.word_)
+        .reduced();
   }
   friend PrimeField operator*(PrimeField a, PrimeField b) {
     // 2^61 = C in the field, so the high part of the product folds onto the low one.
@@ -57,8 +58,8 @@ class PrimeField {
     constexpr std::uint64_t kMask = (std::uint64_t{1} << 61) - 1;
     const Wide once = static_cast<Wide>(static_cast<std::uint64_t>(product) & kMask) +
                       static_cast<Wide>(static_cast<std::uint64_t>(product >> 61)) * C;
-    std::uint64_t word = (static_cast<std::uint64_t>(once) & kMask) +
-                         static_cast<std::uint64_t>(once >> 61) * C;
+    std::uint64_t word =
+        (static_cast<std::uint64_t>(once) & kMask) + static_cast<std::uint64_t>(once >> 61) * C;
     if (word >= kPrime) word -= kPrime;
     return PrimeField(word);
   }

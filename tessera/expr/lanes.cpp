@@ -26,19 +26,33 @@ void with_integer_storage(DType dtype, F&& f) {
     case DType::I8: return f(std::int8_t{});
     case DType::I16: return f(std::int16_t{});
     case DType::I32: return f(std::int32_t{});
-    case DType::I64: case DType::U64: return f(std::int64_t{});
-    case DType::U8: case DType::Bool: return f(std::uint8_t{});
+    case DType::I64:
+    case DType::U64: return f(std::int64_t{});
+    case DType::U8:
+    case DType::Bool: return f(std::uint8_t{});
     case DType::U16: return f(std::uint16_t{});
     case DType::U32: return f(std::uint32_t{});
-    case DType::F16: case DType::BF16: case DType::F32: case DType::F64: case DType::String: break;
+    case DType::F16:
+    case DType::BF16:
+    case DType::F32:
+    case DType::F64:
+    case DType::String: break;
   }
   TESSERA_CHECK(false, "{} is not stored as integers", to_string(dtype));
 }
 
-float as_float(Half x) { return to_float(x); }
-float as_float(BFloat16 x) { return to_float(x); }
-float as_float(float x) { return x; }
-double as_float(double x) { return x; }
+float as_float(Half x) {
+  return to_float(x);
+}
+float as_float(BFloat16 x) {
+  return to_float(x);
+}
+float as_float(float x) {
+  return x;
+}
+double as_float(double x) {
+  return x;
+}
 
 /// The same for a float dtype.
 template <class F>
@@ -102,7 +116,8 @@ Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
   position_.resize(static_cast<std::size_t>(plan.slots));
   within_.resize(static_cast<std::size_t>(plan.slots));
   std::int64_t inner = 1;
-  for (int axis = static_cast<int>(plan.axes.size()) - 1; axis >= std::max(setup.partial, 0); --axis) {
+  for (int axis = static_cast<int>(plan.axes.size()) - 1; axis >= std::max(setup.partial, 0);
+       --axis) {
     const std::int64_t extent = plan.axes[static_cast<std::size_t>(axis)];
     auto& table = within_[static_cast<std::size_t>(axis)];
     table.resize(lanes);
@@ -191,7 +206,8 @@ typename Lanes<T>::Relative Lanes<T>::relative(const Affine& affine) const {
     if (within.empty()) continue;
     moves = true;
     for (std::size_t lane = 0; lane < within.size(); ++lane)
-      result.table[lane] = integer::add(result.table[lane], integer::mul(term.factor, within[lane]));
+      result.table[lane] =
+          integer::add(result.table[lane], integer::mul(term.factor, within[lane]));
   }
   if (!moves) {
     result.table.clear();
@@ -243,7 +259,8 @@ bool Lanes<T>::execute(const Code& code) {
       case Instruction::Kind::Convert: execute_convert(instruction); break;
       case Instruction::Kind::Cast: execute_cast(instruction); break;
       case Instruction::Kind::Fold:
-        if (!execute_fold(setup_.plan.folds[static_cast<std::size_t>(instruction.which)])) return false;
+        if (!execute_fold(setup_.plan.folds[static_cast<std::size_t>(instruction.which)]))
+          return false;
         break;
     }
   }
@@ -275,8 +292,9 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
   const std::int64_t base = uniform_part(access.offset);
   for (int lane = 0; lane < width; ++lane)
     offsets_[static_cast<std::size_t>(lane)] =
-        state.offset.table.empty() ? base
-                                   : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
+        state.offset.table.empty()
+            ? base
+            : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
   const bool guarded = !access.checked.empty() || !access.computed.empty();
   if (guarded) std::fill_n(valid_.begin(), width, std::uint8_t{1});
   // True: the lane does not count, or there is something for it; else it is an error.
@@ -298,7 +316,8 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
     const std::int64_t start = uniform_part(checked.at);
     for (int lane = 0; lane < width; ++lane) {
       const std::int64_t at =
-          moves.table.empty() ? start : integer::add(start, moves.table[static_cast<std::size_t>(lane)]);
+          moves.table.empty() ? start
+                              : integer::add(start, moves.table[static_cast<std::size_t>(lane)]);
       if (at >= 0 && at < checked.size) continue;
       if (!pardoned(lane)) return out_of_range(checked.axis, at, checked.size);
       valid_[static_cast<std::size_t>(lane)] = 0;
@@ -321,7 +340,8 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
   const auto fill = [&](auto& elements, auto&& element, const auto& otherwise) {
     if (!guarded) {
       for (int lane = 0; lane < width; ++lane)
-        elements[static_cast<std::size_t>(lane)] = element(offsets_[static_cast<std::size_t>(lane)]);
+        elements[static_cast<std::size_t>(lane)] =
+            element(offsets_[static_cast<std::size_t>(lane)]);
       return;
     }
     for (int lane = 0; lane < width; ++lane) {
@@ -337,7 +357,8 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
   const Register& otherwise = access.otherwise >= 0 ? reg(access.otherwise) : none;
   if (!out.values.empty()) {
     if (array.lifted)
-      fill(out.values, [&](std::int64_t at) { return load<T>(array.data, at); }, otherwise.values);
+      fill(
+          out.values, [&](std::int64_t at) { return load<T>(array.data, at); }, otherwise.values);
     else
       with_float_storage(array.dtype, [&](auto tag) {
         fill(
@@ -435,13 +456,15 @@ void Lanes<T>::apply_integers(const Instruction& instruction, Register& out) {
   using I = std::int64_t;
   const int width = this->width(out);
   const Register& a = reg(instruction.args[0]);
-  const bool truth = setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])] == Sort::Bool;
+  const bool truth =
+      setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])] == Sort::Bool;
   const bool is_unsigned = instruction.integer != 0;
   if (instruction.args.size() == 1) {
     const auto ints = [&](auto&& f) { map1(out.integers.data(), a.integers.data(), width, f); };
     switch (instruction.fn) {
       case Fn::Neg: return ints([](I x) { return integer::sub(0, x); });
-      case Fn::Abs: return ints([=](I x) { return x < 0 && !is_unsigned ? integer::sub(0, x) : x; });
+      case Fn::Abs:
+        return ints([=](I x) { return x < 0 && !is_unsigned ? integer::sub(0, x) : x; });
       case Fn::Not: return ints([=](I x) { return truth ? I{x == 0 ? 1 : 0} : ~x; });
       default: return ints([](I x) { return x; });
     }
@@ -515,7 +538,7 @@ void Lanes<T>::execute_cast(const Instruction& instruction) {
   const int width = this->width(out);
   const DType to = instruction.to;
   const Sort from = setup_.plan.registers[static_cast<std::size_t>(instruction.args[0])];
-  const auto round = [to](T x) {
+  const auto round = [&](T x) {
     if constexpr (std::is_floating_point_v<T>)
       return static_cast<T>(rounded(to, static_cast<double>(x)));
     else
@@ -533,7 +556,8 @@ void Lanes<T>::execute_cast(const Instruction& instruction) {
       } else {
         const auto number = static_cast<double>(x);
         if (to == DType::U64 && number >= 0x1p63)
-          return integer::wrap(number >= 0x1p64 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(number));
+          return integer::wrap(number >= 0x1p64 ? ~std::uint64_t{0}
+                                                : static_cast<std::uint64_t>(number));
         return narrowed(to, number_of<std::int64_t>(number));
       }
     });
@@ -630,7 +654,8 @@ void Lanes<T>::take_in(const FoldPlan& fold, const Mask& within) {
   };
   if (fold.simple && all) {
     // In place: result = f(result, lift).
-    const bool is_unsigned = setup_.plan.registers[static_cast<std::size_t>(fold.results[0])] == Sort::Unsigned;
+    const bool is_unsigned =
+        setup_.plan.registers[static_cast<std::size_t>(fold.results[0])] == Sort::Unsigned;
     const Instruction step{.kind = Instruction::Kind::Apply,
                            .fn = *fold.simple,
                            .out = fold.results[0],
@@ -667,14 +692,16 @@ void Lanes<T>::store(int number, const MutableArray& into, std::int64_t position
   if constexpr (std::is_floating_point_v<T>) {
     if (!from.values.empty() && into.dtype == DType::F32) {
       auto* const out = reinterpret_cast<float*>(into.data) + position;
-      for (int lane = 0; lane < count; ++lane) out[lane] = static_cast<float>(from.values[at(lane)]);
+      for (int lane = 0; lane < count; ++lane)
+        out[lane] = static_cast<float>(from.values[at(lane)]);
       return;
     }
   }
   for (int lane = 0; lane < count; ++lane) {
     if (!from.values.empty()) {
       if constexpr (!kIsField<T>)
-        store_number(into.dtype, into.data, position + lane, static_cast<double>(from.values[at(lane)]));
+        store_number(into.dtype, into.data, position + lane,
+                     static_cast<double>(from.values[at(lane)]));
     } else {
       store_integer(into.dtype, into.data, position + lane, from.integers[at(lane)]);
     }
@@ -706,7 +733,8 @@ void Lanes<T>::write(int number, int lane, std::optional<Fn> combine, const Muta
   };
   if (from.values.empty()) {
     std::int64_t old = 0;
-    with_integer_storage(into.dtype, [&](auto tag) { old = load<decltype(tag)>(into.data, position); });
+    with_integer_storage(into.dtype,
+                         [&](auto tag) { old = load<decltype(tag)>(into.data, position); });
     store_integer(into.dtype, into.data, position, combined(old, from.integers[l]));
   } else if (into.lifted) {
     const T result = combined(load<T>(into.data, position), from.values[l]);
@@ -716,7 +744,8 @@ void Lanes<T>::write(int number, int lane, std::optional<Fn> combine, const Muta
     with_float_storage(into.dtype, [&](auto tag) {
       old = static_cast<T>(as_float(load<decltype(tag)>(into.data, position)));
     });
-    store_number(into.dtype, into.data, position, static_cast<double>(combined(old, from.values[l])));
+    store_number(into.dtype, into.data, position,
+                 static_cast<double>(combined(old, from.values[l])));
   }
 }
 
@@ -868,8 +897,9 @@ void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t st
   for (std::int64_t step = 0; step < steps; ++step) {
     const std::int64_t at_a = a.start + step * a.stride, at_b = b.start + step * b.stride;
     for (int lane = begin; lane < end; ++lane)
-      sums[lane] = sums[lane] + static_cast<T>(load<S>(a.data, at_a + LaneA::at(a.table, lane))) *
-                                    static_cast<T>(load<S>(b.data, at_b + LaneB::at(b.table, lane)));
+      sums[lane] =
+          sums[lane] + static_cast<T>(load<S>(a.data, at_a + LaneA::at(a.table, lane))) *
+                           static_cast<T>(load<S>(b.data, at_b + LaneB::at(b.table, lane)));
   }
 }
 

@@ -101,8 +101,9 @@ class Lanes {
 
   Setup setup_;
   int count_ = 0;
-  std::vector<std::int64_t> position_;             // by slot
-  std::vector<std::vector<std::int64_t>> within_;  // by slot: relative positions; empty: does not vary
+  std::vector<std::int64_t> position_;  // by slot
+  std::vector<std::vector<std::int64_t>>
+      within_;  // by slot: relative positions; empty: does not vary
   std::vector<Register> registers_;
   std::vector<AccessState> accesses_;
   std::vector<std::int64_t> offsets_;  // scratch

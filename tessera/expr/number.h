@@ -10,8 +10,9 @@
 
 namespace tessera {
 
-/// How an evaluation reads the Value scalars: float and double as they are, int64 exactly (functions
-/// that leave the integers are not numbers there and give 0), prime fields by PrimeField.
+/// How an evaluation reads the Value scalars: float and double as they are, int64 exactly
+/// (functions that leave the integers are not numbers there and give 0), prime fields by
+/// PrimeField.
 template <class T>
 inline constexpr bool kIsField = !std::is_arithmetic_v<T>;
 
@@ -61,11 +62,21 @@ T smaller(T a, T b) {
 namespace integer {
 
 // Arithmetic modulo 2^64, without undefined cases.
-inline std::int64_t wrap(std::uint64_t word) { return static_cast<std::int64_t>(word); }
-inline std::uint64_t word(std::int64_t value) { return static_cast<std::uint64_t>(value); }
-inline std::int64_t add(std::int64_t a, std::int64_t b) { return wrap(word(a) + word(b)); }
-inline std::int64_t sub(std::int64_t a, std::int64_t b) { return wrap(word(a) - word(b)); }
-inline std::int64_t mul(std::int64_t a, std::int64_t b) { return wrap(word(a) * word(b)); }
+inline std::int64_t wrap(std::uint64_t word) {
+  return static_cast<std::int64_t>(word);
+}
+inline std::uint64_t word(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+inline std::int64_t add(std::int64_t a, std::int64_t b) {
+  return wrap(word(a) + word(b));
+}
+inline std::int64_t sub(std::int64_t a, std::int64_t b) {
+  return wrap(word(a) - word(b));
+}
+inline std::int64_t mul(std::int64_t a, std::int64_t b) {
+  return wrap(word(a) * word(b));
+}
 inline std::int64_t div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
   return b == -1 ? sub(0, a) : a / b;
@@ -115,7 +126,8 @@ T apply_unary(Fn fn, T x) {
     switch (fn) {
       case Fn::Neg: return integer::sub(0, x);
       case Fn::Abs: return x < 0 ? integer::sub(0, x) : x;
-      case Fn::Floor: case Fn::Round: return x;
+      case Fn::Floor:
+      case Fn::Round: return x;
       default: return 0;
     }
   } else {

@@ -148,9 +148,9 @@ class Planner {
       scope = std::max(scope, otherwise.scope);
     }
     plan_.accesses.push_back(std::move(access));
-    return add({.kind = Instruction::Kind::Read,
-                .which = static_cast<int>(plan_.accesses.size()) - 1},
-               n.sort, scope);
+    return add(
+        {.kind = Instruction::Kind::Read, .which = static_cast<int>(plan_.accesses.size()) - 1},
+        n.sort, scope);
   }
 
   Place operator()(const node::Apply& n) {
@@ -273,7 +273,8 @@ class Planner {
     for (const Instruction& instruction : code) {
       for (const int reg : instruction.args) see(reg);
       if (instruction.kind == Instruction::Kind::Index)
-        scope = std::max(scope, below(slot_scope_[static_cast<std::size_t>(instruction.which)], depth));
+        scope =
+            std::max(scope, below(slot_scope_[static_cast<std::size_t>(instruction.which)], depth));
       if (instruction.kind == Instruction::Kind::Read) {
         const Access& access = plan_.accesses[static_cast<std::size_t>(instruction.which)];
         for (const Affine::Term& term : access.offset.terms)
@@ -383,7 +384,8 @@ class Planner {
     affine.terms.push_back(term);
   }
 
-  /// Affine index arithmetic; nothing for the rest. Numbers are kept small enough to never overflow.
+  /// Affine index arithmetic; nothing for the rest. Numbers are kept small enough to never
+  /// overflow.
   std::optional<Affine> affine(const Scalar& scalar) const {
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     const auto small = [](std::int64_t value) { return value >= -kMost && value <= kMost; };
@@ -418,7 +420,8 @@ class Planner {
         const auto a = affine(n->args[0]);
         return a ? scaled(*a, -1) : std::nullopt;
       }
-      case Fn::Add: case Fn::Sub: {
+      case Fn::Add:
+      case Fn::Sub: {
         auto a = affine(n->args[0]);
         if (!a) return std::nullopt;
         const auto right = affine(n->args[1]);

@@ -46,12 +46,12 @@ struct Instruction {
 
   Kind kind = Kind::Constant;
   Fn fn = Fn::Add;
-  DType to = DType::F32;     // of a cast
+  DType to = DType::F32;  // of a cast
   int out = -1;
   std::vector<int> args = {};  // registers
-  double number = 0;         // of a constant Value
-  std::int64_t integer = 0;  // of a constant of another sort
-  int which = -1;            // slot of an index, number of an access or of a fold
+  double number = 0;           // of a constant Value
+  std::int64_t integer = 0;    // of a constant of another sort
+  int which = -1;              // slot of an index, number of an access or of a fold
 };
 
 /// Instructions that run together, once for each position of the axes they depend on.
@@ -65,7 +65,7 @@ struct FoldPlan {
   };
   std::vector<Loop> loops;
   std::vector<int> init, lift, left, right, combined, results;  // registers, one per component
-  Code body;     // computes lift
+  Code body;                                                    // computes lift
   Code combine;  // computes combined from left and right
   std::optional<Fn> simple;
   /// Where the fold is a sum of products: the one or two accesses that are multiplied, the code for

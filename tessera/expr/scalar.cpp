@@ -15,25 +15,42 @@ struct FnRow {
 };
 
 constexpr std::array kFns = {
-    FnRow{Fn::Neg, "neg", 1},          FnRow{Fn::Abs, "abs", 1},
-    FnRow{Fn::Exp, "exp", 1},          FnRow{Fn::Log, "log", 1},
-    FnRow{Fn::Sqrt, "sqrt", 1},        FnRow{Fn::Sin, "sin", 1},
-    FnRow{Fn::Cos, "cos", 1},          FnRow{Fn::Atan, "atan", 1},
-    FnRow{Fn::Tanh, "tanh", 1},        FnRow{Fn::Erf, "erf", 1},
-    FnRow{Fn::Floor, "floor", 1},      FnRow{Fn::Round, "round", 1},
-    FnRow{Fn::Not, "not", 1},          FnRow{Fn::Add, "add", 2},
-    FnRow{Fn::Sub, "sub", 2},          FnRow{Fn::Mul, "mul", 2},
-    FnRow{Fn::Div, "div", 2},          FnRow{Fn::FloorDiv, "floor_div", 2},
-    FnRow{Fn::Mod, "mod", 2},          FnRow{Fn::Pow, "pow", 2},
-    FnRow{Fn::Max, "max", 2},          FnRow{Fn::Min, "min", 2},
-    FnRow{Fn::Equal, "equal", 2},      FnRow{Fn::Less, "less", 2},
-    FnRow{Fn::LessEqual, "less_equal", 2}, FnRow{Fn::And, "and", 2},
-    FnRow{Fn::Or, "or", 2},            FnRow{Fn::Xor, "xor", 2},
-    FnRow{Fn::ShiftLeft, "shift_left", 2}, FnRow{Fn::ShiftRight, "shift_right", 2},
+    FnRow{Fn::Neg, "neg", 1},
+    FnRow{Fn::Abs, "abs", 1},
+    FnRow{Fn::Exp, "exp", 1},
+    FnRow{Fn::Log, "log", 1},
+    FnRow{Fn::Sqrt, "sqrt", 1},
+    FnRow{Fn::Sin, "sin", 1},
+    FnRow{Fn::Cos, "cos", 1},
+    FnRow{Fn::Atan, "atan", 1},
+    FnRow{Fn::Tanh, "tanh", 1},
+    FnRow{Fn::Erf, "erf", 1},
+    FnRow{Fn::Floor, "floor", 1},
+    FnRow{Fn::Round, "round", 1},
+    FnRow{Fn::Not, "not", 1},
+    FnRow{Fn::Add, "add", 2},
+    FnRow{Fn::Sub, "sub", 2},
+    FnRow{Fn::Mul, "mul", 2},
+    FnRow{Fn::Div, "div", 2},
+    FnRow{Fn::FloorDiv, "floor_div", 2},
+    FnRow{Fn::Mod, "mod", 2},
+    FnRow{Fn::Pow, "pow", 2},
+    FnRow{Fn::Max, "max", 2},
+    FnRow{Fn::Min, "min", 2},
+    FnRow{Fn::Equal, "equal", 2},
+    FnRow{Fn::Less, "less", 2},
+    FnRow{Fn::LessEqual, "less_equal", 2},
+    FnRow{Fn::And, "and", 2},
+    FnRow{Fn::Or, "or", 2},
+    FnRow{Fn::Xor, "xor", 2},
+    FnRow{Fn::ShiftLeft, "shift_left", 2},
+    FnRow{Fn::ShiftRight, "shift_right", 2},
     FnRow{Fn::Select, "select", 3},
 };
 
-constexpr const FnRow& row(Fn fn) { return kFns[static_cast<std::size_t>(fn)]; }
+constexpr const FnRow& row(Fn fn) {
+  return kFns[static_cast<std::size_t>(fn)];
+}
 
 constexpr bool fns_in_order() {
   for (std::size_t i = 0; i < kFns.size(); ++i)
@@ -52,16 +69,36 @@ Sort joined(Sort a, Sort b) {
 
 Sort sort_of_apply(const node::Apply& apply) {
   switch (apply.fn) {
-    case Fn::Exp: case Fn::Log: case Fn::Sqrt: case Fn::Sin: case Fn::Cos: case Fn::Atan:
-    case Fn::Tanh: case Fn::Erf:
-      return Sort::Value;
-    case Fn::Neg: case Fn::Abs: case Fn::Floor: case Fn::Round: case Fn::Not:
-      return apply.args[0].sort();
-    case Fn::Equal: case Fn::Less: case Fn::LessEqual: return Sort::Bool;
-    case Fn::Add: case Fn::Sub: case Fn::Mul: case Fn::Div: case Fn::FloorDiv: case Fn::Mod:
-    case Fn::Pow: case Fn::Max: case Fn::Min: case Fn::And: case Fn::Or: case Fn::Xor:
-      return joined(apply.args[0].sort(), apply.args[1].sort());
-    case Fn::ShiftLeft: case Fn::ShiftRight: return apply.args[0].sort();
+    case Fn::Exp:
+    case Fn::Log:
+    case Fn::Sqrt:
+    case Fn::Sin:
+    case Fn::Cos:
+    case Fn::Atan:
+    case Fn::Tanh:
+    case Fn::Erf: return Sort::Value;
+    case Fn::Neg:
+    case Fn::Abs:
+    case Fn::Floor:
+    case Fn::Round:
+    case Fn::Not: return apply.args[0].sort();
+    case Fn::Equal:
+    case Fn::Less:
+    case Fn::LessEqual: return Sort::Bool;
+    case Fn::Add:
+    case Fn::Sub:
+    case Fn::Mul:
+    case Fn::Div:
+    case Fn::FloorDiv:
+    case Fn::Mod:
+    case Fn::Pow:
+    case Fn::Max:
+    case Fn::Min:
+    case Fn::And:
+    case Fn::Or:
+    case Fn::Xor: return joined(apply.args[0].sort(), apply.args[1].sort());
+    case Fn::ShiftLeft:
+    case Fn::ShiftRight: return apply.args[0].sort();
     case Fn::Select: return joined(apply.args[1].sort(), apply.args[2].sort());
   }
   return Sort::Value;
@@ -87,13 +124,21 @@ Scalar simple_fold(std::vector<Bound> bounds, const Scalar& init, const Scalar& 
               })[0];
 }
 
-Scalar zero_of(Sort sort) { return sort == Sort::Value ? Scalar(0.0) : Scalar(0); }
-Scalar one_of(Sort sort) { return sort == Sort::Value ? Scalar(1.0) : Scalar(1); }
+Scalar zero_of(Sort sort) {
+  return sort == Sort::Value ? Scalar(0.0) : Scalar(0);
+}
+Scalar one_of(Sort sort) {
+  return sort == Sort::Value ? Scalar(1.0) : Scalar(1);
+}
 
 }  // namespace
 
-std::string_view to_string(Fn fn) { return row(fn).name; }
-int arity(Fn fn) { return row(fn).arity; }
+std::string_view to_string(Fn fn) {
+  return row(fn).name;
+}
+int arity(Fn fn) {
+  return row(fn).arity;
+}
 
 std::optional<Fn> parse_fn(std::string_view name) {
   for (const FnRow& r : kFns)
@@ -107,8 +152,9 @@ Scalar::Scalar(int integer) : Scalar(std::int64_t{integer}) {}
 Scalar::Scalar(std::int64_t integer)
     : Scalar(Node(node::Constant{.sort = Sort::Integer, .integer = integer})) {}
 Scalar::Scalar(const Dim& size)
-    : Scalar(size.constant() ? Node(node::Constant{.sort = Sort::Integer, .integer = *size.constant()})
-                             : Node(node::Size{size})) {}
+    : Scalar(size.constant()
+                 ? Node(node::Constant{.sort = Sort::Integer, .integer = *size.constant()})
+                 : Node(node::Size{size})) {}
 Scalar::Scalar(Node node)
     : node_(std::make_shared<const Node>(std::move(node))), sort_(std::visit(SortOf{}, *node_)) {}
 
@@ -135,9 +181,12 @@ Scalar truth(bool value) {
 }
 Scalar like(const Scalar& x, double number) {
   if (x.sort() == Sort::Value) return number;
-  return Scalar(Node(node::Constant{.sort = x.sort(), .integer = static_cast<std::int64_t>(number)}));
+  return Scalar(
+      Node(node::Constant{.sort = x.sort(), .integer = static_cast<std::int64_t>(number)}));
 }
-Scalar index_of(std::string axis) { return Scalar(Node(node::Index{std::move(axis)})); }
+Scalar index_of(std::string axis) {
+  return Scalar(Node(node::Index{std::move(axis)}));
+}
 
 Scalar apply(Fn fn, std::vector<Scalar> args) {
   TESSERA_CHECK(static_cast<int>(args.size()) == arity(fn), "{} takes {} arguments", to_string(fn),
@@ -163,38 +212,92 @@ Scalar operator*(const Scalar& a, const Scalar& b) {
   if (a.integer() && b.integer()) return Dim(*a.integer()) * Dim(*b.integer());
   return apply(Fn::Mul, {a, b});
 }
-Scalar operator/(const Scalar& a, const Scalar& b) { return apply(Fn::Div, {a, b}); }
-Scalar operator-(const Scalar& a) { return apply(Fn::Neg, {a}); }
-Scalar operator<(const Scalar& a, const Scalar& b) { return apply(Fn::Less, {a, b}); }
-Scalar operator<=(const Scalar& a, const Scalar& b) { return apply(Fn::LessEqual, {a, b}); }
-Scalar operator>(const Scalar& a, const Scalar& b) { return apply(Fn::Less, {b, a}); }
-Scalar operator>=(const Scalar& a, const Scalar& b) { return apply(Fn::LessEqual, {b, a}); }
-Scalar operator&&(const Scalar& a, const Scalar& b) { return apply(Fn::And, {a, b}); }
-Scalar operator||(const Scalar& a, const Scalar& b) { return apply(Fn::Or, {a, b}); }
-Scalar operator!(const Scalar& a) { return apply(Fn::Not, {a}); }
+Scalar operator/(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Div, {a, b});
+}
+Scalar operator-(const Scalar& a) {
+  return apply(Fn::Neg, {a});
+}
+Scalar operator<(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Less, {a, b});
+}
+Scalar operator<=(const Scalar& a, const Scalar& b) {
+  return apply(Fn::LessEqual, {a, b});
+}
+Scalar operator>(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Less, {b, a});
+}
+Scalar operator>=(const Scalar& a, const Scalar& b) {
+  return apply(Fn::LessEqual, {b, a});
+}
+Scalar operator&&(const Scalar& a, const Scalar& b) {
+  return apply(Fn::And, {a, b});
+}
+Scalar operator||(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Or, {a, b});
+}
+Scalar operator!(const Scalar& a) {
+  return apply(Fn::Not, {a});
+}
 
-Scalar equal(const Scalar& a, const Scalar& b) { return apply(Fn::Equal, {a, b}); }
+Scalar equal(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Equal, {a, b});
+}
 Scalar floor_div(const Scalar& a, const Scalar& b) {
   if (b.integer() == 1) return a;
   return apply(Fn::FloorDiv, {a, b});
 }
-Scalar mod(const Scalar& a, const Scalar& b) { return apply(Fn::Mod, {a, b}); }
-Scalar pow(const Scalar& a, const Scalar& b) { return apply(Fn::Pow, {a, b}); }
-Scalar max(const Scalar& a, const Scalar& b) { return apply(Fn::Max, {a, b}); }
-Scalar min(const Scalar& a, const Scalar& b) { return apply(Fn::Min, {a, b}); }
-Scalar abs(const Scalar& a) { return apply(Fn::Abs, {a}); }
-Scalar exp(const Scalar& a) { return apply(Fn::Exp, {a}); }
-Scalar log(const Scalar& a) { return apply(Fn::Log, {a}); }
-Scalar sqrt(const Scalar& a) { return apply(Fn::Sqrt, {a}); }
-Scalar sin(const Scalar& a) { return apply(Fn::Sin, {a}); }
-Scalar cos(const Scalar& a) { return apply(Fn::Cos, {a}); }
-Scalar atan(const Scalar& a) { return apply(Fn::Atan, {a}); }
-Scalar tanh(const Scalar& a) { return apply(Fn::Tanh, {a}); }
-Scalar erf(const Scalar& a) { return apply(Fn::Erf, {a}); }
-Scalar floor(const Scalar& a) { return apply(Fn::Floor, {a}); }
-Scalar ceil(const Scalar& a) { return -floor(-a); }
-Scalar round(const Scalar& a) { return apply(Fn::Round, {a}); }
-Scalar is_nan(const Scalar& a) { return !equal(a, a); }
+Scalar mod(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Mod, {a, b});
+}
+Scalar pow(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Pow, {a, b});
+}
+Scalar max(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Max, {a, b});
+}
+Scalar min(const Scalar& a, const Scalar& b) {
+  return apply(Fn::Min, {a, b});
+}
+Scalar abs(const Scalar& a) {
+  return apply(Fn::Abs, {a});
+}
+Scalar exp(const Scalar& a) {
+  return apply(Fn::Exp, {a});
+}
+Scalar log(const Scalar& a) {
+  return apply(Fn::Log, {a});
+}
+Scalar sqrt(const Scalar& a) {
+  return apply(Fn::Sqrt, {a});
+}
+Scalar sin(const Scalar& a) {
+  return apply(Fn::Sin, {a});
+}
+Scalar cos(const Scalar& a) {
+  return apply(Fn::Cos, {a});
+}
+Scalar atan(const Scalar& a) {
+  return apply(Fn::Atan, {a});
+}
+Scalar tanh(const Scalar& a) {
+  return apply(Fn::Tanh, {a});
+}
+Scalar erf(const Scalar& a) {
+  return apply(Fn::Erf, {a});
+}
+Scalar floor(const Scalar& a) {
+  return apply(Fn::Floor, {a});
+}
+Scalar ceil(const Scalar& a) {
+  return -floor(-a);
+}
+Scalar round(const Scalar& a) {
+  return apply(Fn::Round, {a});
+}
+Scalar is_nan(const Scalar& a) {
+  return !equal(a, a);
+}
 Scalar select(const Scalar& condition, const Scalar& then, const Scalar& otherwise) {
   return apply(Fn::Select, {condition, then, otherwise});
 }
@@ -254,8 +357,10 @@ Scalar limit_of(bool low) {
 Scalar limit(DType dtype, bool low) {
   const double infinity = std::numeric_limits<double>::infinity();
   switch (dtype) {
-    case DType::F16: case DType::BF16: case DType::F32: case DType::F64:
-      return low ? -infinity : infinity;
+    case DType::F16:
+    case DType::BF16:
+    case DType::F32:
+    case DType::F64: return low ? -infinity : infinity;
     case DType::I8: return limit_of<std::int8_t>(low);
     case DType::I16: return limit_of<std::int16_t>(low);
     case DType::I32: return limit_of<std::int32_t>(low);
@@ -274,7 +379,11 @@ Scalar limit(DType dtype, bool low) {
 
 }  // namespace
 
-Scalar lowest(DType dtype) { return limit(dtype, true); }
-Scalar highest(DType dtype) { return limit(dtype, false); }
+Scalar lowest(DType dtype) {
+  return limit(dtype, true);
+}
+Scalar highest(DType dtype) {
+  return limit(dtype, false);
+}
 
 }  // namespace tessera

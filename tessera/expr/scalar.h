@@ -18,10 +18,37 @@ namespace tessera {
 /// towards zero; Mod has the sign of the divisor.
 enum class Fn : std::uint8_t {
   // of one argument
-  Neg, Abs, Exp, Log, Sqrt, Sin, Cos, Atan, Tanh, Erf, Floor, Round, Not,
+  Neg,
+  Abs,
+  Exp,
+  Log,
+  Sqrt,
+  Sin,
+  Cos,
+  Atan,
+  Tanh,
+  Erf,
+  Floor,
+  Round,
+  Not,
   // of two
-  Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Max, Min, Equal, Less, LessEqual, And, Or, Xor,
-  ShiftLeft, ShiftRight,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  Pow,
+  Max,
+  Min,
+  Equal,
+  Less,
+  LessEqual,
+  And,
+  Or,
+  Xor,
+  ShiftLeft,
+  ShiftRight,
   // of three
   Select,
 };
@@ -52,8 +79,8 @@ struct Size {
   Dim dim;
 };
 
-/// An element of an operand. Out of range it is `otherwise`; where there is no `otherwise`, an index
-/// out of range is an error in the data.
+/// An element of an operand. Out of range it is `otherwise`; where there is no `otherwise`, an
+/// index out of range is an error in the data.
 struct Read {
   std::string operand;
   Sort sort = Sort::Value;
@@ -94,11 +121,13 @@ using Node = std::variant<node::Constant, node::Index, node::Size, node::Read, n
 /// What one element is: an immutable expression, shared by its copies.
 class Scalar {
  public:
-  Scalar(double number);        // NOLINT(google-explicit-constructor): `x * 0.5` reads as it should
-  Scalar(int integer);          // NOLINT(google-explicit-constructor): as above
-  Scalar(std::int64_t integer); // NOLINT(google-explicit-constructor): as above
+  // NOLINTBEGIN(google-explicit-constructor): `x * 0.5` and `i + n` read as they should
+  Scalar(double number);
+  Scalar(int integer);
+  Scalar(std::int64_t integer);
+  Scalar(const Dim& size);
+  // NOLINTEND(google-explicit-constructor)
   Scalar(bool truth) = delete;
-  Scalar(const Dim& size);      // NOLINT(google-explicit-constructor): a size is an integer
   explicit Scalar(Node node);
 
   const Node& node() const { return *node_; }

@@ -106,10 +106,10 @@ Expected<std::vector<TensorType>> output_types(const Definition& definition, con
       const Dim size = resolved(dim, sizes);
       TESSERA_CHECK(!has_unknown(size), "an axis of {} has no size", output.name);
       if (size.is_undefined() || size.constant().value_or(0) < 0)
-        return Diagnostic{.id = "shape-negative",
-                          .message = fmt::format("{} would have size {}", output.name,
-                                                 size.is_undefined() ? "beyond 64 bits"
-                                                                     : size.to_string())};
+        return Diagnostic{
+            .id = "shape-negative",
+            .message = fmt::format("{} would have size {}", output.name,
+                                   size.is_undefined() ? "beyond 64 bits" : size.to_string())};
       type.shape.push_back(size);
     }
     types.push_back(std::move(type));

@@ -173,7 +173,7 @@ class Evaluation {
     if (source.type.shape.size() != n.at.size()) return std::nullopt;
     // Whether an index is in range may be plain where the element is not known.
     std::int64_t place = 0;
-    bool numbered = true;
+    bool numbered = source.value || source.content;  // such a source is small
     for (std::size_t axis = 0; axis < n.at.size(); ++axis) {
       const Maybe index = of(n.at[axis]);
       const auto at = index ? symbolic::whole(*index) : std::nullopt;

@@ -79,13 +79,15 @@ struct SortError {
   }
 };
 
-/// What an expression means only inside of something else.
+/// What an expression means only inside of something else, and the axes of the folds in it.
 struct Free {
   std::set<std::string> axes;
+  std::set<std::string> folded;
   std::set<std::pair<int, Sort>> partials;
 
   void add(const Free& other) {
     axes.insert(other.axes.begin(), other.axes.end());
+    folded.insert(other.folded.begin(), other.folded.end());
     partials.insert(other.partials.begin(), other.partials.end());
   }
 };
@@ -109,7 +111,8 @@ class Scopes {
     }
     // Sets of names are carried up the whole expression: with very many this would not end.
     constexpr std::size_t kMostAxes = 256;
-    if (free.axes.size() > kMostAxes) error = "there are too many axes";
+    if (std::max(free.axes.size(), free.folded.size()) > kMostAxes)
+      error = "there are too many axes";
     if (!error.empty()) free = {};
     return memo_[id] = std::move(free);
   }
@@ -122,19 +125,23 @@ class Scopes {
     Free free, inner;
     std::set<std::string> bound_axes;
     for (const Bound& bound : fold.bounds) {
-      Free extent = of(bound.extent);
-      for (const std::string& axis : bound_axes) extent.axes.erase(axis);
-      free.add(extent);
+      free.add(of(bound.extent));  // all are computed before the fold runs
       if (!bound_axes.insert(bound.axis).second)
         error = fmt::format("a fold runs twice over {}", bound.axis);
     }
-    for (const Scalar& init : fold.init) free.add(of(init));
     for (const Scalar& lift : fold.lift) inner.add(of(lift));
-    for (const std::string& axis : bound_axes) inner.axes.erase(axis);
+    for (const std::string& axis : bound_axes) {
+      inner.axes.erase(axis);
+      if (inner.folded.contains(axis) || free.folded.contains(axis))
+        error = fmt::format("a fold over {} is inside of another", axis);
+    }
     free.add(inner);
+    for (const Scalar& init : fold.init) free.add(of(init));
+    free.folded.insert(bound_axes.begin(), bound_axes.end());
     for (const Scalar& combine : fold.combine) {
       const Free& combined = of(combine);
       free.axes.insert(combined.axes.begin(), combined.axes.end());
+      free.folded.insert(combined.folded.begin(), combined.folded.end());
       for (const auto& [component, sort] : combined.partials)
         if (static_cast<std::size_t>(component) >= fold.init.size() ||
             fold.init[static_cast<std::size_t>(component)].sort() != sort)
@@ -190,6 +197,8 @@ std::string scope_error(const Definition& definition) {
     if (!free.partials.empty()) return "left and right are used outside of a fold";
     for (const std::string& axis : free.axes)
       if (!axes.contains(axis)) return fmt::format("there is no axis {} here", axis);
+    for (const std::string& axis : free.folded)
+      if (axes.contains(axis)) return fmt::format("a fold runs over {}, an axis around it", axis);
     return {};
   };
   const auto declare = [&](const Axis& axis, std::set<std::string>& axes) {

@@ -24,14 +24,16 @@ class Runner {
  public:
   Runner(const Options& options, Memory& memory) : options_(options), memory_(memory) {}
 
-  Expected<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs, bool outermost);
+  Expected<std::vector<Value>> run(const Graph& graph, std::span<const Value> inputs,
+                                   bool outermost);
   Expected<std::vector<Value>> run_op(const OpDef& op, const Attrs& attrs,
                                       std::span<const Value> inputs, int outputs);
 
  private:
   using Values = std::vector<Value>;
 
-  Expected<Values> run_node(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+  Expected<Values> run_node(const Graph& graph, const GraphNode& node,
+                            std::span<const Value> inputs);
   Expected<Values> run_core(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
                             int outputs);
   Expected<Values> run_composite(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
@@ -39,8 +41,10 @@ class Runner {
   Expected<Values> run_opaque(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
                               int outputs);
   Expected<Values> run_if(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
-  Expected<Values> run_loop(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
-  Expected<Values> run_scan(const Graph& graph, const GraphNode& node, std::span<const Value> inputs);
+  Expected<Values> run_loop(const Graph& graph, const GraphNode& node,
+                            std::span<const Value> inputs);
+  Expected<Values> run_scan(const Graph& graph, const GraphNode& node,
+                            std::span<const Value> inputs);
 
   /// Joins slices along a new axis.
   Expected<Value> stacked(const std::vector<Value>& slices, const Type& type, std::int64_t axis);
@@ -53,9 +57,12 @@ class Runner {
 
   const Options& options_;
   Memory& memory_;
+  std::int64_t rounds_ = 0;  // of all loops so far
 };
 
-Diagnostic stop_diagnostic() { return {.id = "stopped", .message = "the run was stopped"}; }
+Diagnostic stop_diagnostic() {
+  return {.id = "stopped", .message = "the run was stopped"};
+}
 
 template <class T>
 std::int64_t width_of(DType dtype, bool lifted) {
@@ -78,6 +85,20 @@ std::vector<Known> known_of(std::span<const Value> inputs) {
     }
   }
   return result;
+}
+
+/// What a datum holds, whoever else holds it too.
+std::int64_t bytes_of(const Datum& datum) {
+  std::size_t bytes = 0;
+  if (datum.is_tensor()) {
+    bytes = datum.tensor().bytes.size();
+    if (datum.tensor().strings)
+      for (const std::string& text : *datum.tensor().strings) bytes += sizeof(text) + text.size();
+  } else if (datum.present()) {
+    for (const Datum& element : datum.elements())
+      bytes += sizeof(element) + static_cast<std::size_t>(bytes_of(element));
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 bool truth_of(const Value& value) {
@@ -174,9 +195,12 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   const std::optional<Signature> signature = signature_of(known_of(inputs));
   if (!signature) return bad_operands(fmt::format("{} takes tensors", op.name));
   for (const Argument& argument : *signature)
-    if (argument.present && argument.dtype() == DType::String)
-      return bad_operands(fmt::format("{} does not take text", op.name));
-  TESSERA_TRY(const Definition definition, op.define(attrs, *signature));
+    if (argument.present && argument.dtype() == DType::String) return takes_no_text(op);
+  auto defined = op.define(attrs, *signature);
+  if (!defined && is_needs_value(defined.error()))
+    return bad_operands(defined.error().message,
+                        fmt::format("the first {} elements of a tensor are", kSmallTensor));
+  TESSERA_TRY(const Definition definition, std::move(defined));
   TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
 
@@ -197,8 +221,7 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
       shape.push_back(*dim.constant());
     }
     const bool lifted = kAlwaysLifts<T> && is_float(types[i].dtype);
-    TESSERA_TRY(Memory::Block block,
-                memory_.allocate(shape, width_of<T>(types[i].dtype, lifted)));
+    TESSERA_TRY(Memory::Block block, memory_.allocate(shape, width_of<T>(types[i].dtype, lifted)));
     into.push_back({.dtype = types[i].dtype, .data = block.data(), .lifted = lifted});
     blocks.push_back(std::move(block));
   }
@@ -206,8 +229,8 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
                            {.threads = options_.threads, .stop = options_.stop}));
   Values results;
   for (std::size_t i = 0; i < wanted; ++i)
-    results.push_back({Tensor{types[i].dtype, shapes[i], std::move(blocks[i]).freeze()},
-                       into[i].lifted});
+    results.push_back(
+        {Tensor{types[i].dtype, shapes[i], std::move(blocks[i]).freeze()}, into[i].lifted});
   return results;
 }
 
@@ -235,13 +258,15 @@ Expected<std::vector<Value>> Runner<T>::run_opaque(const OpDef& op, const Attrs&
                         .message = fmt::format("{} runs on floats only", op.name)};
     plain.push_back(input.datum);
   }
-  TESSERA_TRY(std::vector<Datum> results,
-              function({.inputs = plain,
-                        .attrs = attrs,
-                        .outputs = outputs,
-                        .memory_limit = memory_.left()}));
+  TESSERA_TRY(
+      std::vector<Datum> results,
+      function(
+          {.inputs = plain, .attrs = attrs, .outputs = outputs, .memory_limit = memory_.left()}));
   Values values;
-  for (Datum& result : results) values.push_back({std::move(result)});
+  for (Datum& result : results) {
+    auto charge = memory_.charge(bytes_of(result));
+    values.push_back({.datum = std::move(result), .charge = std::move(charge)});
+  }
   return values;
 }
 
@@ -270,6 +295,12 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
   std::vector<std::vector<Value>> slices(stacks);
   for (std::int64_t step = 0; step < trips && go; ++step) {
     if (stopped()) return stop_diagnostic();
+    if (++rounds_ > options_.most_rounds)
+      return Diagnostic{
+          .id = "loop-limit",
+          .message = fmt::format("the loop is not over after {} rounds", step),
+          .note = fmt::format("the loops of a run may take {} rounds", options_.most_rounds),
+          .help = "allow as many as fit into a time with --time-limit"};
     std::vector<Value> arguments;
     arguments.push_back({Tensor::of<std::int64_t>(DType::I64, {}, std::span(&step, 1))});
     const std::uint8_t truth = 1;
@@ -279,11 +310,11 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
     TESSERA_TRY(Values results, run(body, arguments, false));
     go = truth_of(results[0]);
     for (std::size_t i = 0; i < states; ++i) carried[i] = std::move(results[1 + i]);
-    for (std::size_t i = 0; i < stacks; ++i) slices[i].push_back(std::move(results[1 + states + i]));
+    for (std::size_t i = 0; i < stacks; ++i)
+      slices[i].push_back(std::move(results[1 + states + i]));
   }
   for (std::size_t i = 0; i < stacks; ++i) {
-    TESSERA_TRY(Value whole,
-                stacked(slices[i], graph.type(graph.outputs(node)[states + i]), 0));
+    TESSERA_TRY(Value whole, stacked(slices[i], graph.type(graph.outputs(node)[states + i]), 0));
     carried.push_back(std::move(whole));
   }
   return carried;
@@ -308,10 +339,12 @@ Expected<std::vector<Value>> Runner<T>::run_scan(const Graph& graph, const Graph
   for (std::size_t i = 0; i < elements; ++i) {
     if (!scanned[i].datum.is_tensor()) return bad_operands("a scan runs over tensors");
     const Tensor& tensor = scanned[i].datum.tensor();
-    TESSERA_TRY(const int axis, normal_axis(list_at("input_axes", i), static_cast<int>(tensor.shape.size())));
+    TESSERA_TRY(const int axis,
+                normal_axis(list_at("input_axes", i), static_cast<int>(tensor.shape.size())));
     const std::int64_t extent = tensor.shape[static_cast<std::size_t>(axis)];
     if (steps >= 0 && extent != steps)
-      return bad_operands(fmt::format("the elements of a scan have {} and {} slices", steps, extent));
+      return bad_operands(
+          fmt::format("the elements of a scan have {} and {} slices", steps, extent));
     steps = extent;
     axes.push_back(axis);
   }
@@ -431,11 +464,11 @@ Expected<std::vector<Datum>> run(const Graph& graph, std::span<const Datum> inpu
   return plain;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                   \
-  template Tensor lift<T>(const Tensor&);                                                        \
-  template Expected<std::vector<Value>> run_as<T>(const Graph&, std::span<const Value>,          \
-                                                  const Options&);                               \
-  template Expected<std::vector<Value>> run_op<T>(const OpDef&, const Attrs&,                    \
+#define TESSERA_INSTANTIATE(T)                                                          \
+  template Tensor lift<T>(const Tensor&);                                               \
+  template Expected<std::vector<Value>> run_as<T>(const Graph&, std::span<const Value>, \
+                                                  const Options&);                      \
+  template Expected<std::vector<Value>> run_op<T>(const OpDef&, const Attrs&,           \
                                                   std::span<const Value>, int, const Options&);
 TESSERA_INSTANTIATE(float)
 TESSERA_INSTANTIATE(double)

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,20 +21,22 @@ struct Progress {
 struct Options {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
+  std::int64_t most_rounds = 1'000'000;               // of all loops together
   const std::atomic<bool>* stop = nullptr;            // set from elsewhere: give up soon
   std::function<void(const Progress&)> progress = {};
 };
 
-/// A value of a run. Elements of float dtypes are stored as such or, `lifted`, in the number type of
-/// the run.
+/// A value of a run. Elements of float dtypes are stored as such or, `lifted`, in the number type
+/// of the run.
 struct Value {
   Datum datum = {};
   bool lifted = false;
+  std::shared_ptr<const void> charge = {};  // counts memory that the run itself did not allocate
 };
 
 /// Runs a graph by the definitions of its operators: slow and trusted, what every optimization is
-/// checked against. Values are computed in T (see expr/eval.h) and, for float and double, rounded to
-/// their dtype when stored. A result is freed after its last use.
+/// checked against. Values are computed in T (see expr/eval.h) and, for float and double, rounded
+/// to their dtype when stored. A result is freed after its last use.
 template <class T>
 Expected<std::vector<Value>> run_as(const Graph& graph, std::span<const Value> inputs,
                                     const Options& options);

@@ -7,6 +7,12 @@
 #include "tessera/support/tensor.h"
 
 namespace tessera::interp {
+namespace {
+
+/// What a result takes besides its elements: its shape, its owners, a margin of the heap.
+constexpr std::int64_t kOverhead = 256;
+
+}  // namespace
 
 Bytes Memory::Block::freeze() && {
   struct Both {
@@ -20,7 +26,7 @@ Bytes Memory::Block::freeze() && {
 
 Expected<Memory::Block> Memory::allocate(std::span<const std::int64_t> shape, std::int64_t width) {
   const auto count = element_count(shape);
-  const std::int64_t most = limit_ - std::min(limit_, used_->load());
+  const std::int64_t most = std::max<std::int64_t>(0, left() - kOverhead);
   if (!count || (width > 0 && *count > most / width)) {
     std::string sizes;
     for (const std::int64_t extent : shape)
@@ -32,9 +38,12 @@ Expected<Memory::Block> Memory::allocate(std::span<const std::int64_t> shape, st
         .help = "allow more with --memory-limit"};
   }
   const std::int64_t bytes = *count * width;
+  return Block(Buffer(static_cast<std::size_t>(bytes)), charge(bytes + kOverhead));
+}
+
+std::shared_ptr<void> Memory::charge(std::int64_t bytes) {
   *used_ += bytes;
-  std::shared_ptr<void> charge(nullptr, [used = used_, bytes](void*) { *used -= bytes; });
-  return Block(Buffer(static_cast<std::size_t>(bytes)), std::move(charge));
+  return {nullptr, [used = used_, bytes](void*) { *used -= bytes; }};
 }
 
 }  // namespace tessera::interp

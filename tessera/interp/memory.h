@@ -34,6 +34,9 @@ class Memory {
   /// For a tensor of this shape; beyond the limit it is a diagnostic.
   Expected<Block> allocate(std::span<const std::int64_t> shape, std::int64_t width);
 
+  /// Counts memory that came from elsewhere, for as long as the result is kept.
+  std::shared_ptr<void> charge(std::int64_t bytes);
+
   std::int64_t left() const { return limit_ - *used_; }
 
  private:

@@ -1,5 +1,9 @@
 #include "tessera/ir/builder.h"
 
+#include <algorithm>
+
+#include "tessera/ir/control.h"
+#include "tessera/ir/verify.h"
 #include "tessera/support/check.h"
 
 namespace tessera {
@@ -50,8 +54,10 @@ const Argument& GraphBuilder::argument(const Val& value) const {
 
 void GraphBuilder::refine(const Val& value, const Type& declared) {
   Type& type = known_[value.id()].type;
-  if (type.kind == Type::Kind::Unknown || (type.kind == declared.kind && !type.shape)) {
+  if (type.kind == Type::Kind::Unknown) {
     type = declared;
+  } else if (type.kind == declared.kind && !type.shape) {
+    if (type.dtype == declared.dtype) type.shape = declared.shape;
   } else if (type.shape && declared.shape && type.shape->size() == declared.shape->size()) {
     for (std::size_t axis = 0; axis < type.shape->size(); ++axis)
       if ((*type.shape)[axis] == made_up(value.id(), axis))
@@ -111,9 +117,10 @@ Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs,
     else
       fail(located(std::move(inferred).error(), {.item = op.name}));
   }
-  // An operator may have more results than are wanted; those it lacks are told apart at the end.
+  // An operator may have more results than are wanted.
   const std::size_t wanted =
       outputs > 0 ? static_cast<std::size_t>(outputs) : std::max<std::size_t>(results.size(), 1);
+  if (const auto fits = check_results(op, wanted); !fits) fail(fits.error());
   results.resize(wanted);
   return add_node(op, complete ? *complete : attrs, inputs, std::move(results));
 }
@@ -121,7 +128,18 @@ Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs,
 Vals GraphBuilder::call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs,
                                 Subgraphs subgraphs, const std::vector<Type>& results) {
   auto complete = completed(op, attrs);
-  if (!complete) fail(complete.error());
+  if (!complete) {
+    fail(complete.error());
+  } else if (!failed()) {
+    std::vector<Type> types;
+    for (const Val& input : inputs)
+      types.push_back(input.present() ? known(input).type : Type::unknown());
+    auto told = control_results(op, *complete, types, subgraphs);
+    if (!told)
+      fail(located(std::move(told).error(), {.item = op.name}));
+    else if (!std::ranges::equal(results, *told, compatible))
+      fail(located(bad_operands("the results are not what the subgraphs give"), {.item = op.name}));
+  }
   std::vector<Known> known_results;
   for (const Type& type : results) known_results.push_back({.type = type});
   return add_node(op, complete ? *complete : attrs, inputs, std::move(known_results),
@@ -131,7 +149,8 @@ Vals GraphBuilder::call_control(const OpDef& op, const Vals& inputs, const Attrs
 Vals GraphBuilder::scan(const Vals& states, const Vals& elements, const Step& step) {
   GraphBuilder inner(scope_ + std::to_string(graph_.value_count()) + "_");
   Vals inner_states, slices;
-  for (const Val& state : states) inner_states.push_back(inner.input({}, {.type = known(state).type}));
+  for (const Val& state : states)
+    inner_states.push_back(inner.input({}, {.type = known(state).type}));
   Dim steps = 0;
   for (const Val& element : elements) {
     const Argument& whole = argument(element);

@@ -37,13 +37,13 @@ class GraphBuilder final : public Body {
 
   using Subgraphs = std::vector<std::shared_ptr<const Graph>>;
   /// A node with subgraphs; `results` are the types of its results.
-  Vals call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs,
-                    Subgraphs subgraphs, const std::vector<Type>& results);
+  Vals call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs, Subgraphs subgraphs,
+                    const std::vector<Type>& results);
 
   const Argument& argument(const Val& value) const override;
   const Known& known(const Val& value) const;
-  /// States what is known of a value from elsewhere, where inference does not know better. A value is
-  /// refined before it is used.
+  /// States what is known of a value from elsewhere, where inference does not know better. A value
+  /// is refined before it is used.
   void refine(const Val& value, const Type& declared);
 
   void name(const Val& value, std::string name);

@@ -62,6 +62,14 @@ Type common(const Type& a, const Type& b) {
   return result;
 }
 
+/// What a value holds if it is an optional with content: a state may be the one and become the
+/// other.
+Type::Kind content(Type::Kind kind) {
+  if (kind == Type::Kind::Optional) return Type::Kind::Tensor;
+  if (kind == Type::Kind::OptionalSequence) return Type::Kind::Sequence;
+  return kind;
+}
+
 Expected<Type> stacked(Type type, std::size_t axis, const Dim& steps) {
   if (type.kind == Type::Kind::Unknown || !type.shape) return type;
   if (type.kind != Type::Kind::Tensor) return misfit("only tensors can be stacked up");
@@ -156,18 +164,21 @@ Expected<std::vector<Type>> control_results(
                 results.begin() + static_cast<std::ptrdiff_t>(layout.hidden_results));
 
   Dim steps = Dim::undefined();
-  if (layout.elements > 0) {
-    const Type& element = inputs[layout.states];
-    if (element.shape) {
-      TESSERA_TRY(const std::size_t axis, axis_of(attrs, "input_axes", 0, element.shape->size()));
-      steps = (*element.shape)[axis];
-    }
+  for (std::size_t i = 0; i < layout.elements; ++i) {
+    const Type& element = inputs[layout.hidden_inputs + layout.states + i];
+    if (!element.shape) continue;
+    TESSERA_TRY(const std::size_t axis, axis_of(attrs, "input_axes", i, element.shape->size()));
+    const Dim& slices = (*element.shape)[axis];
+    if (steps.constant() && slices.constant() && steps != slices)
+      return misfit(fmt::format("the elements of {} have {} and {} slices", op.name,
+                                steps.to_string(), slices.to_string()));
+    if (!steps.constant() && (steps.is_undefined() || slices.constant())) steps = slices;
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (i < layout.states) {
       const Type& initial = inputs[layout.hidden_inputs + i];
       if (initial.kind != Type::Kind::Unknown && results[i].kind != Type::Kind::Unknown &&
-          (initial.kind != results[i].kind || initial.dtype != results[i].dtype))
+          (content(initial.kind) != content(results[i].kind) || initial.dtype != results[i].dtype))
         return misfit(fmt::format("state {} is {} and becomes {}", i, to_string(initial),
                                   to_string(results[i])));
       results[i] = common(initial, results[i]);

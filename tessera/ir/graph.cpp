@@ -91,7 +91,8 @@ const std::string& Graph::node_name(std::size_t node) const {
 }
 
 void Graph::set_node_name(std::size_t node, std::string name) {
-  if (!name.empty()) node_names_.insert_or_assign(static_cast<std::uint32_t>(node), std::move(name));
+  if (!name.empty())
+    node_names_.insert_or_assign(static_cast<std::uint32_t>(node), std::move(name));
 }
 
 std::uint64_t Graph::hash() const {

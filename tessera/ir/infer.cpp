@@ -58,8 +58,7 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
                                              const std::vector<Known>& inputs) {
   GraphBuilder body("~");
   Vals values;
-  for (const Known& input : inputs)
-    values.push_back(input.present ? body.input({}, input) : Val{});
+  for (const Known& input : inputs) values.push_back(input.present ? body.input({}, input) : Val{});
   auto results = op.expand(body, attrs, values);
   std::optional<Diagnostic> error = body.error();
   if (!error && !results) error = results.error();
@@ -163,10 +162,9 @@ Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
       const std::optional<Signature> in = signature_of(inputs);
       if (!in) return nothing_known(op);
       for (const Argument& argument : *in)
-        if (argument.present && argument.dtype() == DType::String)
-          return bad_operands(fmt::format("{} does not take text", op.name));
-      return with_sizes_checked(op, op.define ? infer_core(op, attrs, *in)
-                                              : infer_composite(op, attrs, inputs));
+        if (argument.present && argument.dtype() == DType::String) return takes_no_text(op);
+      return with_sizes_checked(
+          op, op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs));
     }
     case OpDef::Kind::Opaque: return with_sizes_checked(op, infer_opaque(op, attrs, inputs));
     case OpDef::Kind::Control: break;

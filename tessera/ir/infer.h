@@ -22,8 +22,8 @@ inline constexpr std::int64_t kSmallTensor = 1024;
 Known known(const Tensor& tensor);
 
 /// The types of the results of an operator that is not control flow, and their content where it
-/// follows. Something unknown among the inputs makes the results unknown, not wrong; inputs that the
-/// operator cannot take are a diagnostic.
+/// follows. Something unknown among the inputs makes the results unknown, not wrong; inputs that
+/// the operator cannot take are a diagnostic.
 Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
                                    const std::vector<Known>& inputs);
 

@@ -80,8 +80,7 @@ Expected<Vals> ratio_from_attribute(Call& call) {
   TESSERA_TRY(const auto ratio, call.take_as<double>("ratio"));
   TESSERA_TRY(const auto is_test, call.take_as<std::int64_t>("is_test"));
   if (ratio) call.set_input(1, call.g.number(*ratio, DType::F32));
-  if (call.opset < 7 && is_test.value_or(0) == 0)
-    call.set_input(2, call.g.number(1, DType::Bool));
+  if (call.opset < 7 && is_test.value_or(0) == 0) call.set_input(2, call.g.number(1, DType::Bool));
   Vals results = call.emit();
   if (call.opset < 10 && results.size() > 1) {
     const std::string dtype(to_string(dtype_of_input(call, 0)));
@@ -118,7 +117,8 @@ Expected<Vals> batch_norm_by_mode(Call& call) {
   TESSERA_TRY(const auto spatial, call.take_as<std::int64_t>("spatial"));
   if (spatial.value_or(1) == 0) {
     TESSERA_TRY(const Shape shape, call.shape(0));
-    if (shape.size() != 2) return call.unsupported("spatial=0", "one statistic per channel is read");
+    if (shape.size() != 2)
+      return call.unsupported("spatial=0", "one statistic per channel is read");
   }
   if (call.outputs > 3)
     return call.unsupported(fmt::format("{} outputs", call.outputs),
@@ -202,7 +202,8 @@ Expected<Vals> slope_per_channel(Call& call) {
   TESSERA_TRY(const Shape x, call.shape(0));
   TESSERA_TRY(const Shape slope, call.shape(1));
   if (slope.size() == 1 && x.size() > 2 && !slope[0].is(1))
-    call.inputs[1] = call.g.op("unsqueeze", {call.inputs[1], call.g.ints(counted(1, x.size() - 1))});
+    call.inputs[1] =
+        call.g.op("unsqueeze", {call.inputs[1], call.g.ints(counted(1, x.size() - 1))});
   return call.emit();
 }
 

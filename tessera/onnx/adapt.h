@@ -39,7 +39,8 @@ Expected<Vals> without_output_sequence(Call& call);
 // Forms that ONNX still has.
 Expected<Vals> cast_or_text(Call& call);
 Expected<Vals> constant(Call& call);
-/// A sequence of pieces of one shape, and its elements, have that shape, which inference cannot tell.
+/// A sequence of pieces of one shape, and its elements, have that shape, which inference cannot
+/// tell.
 Expected<Vals> pieces(Call& call);
 Expected<Vals> element_of_pieces(Call& call);
 /// Empty tensors once stood for inputs that are left out.

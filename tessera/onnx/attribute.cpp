@@ -74,6 +74,11 @@ Expected<Attr> attr_of(const AttributeProto& proto, const TensorStore& store) {
 
 Expected<Attrs> attrs_of(const ::onnx::NodeProto& node, const Environment& env,
                          const TensorStore& store) {
+  constexpr int most = 1024;  // far more than any operator has
+  if (node.attribute_size() > most)
+    return Diagnostic{.id = "onnx-unsupported-attribute",
+                      .message = fmt::format("the node has {} attributes", node.attribute_size()),
+                      .note = fmt::format("up to {} are read", most)};
   Attrs attrs;
   for (const AttributeProto& stated : node.attribute()) {
     const AttributeProto* proto = resolved(stated, env);

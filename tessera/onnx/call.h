@@ -11,12 +11,12 @@ namespace tessera::onnx {
 /// One node of an ONNX graph on its way into a Graph: what it is given, as its file states it.
 struct Call {
   GraphBuilder& g;
-  std::string name;            // of the operator, in ONNX
-  const OpDef* op = nullptr;   // what it becomes
-  std::int64_t opset = 1;      // of the operator's domain
+  std::string name;           // of the operator, in ONNX
+  const OpDef* op = nullptr;  // what it becomes
+  std::int64_t opset = 1;     // of the operator's domain
   Vals inputs = {};
   Attrs attrs = {};
-  int outputs = 1;             // how many are wanted
+  int outputs = 1;  // how many are wanted
 
   bool has_input(std::size_t i) const { return i < inputs.size() && inputs[i].present(); }
   /// What an input is; nothing known of one that is absent.

@@ -13,8 +13,7 @@ using ::onnx::NodeProto;
 constexpr int kMaxDepth = 64;
 
 Diagnostic wrong_arity(const NodeProto& node, std::string message) {
-  return {.id = "onnx-subgraph-arity",
-          .message = fmt::format("{}: {}", node.op_type(), message)};
+  return {.id = "onnx-subgraph-arity", .message = fmt::format("{}: {}", node.op_type(), message)};
 }
 
 /// A size that changes from one run of a subgraph to the next.
@@ -45,9 +44,8 @@ Type seen_outside(Type type, const std::string& scope) {
   for (Dim& size : *type.shape) {
     std::set<std::string> symbols;
     size.collect_symbols(symbols);
-    if (std::ranges::any_of(symbols, [&](const std::string& symbol) {
-          return symbol.starts_with("_" + scope);
-        }))
+    if (std::ranges::any_of(
+            symbols, [&](const std::string& symbol) { return symbol.starts_with("_" + scope); }))
       size = Dim::undefined();
   }
   return joined(type, type);
@@ -61,7 +59,9 @@ void insert_axis(Type& type, std::int64_t axis, const Dim& size) {
   type.shape->insert(type.shape->begin() + at, size);
 }
 
-std::int64_t entry(const Ints& list, std::size_t i) { return i < list.size() ? list[i] : 0; }
+std::int64_t entry(const Ints& list, std::size_t i) {
+  return i < list.size() ? list[i] : 0;
+}
 
 }  // namespace
 
@@ -72,9 +72,9 @@ Vals GraphReader::Captures::with(Vals inputs) const {
 
 Expected<Done> GraphReader::check_depth() const {
   if (place_.depth < kMaxDepth) return Done{};
-  return Diagnostic{.id = "onnx-too-deep",
-                    .message = fmt::format("graphs and functions are nested more than {} deep",
-                                           kMaxDepth)};
+  return Diagnostic{
+      .id = "onnx-too-deep",
+      .message = fmt::format("graphs and functions are nested more than {} deep", kMaxDepth)};
 }
 
 GraphReader::Place GraphReader::deeper() const {
@@ -83,7 +83,9 @@ GraphReader::Place GraphReader::deeper() const {
   return place;
 }
 
-std::string GraphReader::new_scope() { return fmt::format("g{}_", ++reading_.graphs); }
+std::string GraphReader::new_scope() {
+  return fmt::format("g{}_", ++reading_.graphs);
+}
 
 Expected<const GraphProto*> GraphReader::graph_attr(const NodeProto& node,
                                                     std::string_view name) const {
@@ -123,10 +125,12 @@ Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& gra
                                                            const Captures& captures) {
   TESSERA_TRY_DONE(check_depth());
   if (graph.input_size() != static_cast<int>(given.inputs.size()))
-    return Diagnostic{.id = "onnx-subgraph-arity",
-                      .message = fmt::format("subgraph {} has {} inputs", graph.name(),
-                                             graph.input_size()),
-                      .note = fmt::format("it is given {}", given.inputs.size())};
+    return Diagnostic{
+        .id = "onnx-subgraph-arity",
+        .message = fmt::format("subgraph {} has {} inputs", graph.name(), graph.input_size()),
+        .note = fmt::format("it is given {}", given.inputs.size())};
+  // Looking for what a subgraph uses is work as well, and more so the deeper it is nested.
+  reading_.nodes += static_cast<std::int64_t>(graph.ByteSizeLong() / 64);
   const std::string scope = new_scope();
   GraphBuilder builder(scope);
   GraphReader reader(reading_, builder, deeper());
@@ -134,12 +138,12 @@ Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& gra
     for (const auto& input : graph.input()) reader.declared_.emplace(input.name(), &input.type());
   for (int i = 0; i < graph.input_size(); ++i) {
     const std::string& name = graph.input(i).name();
-    reader.names_->insert(name);
+    reader.names_->take(name);
     TESSERA_TRY_DONE(
         reader.define(name, builder.input(name, given.inputs[static_cast<std::size_t>(i)])));
   }
   for (const auto& [name, value] : captures.values) {
-    reader.names_->insert(name);
+    reader.names_->take(name);
     TESSERA_TRY_DONE(reader.define(name, builder.input(name, g_.known(value))));
   }
   for (const auto& [name, tensor] : captures.constants) {
@@ -200,18 +204,18 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
   call.inputs.resize(std::max<std::size_t>(call.inputs.size(), 2));
   const std::size_t states = call.inputs.size() - 2;
   if (body->output_size() < static_cast<int>(states) + 1)
-    return wrong_arity(node, fmt::format("the body has {} results for {} states",
-                                         body->output_size(), states));
+    return wrong_arity(
+        node, fmt::format("the body has {} results for {} states", body->output_size(), states));
   TESSERA_TRY(const Captures captures, captures_of({body}));
 
-  Given given{.inputs = {{.type = Type::tensor(DType::I64, {})},
-                         {.type = Type::tensor(DType::Bool, {})}}};
+  Given given{
+      .inputs = {{.type = Type::tensor(DType::I64, {})}, {.type = Type::tensor(DType::Bool, {})}}};
   for (std::size_t i = 0; i < states; ++i) {
     if (!call.has_input(i + 2)) return wrong_arity(node, "a state is left out");
     given.inputs.push_back({.type = call.known(i + 2).type});
   }
-  // The body is read for states of the first shapes; where it changes them, again for what they have
-  // in common. A shape can lose its sizes, then its rank, then its kind.
+  // The body is read for states of the first shapes; where it changes them, again for what they
+  // have in common. A shape can lose its sizes, then its rank, then its kind.
   const std::string scope = new_scope();
   std::optional<Subgraph> read;
   for (bool settled = false; !settled;) {
@@ -229,7 +233,8 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
   }
   std::vector<Type> results;
   for (std::size_t i = 1; i < read->results.size(); ++i) {
-    Type type = i <= states ? given.inputs[i + 1].type : seen_outside(read->results[i], read->scope);
+    Type type =
+        i <= states ? given.inputs[i + 1].type : seen_outside(read->results[i], read->scope);
     if (i > states) insert_axis(type, 0, Dim::undefined());
     results.push_back(seen_outside(std::move(type), scope));
   }
@@ -267,7 +272,7 @@ Expected<Vals> GraphReader::emit_scan(const GraphProto& body, const Captures& ca
     results.push_back(std::move(type));
   }
   return g_.call_control(*find_op("scan"), captures.with(inputs), attrs,
-                           {std::make_shared<const Graph>(std::move(read.graph))}, results);
+                         {std::make_shared<const Graph>(std::move(read.graph))}, results);
 }
 
 Expected<Vals> GraphReader::read_scan(const NodeProto& node, Call& call) {
@@ -275,10 +280,10 @@ Expected<Vals> GraphReader::read_scan(const NodeProto& node, Call& call) {
   TESSERA_TRY(const auto elements, call.take_as<std::int64_t>("num_scan_inputs"));
   const auto count = static_cast<std::int64_t>(call.inputs.size());
   if (elements.value_or(0) < 1 || *elements > count)
-    return wrong_arity(node, fmt::format("{} of {} inputs are scanned", elements.value_or(0), count));
+    return wrong_arity(node,
+                       fmt::format("{} of {} inputs are scanned", elements.value_or(0), count));
   Attrs attrs{{"states", count - *elements}, {"elements", *elements}};
-  for (const char* name :
-       {"input_axes", "input_directions", "output_axes", "output_directions"}) {
+  for (const char* name : {"input_axes", "input_directions", "output_axes", "output_directions"}) {
     TESSERA_TRY(const auto list, call.take_as<Ints>(std::string("scan_") + name));
     if (list) attrs.set(name, *list);
   }
@@ -297,7 +302,8 @@ Expected<Vals> GraphReader::read_batched_scan(const NodeProto& node, Call& call)
   TESSERA_TRY(const auto directions, call.take_as<Ints>("directions"));
   const auto count = static_cast<std::int64_t>(call.inputs.size()) - 1;
   if (elements.value_or(0) < 1 || *elements > count)
-    return wrong_arity(node, fmt::format("{} of {} inputs are scanned", elements.value_or(0), count));
+    return wrong_arity(node,
+                       fmt::format("{} of {} inputs are scanned", elements.value_or(0), count));
   TESSERA_TRY(const Captures captures, captures_of({body}));
 
   const std::string scope = new_scope();
@@ -346,8 +352,7 @@ Expected<Vals> GraphReader::read_sequence_map(const NodeProto& node, Call& call)
   for (const auto& output : body->output()) {
     TESSERA_TRY(Type type, type_of(output.type(), output.name()));
     const DType dtype = type.kind == Type::Kind::Tensor ? type.dtype : DType::F32;
-    inputs.push_back(
-        g_.op("sequence_empty", {}, {{"dtype", std::string(to_string(dtype))}}));
+    inputs.push_back(g_.op("sequence_empty", {}, {{"dtype", std::string(to_string(dtype))}}));
     results.push_back({.kind = Type::Kind::Sequence, .dtype = dtype});
     states.push_back(step.input({}, {.type = results.back()}));
   }

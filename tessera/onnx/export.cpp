@@ -13,7 +13,9 @@ namespace {
 constexpr std::int64_t kOldestWritten = 17;
 
 /// The version of the file format that came with an opset.
-std::int64_t ir_version_for(std::int64_t opset) { return opset >= 21 ? 10 : 8; }
+std::int64_t ir_version_for(std::int64_t opset) {
+  return opset >= 21 ? 10 : 8;
+}
 
 bool has_no_spelling(const OpDef& op) {
   return op.kind() == OpDef::Kind::Composite && spelling_of(op.name) == nullptr;

@@ -17,10 +17,10 @@ struct ExportOptions {
   bool external = false;
 };
 
-/// Writes a graph as an ONNX model. Operators keep their ONNX names, in the smallest opset from 17 on
-/// that has them all; composites that ONNX does not have are written as what they are made of.
-/// Values and nodes keep their names, weights are written from where they lie. An operator that ONNX
-/// cannot express is a diagnostic.
+/// Writes a graph as an ONNX model. Operators keep their ONNX names, in the smallest opset from 17
+/// on that has them all; composites that ONNX does not have are written as what they are made of.
+/// Values and nodes keep their names, weights are written from where they lie. An operator that
+/// ONNX cannot express is a diagnostic.
 Expected<Done> export_model(const Graph& graph, const std::filesystem::path& path,
                             const ExportOptions& options = {});
 

@@ -17,16 +17,17 @@ using ::onnx::FunctionProto;
 using ::onnx::GraphProto;
 using ::onnx::NodeProto;
 
-/// A file may call functions that call functions; what they expand to has to end somewhere.
-constexpr std::int64_t kMaxNodes = 2'000'000;
+/// Longer names inside of functions are left out: they repeat with every call.
+constexpr std::size_t kLongestInnerName = 512;
 
 Diagnostic unsupported_operator(const NodeProto& node, std::int64_t opset) {
   const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
   return {.id = "onnx-unsupported-operator",
           .message = fmt::format("operator {}.{} of opset {} is not supported", domain,
                                  node.op_type(), opset),
-          .note = "tessera inspect lists the operators of a model; docs/operators.md lists those "
-                  "that are read"};
+          .note =
+              "tessera inspect lists the operators of a model; docs/operators.md lists those "
+              "that are read"};
 }
 
 /// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.
@@ -64,7 +65,7 @@ std::string function_id(const std::string& domain, const std::string& name) {
 }
 
 GraphReader::GraphReader(Reading& reading, GraphBuilder& g, Place place)
-    : reading_(reading), g_(g), place_(std::move(place)), names_(std::make_shared<Names>()) {}
+    : reading_(reading), g_(g), place_(std::move(place)), names_(std::make_shared<UniqueNames>()) {}
 
 GraphReader::GraphReader(GraphReader& around, Place place)
     : reading_(around.reading_), g_(around.g_), place_(std::move(place)), names_(around.names_) {}
@@ -86,10 +87,9 @@ Expected<Val> GraphReader::use(const std::string& name) {
 }
 
 std::string GraphReader::unique_name(const std::string& name) {
-  std::string candidate = place_.prefix + name;
-  for (int i = 1; !names_->insert(candidate).second; ++i)
-    candidate = fmt::format("{}{}_{}", place_.prefix, name, i);
-  return candidate;
+  const std::string wanted = place_.prefix + name;
+  if (!place_.prefix.empty() && wanted.size() > kLongestInnerName) return {};
+  return names_->unique(wanted);
 }
 
 Expected<Done> GraphReader::define(const std::string& name, Val value) {
@@ -132,7 +132,7 @@ Expected<Done> GraphReader::read_inputs(const GraphProto& graph, const ImportOpt
     auto type = type_of(input.type(), input.name());
     if (!type) return placed(std::move(type).error(), input.name());
     const Val value = g_.input(input.name(), Known{.type = *std::move(type)});
-    names_->insert(input.name());
+    names_->take(input.name());
     if (auto defined = define(input.name(), value); !defined)
       return placed(std::move(defined).error(), input.name());
   }
@@ -143,10 +143,10 @@ Expected<Done> GraphReader::read_initializers(const GraphProto& graph) {
   const auto add = [&](const std::string& name, Expected<Tensor> tensor) -> Expected<Done> {
     if (!tensor) return placed(std::move(tensor).error(), name);
     if (tensor->shape.size() > kMaxRank)
-      return placed({.id = "onnx-invalid-shape",
-                     .message = fmt::format("{} axes are more than {}", tensor->shape.size(),
-                                            kMaxRank)},
-                    name);
+      return placed(
+          {.id = "onnx-invalid-shape",
+           .message = fmt::format("{} axes are more than {}", tensor->shape.size(), kMaxRank)},
+          name);
     const bool small = tensor->count() <= kSmallTensor;
     const Val value = g_.constant(*tensor, unique_name(name));
     if (small) small_constants_.emplace(value.id(), *std::move(tensor));
@@ -172,7 +172,8 @@ Expected<Vals> GraphReader::read_body(const GraphProto& graph) {
     auto value = use(output.name());
     if (!value) return placed(std::move(value).error(), output.name());
     if (!value->present())
-      return placed({.id = "onnx-dangling-input", .message = "an output has no name"}, graph.name());
+      return placed({.id = "onnx-dangling-input", .message = "an output has no name"},
+                    graph.name());
     outputs.push_back(*value);
   }
   return outputs;
@@ -207,9 +208,10 @@ Expected<Done> GraphReader::read_nodes(const Nodes& nodes) {
 }
 
 Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
-  if (++reading_.nodes > kMaxNodes)
-    return Diagnostic{.id = "onnx-too-large",
-                      .message = fmt::format("the model expands to more than {} nodes", kMaxNodes)};
+  if (++reading_.nodes > reading_.node_limit)
+    return Diagnostic{
+        .id = "onnx-too-large",
+        .message = fmt::format("the model expands to more than {} nodes", reading_.node_limit)};
   Vals inputs;
   for (const std::string& input : node.input()) {
     TESSERA_TRY(Val value, use(input));
@@ -226,7 +228,8 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
   const std::int64_t opset = version == place_.opsets->end() ? 1 : version->second;
   const Row* row = find_row(domain, node.op_type(), opset);
   const OpDef* op = row == nullptr || row->op.empty() ? nullptr : find_op(row->op);
-  if (row == nullptr || (op == nullptr && !row->op.empty())) return unsupported_operator(node, opset);
+  if (row == nullptr || (op == nullptr && !row->op.empty()))
+    return unsupported_operator(node, opset);
 
   Call call{.g = g_,
             .name = node.op_type(),
@@ -242,7 +245,9 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
 }
 
 Expected<Done> GraphReader::name_results(const NodeProto& node, const Vals& results) {
-  if (!node.name().empty()) g_.name_last_node(place_.prefix + node.name());
+  if (const std::string name = place_.prefix + node.name();
+      !node.name().empty() && (place_.prefix.empty() || name.size() <= kLongestInnerName))
+    g_.name_last_node(name);
   for (int i = 0; i < node.output_size(); ++i) {
     const std::string& name = node.output(i);
     if (name.empty()) continue;
@@ -266,10 +271,10 @@ Expected<Vals> GraphReader::call_function(const Function& called, const NodeProt
                       .message = fmt::format("function {} calls itself", function.name())};
   TESSERA_TRY_DONE(check_depth());
   if (static_cast<int>(inputs.size()) > function.input_size())
-    return Diagnostic{.id = "onnx-function-arity",
-                      .message = fmt::format("function {} is given {} inputs", function.name(),
-                                             inputs.size()),
-                      .note = fmt::format("it has {}", function.input_size())};
+    return Diagnostic{
+        .id = "onnx-function-arity",
+        .message = fmt::format("function {} is given {} inputs", function.name(), inputs.size()),
+        .note = fmt::format("it has {}", function.input_size())};
 
   Environment env;
   for (const auto& attribute : called.defaults) env.emplace(attribute->name(), attribute.get());
@@ -280,10 +285,11 @@ Expected<Vals> GraphReader::call_function(const Function& called, const NodeProt
   for (const auto& import : function.opset_import())
     opsets.insert_or_assign(plain_domain(import.domain()), import.version());
 
-  const std::string call = node.name().empty() ? function.name() : node.name();
+  const std::string prefix =
+      place_.prefix + (node.name().empty() ? function.name() : node.name()) + "/";
   GraphReader body(*this, {.opsets = &opsets,
                            .env = &env,
-                           .prefix = place_.prefix + call + "/",
+                           .prefix = prefix.size() > kLongestInnerName ? place_.prefix : prefix,
                            .depth = place_.depth + 1});
   for (int i = 0; i < function.input_size(); ++i) {
     const auto at = static_cast<std::size_t>(i);

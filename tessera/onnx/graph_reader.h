@@ -15,6 +15,7 @@
 #include "tessera/onnx/call.h"
 #include "tessera/onnx/import.h"
 #include "tessera/onnx/order.h"
+#include "tessera/support/unique_names.h"
 
 namespace onnx {
 class FunctionProto;
@@ -41,8 +42,10 @@ struct Reading {
   const ModelFile& file;
   std::map<std::string, Function> functions = {};  // by their id
   std::vector<std::string> calls = {};             // the functions being expanded
-  int graphs = 0;                       // that were begun
-  std::int64_t nodes = 0;               // that were read, a loop's body perhaps more than once
+  int graphs = 0;                                  // that were begun
+  /// A file may call functions that call functions; what they expand to has to end somewhere.
+  std::int64_t node_limit = 0;
+  std::int64_t nodes = 0;  // that were read, a loop's body perhaps more than once
 };
 
 /// Reads the nodes of one graph, function body or branch into a builder.
@@ -63,8 +66,6 @@ class GraphReader {
   Expected<Vals> read_body(const ::onnx::GraphProto& graph);
 
  private:
-  using Names = std::set<std::string>;
-
   /// Reads into the builder of another reader.
   GraphReader(GraphReader& around, Place place);
 
@@ -124,8 +125,9 @@ class GraphReader {
   GraphBuilder& g_;
   Place place_;
   GraphReader* around_ = nullptr;  // a reader into the same builder whose names can be used
-  std::shared_ptr<Names> names_;   // of values in the builder, so that those of functions stay apart
-  Names replaced_;                 // initializers that are inputs
+  std::shared_ptr<UniqueNames>
+      names_;  // of values in the builder, so that those of functions stay apart
+  std::set<std::string> replaced_;  // initializers that are inputs
   std::unordered_map<std::string, Val> values_;
   std::unordered_set<std::uint32_t> named_;  // the ids among them
   std::unordered_map<std::string, const ::onnx::TypeProto*> declared_;

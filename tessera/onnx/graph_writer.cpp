@@ -61,19 +61,13 @@ void GraphWriter::bind_captures(const std::vector<std::string>& outer) {
     names_[graph_.inputs()[first + i].index] = outer[i];
 }
 
-std::string GraphWriter::unique_name(const std::string& wanted) {
-  std::string name = wanted;
-  for (int i = 1; !writing_.names.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
-  return name;
-}
-
 void GraphWriter::name_values(const std::vector<std::string>& output_names) {
   names_.resize(graph_.value_count());
   const auto name = [&](ValueId value) {
     std::string& mine = names_[value.index];
     if (!mine.empty()) return;
-    mine = unique_name(graph_.is_named(value) ? graph_.name(value)
-                                              : fmt::format("value_{}", value.index));
+    mine = writing_.names.unique(graph_.is_named(value) ? graph_.name(value)
+                                                        : fmt::format("value_{}", value.index));
   };
   // What users of the model refer to comes first.
   for (const ValueId input : graph_.inputs()) name(input);
@@ -84,8 +78,8 @@ void GraphWriter::name_values(const std::vector<std::string>& output_names) {
     const bool own_name = graph_.producer(value) != nullptr && !contains(before, value);
     if (own_name) name(value);
     output_names_.push_back(own_name                  ? names_[value.index]
-                            : i < output_names.size() ? unique_name(output_names[i])
-                                                      : unique_name(graph_.name(value)));
+                            : i < output_names.size() ? writing_.names.unique(output_names[i])
+                                                      : writing_.names.unique(graph_.name(value)));
   }
   for (const bool named : {true, false})
     for (std::uint32_t i = 0; i < names_.size(); ++i)
@@ -216,8 +210,8 @@ Expected<Done> GraphWriter::write_control(const GraphNode& node, NodeProto& into
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     AttributeProto& attribute = add_attribute(into, graphs[i]);
     attribute.set_type(AttributeProto::GRAPH);
-    TESSERA_TRY_DONE(write_subgraph(node, i, static_cast<std::size_t>(own_inputs),
-                                    *attribute.mutable_g()));
+    TESSERA_TRY_DONE(
+        write_subgraph(node, i, static_cast<std::size_t>(own_inputs), *attribute.mutable_g()));
   }
   return Done{};
 }

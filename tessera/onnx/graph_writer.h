@@ -8,6 +8,7 @@
 
 #include "tessera/ir/graph.h"
 #include "tessera/onnx/model_file.h"
+#include "tessera/support/unique_names.h"
 
 namespace onnx {
 class GraphProto;
@@ -19,7 +20,7 @@ namespace tessera::onnx {
 /// What all graphs of a model being written share.
 struct Writing {
   Payloads payloads = {};
-  std::set<std::string> names = {};  // of values; those of subgraphs differ from the ones around
+  UniqueNames names = {};  // of values; those of subgraphs differ from the ones around
   std::set<std::string> domains = {};
   std::int64_t opset = 0;  // the least that has all that is written
 };
@@ -36,7 +37,6 @@ class GraphWriter {
 
  private:
   void name_values(const std::vector<std::string>& output_names);
-  std::string unique_name(const std::string& wanted);
   Expected<Done> write_node(std::size_t index, ::onnx::NodeProto& into);
   Expected<Done> write_attrs(const GraphNode& node, ::onnx::NodeProto& into);
   Expected<Done> write_control(const GraphNode& node, ::onnx::NodeProto& into);

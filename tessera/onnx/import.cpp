@@ -1,5 +1,7 @@
 #include "tessera/onnx/import.h"
 
+#include <algorithm>
+
 #include "onnx.pb.h"
 #include "tessera/onnx/graph_reader.h"
 #include "tessera/onnx/rows.h"
@@ -10,6 +12,9 @@ namespace {
 
 using ::onnx::FunctionProto;
 using ::onnx::ModelProto;
+
+/// Any model may have so many nodes; a large one as many as it has bytes besides its weights.
+constexpr std::int64_t kLeastNodeLimit = 200'000;
 
 Expected<Opsets> opsets_of(const ModelFile& file) {
   Opsets opsets;
@@ -66,7 +71,8 @@ Expected<Function> function_of(const FunctionProto& proto) {
 Expected<Imported> import_model(const ModelFile& file, const ImportOptions& options) {
   const ModelProto& model = *file.proto;
   TESSERA_TRY(const Opsets opsets, opsets_of(file));
-  Reading reading{.file = file};
+  const auto stated = static_cast<std::int64_t>(model.ByteSizeLong());
+  Reading reading{.file = file, .node_limit = std::max<std::int64_t>(stated, kLeastNodeLimit)};
   for (const FunctionProto& proto : model.functions()) {
     auto function = function_of(proto);
     if (!function) return located(std::move(function).error(), {.file = file.path.string()});

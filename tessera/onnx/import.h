@@ -35,7 +35,7 @@ struct ImportOptions {
   bool keep_defaults = false;
 };
 
-/// The graph of a model of opset 1 to 26: operators by the table in rows.cpp, functions expanded,
+/// The graph of a model of opset 1 to 28: operators by the table in rows.cpp, functions expanded,
 /// If, Loop and Scan as closed subgraphs, weights where they lie in the file. What Tessera does not
 /// read is a diagnostic that names the node.
 Expected<Imported> import_model(const ModelFile& file, const ImportOptions& options = {});

@@ -296,7 +296,7 @@ constexpr LaterPart kLaterParts[] = {
 };
 
 constexpr std::string_view kDTypeAttributes[] = {
-    "dtype",     "output_datatype",   "output_dtype", "precision",
+    "dtype",      "output_datatype",   "output_dtype", "precision",
     "stash_type", "softmax_precision", "to",
 };
 
@@ -305,8 +305,12 @@ constexpr std::pair<std::string_view, std::string_view> kSameName[] = {{"cast_st
 
 }  // namespace
 
-std::span<const Row> rows() { return kRows; }
-std::span<const LaterPart> later_parts() { return kLaterParts; }
+std::span<const Row> rows() {
+  return kRows;
+}
+std::span<const LaterPart> later_parts() {
+  return kLaterParts;
+}
 
 const Row* find_row(std::string_view domain, std::string_view name, std::int64_t opset) {
   using Key = std::pair<std::string_view, std::string_view>;
@@ -317,7 +321,8 @@ const Row* find_row(std::string_view domain, std::string_view name, std::int64_t
   }();
   const auto found = kNewest.find({domain, name});
   if (found == kNewest.end()) return nullptr;
-  for (const Row* row = found->second; row != std::end(kRows) && row->name == name && row->domain == domain; ++row)
+  for (const Row* row = found->second;
+       row != std::end(kRows) && row->name == name && row->domain == domain; ++row)
     if (row->since <= opset) return row;
   return nullptr;
 }

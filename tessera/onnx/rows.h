@@ -39,6 +39,6 @@ std::span<const LaterPart> later_parts();
 bool is_dtype_attribute(std::string_view name);
 
 /// The newest opset that is read.
-inline constexpr std::int64_t kNewestOpset = 26;
+inline constexpr std::int64_t kNewestOpset = 28;
 
 }  // namespace tessera::onnx

@@ -9,7 +9,8 @@
 namespace tessera::onnx {
 namespace {
 
-Expected<std::vector<Datum>> read_all(const std::filesystem::path& folder, const std::string& prefix,
+Expected<std::vector<Datum>> read_all(const std::filesystem::path& folder,
+                                      const std::string& prefix,
                                       const std::vector<const ::onnx::TypeProto*>& types) {
   std::vector<Datum> data;
   for (std::size_t i = 0; i < types.size(); ++i) {

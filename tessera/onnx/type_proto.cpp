@@ -11,9 +11,8 @@ Expected<Type> tensor_type_of(const ::onnx::TypeProto::Tensor& proto, const std:
   Type type{.kind = Type::Kind::Tensor, .dtype = dtype};
   if (!proto.has_shape()) return type;
   const auto invalid = [&](std::string message) {
-    return Diagnostic{.id = "onnx-invalid-shape",
-                      .where = {.item = name},
-                      .message = std::move(message)};
+    return Diagnostic{
+        .id = "onnx-invalid-shape", .where = {.item = name}, .message = std::move(message)};
   };
   if (proto.shape().dim_size() > kMaxRank)
     return invalid(fmt::format("{} axes are more than {}", proto.shape().dim_size(), kMaxRank));
@@ -72,8 +71,8 @@ Expected<Type> type_of(const ::onnx::TypeProto& proto, const std::string& name) 
   if (proto.has_optional_type()) {
     TESSERA_TRY(Type type, type_of(proto.optional_type().elem_type(), name));
     if (type.kind == Type::Kind::Tensor || type.kind == Type::Kind::Sequence) {
-      type.kind = type.kind == Type::Kind::Tensor ? Type::Kind::Optional
-                                                  : Type::Kind::OptionalSequence;
+      type.kind =
+          type.kind == Type::Kind::Tensor ? Type::Kind::Optional : Type::Kind::OptionalSequence;
       return type;
     }
   }
@@ -88,12 +87,12 @@ void set_type(::onnx::TypeProto& proto, const Type& type) {
     case Type::Kind::Unknown: break;
     case Type::Kind::Tensor: set_tensor_type(*proto.mutable_tensor_type(), type); break;
     case Type::Kind::Sequence:
-      set_tensor_type(
-          *proto.mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type(), type);
+      set_tensor_type(*proto.mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type(),
+                      type);
       break;
     case Type::Kind::Optional:
-      set_tensor_type(
-          *proto.mutable_optional_type()->mutable_elem_type()->mutable_tensor_type(), type);
+      set_tensor_type(*proto.mutable_optional_type()->mutable_elem_type()->mutable_tensor_type(),
+                      type);
       break;
     case Type::Kind::OptionalSequence:
       set_tensor_type(*proto.mutable_optional_type()

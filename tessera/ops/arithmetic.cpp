@@ -1,9 +1,18 @@
+#include <span>
+
 #include "tessera/ops/families.h"
 
 namespace tessera::op {
 namespace {
 
-/// A function of all inputs, taken in one after the other; `finish` is given how many there were.
+/// Halving keeps the expression shallow.
+Scalar combined(std::span<const Scalar> values, const Binary& combine) {
+  if (values.size() == 1) return values[0];
+  const std::size_t half = (values.size() + 1) / 2;
+  return combine(combined(values.first(half), combine), combined(values.subspan(half), combine));
+}
+
+/// A function of all inputs, taken two by two; `finish` is given how many there were.
 OpDef variadic(std::string name, std::string summary, Binary combine,
                std::function<Scalar(const Scalar&, std::size_t)> finish = {}) {
   return {.name = std::move(name),
@@ -13,9 +22,7 @@ OpDef variadic(std::string name, std::string summary, Binary combine,
             TESSERA_TRY_DONE(check_same_dtype(in));
             TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
             const Broadcast all = broadcast({"x", "y"}, in);
-            Scalar value = all.values[0];
-            for (std::size_t i = 1; i < all.values.size(); ++i)
-              value = combine(value, all.values[i]);
+            Scalar value = combined(all.values, combine);
             if (finish) value = finish(value, all.values.size());
             return Definition{.inputs = all.operands,
                               .outputs = {output(in[0].dtype(), each(all.axes), value)}};

@@ -9,7 +9,9 @@ Body& Val::body() const {
   return *body_;
 }
 
-const Argument& Val::argument() const { return body().argument(*this); }
+const Argument& Val::argument() const {
+  return body().argument(*this);
+}
 
 Val Body::number(double value, DType dtype) {
   Buffer buffer(static_cast<std::size_t>(byte_width(dtype)));
@@ -18,23 +20,49 @@ Val Body::number(double value, DType dtype) {
 }
 
 Val Body::ints(const Ints& values) {
-  return constant(Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())},
-                                           values));
+  return constant(
+      Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())}, values));
 }
 
-Val operator+(const Val& a, const Val& b) { return a.body().op("add", {a, b}); }
-Val operator-(const Val& a, const Val& b) { return a.body().op("sub", {a, b}); }
-Val operator*(const Val& a, const Val& b) { return a.body().op("mul", {a, b}); }
-Val operator/(const Val& a, const Val& b) { return a.body().op("div", {a, b}); }
-Val operator-(const Val& a) { return a.body().op("neg", {a}); }
+Val operator+(const Val& a, const Val& b) {
+  return a.body().op("add", {a, b});
+}
+Val operator-(const Val& a, const Val& b) {
+  return a.body().op("sub", {a, b});
+}
+Val operator*(const Val& a, const Val& b) {
+  return a.body().op("mul", {a, b});
+}
+Val operator/(const Val& a, const Val& b) {
+  return a.body().op("div", {a, b});
+}
+Val operator-(const Val& a) {
+  return a.body().op("neg", {a});
+}
 
-Val operator+(const Val& a, double b) { return a + a.body().number(b, a.dtype()); }
-Val operator-(const Val& a, double b) { return a - a.body().number(b, a.dtype()); }
-Val operator*(const Val& a, double b) { return a * a.body().number(b, a.dtype()); }
-Val operator/(const Val& a, double b) { return a / a.body().number(b, a.dtype()); }
-Val operator+(double a, const Val& b) { return b.body().number(a, b.dtype()) + b; }
-Val operator-(double a, const Val& b) { return b.body().number(a, b.dtype()) - b; }
-Val operator*(double a, const Val& b) { return b.body().number(a, b.dtype()) * b; }
-Val operator/(double a, const Val& b) { return b.body().number(a, b.dtype()) / b; }
+Val operator+(const Val& a, double b) {
+  return a + a.body().number(b, a.dtype());
+}
+Val operator-(const Val& a, double b) {
+  return a - a.body().number(b, a.dtype());
+}
+Val operator*(const Val& a, double b) {
+  return a * a.body().number(b, a.dtype());
+}
+Val operator/(const Val& a, double b) {
+  return a / a.body().number(b, a.dtype());
+}
+Val operator+(double a, const Val& b) {
+  return b.body().number(a, b.dtype()) + b;
+}
+Val operator-(double a, const Val& b) {
+  return b.body().number(a, b.dtype()) - b;
+}
+Val operator*(double a, const Val& b) {
+  return b.body().number(a, b.dtype()) * b;
+}
+Val operator/(double a, const Val& b) {
+  return b.body().number(a, b.dtype()) / b;
+}
 
 }  // namespace tessera

@@ -6,10 +6,11 @@
 namespace tessera::op {
 
 OpDef if_else() {
-  return {.name = "if_else",
-          .summary = "the results of the first subgraph where the condition holds, else of the second",
-          .inputs = {"condition", "captures*"},
-          .outputs = {"out*"}};
+  return {
+      .name = "if_else",
+      .summary = "the results of the first subgraph where the condition holds, else of the second",
+      .inputs = {"condition", "captures*"},
+      .outputs = {"out*"}};
 }
 
 OpDef loop() {
@@ -29,9 +30,12 @@ OpDef scan() {
               "each of its elements; results are stacked up",
           .inputs = {"values*"},
           .outputs = {"out*"},
-          .attrs = {required_attr("states", 0), required_attr("elements", 0),
-                    {"input_axes", Ints{}}, {"input_directions", Ints{}},
-                    {"output_axes", Ints{}}, {"output_directions", Ints{}}}};
+          .attrs = {required_attr("states", 0),
+                    required_attr("elements", 0),
+                    {"input_axes", Ints{}},
+                    {"input_directions", Ints{}},
+                    {"output_axes", Ints{}},
+                    {"output_directions", Ints{}}}};
 }
 
 }  // namespace tessera::op

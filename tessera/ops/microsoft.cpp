@@ -112,8 +112,12 @@ OpDef ms_skip_simplified_layer_normalization() {
                    {"x", "skip", "scale", "bias?"},
                    [](Body& b, const Attrs& attrs, const Val& sum, const Vals& in) {
                      const Val y = b.op("rms_normalization", {sum, in[2]}, attrs);
-                     // These two are declared, but ONNX Runtime leaves them empty.
-                     return Vals{y, {}, {}};
+                     const Attrs last{{"keepdims", 1}};
+                     const Val axes = b.ints({-1});
+                     const Val mean = b.op("reduce_mean", {sum, axes}, last);
+                     const Val square = b.op("reduce_mean", {sum * sum, axes}, last);
+                     const Val inverse = 1.0 / b.op("sqrt", {square + attrs.f("epsilon")});
+                     return Vals{y, mean, inverse};
                    });
 }
 

@@ -85,10 +85,16 @@ Diagnostic needs_value(std::string_view input) {
           .message = fmt::format("the content of input {} has to be known", input)};
 }
 
-bool is_needs_value(const Diagnostic& diagnostic) { return diagnostic.id == kNeedsValue; }
+bool is_needs_value(const Diagnostic& diagnostic) {
+  return diagnostic.id == kNeedsValue;
+}
 
 Diagnostic bad_operands(std::string message, std::string note) {
   return {.id = "op-operands", .message = std::move(message), .note = std::move(note)};
+}
+
+Diagnostic takes_no_text(const OpDef& op) {
+  return {.id = "op-unsupported-text", .message = fmt::format("{} does not take text", op.name)};
 }
 
 Expected<int> normal_axis(std::int64_t axis, int rank) {

@@ -77,6 +77,9 @@ bool is_needs_value(const Diagnostic& diagnostic);
 /// A diagnostic about the attributes or types that an operator is given.
 Diagnostic bad_operands(std::string message, std::string note = {});
 
+/// An operator over index notation was given text.
+Diagnostic takes_no_text(const OpDef& op);
+
 /// An axis in [-rank, rank) as one in [0, rank).
 Expected<int> normal_axis(std::int64_t axis, int rank);
 

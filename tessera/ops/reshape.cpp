@@ -38,7 +38,7 @@ class Reshaping {
       if (!refine(group)) linearize(group);
   }
 
-  Definition definition(std::vector<Operand> rest) const {
+  Definition definition(const std::vector<Operand>& rest) const {
     return {.inputs = tessera::concat({operand_}, rest),
             .outputs = {output(operand_.dtype, axes_, operand_(at_))}};
   }

@@ -1,15 +1,9 @@
 #include "tessera/ops/window.h"
 
-#include <algorithm>
-
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 31;
-
-bool within(const Ints& values, std::int64_t low, std::int64_t high) {
-  return std::ranges::all_of(values, [&](std::int64_t v) { return low <= v && v <= high; });
-}
 
 /// A list attribute, or `count` neutral entries where it is empty or the operator has none.
 Expected<Ints> entries(const Attrs& attrs, const char* name, std::size_t count,
@@ -19,8 +13,11 @@ Expected<Ints> entries(const Attrs& attrs, const char* name, std::size_t count,
   if (given.size() != count)
     return bad_operands(fmt::format("{} has {} entries", name, given.size()),
                         fmt::format("{} are expected", count));
-  if (!within(given, neutral == 0 ? -kMost : 1, kMost))
-    return bad_operands(fmt::format("an entry of {} is out of range", name));
+  const std::int64_t least = neutral == 0 ? -kMost : 1;
+  for (const std::int64_t entry : given)
+    if (entry < least || entry > kMost)
+      return bad_operands(fmt::format("an entry of {} is {}", name, entry),
+                          fmt::format("it has to be in {} .. {}", least, kMost));
   return given;
 }
 

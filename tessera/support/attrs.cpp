@@ -14,7 +14,8 @@ template <class T>
 const T& get(const Attrs& attrs, std::string_view name) {
   const Attr* attr = attrs.find(name);
   TESSERA_CHECK(attr != nullptr, "attribute {} is missing", name);
-  TESSERA_CHECK(std::holds_alternative<T>(*attr), "attribute {} is of kind {}", name, kind_of(*attr));
+  TESSERA_CHECK(std::holds_alternative<T>(*attr), "attribute {} is of kind {}", name,
+                kind_of(*attr));
   return std::get<T>(*attr);
 }
 
@@ -56,7 +57,8 @@ std::size_t hash_of(const Attr& attr) {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, Tensor>) {
           hasher.add(static_cast<std::uint64_t>(value.dtype));
-          for (const std::int64_t extent : value.shape) hasher.add(static_cast<std::uint64_t>(extent));
+          for (const std::int64_t extent : value.shape)
+            hasher.add(static_cast<std::uint64_t>(extent));
           hasher.add_bytes(value.bytes.view());
           if (value.strings)
             for (const std::string& s : *value.strings) hasher.add_text(s);
@@ -95,13 +97,27 @@ const Attr* Attrs::find(std::string_view name) const {
   return it != entries_.end() && it->first == name ? &it->second : nullptr;
 }
 
-std::int64_t Attrs::i(std::string_view name) const { return get<std::int64_t>(*this, name); }
-double Attrs::f(std::string_view name) const { return get<double>(*this, name); }
-const std::string& Attrs::s(std::string_view name) const { return get<std::string>(*this, name); }
-const Ints& Attrs::ints(std::string_view name) const { return get<Ints>(*this, name); }
-const Floats& Attrs::floats(std::string_view name) const { return get<Floats>(*this, name); }
-const Strings& Attrs::strings(std::string_view name) const { return get<Strings>(*this, name); }
-const Tensor& Attrs::tensor(std::string_view name) const { return get<Tensor>(*this, name); }
+std::int64_t Attrs::i(std::string_view name) const {
+  return get<std::int64_t>(*this, name);
+}
+double Attrs::f(std::string_view name) const {
+  return get<double>(*this, name);
+}
+const std::string& Attrs::s(std::string_view name) const {
+  return get<std::string>(*this, name);
+}
+const Ints& Attrs::ints(std::string_view name) const {
+  return get<Ints>(*this, name);
+}
+const Floats& Attrs::floats(std::string_view name) const {
+  return get<Floats>(*this, name);
+}
+const Strings& Attrs::strings(std::string_view name) const {
+  return get<Strings>(*this, name);
+}
+const Tensor& Attrs::tensor(std::string_view name) const {
+  return get<Tensor>(*this, name);
+}
 
 bool Attrs::operator==(const Attrs& other) const {
   return std::ranges::equal(entries_, other.entries_, [](const Entry& a, const Entry& b) {

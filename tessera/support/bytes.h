@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Read-only memory, shared by its copies: a heap block or a part of a mapped file. A slice keeps the
-/// whole alive.
+/// Read-only memory, shared by its copies: a heap block or a part of a mapped file. A slice keeps
+/// the whole alive.
 class Bytes {
  public:
   Bytes() = default;
@@ -32,8 +32,8 @@ class Bytes {
   std::span<const std::byte> view_;
 };
 
-/// Memory being filled in, zeroed and aligned for vector loads; `freeze` turns it into Bytes without
-/// a copy.
+/// Memory being filled in, zeroed and aligned for vector loads; `freeze` turns it into Bytes
+/// without a copy.
 class Buffer {
  public:
   explicit Buffer(std::size_t size);

@@ -20,8 +20,8 @@ class InternalError : public std::logic_error {
 }  // namespace tessera
 
 /// States an invariant, in release builds too. The condition is free of side effects.
-#define TESSERA_CHECK(condition, ...)                                                     \
-  do {                                                                                    \
-    if (!(condition)) [[unlikely]]                                                        \
+#define TESSERA_CHECK(condition, ...)                                                    \
+  do {                                                                                   \
+    if (!(condition)) [[unlikely]]                                                       \
       ::tessera::fail_check(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

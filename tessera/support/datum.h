@@ -16,7 +16,8 @@ class Datum {
   enum class Kind { Nothing, Tensor, Sequence, Optional };
 
   Datum() = default;
-  Datum(Tensor tensor) : kind_(Kind::Tensor), tensor_(std::move(tensor)) {}  // NOLINT(google-explicit-constructor): a tensor is a datum
+  // NOLINTNEXTLINE(google-explicit-constructor): a tensor is a datum
+  Datum(Tensor tensor) : kind_(Kind::Tensor), tensor_(std::move(tensor)) {}
 
   static Datum sequence(std::vector<Datum> elements) {
     return {Kind::Sequence, std::move(elements)};

@@ -3,6 +3,22 @@
 #include <fmt/format.h>
 
 namespace tessera {
+namespace {
+
+/// Names come from files: what a terminal would take for a command is spelled out.
+std::string printable(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f)
+      result += fmt::format("\\x{:02x}", code);
+    else
+      result += c;
+  }
+  return result;
+}
+
+}  // namespace
 
 std::string to_string(const Diagnostic& diagnostic) {
   std::string text;
@@ -11,7 +27,7 @@ std::string to_string(const Diagnostic& diagnostic) {
   text += fmt::format("error[{}]: {}", diagnostic.id, diagnostic.message);
   if (!diagnostic.note.empty()) text += "\n  note: " + diagnostic.note;
   if (!diagnostic.help.empty()) text += "\n  help: " + diagnostic.help;
-  return text;
+  return printable(text);
 }
 
 Diagnostic located(Diagnostic diagnostic, const Diagnostic::Where& where) {

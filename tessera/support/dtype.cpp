@@ -29,7 +29,9 @@ constexpr std::array<Row, 14> kRows = {{
     {DType::String, "string", 0, Sort::Text},
 }};
 
-constexpr const Row& row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+constexpr const Row& row(DType dtype) {
+  return kRows[static_cast<std::size_t>(dtype)];
+}
 
 constexpr bool rows_in_order() {
   for (std::size_t i = 0; i < kRows.size(); ++i)
@@ -40,9 +42,15 @@ static_assert(rows_in_order());
 
 }  // namespace
 
-std::string_view to_string(DType dtype) { return row(dtype).name; }
-int byte_width(DType dtype) { return row(dtype).bytes; }
-Sort sort_of(DType dtype) { return row(dtype).sort; }
+std::string_view to_string(DType dtype) {
+  return row(dtype).name;
+}
+int byte_width(DType dtype) {
+  return row(dtype).bytes;
+}
+Sort sort_of(DType dtype) {
+  return row(dtype).sort;
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (const Row& r : kRows)

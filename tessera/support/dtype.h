@@ -8,9 +8,18 @@ namespace tessera {
 
 /// The element types of tensors.
 enum class DType : std::uint8_t {
-  F16, BF16, F32, F64,
-  I8, I16, I32, I64,
-  U8, U16, U32, U64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  I8,
+  I16,
+  I32,
+  I64,
+  U8,
+  U16,
+  U32,
+  U64,
   Bool,
   String,  // for opaque operators only
 };
@@ -28,7 +37,9 @@ int byte_width(DType dtype);
 /// Unsigned is U64 alone: the narrower unsigned types fit into a signed 64-bit integer.
 Sort sort_of(DType dtype);
 
-inline bool is_float(DType dtype) { return sort_of(dtype) == Sort::Value; }
+inline bool is_float(DType dtype) {
+  return sort_of(dtype) == Sort::Value;
+}
 inline bool is_integer(DType dtype) {
   return sort_of(dtype) == Sort::Integer || sort_of(dtype) == Sort::Unsigned;
 }

@@ -14,8 +14,10 @@ class [[nodiscard]] Expected {
  public:
   using Value = T;
 
-  Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}           // NOLINT(google-explicit-constructor): `return value;` reads best
-  Expected(Diagnostic error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor): `return Diagnostic{...};` too
+  // NOLINTBEGIN(google-explicit-constructor): `return value;` and `return Diagnostic{…};` read best
+  Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Expected(Diagnostic error) : state_(std::in_place_index<1>, std::move(error)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   bool has_value() const { return state_.index() == 0; }
@@ -46,19 +48,23 @@ struct Done {};
 
 }  // namespace tessera
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses
 #define TESSERA_CONCAT_(a, b) a##b
 #define TESSERA_CONCAT(a, b) TESSERA_CONCAT_(a, b)
-#define TESSERA_TRY_(temporary, declaration, expression)               \
-  auto temporary = (expression);                                       \
-  if (!temporary) return std::move(temporary).error();                 \
+#define TESSERA_TRY_(temporary, declaration, expression) \
+  auto temporary = (expression);                         \
+  if (!temporary) return std::move(temporary).error();   \
   declaration = *std::move(temporary)
 
-/// Declares a variable from an Expected, or returns its diagnostic: TESSERA_TRY(Graph g, read(path));
+/// Declares a variable from an Expected, or returns its diagnostic: TESSERA_TRY(Graph g,
+/// read(path));
 #define TESSERA_TRY(declaration, expression) \
   TESSERA_TRY_(TESSERA_CONCAT(expected_, __LINE__), declaration, expression)
+// NOLINTEND(bugprone-macro-parentheses)
 
 /// Returns the diagnostic of an Expected whose value is not needed.
-#define TESSERA_TRY_DONE(expression)                                   \
-  do {                                                                 \
-    if (auto expected_done = (expression); !expected_done) return std::move(expected_done).error(); \
+#define TESSERA_TRY_DONE(expression)                       \
+  do {                                                     \
+    if (auto expected_done = (expression); !expected_done) \
+      return std::move(expected_done).error();             \
   } while (false)

@@ -45,14 +45,19 @@ Expected<Bytes> map(const std::filesystem::path& path, int flags) {
 
 }  // namespace
 
-Expected<Bytes> map_file(const std::filesystem::path& path) { return map(path, 0); }
+Expected<Bytes> map_file(const std::filesystem::path& path) {
+  return map(path, 0);
+}
 
-Expected<Bytes> map_file_itself(const std::filesystem::path& path) { return map(path, O_NOFOLLOW); }
+Expected<Bytes> map_file_itself(const std::filesystem::path& path) {
+  return map(path, O_NOFOLLOW);
+}
 
 Expected<std::string> read_text(const std::filesystem::path& path, std::size_t limit) {
   TESSERA_TRY(const Bytes bytes, map_file(path));
   if (bytes.size() > limit)
-    return unreadable(path, fmt::format("{} bytes are more than the {} read here", bytes.size(), limit));
+    return unreadable(path,
+                      fmt::format("{} bytes are more than the {} read here", bytes.size(), limit));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

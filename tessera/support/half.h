@@ -16,7 +16,9 @@ struct BFloat16 {
   std::uint16_t bits = 0;
 };
 
-inline float to_float(BFloat16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16); }
+inline float to_float(BFloat16 x) {
+  return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
+}
 
 inline float to_float(Half x) {
   const std::uint32_t sign = std::uint32_t{x.bits & 0x8000u} << 16;

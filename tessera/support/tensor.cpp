@@ -56,7 +56,9 @@ std::int64_t Tensor::count() const {
 }
 
 Tensor Tensor::of_strings(std::vector<std::int64_t> shape, std::vector<std::string> elements) {
-  return {DType::String, std::move(shape), {},
+  return {DType::String,
+          std::move(shape),
+          {},
           std::make_shared<const std::vector<std::string>>(std::move(elements))};
 }
 
@@ -75,8 +77,10 @@ double number_at(const Tensor& tensor, std::int64_t position) {
 std::int64_t integer_at(const Tensor& tensor, std::int64_t position) {
   const std::byte* memory = tensor.bytes.data();
   switch (tensor.dtype) {
-    case DType::F16: case DType::BF16: case DType::F32: case DType::F64:
-      return saturated<std::int64_t>(number_at(tensor, position));
+    case DType::F16:
+    case DType::BF16:
+    case DType::F32:
+    case DType::F64: return saturated<std::int64_t>(number_at(tensor, position));
     case DType::I8: return load<std::int8_t>(memory, position);
     case DType::I16: return load<std::int16_t>(memory, position);
     case DType::I32: return load<std::int32_t>(memory, position);
@@ -121,14 +125,18 @@ void store_number(DType dtype, std::byte* memory, std::int64_t position, double 
 
 void store_integer(DType dtype, std::byte* memory, std::int64_t position, std::int64_t value) {
   switch (dtype) {
-    case DType::F16: case DType::BF16: case DType::F32: case DType::F64:
-      return store_number(dtype, memory, position, static_cast<double>(value));
-    case DType::I8: case DType::U8: return store(memory, position, static_cast<std::uint8_t>(value));
-    case DType::I16: case DType::U16:
-      return store(memory, position, static_cast<std::uint16_t>(value));
-    case DType::I32: case DType::U32:
-      return store(memory, position, static_cast<std::uint32_t>(value));
-    case DType::I64: case DType::U64: return store(memory, position, value);
+    case DType::F16:
+    case DType::BF16:
+    case DType::F32:
+    case DType::F64: return store_number(dtype, memory, position, static_cast<double>(value));
+    case DType::I8:
+    case DType::U8: return store(memory, position, static_cast<std::uint8_t>(value));
+    case DType::I16:
+    case DType::U16: return store(memory, position, static_cast<std::uint16_t>(value));
+    case DType::I32:
+    case DType::U32: return store(memory, position, static_cast<std::uint32_t>(value));
+    case DType::I64:
+    case DType::U64: return store(memory, position, value);
     case DType::Bool: return store(memory, position, static_cast<std::uint8_t>(value != 0));
     case DType::String: break;
   }

@@ -68,6 +68,10 @@ TEST(Dim, StaysSmallInHostileArithmetic) {
   EXPECT_TRUE(power.is_undefined());
   for (int i = 0; i < 100; ++i) nested = min(nested + kM, floor_div(nested, kH) * 3);
   EXPECT_TRUE(nested.is_undefined());
+  Dim heavy = kN;
+  for (int i = 0; i < 7; ++i) heavy = min(heavy + kM, floor_div(heavy, kH));
+  EXPECT_FALSE(heavy.is_undefined());
+  EXPECT_TRUE((heavy * heavy).is_undefined());
 }
 
 TEST(Dim, HasALeastValue) {

@@ -116,6 +116,13 @@ TEST(Symbolic, ReadsOutOfRangeWhereThereIsAnElse) {
       (Values{{2}}));
 }
 
+TEST(Symbolic, FindsNoPlaceInATensorThatHasNone) {
+  const Dim most = std::int64_t{1} << 62;
+  EXPECT_EQ(values("define(x: i64[#a, #b]) { out: i64[] = x[#a - 1, #b - 1] }",
+                   {{.type = {DType::I64, {most, most}}}}),
+            std::nullopt);
+}
+
 TEST(Symbolic, Folds) {
   const std::vector<Argument> in = {sizes_of({kN, kM, 3})};
   EXPECT_EQ(values("define(x: i64[#i]) { out: i64[] = prod(i) x[i] }", in),

@@ -190,6 +190,12 @@ TEST(Text, ReportsWhatIsNotADefinition) {
   expect_error("define(x: f32[#i*#j]) { out: f32[i] = 1.0 }",
                "the shape of x does not tell the size #i");
   expect_error("define(x: f32[#i]) { out: f32[i, i] = x[i] }", "there are two axes i");
+  expect_error("define(x: f32[#i]) { out: f32[i] = sum(i) x[i] }",
+               "a fold runs over i, an axis around it");
+  expect_error("define(x: f32[#i]) { out: f32[] = sum(i) sum(i) x[i] }",
+               "a fold over i is inside of another");
+  expect_error("define(x: f32[#i]) { out: f32[] = sum(i, j: i + 1) x[i] }",
+               "there is no axis i here");
   expect_error("define(x: f32[#i], x: f32[]) { }", "there are two operands x");
   expect_error("define(x: f33[#i]) { }", "found f33");
   expect_error("define(x: f32[#i]) { out: f32[i] = x[i] + }", "found }");

@@ -39,6 +39,15 @@ TEST(GraphBuilder, KeepsTheFirstMistake) {
             "  note: the other operands ask for 3");
 }
 
+TEST(GraphBuilder, BelievesWhatIsDeclaredWhereItKnowsNothing) {
+  GraphBuilder g;
+  const Val x = g.input("x", Known{.type = {.dtype = DType::F32}});
+  g.refine(x, Type::tensor(DType::Bool, {2}));
+  EXPECT_EQ(to_string(g.known(x).type), "f32[...]");
+  g.refine(x, Type::tensor(DType::F32, {2}));
+  EXPECT_EQ(to_string(g.known(x).type), "f32[2]");
+}
+
 TEST(GraphBuilder, RefusesAttributesOfTheWrongKind) {
   GraphBuilder g;
   const Val x = g.input("x", DType::F32, {2, 3});

@@ -243,6 +243,10 @@ TEST(GraphTextErrors, SayWhereAndWhat) {
       "graph(c: bool[]) { return if_else(c) { then() { return 1, 2 } "
       "else() { return 1 } } }",
       "line 1:27: if_else: error[control-flow]: then has 2 results and else 1");
+  expect_parse_error(
+      "graph(x: f32[2, 3], y: f32[4, 3]) { return scan(x, y) {elements=2, states=0} { "
+      "body(p, q) { return add(p, q) } } }",
+      "line 1:44: scan: error[control-flow]: the elements of scan have 2 and 4 slices");
 }
 
 TEST(GraphTextErrors, StopAtDeepNesting) {

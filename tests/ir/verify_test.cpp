@@ -125,6 +125,15 @@ TEST(Verify, RejectsSubgraphsThatDoNotFit) {
                  "  note: inference says f32[2]");
 }
 
+TEST(Verify, AcceptsAnOptionalThatBecomesItsContent) {
+  expect_valid(parsed(R"(graph(n: i64[], s: opt(seq(f32[...])), t: seq(f32[...])) {
+    a = loop(n, _, s, t) {states=1} {
+      body(i: i64[], c: bool[], p: ?, q: seq(f32[...])) { return c, q }
+    }
+    return a
+  })"));
+}
+
 TEST(Verify, RejectsSubgraphsOfOtherOperators) {
   const auto body = std::make_shared<const Graph>(parsed("graph(p: f32[2]) { return p }"));
   expect_invalid(

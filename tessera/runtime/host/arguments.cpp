@@ -149,8 +149,11 @@ Expected<Draft> Arguments::allocate(DType dtype, Shape shape, std::int64_t text)
 
 Expected<Done> Arguments::fits(std::int64_t count, std::size_t bytes_each) const {
   if (count > call_.memory_limit / static_cast<std::int64_t>(bytes_each))
-    return fault(fmt::format("{} elements of {} bytes are too many", count, bytes_each),
-                 fmt::format("the memory limit is {} bytes", call_.memory_limit));
+    return Diagnostic{.id = "memory-limit",
+                      .message = fmt::format("{}: {} elements of {} bytes do not fit into memory",
+                                             name_, count, bytes_each),
+                      .note = fmt::format("{} bytes are left", call_.memory_limit),
+                      .help = "allow more with --memory-limit"};
   return Done{};
 }
 

@@ -1,0 +1,301 @@
+#include "tessera/onnx/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tessera/ir/text.h"
+#include "tests/onnx/build_model.h"
+
+namespace tessera::onnx {
+namespace {
+
+using testing::add_floats;
+using testing::add_node;
+using ::testing::HasSubstr;
+using testing::import_proto;
+using testing::model;
+using testing::set_info;
+
+/// The body of the text form, or the diagnostic.
+std::string text_of(const ::onnx::ModelProto& proto, const ImportOptions& options = {}) {
+  const auto imported = import_proto(proto, options);
+  return imported ? to_text(imported->graph, {.types = false}) : to_string(imported.error());
+}
+
+/// A model of one operator on an f32 input.
+std::string text_of_op(std::int64_t opset, const std::vector<std::int64_t>& shape,
+                       const std::string& op,
+                       const std::function<void(testing::NodeBuilder&)>& with_attrs = {}) {
+  ::onnx::ModelProto proto = model(opset, shape);
+  testing::NodeBuilder node = add_node(*proto.mutable_graph(), op, {"x"}, {"y"});
+  if (with_attrs) with_attrs(node);
+  return text_of(proto);
+}
+
+TEST(Import, KeepsTheNamesOfInputsOutputsValuesAndNodes) {
+  ::onnx::ModelProto proto = model(17, {2, 3});
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"hidden"}).proto().set_name("first");
+  add_node(*proto.mutable_graph(), "Exp", {"hidden"}, {"y"});
+  const auto imported = import_proto(proto);
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  const Graph& graph = imported->graph;
+  EXPECT_EQ(graph.name(graph.inputs()[0]), "x");
+  EXPECT_EQ(graph.name(graph.outputs()[0]), "y");
+  EXPECT_EQ(graph.name(graph.inputs(graph.nodes()[1])[0]), "hidden");
+  EXPECT_EQ(graph.node_name(0), "first");
+  EXPECT_EQ(to_string(graph.type(graph.outputs()[0])), "f32[2, 3]");
+}
+
+TEST(Import, GivesNamesOfSizesToSymbols) {
+  ::onnx::ModelProto proto = model(17, {2, 3});
+  auto& shape = *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  shape.mutable_shape()->mutable_dim(0)->set_dim_param("batch");
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"y"});
+  const auto imported = import_proto(proto);
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  EXPECT_EQ(to_string(imported->graph.type(imported->graph.outputs()[0])), "f32[batch, 3]");
+}
+
+TEST(Import, MakesAttributesInputsWhereTheyBecameInputs) {
+  EXPECT_THAT(text_of_op(11, {2, 1}, "Squeeze", [](auto& n) { n.ints("axes", {1}); }),
+              HasSubstr("i64[1] [1]"));
+  EXPECT_THAT(text_of_op(6, {2, 1}, "Clip", [](auto& n) { n.f("min", 0).f("max", 6); }),
+              HasSubstr("f32[] 6"));
+  EXPECT_THAT(text_of_op(2, {2, 1}, "Pad",
+                         [](auto& n) {
+                           n.ints("pads", {0, 1, 0, 1});
+                         }),
+              HasSubstr("i64[4] [0, 1, 0, 1]"));
+  EXPECT_THAT(
+      text_of_op(1, {2, 3}, "Slice", [](auto& n) { n.ints("starts", {0}).ints("ends", {1}); }),
+      HasSubstr("slice(x, "));
+  EXPECT_THAT(text_of_op(1, {4, 3}, "ReduceMean", [](auto& n) { n.ints("axes", {0}); }),
+              HasSubstr("i64[1] [0]"));
+}
+
+TEST(Import, TakesOneSoftmaxWhereTheOldFormIsOne) {
+  EXPECT_THAT(text_of_op(11, {2, 3}, "Softmax"), HasSubstr("y = softmax(x) {axis=1}"));
+}
+
+TEST(Import, FlattensForASoftmaxOverSeveralAxes) {
+  const std::string text = text_of_op(11, {2, 3, 4}, "Softmax");
+  EXPECT_THAT(text, HasSubstr("flatten(x)"));
+  EXPECT_THAT(text, HasSubstr("y = reshape("));
+}
+
+TEST(Import, AlignsTheSecondOperandAsOldBroadcastsSay) {
+  ::onnx::ModelProto proto = model(6, {2, 3, 4});
+  add_floats(*proto.mutable_graph(), "b", {1, 2, 3});
+  add_node(*proto.mutable_graph(), "Add", {"x", "b"}, {"y"}).i("broadcast", 1).i("axis", 1);
+  EXPECT_THAT(text_of(proto), HasSubstr("unsqueeze(b, "));
+}
+
+TEST(Import, ReadsDataTypesByNumberAndByName) {
+  EXPECT_THAT(text_of_op(13, {2}, "Cast", [](auto& n) { n.i("to", 7); }), HasSubstr("to=\"i64\""));
+  EXPECT_THAT(text_of_op(1, {2}, "Cast", [](auto& n) { n.s("to", "INT64"); }),
+              HasSubstr("to=\"i64\""));
+  EXPECT_THAT(text_of_op(19, {2}, "Cast", [](auto& n) { n.i("to", 17); }),
+              HasSubstr("error[onnx-unsupported-dtype]: the data type FLOAT8E4M3FN"));
+}
+
+TEST(Import, NamesWhatItDoesNotKnow) {
+  EXPECT_THAT(text_of_op(17, {2}, "Frobnicate"),
+              HasSubstr("m.onnx: Frobnicate #0: error[onnx-unsupported-operator]: operator "
+                        "ai.onnx.Frobnicate of opset 17 is not supported"));
+  EXPECT_THAT(text_of_op(17, {2}, "Relu", [](auto& n) { n.i("speed", 3); }),
+              HasSubstr("error[onnx-unsupported-attribute]: relu has no attribute speed"));
+  EXPECT_THAT(text_of_op(99, {2}, "Relu"), HasSubstr("error[onnx-unsupported-opset]"));
+}
+
+TEST(Import, SortsNodesThatAreOutOfOrder) {
+  ::onnx::ModelProto proto = model(17, {2});
+  add_node(*proto.mutable_graph(), "Exp", {"h"}, {"y"});
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"h"});
+  EXPECT_THAT(text_of(proto), HasSubstr("h = relu(x)\n  y = exp(h)"));
+}
+
+TEST(Import, RefusesCyclesDanglingAndDuplicateNames) {
+  ::onnx::ModelProto cycle = model(17, {2});
+  add_node(*cycle.mutable_graph(), "Add", {"x", "y"}, {"h"});
+  add_node(*cycle.mutable_graph(), "Relu", {"h"}, {"y"});
+  EXPECT_THAT(text_of(cycle), HasSubstr("Add #0: error[onnx-cycle]"));
+
+  ::onnx::ModelProto dangling = model(17, {2});
+  add_node(*dangling.mutable_graph(), "Add", {"x", "nowhere"}, {"y"});
+  EXPECT_THAT(text_of(dangling), HasSubstr("error[onnx-dangling-input]: value nowhere"));
+
+  ::onnx::ModelProto twice = model(17, {2});
+  add_node(*twice.mutable_graph(), "Relu", {"x"}, {"y"});
+  add_node(*twice.mutable_graph(), "Exp", {"x"}, {"y"});
+  EXPECT_THAT(text_of(twice), HasSubstr("error[onnx-duplicate-name]: value y is made twice"));
+
+  ::onnx::ModelProto weights = model(17, {2});
+  add_floats(*weights.mutable_graph(), "w", {1, 2});
+  add_floats(*weights.mutable_graph(), "w", {3, 4});
+  add_node(*weights.mutable_graph(), "Add", {"x", "w"}, {"y"});
+  EXPECT_THAT(text_of(weights), HasSubstr("w: error[onnx-duplicate-name]"));
+}
+
+TEST(Import, RefusesNegativeSizes) {
+  ::onnx::ModelProto proto = model(17, {2, -3});
+  add_node(*proto.mutable_graph(), "Relu", {"x"}, {"y"});
+  EXPECT_THAT(text_of(proto), HasSubstr("error[onnx-invalid-shape]: axis 1 has the size -3"));
+}
+
+TEST(Import, MakesInputsWithADefaultConstantsUnlessAskedNotTo) {
+  ::onnx::ModelProto proto = model(17, {2});
+  set_info(*proto.mutable_graph()->add_input(), "w", {2});
+  add_floats(*proto.mutable_graph(), "w", {1, 2});
+  add_node(*proto.mutable_graph(), "Add", {"x", "w"}, {"y"});
+  EXPECT_EQ(import_proto(proto)->graph.inputs().size(), 1);
+  EXPECT_EQ(import_proto(proto, {.keep_defaults = true})->graph.inputs().size(), 2);
+}
+
+/// A function leaky(a; slope) that another one calls.
+::onnx::ModelProto model_with_functions() {
+  ::onnx::ModelProto proto = model(17, {2});
+  ::onnx::FunctionProto& inner = *proto.add_functions();
+  inner.set_domain("my");
+  inner.set_name("Inner");
+  inner.add_input("a");
+  inner.add_output("b");
+  inner.add_attribute("which");
+  add_node(inner, "ReduceSum", {"a"}, {"s"}).ref("keepdims", "which");
+  add_node(inner, "Relu", {"s"}, {"b"});
+  ::onnx::FunctionProto& outer = *proto.add_functions();
+  outer.set_domain("my");
+  outer.set_name("Outer");
+  outer.add_input("p");
+  outer.add_output("q");
+  add_node(outer, "Inner", {"p"}, {"q"}).i("which", 0).proto().set_domain("my");
+  auto& call = add_node(*proto.mutable_graph(), "Outer", {"x"}, {"y"}).proto();
+  call.set_domain("my");
+  call.set_name("call");
+  return proto;
+}
+
+TEST(Import, ExpandsFunctionsWithTheirAttributes) {
+  const std::string text = text_of(model_with_functions());
+  EXPECT_THAT(text, HasSubstr("= reduce_sum(x) {keepdims=0}"));
+  EXPECT_THAT(text, HasSubstr("y = relu('call/Inner/s')"));
+}
+
+TEST(Import, RefusesFunctionsThatCallThemselves) {
+  ::onnx::ModelProto proto = model_with_functions();
+  auto& again = add_node(*proto.mutable_functions(0), "Outer", {"a"}, {"c"}).proto();
+  again.set_domain("my");
+  EXPECT_THAT(text_of(proto), HasSubstr("error[onnx-recursive-function]: function Outer"));
+}
+
+/// Function 0 is an operator; each further one calls the one before `calls` times.
+::onnx::ModelProto functions_that_call(int count, int calls) {
+  ::onnx::ModelProto proto = model(17, {2});
+  for (int f = 0; f < count; ++f) {
+    ::onnx::FunctionProto& function = *proto.add_functions();
+    function.set_name("f" + std::to_string(f));
+    function.add_input("v0");
+    function.add_output("v" + std::to_string(calls));
+    for (int i = 0; i < calls; ++i)
+      add_node(function, f == 0 ? "Relu" : "f" + std::to_string(f - 1), {"v" + std::to_string(i)},
+               {"v" + std::to_string(i + 1)});
+  }
+  add_node(*proto.mutable_graph(), "f" + std::to_string(count - 1), {"x"}, {"y"});
+  return proto;
+}
+
+TEST(Import, EndsWhereFunctionsExpandToTooMuch) {
+  EXPECT_THAT(text_of(functions_that_call(40, 2)), HasSubstr("error[onnx-too-large]"));
+  EXPECT_THAT(text_of(functions_that_call(70, 1)), HasSubstr("error[onnx-too-deep]"));
+  EXPECT_THAT(text_of(functions_that_call(50, 1)), HasSubstr("y = relu(x)"));
+}
+
+::onnx::GraphProto branch(const std::string& op, const std::string& output) {
+  ::onnx::GraphProto graph;
+  graph.set_name(op);
+  add_node(graph, op, {"x"}, {output});
+  graph.add_output()->set_name(output);
+  return graph;
+}
+
+TEST(Import, PassesWhatBranchesUseOfTheGraphAround) {
+  ::onnx::ModelProto proto = model(17, {2});
+  set_info(*proto.mutable_graph()->add_input(), "c", {}, ::onnx::TensorProto::BOOL);
+  add_node(*proto.mutable_graph(), "If", {"c"}, {"y"})
+      .graph("then_branch", branch("Relu", "t"))
+      .graph("else_branch", branch("Exp", "e"));
+  const auto imported = import_proto(proto);
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  const Graph& graph = imported->graph;
+  const GraphNode& node = graph.nodes()[0];
+  EXPECT_EQ(node.op->name, "if_else");
+  EXPECT_EQ(graph.inputs(node).size(), 2);
+  EXPECT_EQ(graph.subgraphs(node)[0]->inputs().size(), 1);
+  EXPECT_EQ(graph.subgraphs(node)[1]->nodes()[0].op->name, "exp");
+  EXPECT_EQ(to_string(graph.type(graph.outputs()[0])), "f32[2]");
+}
+
+TEST(Import, TakesTheBranchThatIsKnownToBeTaken) {
+  ::onnx::ModelProto proto = model(17, {2});
+  ::onnx::TensorProto& condition = *proto.mutable_graph()->add_initializer();
+  condition.set_name("c");
+  condition.set_data_type(::onnx::TensorProto::BOOL);
+  condition.add_int32_data(0);
+  add_node(*proto.mutable_graph(), "If", {"c"}, {"y"})
+      .graph("then_branch", branch("Relu", "t"))
+      .graph("else_branch", branch("Exp", "e"));
+  EXPECT_THAT(text_of(proto), HasSubstr("y = exp(x)"));
+}
+
+/// A loop over `state` whose body applies `op` to it and to the outer x.
+::onnx::ModelProto loop_with(const std::string& op) {
+  ::onnx::ModelProto proto = model(17, {2});
+  ::onnx::GraphProto body;
+  body.set_name("body");
+  set_info(*body.add_input(), "i", {}, ::onnx::TensorProto::INT64);
+  set_info(*body.add_input(), "go", {}, ::onnx::TensorProto::BOOL);
+  body.add_input()->set_name("state");
+  auto node = add_node(body, op, {"state", "x"}, {"next"});
+  if (op == "Concat") node.i("axis", 0);
+  for (const char* name : {"go", "next", "next"}) body.add_output()->set_name(name);
+  set_info(*proto.mutable_graph()->add_input(), "trips", {}, ::onnx::TensorProto::INT64);
+  add_node(*proto.mutable_graph(), "Loop", {"trips", "", "x"}, {"last", "y"}).graph("body", body);
+  proto.mutable_graph()->add_output()->set_name("last");
+  return proto;
+}
+
+TEST(Import, KeepsTheShapeOfAStateThatALoopDoesNotChange) {
+  const auto imported = import_proto(loop_with("Add"));
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  EXPECT_EQ(to_string(imported->graph.type(imported->graph.outputs()[1])), "f32[2]");
+}
+
+TEST(Import, ForgetsTheSizesThatALoopChanges) {
+  const auto imported = import_proto(loop_with("Concat"));
+  ASSERT_TRUE(imported) << to_string(imported.error());
+  const Type& last = imported->graph.type(imported->graph.outputs()[1]);
+  ASSERT_TRUE(last.shape);
+  ASSERT_EQ(last.shape->size(), 1);
+  EXPECT_FALSE(last.shape->front().constant());
+}
+
+TEST(Import, SpreadsOutSparseInitializers) {
+  ::onnx::ModelProto proto = model(17, {4});
+  ::onnx::SparseTensorProto& sparse = *proto.mutable_graph()->add_sparse_initializer();
+  sparse.add_dims(4);
+  sparse.mutable_values()->set_name("w");
+  sparse.mutable_values()->set_data_type(::onnx::TensorProto::FLOAT);
+  sparse.mutable_values()->add_dims(1);
+  sparse.mutable_values()->add_float_data(5);
+  sparse.mutable_indices()->set_data_type(::onnx::TensorProto::INT64);
+  sparse.mutable_indices()->add_dims(1);
+  sparse.mutable_indices()->add_int64_data(2);
+  add_node(*proto.mutable_graph(), "Add", {"x", "w"}, {"y"});
+  EXPECT_THAT(text_of(proto), HasSubstr("w = const f32[4] [0.0, 0.0, 5.0, 0.0]"));
+  sparse.mutable_indices()->set_int64_data(0, 4);
+  EXPECT_THAT(text_of(proto), HasSubstr("a position is out of range"));
+}
+
+}  // namespace
+}  // namespace tessera::onnx
