@@ -14,7 +14,7 @@ test:
 	tools/setup --test
 	cmake --preset release
 	cmake --build --preset release --parallel $(JOBS)
-	tools/check --asan
+	tools/check
 	ctest --preset release --label-regex slow --parallel $(JOBS)
 	tools/fuzz $(FUZZ_SECONDS)
 	@echo "make test: everything passed"

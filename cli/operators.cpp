@@ -14,6 +14,7 @@ void add_operators(CLI::App& app, Context& context) {
   add_common(*command, context);
   command->footer("Example:\n  tessera operators > docs/operators.md");
   command->callback([&context] {
+    if (const auto started = context.start(); !started) return context.fail(started.error());
     if (!context.json) {
       fmt::print("{}", operator_reference());
       return;

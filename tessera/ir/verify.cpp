@@ -176,9 +176,9 @@ Expected<Done> check_results(const OpDef& op, std::size_t count) {
   if (count >= least && count <= most) return Done{};
   return Diagnostic{.id = "op-arity",
                     .message = fmt::format("{} has {} results", op.name, count),
-                    .note = count > most    ? fmt::format("it has at most {}", most)
-                            : least == most ? fmt::format("it has {}", least)
-                                            : fmt::format("it has {} or more", least)};
+                    .note = least == most  ? fmt::format("it has {}", least)
+                            : count > most ? fmt::format("it has at most {}", most)
+                                           : fmt::format("it has {} or more", least)};
 }
 
 }  // namespace tessera

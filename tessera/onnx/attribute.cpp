@@ -1,5 +1,6 @@
 #include "tessera/onnx/attribute.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "onnx.pb.h"
@@ -11,8 +12,12 @@ namespace {
 
 using ::onnx::AttributeProto;
 
-/// A sparse tensor is spread out up to this many bytes.
+/// A sparse tensor is spread out up to this many bytes, and less where little of it is stored: a
+/// small file may have very many.
 constexpr std::uint64_t kDenseLimit = std::uint64_t{1} << 26;
+std::uint64_t dense_limit(std::uint64_t stored) {
+  return std::min(kDenseLimit, (stored + 64) << 16);
+}
 
 /// Files of the first version of the format state no kind; the field that is filled tells.
 AttributeProto::AttributeType kind_of(const AttributeProto& proto) {
@@ -98,11 +103,12 @@ Expected<Tensor> dense(const ::onnx::SparseTensorProto& proto, const TensorStore
   Tensor tensor{values.dtype, {proto.dims().begin(), proto.dims().end()}};
   const std::optional<std::int64_t> count = element_count(tensor.shape);
   const auto width = static_cast<std::uint64_t>(byte_width(values.dtype));
+  const std::uint64_t limit = dense_limit(values.bytes.size() + indices.bytes.size());
   if (!count || width == 0 || tensor.shape.size() > kMaxRank ||
-      static_cast<std::uint64_t>(*count) > kDenseLimit / width)
+      static_cast<std::uint64_t>(*count) > limit / width)
     return Diagnostic{.id = "onnx-unsupported-sparse",
                       .message = "a sparse tensor is text, invalid or too large to spread out",
-                      .note = fmt::format("up to {} bytes are", kDenseLimit)};
+                      .note = fmt::format("up to {} bytes are", limit)};
   const auto rank = static_cast<std::int64_t>(tensor.shape.size());
   const std::int64_t stored = values.count();
   const bool linear = indices.shape.size() == 1;

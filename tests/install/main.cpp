@@ -1,15 +1,32 @@
 // What a user of the installed library writes: find_package(tessera), then this.
-#include <cstdint>
 #include <cstdio>
 #include <vector>
 
-#include "tessera/support/tensor.h"
+#include "tessera/interp/interp.h"
+#include "tessera/ir/builder.h"
 
 int main() {
-  const std::vector<float> elements = {1, 2, 3, 4, 5, 6};
-  const auto tensor = tessera::Tensor::of<float>(tessera::DType::F32, {2, 3}, elements);
-  const std::int64_t last = tensor.count() - 1;
-  std::printf("%lld elements, the last one is %g\n", static_cast<long long>(tensor.count()),
-              tessera::number_at(tensor, last));
-  return tessera::number_at(tensor, last) == 6 ? 0 : 1;
+  using namespace tessera;  // NOLINT(google-build-using-namespace): a small program
+
+  GraphBuilder g;
+  const Val x = g.input("x", DType::F32, {Dim::symbol("n"), 2});
+  const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
+  const Val w = g.constant(Tensor::of<float>(DType::F32, {2, 3}, weights), "w");
+  const Val y = g.op("relu", {g.op("matmul", {x, w}) - 9.0});
+  const Expected<Graph> graph = g.finish({{"y", y}});
+  if (!graph) {
+    std::fprintf(stderr, "%s\n", to_string(graph.error()).c_str());
+    return 1;
+  }
+
+  const std::vector<float> input = {1, 2};
+  const std::vector<Datum> inputs = {Tensor::of<float>(DType::F32, {1, 2}, input)};
+  const auto outputs = interp::run(*graph, inputs, {});
+  if (!outputs) {
+    std::fprintf(stderr, "%s\n", to_string(outputs.error()).c_str());
+    return 1;
+  }
+  const Tensor& out = outputs->front().tensor();
+  std::printf("y = %g %g %g\n", number_at(out, 0), number_at(out, 1), number_at(out, 2));
+  return number_at(out, 0) == 0 && number_at(out, 1) == 3 && number_at(out, 2) == 6 ? 0 : 1;
 }

@@ -49,7 +49,7 @@ TEST(Interp, TakesTheBranchThatTheConditionNames) {
 
 Graph doubling_loop() {
   GraphBuilder body;
-  const Val step = body.input("step", DType::I64, {});
+  body.input("step", DType::I64, {});
   const Val go = body.input("go", DType::Bool, {});
   const Val state = body.input("state", DType::F32, {2});
   const Val next = state + state;

@@ -1,0 +1,98 @@
+/// A bad input and its exact diagnostic for every diagnostic id. A case is a folder beside this file,
+/// named after the id or `id.what`, with
+///
+///   command    what is typed, without the name of the program; runs in a copy of the folder
+///   expected   what is written to standard error, then the exit code
+///
+/// and the files that the command names. `TESSERA_UPDATE_GOLDEN=1` writes `expected` anew.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/support/command.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::content_of;
+using testing::Outcome;
+using testing::run_command;
+using testing::TemporaryFolder;
+
+const fs::path kSource = TESSERA_SOURCE_DIR;
+const fs::path kCases = kSource / "tests" / "errors";
+
+/// Diagnostics that no input of the command line brings about, and why.
+const std::map<std::string, std::string> kOfTheLibraryAlone = {
+    {"stopped", "the command line stops for the time limit only, and says so"},
+    {"op-attribute", "the readers of text and ONNX say it under ids of their own"},
+    {"graph-invalid", "readers build valid graphs; the verifier guards those built by hand"},
+    {"eval-unbound-size", "the interpreter binds every size before it evaluates"},
+    {"run-missing-result", "readers count the results of a node"},
+    {"run-no-host-function", "a test of host functions compares them with the catalog"},
+    {"run-opaque-number", "the command line runs in floating point"},
+};
+
+std::vector<std::string> cases() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kCases))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string id_of(const std::string& name) { return name.substr(0, name.find('.')); }
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+std::string answer(const Outcome& outcome) {
+  return outcome.err + "exit code " + std::to_string(outcome.exit_code) + "\n";
+}
+
+class Errors : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Errors, SaysWhatIsWrong) {
+  const fs::path folder = kCases / GetParam();
+  const TemporaryFolder copy;
+  fs::copy(folder, copy.path(), fs::copy_options::recursive);
+  const Outcome outcome =
+      run_command(TESSERA_BINARY, words_of(content_of(folder / "command")), copy.path());
+  if (std::getenv("TESSERA_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(folder / "expected") << answer(outcome);
+  EXPECT_EQ(answer(outcome), content_of(folder / "expected"));
+  EXPECT_NE(outcome.err.find("error[" + id_of(GetParam()) + "]: "), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Case, Errors, ::testing::ValuesIn(cases()), [](const auto& info) {
+  return std::regex_replace(info.param, std::regex("[^A-Za-z0-9]"), "_");
+});
+
+TEST(DiagnosticIds, HaveACaseEach) {
+  std::set<std::string> tested;
+  for (const std::string& name : cases()) tested.insert(id_of(name));
+  const std::regex pattern("\\bid = \"([a-z][a-z0-9_-]*)\"");
+  for (const char* tree : {"tessera", "cli"})
+    for (const auto& entry : fs::recursive_directory_iterator(kSource / tree)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string text = content_of(entry.path());
+      for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+        const std::string id = (*it)[1];
+        EXPECT_TRUE(tested.contains(id) || kOfTheLibraryAlone.contains(id))
+            << "error[" << id << "] of " << entry.path() << " has no folder in tests/errors";
+      }
+    }
+}
+
+}  // namespace
+}  // namespace tessera
