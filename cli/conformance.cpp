@@ -54,7 +54,7 @@ void add_conformance(CLI::App& app, Context& context) {
   command->callback([folder, &context] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     ProgressLine line(context);
-    ConformanceOptions options{.stop = &context.stop};
+    ConformanceOptions options{.most_rounds = context.most_rounds(), .stop = &context.stop};
     options.memory_limit = context.run_memory(options.memory_limit / 4);
     options.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "tests"); };
     const auto results = conformance(*folder, options);

@@ -120,7 +120,8 @@ void Context::fail(const Diagnostic& diagnostic) {
   const bool time = diagnostic.id == "stopped" && stop;
   print(time ? out_of_time(diagnostic.where) : diagnostic);
   const bool limit = time || diagnostic.id == "memory-limit" || diagnostic.id == "loop-limit";
-  exit_code = limit ? kLimit : kBadInput;
+  const bool usage = diagnostic.id.starts_with("cli-");
+  exit_code = limit ? kLimit : usage ? kUsage : kBadInput;
 }
 
 Diagnostic Context::out_of_time(const Diagnostic::Where& where) const {

@@ -129,9 +129,9 @@ Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>&
     rows.push_back(std::move(row));
   }
   if (golden)
-    for (const auto& [name, output] : golden->outputs)
-      if (std::ranges::none_of(rows, [&](const Row& row) { return row.name == name; }))
-        rows.push_back({.name = name,
+    for (const auto& expected : golden->outputs)
+      if (std::ranges::find(rows, expected.first, &Row::name) == rows.end())
+        rows.push_back({.name = expected.first,
                         .type = "missing",
                         .distance = Distance{.problem = "the model has no such output"}});
   return rows;

@@ -86,9 +86,11 @@ ConformanceResult run_case(const std::string& name, const onnx::ModelFile& file,
   if (!test) return failure(name, test.error());
   std::vector<Datum> inputs = test->inputs;
   inputs.resize(graph.inputs().size());  // trailing optional inputs are left out
-  const auto outputs = interp::run(
-      graph, inputs,
-      {.threads = options.threads, .memory_limit = options.memory_limit, .stop = options.stop});
+  const auto outputs = interp::run(graph, inputs,
+                                   {.threads = options.threads,
+                                    .memory_limit = options.memory_limit,
+                                    .most_rounds = options.most_rounds,
+                                    .stop = options.stop});
   if (!outputs) return failure(name, outputs.error());
   if (outputs->size() < test->outputs.size())
     return {name, Outcome::Failed, "fewer outputs than expected"};

@@ -23,7 +23,7 @@ struct ConformanceOptions {
   double relative = 1e-3, absolute = 1e-7;  // as ONNX's own runner compares
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;
-  std::int64_t most_rounds = 1'000'000;  // of the loops of a test
+  std::int64_t most_rounds = 100'000;  // of the loops of a test
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::size_t done, std::size_t all)> progress = {};
 };

@@ -27,14 +27,38 @@ std::vector<Known> known_inputs(const Graph& graph, const GraphNode& node) {
 
 std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
 
+std::optional<Dim> work_of_node(const Graph& graph, const GraphNode& node);
+
 std::optional<Dim> work_of_graph(const Graph& graph) {
   Dim total = 0;
   for (const GraphNode& node : graph.nodes()) {
-    if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
-    const auto work = work_of(*node.op, *node.attrs, known_inputs(graph, node));
-    if (work) total = total + *work;
+    const auto work = work_of_node(graph, node);
+    if (!work) return std::nullopt;
+    total = total + *work;
   }
   return total;
+}
+
+/// A scan takes as many steps as its first element has slices; how long a loop runs and which
+/// branch is taken shows in a run only.
+std::optional<Dim> work_of_scan(const Graph& graph, const GraphNode& node) {
+  const auto states = static_cast<std::size_t>(node.attrs->i("states"));
+  const auto elements = static_cast<std::size_t>(node.attrs->i("elements"));
+  if (elements == 0 || states >= graph.inputs(node).size()) return std::nullopt;
+  const Type& scanned = graph.type(graph.inputs(node)[states]);
+  if (!scanned.is_ranked_tensor()) return std::nullopt;
+  const Ints& axes = node.attrs->ints("input_axes");
+  const auto axis =
+      normal_axis(axes.empty() ? 0 : axes[0], static_cast<int>(scanned.shape->size()));
+  const auto step = work_of_graph(*graph.subgraphs(node)[0]);
+  if (!axis || !step) return std::nullopt;
+  return (*scanned.shape)[static_cast<std::size_t>(*axis)] * *step;
+}
+
+std::optional<Dim> work_of_node(const Graph& graph, const GraphNode& node) {
+  if (node.op->kind() != OpDef::Kind::Control)
+    return work_of(*node.op, *node.attrs, known_inputs(graph, node));
+  return node.op->name == "scan" ? work_of_scan(graph, node) : std::nullopt;
 }
 
 std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) {
@@ -83,7 +107,7 @@ std::optional<std::int64_t> peak_of(const Graph& graph) {
     std::vector<ValueId> ending(graph.inputs(node).begin(), graph.inputs(node).end());
     ending.insert(ending.end(), graph.outputs(node).begin(), graph.outputs(node).end());
     std::ranges::sort(ending);
-    ending.erase(std::ranges::unique(ending).begin(), ending.end());
+    ending.erase(std::unique(ending.begin(), ending.end()), ending.end());
     for (const ValueId value : ending)
       if (value.present() && last[value.index] <= n && graph.constant(value) == nullptr)
         alive -= bytes_of(graph.type(value)).value_or(0);
@@ -100,12 +124,15 @@ void add(Inventory& inventory, const Graph& graph) {
   for (const GraphNode& node : graph.nodes()) {
     ++inventory.nodes;
     ++inventory.operators[node.op->name];
-    for (const auto& subgraph : graph.subgraphs(node)) add(inventory, *subgraph);
-    if (node.op->kind() == OpDef::Kind::Control) {
-      ++inventory.uncounted;
-      continue;
+    for (const auto& subgraph : graph.subgraphs(node)) {
+      Inventory inside;  // its work counts as often as it runs
+      add(inside, *subgraph);
+      inventory.nodes += inside.nodes;
+      inventory.parameters += inside.parameters;
+      inventory.parameter_bytes += inside.parameter_bytes;
+      for (const auto& [name, count] : inside.operators) inventory.operators[name] += count;
     }
-    const auto work = work_of(*node.op, *node.attrs, known_inputs(graph, node));
+    const auto work = work_of_node(graph, node);
     if (work)
       inventory.multiply_adds = inventory.multiply_adds + *work;
     else

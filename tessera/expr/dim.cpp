@@ -354,7 +354,8 @@ std::string Dim::to_string() const {
   std::string text;
   // The constant reads best at the end.
   Terms ordered = *terms_;
-  std::ranges::stable_partition(ordered, [](const Term& term) { return !term.factors.empty(); });
+  std::stable_partition(ordered.begin(), ordered.end(),
+                        [](const Term& term) { return !term.factors.empty(); });
   for (const Term& term : ordered) {
     const bool negative = term.coefficient < 0;
     if (text.empty())

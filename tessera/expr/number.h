@@ -149,34 +149,19 @@ T apply_unary(Fn fn, T x) {
   }
 }
 
-/// Those of two Values that are not plain arithmetic.
+/// Those of two Values that are not plain arithmetic: Pow, FloorDiv and Mod.
 template <class T>
 T apply_binary(Fn fn, T a, T b) {
-  switch (fn) {
-    case Fn::Pow:
-      if constexpr (kIsField<T>)
-        return T::keyed(static_cast<std::uint64_t>(fn) + a.word(), b);
-      else if constexpr (std::is_integral_v<T>)
-        return integer::pow(a, b);
-      else
-        return std::pow(a, b);
-    case Fn::FloorDiv:
-      if constexpr (kIsField<T>)
-        return T::keyed(static_cast<std::uint64_t>(fn) + a.word(), b);
-      else if constexpr (std::is_integral_v<T>)
-        return integer::floor_div(a, b);
-      else
-        return std::floor(a / b);
-    case Fn::Mod:
-      if constexpr (kIsField<T>) {
-        return T::keyed(static_cast<std::uint64_t>(fn) + a.word(), b);
-      } else if constexpr (std::is_integral_v<T>) {
-        return integer::mod(a, b);
-      } else {
-        const T rest = std::fmod(a, b);
-        return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
-      }
-    default: return a;
+  if constexpr (kIsField<T>) {
+    return T::keyed(static_cast<std::uint64_t>(fn) + a.word(), b);
+  } else if constexpr (std::is_integral_v<T>) {
+    if (fn == Fn::Pow) return integer::pow(a, b);
+    return fn == Fn::FloorDiv ? integer::floor_div(a, b) : integer::mod(a, b);
+  } else {
+    if (fn == Fn::Pow) return std::pow(a, b);
+    if (fn == Fn::FloorDiv) return std::floor(a / b);
+    const T rest = std::fmod(a, b);
+    return rest != 0 && std::signbit(rest) != std::signbit(b) ? rest + b : rest;
   }
 }
 

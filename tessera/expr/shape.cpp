@@ -63,8 +63,9 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
       open.push_back({&operand.name, axis, operand.shape[axis], inputs[i][axis]});
   }
   // Numbers first: where a symbol and a number meet, the size is the number.
-  std::ranges::stable_partition(
-      open, [](const Equation& equation) { return equation.found.constant().has_value(); });
+  std::stable_partition(open.begin(), open.end(), [](const Equation& equation) {
+    return equation.found.constant().has_value();
+  });
   Sizes sizes;
   for (bool progress = true; progress && !open.empty();) {
     progress = false;

@@ -41,15 +41,34 @@ class Counter {
     }
     Dim total = 0;
     for (const Scalar& lift : n.fold->lift) {
-      const auto* product = std::get_if<node::Apply>(&lift.node());
-      const bool multiplies = product != nullptr && product->fn == Fn::Mul;
-      if (n.fold->simple() == Fn::Add && multiplies) total = total + steps;
+      if (n.fold->simple() == Fn::Add) total = total + terms(lift, steps);
       total = total + count(lift, steps);
     }
     return total;
   }
 
  private:
+  /// How many of `steps` terms of a sum are products: all or none, or under a condition those for
+  /// which it can hold.
+  static Dim terms(const Scalar& lift, const Dim& steps) {
+    const auto* apply = std::get_if<node::Apply>(&lift.node());
+    if (apply == nullptr) return 0;
+    if (apply->fn == Fn::Mul) return steps;
+    if (apply->fn == Fn::Select) return terms(apply->args[1], rarer(apply->args[0], steps));
+    return 0;
+  }
+
+  /// Of so many positions, those where a condition holds: one in n for a remainder modulo n.
+  static Dim rarer(const Scalar& condition, const Dim& positions) {
+    const auto* apply = std::get_if<node::Apply>(&condition.node());
+    if (apply == nullptr) return positions;
+    if (apply->fn == Fn::And) return rarer(apply->args[1], rarer(apply->args[0], positions));
+    if (apply->fn != Fn::Equal) return positions;
+    const auto* rest = std::get_if<node::Apply>(&apply->args[0].node());
+    if (rest == nullptr || rest->fn != Fn::Mod || !rest->args[1].integer()) return positions;
+    return floor_div(positions, *rest->args[1].integer());
+  }
+
   const Sizes& sizes_;
   std::set<const void*> seen_;
 };

@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// How many multiply-adds an output takes: for every sum of products, one for each term. A bound
-/// that is computed from data counts as one step.
+/// How many multiply-adds an output takes: for every sum of products, one for each term that its
+/// condition lets count. A bound that is computed from data counts as one step.
 Dim multiply_adds(const Output& output, const Sizes& sizes);
 
 }  // namespace tessera

@@ -93,7 +93,8 @@ std::int64_t bytes_of(const Datum& datum) {
   if (datum.is_tensor()) {
     bytes = datum.tensor().bytes.size();
     if (datum.tensor().strings)
-      for (const std::string& text : *datum.tensor().strings) bytes += sizeof(text) + text.size();
+      for (const std::string& text : *datum.tensor().strings)
+        bytes += sizeof(std::string) + text.size();
   } else if (datum.present()) {
     for (const Datum& element : datum.elements())
       bytes += sizeof(element) + static_cast<std::size_t>(bytes_of(element));
@@ -199,7 +200,7 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   auto defined = op.define(attrs, *signature);
   if (!defined && is_needs_value(defined.error()))
     return bad_operands(defined.error().message,
-                        fmt::format("the first {} elements of a tensor are", kSmallTensor));
+                        fmt::format("it is known of tensors of up to {} elements", kSmallTensor));
   TESSERA_TRY(const Definition definition, std::move(defined));
   TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));

@@ -21,7 +21,7 @@ struct Progress {
 struct Options {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
-  std::int64_t most_rounds = 1'000'000;               // of all loops together
+  std::int64_t most_rounds = 100'000;                 // of all loops together
   const std::atomic<bool>* stop = nullptr;            // set from elsewhere: give up soon
   std::function<void(const Progress&)> progress = {};
 };

@@ -25,9 +25,7 @@ Diagnostic unsupported_operator(const NodeProto& node, std::int64_t opset) {
   return {.id = "onnx-unsupported-operator",
           .message = fmt::format("operator {}.{} of opset {} is not supported", domain,
                                  node.op_type(), opset),
-          .note =
-              "tessera inspect lists the operators of a model; docs/operators.md lists those "
-              "that are read"};
+          .note = "docs/operators.md lists those that are read"};
 }
 
 /// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.

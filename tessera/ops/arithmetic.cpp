@@ -13,8 +13,8 @@ Scalar combined(std::span<const Scalar> values, const Binary& combine) {
 }
 
 /// A function of all inputs, taken two by two; `finish` is given how many there were.
-OpDef variadic(std::string name, std::string summary, Binary combine,
-               std::function<Scalar(const Scalar&, std::size_t)> finish = {}) {
+OpDef variadic(std::string name, std::string summary, const Binary& combine,
+               const std::function<Scalar(const Scalar&, std::size_t)>& finish = {}) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .inputs = {"x+"},

@@ -34,7 +34,7 @@ Expected<Pool> pool_of(const Attrs& attrs, const Signature& in) {
   return Pool{std::move(window), std::move(x), std::move(at), bounds(tap), std::move(axes)};
 }
 
-std::vector<AttrSpec> pool_attrs(std::vector<AttrSpec> more) {
+std::vector<AttrSpec> pool_attrs(const std::vector<AttrSpec>& more) {
   std::vector<AttrSpec> attrs = concat(window_attrs({{"ceil_mode", 0}}), more);
   for (AttrSpec& attr : attrs)
     if (attr.name == "kernel_shape") attr = required_attr("kernel_shape", Ints{});

@@ -233,7 +233,7 @@ Expected<Vals> expand_recurrent(const Kind& kind, Body& b, const Attrs& attrs, c
   const Dim batch = in[0].dim(batch_first ? 0 : 1);
   if (lengths.present()) TESSERA_TRY_DONE(check_sizes(lengths, "sequence_lens", {batch}));
   for (int s = 0; s < kind.states; ++s)
-    if (const Val initial = optional_input(static_cast<std::size_t>(5 + s)); initial.present())
+    if (const Val initial = optional_input(5 + static_cast<std::size_t>(s)); initial.present())
       TESSERA_TRY_DONE(check_sizes(initial, "an initial state",
                                    batch_first ? std::vector<Dim>{batch, directions, hidden}
                                                : std::vector<Dim>{directions, batch, hidden}));
@@ -265,7 +265,7 @@ Expected<Vals> expand_recurrent(const Kind& kind, Body& b, const Attrs& attrs, c
       run.weights.bias = sliced(own(bias), 0, rows, 2 * rows);
     }
     for (int s = 0; s < kind.states; ++s) {
-      const Val initial = optional_input(static_cast<std::size_t>(5 + s));
+      const Val initial = optional_input(5 + static_cast<std::size_t>(s));
       run.states.push_back(initial.present()
                                ? own(time_first(initial))
                                : filled(0, in[0].dtype(), {sizes_of(x, 1, 2), b.ints({hidden})}));

@@ -99,7 +99,7 @@ struct Extremum {
 
 /// The position of an extremum. Ties go by position and no number counts as the extremum, so that
 /// the order of combining does not matter.
-OpDef position_of(Extremum extremum) {
+OpDef position_of(const Extremum& extremum) {
   return {
       .name = extremum.name,
       .summary = extremum.summary,

@@ -156,12 +156,12 @@ Dim missing_size(const Shape& source, Shape others) {
   return floor_div(product(left), product(others));
 }
 
-Expected<Definition> reshaped(const Argument& x, Shape target, std::vector<Operand> rest) {
+Expected<Definition> reshaped(const Argument& x, Shape target, const std::vector<Operand>& rest) {
   const Dim held = product(x.type.shape), wanted = product(target);
   if (held.is_undefined() || wanted.is_undefined() || (held - wanted).constant().value_or(0) != 0)
     return bad_operands(fmt::format("x has {} elements", held.to_string()),
                         fmt::format("the new shape has {}", wanted.to_string()));
-  return Reshaping(x, std::move(target)).definition(std::move(rest));
+  return Reshaping(x, std::move(target)).definition(rest);
 }
 
 Expected<Shape> target_shape(const Shape& source, const std::vector<Dim>& asked,

@@ -102,7 +102,7 @@ Window::Readers Window::readers() const {
   return result;
 }
 
-std::vector<AttrSpec> window_attrs(std::vector<AttrSpec> more) {
+std::vector<AttrSpec> window_attrs(const std::vector<AttrSpec>& more) {
   return concat<AttrSpec>({{"auto_pad", "NOTSET"},
                            {"dilations", Ints{}},
                            {"kernel_shape", Ints{}},

@@ -44,7 +44,7 @@ struct Window {
 };
 
 /// What Window::of reads, and more.
-std::vector<AttrSpec> window_attrs(std::vector<AttrSpec> more = {});
+std::vector<AttrSpec> window_attrs(const std::vector<AttrSpec>& more = {});
 
 /// The taps `r` of a window, of the sizes that `kernel_shape` gives; unsized where it is empty.
 Expected<std::vector<Axis>> window_taps(const Attrs& attrs, int spatial);

@@ -1,5 +1,5 @@
-/// A bad input and its exact diagnostic for every diagnostic id. A case is a folder beside this file,
-/// named after the id or `id.what`, with
+/// A bad input and its exact diagnostic for every diagnostic id. A case is a folder beside this
+/// file, named after the id or `id.what`, with
 ///
 ///   command    what is typed, without the name of the program; runs in a copy of the folder
 ///   expected   what is written to standard error, then the exit code
@@ -33,7 +33,7 @@ const fs::path kCases = kSource / "tests" / "errors";
 /// Diagnostics that no input of the command line brings about, and why.
 const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"stopped", "the command line stops for the time limit only, and says so"},
-    {"op-attribute", "the readers of text and ONNX say it under ids of their own"},
+    {"onnx-inexpressible", "every operator of the catalog has a name in ONNX or its extensions"},
     {"graph-invalid", "readers build valid graphs; the verifier guards those built by hand"},
     {"eval-unbound-size", "the interpreter binds every size before it evaluates"},
     {"run-missing-result", "readers count the results of a node"},
@@ -49,7 +49,9 @@ std::vector<std::string> cases() {
   return names;
 }
 
-std::string id_of(const std::string& name) { return name.substr(0, name.find('.')); }
+std::string id_of(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
 
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream stream(line);

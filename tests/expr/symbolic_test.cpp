@@ -129,7 +129,8 @@ TEST(Symbolic, Folds) {
             (Values{{kN * kM * 3}}));
   EXPECT_EQ(values("define(x: i64[#i]) { out: i64[i] = sum(j: i + 1) x[j] }", in),
             (Values{{kN, kN + kM, kN + kM + 3}}));
-  EXPECT_EQ(values("define(x: i64[#i]) { out: i64[] = sum(j: 3, k: j + 1) 1 }", in), (Values{{6}}));
+  EXPECT_EQ(values("define(x: i64[#i]) { out: i64[] = sum(j: 3) sum(k: j + 1) 1 }", in),
+            (Values{{6}}));
   EXPECT_EQ(values("define(x: i64[#i]) { out: i64[] = fold(i) { from 0, 0 take x[i], 1 by "
                    "left.0 + right.0, left.1 + right.1 }.1 }",
                    in),

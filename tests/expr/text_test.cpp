@@ -320,7 +320,9 @@ class Random {
 
   Scalar folded(Sort sort, int depth) {
     const auto sub = [&](Sort part) { return of(part, depth - 1); };
-    const std::vector<Bound> over = {{"k", sub(Sort::Integer)}, Axis{"i"}};
+    const int number = folds_++;  // an axis is bound once on any way into an expression
+    const std::vector<Bound> over = {{fmt::format("k{}", number), sub(Sort::Integer)},
+                                     {fmt::format("m{}", number), Dim::symbol("#i")}};
     if (rng_.below(2) == 0 && sort == Sort::Value) return sum(over, sub(sort));
     const Sort other = rng_.below(2) == 0 ? Sort::Integer : Sort::Value;
     const Tuple init = {sub(sort), sub(other)}, lift = {sub(sort), sub(other)};
@@ -336,6 +338,7 @@ class Random {
 
   Rng rng_;
   std::vector<Scalar> made_;
+  int folds_ = 0;
   int sums_ = 0;  // partials are not shared with what is outside of their fold
 };
 
