@@ -102,9 +102,12 @@ std::int64_t bytes_of(const Datum& datum) {
   return static_cast<std::int64_t>(bytes);
 }
 
-bool truth_of(const Value& value) {
-  return value.datum.is_tensor() && value.datum.tensor().count() > 0 &&
-         integer_at(value.datum.tensor(), 0) != 0;
+/// The number that steers control flow: the first of a tensor, 0 of an empty one.
+Expected<std::int64_t> steering(const Value& value) {
+  if (!value.datum.is_tensor() || value.datum.tensor().dtype == DType::String)
+    return bad_operands("control flow is steered by text or by no tensor",
+                        "it takes a truth value or an integer");
+  return value.datum.tensor().count() == 0 ? 0 : integer_at(value.datum.tensor(), 0);
 }
 
 /// How often each value is still to be read.
@@ -275,7 +278,8 @@ template <class T>
 Expected<std::vector<Value>> Runner<T>::run_if(const Graph& graph, const GraphNode& node,
                                                std::span<const Value> inputs) {
   const auto branches = graph.subgraphs(node);
-  return run(*branches[truth_of(inputs[0]) ? 0 : 1], inputs.subspan(1), false);
+  TESSERA_TRY(const std::int64_t condition, steering(inputs[0]));
+  return run(*branches[condition != 0 ? 0 : 1], inputs.subspan(1), false);
 }
 
 template <class T>
@@ -288,13 +292,16 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
   if (inputs[0].datum.present()) {
     if (!inputs[0].datum.is_tensor() || inputs[0].datum.tensor().count() != 1)
       return bad_operands("the trip count of a loop is not one number");
-    trips = integer_at(inputs[0].datum.tensor(), 0);
+    TESSERA_TRY(trips, steering(inputs[0]));
   }
-  bool go = !inputs[1].datum.present() || truth_of(inputs[1]);
+  std::int64_t go = 1;
+  if (inputs[1].datum.present()) {
+    TESSERA_TRY(go, steering(inputs[1]));
+  }
   std::vector<Value> carried(inputs.begin() + 2, inputs.begin() + 2 + static_cast<long>(states));
   const std::span<const Value> captures = inputs.subspan(2 + states);
   std::vector<std::vector<Value>> slices(stacks);
-  for (std::int64_t step = 0; step < trips && go; ++step) {
+  for (std::int64_t step = 0; step < trips && go != 0; ++step) {
     if (stopped()) return stop_diagnostic();
     if (++rounds_ > options_.most_rounds)
       return Diagnostic{
@@ -309,7 +316,7 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
     arguments.insert(arguments.end(), carried.begin(), carried.end());
     arguments.insert(arguments.end(), captures.begin(), captures.end());
     TESSERA_TRY(Values results, run(body, arguments, false));
-    go = truth_of(results[0]);
+    TESSERA_TRY(go, steering(results[0]));
     for (std::size_t i = 0; i < states; ++i) carried[i] = std::move(results[1 + i]);
     for (std::size_t i = 0; i < stacks; ++i)
       slices[i].push_back(std::move(results[1 + states + i]));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -98,6 +99,15 @@ inline void expect_refused(const Request& request, std::string_view message) {
   ASSERT_FALSE(results) << request.name << " accepted the call";
   EXPECT_EQ(results.error().id, "host-" + std::string(request.name));
   EXPECT_EQ(results.error().message, message);
+}
+
+/// The call asks for more memory than it may have: so many elements of so many bytes.
+inline void expect_too_large(const Request& request, std::string_view elements) {
+  const Results results = result_of(request);
+  ASSERT_FALSE(results) << request.name << " accepted the call";
+  EXPECT_EQ(results.error().id, "memory-limit");
+  EXPECT_EQ(results.error().message,
+            fmt::format("{}: {} do not fit into memory", request.name, elements));
 }
 
 }  // namespace tessera::host

@@ -90,8 +90,10 @@ TEST(TfIdfVectorizer, RefusesBadInput) {
   refused({.columns = {0}}, "ngram_indexes has 1 entries, the pool more n-grams");
   refused({.columns = {}}, "ngram_indexes is empty or has a negative entry");
   refused({.columns = {0, -1}}, "ngram_indexes is empty or has a negative entry");
-  refused({.columns = {0, 1, 2, 3, 4, 5, 9223372036854775807}},
-          "9223372036854775807 elements of 4 bytes are too many");
+  expect_too_large({"tf_idf_vectorizer",
+                    {row()},
+                    Grams{.columns = {0, 1, 2, 3, 4, 5, 9223372036854775807}}.attrs()},
+                   "9223372036854775807 elements of 4 bytes");
   refused({.weights = {1}}, "1 weights for 7 n-grams");
   expect_refused({"tf_idf_vectorizer", {texts({1}, {"a"})}, Grams{}.attrs()},
                  "input 0 has dtype string");
