@@ -7,6 +7,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Both report false findings in inlined library code (g++ 12: std::string, std::optional,
   # std::variant); the sanitizers and clang-tidy watch for the real ones.
   target_compile_options(tessera_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  # Notes on how AArch64 passes arguments since C++17: nothing here is linked with older objects.
+  target_compile_options(tessera_flags INTERFACE -Wno-psabi)
 else()
   # clang takes std::stable_sort of libstdc++ 12 for a use of what it calls deprecated.
   target_compile_options(tessera_flags INTERFACE -Wno-deprecated-declarations)

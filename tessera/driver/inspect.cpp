@@ -58,7 +58,7 @@ std::optional<Dim> work_of_scan(const Graph& graph, const GraphNode& node) {
 std::optional<Dim> work_of_node(const Graph& graph, const GraphNode& node) {
   if (node.op->kind() != OpDef::Kind::Control)
     return work_of(*node.op, *node.attrs, known_inputs(graph, node));
-  return node.op->name == "scan" ? work_of_scan(graph, node) : std::nullopt;
+  return node.op->control == OpDef::Control::Scan ? work_of_scan(graph, node) : std::nullopt;
 }
 
 std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) {

@@ -169,12 +169,13 @@ Expected<std::vector<Value>> Runner<T>::run(const Graph& graph, std::span<const 
 template <class T>
 Expected<std::vector<Value>> Runner<T>::run_node(const Graph& graph, const GraphNode& node,
                                                  std::span<const Value> inputs) {
-  if (node.op->kind() != OpDef::Kind::Control)
-    return run_op(*node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()));
-  if (node.op->name == "if_else") return run_if(graph, node, inputs);
-  if (node.op->name == "loop") return run_loop(graph, node, inputs);
-  TESSERA_CHECK(node.op->name == "scan", "{} is no known control flow", node.op->name);
-  return run_scan(graph, node, inputs);
+  switch (node.op->control) {
+    case OpDef::Control::If: return run_if(graph, node, inputs);
+    case OpDef::Control::Loop: return run_loop(graph, node, inputs);
+    case OpDef::Control::Scan: return run_scan(graph, node, inputs);
+    case OpDef::Control::None: break;
+  }
+  return run_op(*node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()));
 }
 
 template <class T>

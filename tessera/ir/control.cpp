@@ -23,8 +23,8 @@ Diagnostic misfit(std::string message, std::string note = {}) {
 
 Expected<Layout> layout_of(const OpDef& op, const Attrs& attrs, std::size_t inputs) {
   Layout layout;
-  if (op.name == "if_else") layout = {.hidden_inputs = 1};
-  if (op.name == "loop") layout = {.hidden_inputs = 2, .hidden_results = 1};
+  if (op.control == OpDef::Control::If) layout = {.hidden_inputs = 1};
+  if (op.control == OpDef::Control::Loop) layout = {.hidden_inputs = 2, .hidden_results = 1};
   for (const auto& [name, into] :
        {std::pair{"states", &layout.states}, std::pair{"elements", &layout.elements}}) {
     if (!attrs.has(name)) continue;
@@ -110,7 +110,7 @@ bool compatible(const Type& a, const Type& b) {
 
 std::span<const std::string_view> subgraph_labels(const OpDef& op) {
   if (op.kind() != OpDef::Kind::Control) return {};
-  if (op.name == "if_else") return kBranches;
+  if (op.control == OpDef::Control::If) return kBranches;
   return kBody;
 }
 
@@ -118,7 +118,8 @@ Expected<std::vector<Type>> subgraph_inputs(const OpDef& op, const Attrs& attrs,
                                             const std::vector<Type>& inputs) {
   TESSERA_TRY(const Layout layout, layout_of(op, attrs, inputs.size()));
   std::vector<Type> given;
-  if (op.name == "loop") given = {Type::tensor(DType::I64, {}), Type::tensor(DType::Bool, {})};
+  if (op.control == OpDef::Control::Loop)
+    given = {Type::tensor(DType::I64, {}), Type::tensor(DType::Bool, {})};
   for (std::size_t i = layout.hidden_inputs; i < inputs.size(); ++i) {
     Type type = inputs[i];
     const std::size_t element = i - layout.hidden_inputs - layout.states;
@@ -145,7 +146,7 @@ Expected<std::vector<Type>> control_results(
     TESSERA_TRY_DONE(check_subgraph(op, labels[i], *subgraphs[i], given));
 
   std::vector<Type> results = output_types(*subgraphs[0]);
-  if (op.name == "if_else") {
+  if (op.control == OpDef::Control::If) {
     const std::vector<Type> others = output_types(*subgraphs[1]);
     if (results.size() != others.size())
       return misfit(fmt::format("then has {} results and else {}", results.size(), others.size()));

@@ -168,9 +168,15 @@ Expected<Vals> GraphReader::read_branch_in_place(const GraphProto& graph) {
 
 Expected<Vals> GraphReader::read_control(const NodeProto& node, Call& call) {
   if (call.op == nullptr) return read_sequence_map(node, call);
-  if (call.op->name == "if_else") return read_if(node, call);
-  if (call.op->name == "loop") return read_loop(node, call);
-  return call.opset < 9 ? read_batched_scan(node, call) : read_scan(node, call);
+  switch (call.op->control) {
+    case OpDef::Control::If: return read_if(node, call);
+    case OpDef::Control::Loop: return read_loop(node, call);
+    case OpDef::Control::Scan:
+      return call.opset < 9 ? read_batched_scan(node, call) : read_scan(node, call);
+    case OpDef::Control::None: break;
+  }
+  TESSERA_CHECK(false, "{} is no control flow", call.op->name);
+  return Vals{};
 }
 
 Expected<Vals> GraphReader::read_if(const NodeProto& node, Call& call) {

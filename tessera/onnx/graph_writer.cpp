@@ -192,9 +192,9 @@ Expected<Done> GraphWriter::write_control(const GraphNode& node, NodeProto& into
   const Attrs& attrs = *node.attrs;
   std::vector<std::string> graphs = {"body"};
   std::int64_t own_inputs = 1;
-  if (node.op->name == "if_else") {
+  if (node.op->control == OpDef::Control::If) {
     graphs = {"then_branch", "else_branch"};
-  } else if (node.op->name == "loop") {
+  } else if (node.op->control == OpDef::Control::Loop) {
     own_inputs = attrs.i("states") + 2;
   } else {
     own_inputs = attrs.i("states") + attrs.i("elements");

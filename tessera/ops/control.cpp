@@ -10,7 +10,8 @@ OpDef if_else() {
       .name = "if_else",
       .summary = "the results of the first subgraph where the condition holds, else of the second",
       .inputs = {"condition", "captures*"},
-      .outputs = {"out*"}};
+      .outputs = {"out*"},
+      .control = OpDef::Control::If};
 }
 
 OpDef loop() {
@@ -20,7 +21,8 @@ OpDef loop() {
               "results) while the condition holds; results are stacked up",
           .inputs = {"trips?", "condition?", "values*"},
           .outputs = {"out*"},
-          .attrs = {required_attr("states", 0)}};
+          .attrs = {required_attr("states", 0)},
+          .control = OpDef::Control::Loop};
 }
 
 OpDef scan() {
@@ -35,7 +37,8 @@ OpDef scan() {
                     {"input_axes", Ints{}},
                     {"input_directions", Ints{}},
                     {"output_axes", Ints{}},
-                    {"output_directions", Ints{}}}};
+                    {"output_directions", Ints{}}},
+          .control = OpDef::Control::Scan};
 }
 
 }  // namespace tessera::op

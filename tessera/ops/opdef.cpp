@@ -18,7 +18,7 @@ std::string attr_names(const OpDef& op) {
 OpDef::Kind OpDef::kind() const {
   if (define) return Kind::Core;
   if (expand) return Kind::Composite;
-  return infer ? Kind::Opaque : Kind::Control;
+  return control == Control::None ? Kind::Opaque : Kind::Control;
 }
 
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {

@@ -38,8 +38,8 @@ struct OpaqueType {
 /// An operator: one value that says what its results are; everything else is derived from it.
 ///
 /// Core operators have `define`: index notation. Composites have `expand`: a graph of other
-/// operators. Opaque ones have `infer`, and their meaning is the host function of their name. The
-/// control-flow operators have none of these; their meaning is in their subgraphs.
+/// operators. Opaque ones have `infer`, and their meaning is the host function of their name. Those
+/// with `control` are control flow: their meaning is in their subgraphs.
 ///
 /// All attributes are present (defaults filled in) when these functions are called, all but the
 /// optional ones; the number of inputs fits `inputs`.
@@ -58,6 +58,8 @@ struct OpDef {
   std::function<Expected<Definition>(const Attrs&, const Signature&)> define = {};
   std::function<Expected<Vals>(Body&, const Attrs&, const Vals&)> expand = {};
   std::function<Expected<std::vector<OpaqueType>>(const Attrs&, const Signature&)> infer = {};
+  enum class Control { None, If, Loop, Scan };
+  Control control = Control::None;
   bool pure = true;  // false: every evaluation is a new draw
 
   Kind kind() const;

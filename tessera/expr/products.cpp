@@ -1,0 +1,279 @@
+// The part of Lanes that is made for sums of products: the inner loops of matrix products and
+// convolutions, without a look at instructions or bounds.
+#include "tessera/expr/lanes.h"
+
+#include <algorithm>
+
+#include "tessera/expr/number.h"
+#include "tessera/expr/storage.h"
+
+namespace tessera {
+
+template <class T>
+typename Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan& fold) const {
+  std::optional<Storage> common;
+  for (const int number : fold.product) {
+    const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
+    const bool may_fail = !access.checked.empty() || !access.computed.empty();
+    if (access.otherwise < 0 && may_fail) return Storage::None;  // to be told which index it was
+    const ConstArray& array = setup_.inputs[static_cast<std::size_t>(access.operand)];
+    Storage storage = Storage::None;
+    if (array.lifted)
+      storage = Storage::Lifted;
+    else if (array.dtype == DType::F32)
+      storage = Storage::F32;
+    else if (array.dtype == DType::F64)
+      storage = Storage::F64;
+    if (common && *common != storage) return Storage::None;
+    common = storage;
+  }
+  if constexpr (!std::is_floating_point_v<T>)
+    if (*common != Storage::Lifted) return Storage::None;
+  return *common;
+}
+
+template <class T>
+bool Lanes<T>::sums_products(const FoldPlan& fold) const {
+  return !fold.product.empty() && storage_of(fold) != Storage::None;
+}
+
+template <class T>
+bool Lanes<T>::sum_of_products(const FoldPlan& fold) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (storage_of(fold) == Storage::F32) return sum_of_products_as<float>(fold);
+    if (storage_of(fold) == Storage::F64) return sum_of_products_as<double>(fold);
+  }
+  return sum_of_products_as<T>(fold);
+}
+
+/// The stretches of lanes in which every read is in range and the term counts.
+template <class T>
+void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) {
+  const int width = reg(fold.results[0]).varies ? count_ : 1;
+  std::fill_n(valid_.begin(), width, std::uint8_t{1});
+  bool all = true;
+  const auto demand = [&](auto&& holds) {
+    all = false;
+    for (int lane = 0; lane < width; ++lane)
+      valid_[static_cast<std::size_t>(lane)] &= holds(static_cast<std::size_t>(lane)) ? 1 : 0;
+  };
+  for (const int number : fold.product) {
+    const Access& access = setup_.plan.accesses[static_cast<std::size_t>(number)];
+    const AccessState& state = accesses_[static_cast<std::size_t>(number)];
+    for (std::size_t i = 0; i < access.checked.size(); ++i) {
+      const std::int64_t size = access.checked[i].size, start = uniform_part(access.checked[i].at);
+      const auto& table = state.checked[i].table;
+      demand([&](std::size_t lane) {
+        const std::int64_t at = table.empty() ? start : start + table[lane];
+        return at >= 0 && at < size;
+      });
+    }
+    for (const Access::Computed& computed : access.computed) {
+      const Register& index = reg(computed.reg);
+      demand([&](std::size_t lane) {
+        const std::int64_t at = index.integers[index.varies ? lane : 0];
+        return at >= 0 && at < computed.size;
+      });
+    }
+  }
+  if (fold.product_when >= 0) {
+    const Register& when = reg(fold.product_when);
+    demand([&](std::size_t lane) { return when.integers[when.varies ? lane : 0] != 0; });
+  }
+  runs.clear();
+  if (all) runs.push_back({0, width});
+  for (int lane = 0; !all && lane < width; ++lane) {
+    if (valid_[static_cast<std::size_t>(lane)] == 0) continue;
+    if (runs.empty() || runs.back().end != lane) runs.push_back({lane, lane});
+    runs.back().end = lane + 1;
+  }
+}
+
+/// Whether an axis has a say in which terms count or in a computed index.
+template <class T>
+bool Lanes<T>::decides(const FoldPlan& fold, int slot) const {
+  const auto in = [slot](const Affine& affine) {
+    return std::ranges::find(affine.terms, slot, &Affine::Term::slot) != affine.terms.end();
+  };
+  const auto checked_by = [&](const Access& access) {
+    return std::ranges::any_of(access.checked, in, &Access::Checked::at);
+  };
+  for (const int number : fold.product)
+    if (checked_by(setup_.plan.accesses[static_cast<std::size_t>(number)])) return true;
+  for (const Instruction& instruction : fold.product_code) {
+    if (instruction.kind == Instruction::Kind::Index && instruction.which == slot) return true;
+    if (instruction.kind == Instruction::Kind::Read) {
+      const Access& access = setup_.plan.accesses[static_cast<std::size_t>(instruction.which)];
+      if (in(access.offset) || checked_by(access)) return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+/// One factor of a product: where its element is for a lane, for the first step of the inner loop.
+template <class S>
+struct Factor {
+  const std::byte* data;
+  const std::int64_t* table;  // relative offsets of the lanes, unless uniform or consecutive
+  std::int64_t start;         // offset of the first lane
+  std::int64_t stride;        // per step of the inner loop
+};
+
+struct UniformLane {
+  static std::int64_t at(const std::int64_t*, int) { return 0; }
+};
+struct ConsecutiveLane {
+  static std::int64_t at(const std::int64_t*, int lane) { return lane; }
+};
+struct TableLane {
+  static std::int64_t at(const std::int64_t* table, int lane) { return table[lane]; }
+};
+
+/// sums[lane] += sum over the steps of a * b.
+template <class T, class S, class LaneA, class LaneB>
+void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps, int begin,
+                int end) {
+  constexpr int kFewLanes = 8;
+  if (end - begin < kFewLanes) {
+    for (int lane = begin; lane < end; ++lane) {
+      const std::int64_t at_a = a.start + LaneA::at(a.table, lane);
+      const std::int64_t at_b = b.start + LaneB::at(b.table, lane);
+      const auto term = [&](std::int64_t step) {
+        return static_cast<T>(load<S>(a.data, at_a + step * a.stride)) *
+               static_cast<T>(load<S>(b.data, at_b + step * b.stride));
+      };
+      T sum0 = sums[lane], sum1{}, sum2{}, sum3{};  // apart, so that additions overlap
+      std::int64_t step = 0;
+      for (; step + 4 <= steps; step += 4) {
+        sum0 = sum0 + term(step);
+        sum1 = sum1 + term(step + 1);
+        sum2 = sum2 + term(step + 2);
+        sum3 = sum3 + term(step + 3);
+      }
+      for (; step < steps; ++step) sum0 = sum0 + term(step);
+      sums[lane] = (sum0 + sum1) + (sum2 + sum3);
+    }
+    return;
+  }
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t at_a = a.start + step * a.stride, at_b = b.start + step * b.stride;
+    for (int lane = begin; lane < end; ++lane)
+      sums[lane] =
+          sums[lane] + static_cast<T>(load<S>(a.data, at_a + LaneA::at(a.table, lane))) *
+                           static_cast<T>(load<S>(b.data, at_b + LaneB::at(b.table, lane)));
+  }
+}
+
+}  // namespace
+
+template <class T>
+template <class S>
+bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
+  using Kernel = void (*)(T*, const Factor<S>&, const Factor<S>&, std::int64_t, int, int);
+  static constexpr Kernel kKernels[3][3] = {
+      {accumulate<T, S, UniformLane, UniformLane>, accumulate<T, S, UniformLane, ConsecutiveLane>,
+       accumulate<T, S, UniformLane, TableLane>},
+      {accumulate<T, S, ConsecutiveLane, UniformLane>,
+       accumulate<T, S, ConsecutiveLane, ConsecutiveLane>,
+       accumulate<T, S, ConsecutiveLane, TableLane>},
+      {accumulate<T, S, TableLane, UniformLane>, accumulate<T, S, TableLane, ConsecutiveLane>,
+       accumulate<T, S, TableLane, TableLane>}};
+
+  // Loops that decide what is in range go outside; the rest run without a look at it.
+  std::vector<const FoldPlan::Loop*> outer, inner;
+  for (const FoldPlan::Loop& loop : fold.loops) {
+    if (loop.extent == 0) return true;
+    (decides(fold, loop.slot) ? outer : inner).push_back(&loop);
+    position_[static_cast<std::size_t>(loop.slot)] = 0;
+  }
+  const FoldPlan::Loop* innermost = nullptr;
+  if (!inner.empty()) {
+    innermost = inner.back();
+    inner.pop_back();
+  }
+
+  static const S kOne = [] {
+    if constexpr (kIsField<S>)
+      return S::of_integer(1);
+    else
+      return S{1};
+  }();
+  Factor<S> factors[2] = {};
+  std::vector<std::int64_t> tables[2];  // offsets with computed coordinates
+  typename Relative::Shape shapes[2] = {Relative::Shape::Uniform, Relative::Shape::Uniform};
+  factors[1] = {reinterpret_cast<const std::byte*>(&kOne), nullptr, 0, 0};
+  for (std::size_t i = 0; i < fold.product.size(); ++i) {
+    const auto number = static_cast<std::size_t>(fold.product[i]);
+    const Access& access = setup_.plan.accesses[number];
+    shapes[i] = access.computed.empty() ? accesses_[number].offset.shape : Relative::Shape::Table;
+    factors[i] = {setup_.inputs[static_cast<std::size_t>(access.operand)].data,
+                  accesses_[number].offset.table.data(), 0, 0};
+    if (!access.computed.empty()) {
+      tables[i].resize(static_cast<std::size_t>(setup_.lanes));
+      factors[i].table = tables[i].data();
+    }
+    if (innermost != nullptr)
+      for (const Affine::Term& term : access.offset.terms)
+        if (term.slot == innermost->slot) factors[i].stride = term.factor;
+  }
+  const Kernel kernel = kKernels[static_cast<int>(shapes[0])][static_cast<int>(shapes[1])];
+  T* const sums = reg(fold.results[0]).values.data();
+  const std::int64_t steps = innermost == nullptr ? 1 : innermost->extent;
+
+  const auto advance = [&](const std::vector<const FoldPlan::Loop*>& loops) {
+    for (std::size_t i = loops.size(); i-- > 0;) {
+      std::int64_t& at = position_[static_cast<std::size_t>(loops[i]->slot)];
+      if (++at < loops[i]->extent) return true;
+      at = 0;
+    }
+    return false;
+  };
+  std::vector<Run> runs;
+  do {
+    if (stopped()) {
+      error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};
+      return false;
+    }
+    if (!execute(fold.product_code)) return false;
+    valid_runs(fold, runs);
+    if (runs.empty()) continue;
+    for (std::size_t i = 0; i < fold.product.size(); ++i) {
+      const auto number = static_cast<std::size_t>(fold.product[i]);
+      const auto& within = accesses_[number].offset.table;
+      if (!tables[i].empty()) std::ranges::fill(tables[i], 0);
+      for (const Run& run : runs)
+        for (int lane = run.begin; !tables[i].empty() && lane < run.end; ++lane) {
+          const auto l = static_cast<std::size_t>(lane);
+          tables[i][l] = within.empty() ? 0 : within[l];
+          for (const Access::Computed& computed : setup_.plan.accesses[number].computed) {
+            const Register& index = reg(computed.reg);
+            tables[i][l] += index.integers[index.varies ? l : 0] * computed.stride;
+          }
+        }
+    }
+    do {
+      for (std::size_t i = 0; i < fold.product.size(); ++i)
+        factors[i].start =
+            uniform_part(setup_.plan.accesses[static_cast<std::size_t>(fold.product[i])].offset);
+      for (const Run& run : runs) kernel(sums, factors[0], factors[1], steps, run.begin, run.end);
+    } while (advance(inner));
+  } while (advance(outer));
+  return true;
+}
+
+#define TESSERA_INSTANTIATE(T)                                            \
+  template bool Lanes<T>::decides(const FoldPlan&, int) const;            \
+  template Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan&) const; \
+  template bool Lanes<T>::sums_products(const FoldPlan&) const;           \
+  template bool Lanes<T>::sum_of_products(const FoldPlan&);               \
+  template void Lanes<T>::valid_runs(const FoldPlan&, std::vector<Lanes<T>::Run>&);
+TESSERA_INSTANTIATE(float)
+TESSERA_INSTANTIATE(double)
+TESSERA_INSTANTIATE(std::int64_t)
+TESSERA_INSTANTIATE(FieldA)
+TESSERA_INSTANTIATE(FieldB)
+#undef TESSERA_INSTANTIATE
+
+}  // namespace tessera
