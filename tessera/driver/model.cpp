@@ -24,6 +24,7 @@ Expected<Model> load_model(const std::filesystem::path& path) {
     TESSERA_TRY(onnx::Imported imported, onnx::import_model(file));
     model.graph = std::move(imported.graph);
     model.output_names = std::move(imported.output_names);
+    model.info = std::move(imported.info);
   }
   for (std::uint32_t i = 0; i < model.graph.value_count(); ++i)
     if (const Tensor* weight = model.graph.constant({i}))
@@ -33,7 +34,8 @@ Expected<Model> load_model(const std::filesystem::path& path) {
 
 Expected<Done> save_model(const Model& model, const std::filesystem::path& path) {
   if (is_text_form(path)) return write_text(model.graph, path);
-  return onnx::export_model(model.graph, path);
+  return onnx::export_model(model.graph, path,
+                            {.info = model.info, .output_names = model.output_names});
 }
 
 }  // namespace tessera

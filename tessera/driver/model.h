@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/onnx/import.h"
 #include "tessera/support/expected.h"
 
 namespace tessera {
 
-/// A graph and what its file called the outputs.
+/// A graph, what its file called the outputs, and what the file said about itself.
 struct Model {
   Graph graph;
   std::vector<std::string> output_names;
+  onnx::ModelInfo info = {};
   std::int64_t file_bytes = 0;  // the model and the weights beside it
 };
 
