@@ -187,11 +187,7 @@ Expected<Done> eval(const Definition& definition, const Sizes& sizes,
 #define TESSERA_INSTANTIATE(T)                                                                  \
   template Expected<Done> eval<T>(const Definition&, const Sizes&, std::span<const ConstArray>, \
                                   std::span<const MutableArray>, const EvalOptions&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(std::int64_t)
-TESSERA_INSTANTIATE(FieldA)
-TESSERA_INSTANTIATE(FieldB)
+TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// The number types of evaluation, each handed to the macro `use`.
+#define TESSERA_NUMBER_TYPES(use) use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB)
+
 /// Where a tensor lies, row-major. Elements of a float dtype are stored as that dtype or, `lifted`,
 /// as the number type of the evaluation (always so for int64 and prime fields).
 struct ConstArray {

@@ -694,10 +694,8 @@ void Lanes<T>::write(int number, int lane, std::optional<Fn> combine, const Muta
   }
 }
 
-template class Lanes<float>;
-template class Lanes<double>;
-template class Lanes<std::int64_t>;
-template class Lanes<FieldA>;
-template class Lanes<FieldB>;
+#define TESSERA_INSTANTIATE(T) template class Lanes<T>;
+TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

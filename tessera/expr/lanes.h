@@ -114,10 +114,8 @@ class Lanes {
   std::optional<Diagnostic> error_;
 };
 
-extern template class Lanes<float>;
-extern template class Lanes<double>;
-extern template class Lanes<std::int64_t>;
-extern template class Lanes<FieldA>;
-extern template class Lanes<FieldB>;
+#define TESSERA_DECLARE(T) extern template class Lanes<T>;
+TESSERA_NUMBER_TYPES(TESSERA_DECLARE)
+#undef TESSERA_DECLARE
 
 }  // namespace tessera

@@ -269,11 +269,7 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
   template bool Lanes<T>::sums_products(const FoldPlan&) const;           \
   template bool Lanes<T>::sum_of_products(const FoldPlan&);               \
   template void Lanes<T>::valid_runs(const FoldPlan&, std::vector<Lanes<T>::Run>&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(std::int64_t)
-TESSERA_INSTANTIATE(FieldA)
-TESSERA_INSTANTIATE(FieldB)
+TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

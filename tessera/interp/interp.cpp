@@ -479,11 +479,7 @@ Expected<std::vector<Datum>> run(const Graph& graph, std::span<const Datum> inpu
                                                   const Options&);                      \
   template Expected<std::vector<Value>> run_op<T>(const OpDef&, const Attrs&,           \
                                                   std::span<const Value>, int, const Options&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-TESSERA_INSTANTIATE(std::int64_t)
-TESSERA_INSTANTIATE(FieldA)
-TESSERA_INSTANTIATE(FieldB)
+TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 
 }  // namespace tessera::interp
