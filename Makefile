@@ -1,7 +1,6 @@
 # The two commands of the README. Everything else: cmake --preset, tools/check, tools/fuzz.
 
 JOBS := $(shell nproc)
-FUZZ_SECONDS := 30
 
 .PHONY: demo test
 demo:
@@ -16,5 +15,5 @@ test:
 	cmake --build --preset release --parallel $(JOBS)
 	tools/check
 	ctest --preset release --label-regex slow --parallel $(JOBS)
-	tools/fuzz $(FUZZ_SECONDS)
+	tools/fuzz smoke
 	@echo "make test: everything passed"

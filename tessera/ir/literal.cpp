@@ -1,7 +1,9 @@
 #include "tessera/ir/literal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "tessera/expr/text.h"
 #include "tessera/support/half.h"
@@ -320,8 +322,14 @@ Expected<Type> parse_type(Lexer& lexer) {
   type.shape.emplace();
   while (!lexer.accept("]")) {
     const Diagnostic negative = lexer.error("a size is not negative");
+    const Diagnostic reserved = lexer.error("a size has no name that starts with #");
     TESSERA_TRY(const Dim dim, parse_dim(lexer));
     if (dim.constant() && *dim.constant() < 0) return negative;
+    std::set<std::string> symbols;
+    dim.collect_symbols(symbols);
+    // Definitions name the sizes of their own axes so.
+    if (std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with('#'); }))
+      return reserved;
     type.shape->push_back(dim);
     if (!lexer.at("]")) TESSERA_TRY_DONE(lexer.expect(","));
   }
