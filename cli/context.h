@@ -23,6 +23,7 @@ enum ExitCode : int {
   kUsage = 2,      // the command line is wrong
   kBadInput = 3,   // a diagnostic about an input
   kLimit = 4,      // --memory-limit or --time-limit was reached
+  kUnknown = 5,    // neither yes nor no was found
   kInternal = 70,  // tessera is wrong; please report it
 };
 
@@ -82,5 +83,6 @@ void add_run(CLI::App& app, Context& context);
 void add_convert(CLI::App& app, Context& context);
 void add_conformance(CLI::App& app, Context& context);
 void add_operators(CLI::App& app, Context& context);
+void add_prove(CLI::App& app, Context& context);
 
 }  // namespace tessera::cli

@@ -13,9 +13,10 @@ constexpr const char* kFooter =
     "  tessera run model.onnx --fill sin --save out/\n"
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
     "  tessera convert model.onnx model.tessera\n"
+    "  tessera prove model.onnx optimized.onnx\n"
     "\n"
     "Exit codes: 0 success, 1 the answer is no (outputs differ, a test failed), 2 wrong usage,\n"
-    "3 bad input, 4 a limit was reached, 70 an error in tessera itself.";
+    "3 bad input, 4 a limit was reached, 5 the answer is not known, 70 an error in tessera itself.";
 
 int run(int argc, char** argv) {
   CLI::App app{"tessera: an optimizing compiler for tensor programs"};
@@ -28,6 +29,7 @@ int run(int argc, char** argv) {
   tessera::cli::add_convert(app, context);
   tessera::cli::add_conformance(app, context);
   tessera::cli::add_operators(app, context);
+  tessera::cli::add_prove(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

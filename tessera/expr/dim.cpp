@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
@@ -69,6 +70,11 @@ Dim Dim::of(Terms terms) {
       merged.push_back(std::move(term));
     }
   }
+  return of_merged(std::move(merged));
+}
+
+/// Of terms in order, each product once.
+Dim Dim::of_merged(Terms merged) {
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].factors.empty()) return Dim(merged[0].coefficient);
@@ -118,19 +124,42 @@ std::optional<std::string_view> Dim::as_symbol() const {
   return term.factors[0].name;
 }
 
-Dim operator+(const Dim& a, const Dim& b) {
+/// a + b * times; both are in order already.
+Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (a.terms_ == nullptr && b.terms_ == nullptr) {
-    std::int64_t sum = 0;
-    return __builtin_add_overflow(a.constant_, b.constant_, &sum) ? Dim::undefined() : Dim(sum);
+    const __int128 sum = __int128{a.constant_} + __int128{b.constant_} * times;
+    const auto narrow = static_cast<std::int64_t>(sum);
+    return narrow == sum ? Dim(narrow) : undefined();
   }
-  if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
-  Dim::Terms terms = a.terms();
-  for (Dim::Term& term : b.terms()) terms.push_back(std::move(term));
-  return Dim::of(std::move(terms));
+  if (a.is_undefined() || b.is_undefined()) return undefined();
+  const Terms lone_a = a.terms_ == nullptr ? a.terms() : Terms{};
+  const Terms lone_b = b.terms_ == nullptr ? b.terms() : Terms{};
+  const Terms& left = a.terms_ == nullptr ? lone_a : *a.terms_;
+  const Terms& right = b.terms_ == nullptr ? lone_b : *b.terms_;
+  Terms merged;
+  merged.reserve(left.size() + right.size());
+  auto x = left.begin();
+  for (const Term& y : right) {
+    while (x != left.end() && x->factors < y.factors) merged.push_back(*x++);
+    Term term = y;
+    if (__builtin_mul_overflow(y.coefficient, times, &term.coefficient)) return undefined();
+    if (x != left.end() && x->factors == y.factors) {
+      if (__builtin_add_overflow(x->coefficient, term.coefficient, &term.coefficient))
+        return undefined();
+      ++x;
+    }
+    merged.push_back(std::move(term));
+  }
+  merged.insert(merged.end(), x, left.end());
+  return of_merged(std::move(merged));
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  return Dim::sum(a, b, 1);
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
-  return a + b * Dim(-1);
+  return Dim::sum(a, b, -1);
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
@@ -140,6 +169,8 @@ Dim operator*(const Dim& a, const Dim& b) {
                                                                       : Dim(product);
   }
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  if (a.terms_ == nullptr) return Dim::sum(0, b, a.constant_);
+  if (b.terms_ == nullptr) return Dim::sum(0, a, b.constant_);
   constexpr std::size_t kMostTerms = 256;  // hostile shape arithmetic must not explode
   const Dim::Terms left = a.terms(), right = b.terms();
   if (left.size() * right.size() > kMostTerms) return Dim::undefined();
@@ -174,10 +205,17 @@ Dim floor_div(const Dim& a, const Dim& b) {
       std::vector<Dim::Atom> left;
       std::ranges::set_difference(term.factors, divisor[0].factors, std::back_inserter(left));
       const bool contains = left.size() + divisor[0].factors.size() == term.factors.size();
-      if (contains && term.coefficient % divisor[0].coefficient == 0)
+      if (contains && term.coefficient % divisor[0].coefficient == 0) {
         quotient.push_back({std::move(left), term.coefficient / divisor[0].coefficient});
-      else
-        rest.push_back(std::move(term));
+        continue;
+      }
+      // Of a number, what is left is at least 0 and below the divisor: (h - 3)/2 = (h + 1)/2 - 2.
+      if (contains && term.factors.empty()) {
+        const std::int64_t whole = floor_quotient(term.coefficient, divisor[0].coefficient);
+        if (whole != 0) quotient.push_back({{}, whole});
+        term.coefficient -= whole * divisor[0].coefficient;
+      }
+      rest.push_back(std::move(term));
     }
     if (rest.empty()) return Dim::of(std::move(quotient));
     if (!quotient.empty()) return Dim::of(std::move(quotient)) + floor_div(Dim::of(rest), b);
@@ -207,7 +245,8 @@ Dim mod(const Dim& a, const Dim& b) {
 
 Dim min(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
-  if (const auto difference = (a - b).constant()) return *difference <= 0 ? a : b;
+  if ((b - a).least().value_or(-1) >= 0) return a;
+  if ((a - b).least().value_or(-1) >= 0) return b;
   const bool ordered = a < b;
   return Dim::of_atom({.kind = Dim::Atom::Kind::Min,
                        .a = std::make_shared<const Dim>(ordered ? a : b),
@@ -216,7 +255,8 @@ Dim min(const Dim& a, const Dim& b) {
 
 Dim max(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
-  if (const auto difference = (a - b).constant()) return *difference >= 0 ? a : b;
+  if ((a - b).least().value_or(-1) >= 0) return a;
+  if ((b - a).least().value_or(-1) >= 0) return b;
   const bool ordered = a < b;
   return Dim::of_atom({.kind = Dim::Atom::Kind::Max,
                        .a = std::make_shared<const Dim>(ordered ? a : b),
@@ -243,13 +283,34 @@ std::strong_ordering Dim::compare(const Terms& a, const Terms& b) {
 std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
   if (a.terms_ == nullptr && b.terms_ == nullptr) return a.constant_ <=> b.constant_;
   if (a.terms_ == b.terms_) return std::strong_ordering::equal;
+  if (a.terms_ != nullptr && b.terms_ != nullptr) return Dim::compare(*a.terms_, *b.terms_);
   return Dim::compare(a.terms(), b.terms());
 }
 
 Dim Dim::substituted(const Substitution& with) const {
   if (terms_ == nullptr) return *this;
-  Dim sum = 0;
+  // Most terms speak of nothing that is replaced.
+  const std::function<bool(const Terms&)> is_touched = [&](const Terms& terms) {
+    return std::ranges::any_of(terms, [&](const Term& term) {
+      return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+        if (atom.kind == Atom::Kind::Symbol) return with(atom.name).has_value();
+        return (atom.a != nullptr && atom.a->terms_ != nullptr && is_touched(*atom.a->terms_)) ||
+               (atom.b != nullptr && atom.b->terms_ != nullptr && is_touched(*atom.b->terms_));
+      });
+    });
+  };
+  Terms kept;
+  std::vector<const Term*> changed;
   for (const Term& term : *terms_) {
+    if (is_touched({term}))
+      changed.push_back(&term);
+    else
+      kept.push_back(term);
+  }
+  if (changed.empty()) return *this;
+  Dim sum = of_merged(std::move(kept));
+  for (const Term* each : changed) {
+    const Term& term = *each;
     Dim value = term.coefficient;
     for (const Atom& atom : term.factors) {
       switch (atom.kind) {
@@ -304,6 +365,111 @@ std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
   rest.collect_symbols(left);
   if (left.contains(std::string(symbol)) || factor.is(0)) return std::nullopt;
   return Linear{std::make_shared<const Dim>(factor), std::make_shared<const Dim>(rest)};
+}
+
+std::vector<Dim::Part> Dim::parts() const {
+  std::vector<Part> result;
+  for (Term& term : terms()) {
+    const std::int64_t coefficient = std::exchange(term.coefficient, 1);
+    result.push_back({coefficient, of({std::move(term)})});
+  }
+  return result;
+}
+
+std::vector<Dim> Dim::factors() const {
+  std::vector<Dim> result;
+  for (const Term& term : terms())
+    for (const Atom& atom : term.factors) result.push_back(of({{{atom}, 1}}));
+  return result;
+}
+
+std::vector<Dim::Operation> Dim::operations() const {
+  std::vector<Operation> result;
+  if (terms_ == nullptr) return result;
+  for (const Term& term : *terms_) {
+    for (const Atom& atom : term.factors) {
+      if (atom.a == nullptr || atom.b == nullptr) continue;
+      const Op op = atom.kind == Atom::Kind::FloorDiv ? Op::FloorDiv
+                    : atom.kind == Atom::Kind::Mod    ? Op::Mod
+                    : atom.kind == Atom::Kind::Min    ? Op::Min
+                                                      : Op::Max;
+      result.push_back({op, of_atom(Atom(atom)), *atom.a, *atom.b});
+      for (const auto& side : {atom.a, atom.b})
+        for (Operation& inner : side->operations()) result.push_back(std::move(inner));
+    }
+  }
+  return result;
+}
+
+Dim Dim::replaced(const Dim& atom, const Dim& by) const {
+  if (terms_ == nullptr) return *this;
+  TESSERA_CHECK(atom.terms_ != nullptr && atom.terms_->size() == 1 &&
+                    atom.terms_->front().factors.size() == 1,
+                "{} is no atom", atom.to_string());
+  const Atom& wanted = atom.terms_->front().factors.front();
+  Dim sum = 0;
+  for (const Term& term : *terms_) {
+    Dim value = term.coefficient;
+    for (const Atom& factor : term.factors) {
+      if (factor == wanted) {
+        value = value * by;
+        continue;
+      }
+      switch (factor.kind) {
+        case Atom::Kind::Symbol:
+        case Atom::Kind::Undefined: value = value * of({{{factor}, 1}}); break;
+        case Atom::Kind::FloorDiv:
+          value = value * floor_div(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
+          break;
+        case Atom::Kind::Mod:
+          value = value * mod(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
+          break;
+        case Atom::Kind::Min:
+          value = value * min(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
+          break;
+        case Atom::Kind::Max:
+          value = value * max(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
+          break;
+      }
+    }
+    sum = sum + value;
+  }
+  return sum;
+}
+
+bool Dim::contains(std::string_view symbol) const {
+  if (terms_ == nullptr) return false;
+  return std::ranges::any_of(*terms_, [&](const Term& term) {
+    return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+      if (atom.kind == Atom::Kind::Symbol) return atom.name == symbol;
+      return atom.a != nullptr && (atom.a->contains(symbol) || atom.b->contains(symbol));
+    });
+  });
+}
+
+std::uint64_t Dim::fingerprint(const Values& values) const {
+  if (terms_ == nullptr) return static_cast<std::uint64_t>(constant_);
+  std::uint64_t sum = 0;
+  for (const Term& term : *terms_) {
+    auto product = static_cast<std::uint64_t>(term.coefficient);
+    for (const Atom& atom : term.factors) {
+      if (atom.kind == Atom::Kind::Symbol) {
+        product *= values(atom.name);
+        continue;
+      }
+      Hasher hasher;
+      hasher.add(static_cast<std::uint64_t>(atom.kind));
+      if (atom.a != nullptr) {
+        const std::uint64_t a = atom.a->fingerprint(values), b = atom.b->fingerprint(values);
+        const bool ordered = atom.kind == Atom::Kind::FloorDiv || atom.kind == Atom::Kind::Mod;
+        hasher.add(ordered ? a : a + b);  // which side comes first hangs on the names
+        hasher.add(ordered ? b : a * b);
+      }
+      product *= hasher.value();
+    }
+    sum += product;
+  }
+  return sum;
 }
 
 std::optional<std::int64_t> Dim::least(const Atom& atom) {

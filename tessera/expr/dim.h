@@ -48,6 +48,23 @@ class Dim {
   };
   std::optional<Linear> linear_in(std::string_view symbol) const;
 
+  /// The sum taken apart: a coefficient and a product of atoms each. A constant is a multiple of 1.
+  struct Part;
+  std::vector<Part> parts() const;
+  /// The atoms of a product without a coefficient.
+  std::vector<Dim> factors() const;
+  /// What the atoms are that are no symbols, outer ones first.
+  enum class Op : std::uint8_t { FloorDiv, Mod, Min, Max };
+  struct Operation;
+  std::vector<Operation> operations() const;
+  /// With `atom` (an operation, or a symbol) replaced wherever it occurs.
+  Dim replaced(const Dim& atom, const Dim& by) const;
+  bool contains(std::string_view symbol) const;
+  /// The value modulo 2^64 where symbols have the values given; operations mix those of their
+  /// sides. Equal sizes have equal fingerprints.
+  using Values = std::function<std::uint64_t(std::string_view)>;
+  std::uint64_t fingerprint(const Values& values) const;
+
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
@@ -62,6 +79,8 @@ class Dim {
   friend std::strong_ordering operator<=>(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b) { return (a <=> b) == 0; }
   std::size_t hash() const;
+  /// Identity, for memo tables: equal ids mean the same size. None for a constant.
+  const void* id() const { return terms_.get(); }
 
   /// `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are quoted: `'batch
   /// size'`.
@@ -73,6 +92,8 @@ class Dim {
   using Terms = std::vector<Term>;
 
   static Dim of(Terms terms);
+  static Dim of_merged(Terms terms);
+  static Dim sum(const Dim& a, const Dim& b, std::int64_t times);
   static Dim of_atom(Atom atom);
   Terms terms() const;
   static std::optional<std::int64_t> least(const Atom& atom);
@@ -80,6 +101,16 @@ class Dim {
 
   std::int64_t constant_ = 0;
   std::shared_ptr<const Terms> terms_;  // null for a constant
+};
+
+struct Dim::Part {
+  std::int64_t coefficient;
+  Dim product;
+};
+
+struct Dim::Operation {
+  Op op;
+  Dim whole, a, b;
 };
 
 Dim floor_div(const Dim& a, const Dim& b);

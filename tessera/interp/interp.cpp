@@ -156,6 +156,7 @@ Expected<std::vector<Value>> Runner<T>::run(const Graph& graph, std::span<const 
         return Diagnostic{.id = "run-missing-result",
                           .where = {.item = node.op->name},
                           .message = fmt::format("there is no result {}", i)};
+      if (outermost && options_.observe) options_.observe(outputs[i], (*results)[i]);
       if (uses[outputs[i].index] > 0) values[outputs[i].index] = std::move((*results)[i]);
     }
     for (const ValueId input : graph.inputs(node))
@@ -184,6 +185,9 @@ Expected<std::vector<Value>> Runner<T>::run_op(const OpDef& op, const Attrs& att
   std::vector<bool> present;
   for (const Value& input : inputs) present.push_back(input.datum.present());
   TESSERA_TRY_DONE(check_arity(op, present));
+  if (const Attrs::Entry* open = attrs.symbolic(); open != nullptr)
+    return bad_operands(fmt::format("attribute {} has no value", open->first),
+                        "only the graphs of rules leave attributes open");
   switch (op.kind()) {
     case OpDef::Kind::Core: return run_core(op, attrs, inputs, outputs);
     case OpDef::Kind::Composite: return run_composite(op, attrs, inputs, outputs);

@@ -18,12 +18,16 @@ struct Progress {
   std::string_view op;  // about to run
 };
 
+struct Value;
+
 struct Options {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
   std::int64_t most_rounds = 100'000;                 // of all loops together
   const std::atomic<bool>* stop = nullptr;            // set from elsewhere: give up soon
   std::function<void(const Progress&)> progress = {};
+  /// Is shown the results of the outermost graph's nodes as they are made.
+  std::function<void(ValueId, const Value&)> observe = {};
 };
 
 /// A value of a run. Elements of float dtypes are stored as such or, `lifted`, in the number type

@@ -183,6 +183,7 @@ std::string to_text(const Attr& attr) {
     std::string operator()(const Floats& values) const { return list_text(values, *this); }
     std::string operator()(const Strings& values) const { return list_text(values, *this); }
     std::string operator()(const Tensor& value) const { return to_text(value); }
+    std::string operator()(const Symbol& value) const { return "$" + name_text(value.name); }
   };
   return std::visit(Writer{}, attr);
 }
@@ -240,6 +241,12 @@ Expected<Attr> parse_attr(Lexer& lexer) {
     return Attr(std::move(tensor));
   }
   if (lexer.peek().kind == Token::Kind::String) return Attr(lexer.take().text);
+  if (lexer.accept("$")) {
+    const Diagnostic reserved = lexer.error("a size has no name that starts with #");
+    TESSERA_TRY(std::string name, lexer.name("a name"));
+    if (name.starts_with('#')) return reserved;
+    return Attr(Symbol{std::move(name)});
+  }
   const bool list = lexer.at("[");
   if (list && lexer.peek(1).kind == Token::Kind::String) {
     TESSERA_TRY(Strings strings, parse_strings(lexer));
@@ -289,6 +296,19 @@ Expected<Tensor> parse_plain_tensor(Lexer& lexer) {
   return unfit;
 }
 
+Expected<Dim> parse_size(Lexer& lexer) {
+  const Diagnostic negative = lexer.error("a size is not negative");
+  const Diagnostic reserved = lexer.error("a size has no name that starts with #");
+  TESSERA_TRY(Dim dim, parse_dim(lexer));
+  if (dim.constant() && *dim.constant() < 0) return negative;
+  std::set<std::string> symbols;
+  dim.collect_symbols(symbols);
+  // Definitions name the sizes of their own axes so.
+  if (std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with('#'); }))
+    return reserved;
+  return dim;
+}
+
 Expected<Type> parse_type(Lexer& lexer) {
   if (lexer.accept("?")) return Type::unknown();
   const Nesting nesting(lexer);
@@ -321,16 +341,7 @@ Expected<Type> parse_type(Lexer& lexer) {
   }
   type.shape.emplace();
   while (!lexer.accept("]")) {
-    const Diagnostic negative = lexer.error("a size is not negative");
-    const Diagnostic reserved = lexer.error("a size has no name that starts with #");
-    TESSERA_TRY(const Dim dim, parse_dim(lexer));
-    if (dim.constant() && *dim.constant() < 0) return negative;
-    std::set<std::string> symbols;
-    dim.collect_symbols(symbols);
-    // Definitions name the sizes of their own axes so.
-    if (std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with('#'); }))
-      return reserved;
-    type.shape->push_back(dim);
+    TESSERA_TRY(type.shape->emplace_back(), parse_size(lexer));
     if (!lexer.at("]")) TESSERA_TRY_DONE(lexer.expect(","));
   }
   return type;

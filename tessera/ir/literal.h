@@ -14,7 +14,7 @@ namespace tessera {
 /// hexadecimal: `f32[1] hex("0100c07f")`.
 std::string to_text(const Tensor& tensor);
 
-/// An integer, a float (with a point or an exponent), a string, a list of these, or a tensor.
+/// An integer, a float (with a point or an exponent), a string, a list of these, a tensor, or `$name`.
 std::string to_text(const Attr& attr);
 
 /// Where `data("file", offset, length)` finds its bytes.
@@ -25,6 +25,8 @@ Expected<Tensor> parse_tensor(Lexer& lexer, const DataSource& data);
 /// `3`, `1.5`, `[2, 3]`: a number is a scalar, a list has one axis; integers are i64, floats f32.
 Expected<Tensor> parse_plain_tensor(Lexer& lexer);
 Expected<Attr> parse_attr(Lexer& lexer);
+/// A size in a type: not negative, and not named like an axis of a definition.
+Expected<Dim> parse_size(Lexer& lexer);
 /// The form of to_string(Type).
 Expected<Type> parse_type(Lexer& lexer);
 

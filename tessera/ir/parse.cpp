@@ -59,15 +59,27 @@ class Parser {
     std::string name;
     if (lexer_.peek().kind == Token::Kind::Name) name = lexer_.take().text;
     TESSERA_TRY_DONE(inputs(given));
-    TESSERA_TRY_DONE(lexer_.expect("{"));
-    while (!lexer_.at("return")) TESSERA_TRY_DONE(statement());
-    TESSERA_TRY(const Vals outputs, results());
-    TESSERA_TRY(Graph made, builder_.finish(outputs));
+    TESSERA_TRY(Graph made, body());
     made.set_name(std::move(name));
     return made;
   }
 
+  /// `{ statements return … }` over inputs that are declared elsewhere.
+  Expected<Graph> body(const std::vector<NamedType>& given) {
+    for (const NamedType& input : given)
+      TESSERA_TRY_DONE(define({.kind = Token::Kind::Name, .text = input.name},
+                              builder_.input({}, {.type = input.type})));
+    return body();
+  }
+
  private:
+  Expected<Graph> body() {
+    TESSERA_TRY_DONE(lexer_.expect("{"));
+    while (!lexer_.at("return")) TESSERA_TRY_DONE(statement());
+    TESSERA_TRY(const Vals outputs, results());
+    return builder_.finish(outputs);
+  }
+
   struct Target {
     Token name;
     std::optional<Type> type = {};
@@ -304,6 +316,10 @@ Expected<Graph> parse_graph(std::string_view text, const ParseOptions& options) 
   TESSERA_TRY(Graph graph, Parser(lexer, data, {}).graph(nullptr));
   TESSERA_TRY_DONE(lexer.end());
   return graph;
+}
+
+Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs) {
+  return Parser(lexer, {}, {}).body(inputs);
 }
 
 Expected<Graph> read_text_graph(const std::filesystem::path& path) {

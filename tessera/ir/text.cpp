@@ -59,7 +59,8 @@ class Printer {
           const GraphNode& node = graph.nodes()[n];
           const auto results = graph.outputs(node);
           line(typed(results, false) + (results.empty() ? "" : " = "));
-          text += name_text(node.op->name) + "(" + values(graph.inputs(node)) + ")" + attrs(node);
+          text += name_text(node.op->name) + "(" + values(graph.inputs(node)) + ")" +
+                  attrs_text(*node.op, *node.attrs);
           if (const std::string& name = graph.node_name(n); !name.empty())
             text += " @" + name_text(name);
           subgraphs(graph, node);
@@ -116,18 +117,6 @@ class Printer {
                        offset, tensor.bytes.size());
   }
 
-  static std::string attrs(const GraphNode& node) {
-    std::string list;
-    for (const auto& [name, attr] : node.attrs->entries()) {
-      const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
-      if (spec != node.op->attrs.end() && spec->need == AttrSpec::Need::Default &&
-          equal(spec->value, attr))
-        continue;
-      list += (list.empty() ? "" : ", ") + name_text(name) + "=" + to_text(attr);
-    }
-    return list.empty() ? "" : " {" + list + "}";
-  }
-
   void subgraphs(const Graph& graph, const GraphNode& node) {
     const auto parts = graph.subgraphs(node);
     if (parts.empty()) return;
@@ -153,6 +142,17 @@ std::string to_text(const Graph& graph, const TextOptions& options) {
   Printer printer(options);
   printer.graph(graph, "graph");
   return std::move(printer.text) + "\n";
+}
+
+std::string attrs_text(const OpDef& op, const Attrs& attrs) {
+  std::string list;
+  for (const auto& [name, attr] : attrs.entries()) {
+    const auto spec = std::ranges::find(op.attrs, name, &AttrSpec::name);
+    if (spec != op.attrs.end() && spec->need == AttrSpec::Need::Default && equal(spec->value, attr))
+      continue;
+    list += (list.empty() ? "" : ", ") + name_text(name) + "=" + to_text(attr);
+  }
+  return list.empty() ? "" : " {" + list + "}";
 }
 
 Expected<Done> write_text(const Graph& graph, const std::filesystem::path& path) {

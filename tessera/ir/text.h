@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tessera/ir/graph.h"
+#include "tessera/support/lexer.h"
 
 namespace tessera {
 
@@ -37,6 +38,18 @@ struct ParseOptions {
 /// Reads what `to_text` writes and, for tests, what is shorter: inputs without a type (f32 of
 /// unknown shape), calls within calls, numbers and lists as operands.
 Expected<Graph> parse_graph(std::string_view text, const ParseOptions& options = {});
+
+/// An input of a graph whose inputs are declared elsewhere.
+struct NamedType {
+  std::string name;
+  Type type;
+};
+
+/// Reads `{ statements return … }`, what a graph is over these inputs.
+Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs);
+
+/// The attributes of a node that are not the default: ` {axis=1}`, or nothing.
+std::string attrs_text(const OpDef& op, const Attrs& attrs);
 
 /// Writes a graph to `path` and its weights to the file `path` + ".weights" beside it.
 Expected<Done> write_text(const Graph& graph, const std::filesystem::path& path);

@@ -154,6 +154,8 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
 }
 
 Expected<Done> GraphWriter::write_attrs(const GraphNode& node, NodeProto& into) {
+  if (const Attrs::Entry* open = node.attrs->symbolic(); open != nullptr)
+    return inexpressible(node, fmt::format("attribute {} has no value", open->first));
   for (const auto& [name, value] : node.attrs->entries()) {
     const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
     if (spec != node.op->attrs.end() && spec->need == AttrSpec::Need::Default &&

@@ -23,7 +23,7 @@ namespace tessera {
                               op(loop) op(lp_normalization) op(lp_pool) op(lrn) op(lstm) op(                                                       \
                                   matmul) op(matmul_integer) op(max) op(max_pool) op(max_roi_pool) op(max_unpool)                                  \
                                   op(mean) op(mean_variance_normalization) op(mel_weight_matrix) op(min) op(mish) op(mod) op(                      \
-                                      momentum) op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_matmul) op(ms_quick_gelu)                            \
+                                      momentum) op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_conv) op(ms_fused_gemm) op(ms_fused_matmul) op(ms_gelu) op(ms_quick_gelu)                            \
                                       op(ms_simplified_layer_normalization) op(ms_skip_layer_normalization) op(                                    \
                                           ms_skip_simplified_layer_normalization) op(mul) op(multinomial) op(neg)                                  \
                                           op(negative_log_likelihood_loss) op(non_max_suppression) op(                                             \

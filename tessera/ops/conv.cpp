@@ -12,8 +12,8 @@ Expected<int> spatial_axes(const Attrs& attrs, const Signature& in) {
         "both have N C and the same number of spatial axes");
   TESSERA_TRY_DONE(check_same_dtype(in));
   TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
-  if (attrs.i("group") < 1)
-    return bad_operands(fmt::format("group is {}", attrs.i("group")), "it has to be at least 1");
+  if (const Dim group = size_attr(attrs, "group"); group.constant().value_or(1) < 1)
+    return bad_operands(fmt::format("group is {}", group.to_string()), "it has to be at least 1");
   return in[0].rank() - 2;
 }
 
@@ -40,12 +40,12 @@ OpDef conv() {
       .summary = "cross-correlation of an N C spatial… image with F C/group window… weights",
       .inputs = {"x", "w", "b?"},
       .outputs = {"y"},
-      .attrs = window_attrs({{"group", 1}}),
+      .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
         TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
         TESSERA_TRY(const Window window, Window::of(attrs, axes("h", spatial), tap));
-        const Axis n{"n"}, g{"g", attrs.i("group")}, f{"f"}, c{"c"};
+        const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
 
         const Operand x{"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.extent))};
         const Operand w{"w", in[1].dtype(), concat<Dim>({merge(g, f), c}, sizes(tap))};
@@ -63,7 +63,7 @@ OpDef conv_transpose() {
       .summary = "the transpose of conv: every pixel adds a weighted window C F/group window…",
       .inputs = {"x", "w", "b?"},
       .outputs = {"y"},
-      .attrs = window_attrs({{"group", 1}, {"output_padding", Ints{}}, {"output_shape", Ints{}}}),
+      .attrs = window_attrs({symbolic_attr("group", 1, 1), {"output_padding", Ints{}}, {"output_shape", Ints{}}}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
         TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
@@ -90,7 +90,7 @@ OpDef conv_transpose() {
           window.before[i] = mode == "SAME_UPPER" ? half : total - half;
           window.extent[i].extent = wanted;
         }
-        const Axis n{"n"}, g{"g", attrs.i("group")}, f{"f"}, c{"c"};
+        const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
 
         const Operand x{"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.at))};
         const Operand w{"w", in[1].dtype(), concat<Dim>({merge(g, c), f}, sizes(tap))};

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "tessera/ops/composite.h"
+#include "tessera/ops/window.h"
 
 // Operators that ONNX Runtime's optimizer puts into models (domain com.microsoft).
 
@@ -28,7 +31,99 @@ OpDef skip_norm(std::string name, std::string summary, std::vector<std::string> 
           }};
 }
 
+/// What a fused operator may apply last, and what its parameters are called there; those of clip
+/// are its limits.
+struct Activation {
+  std::string_view name, op;
+  std::vector<std::string_view> parameters = {};
+};
+
+Expected<Val> activated(Body& b, const Val& x, const std::string& name, const Floats& parameters) {
+  static const Activation kActivations[] = {
+      {"Relu", "relu"},
+      {"Sigmoid", "sigmoid"},
+      {"Tanh", "tanh"},
+      {"Clip", "clip", {"min", "max"}},
+      {"Elu", "elu", {"alpha"}},
+      {"HardSigmoid", "hard_sigmoid", {"alpha", "beta"}},
+      {"LeakyRelu", "leaky_relu", {"alpha"}},
+      {"Softplus", "softplus"},
+  };
+  if (name.empty()) return x;
+  const auto* known = std::ranges::find(kActivations, name, &Activation::name);
+  if (known == std::end(kActivations))
+    return bad_operands(fmt::format("the activation is {}", name));
+  const std::size_t count = std::min(parameters.size(), known->parameters.size());
+  Vals inputs{x};
+  Attrs attrs;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (known->op == "clip")
+      inputs.push_back(b.number(parameters[i], x.dtype()));
+    else
+      attrs.set(known->parameters[i], parameters[i]);
+  }
+  return b.op(known->op, inputs, attrs);
+}
+
+/// The attributes of an operator alone, of those that it was fused with others.
+Attrs own_attrs(const Attrs& attrs, std::initializer_list<std::string_view> others) {
+  Attrs own = attrs;
+  for (const std::string_view name : others) own.erase(name);
+  return own;
+}
+
 }  // namespace
+
+OpDef ms_fused_conv() {
+  return {.name = "ms_fused_conv",
+          .summary = "activation(conv(x, w, b) + z)",
+          .inputs = {"x", "w", "b?", "z?"},
+          .attrs = window_attrs({{"group", 1}, {"activation", ""}, {"activation_params", Floats{}}}),
+          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+            Val y = b.op("conv", {in[0], in[1], given(in, 2) ? in[2] : Val{}},
+                         own_attrs(attrs, {"activation", "activation_params"}));
+            if (given(in, 3)) y = y + in[3];
+            TESSERA_TRY(const Val result, activated(b, y, attrs.s("activation"),
+                                                    attrs.floats("activation_params")));
+            return Vals{result};
+          }};
+}
+
+OpDef ms_fused_gemm() {
+  return {.name = "ms_fused_gemm",
+          .summary = "activation(gemm(a, b, c))",
+          .inputs = {"a", "b", "c?"},
+          .attrs = {{"alpha", 1.0},
+                    {"beta", 1.0},
+                    {"transA", 0},
+                    {"transB", 0},
+                    {"activation", ""},
+                    optional_attr("activation_alpha", 0.0),
+                    optional_attr("activation_beta", 0.0),
+                    optional_attr("activation_gamma", 0.0)},
+          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+            constexpr std::string_view kParameters[] = {"activation_alpha", "activation_beta",
+                                                        "activation_gamma"};
+            Attrs own = own_attrs(attrs, {"activation"});
+            Floats parameters;
+            for (const std::string_view name : kParameters) {
+              if (attrs.has(name)) parameters.push_back(attrs.f(name));
+              own.erase(name);
+            }
+            TESSERA_TRY(const Val result,
+                        activated(b, b.op("gemm", in, own), attrs.s("activation"), parameters));
+            return Vals{result};
+          }};
+}
+
+OpDef ms_gelu() {
+  return {.name = "ms_gelu",
+          .summary = "gelu(x)",
+          .inputs = {"x"},
+          .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
+            return Vals{b.op("gelu", in)};
+          }};
+}
 
 OpDef ms_bias_gelu() {
   return {.name = "ms_bias_gelu",

@@ -40,7 +40,8 @@ Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
     if (const auto* whole = std::get_if<std::int64_t>(&value);
         whole != nullptr && std::holds_alternative<double>(spec->value))
       value = static_cast<double>(*whole);
-    if (value.index() != spec->value.index())
+    const bool named = spec->neutral && std::holds_alternative<Symbol>(value);
+    if (!named && value.index() != spec->value.index())
       return Diagnostic{.id = "op-attribute",
                         .message = fmt::format("attribute {} of {} is of kind {}", entry.first,
                                                op.name, kind_of(value)),
@@ -55,6 +56,39 @@ Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
     if (spec.need == AttrSpec::Need::Default) result.set(spec.name, spec.value);
   }
   return result;
+}
+
+Dim size_attr(const Attrs& attrs, std::string_view name) {
+  const Attr* attr = attrs.find(name);
+  const auto* symbol = attr == nullptr ? nullptr : std::get_if<Symbol>(attr);
+  return symbol != nullptr ? Dim::symbol(symbol->name) : Dim(attrs.i(name));
+}
+
+Expected<Shape> size_attrs(const Attrs& attrs, std::string_view name, std::size_t count,
+                           std::int64_t neutral) {
+  const Attr* attr = attrs.find(name);
+  if (attr == nullptr) return Shape(count, neutral);
+  if (const auto* symbol = std::get_if<Symbol>(attr)) {
+    Shape sizes;
+    for (std::size_t i = 0; i < count; ++i) sizes.push_back(entry_symbol(symbol->name, i));
+    return sizes;
+  }
+  const Ints& given = attrs.ints(name);
+  if (given.empty()) return Shape(count, neutral);
+  if (given.size() != count)
+    return bad_operands(fmt::format("{} has {} entries", name, given.size()),
+                        fmt::format("{} are expected", count));
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  const std::int64_t least = neutral == 0 ? -kMost : 1;
+  for (const std::int64_t entry : given)
+    if (entry < least || entry > kMost)
+      return bad_operands(fmt::format("an entry of {} is {}", name, entry),
+                          fmt::format("it has to be in {} .. {}", least, kMost));
+  return Shape(given.begin(), given.end());
+}
+
+Dim entry_symbol(std::string_view name, std::size_t entry) {
+  return Dim::symbol(fmt::format("{}{}", name, entry));
 }
 
 Expected<Done> check_arity(const OpDef& op, const std::vector<bool>& present) {

@@ -17,12 +17,19 @@ struct AttrSpec {
   std::string name;
   Attr value;  // the default; of the others only the kind counts
   Need need = Need::Default;
+  /// What may be a name in a rule: an integer, or a list of them, where this is the meaning of an
+  /// empty list's entries.
+  std::optional<std::int64_t> neutral = {};
 };
 inline AttrSpec optional_attr(std::string name, Attr kind) {
   return {std::move(name), std::move(kind), AttrSpec::Need::Optional};
 }
 inline AttrSpec required_attr(std::string name, Attr kind) {
   return {std::move(name), std::move(kind), AttrSpec::Need::Required};
+}
+
+inline AttrSpec symbolic_attr(std::string name, Attr value, std::int64_t neutral) {
+  return {std::move(name), std::move(value), AttrSpec::Need::Default, neutral};
 }
 
 /// What the result of an opaque operator is, as far as it can be told: a tensor (unknown rank: no
@@ -68,6 +75,15 @@ struct OpDef {
 /// The attributes with defaults filled in; an unknown one, a wrong kind or a missing one is a
 /// diagnostic.
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs);
+
+/// An integer attribute as a size: a name is a symbol.
+Dim size_attr(const Attrs& attrs, std::string_view name);
+/// A list attribute as `count` sizes: a name `s` gives `s0`, `s1`, …, an empty list (or none)
+/// neutral entries.
+Expected<Shape> size_attrs(const Attrs& attrs, std::string_view name, std::size_t count,
+                           std::int64_t neutral);
+/// The symbol that an entry of a list attribute called `name` is.
+Dim entry_symbol(std::string_view name, std::size_t entry);
 
 /// Whether an operator can have so many inputs; a diagnostic if not.
 Expected<Done> check_arity(const OpDef& op, const std::vector<bool>& present);

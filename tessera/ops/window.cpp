@@ -3,25 +3,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
-
-/// A list attribute, or `count` neutral entries where it is empty or the operator has none.
-Expected<Ints> entries(const Attrs& attrs, const char* name, std::size_t count,
-                       std::int64_t neutral) {
-  if (!attrs.has(name) || attrs.ints(name).empty()) return Ints(count, neutral);
-  const Ints& given = attrs.ints(name);
-  if (given.size() != count)
-    return bad_operands(fmt::format("{} has {} entries", name, given.size()),
-                        fmt::format("{} are expected", count));
-  const std::int64_t least = neutral == 0 ? -kMost : 1;
-  for (const std::int64_t entry : given)
-    if (entry < least || entry > kMost)
-      return bad_operands(fmt::format("an entry of {} is {}", name, entry),
-                          fmt::format("it has to be in {} .. {}", least, kMost));
-  return given;
-}
-
-Scalar ceil_div(const Scalar& a, std::int64_t b) {
+Scalar ceil_div(const Scalar& a, const Dim& b) {
   return floor_div(a + Scalar(b - 1), b);
 }
 
@@ -32,9 +14,9 @@ Expected<Window> Window::of(const Attrs& attrs, std::vector<Axis> extent, std::v
   Window window{.extent = std::move(extent),
                 .tap = std::move(tap),
                 .at = axes("y", static_cast<int>(spatial))};
-  TESSERA_TRY(window.strides, entries(attrs, "strides", spatial, 1));
-  TESSERA_TRY(window.dilations, entries(attrs, "dilations", spatial, 1));
-  TESSERA_TRY(const Ints pads, entries(attrs, "pads", 2 * spatial, 0));
+  TESSERA_TRY(window.strides, size_attrs(attrs, "strides", spatial, 1));
+  TESSERA_TRY(window.dilations, size_attrs(attrs, "dilations", spatial, 1));
+  TESSERA_TRY(const Shape pads, size_attrs(attrs, "pads", 2 * spatial, 0));
   const std::string mode = attrs.has("auto_pad") ? attrs.s("auto_pad") : "NOTSET";
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   if (!same && mode != "NOTSET" && mode != "VALID")
@@ -95,7 +77,7 @@ Window::Readers Window::readers() const {
   for (std::size_t i = 0; i < spatial(); ++i) {
     const Scalar moved = Scalar(extent[i]) + Scalar(before[i]) - Scalar(tap[i]) * dilations[i];
     result.position.push_back(floor_div(moved, strides[i]));
-    if (strides[i] == 1) continue;
+    if (strides[i].is(1)) continue;
     const Scalar exact = equal(mod(moved, strides[i]), 0);
     result.exact = result.exact ? *result.exact && exact : exact;
   }
@@ -104,10 +86,10 @@ Window::Readers Window::readers() const {
 
 std::vector<AttrSpec> window_attrs(const std::vector<AttrSpec>& more) {
   return concat<AttrSpec>({{"auto_pad", "NOTSET"},
-                           {"dilations", Ints{}},
+                           symbolic_attr("dilations", Ints{}, 1),
                            {"kernel_shape", Ints{}},
-                           {"pads", Ints{}},
-                           {"strides", Ints{}}},
+                           symbolic_attr("pads", Ints{}, 0),
+                           symbolic_attr("strides", Ints{}, 1)},
                           more);
 }
 
@@ -115,8 +97,8 @@ Expected<std::vector<Axis>> window_taps(const Attrs& attrs, int spatial) {
   std::vector<Axis> tap = axes("r", spatial);
   const Ints& given = attrs.ints("kernel_shape");
   if (given.empty()) return tap;
-  TESSERA_TRY(const Ints taps, entries(attrs, "kernel_shape", tap.size(), 1));
-  return sized(std::move(tap), Shape(taps.begin(), taps.end()));
+  TESSERA_TRY(const Shape taps, size_attrs(attrs, "kernel_shape", tap.size(), 1));
+  return sized(std::move(tap), taps);
 }
 
 std::vector<Axis> sized(std::vector<Axis> axes, const Shape& sizes) {

@@ -15,7 +15,7 @@ struct Window {
   std::vector<Axis> extent;  // h: along the image
   std::vector<Axis> tap;     // r: within the window
   std::vector<Axis> at;      // y: the positions of the window
-  Ints strides = {}, dilations = {};
+  Shape strides = {}, dilations = {};
   Shape before = {}, after = {};  // how far the image is padded
 
   /// Reads `strides`, `dilations`, `pads` (begins, then ends), `auto_pad` and `ceil_mode`, as far

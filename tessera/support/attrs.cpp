@@ -33,7 +33,7 @@ bool equal_tensors(const Tensor& a, const Tensor& b) {
 
 std::string_view kind_of(const Attr& attr) {
   constexpr std::string_view kNames[] = {"int",    "float",   "string", "ints",
-                                         "floats", "strings", "tensor"};
+                                         "floats", "strings", "tensor", "symbol"};
   return kNames[attr.index()];
 }
 
@@ -46,6 +46,7 @@ bool equal(const Attr& a, const Attr& b) {
   if (const auto* x = std::get_if<std::int64_t>(&a)) return *x == std::get<std::int64_t>(b);
   if (const auto* x = std::get_if<std::string>(&a)) return *x == std::get<std::string>(b);
   if (const auto* x = std::get_if<Ints>(&a)) return *x == std::get<Ints>(b);
+  if (const auto* x = std::get_if<Symbol>(&a)) return *x == std::get<Symbol>(b);
   return std::get<Strings>(a) == std::get<Strings>(b);
 }
 
@@ -64,6 +65,8 @@ std::size_t hash_of(const Attr& attr) {
             for (const std::string& s : *value.strings) hasher.add_text(s);
         } else if constexpr (std::is_same_v<T, std::string>) {
           hasher.add_text(value);
+        } else if constexpr (std::is_same_v<T, Symbol>) {
+          hasher.add_text(value.name);
         } else if constexpr (std::is_same_v<T, Strings>) {
           for (const std::string& s : value) hasher.add_text(s);
         } else if constexpr (std::is_same_v<T, Ints> || std::is_same_v<T, Floats>) {
@@ -95,6 +98,13 @@ void Attrs::erase(std::string_view name) {
 const Attr* Attrs::find(std::string_view name) const {
   const auto it = std::ranges::lower_bound(entries_, name, {}, &Entry::first);
   return it != entries_.end() && it->first == name ? &it->second : nullptr;
+}
+
+const Attrs::Entry* Attrs::symbolic() const {
+  const auto it = std::ranges::find_if(entries_, [](const Entry& entry) {
+    return std::holds_alternative<Symbol>(entry.second);
+  });
+  return it == entries_.end() ? nullptr : &*it;
 }
 
 std::int64_t Attrs::i(std::string_view name) const {

@@ -16,8 +16,15 @@ using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<double>;
 using Strings = std::vector<std::string>;
 
+/// In a rule: an integer, or a list of integers, that is anything. The entries of a list `s` are
+/// called `s0`, `s1`, …
+struct Symbol {
+  std::string name;
+  bool operator==(const Symbol&) const = default;
+};
+
 /// What an attribute of a node can be.
-using Attr = std::variant<std::int64_t, double, std::string, Ints, Floats, Strings, Tensor>;
+using Attr = std::variant<std::int64_t, double, std::string, Ints, Floats, Strings, Tensor, Symbol>;
 
 std::string_view kind_of(const Attr& attr);
 
@@ -49,6 +56,8 @@ class Attrs {
 
   const std::vector<Entry>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
+  /// An attribute that only has a name for its value, or null: such a node cannot be run.
+  const Entry* symbolic() const;
   bool operator==(const Attrs& other) const;
   std::size_t hash() const;
 

@@ -21,7 +21,7 @@ constexpr bool continues_name(char c) {
   return starts_name(c) || is_digit(c) || c == '.';
 }
 
-constexpr std::string_view kSingles = "()[]{},:;.+-*/=<>!?@&|^~";
+constexpr std::string_view kSingles = "()[]{},:;.+-*/=<>!?@&|^~$";
 constexpr std::array<std::string_view, 9> kDoubles = {
     "->", "=>", ":=", "==", "!=", "<=", ">=", "&&", "||"};
 

@@ -28,7 +28,7 @@ struct Token {
 ///   integers     12  12u
 ///   floats       1.0  1e-5  0x1.8p3  inf  nan
 ///   strings      "text\n"
-///   punctuation  ( ) [ ] { } , : ; . + - * / = < > ! ? @ & | ^ ~  -> => := == != <= >= && ||
+///   punctuation  ( ) [ ] { } , : ; . + - * / = < > ! ? @ & | ^ ~ $  -> => := == != <= >= && ||
 ///   comments     // to the end of the line
 ///
 /// A word that is none of these is Bad, and `error` reports it wherever the parser stops. The text

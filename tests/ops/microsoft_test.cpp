@@ -90,5 +90,41 @@ TEST(Microsoft, MultipliesTransposedMatrices) {
                                    -0.4121, 0.1616, 0.6074001, 0.0829, 0.5862})}});
 }
 
+TEST(Microsoft, AppliesAnActivationToAConvolution) {
+  const Tensor x = f32({1, 1, 2, 3}, {1, -2, 3, 0.5, 4, -1});
+  const Tensor w = f32({2, 1, 1, 2}, {1, 2, -1, 0.5});
+  const Tensor b = f32({2}, {0.5, -0.25});
+  const Tensor z = f32({1, 2, 2, 2}, {1, 1, 1, 1, 0, 0, 0, 0});
+  expect_op({.op = "ms_fused_conv",
+             .attrs = {{"activation", "Relu"}},
+             .inputs = {x, w, b},
+             .outputs = {f32({1, 2, 2, 2}, {0, 4.5, 9, 2.5, 0, 3.25, 1.25, 0})}});
+  expect_op({.op = "ms_fused_conv",
+             .attrs = {{"activation", "LeakyRelu"}, {"activation_params", Floats{0.1}}},
+             .inputs = {x, w, b, z},
+             .outputs = {f32({1, 2, 2, 2}, {-0.15, 5.5, 10, 3.5, -0.225, 3.25, 1.25, -0.475})}});
+  expect_op({.op = "ms_fused_conv",
+             .attrs = {{"activation", "Clip"}, {"activation_params", Floats{0, 6}}},
+             .inputs = {x, w},
+             .outputs = {f32({1, 2, 2, 2}, {0, 4, 6, 2, 0, 3.5, 1.5, 0})}});
+  expect_op({.op = "ms_fused_conv",
+             .inputs = {x, w, std::nullopt, z},
+             .outputs = {f32({1, 2, 2, 2}, {-2, 5, 9.5, 3, -2, 3.5, 1.5, -4.5})}});
+}
+
+TEST(Microsoft, AppliesAnActivationToAProduct) {
+  expect_op({.op = "ms_fused_gemm",
+             .attrs = {{"activation", "LeakyRelu"}, {"activation_alpha", 0.5}, {"transB", 1}},
+             .inputs = {f32({1, 2}, {1, -2}), f32({3, 2}, {1, 0, 2, 3, -1, -1}),
+                        f32({3}, {1, 2, -3})},
+             .outputs = {f32({1, 3}, {2, -1, -1})}});
+}
+
+TEST(Microsoft, TakesGeluFromAnotherDomain) {
+  expect_op({.op = "ms_gelu",
+             .inputs = {f32({3}, {-1, 0, 2})},
+             .outputs = {f32({3}, {-0.1586553, 0, 1.9544997})}});
+}
+
 }  // namespace
 }  // namespace tessera

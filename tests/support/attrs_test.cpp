@@ -71,5 +71,13 @@ TEST(Attrs, HashNeighbouringStringsApart) {
   EXPECT_NE(hash_of(Attr{Strings{"ab", "c"}}), hash_of(Attr{Strings{"a", "bc"}}));
 }
 
+TEST(Attrs, TellANameFromAText) {
+  EXPECT_TRUE(equal(Attr{Symbol{"g"}}, Attr{Symbol{"g"}}));
+  EXPECT_FALSE(equal(Attr{Symbol{"g"}}, Attr{std::string("g")}));
+  EXPECT_NE(hash_of(Attr{Symbol{"g"}}), hash_of(Attr{Symbol{"h"}}));
+  EXPECT_EQ((Attrs{{"a", 1}, {"b", Symbol{"g"}}}).symbolic()->first, "b");
+  EXPECT_EQ((Attrs{{"a", 1}}).symbolic(), nullptr);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -84,7 +84,7 @@ TEST(Lexer, SaysWhereAWordIs) {
 }
 
 TEST(Lexer, ReportsWhatIsNoWord) {
-  for (const char* text : {"'open", "\"open", "\"a\\q\"", "1x", "1e999", "$", "\x80",
+  for (const char* text : {"'open", "\"open", "\"a\\q\"", "1x", "1e999", "`", "\x80",
                            "99999999999999999999", "0x", "1.2.3", "'a\nb'", "\"\\x1\""}) {
     Lexer lexer(text);
     EXPECT_EQ(lexer.peek().kind, Token::Kind::Bad) << text;

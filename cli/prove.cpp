@@ -1,0 +1,148 @@
+#include "tessera/driver/prove.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+#include "tessera/ir/text.h"
+#include "tessera/prove/picture.h"
+#include "tessera/support/file.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string source, target, picture, save;
+  std::int64_t seed = 1;
+  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+};
+
+std::string graph_text(const Graph& graph) {
+  return to_text(graph, {.inline_limit = 16});
+}
+
+/// What is to be printed, as JSON; the readable form is made from the same.
+nlohmann::json described(const prove::SweepResult& result, double seconds) {
+  nlohmann::json object = {{"verdict", prove::to_string(result.verdict)},
+                           {"seconds", seconds},
+                           {"values", result.values},
+                           {"congruent", result.congruent},
+                           {"proved_pairs", result.proved}};
+  if (const auto* proved = std::get_if<prove::Proved>(&result.verdict)) {
+    object["assumptions"] = proved->assumptions;
+  } else if (const auto* refuted = std::get_if<prove::Refuted>(&result.verdict)) {
+    object["counterexample"] = {{"output", result.output_names[refuted->output]},
+                                {"position", refuted->position},
+                                {"source", refuted->source},
+                                {"target", refuted->target},
+                                {"what", refuted->what}};
+  } else {
+    object["why"] = std::get<prove::Unknown>(result.verdict).why;
+    if (result.unrelated)
+      object["unrelated"] = {{"source", graph_text(result.unrelated->source)},
+                             {"target", graph_text(result.unrelated->target)}};
+  }
+  return object;
+}
+
+void print(const nlohmann::json& object) {
+  const std::string verdict = object["verdict"];
+  fmt::print("{} in {:.1f} s: {} values, {} equal by congruence, {} by proofs of their own\n",
+             verdict, object["seconds"].get<double>(), object["values"].get<std::size_t>(),
+             object["congruent"].get<std::size_t>(), object["proved_pairs"].get<std::size_t>());
+  if (object.contains("assumptions"))
+    for (const std::string assumption : object["assumptions"])
+      fmt::print("assuming that {}\n", assumption);
+  if (object.contains("counterexample")) {
+    const nlohmann::json& shown = object["counterexample"];
+    fmt::print("output {} at [{}]: {}\n", shown["output"].get<std::string>(),
+               fmt::join(shown["position"].get<std::vector<std::int64_t>>(), ", "),
+               shown["what"].get<std::string>());
+    if (shown.contains("files"))
+      for (const std::string file : shown["files"]) fmt::print("input {}\n", file);
+  }
+  if (object.contains("why")) fmt::print("{}\n", object["why"].get<std::string>());
+  if (object.contains("unrelated"))
+    fmt::print("the smallest pair of subgraphs that is not related:\n{}{}",
+               object["unrelated"]["source"].get<std::string>(),
+               object["unrelated"]["target"].get<std::string>());
+}
+
+Expected<Done> prove_files(const Options& options, Context& context) {
+  TESSERA_TRY_DONE(context.start());
+  ProgressLine line(context);
+  const auto start = std::chrono::steady_clock::now();
+  TESSERA_TRY(
+      const prove::SweepResult result,
+      prove_models(options.source, options.target,
+                   {.seed = static_cast<std::uint64_t>(options.seed),
+                    .threads = options.threads,
+                    .memory_limit = context.run_memory(0),
+                    .stop = &context.stop,
+                    .progress = [&](const prove::SweepProgress& progress) {
+                      line.show(progress.done, progress.all, progress.what);
+                    }}));
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  line.clear();
+
+  nlohmann::json object = described(result, seconds);
+  if (!options.save.empty() && std::holds_alternative<prove::Refuted>(result.verdict)) {
+    TESSERA_TRY(const auto paths, save_counterexample(result, options.save));
+    for (const auto& path : paths)
+      object["counterexample"]["files"].push_back(path.string());
+  }
+  if (!options.picture.empty() && result.unrelated) {
+    TESSERA_TRY_DONE(write_file(options.picture, [&](std::ostream& out) {
+      out << prove::picture(result.unrelated->source, result.unrelated->target);
+    }));
+    object["picture"] = options.picture;
+  }
+  if (context.json)
+    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    print(object);
+  if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNo;
+  if (std::holds_alternative<prove::Unknown>(result.verdict)) context.exit_code = kUnknown;
+  return Done{};
+}
+
+}  // namespace
+
+void add_prove(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("prove", "whether two models compute the same function, for all inputs");
+  auto options = std::make_shared<Options>();
+  command->add_option("source", options->source, "an ONNX file, or a graph in text form")
+      ->required();
+  command->add_option("target", options->target, "what it may be equal to")->required();
+  command->add_option("--picture", options->picture,
+                      "where no proof is found: a file for the subgraphs in question (Graphviz)");
+  command->add_option("--save-input", options->save,
+                      "folder for the input that shows a difference, as .npy");
+  command->add_option("--seed", options->seed, "of the inputs that are tried")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "threads of the interpreter")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_common(*command, context);
+  command->footer(
+      "Examples:\n"
+      "  tessera prove model.onnx optimized.onnx --time-limit 60s\n"
+      "  tessera prove model.onnx edited.onnx --save-input why/\n"
+      "\n"
+      "Inputs and outputs are paired by name, or by position where the names differ. \"Proved\" is\n"
+      "over the real numbers; what it assumes is printed. \"Refuted\" comes with an input on which\n"
+      "the outputs differ by more than 1e-3 of their root mean square.\n"
+      "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");
+  command->callback([options, &context] {
+    if (auto done = prove_files(*options, context); !done) context.fail(done.error());
+  });
+}
+
+}  // namespace tessera::cli

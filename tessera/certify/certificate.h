@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tessera/expr/condition.h"
+#include "tessera/expr/definition.h"
+
+/// Proofs that two tensors are equal, and their checker. It knows definitions and arithmetic, and
+/// nothing of graphs, operators or how a proof was found.
+namespace tessera::certify {
+
+/// A tensor that is given: any content, or the same number everywhere.
+struct Input {
+  std::string name;
+  TensorType type;
+  std::optional<double> uniform = {};
+};
+
+/// A tensor that is computed: an output of a definition, given its operands by name.
+struct Value {
+  std::string name;
+  Definition definition;
+  std::size_t output = 0;
+  std::vector<std::string> operands = {};
+};
+
+/// For all sizes >= 1 for which the facts hold, and all inputs: the two of each pair are equal.
+struct Claim {
+  std::vector<Input> inputs;
+  std::vector<Value> values;  // in an order in which operands come first
+  std::vector<std::pair<std::string, std::string>> pairs;
+  Guard facts;
+};
+
+/// The kinds of inference. Each changes one term of one of the two sums.
+enum class Kind : std::uint8_t {
+  Unfold,    // an element that is read is replaced by its definition
+  Split,     // a term is the sum of what it is where e >= 0 and where e < 0
+  Void,      // a term whose guards contradict each other is nothing
+  Drop,      // a guard that follows from the others is left out
+  Tighten,   // a guard is replaced by one that says the same where the others hold
+  Solve,     // a bound variable that two guards pin down is replaced by what it is
+  Pin,       // a variable from outside that the guards leave one value is replaced by it
+  Shift,     // a bound variable that is at least e is counted from e
+  Divide,    // a variable is written as a multiple of a size and a rest
+  Settle,    // a quotient, remainder, minimum or maximum is replaced by what it is
+  Quotient,  // a quotient becomes a bound variable that two guards pin down
+  Count,     // a bound variable that nothing speaks of: the number of its values
+  Attain,    // of a maximum: what does not hang on the bound variables, if they have values at all
+  Induct,    // a fold is replaced by a sum or maximum, proved step by step
+};
+inline constexpr int kKinds = 14;
+std::string_view to_string(Kind kind);
+
+/// Why an arithmetic condition `e >= 0` holds. Were e at most -1, scale * e would be at most -scale;
+/// but scale * e less the multiples of premises, more scale - 1, is a sum of products without a
+/// negative coefficient, as scale and the multipliers are.
+struct Reason {
+  Dim scale = 1;
+  std::vector<std::pair<std::size_t, Dim>> multiples = {};  // which premise, how often
+};
+
+struct Step {
+  Kind kind = Kind::Unfold;
+  int side = 0;                           // 0: source, 1: target; of Divide with no place: both
+  std::vector<std::size_t> place = {};    // term, then factor, argument, term, …
+  std::size_t item = 0;                   // which factor, guard or bound variable of the term
+  std::vector<Dim> dims = {};             // what is put in
+  std::vector<Reason> reasons = {};       // of the conditions, in their order
+  std::vector<std::vector<Step>> parts = {};  // of Induct: a proof for each obligation
+};
+
+using Proof = std::vector<Step>;
+
+struct Certificate {
+  Claim claim;
+  std::vector<Proof> proofs;  // one for each pair
+};
+
+/// A text with one step a line, closed by a seal over all that stands before it.
+std::string to_text(const Certificate& certificate);
+Expected<Certificate> parse_certificate(std::string_view text);
+
+}  // namespace tessera::certify

@@ -1,0 +1,626 @@
+#include "tessera/certify/check.h"
+
+#include <algorithm>
+
+#include "tessera/expr/element.h"
+
+namespace tessera::certify {
+namespace {
+
+using algebra::Factor;
+using algebra::Sum;
+using algebra::Term;
+
+Diagnostic wrong(std::string message) {
+  return {.id = "certificate-wrong", .message = std::move(message)};
+}
+
+#define CERTIFY(condition, ...) \
+  if (!(condition)) return wrong(fmt::format(__VA_ARGS__))
+
+/// Whether a reason shows that e >= 0.
+bool holds(const Dim& e, const Reason& reason, const std::vector<Dim>& premises) {
+  const Dim& scale = reason.scale;
+  if (scale.least().value_or(-1) < 0) return false;
+  Dim rest = scale * e + scale - 1;
+  for (const auto& [premise, multiplier] : reason.multiples) {
+    if (premise >= premises.size() || multiplier.least().value_or(-1) < 0) return false;
+    rest = rest - multiplier * premises[premise];
+  }
+  return rest.least().value_or(-1) >= 0;
+}
+
+bool are_equal(const Dim& a, const Dim& b, const std::vector<Dim>& facts) {
+  if (a == b) return !a.is_undefined();
+  const auto is_fact = [&](const Dim& e) { return std::ranges::find(facts, e) != facts.end(); };
+  return is_fact(a - b) && is_fact(b - a);
+}
+
+std::vector<Dim> facts_of(const Claim& claim) {
+  std::vector<Dim> facts;
+  for (const Condition& condition : claim.facts) {
+    facts.push_back(condition.right - condition.left);
+    if (condition.kind == Condition::Kind::Equal) facts.push_back(condition.left - condition.right);
+  }
+  // Sizes are at least 1, and so is each factor of one that is a product.
+  for (const Input& input : claim.inputs) {
+    for (const Dim& size : input.type.shape) {
+      const auto parts = size.parts();
+      std::vector<Dim> positive{size};
+      if (parts.size() == 1) positive = parts[0].product.factors();
+      for (const Dim& e : positive)
+        if (const Dim fact = e - 1; fact.least().value_or(-1) < 0 &&
+                                    std::ranges::find(facts, fact) == facts.end())
+          facts.push_back(fact);
+    }
+  }
+  return facts;
+}
+
+/// What holds of the quotients by numbers in a size.
+void add_quotients(const Dim& size, std::vector<Dim>& facts) {
+  for (const auto& [op, whole, a, b] : size.operations()) {
+    if (op != Dim::Op::FloorDiv || b.constant().value_or(0) < 1) continue;
+    for (const Dim& fact : {a - b * whole, b * whole + b - 1 - a})
+      if (std::ranges::find(facts, fact) == facts.end()) facts.push_back(fact);
+  }
+}
+
+bool mentions(const Dim& dim, const Dim& operation) {
+  return dim.replaced(operation, 0) != dim;
+}
+
+Term without_factor(Term term, std::size_t factor) {
+  term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(factor));
+  return term;
+}
+
+/// Replaces an atom of sizes throughout a term.
+Sum replaced(algebra::Names& names, const Term& term, const Dim& atom, const Dim& by) {
+  return algebra::changed(
+      names, term,
+      {.dims = [&](const Dim& dim) { return dim.replaced(atom, by); },
+       // What is bound there is another variable than that of the same name outside.
+       .skips =
+           [&](const std::vector<std::string>& bound) {
+             return std::ranges::any_of(bound, [&](const std::string& name) {
+               return atom.contains(name) || by.contains(name);
+             });
+           }});
+}
+
+/// Without guards that say nothing, and without terms that are nothing.
+Sum tidied(Sum sum) {
+  for (Term& term : sum.terms)
+    std::erase_if(term.guards, [](const Dim& guard) { return guard.least().value_or(-1) >= 0; });
+  std::erase_if(sum.terms, [](const Term& term) {
+    return std::ranges::any_of(term.guards,
+                               [](const Dim& guard) { return guard.constant().value_or(0) < 0; });
+  });
+  return sum;
+}
+
+}  // namespace
+
+Expected<State> State::of(const Claim& claim, std::size_t pair) {
+  State state;
+  state.facts_ = facts_of(claim);
+  auto tensors = std::make_shared<Tensors>();
+  for (const Input& input : claim.inputs) {
+    Tensor tensor{.type = input.type};
+    if (input.uniform) tensor.uniform = Rational::of(*input.uniform);
+    CERTIFY(tensors->emplace(input.name, tensor).second, "{} is given twice", input.name);
+  }
+  for (const Value& value : claim.values) {
+    std::vector<Shape> shapes;
+    for (const std::string& operand : value.operands) {
+      const auto here = tensors->find(operand);
+      CERTIFY(here != tensors->end(), "{} uses {}, which is not known", value.name, operand);
+      shapes.push_back(here->second.type.shape);
+    }
+    const Definition& definition = value.definition;
+    CERTIFY(definition.inputs.size() == shapes.size() && value.output < definition.outputs.size(),
+            "{} does not fit its definition", value.name);
+    TESSERA_TRY(Sizes sizes, solve_sizes(definition, shapes));
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)
+        CERTIFY(are_equal(resolved(definition.inputs[i].shape[axis], sizes), shapes[i][axis],
+                          state.facts_),
+                "axis {} of operand {} of {} does not fit", axis, i, value.name);
+    TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
+    Tensor tensor{definition, value.output, value.operands, std::move(sizes), types[value.output],
+                  {}, true};
+    CERTIFY(tensors->emplace(value.name, std::move(tensor)).second, "{} is made twice", value.name);
+  }
+  CERTIFY(pair < claim.pairs.size(), "there is no pair {}", pair);
+  const auto source = tensors->find(claim.pairs[pair].first);
+  const auto target = tensors->find(claim.pairs[pair].second);
+  CERTIFY(source != tensors->end() && target != tensors->end(), "a pair names no tensor");
+  const TensorType &a = source->second.type, &b = target->second.type;
+  CERTIFY(a.dtype == b.dtype && a.shape.size() == b.shape.size(), "the types of a pair differ");
+  std::vector<Dim> at;
+  for (std::size_t axis = 0; axis < a.shape.size(); ++axis) {
+    CERTIFY(are_equal(a.shape[axis], b.shape[axis], state.facts_), "the shapes of a pair differ");
+    at.push_back(Dim::symbol(fmt::format("%i{}", axis)));
+    state.facts_.push_back(a.shape[axis] - 1 - at.back());
+    add_quotients(a.shape[axis], state.facts_);
+  }
+  for (int side : {0, 1}) {
+    const auto& tensor = side == 0 ? *source : *target;
+    state.sides_[side] = tensor.second.uniform
+                             ? algebra::constant(*tensor.second.uniform)
+                             : algebra::factor({.kind = Factor::Kind::Read,
+                                                .name = tensor.first,
+                                                .truth = a.dtype == DType::Bool,
+                                                .at = at});
+  }
+  state.tensors_ = std::move(tensors);
+  return state;
+}
+
+bool State::is_computed(const std::string& tensor) const {
+  const auto here = tensors_->find(tensor);
+  return here != tensors_->end() && here->second.computed;
+}
+
+bool State::enter(Site& site, const Sum& sum, std::size_t term) const {
+  if (term >= sum.terms.size()) return false;
+  site.term = &sum.terms[term];
+  // A name that is bound here no longer means what it meant outside.
+  for (Dim& premise : site.premises)
+    for (const std::string& name : site.term->bound)
+      if (premise.contains(name)) premise = 0;
+  site.own = site.premises.size();
+  site.premises.insert(site.premises.end(), site.term->guards.begin(), site.term->guards.end());
+  return true;
+}
+
+namespace {
+
+/// The argument of a factor, if there is one.
+const Sum* argument(const Term& term, std::size_t factor, std::size_t arg) {
+  if (factor >= term.factors.size() || term.factors[factor].args == nullptr) return nullptr;
+  const std::vector<Sum>& args = *term.factors[factor].args;
+  return arg < args.size() ? &args[arg] : nullptr;
+}
+
+State::Site::In container(const Factor& factor) {
+  return factor.kind == Factor::Kind::Most   ? State::Site::In::Most
+         : factor.kind == Factor::Kind::Fold ? State::Site::In::Fold
+                                             : State::Site::In::Sum;
+}
+
+}  // namespace
+
+std::optional<State::Site> State::site(int side, const std::vector<std::size_t>& place) const {
+  Site site{.premises = facts_};
+  const Sum* sum = &sides_[side];
+  for (std::size_t depth = 0; depth < place.size(); depth += 3) {
+    if (!enter(site, *sum, place[depth])) return std::nullopt;
+    if (depth + 2 >= place.size()) break;
+    sum = argument(*site.term, place[depth + 1], place[depth + 2]);
+    if (sum == nullptr) return std::nullopt;
+    site.in = container(site.term->factors[place[depth + 1]]);
+  }
+  return site.term == nullptr ? std::nullopt : std::optional(site);
+}
+
+Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth, Site site) {
+  CERTIFY(depth < step.place.size() && enter(site, sum, step.place[depth]), "there is no such place");
+  const Term& term = *site.term;
+  Sum replacement;
+  if (depth + 1 == step.place.size()) {
+    TESSERA_TRY(Sum made, changed(step, site));
+    replacement = tidied(std::move(made));
+  } else {
+    CERTIFY(depth + 2 < step.place.size(), "the place ends in a factor");
+    const std::size_t f = step.place[depth + 1], a = step.place[depth + 2];
+    const Sum* arg = argument(term, f, a);
+    CERTIFY(arg != nullptr, "there is no such place");
+    site.in = container(term.factors[f]);
+    TESSERA_TRY(Sum inner, edited(*arg, step, depth + 3, site));
+    Factor factor = term.factors[f];
+    std::vector<Sum> args = *factor.args;
+    args[a] = closed(std::move(inner));
+    factor.args = std::make_shared<const std::vector<Sum>>(std::move(args));
+    if (factor.kind == Factor::Kind::Group) {
+      replacement = {{term}};
+      replacement.terms[0].factors[f] = std::move(factor);
+    } else {
+      replacement = product(names_, {{without_factor(term, f)}}, remade(names_, factor));
+    }
+  }
+  Sum result = sum;
+  const auto here = result.terms.begin() + static_cast<std::ptrdiff_t>(step.place[depth]);
+  result.terms.insert(result.terms.erase(here), replacement.terms.begin(), replacement.terms.end());
+  return result;
+}
+
+Expected<Done> State::apply(const Step& step) {
+  if (step.kind == Kind::Divide && step.place.empty()) return divide_position(step);
+  CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
+  TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
+  return Done{};
+}
+
+/// A position along an axis of the result is written as a multiple and a rest, on both sides.
+Expected<Done> State::divide_position(const Step& step) {
+  CERTIFY(step.dims.size() == 2 && step.reasons.size() == 1, "a position and a size are needed");
+  const auto position = step.dims[0].as_symbol();
+  const Dim& size = step.dims[1];
+  CERTIFY(position && position->starts_with("%i"), "a position is needed");
+  CERTIFY(!size.contains(*position) && holds(size - 1, step.reasons[0], facts_),
+          "the size is not known to be at least 1");
+  const Dim multiple = Dim::symbol(std::string(*position) + "a");
+  const Dim rest = Dim::symbol(std::string(*position) + "b");
+  const algebra::Replacement with{{std::string(*position), multiple * size + rest}};
+  for (Dim& fact : facts_) fact = algebra::substituted(fact, with);
+  facts_.push_back(size - 1 - rest);
+  for (Sum& side : sides_) {
+    Sum result;
+    for (const Term& term : side.terms)
+      result = add(std::move(result), substituted(names_, term, with));
+    side = std::move(result);
+  }
+  return Done{};
+}
+
+Expected<Sum> State::changed(const Step& step, const Site& site) {
+  const Term& term = *site.term;
+  const auto shown = [&](const Dim& e, std::size_t reason) {
+    return reason < step.reasons.size() && holds(e, step.reasons[reason], site.premises);
+  };
+  /// A bound variable; `dims[0]` may not speak of it.
+  const auto bound = [&]() -> std::optional<std::string> {
+    if (step.item >= term.bound.size()) return std::nullopt;
+    return term.bound[step.item];
+  };
+  const auto unbound = [&](const std::string& name) {
+    Term result = term;
+    std::erase(result.bound, name);
+    return result;
+  };
+  // In a maximum nothing is counted; in a fold order counts.
+  const bool ordered = site.in == Site::In::Fold;
+  CERTIFY(!ordered || step.kind == Kind::Drop || step.kind == Kind::Settle,
+          "{} is not for folds", to_string(step.kind));
+  switch (step.kind) {
+    case Kind::Unfold: {
+      CERTIFY(step.item < term.factors.size(), "there is no factor {}", step.item);
+      const Factor& factor = term.factors[step.item];
+      CERTIFY(factor.kind == Factor::Kind::Read && is_computed(factor.name),
+              "{} is not computed", factor.name);
+      return product(names_, {{without_factor(term, step.item)}},
+                     power(names_, element(factor.name, factor.at), factor.exponent));
+    }
+    case Kind::Split: {
+      CERTIFY(step.dims.size() == 1, "one condition is needed");
+      Sum both{{term, term}};
+      both.terms[0].guards.push_back(step.dims[0]);
+      both.terms[1].guards.push_back(-step.dims[0] - 1);
+      return both;
+    }
+    case Kind::Void:
+      CERTIFY(shown(-1, 0), "the guards do not contradict each other");
+      return Sum{};
+    case Kind::Drop: {
+      CERTIFY(step.item < term.guards.size(), "there is no guard {}", step.item);
+      CERTIFY(step.reasons.size() == 1 &&
+                  std::ranges::none_of(
+                      step.reasons[0].multiples,
+                      [&](const auto& use) { return use.first == site.own + step.item; }) &&
+                  shown(term.guards[step.item], 0),
+              "the guard does not follow");
+      Sum result{{term}};
+      result.terms[0].guards.erase(result.terms[0].guards.begin() +
+                                   static_cast<std::ptrdiff_t>(step.item));
+      return result;
+    }
+    case Kind::Tighten: {
+      CERTIFY(step.item < term.guards.size() && step.dims.size() == 1, "two guards are needed");
+      CERTIFY(shown(step.dims[0], 0), "the new guard does not follow");
+      std::vector<Dim> others = site.premises;
+      others[site.own + step.item] = step.dims[0];
+      CERTIFY(step.reasons.size() == 2 && holds(term.guards[step.item], step.reasons[1], others),
+              "the old guard does not follow");
+      Sum result{{term}};
+      result.terms[0].guards[step.item] = step.dims[0];
+      return result;
+    }
+    case Kind::Solve: {
+      const auto name = bound();
+      CERTIFY(name && step.dims.size() == 1 && !step.dims[0].contains(*name),
+              "a bound variable and its value are needed");
+      const Dim difference = Dim::symbol(*name) - step.dims[0];
+      Term rest = unbound(*name);
+      for (const Dim& guard : {difference, -difference}) {
+        if (guard.least().value_or(-1) >= 0) continue;
+        const auto here = std::ranges::find(rest.guards, guard);
+        CERTIFY(here != rest.guards.end(), "{} is not pinned down", *name);
+        rest.guards.erase(here);
+      }
+      rest.guards.push_back(step.dims[0]);  // as the variable was, it is not negative
+      return substituted(names_, rest, {{*name, step.dims[0]}});
+    }
+    case Kind::Pin: {
+      CERTIFY(step.dims.size() == 2 && step.dims[0].as_symbol() && step.dims[1].constant(),
+              "a variable and a number are needed");
+      const std::string name(*step.dims[0].as_symbol());
+      CERTIFY(std::ranges::find(term.bound, name) == term.bound.end(), "{} is bound", name);
+      const Dim difference = step.dims[0] - step.dims[1];
+      CERTIFY(shown(difference, 0) && shown(-difference, 1), "{} may have other values", name);
+      Sum result = substituted(names_, term, {{name, step.dims[1]}});
+      return product(names_, algebra::indicator({difference, -difference}), result);
+    }
+    case Kind::Shift: {
+      const auto name = bound();
+      CERTIFY(name && step.dims.size() == 1 && !step.dims[0].contains(*name),
+              "a bound variable and its least value are needed");
+      CERTIFY(shown(Dim::symbol(*name) - step.dims[0], 0), "{} may be less", *name);
+      Term moved = term;
+      moved.guards.push_back(Dim::symbol(*name));  // it was not negative
+      return substituted(names_, moved, {{*name, Dim::symbol(*name) + step.dims[0]}});
+    }
+    case Kind::Divide: {
+      const auto name = bound();
+      CERTIFY(name && step.dims.size() == 1 && !step.dims[0].contains(*name),
+              "a bound variable and a size are needed");
+      CERTIFY(shown(step.dims[0] - 1, 0), "the size is not known to be at least 1");
+      Term parts = unbound(*name);
+      const std::string multiple = names_.fresh(), rest = names_.fresh();
+      parts.bound.insert(parts.bound.end(), {multiple, rest});
+      parts.guards.push_back(step.dims[0] - 1 - Dim::symbol(rest));
+      return substituted(names_, parts,
+                         {{*name, Dim::symbol(multiple) * step.dims[0] + Dim::symbol(rest)}});
+    }
+    case Kind::Settle:
+    case Kind::Quotient: {
+      CERTIFY(!step.dims.empty(), "an operation is needed");
+      const auto operations = step.dims[0].operations();
+      CERTIFY(!operations.empty() && operations[0].whole == step.dims[0],
+              "{} is no operation", step.dims[0].to_string());
+      const auto& [op, whole, a, b] = operations[0];
+      const bool division = op == Dim::Op::FloorDiv || op == Dim::Op::Mod;
+      // What is rewritten must not be what its value is derived from.
+      for (const Reason& reason : step.reasons)
+        for (const auto& [premise, multiplier] : reason.multiples)
+          CERTIFY(premise < site.premises.size() && !mentions(site.premises[premise], whole),
+                  "a premise speaks of {}", whole.to_string());
+      if (!division) {
+        CERTIFY(step.kind == Kind::Settle && step.dims.size() == 2 &&
+                    (step.dims[1] == a || step.dims[1] == b),
+                "one of both sides is needed");
+        const Dim difference = step.dims[1] == a ? b - a : a - b;
+        CERTIFY(shown(op == Dim::Op::Min ? difference : -difference, 0), "the order is not known");
+        return replaced(names_, term, whole, step.dims[1]);
+      }
+      CERTIFY(shown(b - 1, 0), "the divisor is not known to be at least 1");
+      Term result = term;
+      Dim quotient;
+      if (step.kind == Kind::Settle) {
+        CERTIFY(step.dims.size() == 2, "a value is needed");
+        quotient = step.dims[1];
+        CERTIFY(shown(a - b * quotient, 1) && shown(b * quotient + b - 1 - a, 2),
+                "{} is not known to be the quotient", quotient.to_string());
+      } else {
+        CERTIFY(shown(a, 1), "what is divided may be negative");
+        quotient = Dim::symbol(names_.fresh());
+        result.bound.push_back(std::string(*quotient.as_symbol()));
+      }
+      Sum made = replaced(names_, result, whole, op == Dim::Op::Mod ? a - b * quotient : quotient);
+      if (step.kind == Kind::Quotient)
+        made = product(names_, algebra::indicator({a - b * quotient, b * quotient + b - 1 - a}), made);
+      return made;
+    }
+    case Kind::Count: {
+      const auto name = bound();
+      CERTIFY(name.has_value(), "a bound variable is needed");
+      const Dim variable = Dim::symbol(*name);
+      Term rest = unbound(*name);
+      std::optional<Dim> last;
+      for (const Dim& guard : term.guards) {
+        if (!guard.contains(*name)) continue;
+        const Dim e = guard + variable;
+        CERTIFY(!last && !e.contains(*name), "{} has several limits", *name);
+        last = e;
+        std::erase(rest.guards, guard);
+      }
+      CERTIFY(last && !algebra::contains(rest, *name), "{} is spoken of", *name);
+      CERTIFY(shown(site.in == Site::In::Most ? *last : *last + 1, 0),
+              "{} may have no value", *name);
+      if (site.in == Site::In::Most) return Sum{{rest}};
+      return product(names_, {{rest}}, algebra::number(*last + 1));
+    }
+    case Kind::Attain: {
+      CERTIFY(site.in == Site::In::Most && step.dims.size() == term.bound.size(),
+              "a maximum and values of its variables are needed");
+      algebra::Replacement values;
+      for (std::size_t i = 0; i < term.bound.size(); ++i) {
+        values.emplace(term.bound[i], step.dims[i]);
+        for (const std::string& name : term.bound)
+          CERTIFY(!step.dims[i].contains(name) && !algebra::contains(term.factors[0], name),
+                  "{} is spoken of", name);
+      }
+      Term result = term;
+      result.bound.clear();
+      result.guards.clear();
+      std::size_t reason = 0;
+      for (const Dim& value : step.dims) {
+        CERTIFY(reason < step.reasons.size() &&
+                    holds(value, step.reasons[reason], {site.premises.begin(),
+                                                        site.premises.begin() +
+                                                            static_cast<std::ptrdiff_t>(site.own)}),
+                "a value may be negative");
+        ++reason;
+      }
+      // Guards on other variables stay; those on these hold for the values, whatever is outside.
+      for (const Dim& guard : term.guards) {
+        const Dim at = algebra::substituted(guard, values);
+        if (at == guard) {
+          result.guards.push_back(guard);
+          continue;
+        }
+        CERTIFY(reason < step.reasons.size() &&
+                    holds(at, step.reasons[reason], {site.premises.begin(),
+                                                     site.premises.begin() +
+                                                         static_cast<std::ptrdiff_t>(site.own)}),
+                "a value is out of range");
+        ++reason;
+      }
+      return Sum{{result}};
+    }
+    case Kind::Induct: {
+      TESSERA_TRY(Induction induction, this->induction(site, step.item));
+      CERTIFY(shown(induction.last, 0), "the fold may take in nothing");
+      CERTIFY(step.parts.size() == induction.obligations.size(), "there are {} obligations",
+              induction.obligations.size());
+      for (std::size_t i = 0; i < step.parts.size(); ++i) {
+        State& state = induction.obligations[i];
+        for (const Step& part : step.parts[i]) TESSERA_TRY_DONE(state.apply(part));
+        CERTIFY(state.is_proved(), "obligation {} is not proved", i);
+      }
+      return product(names_, {{without_factor(term, step.item)}},
+                     power(names_, opened(names_, induction.closed_form),
+                           term.factors[step.item].exponent));
+    }
+  }
+  return wrong("there is no such inference");
+}
+
+/// A fold takes its groups in one after the other. That after k of them it is H(k) is shown by
+/// induction; what H is, is guessed from how the fold combines: a maximum, a sum, or a sum whose
+/// terms are rescaled when others come in.
+Expected<State::Induction> State::induction(const Site& site, std::size_t factor) const {
+  CERTIFY(factor < site.term->factors.size() &&
+              site.term->factors[factor].kind == Factor::Kind::Fold,
+          "there is no fold");
+  const Factor& fold = site.term->factors[factor];
+  const Term& range = (*fold.args)[0].terms[0];
+  const std::size_t components = range.factors.size();
+  CERTIFY(range.bound.size() == 1 && range.guards.size() == 1, "the fold runs over several axes");
+  const std::string& name = range.bound[0];
+  const Dim last = range.guards[0] + Dim::symbol(name);
+  CERTIFY(!last.contains(name), "the fold has no plain limit");
+  algebra::Names names = names_;
+  const auto lift = [&](std::size_t c, const Dim& at) {
+    const Sum& value = (*range.factors[c].args)[0];
+    Sum result;
+    for (const Term& term : opened(names, value).terms)
+      result = add(std::move(result), substituted(names, term, {{name, at}}));
+    return result;
+  };
+  const auto init = [&](std::size_t c) { return opened(names, (*fold.args)[1 + c]); };
+  const auto combine = [&](std::size_t c) -> const Sum& { return (*fold.args)[1 + components + c]; };
+  const auto partial = [](char side, std::size_t c) {
+    return Factor{.kind = Factor::Kind::Read, .name = fmt::format("%{}{}", side, c)};
+  };
+  const auto combined = [&](const Sum& by, const std::vector<Sum>& left,
+                            const std::vector<Sum>& right) {
+    return algebra::changed(names, by, {.factors = [&](const Factor& f) -> std::optional<Sum> {
+                              if (f.kind != Factor::Kind::Read) return std::nullopt;
+                              for (std::size_t c = 0; c < components; ++c) {
+                                if (f.name == partial('L', c).name)
+                                  return power(names, opened(names, left[c]), f.exponent);
+                                if (f.name == partial('R', c).name)
+                                  return power(names, opened(names, right[c]), f.exponent);
+                              }
+                              return std::nullopt;
+                            }});
+  };
+  // H(k) of all components; maxima and sums first, for the rescaled ones speak of them.
+  const auto forms = [&](const Dim& count) {
+    std::vector<Sum> result(components);
+    const std::string v = names.fresh();
+    const Term run{.bound = {v}, .guards = {count - 1 - Dim::symbol(v)}};
+    for (std::size_t c = 0; c < components; ++c) {
+      const Sum both = most(names, {algebra::group(algebra::factor(partial('L', c))),
+                                    algebra::group(algebra::factor(partial('R', c)))});
+      if (!same(closed(both), combine(c))) continue;
+      Term group = algebra::group(lift(c, Dim::symbol(v)));
+      group.bound = run.bound;
+      group.guards = run.guards;
+      result[c] = most(names, {std::move(group)});
+    }
+    for (std::size_t c = 0; c < components; ++c) {
+      if (!result[c].terms.empty()) continue;
+      Sum weight;
+      for (Term term : combine(c).terms) {
+        const auto left = std::ranges::find_if(
+            term.factors, [&](const Factor& f) { return compare(f, partial('L', c)) == 0; });
+        if (left == term.factors.end()) continue;
+        term.factors.erase(left);
+        weight.terms.push_back(std::move(term));
+      }
+      const Sum scaled =
+          algebra::changed(names, weight, {.factors = [&](const Factor& f) -> std::optional<Sum> {
+                             for (std::size_t d = 0; d < components; ++d) {
+                               const Sum& whole = combine(d);
+                               if (whole.terms.size() == 1 && whole.terms[0].factors.size() == 1 &&
+                                   compare(whole.terms[0].factors[0], f) == 0)
+                                 return opened(names, result[d]);
+                               if (compare(f, partial('L', d)) == 0)
+                                 return lift(d, Dim::symbol(v));
+                             }
+                             return std::nullopt;
+                           }});
+      result[c] = product(names, {{run}}, product(names, lift(c, Dim::symbol(v)), scaled));
+    }
+    return result;
+  };
+  std::vector<Sum> inits, first, next;
+  const Dim k = Dim::symbol("%k");
+  for (std::size_t c = 0; c < components; ++c) {
+    inits.push_back(init(c));
+    first.push_back(lift(c, 0));
+    next.push_back(lift(c, k));
+  }
+  const std::vector<Sum> one = forms(1), some = forms(k), more = forms(k + 1);
+  Induction result{.closed_form = forms(last + 1)[static_cast<std::size_t>(fold.component)],
+                   .last = last};
+  for (std::size_t c = 0; c < components; ++c) {
+    for (const bool base : {true, false}) {
+      State state = *this;
+      state.sides_[0] = base ? combined(combine(c), inits, first) : combined(combine(c), some, next);
+      state.sides_[1] = base ? one[c] : more[c];
+      state.facts_ = site.premises;
+      if (!base) state.facts_.push_back(k - 1);
+      state.names_ = names;
+      result.obligations.push_back(std::move(state));
+    }
+  }
+  return result;
+}
+
+Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
+  const Tensor& made = tensors_->find(tensor)->second;
+  algebra::Meaning meaning{.sizes = made.sizes, .operand = [&](const std::string& operand) {
+                             for (std::size_t i = 0; i < made.operands.size(); ++i) {
+                               if (made.definition.inputs[i].name != operand) continue;
+                               const Tensor& read = tensors_->find(made.operands[i])->second;
+                               return algebra::Meaning::Tensor{made.operands[i], read.type.shape,
+                                                               read.type.dtype == DType::Bool,
+                                                               read.uniform};
+                             }
+                             return algebra::Meaning::Tensor{};
+                           }};
+  return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
+}
+
+bool State::is_proved() const {
+  const Sum source = closed(sides_[0]), target = closed(sides_[1]);
+  return same(source, target) && is_defined(source) && is_defined(target);
+}
+
+Expected<Done> check(const Certificate& certificate) {
+  CERTIFY(certificate.proofs.size() == certificate.claim.pairs.size(),
+          "there are {} proofs for {} pairs", certificate.proofs.size(),
+          certificate.claim.pairs.size());
+  for (std::size_t pair = 0; pair < certificate.proofs.size(); ++pair) {
+    TESSERA_TRY(State state, State::of(certificate.claim, pair));
+    for (const Step& step : certificate.proofs[pair]) TESSERA_TRY_DONE(state.apply(step));
+    CERTIFY(state.is_proved(), "the proof of pair {} does not end in equal sums", pair);
+  }
+  return Done{};
+}
+
+}  // namespace tessera::certify

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <array>
+
+#include "tessera/certify/certificate.h"
+#include "tessera/expr/text.h"
+#include "tessera/support/hash.h"
+
+namespace tessera::certify {
+namespace {
+
+constexpr std::array<std::string_view, kKinds> kNames = {
+    "unfold", "split",  "void",     "drop",  "tighten", "solve", "pin", "shift",
+    "divide", "settle", "quotient", "count", "attain", "induct"};
+
+std::uint64_t seal_of(std::string_view text) {
+  Hasher hasher;
+  hasher.add_text(text);
+  return hasher.value();
+}
+
+void write(const Proof& proof, const std::string& indent, std::string& text) {
+  for (const Step& step : proof) {
+    text += fmt::format("{}{} {} [{}] {} [", indent, to_string(step.kind), step.side,
+                        fmt::join(step.place, ", "), step.item);
+    for (std::size_t i = 0; i < step.dims.size(); ++i)
+      text += (i == 0 ? "" : ", ") + step.dims[i].to_string();
+    text += "]";
+    for (const Reason& reason : step.reasons) {
+      text += fmt::format(" since {} (", reason.scale.to_string());
+      for (std::size_t i = 0; i < reason.multiples.size(); ++i)
+        text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", reason.multiples[i].first,
+                            reason.multiples[i].second.to_string());
+      text += ")";
+    }
+    for (const Proof& part : step.parts) {
+      text += " {\n";
+      write(part, indent + "  ", text);
+      text += indent + "}";
+    }
+    text += "\n";
+  }
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : lexer_(text) {}
+
+  Expected<Certificate> certificate() {
+    Certificate result;
+    Claim& claim = result.claim;
+    TESSERA_TRY_DONE(lexer_.expect("certificate"));
+    while (lexer_.accept("input")) {
+      Input input;
+      TESSERA_TRY(input.name, lexer_.name("a name"));
+      TESSERA_TRY_DONE(lexer_.expect(":"));
+      const auto dtype = parse_dtype(lexer_.peek().text);
+      if (!dtype) return lexer_.expected("a type");
+      lexer_.take();
+      input.type.dtype = *dtype;
+      TESSERA_TRY(input.type.shape, dims());
+      if (lexer_.accept("=")) {
+        TESSERA_TRY(input.uniform, lexer_.number("a number"));
+      }
+      claim.inputs.push_back(std::move(input));
+    }
+    while (lexer_.accept("value")) {
+      Value value;
+      TESSERA_TRY(value.name, lexer_.name("a name"));
+      TESSERA_TRY_DONE(lexer_.expect("="));
+      TESSERA_TRY(value.output, natural());
+      TESSERA_TRY_DONE(lexer_.expect("("));
+      while (!lexer_.accept(")")) {
+        TESSERA_TRY(std::string operand, lexer_.name("an operand"));
+        value.operands.push_back(std::move(operand));
+        if (!lexer_.at(")")) TESSERA_TRY_DONE(lexer_.expect(","));
+      }
+      TESSERA_TRY(value.definition, parse_definition(lexer_));
+      claim.values.push_back(std::move(value));
+    }
+    while (lexer_.accept("fact")) {
+      TESSERA_TRY(Condition condition, parse_condition(lexer_));
+      claim.facts.push_back(std::move(condition));
+    }
+    while (lexer_.accept("pair")) {
+      TESSERA_TRY(std::string source, lexer_.name("a name"));
+      TESSERA_TRY(std::string target, lexer_.name("a name"));
+      claim.pairs.emplace_back(std::move(source), std::move(target));
+      TESSERA_TRY(Proof steps, proof());
+      result.proofs.push_back(std::move(steps));
+    }
+    TESSERA_TRY_DONE(lexer_.end());
+    return result;
+  }
+
+ private:
+  Expected<std::size_t> natural() {
+    const Diagnostic negative = lexer_.error("a number here is not negative");
+    TESSERA_TRY(const std::int64_t value, lexer_.integer("a number"));
+    if (value < 0) return negative;
+    return static_cast<std::size_t>(value);
+  }
+
+  Expected<std::vector<Dim>> dims() {
+    std::vector<Dim> result;
+    TESSERA_TRY_DONE(lexer_.expect("["));
+    while (!lexer_.accept("]")) {
+      TESSERA_TRY(Dim dim, parse_dim(lexer_));
+      result.push_back(std::move(dim));
+      if (!lexer_.at("]")) TESSERA_TRY_DONE(lexer_.expect(","));
+    }
+    return result;
+  }
+
+  Expected<Proof> proof() {
+    const Nesting nesting(lexer_);
+    if (nesting.too_deep()) return lexer_.error("this is nested too deeply");
+    Proof result;
+    TESSERA_TRY_DONE(lexer_.expect("{"));
+    while (!lexer_.accept("}")) {
+      Step step;
+      const auto* const kind = std::find(kNames.begin(), kNames.end(), lexer_.peek().text);
+      if (kind == kNames.end()) return lexer_.expected("a step");
+      lexer_.take();
+      step.kind = static_cast<Kind>(kind - kNames.begin());
+      TESSERA_TRY(const std::size_t side, natural());
+      if (side > 1) return lexer_.error("there are two sides");
+      step.side = static_cast<int>(side);
+      TESSERA_TRY_DONE(lexer_.expect("["));
+      while (!lexer_.accept("]")) {
+        TESSERA_TRY(const std::size_t place, natural());
+        step.place.push_back(place);
+        if (!lexer_.at("]")) TESSERA_TRY_DONE(lexer_.expect(","));
+      }
+      TESSERA_TRY(step.item, natural());
+      TESSERA_TRY(step.dims, dims());
+      while (lexer_.accept("since")) {
+        Reason reason;
+        TESSERA_TRY(reason.scale, parse_dim(lexer_));
+        TESSERA_TRY_DONE(lexer_.expect("("));
+        while (!lexer_.accept(")")) {
+          TESSERA_TRY(const std::size_t premise, natural());
+          TESSERA_TRY_DONE(lexer_.expect(":"));
+          TESSERA_TRY(Dim often, parse_dim(lexer_));
+          reason.multiples.emplace_back(premise, std::move(often));
+          if (!lexer_.at(")")) TESSERA_TRY_DONE(lexer_.expect(","));
+        }
+        step.reasons.push_back(std::move(reason));
+      }
+      while (lexer_.at("{")) {
+        TESSERA_TRY(Proof part, proof());
+        step.parts.push_back(std::move(part));
+      }
+      result.push_back(std::move(step));
+    }
+    return result;
+  }
+
+  Lexer lexer_;
+};
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string to_text(const Certificate& certificate) {
+  const Claim& claim = certificate.claim;
+  std::string text = "certificate\n";
+  for (const Input& input : claim.inputs) {
+    text += fmt::format("input {}: {}[", name_text(input.name), to_string(input.type.dtype));
+    for (std::size_t i = 0; i < input.type.shape.size(); ++i)
+      text += (i == 0 ? "" : ", ") + input.type.shape[i].to_string();
+    text += input.uniform ? fmt::format("] = {}\n", float_text(*input.uniform)) : "]\n";
+  }
+  for (const Value& value : claim.values) {
+    text += fmt::format("value {} = {} (", name_text(value.name), value.output);
+    for (std::size_t i = 0; i < value.operands.size(); ++i)
+      text += (i == 0 ? "" : ", ") + name_text(value.operands[i]);
+    text += ") " + tessera::to_text(value.definition) + "\n";
+  }
+  for (const Condition& condition : claim.facts)
+    text += "fact " + tessera::to_text(condition) + "\n";
+  for (std::size_t i = 0; i < claim.pairs.size(); ++i) {
+    text += fmt::format("pair {} {} {{\n", name_text(claim.pairs[i].first),
+                        name_text(claim.pairs[i].second));
+    if (i < certificate.proofs.size()) write(certificate.proofs[i], "  ", text);
+    text += "}\n";
+  }
+  return fmt::format("{}// seal {:016x}\n", text, seal_of(text));
+}
+
+Expected<Certificate> parse_certificate(std::string_view text) {
+  const std::size_t at = text.rfind("// seal ");
+  if (at == std::string_view::npos ||
+      text.substr(at) != fmt::format("// seal {:016x}\n", seal_of(text.substr(0, at))))
+    return Diagnostic{.id = "certificate-seal",
+                      .message = "the certificate has been changed or is not whole",
+                      .note = "the seal at its end does not fit"};
+  return Parser(text.substr(0, at)).certificate();
+}
+
+}  // namespace tessera::certify

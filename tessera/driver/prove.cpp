@@ -1,0 +1,42 @@
+#include "tessera/driver/prove.h"
+
+#include "tessera/driver/model.h"
+#include "tessera/support/npy.h"
+
+namespace tessera {
+
+Expected<prove::SweepResult> prove_models(const std::filesystem::path& source,
+                                          const std::filesystem::path& target,
+                                          prove::SweepOptions options) {
+  const auto load = [](const std::filesystem::path& path) -> Expected<Model> {
+    auto model = load_model(path);
+    if (!model) return located(std::move(model).error(), {.file = path.string()});
+    return model;
+  };
+  TESSERA_TRY(const Model a, load(source));
+  TESSERA_TRY(const Model b, load(target));
+  options.names = {.source_outputs = a.output_names, .target_outputs = b.output_names};
+  options.memory_limit += 2 * (a.file_bytes + b.file_bytes);
+  TESSERA_TRY(prove::SweepResult result, prove::sweep(a.graph, b.graph, options));
+  result.output_names = a.output_names;
+  return result;
+}
+
+Expected<std::vector<std::filesystem::path>> save_counterexample(
+    const prove::SweepResult& result, const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  const auto* refuted = std::get_if<prove::Refuted>(&result.verdict);
+  if (refuted == nullptr) return paths;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (std::size_t i = 0; i < refuted->inputs.size(); ++i) {
+    std::string name = result.input_names[i];
+    for (char& c : name)
+      if (c == '/' || c == '\\' || c == '\0') c = '_';
+    paths.push_back(folder / ((name.starts_with('.') ? "_" : "") + name + ".npy"));
+    TESSERA_TRY_DONE(write_npy(paths.back(), refuted->inputs[i]));
+  }
+  return paths;
+}
+
+}  // namespace tessera

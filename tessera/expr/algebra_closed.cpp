@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "tessera/expr/algebra.h"
+#include "tessera/support/hash.h"
+#include "tessera/support/lexer.h"
+
+namespace tessera::algebra {
+namespace {
+
+using Kind = Factor::Kind;
+
+/// Colors of the bound variables around an expression; other symbols have that of their name.
+class Colors {
+ public:
+  std::uint64_t of(std::string_view name) const {
+    for (auto here = known_.rbegin(); here != known_.rend(); ++here)
+      if (here->first == name) return here->second;
+    Hasher hasher;
+    hasher.add_text(name);
+    return hasher.value() | 1;
+  }
+  std::size_t push(std::string_view name, std::uint64_t color) {
+    known_.emplace_back(name, color);
+    return known_.size() - 1;
+  }
+  std::uint64_t& at(std::size_t place) { return known_[place].second; }
+  void pop(std::size_t count) { known_.resize(known_.size() - count); }
+
+ private:
+  std::vector<std::pair<std::string_view, std::uint64_t>> known_;
+};
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+  Hasher hasher;
+  hasher.add(a);
+  hasher.add(b);
+  return hasher.value();
+}
+
+std::uint64_t hash_of(const Rational& value) {
+  Hasher hasher;
+  hasher.add_text(value.to_string());
+  return hasher.value();
+}
+
+std::uint64_t color(const Sum& sum, Colors& colors);
+
+std::uint64_t color(const Dim& dim, const Colors& colors) {
+  return dim.fingerprint([&](std::string_view name) { return colors.of(name); });
+}
+
+std::uint64_t color(const Factor& factor, Colors& colors) {
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(factor.kind) << 32 |
+             static_cast<std::uint64_t>(factor.fn) << 16 | static_cast<std::uint64_t>(factor.to));
+  hasher.add(static_cast<std::uint64_t>(factor.component));
+  hasher.add_text(factor.name);
+  if (!factor.exponent.is(1)) hasher.add(hash_of(factor.exponent));
+  for (const Dim& dim : factor.at) hasher.add(color(dim, colors));
+  if (factor.args != nullptr)
+    for (const Sum& arg : *factor.args) hasher.add(color(arg, colors));
+  return hasher.value();
+}
+
+/// What all items of a term (guards and factors) look like together, in any order.
+std::uint64_t items_color(const Term& term, Colors& colors) {
+  std::uint64_t sum = 0;
+  for (const Dim& guard : term.guards) sum += mixed(color(guard, colors), 1);
+  for (const Factor& factor : term.factors) sum += mixed(color(factor, colors), 2);
+  return sum;
+}
+
+constexpr std::uint64_t kUnknown = 0x5bd1e9955bd1e995ull, kMark = 0x2545f4914f6cdd1dull;
+
+/// Pushes the bound variables of a term with colors that say what they do in it.
+std::size_t refine(const Term& term, Colors& colors) {
+  const std::size_t count = term.bound.size();
+  if (count == 0) return 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t place = colors.push(term.bound[i], kUnknown);
+    if (i == 0) first = place;
+  }
+  const std::uint64_t mark = mixed(kMark, first) | 1;  // another one on every level
+  std::vector<std::uint64_t> next(count);
+  const auto round = [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t old = std::exchange(colors.at(first + i), mark);
+      next[i] = mixed(old, items_color(term, colors)) | 1;
+      colors.at(first + i) = old;
+    }
+    for (std::size_t i = 0; i < count; ++i) colors.at(first + i) = next[i];
+  };
+  if (count == 1) {
+    colors.at(first) = mark;
+    return count;
+  }
+  for (std::size_t rounds = 0; rounds < count; ++rounds) {
+    round();
+    std::vector<std::uint64_t> sorted = next;
+    std::ranges::sort(sorted);
+    const auto twins = std::ranges::adjacent_find(sorted);
+    if (twins == sorted.end()) break;
+    if (rounds == 0) continue;
+    // Variables that nothing tells apart are, as a rule, interchangeable: any order will do.
+    const auto one = std::ranges::find(next, *twins);
+    colors.at(first + static_cast<std::size_t>(one - next.begin())) = mixed(*twins, 3) | 1;
+    next[static_cast<std::size_t>(one - next.begin())] = mixed(*twins, 3) | 1;
+  }
+  return count;
+}
+
+std::uint64_t color(const Sum& sum, Colors& colors) {
+  std::uint64_t total = 0;
+  for (const Term& term : sum.terms) {
+    const std::size_t pushed = refine(term, colors);
+    total += mixed(items_color(term, colors), hash_of(term.coefficient));
+    colors.pop(pushed);
+  }
+  return total;
+}
+
+int height(const Sum& sum) {
+  int most = 0;
+  for (const Term& term : sum.terms) {
+    int inner = 0;
+    for (const Factor& factor : term.factors)
+      if (factor.args != nullptr)
+        for (const Sum& arg : *factor.args) inner = std::max(inner, height(arg));
+    most = std::max(most, inner + (term.bound.empty() ? 0 : 1));
+  }
+  return most;
+}
+
+constexpr int kAside = 1'000'000;
+
+using Renaming = std::map<std::string, std::string, std::less<>>;
+
+Dim renamed(const Dim& dim, const Renaming& names) {
+  return dim.substituted([&](std::string_view name) -> std::optional<Dim> {
+    const auto here = names.find(name);
+    if (here == names.end()) return std::nullopt;
+    return Dim::symbol(here->second);
+  });
+}
+
+/// Renames and puts in order again, all the way down.
+void rename(Term& term, const Renaming& names, bool reorder);
+
+std::vector<std::string> numbered(int level, std::size_t count) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("%{}_{}", level, i));
+  return names;
+}
+
+/// From this level on, the first whose names a term speaks of neither bound nor free.
+int free_level(const Term& term, int level) {
+  const auto is_taken = [&](const std::string& name) {
+    return std::ranges::find(term.bound, name) != term.bound.end() || contains(term, name);
+  };
+  while (std::ranges::any_of(numbered(level, term.bound.size()), is_taken)) ++level;
+  return level;
+}
+
+void rename(Factor& factor, const Renaming& names, bool reorder) {
+  for (Dim& dim : factor.at) dim = renamed(dim, names);
+  if (factor.args == nullptr) return;
+  std::vector<Sum> args = *factor.args;
+  for (Sum& arg : args) {
+    for (Term& term : arg.terms) {
+      const bool clashes = std::ranges::any_of(names, [&](const auto& name) {
+        return std::ranges::find(term.bound, name.first) != term.bound.end() ||
+               std::ranges::find(term.bound, name.second) != term.bound.end();
+      });
+      if (clashes) {
+        Renaming away;
+        std::vector<std::string> others =
+            numbered(free_level(term, kAside + kAside), term.bound.size());
+        for (std::size_t i = 0; i < others.size(); ++i) away.emplace(term.bound[i], others[i]);
+        rename(term, away, false);
+        term.bound = std::move(others);
+      }
+      rename(term, names, reorder);
+    }
+    if (reorder) arg = closed(std::move(arg));
+  }
+  factor.args = std::make_shared<const std::vector<Sum>>(std::move(args));
+}
+
+void rename(Term& term, const Renaming& names, bool reorder) {
+  for (Dim& guard : term.guards) guard = renamed(guard, names);
+  for (Factor& factor : term.factors) rename(factor, names, reorder);
+}
+
+Term closed_term(Term term) {
+  if (!term.bound.empty()) {
+    Colors colors;
+    refine(term, colors);
+    std::vector<std::pair<std::uint64_t, std::string>> order;
+    for (const std::string& name : term.bound) order.emplace_back(colors.of(name), name);
+    std::ranges::sort(order);
+    int inner = 0;
+    for (const Factor& factor : term.factors)
+      if (factor.args != nullptr)
+        for (const Sum& arg : *factor.args) inner = std::max(inner, height(arg));
+    // Inner variables are below the level; one that is spoken of but not bound here is avoided.
+    int level = inner + 1;
+    const auto is_taken = [&](const std::string& name) {
+      return std::ranges::find(term.bound, name) == term.bound.end() && contains(term, name);
+    };
+    while (std::ranges::any_of(numbered(level, order.size()), is_taken)) ++level;
+    const auto call = [&](const std::vector<std::string>& names) {
+      Renaming renaming;
+      for (std::size_t i = 0; i < order.size(); ++i)
+        renaming.emplace(std::exchange(order[i].second, names[i]), names[i]);
+      const bool changes =
+          std::ranges::any_of(renaming, [](const auto& n) { return n.first != n.second; });
+      if (changes) rename(term, renaming, true);
+    };
+    // By way of names that no inner term has.
+    if (inner > 0) call(numbered(free_level(term, kAside), order.size()));
+    call(numbered(level, order.size()));
+    term.bound = numbered(level, order.size());
+  }
+  std::ranges::sort(term.guards);
+  const auto twins = std::ranges::unique(term.guards);
+  term.guards.erase(twins.begin(), twins.end());
+  const bool ordered = std::ranges::none_of(
+      term.factors, [](const Factor& factor) { return factor.kind == Kind::Group; });
+  // The groups of a fold are its components: they stay in order.
+  if (ordered)
+    std::ranges::sort(term.factors,
+                      [](const Factor& a, const Factor& b) { return compare(a, b) < 0; });
+  return term;
+}
+
+bool same_body(const Term& a, const Term& b) {
+  Term other = b;
+  other.coefficient = a.coefficient;
+  return compare(a, other) == 0;
+}
+
+std::string to_text(const Factor& factor);
+
+std::string list(const std::vector<Dim>& dims) {
+  std::string text;
+  for (const Dim& dim : dims) text += (text.empty() ? "" : ", ") + dim.to_string();
+  return text;
+}
+
+std::string to_text(const Factor& factor) {
+  std::string text;
+  const auto args = [&] {
+    std::string joined;
+    if (factor.args != nullptr)
+      for (const Sum& arg : *factor.args)
+        joined += (joined.empty() ? "" : ", ") + algebra::to_text(arg);
+    return joined;
+  };
+  switch (factor.kind) {
+    case Kind::Number: text = list(factor.at); break;
+    case Kind::Read: text = fmt::format("{}[{}]", factor.name, list(factor.at)); break;
+    case Kind::Apply:
+      text = fmt::format("{}({}{})", to_string(factor.fn), args(), factor.truth ? ", 0" : "");
+      break;
+    case Kind::Cast: text = fmt::format("{}({})", to_string(factor.to), args()); break;
+    case Kind::Power: text = fmt::format("({})", args()); break;
+    case Kind::Group: text = fmt::format("{{{}}}", args()); break;
+    case Kind::Most: text = fmt::format("max({})", args()); break;
+    case Kind::Fold: text = fmt::format("fold.{}({})", factor.component, args()); break;
+    case Kind::Bottom: text = "-inf"; break;
+  }
+  return factor.exponent.is(1) ? text : fmt::format("{}^{}", text, factor.exponent.to_string());
+}
+
+}  // namespace
+
+namespace {
+
+/// Terms that are a multiple of S together, over S: the multiple. In a sum that is closed.
+bool cancel_quotients(Sum& sum) {
+  for (const Term& term : sum.terms) {
+    for (const Factor& factor : term.factors) {
+      const auto whole = factor.exponent.integer();
+      if (factor.kind != Kind::Power || !whole || *whole >= 0) continue;
+      const Factor over = factor;
+      const Sum& base = (*over.args)[0];
+      Sum above, rest;
+      for (const Term& other : sum.terms) {
+        Term copy = other;
+        const auto here = std::ranges::find_if(
+            copy.factors, [&](const Factor& f) { return compare(f, over) == 0; });
+        if (here == copy.factors.end()) {
+          rest.terms.push_back(std::move(copy));
+          continue;
+        }
+        copy.factors.erase(here);
+        above.terms.push_back(std::move(copy));
+      }
+      if (above.terms.size() != base.terms.size()) continue;
+      above = closed(std::move(above));
+      if (above.terms.size() != base.terms.size() || base.terms.empty()) continue;
+      const Rational ratio = above.terms[0].coefficient / base.terms[0].coefficient;
+      if (!same(above, closed(scaled(base, ratio)))) continue;
+      Term quotient{.coefficient = ratio};
+      if (*whole < -1) {
+        quotient.factors = {over};
+        quotient.factors[0].exponent += 1;
+      }
+      rest.terms.push_back(std::move(quotient));
+      sum = std::move(rest);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Sum closed(Sum sum) {
+  for (Term& term : sum.terms) term = closed_term(std::move(term));
+  std::ranges::sort(sum.terms, [](const Term& a, const Term& b) { return compare(a, b) < 0; });
+  Sum result;
+  for (Term& term : sum.terms) {
+    if (!result.terms.empty() && same_body(result.terms.back(), term)) {
+      result.terms.back().coefficient += term.coefficient;
+      continue;
+    }
+    if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
+    result.terms.push_back(std::move(term));
+  }
+  if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
+  return cancel_quotients(result) ? closed(std::move(result)) : result;
+}
+
+Sum opened(Names& names, Sum sum) {
+  for (Term& term : sum.terms) {
+    if (term.bound.empty()) continue;
+    Renaming renaming;
+    for (std::string& name : term.bound) {
+      std::string fresh = names.fresh();
+      renaming.emplace(std::exchange(name, fresh), fresh);
+    }
+    rename(term, renaming, true);
+  }
+  return sum;
+}
+
+std::string to_text(const Sum& sum) {
+  if (sum.terms.empty()) return "0";
+  std::string text;
+  for (const Term& term : sum.terms) {
+    if (!text.empty()) text += " + ";
+    std::string factors = term.coefficient.is(1) && !term.factors.empty()
+                              ? ""
+                              : term.coefficient.to_string();
+    for (const Factor& factor : term.factors)
+      factors += (factors.empty() ? "" : "*") + to_text(factor);
+    if (!term.bound.empty() || !term.guards.empty()) {
+      std::string names;
+      for (const std::string& name : term.bound) names += (names.empty() ? "" : " ") + name;
+      text += fmt::format("sum({}; {}: {})", names, list(term.guards), factors);
+    } else {
+      text += factors;
+    }
+  }
+  return text;
+}
+
+}  // namespace tessera::algebra

@@ -1,0 +1,289 @@
+#include "tessera/expr/element.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tessera::algebra {
+namespace {
+
+using Kind = Factor::Kind;
+
+class Reader {
+ public:
+  Reader(Names& names, const Meaning& meaning) : names_(names), meaning_(meaning) {}
+
+  Sum read(const Scalar& scalar) {
+    if (++depth_ > kDeepest) return nothing();
+    Sum result = std::visit([&](const auto& node) { return of(node, scalar); }, scalar.node());
+    --depth_;
+    return result;
+  }
+
+  /// An index or a size, where it hangs on no data.
+  std::optional<Dim> dim(const Scalar& scalar) {
+    if (const auto* constant = std::get_if<node::Constant>(&scalar.node()))
+      return constant->sort == Sort::Integer ? std::optional<Dim>(constant->integer) : std::nullopt;
+    if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
+      const auto here = meaning_.axes.find(index->axis);
+      return here == meaning_.axes.end() ? std::nullopt : std::optional(here->second);
+    }
+    if (const auto* size = std::get_if<node::Size>(&scalar.node()))
+      return resolved(size->dim, meaning_.sizes);
+    const auto* apply = std::get_if<node::Apply>(&scalar.node());
+    if (apply == nullptr || scalar.sort() != Sort::Integer) return std::nullopt;
+    std::vector<Dim> args;
+    for (const Scalar& arg : apply->args) {
+      if (arg.sort() != Sort::Integer) return std::nullopt;
+      const auto value = dim(arg);
+      if (!value) return std::nullopt;
+      args.push_back(*value);
+    }
+    switch (apply->fn) {
+      case Fn::Add: return args[0] + args[1];
+      case Fn::Sub: return args[0] - args[1];
+      case Fn::Mul: return args[0] * args[1];
+      case Fn::Neg: return -args[0];
+      case Fn::FloorDiv: return floor_div(args[0], args[1]);
+      case Fn::Mod: return mod(args[0], args[1]);
+      case Fn::Min: return min(args[0], args[1]);
+      case Fn::Max: return max(args[0], args[1]);
+      case Fn::Abs: return max(args[0], -args[0]);
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  static constexpr int kDeepest = 500;
+
+  static Sum nothing() { return constant(Rational::undefined()); }
+
+  Sum times(const Sum& a, const Sum& b) { return product(names_, a, b); }
+
+  Sum of(const node::Constant& node, const Scalar&) {
+    if (node.sort != Sort::Value) return constant(node.integer);
+    const bool low = node.number <= -static_cast<double>(std::numeric_limits<float>::max());
+    if (low) return factor({.kind = Kind::Bottom});
+    if (node.number >= static_cast<double>(std::numeric_limits<float>::max()))
+      return scaled(factor({.kind = Kind::Bottom}), -1);
+    return constant(Rational::of(node.number));
+  }
+
+  Sum of(const node::Index&, const Scalar& scalar) {
+    const auto at = dim(scalar);
+    return at ? number(*at) : nothing();
+  }
+  Sum of(const node::Size&, const Scalar& scalar) { return of(node::Index{}, scalar); }
+
+  Sum of(const node::Partial& node, const Scalar&) {
+    return factor({.kind = Kind::Read,
+                   .name = fmt::format("%{}{}", node.side == node::Partial::Side::Left ? "L" : "R",
+                                       node.component)});
+  }
+
+  Sum of(const node::Read& node, const Scalar&) {
+    const Meaning::Tensor tensor = meaning_.operand(node.operand);
+    if (tensor.shape.size() != node.at.size()) return nothing();
+    Factor element{.kind = Kind::Read, .name = tensor.name, .truth = tensor.truth};
+    std::vector<Dim> range;
+    Sum chosen = constant(1);
+    for (std::size_t axis = 0; axis < node.at.size(); ++axis) {
+      const Dim last = tensor.shape[axis] - 1;
+      if (const auto at = dim(node.at[axis])) {
+        element.at.push_back(*at);
+        if (node.otherwise == nullptr) continue;
+        if (at->least().value_or(-1) < 0) range.push_back(*at);
+        if ((last - *at).least().value_or(-1) < 0) range.push_back(last - *at);
+        continue;
+      }
+      // x[d] for data d is the sum over k of x[k] where k = d.
+      const std::string k = names_.fresh();
+      Sum here{{{.bound = {k}, .guards = {last - Dim::symbol(k)}}}};
+      const Sum data = read(node.at[axis]);
+      here = times(here, apply(names_, Fn::Equal, {number(Dim::symbol(k)), data}));
+      chosen = times(chosen, here);
+      element.at.push_back(Dim::symbol(k));
+      if (node.otherwise != nullptr && !is_zero(*node.otherwise)) return nothing();
+    }
+    Sum inside = tensor.uniform ? constant(*tensor.uniform) : factor(std::move(element));
+    inside = times(chosen, inside);
+    if (node.otherwise == nullptr) return inside;
+    Sum result = times(indicator(range), inside);
+    if (is_zero(*node.otherwise)) return result;
+    const Sum outside = read(*node.otherwise);
+    return add(std::move(result), times(complement(range), outside));
+  }
+
+  static bool is_zero(const Scalar& scalar) {
+    const auto* constant = std::get_if<node::Constant>(&scalar.node());
+    return constant != nullptr && constant->number == 0 && constant->integer == 0;
+  }
+
+  /// Where not all are >= 0, in parts that do not overlap.
+  static Sum complement(const std::vector<Dim>& guards) {
+    Sum result;
+    std::vector<Dim> before;
+    for (const Dim& guard : guards) {
+      std::vector<Dim> here = before;
+      here.push_back(-guard - 1);
+      result = add(std::move(result), indicator(std::move(here)));
+      before.push_back(guard);
+    }
+    return result;
+  }
+
+  /// A condition as 0 or 1; `negated` as 1 or 0.
+  Sum truth(const Scalar& scalar, bool negated) {
+    const auto* apply = std::get_if<node::Apply>(&scalar.node());
+    if (apply != nullptr) {
+      const auto& args = apply->args;
+      switch (apply->fn) {
+        case Fn::Not:
+          if (scalar.sort() == Sort::Bool) return truth(args[0], !negated);
+          break;
+        case Fn::And:
+        case Fn::Or:
+          if (scalar.sort() != Sort::Bool) break;
+          // a and b; a, or else (not a) and b: these exclude each other.
+          if ((apply->fn == Fn::And) != negated)
+            return times(truth(args[0], negated), truth(args[1], negated));
+          return add(truth(args[0], negated),
+                     times(truth(args[0], !negated), truth(args[1], negated)));
+        case Fn::Less: return ordered(args[0], args[1], true, negated);
+        case Fn::LessEqual: return ordered(args[0], args[1], false, negated);
+        case Fn::Equal: {
+          const auto a = dim(args[0]), b = dim(args[1]);
+          if (!a || !b) break;
+          if (!negated) return indicator({*a - *b, *b - *a});
+          return add(indicator({*a - *b - 1}), indicator({*b - *a - 1}));
+        }
+        default: break;
+      }
+    }
+    Sum value = read(scalar);
+    return negated ? add(constant(1), scaled(std::move(value), -1)) : value;
+  }
+
+  Sum ordered(const Scalar& a, const Scalar& b, bool strict, bool negated) {
+    if (negated) return ordered(b, a, !strict, false);
+    const auto left = dim(a), right = dim(b);
+    if (left && right) return indicator({*right - *left - (strict ? 1 : 0)});
+    if (strict) return apply(names_, Fn::Less, {read(a), read(b)});
+    return add(constant(1), scaled(apply(names_, Fn::Less, {read(b), read(a)}), -1));
+  }
+
+  Sum of(const node::Apply& node, const Scalar& scalar) {
+    if (scalar.sort() == Sort::Integer)
+      if (const auto at = dim(scalar)) return number(*at);
+    switch (node.fn) {
+      case Fn::Select:
+        return add(times(truth(node.args[0], false), read(node.args[1])),
+                   times(truth(node.args[0], true), read(node.args[2])));
+      case Fn::Not:
+      case Fn::And:
+      case Fn::Or:
+        if (scalar.sort() == Sort::Bool) return truth(scalar, false);
+        break;
+      case Fn::Less:
+      case Fn::LessEqual: return truth(scalar, false);
+      case Fn::Equal:
+        if (dim(node.args[0]) && dim(node.args[1])) return truth(scalar, false);
+        break;
+      case Fn::Xor:
+        if (scalar.sort() != Sort::Bool) break;
+        return add(times(truth(node.args[0], false), truth(node.args[1], true)),
+                   times(truth(node.args[0], true), truth(node.args[1], false)));
+      default: break;
+    }
+    std::vector<Sum> args;
+    for (const Scalar& arg : node.args) args.push_back(read(arg));
+    // Integers divide towards zero: a function of its own.
+    if (node.fn == Fn::Div && scalar.sort() != Sort::Value) {
+      for (Sum& arg : args) arg = closed(std::move(arg));
+      return factor({.kind = Kind::Apply,
+                     .fn = Fn::Div,
+                     .args = std::make_shared<const std::vector<Sum>>(std::move(args))});
+    }
+    return apply(names_, node.fn, std::move(args));
+  }
+
+  Sum of(const node::Cast& node, const Scalar&) {
+    Sum arg = read(*node.arg);
+    const Sort from = node.arg->sort(), to = sort_of(node.to);
+    if (to == Sort::Text || from == Sort::Text) return nothing();
+    if (to == Sort::Bool) {
+      if (from == Sort::Bool) return arg;
+      return add(constant(1), scaled(apply(names_, Fn::Equal, {std::move(arg), Sum{}}), -1));
+    }
+    const bool wide = node.to == DType::F32 || node.to == DType::F64 || node.to == DType::I64;
+    if (from == Sort::Bool || (wide && (to == Sort::Value || from == Sort::Integer))) return arg;
+    return cast(node.to, std::move(arg));
+  }
+
+  Sum of(const node::Component& node, const Scalar&) {
+    const Fold& fold = *node.fold;
+    Term range;
+    Meaning inner = meaning_;
+    for (const Bound& bound : fold.bounds) {
+      const auto extent = dim(bound.extent);
+      if (!extent) return nothing();
+      range.bound.push_back(names_.fresh());
+      const Dim at = Dim::symbol(range.bound.back());
+      range.guards.push_back(*extent - 1 - at);
+      inner.axes.insert_or_assign(bound.axis, at);
+    }
+    Reader body(names_, inner);
+    body.depth_ = depth_;
+    const std::optional<Fn> simple = fold.simple();
+    if (simple == Fn::Add)
+      return add(times({{range}}, body.read(fold.lift[0])), read(fold.init[0]));
+    const bool bools = !fold.lift.empty() && fold.lift[0].sort() == Sort::Bool;
+    if (simple == Fn::Max || simple == Fn::Min || (bools && (simple == Fn::Or || simple == Fn::And))) {
+      const Rational sign = simple == Fn::Max || simple == Fn::Or ? 1 : -1;
+      std::vector<Term> pieces;
+      // A group that comes in several ranges would be the largest of the ranges, not their sum.
+      Term piece = group(scaled(body.read(fold.lift[0]), sign));
+      piece.bound = range.bound;
+      piece.guards = range.guards;
+      pieces.push_back(std::move(piece));
+      pieces.push_back(group(scaled(read(fold.init[0]), sign)));
+      return scaled(most(names_, std::move(pieces)), sign);
+    }
+    // Anything else stays a fold.
+    for (const Scalar& lift : fold.lift)
+      range.factors.push_back(group(body.read(lift)).factors[0]);
+    std::vector<Sum> args{closed({{range}})};
+    for (const Scalar& init : fold.init) args.push_back(closed(read(init)));
+    for (const Scalar& combine : fold.combine) args.push_back(closed(read(combine)));
+    return factor({.kind = Kind::Fold,
+                   .component = node.index,
+                   .args = std::make_shared<const std::vector<Sum>>(std::move(args))});
+  }
+
+  Names& names_;
+  const Meaning& meaning_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Sum read(Names& names, const Scalar& scalar, const Meaning& meaning) {
+  return Reader(names, meaning).read(scalar);
+}
+
+Sum element(Names& names, const Output& output, const std::vector<Dim>& at, Meaning meaning) {
+  if (output.forward || output.axes.size() != at.size()) return constant(Rational::undefined());
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    // The last part of a merged axis runs fastest.
+    Dim rest = at[i];
+    const std::vector<Axis>& parts = output.axes[i].parts;
+    for (std::size_t k = parts.size(); k-- > 0;) {
+      const Dim size = resolved(parts[k].size(), meaning.sizes);
+      meaning.axes.insert_or_assign(parts[k].name, k == 0 ? rest : mod(rest, size));
+      if (k != 0) rest = floor_div(rest, size);
+    }
+  }
+  return read(names, output.value, meaning);
+}
+
+}  // namespace tessera::algebra

@@ -1,0 +1,159 @@
+#include "tessera/prove/align.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "tessera/ir/control.h"
+
+namespace tessera::prove {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string listed(const Names& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// For each of `first` the place in `second`.
+Expected<std::vector<std::size_t>> matched(const Names& first, const Names& second,
+                                           std::string_view what) {
+  if (first.size() != second.size())
+    return Diagnostic{.id = fmt::format("prove-{}", what),
+                      .message = fmt::format("the models have {} and {} {}", first.size(),
+                                             second.size(), what),
+                      .note = fmt::format("{}; {}", listed(first), listed(second))};
+  std::vector<std::size_t> places(first.size());
+  std::iota(places.begin(), places.end(), 0);
+  if (std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()))
+    for (std::size_t i = 0; i < first.size(); ++i)
+      places[i] = static_cast<std::size_t>(std::ranges::find(second, first[i]) - second.begin());
+  return places;
+}
+
+Names names_of(const Graph& graph, std::span<const ValueId> values) {
+  Names names;
+  for (const ValueId value : values) names.push_back(graph.name(value));
+  return names;
+}
+
+/// The graph with its inputs in this order.
+Graph reordered(const Graph& graph, const std::vector<std::size_t>& order) {
+  Graph made;
+  made.set_name(graph.name());
+  std::vector<ValueId> values(graph.value_count());
+  const auto name = [&](ValueId id) { return graph.is_named(id) ? graph.name(id) : ""; };
+  for (const std::size_t i : order) {
+    const ValueId input = graph.inputs()[i];
+    values[input.index] = made.add_input(graph.type(input), name(input));
+  }
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+    if (const Tensor* constant = graph.constant({i}))
+      values[i] = made.add_constant(*constant, name({i}));
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+    for (const ValueId id : graph.inputs(node))
+      copy.inputs.push_back(id.present() ? values[id.index] : id);
+    for (const ValueId id : graph.outputs(node)) copy.outputs.push_back(graph.type(id));
+    for (const auto& subgraph : graph.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+    const std::vector<ValueId> results = made.add_node(std::move(copy));
+    made.set_node_name(n, graph.node_name(n));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const ValueId id = graph.outputs(node)[i];
+      values[id.index] = results[i];
+      if (graph.is_named(id)) made.set_name(results[i], graph.name(id));
+    }
+  }
+  std::vector<ValueId> outputs;
+  for (const ValueId id : graph.outputs()) outputs.push_back(values[id.index]);
+  made.set_outputs(std::move(outputs));
+  return made;
+}
+
+using Substitutions = std::map<std::string, Dim, std::less<>>;
+
+Type substituted(Type type, const Substitutions& with) {
+  if (type.shape)
+    for (Dim& dim : *type.shape)
+      dim = dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
+        const auto it = with.find(symbol);
+        return it != with.end() ? std::optional(it->second) : std::nullopt;
+      });
+  return type;
+}
+
+/// What is said of an input by both.
+Expected<Type> common(const std::string& name, const Type& source, const Type& target,
+                      Substitutions& fixed, std::vector<std::string>& assumptions) {
+  if (!compatible(source, target))
+    return Diagnostic{.id = "prove-inputs",
+                      .where = {.item = name},
+                      .message = fmt::format("the input is {} in one model and {} in the other",
+                                             to_string(source), to_string(target))};
+  if (!source.shape || !target.shape) return source.shape ? source : target;
+  Type type = source;
+  for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
+    const Dim& here = (*source.shape)[axis];
+    const Dim& there = (*target.shape)[axis];
+    if (here.constant() || !there.constant()) {
+      if (here.constant() && !there.constant())
+        assumptions.push_back(
+            fmt::format("{} of {} is {}", there.to_string(), name, here.to_string()));
+      continue;
+    }
+    assumptions.push_back(fmt::format("{} of {} is {}", here.to_string(), name, there.to_string()));
+    if (const auto symbol = here.as_symbol())
+      fixed.emplace(*symbol, there);
+    else
+      (*type.shape)[axis] = there;
+  }
+  return type;
+}
+
+}  // namespace
+
+Expected<Aligned> align(const Graph& source, const Graph& target, const AlignOptions& options) {
+  const auto given = [](const Graph& graph, const Names& names) {
+    return names.empty() ? names_of(graph, graph.outputs()) : names;
+  };
+  TESSERA_TRY(const std::vector<std::size_t> inputs,
+              matched(names_of(source, source.inputs()), names_of(target, target.inputs()),
+                      "inputs"));
+  TESSERA_TRY(const std::vector<std::size_t> outputs,
+              matched(given(source, options.source_outputs),
+                      given(target, options.target_outputs), "outputs"));
+  Aligned aligned{.source = source, .target = reordered(target, inputs)};
+  std::vector<ValueId> ordered;
+  for (const std::size_t place : outputs) ordered.push_back(aligned.target.outputs()[place]);
+  aligned.target.set_outputs(std::move(ordered));
+
+  Substitutions fixed;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId input = source.inputs()[i];
+    TESSERA_TRY(Type type, common(source.name(input), source.type(input),
+                                  aligned.target.type(aligned.target.inputs()[i]), fixed,
+                                  aligned.assumptions));
+    aligned.inputs.push_back(std::move(type));
+  }
+  for (Type& type : aligned.inputs) type = substituted(std::move(type), fixed);
+  return aligned;
+}
+
+std::optional<std::vector<Type>> concrete(const std::vector<Type>& types, std::int64_t size) {
+  std::vector<Type> sized;
+  for (Type type : types) {
+    if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+    for (Dim& dim : *type.shape) {
+      dim = dim.substituted([&](std::string_view) { return std::optional<Dim>(size); });
+      if (!dim.constant() || *dim.constant() < 0) return std::nullopt;
+    }
+    sized.push_back(std::move(type));
+  }
+  return sized;
+}
+
+}  // namespace tessera::prove

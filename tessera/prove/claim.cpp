@@ -1,0 +1,144 @@
+#include "tessera/prove/claim.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/ir/expand.h"
+#include "tessera/ir/infer.h"
+#include "tessera/ir/literal.h"
+#include "tessera/ir/text.h"
+#include "tessera/support/hash.h"
+
+namespace tessera::prove {
+namespace {
+
+/// The number that all elements are; none for other tensors and for what is no number.
+std::optional<double> uniform(const Tensor& tensor) {
+  if (tensor.dtype == DType::String || tensor.count() == 0) return std::nullopt;
+  const double first = number_at(tensor, 0);
+  if (!std::isfinite(first)) return std::nullopt;
+  for (std::int64_t i = 1; i < tensor.count(); ++i)
+    if (number_at(tensor, i) != first) return std::nullopt;
+  return first;
+}
+
+/// An operator with its attributes.
+std::string key_of(const GraphNode& node) {
+  std::string key = node.op->name;
+  for (const auto& [name, value] : node.attrs->entries()) key += " " + name + "=" + to_text(value);
+  return key;
+}
+
+class Builder {
+ public:
+  explicit Builder(GraphClaim& result) : result_(result) {}
+
+  /// Adds the values of a graph; returns the names of its outputs.
+  Expected<std::vector<std::string>> add(const Graph& graph, bool first) {
+    std::vector<Known> known(graph.value_count());
+    std::vector<std::string> names(graph.value_count());
+    for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+      const ValueId id = graph.inputs()[i];
+      known[id.index] = {.type = graph.type(id)};
+      names[id.index] = fmt::format("x{}", i);
+      if (first) TESSERA_TRY_DONE(give(names[id.index], graph.type(id)));
+    }
+    for (std::uint32_t index = 0; index < graph.value_count(); ++index) {
+      const Tensor* constant = graph.constant({index});
+      if (constant == nullptr) continue;
+      known[index] = tessera::known(*constant);
+      TESSERA_TRY(names[index], weight(*constant));
+    }
+    for (const GraphNode& node : graph.nodes()) {
+      std::vector<Known> inputs;
+      std::vector<std::string> operands;
+      std::string key = key_of(node);
+      for (const ValueId id : graph.inputs(node)) {
+        inputs.push_back(id.present() ? known[id.index] : Known{.present = false});
+        key += id.present() ? "," + names[id.index] : ",_";
+        if (id.present()) operands.push_back(names[id.index]);
+      }
+      for (const auto& subgraph : graph.subgraphs(node)) key += tessera::to_text(*subgraph);
+      const auto results = graph.outputs(node);
+      const bool defined = node.op->kind() == OpDef::Kind::Core;
+      std::vector<Known> inferred(results.size());
+      if (node.op->kind() != OpDef::Kind::Control) {
+        TESSERA_TRY(inferred, infer(*node.op, *node.attrs, inputs));
+      }
+      inferred.resize(results.size());
+      std::optional<Definition> definition;
+      if (defined) {
+        const std::optional<Signature> signature = signature_of(inputs);
+        if (signature) {
+          TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
+        }
+      }
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        inferred[i].type = graph.type(results[i]);
+        known[results[i].index] = inferred[i];
+        const auto [here, fresh] =
+            numbers_.try_emplace(fmt::format("{}.{}", key, i), fmt::format("v{}", numbers_.size()));
+        names[results[i].index] = here->second;
+        if (!fresh) {
+          if (!first) result_.shared.insert(here->second);
+          continue;
+        }
+        if (definition && i < definition->outputs.size() && !definition->outputs[i].forward) {
+          result_.claim.values.push_back({here->second, *definition, i, operands});
+        } else {
+          TESSERA_TRY_DONE(give(here->second, graph.type(results[i])));
+        }
+      }
+    }
+    std::vector<std::string> outputs;
+    for (const ValueId id : graph.outputs()) outputs.push_back(names[id.index]);
+    return outputs;
+  }
+
+ private:
+  Expected<Done> give(const std::string& name, const Type& type) {
+    if (type.kind != Type::Kind::Tensor || !type.shape)
+      return Diagnostic{.id = "prove-unsupported",
+                        .message = fmt::format("{} has no known shape", name)};
+    result_.claim.inputs.push_back({name, {type.dtype, *type.shape}});
+    return Done{};
+  }
+
+  Expected<std::string> weight(const Tensor& tensor) {
+    Hasher hasher;
+    hasher.add_bytes(tensor.bytes.view());
+    const std::string key =
+        fmt::format("{}{}{}", to_string(tensor.dtype), fmt::join(tensor.shape, ","), hasher.value());
+    const auto [here, fresh] = weights_.try_emplace(key, fmt::format("c{}", weights_.size()));
+    if (!fresh) return here->second;
+    certify::Input input{here->second, {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
+    input.uniform = uniform(tensor);
+    result_.claim.inputs.push_back(std::move(input));
+    result_.constants.emplace(here->second, tensor);
+    return here->second;
+  }
+
+  GraphClaim& result_;
+  std::map<std::string, std::string> numbers_, weights_;
+};
+
+bool is_composite(const OpDef& op) {
+  return op.kind() == OpDef::Kind::Composite;
+}
+
+}  // namespace
+
+Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts) {
+  GraphClaim result;
+  result.claim.facts = facts;
+  Builder builder(result);
+  TESSERA_TRY(const Graph a, expand(source, is_composite));
+  TESSERA_TRY(const Graph b, expand(target, is_composite));
+  TESSERA_TRY(const std::vector<std::string> left, builder.add(a, true));
+  TESSERA_TRY(const std::vector<std::string> right, builder.add(b, false));
+  for (std::size_t i = 0; i < left.size() && i < right.size(); ++i)
+    result.claim.pairs.emplace_back(left[i], right[i]);
+  return result;
+}
+
+}  // namespace tessera::prove

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "tessera/certify/certificate.h"
+#include "tessera/ir/graph.h"
+
+namespace tessera::prove {
+
+/// That two graphs with the same inputs compute the same outputs, in terms of definitions.
+struct GraphClaim {
+  certify::Claim claim;
+  std::set<std::string> shared;            // values that both graphs compute in the same way
+  std::map<std::string, Tensor> constants;  // inputs of the claim that are weights of the graphs
+};
+
+/// Composites are expanded. What has no definition (opaque operators, control flow) is taken to be
+/// given, and to be the same where the same operator is applied to the same operands.
+Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts);
+
+}  // namespace tessera::prove

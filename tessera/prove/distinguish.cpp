@@ -1,0 +1,160 @@
+#include "tessera/prove/distinguish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "tessera/interp/interp.h"
+#include "tessera/support/rng.h"
+
+namespace tessera::prove {
+namespace {
+
+double normal(Rng& rng) {
+  const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+  return radius * std::cos(2 * std::numbers::pi * rng.uniform());
+}
+
+double element(const Recipe& recipe, Rng& rng, std::int64_t i) {
+  switch (recipe.kind) {
+    case Recipe::Kind::Normal: return recipe.scale * normal(rng);
+    case Recipe::Kind::Sparse: return rng.below(16) == 0 ? 4 * recipe.scale * normal(rng) : 0;
+    case Recipe::Kind::Waves:
+      return recipe.scale * (std::sin(0.05 * static_cast<double>(i)) + 0.1 * normal(rng));
+  }
+  return 0;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// How far two numbers are apart; not numbers are equal to each other.
+double distance(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double d = std::fabs(a - b);
+  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+}
+
+Apart apart(const Tensor& a, const Tensor& b) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (a.shape != b.shape)
+    return {.relative = kInfinity,
+            .what = fmt::format("the shapes are {} and {}", shape_text(a.shape),
+                                shape_text(b.shape))};
+  if (a.dtype != b.dtype) return {.relative = kInfinity, .what = "the types differ"};
+  if (a.dtype == DType::String) return {};
+  const std::int64_t count = a.count();
+  double squares = 0, most = 0;
+  std::int64_t finite = 0, at = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = number_at(a, i), d = distance(x, number_at(b, i));
+    if (std::isfinite(x)) {
+      squares += x * x;
+      ++finite;
+    }
+    if (d > most) {
+      most = d;
+      at = i;
+    }
+  }
+  if (most == 0) return {};
+  Apart result{.source = number_at(a, at), .target = number_at(b, at)};
+  const double rms = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(finite, 1)));
+  result.relative = most / (rms > 0 ? rms : 1);
+  result.position.resize(a.shape.size());
+  for (std::size_t axis = a.shape.size(); axis-- > 0;) {
+    result.position[axis] = at % a.shape[axis];
+    at /= a.shape[axis];
+  }
+  result.what = fmt::format("{:.6g} and {:.6g}, {:.2g} of the root mean square apart",
+                            result.source, result.target, result.relative);
+  return result;
+}
+
+}  // namespace
+
+std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe) {
+  std::vector<Tensor> inputs;
+  Rng rng(recipe.seed);
+  for (const Type& type : types) {
+    std::vector<std::int64_t> shape;
+    for (const Dim& dim : *type.shape) shape.push_back(*dim.constant());
+    const std::int64_t count = *element_count(shape);
+    Buffer buffer(static_cast<std::size_t>(count * byte_width(type.dtype)));
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (is_float(type.dtype))
+        store_number(type.dtype, buffer.data(), i, element(recipe, rng, i));
+      else if (type.dtype == DType::Bool)
+        store_integer(type.dtype, buffer.data(), i, static_cast<std::int64_t>(rng.below(2)));
+      else if (!recipe.integers.empty())
+        store_integer(type.dtype, buffer.data(), i,
+                      recipe.integers[rng.below(recipe.integers.size())]);
+      else
+        store_integer(type.dtype, buffer.data(), i,
+                      static_cast<std::int64_t>(
+                          rng.below(static_cast<std::uint64_t>(recipe.below))));
+    }
+    inputs.push_back({type.dtype, std::move(shape), std::move(buffer).freeze()});
+  }
+  return inputs;
+}
+
+Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>& target) {
+  Apart furthest;
+  for (std::size_t i = 0; i < std::min(source.size(), target.size()); ++i) {
+    if (!source[i].is_tensor() || !target[i].is_tensor()) continue;
+    Apart here = apart(source[i].tensor(), target[i].tensor());
+    here.output = i;
+    if (here.relative > furthest.relative) furthest = std::move(here);
+  }
+  return furthest;
+}
+
+Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph& target,
+                                               const std::vector<Tensor>& inputs,
+                                               const DistinguishOptions& options) {
+  const std::vector<Datum> data(inputs.begin(), inputs.end());
+  const interp::Options run{.threads = options.threads,
+                            .memory_limit = options.memory_limit,
+                            .stop = options.stop};
+  TESSERA_TRY(const std::vector<Datum> a, interp::run(source, data, run));
+  TESSERA_TRY(const std::vector<Datum> b, interp::run(target, data, run));
+  const Apart furthest = furthest_apart(a, b);
+  if (!(furthest.relative > kDiffers)) return std::optional<Refuted>{};
+  return std::optional(Refuted{.sizes = {},
+                               .inputs = inputs,
+                               .output = furthest.output,
+                               .position = furthest.position,
+                               .source = furthest.source,
+                               .target = furthest.target,
+                               .what = furthest.what});
+}
+
+std::vector<Recipe> recipes(std::uint64_t seed, std::int64_t below,
+                            const std::vector<std::int64_t>& integers) {
+  using Kind = Recipe::Kind;
+  std::vector<Recipe> list;
+  if (!integers.empty())
+    list.push_back({.seed = seed, .below = below, .integers = integers});
+  for (const auto& [kind, scale] : {std::pair{Kind::Normal, 1.0},
+                                    {Kind::Normal, 10.0},
+                                    {Kind::Normal, 0.1},
+                                    {Kind::Waves, 1.0},
+                                    {Kind::Sparse, 1.0},
+                                    {Kind::Normal, 0.01},
+                                    {Kind::Normal, 100.0},
+                                    {Kind::Waves, 10.0},
+                                    {Kind::Normal, 0.001}})
+    list.push_back({.kind = kind,
+                    .seed = seed + list.size(),
+                    .scale = scale,
+                    .below = below,
+                    .integers = list.size() % 2 == 0 ? integers : std::vector<std::int64_t>{}});
+  return list;
+}
+
+}  // namespace tessera::prove

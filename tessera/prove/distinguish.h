@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/prove/verdict.h"
+#include "tessera/support/datum.h"
+
+namespace tessera::prove {
+
+/// Two models differ where an output is further apart than this part of its root mean square.
+inline constexpr double kDiffers = 1e-3;
+
+/// How inputs are filled in.
+struct Recipe {
+  enum class Kind : std::uint8_t { Normal, Sparse, Waves };
+  Kind kind = Kind::Normal;
+  std::uint64_t seed = 1;
+  double scale = 1;                    // of floats
+  std::int64_t below = 1000;           // for integers
+  std::vector<std::int64_t> integers = {};  // where given, integers are drawn from these
+};
+
+/// Inputs of these types, all sizes known.
+std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe);
+
+/// Where the outputs of two runs are furthest apart, relative to the root mean square of the
+/// source's; a difference in shape is infinite.
+struct Apart {
+  std::size_t output = 0;
+  std::vector<std::int64_t> position = {};
+  double source = 0, target = 0;
+  double relative = 0;
+  std::string what = {};
+};
+Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>& target);
+
+struct DistinguishOptions {
+  int threads = 1;
+  std::int64_t memory_limit = std::int64_t{4} << 30;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Runs both graphs in double on an input: a refutation if the outputs differ; an error if one of
+/// them does not run.
+Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph& target,
+                                               const std::vector<Tensor>& inputs,
+                                               const DistinguishOptions& options);
+
+/// The recipes that are tried one after the other, those that tell most first. `integers` are
+/// values that may lead to a difference: rows of a table in which the models differ.
+std::vector<Recipe> recipes(std::uint64_t seed, std::int64_t below,
+                            const std::vector<std::int64_t>& integers);
+
+}  // namespace tessera::prove

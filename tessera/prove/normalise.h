@@ -1,0 +1,25 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "tessera/certify/check.h"
+
+namespace tessera::prove {
+
+struct Limits {
+  std::int64_t most_terms = 2'000;
+  std::int64_t most_steps = 2'000;
+  bool reconciles = true;  // whether to split terms by the cases of the other side
+  const std::atomic<bool>* stop = nullptr;
+  /// Computed tensors that are not to be unfolded.
+  std::function<bool(const std::string& tensor)> keeps = {};
+};
+
+/// Looks for the steps that make both sides of a goal the same: unfolds definitions, puts sums into
+/// normal form, and splits terms where one side distinguishes cases that the other does not.
+/// Returns whether the goal is proved; `proof` holds the steps, `why` what is left if it is not.
+bool settle(certify::State& state, certify::Proof& proof, const Limits& limits, std::string& why);
+
+}  // namespace tessera::prove

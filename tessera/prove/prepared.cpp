@@ -1,0 +1,231 @@
+#include "tessera/prove/prepared.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tessera/interp/interp.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ir/expand.h"
+
+namespace tessera::prove {
+namespace {
+
+/// Whether an element of the first result is the element of an operand at the same place: which.
+std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs,
+                                             const std::vector<Known>& inputs) {
+  if (op.kind() != OpDef::Kind::Core || !op.pure || inputs.empty()) return std::nullopt;
+  const auto signature = signature_of(inputs);
+  if (!signature) return std::nullopt;
+  const auto definition = op.define(attrs, *signature);
+  if (!definition || definition->outputs.size() != 1 || definition->outputs[0].forward)
+    return std::nullopt;
+  const Output& output = definition->outputs[0];
+  const Scalar* value = &output.value;
+  if (const auto* cast = std::get_if<node::Cast>(&value->node())) value = cast->arg.get();
+  const auto* read = std::get_if<node::Read>(&value->node());
+  if (read == nullptr || read->at.size() != output.axes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < read->at.size(); ++i) {
+    const auto* index = std::get_if<node::Index>(&read->at[i].node());
+    const std::vector<Axis>& parts = output.axes[i].parts;
+    if (index == nullptr || parts.size() != 1 || parts[0].name != index->axis) return std::nullopt;
+  }
+  for (std::size_t i = 0, present = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].present) continue;
+    if (definition->inputs[present++].name == read->operand) return i;
+  }
+  return std::nullopt;
+}
+
+class Preparation {
+ public:
+  /// `computed` holds the memory of constants that earlier preparations computed.
+  Preparation(const Graph& from, const PrepareOptions& options,
+              std::set<const std::byte*>& computed)
+      : from_(from),
+        options_(options),
+        out_(options.scope),
+        values_(from.value_count()),
+        computed_(computed) {
+    for (const Type& type : options.inputs)
+      for (const Dim& dim : type.shape.value_or(Shape{})) dim.collect_symbols(shared_);
+  }
+
+  Expected<Prepared> made() {
+    for (std::size_t i = 0; i < from_.inputs().size(); ++i)
+      values_[from_.inputs()[i].index] =
+          out_.input(from_.name(from_.inputs()[i]), {.type = options_.inputs[i]});
+    const std::vector<bool> wanted = live_values(from_);
+    for (const GraphNode& node : from_.nodes()) {
+      if (options_.stop != nullptr && *options_.stop)
+        return Diagnostic{.id = "stopped", .message = "the proof was stopped"};
+      const auto outputs = from_.outputs(node);
+      if (std::ranges::none_of(outputs, [&](ValueId id) { return wanted[id.index]; })) continue;
+      place(node);
+      if (out_.failed()) return *out_.error();
+    }
+    Vals outputs;
+    for (const ValueId id : from_.outputs()) outputs.push_back(mapped(id));
+    TESSERA_TRY(Graph graph, out_.finish(outputs));
+    graph.set_name(from_.name());
+    Prepared prepared{.live = live_values(graph)};
+    prepared.computed.resize(graph.value_count());
+    prepared.sizes.resize(graph.value_count());
+    for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
+      if (const Tensor* constant = graph.constant({i}))
+        prepared.computed[i] = computed_.contains(constant->bytes.data());
+      const Known& known = out_.known(Val(out_, i));
+      if (known.value && is_integer(known.type.dtype) &&
+          std::ranges::all_of(*known.value, [&](const Dim& dim) { return is_shared(dim); }))
+        prepared.sizes[i] = known.value;
+    }
+    prepared.graph = std::move(graph);
+    return prepared;
+  }
+
+ private:
+  static std::vector<bool> live_values(const Graph& graph) {
+    std::vector<bool> live(graph.value_count());
+    for (const ValueId id : graph.outputs()) live[id.index] = true;
+    for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+      const GraphNode& node = graph.nodes()[n];
+      if (std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return live[id.index]; }))
+        continue;
+      for (const ValueId id : graph.inputs(node))
+        if (id.present()) live[id.index] = true;
+    }
+    return live;
+  }
+
+  bool is_shared(const Dim& dim) const {
+    std::set<std::string> symbols;
+    dim.collect_symbols(symbols);
+    return !dim.is_undefined() && std::ranges::includes(shared_, symbols);
+  }
+
+  Val mapped(ValueId id) {
+    if (!id.present()) return {};
+    Val& value = values_[id.index];
+    if (const Tensor* constant = from_.constant(id); constant != nullptr && !value.present())
+      value = out_.constant(*constant, from_.is_named(id) ? from_.name(id) : "");
+    return value;
+  }
+
+  const Tensor* constant_of(const Val& value) const {
+    const auto it = constants_.find(value.id());
+    return it != constants_.end() ? &it->second : nullptr;
+  }
+
+  Val computed(Tensor tensor) {
+    bytes_ += static_cast<std::int64_t>(tensor.bytes.size());
+    computed_.insert(tensor.bytes.data());
+    const Val value = out_.constant(tensor);
+    constants_.emplace(value.id(), std::move(tensor));
+    return value;
+  }
+
+  /// The results of a node all of whose operands are constants.
+  std::optional<Vals> folded(const GraphNode& node, const Vals& operands) {
+    if (!node.op->pure || node.op->kind() == OpDef::Kind::Control || bytes_ > options_.most_bytes)
+      return std::nullopt;
+    std::vector<interp::Value> inputs;
+    for (const Val& operand : operands) {
+      if (!operand.present()) {
+        inputs.push_back({});
+        continue;
+      }
+      const Tensor* constant = constant_of(operand);
+      if (constant == nullptr) return std::nullopt;
+      inputs.push_back({*constant});
+    }
+    const auto results = interp::run_op<double>(
+        *node.op, *node.attrs, inputs, static_cast<int>(from_.outputs(node).size()),
+        {.threads = 1, .memory_limit = options_.most_bytes - bytes_, .stop = options_.stop});
+    if (!results) return std::nullopt;
+    for (const interp::Value& result : *results)
+      if (!result.datum.is_tensor()) return std::nullopt;
+    Vals values;
+    for (const interp::Value& result : *results) values.push_back(computed(result.datum.tensor()));
+    return values;
+  }
+
+  /// Sizes that the other side does not know by the same name are called after this side.
+  Type own(Type type) const {
+    if (!type.shape) return type;
+    for (Dim& dim : *type.shape)
+      dim = dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
+        if (shared_.contains(std::string(symbol))) return std::nullopt;
+        const std::string mine = "_" + options_.scope;
+        if (symbol.starts_with(mine)) return std::nullopt;
+        return Dim::symbol(mine + std::string(symbol));
+      });
+    return type;
+  }
+
+  void place(const GraphNode& node) {
+    const auto outputs = from_.outputs(node);
+    Vals operands;
+    std::vector<Known> known;
+    for (const ValueId id : from_.inputs(node)) {
+      operands.push_back(mapped(id));
+      const Val& operand = operands.back();
+      if (operand.present() && from_.constant(id) != nullptr)
+        constants_.emplace(operand.id(), *from_.constant(id));
+      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
+    }
+    Vals results;
+    if (auto values = folded(node, operands)) {
+      results = *std::move(values);
+    } else if (node.op->kind() == OpDef::Kind::Control) {
+      std::vector<Type> types;
+      for (const ValueId id : outputs) types.push_back(own(from_.type(id)));
+      const auto subgraphs = from_.subgraphs(node);
+      results = out_.call_control(*node.op, operands, *node.attrs,
+                                  {subgraphs.begin(), subgraphs.end()}, types);
+    } else {
+      results = out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
+      if (out_.failed()) return;
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        out_.refine(results[i], own(from_.type(outputs[i])));
+        if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
+      }
+      if (const auto same = identical_operand(*node.op, *node.attrs, known);
+          same && results.size() == 1 &&
+          out_.known(operands[*same]).type == out_.known(results[0]).type)
+        results[0] = operands[*same];
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      values_[outputs[i].index] = results[i];
+      if (from_.is_named(outputs[i]) && !named_.contains(results[i].id())) {
+        out_.name(results[i], from_.name(outputs[i]));
+        named_.insert(results[i].id());
+      }
+    }
+  }
+
+  const Graph& from_;
+  const PrepareOptions& options_;
+  GraphBuilder out_;
+  Vals values_;  // by value of the old graph
+  std::set<std::string> shared_;
+  std::map<std::uint32_t, Tensor> constants_;
+  std::set<std::uint32_t> named_;
+  std::set<const std::byte*>& computed_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options) {
+  std::set<const std::byte*> computed;
+  TESSERA_TRY(Prepared first, Preparation(graph, options, computed).made());
+  // What cannot be expanded is compared as it is.
+  auto expanded = expand(first.graph, [](const OpDef&) { return true; });
+  if (!expanded) return first;
+  PrepareOptions again = options;
+  again.scope += "x";
+  TESSERA_TRY(Prepared second, Preparation(*expanded, again, computed).made());
+  return second;
+}
+
+}  // namespace tessera::prove

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::prove {
+
+/// A graph made ready to be compared with another one: composites expanded, identities left out,
+/// what only depends on constants computed, types inferred again.
+struct Prepared {
+  Graph graph = {};
+  std::vector<bool> live = {};      // by value: an output depends on it
+  std::vector<bool> computed = {};  // by value: a constant that follows from those of the file
+  /// By value: an integer tensor as arithmetic over the sizes of the inputs.
+  std::vector<std::optional<std::vector<Dim>>> sizes = {};
+};
+
+struct PrepareOptions {
+  std::vector<Type> inputs;  // what the graph's inputs are taken to be
+  std::string scope;         // sizes that are made up are called by it
+  std::int64_t most_bytes = std::int64_t{1} << 29;  // of constants that are computed
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Keeps: the meaning, inputs and outputs in order, names of values that stay.
+Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options);
+
+}  // namespace tessera::prove

@@ -1,0 +1,127 @@
+#include "tessera/prove/prove.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/prove/claim.h"
+#include "tessera/prove/normalise.h"
+#include "tessera/prove/sizes.h"
+
+namespace tessera::prove {
+namespace {
+
+/// Proves all pairs of a claim, or says what is left of the first that it cannot.
+std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, const Options& options,
+                                                    std::string& why) {
+  certify::Certificate certificate{.claim = claim.claim, .proofs = {}};
+  for (std::size_t pair = 0; pair < claim.claim.pairs.size(); ++pair) {
+    // What both compute in the same way is left alone, if that is enough.
+    bool proved = false;
+    for (const bool whole : {false, true}) {
+      if (whole && claim.shared.empty()) break;
+      auto state = certify::State::of(claim.claim, pair);
+      if (!state) {
+        why = to_string(state.error());
+        return std::nullopt;
+      }
+      Limits limits{.most_terms = options.most_terms, .most_steps = options.most_steps, .reconciles = options.tries > 6, .stop = options.stop};
+      if (!whole)
+        limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
+      certify::Proof proof;
+      proved = settle(*state, proof, limits, why);
+      if (!proved) continue;
+      certificate.proofs.push_back(std::move(proof));
+      break;
+    }
+    if (!proved) return std::nullopt;
+  }
+  return certificate;
+}
+
+/// Both graphs with the sizes that make them fit together, and what that asks for.
+struct Setting {
+  Graph source, target;
+  Guard guard;  // beyond what the source says
+  Guard facts;
+};
+
+Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, const Graph& target,
+                                const Guard& assumed) {
+  TESSERA_TRY(const SizeRelations narrowed, relate_sizes(assumed, own));
+  TESSERA_TRY(const SizeRelations all, relate_sizes(target, narrowed));
+  TESSERA_TRY(Graph left, with_sizes(source, all.solved));
+  TESSERA_TRY(Graph right, with_sizes(target, all.solved));
+  return Setting{std::move(left), std::move(right), beyond(own, all), all.open};
+}
+
+/// The proof in a setting; nothing but a reason where there is none.
+std::optional<Proved> proved_in(const Setting& setting, const Options& options, std::string& why) {
+  const auto claim = claim_of(setting.source, setting.target, setting.facts);
+  if (!claim) {
+    why = to_string(claim.error());
+    return std::nullopt;
+  }
+  auto certificate = certificate_for(*claim, options, why);
+  if (!certificate) return std::nullopt;
+  return Proved{setting.guard, std::move(*certificate), {}};
+}
+
+/// None; that convolutions are not grouped; that their weights have equally many channels.
+std::vector<Guard> further_guards(const Graph& source, const Graph& target,
+                                  const SizeRelations& relations) {
+  std::vector<Guard> guards{{}};
+  Guard ungrouped;
+  for (const std::string& name : symbols_of(source).attributes) {
+    guards.push_back({equal(Dim::symbol(name), 1)});
+    ungrouped.push_back(guards.back()[0]);
+  }
+  if (ungrouped.size() > 1) guards.push_back(ungrouped);
+  if (ungrouped.empty() || symbols_of(target).attributes.empty()) return guards;
+  for (auto a = relations.parts.begin(); a != relations.parts.end(); ++a) {
+    for (auto b = std::next(a); b != relations.parts.end(); ++b) {
+      guards.push_back(ungrouped);
+      guards.back().push_back(equal(a->second.quotient(), b->second.quotient()));
+    }
+  }
+  return guards;
+}
+
+}  // namespace
+
+std::string_view to_string(const Verdict& verdict) {
+  constexpr std::string_view kNames[] = {"proved", "refuted", "unknown"};
+  return kNames[verdict.index()];
+}
+
+Verdict prove(const Graph& source, const Graph& target, const Options& options) {
+  if (source.inputs().size() != target.inputs().size() ||
+      source.outputs().size() != target.outputs().size())
+    return Unknown{"the graphs do not have the same inputs and outputs"};
+  // Most are proved at once or not at all. If not, it is worth a few numbers to see under which
+  // guard there is something to prove.
+  Options quick = options;
+  quick.most_steps = std::min<std::int64_t>(options.most_steps, 70);
+  quick.tries = std::min(options.tries, 6);
+  std::string why;
+  bool first = true;
+  const auto own = relate_sizes(source);
+  if (!own) return Unknown{to_string(own.error())};
+  for (const Guard& guard : further_guards(source, target, *own)) {
+    const auto setting = setting_under(*own, source, target, guard);
+    if (!setting) {
+      if (first) why = to_string(setting.error());
+      first = false;
+      continue;
+    }
+    std::string ignored;
+    std::string& reason = std::exchange(first, false) ? why : ignored;
+    if (auto proved = proved_in(*setting, quick, reason)) return std::move(*proved);
+    if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
+    if (auto proved = proved_in(*setting, options, reason)) return std::move(*proved);
+  }
+  Verdict verdict = refute(source, target, {}, options);
+  if (std::holds_alternative<Unknown>(verdict)) return Unknown{why};
+  return verdict;
+}
+
+}  // namespace tessera::prove

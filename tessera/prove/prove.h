@@ -1,0 +1,29 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "tessera/ir/graph.h"
+#include "tessera/prove/verdict.h"
+
+namespace tessera::prove {
+
+struct Options {
+  std::uint64_t seed = 1;
+  int tries = 60;                           // random shapes on which a refutation is looked for
+  std::int64_t most_terms = 2'000;          // of a normal form
+  std::int64_t most_steps = 2'000;          // of the proof of one output
+  bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
+  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+};
+
+/// Whether two graphs with the same inputs (by position; types may hold symbolic sizes and
+/// operators symbolic attributes) compute the same outputs (by position). Sizes that only the
+/// source relates are solved for; what the target needs beyond that is the guard.
+Verdict prove(const Graph& source, const Graph& target, const Options& options);
+
+/// Only looks for an input that shows a difference, on sizes that satisfy the guard.
+Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
+               const Options& options);
+
+}  // namespace tessera::prove

@@ -1,0 +1,252 @@
+#include "tessera/prove/sizes.h"
+
+#include <algorithm>
+
+#include "tessera/ir/bind.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ir/expand.h"
+#include "tessera/prove/size_solver.h"
+
+namespace tessera::prove {
+namespace {
+
+/// The axes of a definition that a size of an operand is made of.
+std::vector<std::string> axes_in(const Dim& pattern) {
+  std::vector<std::string> axes;
+  if (pattern.constant()) return axes;
+  for (const std::string& symbol : symbols_in(pattern))
+    if (symbol.starts_with('#')) axes.push_back(symbol);
+  return axes;
+}
+
+/// The operands of a definition, fitted to the shapes of its inputs.
+class Fit {
+ public:
+  Fit(SizeSolver& solver, const Definition& definition, const std::vector<Shape>& shapes)
+      : solver_(solver) {
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)
+        open_.push_back(equal(definition.inputs[i].shape[axis], shapes[i][axis]));
+  }
+
+  /// Axes that a shape gives plainly come first, so that where an axis is a part of another's size,
+  /// its own name is used.
+  Expected<Done> require() {
+    for (bool plain = true; !open_.empty();) {
+      TESSERA_TRY(const bool taken, take({.plain = plain}));
+      if (!taken && !plain) break;
+      plain = taken;
+    }
+    return Done{};
+  }
+
+ private:
+  struct Which {
+    bool plain;
+  };
+  /// Whether one was taken; of those that are not plain no more than one.
+  Expected<bool> take(Which which) {
+    bool taken = false;
+    Guard later;
+    for (Condition& condition : open_) {
+      const Dim pattern = looked_up(condition.left, sizes_);
+      const std::vector<std::string> axes = axes_in(pattern);
+      const auto linear = axes.size() == 1 ? pattern.linear_in(axes[0]) : std::nullopt;
+      const bool solvable = linear && (which.plain ? linear->factor->is(1) : !taken);
+      if (axes.empty()) {
+        TESSERA_TRY_DONE(solver_.require(equal(pattern, condition.right)));
+      } else if (solvable) {
+        TESSERA_TRY(const Dim size, solver_.part(condition.right - *linear->rest, *linear->factor));
+        sizes_.insert_or_assign(axes[0], size);
+      } else {
+        later.push_back(std::move(condition));
+        continue;
+      }
+      taken = true;
+    }
+    open_ = std::move(later);
+    return taken;
+  }
+
+  SizeSolver& solver_;
+  Guard open_;  // a pattern with axes, and what is found there
+  Sizes sizes_;
+};
+
+/// How many entries a list attribute of a node has to have: as many as its definition accepts.
+std::size_t entry_count(const Graph& graph, const GraphNode& node, const std::string& name) {
+  std::vector<Known> inputs;
+  std::size_t most = 0;
+  for (const ValueId id : graph.inputs(node)) {
+    inputs.push_back(id.present() ? Known{.type = graph.type(id)} : Known{.present = false});
+    most = std::max(most, 2 * inputs.back().type.shape.value_or(Shape{}).size());
+  }
+  const std::optional<Signature> signature = signature_of(inputs);
+  if (!signature || !node.op->define) return 0;
+  for (std::size_t count = 1; count <= most; ++count) {
+    Attrs attrs = *node.attrs;
+    attrs.set(name, Ints(count, 1));
+    if (node.op->define(attrs, *signature)) return count;
+  }
+  return 0;
+}
+
+Binding binding_of(const Sizes& sizes, const GraphSymbols& symbols) {
+  Binding binding;
+  for (const auto& [name, size] : sizes) {
+    if (const auto symbol = size.as_symbol(); symbol && symbols.attributes.contains(name))
+      binding.bind_attr(name, Symbol{std::string(*symbol)}, 1);
+    else
+      binding.bind_size(name, size);
+  }
+  return binding;
+}
+
+/// One walk over a graph of core operators under the sizes solved so far.
+Expected<Done> require_valid(SizeSolver& solver, const Graph& graph) {
+  const Binding binding = binding_of(solver.solved(), symbols_of(graph));
+  GraphBuilder out;
+  Vals inputs;
+  for (const ValueId id : graph.inputs())
+    inputs.push_back(out.input("", {.type = binding.type(graph.type(id))}));
+  TESSERA_TRY(const Vals outputs, placed(out, graph, inputs, binding));
+  TESSERA_TRY(const Graph made, out.finish(outputs));
+  const auto known = [&](ValueId id) {
+    return id.present() ? out.known(Val(out, id.index)) : Known{.present = false};
+  };
+  for (const GraphNode& node : made.nodes()) {
+    if (!node.op->define) continue;
+    std::vector<Known> operands;
+    for (const ValueId id : made.inputs(node)) operands.push_back(known(id));
+    const std::optional<Signature> signature = signature_of(operands);
+    if (!signature) continue;
+    const auto definition = node.op->define(*node.attrs, *signature);
+    if (!definition) continue;  // a value that it needs is told by data
+    TESSERA_TRY_DONE(Fit(solver, *definition, shapes_of(*signature)).require());
+    for (const ValueId id : made.outputs(node))
+      for (const Dim& dim : made.type(id).shape.value_or(Shape{}))
+        TESSERA_TRY_DONE(solver.require_at_least(dim, 0));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+void GraphSymbols::add(const GraphSymbols& more) {
+  sizes.insert(more.sizes.begin(), more.sizes.end());
+  axes.insert(more.axes.begin(), more.axes.end());
+  attributes.insert(more.attributes.begin(), more.attributes.end());
+  entries.insert(more.entries.begin(), more.entries.end());
+}
+
+bool GraphSymbols::contains(const std::string& name) const {
+  return sizes.contains(name) || attributes.contains(name) || entries.contains(name);
+}
+
+GraphSymbols symbols_of(const Graph& graph) {
+  GraphSymbols symbols;
+  std::set<ValueId> read(graph.outputs().begin(), graph.outputs().end());
+  for (const GraphNode& node : graph.nodes())
+    read.insert(graph.inputs(node).begin(), graph.inputs(node).end());
+  for (const ValueId id : graph.inputs()) {
+    if (!read.contains(id)) continue;
+    for (const Dim& dim : graph.type(id).shape.value_or(Shape{})) {
+      dim.collect_symbols(symbols.sizes);
+      if (dim.as_symbol()) dim.collect_symbols(symbols.axes);
+    }
+  }
+  for (const GraphNode& node : graph.nodes()) {
+    for (const auto& subgraph : graph.subgraphs(node)) symbols.add(symbols_of(*subgraph));
+    for (const auto& [name, attr] : node.attrs->entries()) {
+      const auto* symbol = std::get_if<Symbol>(&attr);
+      if (symbol == nullptr) continue;
+      const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
+      if (!std::holds_alternative<Ints>(spec->value)) {
+        symbols.attributes.insert(symbol->name);
+        continue;
+      }
+      for (std::size_t i = 0; i < entry_count(graph, node, name); ++i)
+        entry_symbol(symbol->name, i).collect_symbols(symbols.entries);
+    }
+  }
+  return symbols;
+}
+
+Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given) {
+  SizeSolver solver(given, symbols_of(graph));
+  const bool composite = std::ranges::any_of(
+      graph.nodes(), [](const GraphNode& n) { return n.op->kind() == OpDef::Kind::Composite; });
+  Graph core = graph;
+  if (composite) {
+    // A body that asks for more than is known tells nothing of sizes.
+    if (auto expanded = expand(graph, [](const OpDef&) { return true; }))
+      core = *std::move(expanded);
+  }
+  do {
+    TESSERA_TRY_DONE(require_valid(solver, core));
+    TESSERA_TRY_DONE(solver.reopen());
+  } while (solver.found_numbers());
+  for (const ValueId id : graph.inputs())
+    for (const Dim& dim : graph.type(id).shape.value_or(Shape{}))
+      TESSERA_TRY_DONE(solver.require_at_least(dim, 1));
+  return solver.finished();
+}
+
+Expected<SizeRelations> relate_sizes(const Guard& conditions, const SizeRelations& given) {
+  // What no graph mentions yet is an attribute of one that comes later.
+  GraphSymbols more;
+  for (const Condition& condition : conditions)
+    for (const std::string& name : symbols_in(condition.left - condition.right))
+      if (!given.symbols.contains(name) && !given.parts.contains(name))
+        more.attributes.insert(name);
+  SizeSolver solver(given, more);
+  for (const Condition& condition : conditions) TESSERA_TRY_DONE(solver.require(condition));
+  TESSERA_TRY_DONE(solver.reopen());
+  return solver.finished();
+}
+
+Expected<SizeRelations> relate_outputs(const Graph& source, const Graph& target,
+                                       const SizeRelations& given) {
+  TESSERA_TRY(const Graph from, with_sizes(source, given.solved));
+  TESSERA_TRY(const Graph to, with_sizes(target, given.solved));
+  Guard equal_shapes;
+  for (std::size_t i = 0; i < from.outputs().size(); ++i) {
+    const Type &left = from.type(from.outputs()[i]), &right = to.type(to.outputs()[i]);
+    if (!left.shape || !right.shape) continue;
+    if (left.shape->size() != right.shape->size())
+      return Diagnostic{
+          .id = "sizes-contradict",
+          .message = fmt::format("output {} has {} axes in the source, {} in the target", i,
+                                 left.shape->size(), right.shape->size())};
+    for (std::size_t axis = 0; axis < left.shape->size(); ++axis)
+      equal_shapes.push_back(equal((*left.shape)[axis], (*right.shape)[axis]));
+  }
+  return relate_sizes(equal_shapes, given);
+}
+
+Guard beyond(const SizeRelations& given, const SizeRelations& all) {
+  const auto told = [&](const Dim& dim) { return prove::told(dim, all.parts); };
+  Guard guard;
+  for (const auto& [name, value] : all.solved) {
+    if (given.solved.contains(name)) continue;
+    if (given.symbols.contains(name) || given.parts.contains(name))
+      guard.push_back(equal(told(Dim::symbol(name)), told(value)));
+  }
+  const Guard before = [&] {
+    Guard known = given.open;
+    for (Condition& condition : known)
+      condition = {condition.kind, resolved(condition.left, all.solved),
+                   resolved(condition.right, all.solved)};
+    return known;
+  }();
+  for (const Condition& condition : all.open)
+    if (std::ranges::find(before, condition) == before.end())
+      guard.push_back({condition.kind, told(condition.left), told(condition.right)});
+  return guard;
+}
+
+Expected<Graph> with_sizes(const Graph& graph, const Sizes& sizes) {
+  return bound(graph, binding_of(sizes, symbols_of(graph)));
+}
+
+}  // namespace tessera::prove

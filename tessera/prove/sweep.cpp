@@ -1,0 +1,444 @@
+#include "tessera/prove/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tessera/interp/interp.h"
+#include "tessera/ir/text.h"
+#include "tessera/prove/constants.h"
+#include "tessera/prove/distinguish.h"
+#include "tessera/prove/fingerprint.h"
+#include "tessera/prove/prove.h"
+
+namespace tessera::prove {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A flag that is raised when a time is over, or another flag is.
+class Alarm {
+ public:
+  explicit Alarm(const std::atomic<bool>* outer) : outer_(outer), watch_([this](auto token) {
+    std::mutex mutex;
+    std::condition_variable_any sleeper;
+    std::unique_lock lock(mutex);
+    while (!token.stop_requested()) {
+      if (Clock::now().time_since_epoch().count() > deadline_ || over()) rung_ = true;
+      sleeper.wait_for(lock, token, std::chrono::milliseconds(20), [] { return false; });
+    }
+  }) {}
+
+  void set(double seconds) {
+    const auto span = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(seconds));
+    deadline_ = (Clock::now() + span).time_since_epoch().count();
+    rung_ = false;
+  }
+  const std::atomic<bool>* flag() const { return &rung_; }
+  /// Whether the outer flag is raised.
+  bool over() const { return outer_ != nullptr && *outer_; }
+
+ private:
+  const std::atomic<bool>* outer_;
+  std::atomic<Clock::rep> deadline_ = std::numeric_limits<Clock::rep>::max();
+  std::atomic<bool> rung_ = false;
+  std::jthread watch_;
+};
+
+using Prints = std::vector<std::optional<Fingerprint>>;  // by value
+
+class Sweep {
+ public:
+  Sweep(Aligned aligned, const SweepOptions& options)
+      : aligned_(std::move(aligned)), options_(options), alarm_(options.stop) {}
+
+  Expected<SweepResult> run();
+
+ private:
+  Verdict proved() const;
+  Verdict unknown(std::string why);
+  /// One run of both in which fingerprints are taken; a refutation where it is one already.
+  std::optional<Refuted> observe();
+  std::optional<Refuted> search();
+  std::vector<std::int64_t> telling_integers() const;
+
+  /// Tries to find an equal value of the source for each value of the target, and whether this is
+  /// so for all outputs.
+  bool match_all();
+  void match(ValueId target);
+  struct Candidate {
+    ValueId value;
+    enum class As : std::uint8_t { Same, Reshaped, Transposed } as = As::Same;
+    Ints order = {};
+  };
+  std::vector<Candidate> candidates(ValueId target) const;
+  std::optional<ValueId> derived(const Candidate& candidate, ValueId target);
+  bool prove_pair(ClassId source, ValueId target);
+  bool prove_window(const Window& window);
+  void find_unrelated();
+
+  DistinguishOptions running() const {
+    return {.threads = options_.threads,
+            .memory_limit = options_.memory_limit,
+            .stop = options_.stop};
+  }
+  void report(std::size_t done, std::string_view what) const {
+    if (options_.progress)
+      options_.progress({done, aligned_.target.value_count() + 1, what});
+  }
+
+  Aligned aligned_;
+  const SweepOptions& options_;
+  Alarm alarm_;
+  std::optional<Pairing> pairing_;
+  std::optional<ConstantMatcher> constants_;
+  std::array<Prints, 2> prints_;
+  std::optional<std::vector<Type>> sized_;
+  std::int64_t below_ = 0;  // what integers the models take
+  std::map<std::string, bool> tried_;
+  std::map<std::uint32_t, ClassId> failed_;  // values of the target and what they may be equal to
+  std::set<std::string> assumptions_;
+  int failures_ = 0;
+  SweepResult result_;
+};
+
+Expected<SweepResult> Sweep::run() {
+  const Graph& target_graph = aligned_.target;
+  for (const ValueId id : aligned_.source.inputs())
+    result_.input_names.push_back(aligned_.source.name(id));
+  assumptions_.insert(aligned_.assumptions.begin(), aligned_.assumptions.end());
+
+  auto source = prepare(aligned_.source,
+                        {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop});
+  auto target = prepare(target_graph,
+                        {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop});
+  if (!source || !target) {
+    if (auto refuted = search()) {
+      result_.verdict = *std::move(refuted);
+    } else {
+      const Diagnostic& problem = source ? target.error() : source.error();
+      result_.verdict = Unknown{problem.message};
+    }
+    return std::move(result_);
+  }
+  pairing_.emplace(*std::move(source), *std::move(target));
+  pairing_->number(Side::Source);
+  pairing_->number(Side::Target);
+  const Prepared& prepared = pairing_->prepared(Side::Target);
+  for (std::uint32_t i = 0; i < prepared.graph.value_count(); ++i)
+    if (prepared.live[i]) {
+      ++result_.values;
+      if (pairing_->paired(pairing_->of(Side::Target, {i}))) ++result_.congruent;
+    }
+  if (pairing_->all_outputs_paired()) {
+    result_.verdict = proved();
+    return std::move(result_);
+  }
+  constants_.emplace(*pairing_);
+  // Tools keep most names, and large models take long to run.
+  if (match_all()) {
+    result_.verdict = proved();
+    return std::move(result_);
+  }
+  if (auto refuted = observe()) {
+    result_.verdict = *std::move(refuted);
+    return std::move(result_);
+  }
+  if (match_all()) {
+    result_.verdict = proved();
+    return std::move(result_);
+  }
+  if (auto refuted = search()) {
+    result_.verdict = *std::move(refuted);
+    return std::move(result_);
+  }
+  find_unrelated();
+  result_.verdict = unknown(alarm_.over() ? "the time is over" : "a pair of values is not related");
+  return std::move(result_);
+}
+
+Verdict Sweep::proved() const {
+  Proved proved;
+  proved.assumptions.assign(assumptions_.begin(), assumptions_.end());
+  if (constants_)
+    for (std::string& assumption : constants_->assumptions())
+      proved.assumptions.push_back(std::move(assumption));
+  return proved;
+}
+
+Verdict Sweep::unknown(std::string why) {
+  return Unknown{std::move(why)};
+}
+
+std::optional<Refuted> Sweep::observe() {
+  report(0, "running both models");
+  for (auto& prints : prints_) prints.clear();
+  for (const std::int64_t size : {3, 8, 32, 64, 224}) {
+    for (const std::int64_t below : {1000, 100, 10, 2}) {
+      if (alarm_.over()) return std::nullopt;
+      auto types = concrete(aligned_.inputs, size);
+      if (!types) return std::nullopt;
+      const std::vector<Tensor> inputs =
+          make_inputs(*types, {.seed = options_.seed, .below = below});
+      std::vector<interp::Value> values;
+      for (const Tensor& input : inputs) values.push_back({input});
+      std::array<std::vector<Datum>, 2> outputs;
+      bool ran = true;
+      for (const Side side : kSides) {
+        const Graph& graph = pairing_->graph(side);
+        Prints& prints = prints_[static_cast<std::size_t>(side)];
+        prints.assign(graph.value_count(), std::nullopt);
+        const auto print = [&](ValueId id, const interp::Value& value) {
+          if (value.datum.is_tensor()) prints[id.index] = fingerprint(value.datum.tensor());
+        };
+        for (std::size_t i = 0; i < inputs.size(); ++i) print(graph.inputs()[i], values[i]);
+        for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+          if (const Tensor* constant = graph.constant({i});
+              constant != nullptr && pairing_->prepared(side).live[i] &&
+              constant->count() <= 1 << 20)
+            print({i}, {*constant});
+        const auto results = interp::run_as<float>(graph, values,
+                                                   {.threads = options_.threads,
+                                                    .memory_limit = options_.memory_limit,
+                                                    .stop = options_.stop,
+                                                    .observe = print});
+        ran = ran && results.has_value();
+        if (!ran) break;
+        for (const interp::Value& result : *results)
+          outputs[static_cast<std::size_t>(side)].push_back(result.datum);
+      }
+      if (!ran) continue;
+      sized_ = std::move(types);
+      below_ = below;
+      if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
+        auto refuted = distinguishes(aligned_.source, aligned_.target, inputs, running());
+        if (refuted && *refuted) return **std::move(refuted);
+      }
+      return std::nullopt;
+    }
+    if (concrete(aligned_.inputs, 3) == concrete(aligned_.inputs, 8)) break;
+  }
+  for (auto& prints : prints_) prints.clear();
+  return std::nullopt;
+}
+
+/// Where constants of the same name or shape differ in few elements: rows of these, which integer
+/// inputs may choose.
+std::vector<std::int64_t> Sweep::telling_integers() const {
+  std::set<std::int64_t> integers;
+  const Graph &source = aligned_.source, &target = aligned_.target;
+  std::map<std::string, const Tensor*> by_name;
+  for (std::uint32_t i = 0; i < source.value_count(); ++i)
+    if (const Tensor* tensor = source.constant({i})) by_name[source.name({i})] = tensor;
+  for (std::uint32_t i = 0; i < target.value_count(); ++i) {
+    const Tensor* theirs = target.constant({i});
+    if (theirs == nullptr || theirs->shape.size() < 2 || theirs->dtype == DType::String) continue;
+    const auto ours = by_name.find(target.name({i}));
+    if (ours == by_name.end() || ours->second->shape != theirs->shape ||
+        ours->second->dtype != theirs->dtype)
+      continue;
+    const auto a = ours->second->bytes.view(), b = theirs->bytes.view();
+    const std::size_t row = a.size() / static_cast<std::size_t>(
+                                           std::max<std::int64_t>(theirs->shape[0], 1));
+    for (std::size_t at = 0; row > 0 && at < a.size() && integers.size() < 16;) {
+      const auto differing = std::ranges::mismatch(a.subspan(at), b.subspan(at)).in1;
+      const auto place = static_cast<std::size_t>(differing - a.begin());
+      if (place >= a.size()) break;
+      integers.insert(static_cast<std::int64_t>(place / row));
+      at = (place / row + 1) * row;
+    }
+  }
+  return {integers.begin(), integers.end()};
+}
+
+std::optional<Refuted> Sweep::search() {
+  const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
+  if (!types) return std::nullopt;
+  const std::vector<Recipe> list =
+      recipes(options_.seed + 1, below_ > 0 ? below_ : 100, telling_integers());
+  for (const Recipe& recipe : list) {
+    if (alarm_.over()) return std::nullopt;
+    report(0, "searching for an input that tells them apart");
+    auto refuted = distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe),
+                                 running());
+    if (refuted && *refuted) return **std::move(refuted);
+  }
+  return std::nullopt;
+}
+
+std::vector<Sweep::Candidate> Sweep::candidates(ValueId target) const {
+  constexpr std::size_t kMost = 4;
+  std::vector<Candidate> found;
+  const Prepared &ours = pairing_->prepared(Side::Source), &theirs = pairing_->prepared(Side::Target);
+  const Prints &source_prints = prints_[0], &target_prints = prints_[1];
+  const std::string name = theirs.graph.name(target);
+  const auto is_better = [&](const Candidate& a, const Candidate& b) {
+    const auto named = [&](const Candidate& c) { return ours.graph.name(c.value) == name; };
+    if (named(a) != named(b)) return named(a);
+    return a.as < b.as;
+  };
+  if (target.index >= target_prints.size() || !target_prints[target.index]) {
+    for (std::uint32_t i = 0; i < ours.graph.value_count(); ++i)
+      if (ours.live[i] && ours.graph.is_named({i}) && ours.graph.name({i}) == name)
+        found.push_back({{i}});
+    return found;
+  }
+  const Fingerprint& wanted = *target_prints[target.index];
+  for (std::uint32_t i = 0; i < source_prints.size(); ++i) {
+    if (!source_prints[i] || !ours.live[i]) continue;
+    const Fingerprint& print = *source_prints[i];
+    if (may_equal(print, wanted))
+      found.push_back({{i}});
+    else if (wanted.telling && may_reshape(print, wanted))
+      found.push_back({{i}, Candidate::As::Reshaped});
+    else if (auto order = may_transpose(print, wanted))
+      found.push_back({{i}, Candidate::As::Transposed, *std::move(order)});
+  }
+  std::ranges::stable_sort(found, is_better);
+  if (found.size() > kMost) found.resize(kMost);
+  return found;
+}
+
+std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target) {
+  switch (candidate.as) {
+    case Candidate::As::Same: return candidate.value;
+    case Candidate::As::Reshaped: {
+      const Type& type = pairing_->graph(Side::Target).type(target);
+      Ints shape;
+      for (const Dim& dim : type.shape.value_or(Shape{})) {
+        if (!dim.constant()) return std::nullopt;
+        shape.push_back(*dim.constant());
+      }
+      const auto rank = static_cast<std::int64_t>(shape.size());
+      return pairing_->derive(
+          Side::Source, "reshape", {},
+          {candidate.value, pairing_->derive_constant(
+                                Side::Source, Tensor::of<std::int64_t>(DType::I64, {rank}, shape))});
+    }
+    case Candidate::As::Transposed:
+      return pairing_->derive(Side::Source, "transpose", {{"perm", candidate.order}},
+                              {candidate.value});
+  }
+  return std::nullopt;
+}
+
+bool Sweep::match_all() {
+  result_.proved = 0;
+  failures_ = 0;
+  failed_.clear();
+  pairing_->number(Side::Target, [this](ValueId value) { match(value); });
+  return pairing_->all_outputs_paired();
+}
+
+void Sweep::match(ValueId target) {
+  constexpr int kPatience = 4;  // with names, which may have changed their meaning
+  if (alarm_.over() || (!sized_ && failures_ > kPatience)) return;
+  report(target.index, "proving pairs of values");
+  if (pairing_->graph(Side::Target).constant(target) != nullptr) {
+    if (constants_->match(target)) ++result_.proved;
+    return;
+  }
+  for (const Candidate& candidate : candidates(target)) {
+    const auto value = derived(candidate, target);
+    if (!value) continue;
+    if (prove_pair(pairing_->of(Side::Source, *value), target)) {
+      ++result_.proved;
+      failed_.erase(target.index);
+      return;
+    }
+    ++failures_;
+    failed_.emplace(target.index, pairing_->of(Side::Source, *value));
+    if (alarm_.over()) return;
+  }
+}
+
+bool Sweep::prove_pair(ClassId source, ValueId target) {
+  const auto start = Clock::now();
+  const ClassId own = pairing_->of(Side::Target, target);
+  Window window(*pairing_, source, own);
+  for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
+    for (int again = 0; again < 4 && !(window.loose(Side::Source).empty() &&
+                                       window.loose(Side::Target).empty());
+         ++again) {
+      if (!constants_->absorb(window)) break;
+      window = Window(*pairing_, source, own);
+      for (int i = 0; i < step; ++i) window.grow();
+    }
+    if (prove_window(window)) {
+      pairing_->assign(Side::Target, target, source);
+      return true;
+    }
+    const std::chrono::duration<double> spent = Clock::now() - start;
+    if (alarm_.over() || spent.count() > options_.pair_seconds || !window.grow()) return false;
+  }
+  return false;
+}
+
+bool Sweep::prove_window(const Window& window) {
+  if (window.too_large() || !window.loose(Side::Source).empty() ||
+      !window.loose(Side::Target).empty())
+    return false;
+  const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
+  if (!source || !target) return false;
+  const std::string key = to_text(*source) + to_text(*target);
+  const auto [it, is_new] = tried_.emplace(key, false);
+  if (!is_new) return it->second;
+  alarm_.set(options_.pair_seconds);
+  const Verdict verdict =
+      prove(*source, *target, {.seed = options_.seed, .tries = 0, .stop = alarm_.flag()});
+  const auto* yes = std::get_if<Proved>(&verdict);
+  if (yes == nullptr || !yes->guard.empty()) return false;
+  assumptions_.insert(yes->assumptions.begin(), yes->assumptions.end());
+  return it->second = true;
+}
+
+/// The smallest window among the unpaired values that an unpaired output depends on.
+void Sweep::find_unrelated() {
+  const Graph& graph = pairing_->graph(Side::Target);
+  std::vector<ValueId> next;
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    const ValueId output = graph.outputs()[i];
+    const ClassId wanted = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]);
+    if (pairing_->of(Side::Target, output) == wanted) continue;
+    next.push_back(output);
+    failed_.emplace(output.index, wanted);
+  }
+  std::set<ValueId> seen;
+  std::size_t smallest = std::numeric_limits<std::size_t>::max();
+  while (!next.empty()) {
+    const ValueId value = next.back();
+    next.pop_back();
+    if (!seen.insert(value).second) continue;
+    if (const auto it = failed_.find(value.index); it != failed_.end()) {
+      const Window window(*pairing_, it->second, pairing_->of(Side::Target, value));
+      if (window.nodes() < smallest && !window.too_large()) {
+        auto source = window.graph(Side::Source), target = window.graph(Side::Target);
+        if (source && target) {
+          smallest = window.nodes();
+          result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
+        }
+      }
+    }
+    if (const GraphNode* node = graph.producer(value))
+      for (const ValueId operand : graph.inputs(*node))
+        if (operand.present() && !pairing_->paired(pairing_->of(Side::Target, operand)))
+          next.push_back(operand);
+  }
+}
+
+}  // namespace
+
+Expected<SweepResult> sweep(const Graph& source, const Graph& target,
+                            const SweepOptions& options) {
+  TESSERA_TRY(Aligned aligned, align(source, target, options.names));
+  return Sweep(std::move(aligned), options).run();
+}
+
+}  // namespace tessera::prove

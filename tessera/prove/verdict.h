@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tessera/certify/certificate.h"
+#include "tessera/expr/condition.h"
+#include "tessera/support/tensor.h"
+
+namespace tessera::prove {
+
+/// Equal for all inputs of all sizes of at least 1 that satisfy the guard and that the source
+/// accepts, over the reals, under the assumptions.
+struct Proved {
+  Guard guard;  // what the target needs beyond the source
+  certify::Certificate certificate;
+  std::vector<std::string> assumptions;  // each a sentence, e.g. which constant stands for which real
+};
+
+/// An input that shows the difference; the interpreter has replayed it.
+struct Refuted {
+  SizeValues sizes;
+  std::vector<Tensor> inputs;  // in the order of the graph's inputs
+  std::size_t output = 0;
+  std::vector<std::int64_t> position;  // empty with `what` where the outputs differ in shape
+  double source = 0, target = 0;       // the elements there
+  std::string what;                    // in words
+};
+
+struct Unknown {
+  std::string why;
+};
+
+using Verdict = std::variant<Proved, Refuted, Unknown>;
+
+std::string_view to_string(const Verdict& verdict);  // "proved", "refuted", "unknown"
+
+}  // namespace tessera::prove

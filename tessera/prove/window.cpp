@@ -1,0 +1,208 @@
+#include "tessera/prove/window.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/ir/infer.h"
+
+namespace tessera::prove {
+namespace {
+
+constexpr std::int64_t kFew = 64;
+
+/// One number everywhere.
+bool is_uniform(const Tensor& tensor) {
+  const auto width = static_cast<std::size_t>(byte_width(tensor.dtype));
+  if (width == 0 || tensor.bytes.size() == 0) return false;
+  for (std::size_t i = width; i < tensor.bytes.size(); i += width)
+    if (std::memcmp(tensor.bytes.data(), tensor.bytes.data() + i, width) != 0) return false;
+  return true;
+}
+
+/// What definitions look at, or what the proof can calculate with.
+bool is_plain(const Tensor& tensor) {
+  if (!is_float(tensor.dtype)) return tensor.count() <= kSmallTensor;
+  return tensor.count() == 1 || (tensor.count() <= kFew * kSmallTensor && is_uniform(tensor));
+}
+
+}  // namespace
+
+Window::Window(const Pairing& pairing, ClassId source, ClassId target)
+    : pairing_(&pairing), roots_{source, target} {
+  for (const Side side : kSides)
+    if (!pairing_->paired(roots_[index(side)])) expand(side, roots_[index(side)]);
+  balance();
+}
+
+Window::Member Window::member(Side side, ClassId id) const {
+  if (const auto own = pairing_->member(side, id)) return {side, *own};
+  const auto value = pairing_->member(other(side), id);
+  TESSERA_CHECK(value.has_value(), "class {} has no member", id);
+  return {other(side), *value};
+}
+
+std::optional<std::vector<ClassId>> Window::operands(Side side, ClassId id) const {
+  Member of = member(side, id);
+  // A constant of this side may be something that is derived on the other.
+  if (pairing_->graph(of.side).producer(of.value) == nullptr)
+    if (const auto derived = pairing_->member(other(of.side), id)) of = {other(of.side), *derived};
+  const Graph& graph = pairing_->graph(of.side);
+  const GraphNode* node = graph.producer(of.value);
+  if (node == nullptr) return std::nullopt;
+  std::vector<ClassId> classes;
+  for (const ValueId operand : graph.inputs(*node)) classes.push_back(pairing_->of(of.side, operand));
+  return classes;
+}
+
+bool Window::expand(Side side, ClassId id) {
+  return operands(side, id).has_value() && inside_[index(side)].insert(id).second;
+}
+
+std::set<ClassId> Window::frontier(Side side) const {
+  const std::set<ClassId>& inside = inside_[index(side)];
+  std::set<ClassId> result;
+  if (!inside.contains(roots_[index(side)])) return {roots_[index(side)]};
+  std::set<ClassId> seen;
+  std::vector<ClassId> next{roots_[index(side)]};
+  while (!next.empty()) {
+    const ClassId id = next.back();
+    next.pop_back();
+    if (!seen.insert(id).second) continue;
+    const std::vector<ClassId> below = *operands(side, id);
+    for (const ClassId operand : below) {
+      if (operand == kNoClass) continue;
+      if (inside.contains(operand))
+        next.push_back(operand);
+      else
+        result.insert(operand);
+    }
+  }
+  return result;
+}
+
+/// Later values have a higher rank: classes are numbered in the order of the source.
+std::size_t Window::rank(ClassId id) const {
+  return id;
+}
+
+bool Window::stays_constant(ClassId id) const {
+  for (const Side side : kSides)
+    if (const auto value = pairing_->member(side, id))
+      if (const Tensor* tensor = pairing_->graph(side).constant(*value)) return is_plain(*tensor);
+  return false;
+}
+
+void Window::balance() {
+  const auto is_constant = [&](Side side, ClassId id) {
+    const Member of = member(side, id);
+    return pairing_->graph(of.side).constant(of.value) != nullptr;
+  };
+  const auto is_size = [&](Side side, ClassId id) {
+    const Member of = member(side, id);
+    return pairing_->prepared(of.side).sizes[of.value.index].has_value();
+  };
+  std::set<std::pair<Side, ClassId>> stuck;
+  while (nodes() <= kMostNodes) {
+    const std::array frontiers{frontier(Side::Source), frontier(Side::Target)};
+    std::optional<std::pair<Side, ClassId>> latest;
+    bool must = false;
+    for (const Side side : kSides)
+      for (const ClassId id : frontiers[index(side)]) {
+        if (stuck.contains({side, id}) || stays_constant(id)) continue;
+        const bool alone = !pairing_->paired(id) || is_size(side, id);
+        if (!alone && frontiers[index(other(side))].contains(id)) continue;
+        if (!latest || (alone && !must) || (alone == must && rank(id) > rank(latest->second))) {
+          if (must && !alone) continue;
+          latest = {side, id};
+          must = alone;
+        }
+      }
+    if (!latest) break;
+    if (!expand(latest->first, latest->second)) stuck.insert(*latest);
+  }
+  too_large_ = nodes() > kMostNodes;
+  std::set<ClassId> cut;
+  const std::array frontiers{frontier(Side::Source), frontier(Side::Target)};
+  for (const Side side : kSides) {
+    loose_[index(side)].clear();
+    for (const ClassId id : frontiers[index(side)]) {
+      if (stays_constant(id)) continue;
+      cut.insert(id);
+      if (!frontiers[index(other(side))].contains(id) && is_constant(side, id))
+        loose_[index(side)].push_back(id);
+    }
+  }
+  cut_.assign(cut.begin(), cut.end());
+}
+
+bool Window::grow() {
+  bool grown = false;
+  for (const Side side : kSides)
+    for (const ClassId id : frontier(side)) grown = expand(side, id) || grown;
+  if (grown) balance();
+  return grown;
+}
+
+std::vector<ClassId> Window::inside(Side side) const {
+  std::vector<ClassId> order;
+  std::set<ClassId> seen;
+  const auto visit = [&](const auto& self, ClassId id) -> void {
+    if (id == kNoClass || !inside_[index(side)].contains(id) || !seen.insert(id).second) return;
+    const std::vector<ClassId> below = *operands(side, id);
+    for (const ClassId operand : below) self(self, operand);
+    order.push_back(id);
+  };
+  visit(visit, roots_[index(side)]);
+  return order;
+}
+
+std::optional<Graph> Window::graph(Side side) const {
+  Graph made;
+  made.set_name(side == Side::Source ? "source" : "target");
+  std::map<ClassId, ValueId> values;
+  bool circular = false;
+  for (std::size_t i = 0; i < cut_.size(); ++i) {
+    // Both graphs have the same inputs, so both take their types from the source.
+    const Member of = member(Side::Source, cut_[i]);
+    values[cut_[i]] =
+        made.add_input(pairing_->graph(of.side).type(of.value), "x" + std::to_string(i));
+  }
+  const auto leaf = [&](ClassId id) {
+    if (const auto it = values.find(id); it != values.end()) return it->second;
+    const Member of = member(side, id);
+    const Tensor* tensor = pairing_->graph(of.side).constant(of.value);
+    if (tensor == nullptr) {
+      circular = true;
+      return ValueId{};
+    }
+    return values[id] = made.add_constant(*tensor, {});
+  };
+  for (const ClassId id : inside(side)) {
+    if (values.contains(id)) continue;
+    Member of = member(side, id);
+    if (pairing_->graph(of.side).producer(of.value) == nullptr)
+      of = {other(of.side), *pairing_->member(other(of.side), id)};
+    const Graph& from = pairing_->graph(of.side);
+    const GraphNode& node = *from.producer(of.value);
+    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+    for (const ValueId operand : from.inputs(node))
+      copy.inputs.push_back(operand.present() ? leaf(pairing_->of(of.side, operand)) : ValueId{});
+    for (const ValueId output : from.outputs(node)) copy.outputs.push_back(from.type(output));
+    for (const auto& subgraph : from.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+    if (circular) return std::nullopt;
+    const std::vector<ValueId> results = made.add_node(std::move(copy));
+    const auto outputs = from.outputs(node);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const ClassId of_result = pairing_->of(of.side, outputs[i]);
+      if (outputs[i] == of.value)
+        values[id] = results[i];
+      else if (of_result != kNoClass && inside_[index(side)].contains(of_result))
+        values.emplace(of_result, results[i]);
+    }
+  }
+  made.set_outputs({leaf(roots_[index(side)])});
+  if (circular) return std::nullopt;
+  return made;
+}
+
+}  // namespace tessera::prove

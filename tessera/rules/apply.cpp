@@ -1,0 +1,187 @@
+#include "tessera/rules/apply.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/ir/verify.h"
+
+namespace tessera::rules {
+namespace {
+
+/// Copies a graph, the target of a match in place of its source.
+class Replacement {
+ public:
+  Replacement(const Graph& from, const Match& match)
+      : from_(from), match_(match), mapped_(from.value_count()), live_(from.nodes().size()) {
+    for (const ValueId id : source().inputs()) inputs_.push_back(match.values[id.index]);
+    for (const ValueId id : source().outputs()) replaced_.push_back(match.values[id.index]);
+  }
+
+  Expected<Graph> run() {
+    TESSERA_TRY(target_, built_target());
+    mark_live();
+    made_.set_name(from_.name());
+    for (const ValueId id : from_.inputs()) {
+      mapped_[id.index] = made_.add_input(from_.type(id), {});
+      keep_name(id, mapped_[id.index]);
+    }
+    // Nodes behind the replaced values wait until the operands of the target are there.
+    std::vector<std::size_t> waiting;
+    bool placed = !is_needed_ || try_to_place();
+    for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
+      if (!live_[n]) continue;
+      if (!is_ready(from_.inputs(from_.nodes()[n]))) {
+        waiting.push_back(n);
+        continue;
+      }
+      copy(n);
+      if (placed) continue;
+      placed = try_to_place();
+      if (placed)
+        for (const std::size_t later : std::exchange(waiting, {})) copy(later);
+    }
+    TESSERA_CHECK(placed && waiting.empty(), "{} was applied to a cycle", match_.rule().name);
+    set_outputs();
+    TESSERA_TRY_DONE(verify(made_));
+    return std::move(made_);
+  }
+
+ private:
+  const Graph& source() const { return match_.rule().source; }
+
+  /// The target over inputs of the types that are found here.
+  Expected<Graph> built_target() const {
+    GraphBuilder out;
+    Vals values;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const ValueId id = inputs_[i];
+      const Type pattern = match_.binding.type(source().type(source().inputs()[i]));
+      const Tensor* constant = id.present() ? from_.constant(id) : nullptr;
+      values.push_back(out.input({}, constant != nullptr
+                                         ? known(*constant)
+                                         : Known{.type = id.present() ? from_.type(id) : pattern}));
+    }
+    TESSERA_TRY(const Vals outputs,
+                placed(out, match_.rule().target, values, match_.binding, KnownSizes::Constant));
+    return out.finish(outputs);
+  }
+
+  /// The nodes that the outputs will depend on.
+  void mark_live() {
+    std::vector<ValueId> open(from_.outputs().begin(), from_.outputs().end());
+    std::set<ValueId> seen;
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (!id.present() || !seen.insert(id).second) continue;
+      if (std::ranges::find(replaced_, id) != replaced_.end()) {
+        is_needed_ = true;
+        open.insert(open.end(), inputs_.begin(), inputs_.end());
+      } else if (const GraphNode* node = from_.producer(id)) {
+        live_[static_cast<std::size_t>(node - from_.nodes().data())] = true;
+        for (const ValueId input : from_.inputs(*node)) open.push_back(input);
+      }
+    }
+  }
+
+  void keep_name(ValueId old, ValueId made) {
+    if (from_.is_named(old) && !made_.is_named(made)) made_.set_name(made, from_.name(old));
+  }
+
+  /// A value in the new graph, constants as they are asked for; none if it is not made yet.
+  ValueId mapped(ValueId id) {
+    ValueId& made = mapped_[id.index];
+    if (const Tensor* constant = from_.constant(id); constant != nullptr && !made.present()) {
+      made = made_.add_constant(*constant, {});
+      keep_name(id, made);
+    }
+    return made;
+  }
+
+  bool is_ready(std::span<const ValueId> ids) {
+    return std::ranges::all_of(ids,
+                               [&](ValueId id) { return !id.present() || mapped(id).present(); });
+  }
+
+  std::vector<ValueId> add(const Graph& graph, const GraphNode& node, std::vector<ValueId> inputs) {
+    Graph::NewNode made{.op = node.op, .attrs = *node.attrs, .inputs = std::move(inputs)};
+    for (const ValueId id : graph.outputs(node)) made.outputs.push_back(graph.type(id));
+    for (const auto& subgraph : graph.subgraphs(node)) made.subgraphs.push_back(subgraph);
+    return made_.add_node(std::move(made));
+  }
+
+  void copy(std::size_t n) {
+    const GraphNode& node = from_.nodes()[n];
+    std::vector<ValueId> inputs;
+    for (const ValueId id : from_.inputs(node))
+      inputs.push_back(id.present() ? mapped(id) : ValueId{});
+    const std::vector<ValueId> results = add(from_, node, std::move(inputs));
+    made_.set_node_name(made_.nodes().size() - 1, from_.node_name(n));
+    const auto old = from_.outputs(node);
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      // What the node computes and the target computes as well is the target's.
+      if (std::ranges::find(replaced_, old[i]) != replaced_.end()) continue;
+      mapped_[old[i].index] = results[i];
+      keep_name(old[i], results[i]);
+    }
+  }
+
+  bool try_to_place() {
+    if (!is_ready(inputs_)) return false;
+    std::vector<ValueId> values(target_.value_count());
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (inputs_[i].present()) values[target_.inputs()[i].index] = mapped(inputs_[i]);
+    const auto value = [&](ValueId id) {
+      if (!id.present()) return id;
+      if (const Tensor* constant = target_.constant(id); constant && !values[id.index].present())
+        values[id.index] = made_.add_constant(*constant, {});
+      return values[id.index];
+    };
+    for (const GraphNode& node : target_.nodes()) {
+      std::vector<ValueId> inputs;
+      for (const ValueId id : target_.inputs(node)) inputs.push_back(value(id));
+      const std::vector<ValueId> results = add(target_, node, std::move(inputs));
+      for (std::size_t i = 0; i < results.size(); ++i)
+        values[target_.outputs(node)[i].index] = results[i];
+    }
+    for (std::size_t i = 0; i < replaced_.size(); ++i) {
+      mapped_[replaced_[i].index] = value(target_.outputs()[i]);
+      keep_name(replaced_[i], mapped_[replaced_[i].index]);
+    }
+    return true;
+  }
+
+  /// An output whose value goes by another name is that value, copied.
+  void set_outputs() {
+    std::vector<ValueId> outputs;
+    for (const ValueId id : from_.outputs()) {
+      ValueId made = mapped(id);
+      if (from_.is_named(id) && made_.name(made) != from_.name(id)) {
+        made = made_.add_node({.op = find_op("identity"),
+                               .attrs = {},
+                               .inputs = {made},
+                               .outputs = {made_.type(made)}})[0];
+        made_.set_name(made, from_.name(id));
+        mapped_[id.index] = made;
+      }
+      outputs.push_back(made);
+    }
+    made_.set_outputs(std::move(outputs));
+  }
+
+  const Graph& from_;
+  const Match& match_;
+  std::vector<ValueId> inputs_, replaced_;  // of the match, in the old graph
+  Graph target_, made_;
+  std::vector<ValueId> mapped_;  // by value of the old graph; none: not made yet
+  std::vector<bool> live_;       // by node of the old graph
+  bool is_needed_ = false;       // an output depends on what is replaced
+};
+
+}  // namespace
+
+Expected<Graph> apply(const Graph& graph, const Match& match) {
+  return Replacement(graph, match).run();
+}
+
+}  // namespace tessera::rules

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "tessera/rules/match.h"
+
+namespace tessera::rules {
+
+/// The graph with the target of a rule in place of its source.
+///
+/// Keeps:  inputs and outputs with their names; the names of all that is not replaced.
+/// Leaves: no node that nothing depends on. Nodes whose inputs are all constants are not computed.
+Expected<Graph> apply(const Graph& graph, const Match& match);
+
+}  // namespace tessera::rules

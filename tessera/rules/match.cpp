@@ -1,0 +1,388 @@
+#include "tessera/rules/match.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/known.h"
+#include "tessera/rules/meaning.h"
+
+namespace tessera::rules {
+namespace {
+
+constexpr std::size_t kMostPerPlace = 64;  // of matches of one rule
+
+std::vector<Known> known_values(const Graph& graph) {
+  std::vector<Known> all(graph.value_count());
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
+    const Tensor* constant = graph.constant(ValueId{i});
+    all[i] = constant != nullptr ? known(*constant) : Known{.type = graph.type(ValueId{i})};
+  }
+  return all;
+}
+
+std::vector<Known> of_inputs(const std::vector<Known>& all, std::span<const ValueId> ids) {
+  std::vector<Known> known;
+  for (const ValueId id : ids)
+    known.push_back(id.present() ? all[id.index] : Known{.present = false});
+  return known;
+}
+
+/// Who uses what.
+struct Uses {
+  explicit Uses(const Graph& graph) : by(graph.value_count()), is_output(graph.value_count()) {
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+      for (const ValueId id : graph.inputs(graph.nodes()[n]))
+        if (id.present()) by[id.index].push_back(&graph.nodes()[n]);
+    for (const ValueId id : graph.outputs()) is_output[id.index] = true;
+  }
+  std::vector<std::vector<const GraphNode*>> by;
+  std::vector<bool> is_output;
+};
+
+/// What a partial match has found out.
+struct State {
+  std::vector<ValueId> values;  // by value of the source
+  Binding binding = {};
+  std::optional<DType> real = {};
+  std::vector<std::pair<Dim, Dim>> open = {};  // equations with several unknown sizes
+};
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const std::vector<Known>& known, const Uses& uses,
+          std::shared_ptr<const Pattern> pattern)
+      : graph_(graph),
+        known_(known),
+        uses_(uses),
+        pattern_(std::move(pattern)),
+        source_(pattern_->rule.source) {}
+
+  std::vector<Match> at(const GraphNode& node) {
+    State state{.values = std::vector<ValueId>(source_.value_count())};
+    const ValueId root = source_.outputs()[0];
+    const auto results = source_.outputs(*source_.producer(root));
+    const auto index = static_cast<std::size_t>(std::ranges::find(results, root) - results.begin());
+    if (index < graph_.outputs(node).size())
+      solve(std::move(state), {{root, graph_.outputs(node)[index]}});
+    return std::move(found_);
+  }
+
+ private:
+  struct Goal {
+    ValueId pattern, value;
+  };
+
+  void solve(State state, std::vector<Goal> goals) {
+    while (!goals.empty()) {
+      if (found_.size() >= kMostPerPlace) return;
+      const Goal goal = goals.back();
+      goals.pop_back();
+      if (!goal.pattern.present() || !goal.value.present()) {
+        if (goal.pattern.present() != goal.value.present()) return;
+        continue;
+      }
+      ValueId& bound = state.values[goal.pattern.index];
+      if (bound.present()) {
+        if (bound != goal.value) return;
+        continue;
+      }
+      if (!fits_type(state, source_.type(goal.pattern), graph_.type(goal.value))) return;
+      const GraphNode* node = source_.producer(goal.pattern);
+      if (node != nullptr && is_sizes(state, goal)) continue;
+      bound = goal.value;
+      if (const Tensor* constant = source_.constant(goal.pattern)) {
+        if (!is_constant(state, *constant, goal.value)) return;
+      } else if (node == nullptr) {
+        if (!fits_input(goal)) return;
+      } else {
+        const auto operands = descend(state, *node, goal);
+        if (!operands) return;
+        std::vector<Goal> ordered = goals;
+        ordered.insert(ordered.end(), operands->rbegin(), operands->rend());
+        if (!pattern_->commutes[node_index(*node)]) {
+          goals = std::move(ordered);
+          continue;
+        }
+        solve(state, std::move(ordered));
+        goals.push_back({(*operands)[1].pattern, (*operands)[0].value});
+        goals.push_back({(*operands)[0].pattern, (*operands)[1].value});
+      }
+    }
+    next_output(std::move(state));
+  }
+
+  std::size_t node_index(const GraphNode& node) const {
+    return static_cast<std::size_t>(&node - source_.nodes().data());
+  }
+
+  /// Outputs that are not reached from those before are looked for among all nodes.
+  void next_output(State state) {
+    const auto outputs = source_.outputs();
+    const auto open = std::ranges::find_if(
+        outputs, [&](ValueId id) { return !state.values[id.index].present(); });
+    if (open == outputs.end()) return finish(std::move(state));
+    const GraphNode* wanted = source_.producer(*open);
+    if (wanted == nullptr) return;
+    const auto results = source_.outputs(*wanted);
+    const auto index =
+        static_cast<std::size_t>(std::ranges::find(results, *open) - results.begin());
+    for (const GraphNode& node : graph_.nodes()) {
+      const auto made = graph_.outputs(node);
+      if (node.op != wanted->op || index >= made.size()) continue;
+      if (std::ranges::find(state.values, made[index]) != state.values.end()) continue;
+      solve(state, {{*open, made[index]}});
+    }
+  }
+
+  /// The node behind a value, if it is the one that is looked for; what its operands have to be.
+  std::optional<std::vector<Goal>> descend(State& state, const GraphNode& wanted,
+                                           const Goal& goal) {
+    const GraphNode* node = graph_.producer(goal.value);
+    if (node == nullptr || node->op != wanted.op || !graph_.subgraphs(*node).empty()) return {};
+    const auto made = graph_.outputs(*node), results = source_.outputs(wanted);
+    const auto inputs = graph_.inputs(*node), operands = source_.inputs(wanted);
+    if (made.size() != results.size() || inputs.size() != operands.size()) return {};
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      ValueId& bound = state.values[results[i].index];
+      if (bound.present() && bound != made[i]) return {};
+      if ((results[i] == goal.pattern) != (made[i] == goal.value)) return {};
+      bound = made[i];
+    }
+    for (const auto& [name, attr] : wanted.attrs->entries()) {
+      const auto* symbol = std::get_if<Symbol>(&attr);
+      const Attr* value = node->attrs->find(name);
+      if (symbol == nullptr || value == nullptr) continue;
+      const auto spec = std::ranges::find(node->op->attrs, name, &AttrSpec::name);
+      if (!state.binding.bind_attr(symbol->name, *value, spec->neutral.value_or(1))) return {};
+    }
+    if (!same_meaning(*node->op, state.binding.attrs(*node->op, *wanted.attrs), *node->attrs,
+                      of_inputs(known_, inputs)))
+      return {};
+    std::vector<Goal> goals;
+    for (std::size_t i = 0; i < inputs.size(); ++i) goals.push_back({operands[i], inputs[i]});
+    return goals;
+  }
+
+  bool fits_input(const Goal& goal) const {
+    const std::vector<std::string>& constants = pattern_->rule.constants;
+    return graph_.constant(goal.value) != nullptr ||
+           std::ranges::find(constants, source_.name(goal.pattern)) == constants.end();
+  }
+
+  /// Sizes that the source computes may be numbers in the graph.
+  bool is_sizes(State& state, const Goal& goal) const {
+    const std::optional<std::vector<Dim>>& wanted = pattern_->known[goal.pattern.index].value;
+    const Tensor* constant = graph_.constant(goal.value);
+    if (!wanted || constant == nullptr) return false;
+    if (constant->count() != static_cast<std::int64_t>(wanted->size())) return false;
+    const std::vector<std::int64_t> found = integers_of(*constant);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (!unify(state, (*wanted)[i], found[i])) return false;
+    return true;
+  }
+
+  /// A number stands for a tensor that is this number everywhere: the types of what is computed
+  /// from it tell whether the shape matters.
+  bool is_constant(const State& state, const Tensor& wanted, ValueId value) const {
+    const Tensor* found = graph_.constant(value);
+    const Tensor number = state.binding.constant(wanted);
+    if (found == nullptr || found->dtype != number.dtype) return false;
+    if (!wanted.shape.empty() || !is_float(number.dtype))
+      return found->shape == number.shape && equal(Attr(*found), Attr(number));
+    for (std::int64_t i = 0; i < found->count(); ++i)
+      if (number_at(*found, i) != number_at(number, 0)) return false;
+    return true;
+  }
+
+  /// The shape is looked at when all is bound.
+  bool fits_type(State& state, const Type& wanted, const Type& found) const {
+    if (!wanted.is_ranked_tensor() || !found.is_ranked_tensor()) return false;
+    if (wanted.dtype == DType::F32 && pattern_->generic) {
+      if (!is_float(found.dtype) || state.real.value_or(found.dtype) != found.dtype) return false;
+      state.real = found.dtype;
+      state.binding.bind_real(found.dtype);
+    } else if (wanted.dtype != found.dtype) {
+      return false;
+    }
+    return true;
+  }
+
+  bool unify_shapes(State& state, const Shape& wanted, const Shape& found) const {
+    if (wanted.size() != found.size()) return false;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (found[i].is(0) || !unify(state, wanted[i], found[i])) return false;
+    return true;
+  }
+
+  /// Solves `wanted = found` for a size that is not known yet; with several it waits.
+  static bool unify(State& state, const Dim& wanted, const Dim& found) {
+    std::set<std::string> symbols;
+    wanted.collect_symbols(symbols);
+    std::erase_if(symbols, [&](const std::string& s) { return state.binding.is_bound(s); });
+    if (symbols.empty()) return state.binding.size(wanted) == found;
+    const auto linear =
+        symbols.size() == 1 ? wanted.linear_in(*symbols.begin()) : std::optional<Dim::Linear>();
+    if (!linear) {
+      state.open.emplace_back(wanted, found);
+      return true;
+    }
+    const Dim factor = state.binding.size(*linear->factor);
+    const Dim numerator = found - state.binding.size(*linear->rest);
+    const Dim size = floor_div(numerator, factor);
+    return size * factor == numerator && size.constant().value_or(1) >= 1 &&
+           state.binding.bind_size(*symbols.begin(), size);
+  }
+
+  bool solve_sizes(State& state) const {
+    for (const ValueId id : source_.inputs())
+      if (const ValueId value = state.values[id.index]; value.present())
+        if (!unify_shapes(state, *source_.type(id).shape, *graph_.type(value).shape)) return false;
+    for (std::size_t before = 0; !state.open.empty() && before != state.open.size();) {
+      before = state.open.size();
+      for (const auto& [wanted, found] : std::exchange(state.open, {}))
+        if (!unify(state, wanted, found)) return false;
+    }
+    return state.open.empty();
+  }
+
+  static bool holds(const Condition& condition, const Binding& binding) {
+    std::set<std::string> symbols;
+    condition.left.collect_symbols(symbols);
+    condition.right.collect_symbols(symbols);
+    if (!std::ranges::all_of(symbols, [&](const std::string& s) { return binding.is_bound(s); }))
+      return false;
+    const Dim left = binding.size(condition.left), right = binding.size(condition.right);
+    if (condition.kind == Condition::Kind::Equal) return left == right;
+    return symbolic::decided_less(right, left) == std::optional(false);
+  }
+
+  /// The types of all that is computed agree: what stands for a number is of no shape that shows.
+  bool types_agree(const State& state) const {
+    for (std::uint32_t i = 0; i < source_.value_count(); ++i) {
+      const ValueId value = state.values[i];
+      if (!value.present() || source_.constant(ValueId{i}) != nullptr) continue;
+      if (state.binding.type(source_.type(ValueId{i})) != graph_.type(value)) return false;
+    }
+    return true;
+  }
+
+  /// The nodes of the graph that the match would remove.
+  std::set<const GraphNode*> matched_nodes(const State& state) const {
+    std::set<const GraphNode*> nodes;
+    for (std::uint32_t i = 0; i < source_.value_count(); ++i)
+      if (source_.producer(ValueId{i}) != nullptr && state.values[i].present())
+        nodes.insert(graph_.producer(state.values[i]));
+    return nodes;
+  }
+
+  bool is_closed(const State& state) const {
+    const std::set<const GraphNode*> nodes = matched_nodes(state);
+    std::set<ValueId> replaced;
+    for (const ValueId id : source_.outputs()) replaced.insert(state.values[id.index]);
+    for (const GraphNode* node : nodes)
+      for (const ValueId id : graph_.outputs(*node)) {
+        if (replaced.contains(id)) continue;
+        if (uses_.is_output[id.index] ||
+            !std::ranges::all_of(uses_.by[id.index],
+                                 [&](const GraphNode* user) { return nodes.contains(user); }))
+          return false;
+      }
+    std::vector<ValueId> inputs;
+    for (const ValueId id : source_.inputs())
+      if (const ValueId value = state.values[id.index]; value.present()) inputs.push_back(value);
+    return std::ranges::none_of(inputs,
+                                [&](ValueId id) {
+                                  return graph_.producer(id) != nullptr &&
+                                         nodes.contains(graph_.producer(id));
+                                }) &&
+           !depends(inputs, replaced);
+  }
+
+  /// Whether one of the values is computed from one of the others, which takes several outputs.
+  bool depends(std::vector<ValueId> values, const std::set<ValueId>& others) const {
+    if (source_.outputs().size() == 1) return false;
+    const std::uint32_t first = others.begin()->index;  // values are numbered as they are made
+    std::set<ValueId> seen;
+    while (!values.empty()) {
+      const ValueId value = values.back();
+      values.pop_back();
+      if (others.contains(value)) return true;
+      const GraphNode* node = graph_.producer(value);
+      if (node == nullptr || value.index < first || !seen.insert(value).second) continue;
+      for (const ValueId id : graph_.inputs(*node))
+        if (id.present()) values.push_back(id);
+    }
+    return false;
+  }
+
+  void finish(State state) {
+    if (!solve_sizes(state)) return;
+    if (!std::ranges::all_of(pattern_->rule.guard, [&](const Condition& condition) {
+          return holds(condition, state.binding);
+        }))
+      return;
+    if (!types_agree(state) || !is_closed(state)) return;
+    if (std::ranges::find(found_, state.values, &Match::values) != found_.end()) return;
+    found_.push_back({pattern_, std::move(state.values), std::move(state.binding)});
+  }
+
+  const Graph& graph_;
+  const std::vector<Known>& known_;
+  const Uses& uses_;
+  std::shared_ptr<const Pattern> pattern_;
+  const Graph& source_;
+  std::vector<Match> found_;
+};
+
+Pattern pattern_of(const Rule& rule) {
+  Pattern pattern{.rule = rule, .generic = is_generic(rule)};
+  const Graph& source = pattern.rule.source;
+  pattern.known = known_values(source);
+  for (const GraphNode& node : source.nodes()) {
+    const std::vector<Known> inputs = of_inputs(pattern.known, source.inputs(node));
+    pattern.commutes.push_back(commutes(*node.op, *node.attrs, inputs));
+    if (node.op->kind() == OpDef::Kind::Control) continue;
+    if (auto inferred = infer(*node.op, *node.attrs, inputs))
+      for (std::size_t i = 0; i < source.outputs(node).size() && i < inferred->size(); ++i)
+        pattern.known[source.outputs(node)[i].index].value = (*inferred)[i].value;
+  }
+  return pattern;
+}
+
+}  // namespace
+
+RuleSet::RuleSet(const std::vector<Rule>& rules) {
+  for (const Rule& rule : rules) {
+    add(rule);
+    if (rule.both_ways) {
+      Rule other = reversed(rule);
+      if (check(other)) add(other);
+    }
+  }
+}
+
+void RuleSet::add(const Rule& rule) {
+  const GraphNode* root = rule.source.producer(rule.source.outputs()[0]);
+  if (root == nullptr) return;
+  by_root_[root->op].push_back(std::make_shared<const Pattern>(pattern_of(rule)));
+  ++size_;
+}
+
+const RuleSet::Patterns& RuleSet::rooted_at(const OpDef& op) const {
+  static const Patterns kNone;
+  const auto it = by_root_.find(&op);
+  return it == by_root_.end() ? kNone : it->second;
+}
+
+std::vector<Match> matches(const Graph& graph, const RuleSet& rules) {
+  const std::vector<Known> known = known_values(graph);
+  const Uses uses(graph);
+  std::vector<Match> all;
+  for (const GraphNode& node : graph.nodes())
+    for (const auto& pattern : rules.rooted_at(*node.op))
+      for (Match& match : Matcher(graph, known, uses, pattern).at(node))
+        all.push_back(std::move(match));
+  return all;
+}
+
+}  // namespace tessera::rules

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tessera/ir/bind.h"
+#include "tessera/rules/rule.h"
+
+namespace tessera::rules {
+
+/// A rule as the matcher sees it.
+struct Pattern {
+  Rule rule = {};                   // without `*s`
+  std::vector<Known> known = {};    // of the values of the source
+  std::vector<bool> commutes = {};  // of its nodes: whether the two operands may change places
+  bool generic = true;              // f32 is any float type
+};
+
+/// Rules, found by the operator that computes the first output of their source.
+class RuleSet {
+ public:
+  /// Takes rules without `*s` as they are (their instances, as far as they are proved); those that
+  /// hold both ways count twice. A rule whose source is an input or constant never matches.
+  explicit RuleSet(const std::vector<Rule>& rules);
+
+  using Patterns = std::vector<std::shared_ptr<const Pattern>>;
+  const Patterns& rooted_at(const OpDef& op) const;
+  std::size_t size() const { return size_; }
+
+ private:
+  void add(const Rule& rule);
+
+  std::map<const OpDef*, Patterns> by_root_;  // looked up, never walked through
+  std::size_t size_ = 0;
+};
+
+/// Where a rule applies.
+struct Match {
+  std::shared_ptr<const Pattern> pattern;
+  std::vector<ValueId> values;  // by value of the source: what it stands for; none for sizes
+  Binding binding;              // of sizes and attributes
+
+  const Rule& rule() const { return pattern->rule; }
+};
+
+/// All places where rules apply, by place, then by rule:
+///
+/// - operands of commutative operators are tried in both orders
+/// - attributes have to mean the same; sizes have to be equal, as numbers or as symbols
+/// - no value inside the source is used elsewhere or an output of the graph
+/// - the guard holds; one that cannot be decided does not
+std::vector<Match> matches(const Graph& graph, const RuleSet& rules);
+
+}  // namespace tessera::rules

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "tessera/ir/infer.h"
+
+namespace tessera::rules {
+
+/// Whether an operator means the same with either attributes on these inputs: `axis=-1` and
+/// `axis=1`, a window's size stated or not.
+bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
+                  const std::vector<Known>& inputs);
+
+/// Whether the two operands of an operator may change places: x + y, max(x, y).
+bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
+
+}  // namespace tessera::rules

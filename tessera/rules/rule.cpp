@@ -1,0 +1,182 @@
+#include "tessera/rules/rule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/ir/bind.h"
+#include "tessera/ir/builder.h"
+
+namespace tessera::rules {
+namespace {
+
+constexpr int kMostAxes = 4;  // that `*s` stands for
+
+Diagnostic invalid(const Rule& rule, std::string message) {
+  return {.id = "rule-invalid", .where = {.item = rule.name}, .message = std::move(message)};
+}
+
+void collect(const Type& type, std::set<std::string>& into) {
+  if (type.shape)
+    for (const Dim& dim : *type.shape) dim.collect_symbols(into);
+}
+
+/// The names that attributes of a graph are given by.
+std::set<std::string> attr_symbols(const Graph& graph) {
+  std::set<std::string> names;
+  for (const GraphNode& node : graph.nodes())
+    for (const auto& [name, attr] : node.attrs->entries())
+      if (const auto* symbol = std::get_if<Symbol>(&attr)) names.insert(symbol->name);
+  return names;
+}
+
+/// Inputs that something is computed from.
+std::set<ValueId> used_inputs(const Graph& graph) {
+  std::set<ValueId> used(graph.outputs().begin(), graph.outputs().end());
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId id : graph.inputs(node)) used.insert(id);
+  std::erase_if(used, [&](ValueId id) {
+    return !id.present() || graph.producer(id) != nullptr || graph.constant(id) != nullptr;
+  });
+  return used;
+}
+
+/// What the symbols `*s` of a rule are called.
+std::set<std::string> any_rank_symbols(const Rule& rule) {
+  std::set<std::string> symbols;
+  for (const ValueId id : rule.source.inputs()) collect(rule.source.type(id), symbols);
+  std::erase_if(symbols, [](const std::string& name) { return !name.starts_with('*'); });
+  return symbols;
+}
+
+using Ranks = std::map<std::string, int, std::less<>>;
+
+/// A graph with `*s` replaced by axes; nothing where an operator does not take them.
+Expected<Graph> with_ranks(const Graph& graph, const Ranks& ranks) {
+  GraphBuilder out;
+  Vals inputs;
+  for (const ValueId id : graph.inputs()) {
+    Type type = graph.type(id);
+    Shape shape;
+    for (const Dim& dim : type.shape.value_or(Shape{})) {
+      if (!is_any_rank(dim)) {
+        shape.push_back(dim);
+        continue;
+      }
+      const std::string name(*dim.as_symbol());
+      for (int axis = 0; axis < ranks.at(name); ++axis)
+        shape.push_back(entry_symbol(name.substr(1), static_cast<std::size_t>(axis)));
+    }
+    if (type.shape) type.shape = std::move(shape);
+    inputs.push_back(out.input(graph.is_named(id) ? graph.name(id) : "", {.type = type}));
+  }
+  TESSERA_TRY(const Vals outputs, placed(out, graph, inputs, {}));
+  return out.finish(outputs);
+}
+
+/// Whether all float types have these numbers.
+bool is_same_in_all(const Tensor& tensor) {
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    Binding binding;
+    binding.bind_real(dtype);
+    const Tensor other = binding.constant(tensor);
+    for (std::int64_t i = 0; tensor.dtype == DType::F32 && i < tensor.count(); ++i)
+      if (number_at(tensor, i) != number_at(other, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_any_rank(const Dim& dim) {
+  return dim.as_symbol() && dim.as_symbol()->starts_with('*');
+}
+
+Rule reversed(const Rule& rule) {
+  Rule other = rule;
+  std::swap(other.source, other.target);
+  return other;
+}
+
+Expected<Done> check(const Rule& rule) {
+  const auto inputs = rule.source.inputs();
+  if (!std::ranges::equal(inputs, rule.target.inputs(), [&](ValueId a, ValueId b) {
+        return rule.source.name(a) == rule.target.name(b) &&
+               rule.source.type(a) == rule.target.type(b);
+      }))
+    return invalid(rule, "source and target have different inputs");
+  if (rule.source.outputs().size() != rule.target.outputs().size())
+    return invalid(rule, fmt::format("the source has {} outputs, the target {}",
+                                     rule.source.outputs().size(), rule.target.outputs().size()));
+  if (rule.source.outputs().empty()) return invalid(rule, "it has no outputs");
+
+  const std::set<ValueId> bound = used_inputs(rule.source);
+  for (const ValueId id : used_inputs(rule.target))
+    if (!bound.contains(id))
+      return invalid(rule,
+                     fmt::format("the source says nothing of the input {}", rule.source.name(id)));
+  const std::set<std::string> attrs = attr_symbols(rule.source);
+  std::set<std::string> sizes = attrs;
+  for (const ValueId id : inputs)
+    if (bound.contains(id)) collect(rule.source.type(id), sizes);
+  const auto is_told = [&](const std::string& name) {
+    const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+    return sizes.contains(name) || attrs.contains(name.substr(0, digits)) ||
+           sizes.contains("*" + name.substr(0, digits));
+  };
+  std::set<std::string> needed = attr_symbols(rule.target);
+  for (const Condition& condition : rule.guard) {
+    condition.left.collect_symbols(needed);
+    condition.right.collect_symbols(needed);
+  }
+  for (const std::string& name : needed)
+    if (!is_told(name))
+      return invalid(rule, fmt::format("the source says nothing of the size {}", name));
+  for (const std::string& name : rule.constants)
+    if (std::ranges::none_of(inputs, [&](ValueId id) { return rule.source.name(id) == name; }))
+      return invalid(rule, fmt::format("there is no input {}", name));
+  return Done{};
+}
+
+bool is_generic(const Rule& rule) {
+  for (const Graph* graph : {&rule.source, &rule.target}) {
+    for (std::uint32_t i = 0; i < graph->value_count(); ++i) {
+      const DType dtype = graph->type(ValueId{i}).dtype;
+      if (is_float(dtype) && dtype != DType::F32) return false;
+      if (const Tensor* constant = graph->constant(ValueId{i});
+          constant != nullptr && !is_same_in_all(*constant))
+        return false;
+    }
+    for (const GraphNode& node : graph->nodes())
+      for (const auto& [name, attr] : node.attrs->entries())
+        if (const auto* text = std::get_if<std::string>(&attr); text && parse_dtype(*text))
+          return false;
+  }
+  return true;
+}
+
+std::vector<Rule> instances(const Rule& rule) {
+  std::vector<Ranks> all = {{}};
+  for (const std::string& symbol : any_rank_symbols(rule)) {
+    std::vector<Ranks> more;
+    for (const Ranks& ranks : all)
+      for (int rank = 0; rank <= kMostAxes; ++rank) {
+        more.push_back(ranks);
+        more.back()[symbol] = rank;
+      }
+    all = std::move(more);
+  }
+  if (all.front().empty()) return {rule};
+  std::vector<Rule> made;
+  for (const Ranks& ranks : all) {
+    Expected<Graph> source = with_ranks(rule.source, ranks);
+    Expected<Graph> target = with_ranks(rule.target, ranks);
+    if (!source || !target) continue;
+    Rule instance = rule;
+    instance.source = *std::move(source);
+    instance.target = *std::move(target);
+    made.push_back(std::move(instance));
+  }
+  return made;
+}
+
+}  // namespace tessera::rules

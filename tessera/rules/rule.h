@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/expr/condition.h"
+#include "tessera/ir/graph.h"
+
+namespace tessera::rules {
+
+/// How near the two sides of a rule are to each other in floating point.
+struct Numerics {
+  enum class Kind : std::uint8_t {
+    Exact,  // bit for bit
+    Reals,  // equal over the reals; each side rounds in its own way
+    Error,  // apart by up to `error`, relative, even over the reals
+  };
+
+  Kind kind = Kind::Reals;
+  double error = 0;
+
+  bool operator==(const Numerics&) const = default;
+};
+
+/// Two graphs that compute the same: where the source is found, the target may take its place.
+///
+/// Both have the same inputs, by position and name. Sizes in their types and `$name` attributes
+/// stand for anything, the same everywhere; a size `*s` stands for any number of axes. `f32` stands
+/// for any float type, the same everywhere, unless the rule speaks of several of them.
+struct Rule {
+  std::string name;
+  std::string about;  // one sentence
+  Graph source, target;
+  Guard guard;             // what else has to hold of the sizes
+  bool both_ways = false;  // the target may be replaced by the source as well
+  Numerics numerics;
+  std::string found;                   // how
+  std::vector<std::string> constants;  // inputs that stand for constants only
+};
+
+/// The other way round.
+Rule reversed(const Rule& rule);
+
+/// Whether everything that the target needs is told by the source: inputs, sizes, attributes; so
+/// many outputs; a diagnostic if not.
+Expected<Done> check(const Rule& rule);
+
+/// Whether `f32` stands for any float type: all values and attributes are of this one, and the
+/// constants are numbers that every float type has.
+bool is_generic(const Rule& rule);
+
+/// The rule with every `*s` replaced by 0 to 4 axes, `s0, s1, …`, as far as its operators take so
+/// many. A rule without them is its own only instance.
+std::vector<Rule> instances(const Rule& rule);
+
+/// Whether a size stands for any number of axes.
+bool is_any_rank(const Dim& dim);
+
+}  // namespace tessera::rules

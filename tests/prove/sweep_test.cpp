@@ -1,0 +1,213 @@
+#include "tessera/prove/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tessera/interp/interp.h"
+#include "tessera/ir/builder.h"
+#include "tessera/prove/distinguish.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera::prove {
+namespace {
+
+using testing::f32;
+using testing::numbers;
+using testing::parsed;
+using testing::random_f32;
+
+SweepResult swept(const Graph& source, const Graph& target) {
+  auto result = sweep(source, target, {});
+  EXPECT_TRUE(result) << to_string(result.error());
+  return result ? *std::move(result) : SweepResult{};
+}
+
+std::string reason(const SweepResult& result) {
+  if (const auto* unknown = std::get_if<Unknown>(&result.verdict)) return unknown->why;
+  if (const auto* refuted = std::get_if<Refuted>(&result.verdict)) return refuted->what;
+  return {};
+}
+
+void expect_verdict(std::string_view verdict, std::string_view source, std::string_view target) {
+  const SweepResult result = swept(parsed(source), parsed(target));
+  EXPECT_EQ(to_string(result.verdict), verdict) << reason(result) << "\n" << source << "\n" << target;
+}
+
+/// A refutation has to hold when its input is run again.
+void expect_refuted(const Graph& source, const Graph& target) {
+  const SweepResult result = swept(source, target);
+  const auto* refuted = std::get_if<Refuted>(&result.verdict);
+  ASSERT_NE(refuted, nullptr) << to_string(result.verdict) << ": " << reason(result);
+  const auto again = distinguishes(source, target, refuted->inputs, {});
+  ASSERT_TRUE(again) << to_string(again.error());
+  ASSERT_TRUE(again->has_value());
+  EXPECT_EQ((*again)->position, refuted->position);
+}
+
+TEST(Sweep, ProvesWhatIsOnlyCalledAndOrderedOtherwise) {
+  expect_verdict("proved",
+                 "graph(x: f32[2, 4], y: f32[2, 4]) { a = relu(x) b = exp(y) return add(a, b) }",
+                 "graph(x: f32[2, 4], y: f32[2, 4]) { q = exp(y) p = relu(x) return add(p, q) }");
+}
+
+TEST(Sweep, PairsInputsByNameBeforePosition) {
+  expect_verdict("proved", "graph(x: f32[2], y: f32[2]) { return sub(x, y) }",
+                 "graph(y: f32[2], x: f32[2]) { return sub(x, y) }");
+  expect_verdict("proved", "graph(x: f32[2], y: f32[2]) { return sub(x, y) }",
+                 "graph(a: f32[2], b: f32[2]) { return sub(a, b) }");
+  expect_verdict("refuted", "graph(x: f32[2], y: f32[2]) { return sub(x, y) }",
+                 "graph(y: f32[2], x: f32[2]) { return sub(y, x) }");
+}
+
+TEST(Sweep, SeesThroughIdentitiesAndComputedConstants) {
+  expect_verdict("proved",
+                 "graph(x: f32[2, 3]) {"
+                 " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
+                 " return matmul(identity(x), transpose(transpose(w) {perm=[1, 0]}) {perm=[1, 0]}) }",
+                 "graph(x: f32[2, 3]) {"
+                 " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
+                 " return matmul(x, w) }");
+}
+
+TEST(Sweep, ProvesACompositeEqualToItsParts) {
+  expect_verdict("proved", "graph(x: f32[2, 8]) { return relu(hard_swish(x)) }",
+                 "graph(x: f32[2, 8]) {"
+                 " return relu(mul(x, hard_sigmoid(x) {alpha=0.16666666666666666, beta=0.5})) }");
+}
+
+TEST(Sweep, ProvesOperandsSwapped) {
+  expect_verdict("proved", "graph(x: f32[2, 8], y: f32[2, 8]) { return relu(add(x, y)) }",
+                 "graph(x: f32[2, 8], y: f32[2, 8]) { return relu(add(y, x)) }");
+}
+
+TEST(Sweep, ProvesAProductTakenApart) {
+  expect_verdict("proved",
+                 "graph(x: f32[1, 4, 8], w: f32[8, 6], b: f32[6]) {"
+                 " return tanh(add(matmul(x, w), b)) }",
+                 "graph(x: f32[1, 4, 8], w: f32[8, 6], b: f32[6]) {"
+                 " return tanh(reshape(gemm(reshape(x, [4, 8]), w, b), [1, 4, 6])) }");
+}
+
+TEST(Sweep, FollowsATransposeThroughElementwiseOperators) {
+  expect_verdict("proved",
+                 "graph(x: f32[2, 3, 4]) { return tanh(exp(transpose(x) {perm=[2, 0, 1]})) }",
+                 "graph(x: f32[2, 3, 4]) { return transpose(tanh(exp(x))) {perm=[2, 0, 1]} }");
+}
+
+TEST(Sweep, ProvesForAllSizesThatHaveANameInBothModels) {
+  expect_verdict("proved", "graph(x: f32[n, 8]) { return relu(add(x, x)) }",
+                 "graph(x: f32[batch, 8]) { return relu(mul(x, 2.0)) }");
+}
+
+TEST(Sweep, ComparesSubgraphsByWhatTheyCompute) {
+  const std::string_view source =
+      "graph(c: bool[], x: f32[2]) {"
+      " return if_else(c, x) { then(p) { return relu(p) } else(p) { return p } } }";
+  expect_verdict("proved", source,
+                 "graph(c: bool[], x: f32[2]) {"
+                 " return if_else(c, x) { then(q) { r = relu(q) return r } else(q) { return q } } }");
+  expect_verdict("refuted", source,
+                 "graph(c: bool[], x: f32[2]) {"
+                 " return if_else(c, x) { then(p) { return exp(p) } else(p) { return p } } }");
+}
+
+TEST(Sweep, NeverTakesTwoRandomDrawsForOne) {
+  const SweepResult result =
+      swept(parsed("graph(x: f32[4]) { return add(x, random_normal() {shape=[4]}) }"),
+            parsed("graph(x: f32[4]) { return add(x, random_normal() {shape=[4]}) }"));
+  EXPECT_FALSE(std::holds_alternative<Proved>(result.verdict));
+}
+
+/// conv, then batch normalization; or, folded, conv with other weights and a bias.
+struct Normalized {
+  Tensor weight = random_f32({4, 3, 3, 3}, 1), scale = random_f32({4}, 2), shift = random_f32({4}, 3),
+         mean = random_f32({4}, 4), variance = f32({4}, {0.5, 1.5, 0.1, 2});
+
+  Graph apart() const {
+    GraphBuilder g;
+    const Val x = g.input("x", DType::F32, {1, 3, 8, 8});
+    const Val y = g.op("conv", {x, g.constant(weight)});
+    const Val z = g.op("batch_normalization", {y, g.constant(scale), g.constant(shift),
+                                               g.constant(mean), g.constant(variance)});
+    return *g.finish({{"y", g.op("relu", {z})}});
+  }
+
+  Graph folded(double damage = 0) const {
+    std::vector<double> weights = numbers(weight), bias;
+    for (std::size_t f = 0; f < 4; ++f) {
+      const double factor = numbers(scale)[f] / std::sqrt(numbers(variance)[f] + 1e-5);
+      for (std::size_t i = 0; i < 27; ++i) weights[27 * f + i] *= factor;
+      bias.push_back(numbers(shift)[f] - numbers(mean)[f] * factor);
+    }
+    weights[30] += damage;
+    GraphBuilder g;
+    const Val x = g.input("x", DType::F32, {1, 3, 8, 8});
+    const Val y =
+        g.op("conv", {x, g.constant(f32({4, 3, 3, 3}, weights)), g.constant(f32({4}, bias))});
+    return *g.finish({{"y", g.op("relu", {y})}});
+  }
+};
+
+TEST(Sweep, ProvesBatchNormalizationFoldedIntoWeights) {
+  const Normalized models;
+  for (const bool swapped : {false, true}) {
+    SCOPED_TRACE(swapped);
+    const SweepResult result = swapped ? swept(models.folded(), models.apart())
+                                       : swept(models.apart(), models.folded());
+    const auto* proved = std::get_if<Proved>(&result.verdict);
+    ASSERT_NE(proved, nullptr) << reason(result);
+    EXPECT_EQ(proved->assumptions.size(), 1u);
+  }
+}
+
+TEST(Sweep, RefutesADamagedWeight) {
+  const Normalized models;
+  expect_refuted(models.apart(), models.folded(0.3));
+  expect_refuted(models.folded(), models.folded(0.3));
+}
+
+TEST(Sweep, DoesNotProveADamageThatIsTooSmallToShow) {
+  const Normalized models;
+  for (const double damage : {3e-5, 1e-4}) {
+    const SweepResult result = swept(models.apart(), models.folded(damage));
+    EXPECT_EQ(to_string(result.verdict), "unknown") << damage;
+    EXPECT_TRUE(result.unrelated.has_value());
+  }
+}
+
+TEST(Sweep, LooksUpTheRowsOfATableThatDiffer) {
+  const auto model = [](double damage) {
+    std::vector<double> table = numbers(random_f32({5000, 4}, 7));
+    table[4 * 4321 + 2] += damage;
+    GraphBuilder g;
+    const Val ids = g.input("ids", DType::I64, {1, 6});
+    return *g.finish({{"y", g.op("gather", {g.constant(f32({5000, 4}, table), "table"), ids})}});
+  };
+  expect_refuted(model(0), model(0.5));
+}
+
+TEST(Sweep, RefutesAnotherAttributeAndAnotherEdge) {
+  expect_refuted(parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=1} }"),
+                 parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=0} }"));
+  expect_refuted(parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(a) return mul(a, b) }"),
+                 parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(x) return mul(a, b) }"));
+}
+
+TEST(Sweep, RefutesAnotherShape) {
+  const SweepResult result = swept(parsed("graph(x: f32[2, 3]) { return relu(x) }"),
+                                   parsed("graph(x: f32[2, 3]) { return relu(transpose(x)) }"));
+  EXPECT_EQ(to_string(result.verdict), "refuted");
+  EXPECT_EQ(reason(result), "the shapes are [2, 3] and [3, 2]");
+}
+
+TEST(Sweep, SaysWhereInputsDoNotFit) {
+  const auto result = sweep(parsed("graph(x: f32[2], y: f32[2]) { return add(x, y) }"),
+                            parsed("graph(x: f32[2]) { return add(x, x) }"), {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().id, "prove-inputs");
+}
+
+}  // namespace
+}  // namespace tessera::prove

@@ -1,0 +1,121 @@
+#include "tessera/ir/verify.h"
+
+#include <algorithm>
+
+#include "tests/rules/rule_check.h"
+
+namespace tessera {
+namespace {
+
+using rules::Rule;
+using testing::expect_same;
+
+const std::filesystem::path kRules = std::filesystem::path(TESSERA_SOURCE_DIR) / "rules";
+
+std::vector<Rule> shipped() {
+  auto rules = rules::load_rules(kRules);
+  EXPECT_TRUE(rules) << to_string(rules.error());
+  return rules ? *std::move(rules) : std::vector<Rule>{};
+}
+
+void collect_symbols(const Graph& graph, std::set<std::string>& sizes) {
+  for (const ValueId id : graph.inputs())
+    for (const Dim& dim : *graph.type(id).shape) dim.collect_symbols(sizes);
+  for (const GraphNode& node : graph.nodes())
+    for (const auto& [name, attr] : node.attrs->entries())
+      if (const auto* symbol = std::get_if<Symbol>(&attr)) {
+        const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
+        if (std::holds_alternative<Ints>(spec->value))
+          for (int i = 0; i < (name == "pads" ? 4 : 2); ++i)
+            sizes.insert(symbol->name + std::to_string(i));
+        else
+          sizes.insert(symbol->name);
+      }
+}
+
+/// A rule at sizes that its source takes; nothing if none are found.
+std::optional<std::pair<Graph, Graph>> at_random_sizes(const Rule& rule, Rng& rng) {
+  std::set<std::string> symbols;
+  collect_symbols(rule.source, symbols);
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    SizeValues sizes;
+    for (const std::string& symbol : symbols)
+      sizes[symbol] = 1 + static_cast<std::int64_t>(rng.below(4));
+    if (const auto holds = tessera::holds(rule.guard, sizes); !holds || !*holds) continue;
+    auto source = bound(rule.source, sizes);
+    if (!source || !verify(*source)) continue;
+    auto target = bound(rule.target, sizes);
+    EXPECT_TRUE(target) << to_string(target.error());
+    if (!target) return std::nullopt;
+    return std::pair(*std::move(source), *std::move(target));
+  }
+  return std::nullopt;
+}
+
+TEST(ShippedRules, SayWhatTheyAre) {
+  for (const Rule& rule : shipped()) {
+    EXPECT_FALSE(rule.about.empty()) << rule.name;
+    EXPECT_FALSE(rule.found.empty()) << rule.name;
+    EXPECT_FALSE(instances(rule).empty()) << rule.name;
+  }
+}
+
+TEST(ShippedRules, PrintAsTheyParse) {
+  for (const Rule& rule : shipped()) {
+    const std::string text = to_text(rule);
+    const std::vector<Rule> again = testing::rules_of(text);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(to_text(again[0]), text);
+    EXPECT_EQ(again[0].source.hash(), rule.source.hash());
+    EXPECT_EQ(again[0].target.hash(), rule.target.hash());
+  }
+}
+
+TEST(ShippedRules, ComputeTheSameOnRandomShapes) {
+  Rng rng(7);
+  for (const Rule& rule : shipped())
+    for (const Rule& instance : instances(rule))
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", " + to_text(rule));
+        const auto graphs = at_random_sizes(instance, rng);
+        ASSERT_TRUE(graphs) << "no sizes fit";
+        expect_same(graphs->first, graphs->second, seed, 1e-4);
+        if (::testing::Test::HasFailure()) return;
+      }
+}
+
+/// A graph with those of its inputs that a rule wants so as constants.
+Graph with_constants(const Graph& graph, const Rule& rule, std::uint64_t seed) {
+  GraphBuilder out;
+  Vals values;
+  const std::vector<Tensor> tensors = testing::tensors_for(graph, seed);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const ValueId id = graph.inputs()[i];
+    const bool constant = std::ranges::find(rule.constants, graph.name(id)) != rule.constants.end();
+    values.push_back(constant ? out.constant(tensors[i], graph.name(id))
+                              : out.input(graph.name(id), {.type = graph.type(id)}));
+  }
+  return *out.finish(*placed(out, graph, values, {}, KnownSizes::Constant));
+}
+
+TEST(ShippedRules, MatchTheirOwnSourceAndKeepItsMeaning) {
+  Rng rng(11);
+  for (const Rule& rule : shipped())
+    for (const Rule& instance : instances(rule)) {
+      SCOPED_TRACE(to_text(rule));
+      const auto graphs = at_random_sizes(instance, rng);
+      ASSERT_TRUE(graphs) << "no sizes fit";
+      const Graph graph = with_constants(graphs->first, rule, 2);
+      const std::vector<rules::Match> found = matches(graph, rules::RuleSet({instance}));
+      ASSERT_FALSE(found.empty()) << to_text(graph);
+      for (const rules::Match& match : found) {
+        const auto after = apply(graph, match);
+        ASSERT_TRUE(after) << to_string(after.error());
+        expect_same(graph, *after, 2, 1e-4);
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace tessera

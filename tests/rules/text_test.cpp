@@ -1,0 +1,130 @@
+#include "tessera/rules/text.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/rules/rule_check.h"
+#include "tests/support/command.h"
+
+namespace tessera {
+namespace {
+
+using rules::Rule;
+using testing::rules_of;
+
+constexpr std::string_view kRule =
+    "rule sum_into_matmul {\n"
+    "  about    \"x·(y + z) = x·y + x·z\"\n"
+    "  numerics error 1e-06\n"
+    "  found    \"by hand\"\n"
+    "  both ways\n"
+    "  where    k == 2*r + 1, m <= n\n"
+    "  source (x: f32[m, k], y: f32[k, n], z: const f32[k, n], u: f32[r]) "
+    "{ return matmul(x, add(y, z)), u }\n"
+    "  target { return add(matmul(x, y), matmul(x, z)), u }\n"
+    "}\n";
+
+void expect_error(std::string_view text, std::string_view message) {
+  const auto rules = rules::parse_rules(text, "a.rules");
+  ASSERT_FALSE(rules) << text;
+  EXPECT_EQ(to_string(rules.error()), message);
+}
+
+TEST(RuleText, PrintsWhatItReads) {
+  const std::vector<Rule> rules = rules_of(kRule);
+  ASSERT_EQ(rules.size(), 1u);
+  EXPECT_EQ(to_text(rules[0]), kRule);
+  EXPECT_EQ(rules[0].constants, std::vector<std::string>{"z"});
+  EXPECT_EQ(rules[0].numerics.error, 1e-6);
+}
+
+TEST(RuleText, NamesWhatIsUsedTwice) {
+  const std::string text =
+      "rule square {\n"
+      "  numerics reals\n"
+      "  source (x: f32[*s]) {\n"
+      "    %0 = exp(x)\n"
+      "    return mul(%0, %0)\n"
+      "  }\n"
+      "  target { return exp(mul(x, 2.0)) }\n"
+      "}\n";
+  EXPECT_EQ(to_text(rules_of(text)[0]), text);
+}
+
+TEST(RuleText, KeepsAttributesThatAreNames) {
+  const std::string text =
+      "rule conv {\n"
+      "  numerics reals\n"
+      "  source (x: f32[n, i, h, w], v: f32[f, c, r, q]) "
+      "{ return conv(x, v) {group=$g, strides=$s} }\n"
+      "  target { return conv(x, v) {group=$g, strides=$s} }\n"
+      "}\n";
+  EXPECT_EQ(to_text(rules_of(text)[0]), text);
+}
+
+TEST(RuleText, SaysWhereAMistakeIs) {
+  expect_error("rule a {\n  about 3\n}",
+               "a.rules: line 2:9: error[text-syntax]: found 3\n"
+               "  note: a sentence in quotes is expected");
+  expect_error("rule a {\n  source (x: f32[n]) { return relu(y) }\n}",
+               "a.rules: line 2:36: error[text-graph]: y is not defined");
+  expect_error("rule a {\n  source (x: f32[n]) { return x }\n}",
+               "a.rules: line 1:6: error[rule-invalid]: a has no target");
+}
+
+TEST(RuleText, RefusesATargetThatTheSourceDoesNotTell) {
+  expect_error(
+      "rule a { source (x: f32[n], y: f32[n]) { return relu(x) } target { return add(x, y) } }",
+      "a.rules: line 1:6: a: error[rule-invalid]: the source says nothing of the input y");
+  expect_error("rule a { where k <= n source (x: f32[n]) { return relu(x) } target { return x } }",
+               "a.rules: line 1:6: a: error[rule-invalid]: the source says nothing of the size k");
+  expect_error("rule a { source (x: f32[n]) { return relu(x) } target { return x, x } }",
+               "a.rules: line 1:6: a: error[rule-invalid]: the source has 1 outputs, the target 2");
+}
+
+TEST(RuleText, ReadsTheFilesOfAFolderInOrder) {
+  const testing::TemporaryFolder folder;
+  const auto rule = [](const std::string& name) {
+    return "rule " + name + " { source (x: f32[n]) { return relu(x) } target { return x } }\n";
+  };
+  folder.write("b.rules", rule("b"));
+  folder.write("a.rules", rule("z") + rule("y"));
+  folder.write("notes.txt", "no rule");
+  const auto rules = rules::load_rules(folder.path());
+  ASSERT_TRUE(rules) << to_string(rules.error());
+  std::vector<std::string> names;
+  for (const Rule& r : *rules) names.push_back(r.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"z", "y", "b"}));
+
+  folder.write("c.rules", rule("y"));
+  const auto twice = rules::load_rules(folder.path());
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().id, "rule-duplicate");
+}
+
+TEST(RuleInstances, AreThoseThatTheOperatorsTake) {
+  const std::vector<Rule> made = instances(rules_of(
+      "rule a { source (x: f32[*s]) { return concat(x, x) {axis=0} } target { return concat(x, x) "
+      "{axis=0} } }")[0]);
+  EXPECT_EQ(made.size(), 4u);  // not of numbers
+}
+
+TEST(RuleInstances, NameTheAxesOfAnyRank) {
+  const std::vector<Rule> made = instances(rules_of(
+      "rule a { source (x: f32[*s, n]) { return relu(x) } target { return relu(x) } }")[0]);
+  ASSERT_EQ(made.size(), 5u);
+  EXPECT_EQ(to_string(made[2].source.type(made[2].source.inputs()[0])), "f32[s0, s1, n]");
+}
+
+TEST(RuleIsGeneric, UnlessItSpeaksOfSeveralFloatTypes) {
+  const auto generic = [](const std::string& source) {
+    return is_generic(
+        rules_of("rule a { source (x: f32[n]) { return " + source + " } target { return x } }")[0]);
+  };
+  EXPECT_TRUE(generic("add(x, 0.5)"));
+  EXPECT_FALSE(generic("add(x, 0.1)"));
+  EXPECT_FALSE(generic("cast(x) {to=\"f32\"}"));
+  EXPECT_FALSE(generic("cast(cast(x) {to=\"f64\"}) {to=\"f32\"}"));
+}
+
+}  // namespace
+}  // namespace tessera
