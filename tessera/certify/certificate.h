@@ -35,6 +35,8 @@ struct Claim {
   std::vector<Value> values;  // in an order in which operands come first
   std::vector<std::pair<std::string, std::string>> pairs;
   Guard facts;
+  /// Whether constants stand for the named reals that they are near to (expr/named_real.h).
+  bool named_reals = false;
 };
 
 /// The kinds of inference. Each changes one term of one of the two sums.

@@ -107,9 +107,9 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
   state.facts_ = facts_of(claim);
   auto tensors = std::make_shared<Tensors>();
   for (const Input& input : claim.inputs) {
-    Tensor tensor{.type = input.type};
-    if (input.uniform) tensor.uniform = Rational::of(*input.uniform);
-    CERTIFY(tensors->emplace(input.name, tensor).second, "{} is given twice", input.name);
+    CERTIFY(
+        tensors->emplace(input.name, Tensor{.type = input.type, .uniform = input.uniform}).second,
+        "{} is given twice", input.name);
   }
   for (const Value& value : claim.values) {
     std::vector<Shape> shapes;
@@ -141,19 +141,18 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
   std::vector<Dim> at;
   for (std::size_t axis = 0; axis < a.shape.size(); ++axis) {
     CERTIFY(are_equal(a.shape[axis], b.shape[axis], state.facts_), "the shapes of a pair differ");
-    at.push_back(Dim::symbol(fmt::format("%i{}", axis)));
+    at.push_back(a.shape[axis].is(1) ? Dim(0) : Dim::symbol(fmt::format("%i{}", axis)));
     state.facts_.push_back(a.shape[axis] - 1 - at.back());
     add_quotients(a.shape[axis], state.facts_);
   }
   for (int side : {0, 1}) {
-    const auto& tensor = side == 0 ? *source : *target;
-    state.sides_[side] = tensor.second.uniform
-                             ? algebra::constant(*tensor.second.uniform)
-                             : algebra::factor({.kind = Factor::Kind::Read,
-                                                .name = tensor.first,
-                                                .truth = a.dtype == DType::Bool,
-                                                .at = at});
+    const auto& [name, tensor] = side == 0 ? *source : *target;
+    state.sides_[side] =
+        tensor.uniform
+            ? algebra::constant_of_file(state.names_, *tensor.uniform, claim.named_reals)
+            : algebra::factor(algebra::element_of({name, a.shape, a.dtype}, at));
   }
+  state.named_reals_ = claim.named_reals;
   state.tensors_ = std::move(tensors);
   return state;
 }
@@ -598,11 +597,11 @@ Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
                                if (made.definition.inputs[i].name != operand) continue;
                                const Tensor& read = tensors_->find(made.operands[i])->second;
                                return algebra::Meaning::Tensor{made.operands[i], read.type.shape,
-                                                               read.type.dtype == DType::Bool,
-                                                               read.uniform};
+                                                               read.type.dtype, read.uniform};
                              }
                              return algebra::Meaning::Tensor{};
-                           }};
+                           },
+                           .named_reals = named_reals_};
   return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
 }
 

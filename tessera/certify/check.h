@@ -46,7 +46,7 @@ class State {
     std::vector<std::string> operands = {};  // none and no output: an input
     Sizes sizes = {};
     TensorType type = {};
-    std::optional<Rational> uniform = {};
+    std::optional<double> uniform = {};
     bool computed = false;
   };
   using Tensors = std::map<std::string, Tensor, std::less<>>;
@@ -62,6 +62,7 @@ class State {
   std::shared_ptr<const Tensors> tensors_;
   algebra::Sum sides_[2];
   std::vector<Dim> facts_;
+  bool named_reals_ = false;
   algebra::Names names_;
 };
 

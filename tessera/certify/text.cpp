@@ -49,6 +49,7 @@ class Parser {
     Certificate result;
     Claim& claim = result.claim;
     TESSERA_TRY_DONE(lexer_.expect("certificate"));
+    claim.named_reals = lexer_.accept("named_reals");
     while (lexer_.accept("input")) {
       Input input;
       TESSERA_TRY(input.name, lexer_.name("a name"));
@@ -166,7 +167,7 @@ std::string_view to_string(Kind kind) {
 
 std::string to_text(const Certificate& certificate) {
   const Claim& claim = certificate.claim;
-  std::string text = "certificate\n";
+  std::string text = claim.named_reals ? "certificate named_reals\n" : "certificate\n";
   for (const Input& input : claim.inputs) {
     text += fmt::format("input {}: {}[", name_text(input.name), to_string(input.type.dtype));
     for (std::size_t i = 0; i < input.type.shape.size(); ++i)

@@ -84,6 +84,19 @@ bool has_even_exponent(const Factor& factor) {
   return whole && *whole % 2 == 0;
 }
 
+/// Whether every number of a type is one of another.
+bool fits(DType from, DType to) {
+  if (from == to) return true;
+  if (is_float(to)) return byte_width(from) < byte_width(to) && to != DType::BF16;
+  const bool natural = from == DType::U8 || from == DType::U16 || from == DType::U32;
+  const bool whole = from == DType::I8 || from == DType::I16 || from == DType::I32;
+  const bool into_whole = to == DType::I16 || to == DType::I32 || to == DType::I64;
+  if (from == DType::Bool) return true;
+  if (into_whole) return (natural || whole) && byte_width(from) < byte_width(to);
+  return natural && (to == DType::U16 || to == DType::U32 || to == DType::U64) &&
+         byte_width(from) < byte_width(to);
+}
+
 /// Adds a factor to a sorted product; exponents of equal bases add up.
 void multiply_in(Term& term, const Factor& factor) {
   if (factor.kind == Kind::Group) {
@@ -451,6 +464,13 @@ Sum power(Names& names, const Sum& base, const Rational& exponent) {
 
 Sum cast(DType to, Sum arg) {
   if (const auto value = constant_of(arg); value && value->is_integer()) return arg;
+  // What has been of a type that fits into this one stays as it is.
+  if (arg.terms.size() == 1 && is_plain(arg.terms[0]) && arg.terms[0].coefficient.is(1) &&
+      arg.terms[0].factors.size() == 1) {
+    const Factor& only = arg.terms[0].factors[0];
+    const bool typed = only.kind == Kind::Read || only.kind == Kind::Cast;
+    if (typed && only.exponent.is(1) && fits(only.to, to)) return arg;
+  }
   return factor({.kind = Kind::Cast, .to = to, .args = shared({closed(std::move(arg))})});
 }
 
@@ -547,6 +567,29 @@ Sum most(Names& names, std::vector<Term> groups) {
   for (Term& piece : closed_pieces.terms) piece.coefficient = 1;
   if (closed_pieces.terms.size() == 1 && is_plain(closed_pieces.terms[0]))
     return opened(names, value_of(closed_pieces.terms[0]));
+
+  // min(x, y), as one of them, is below x, which is another: max(x, min(x, y)) = x.
+  const auto is_below_another = [&](const Term& piece) {
+    const Sum& value = value_of(piece);
+    if (value.terms.size() != 1 || !is_plain(value.terms[0])) return false;
+    const Term& only = value.terms[0];
+    if (only.factors.size() != 1 || only.factors[0].kind != Kind::Most ||
+        !only.factors[0].exponent.is(1) || only.coefficient.sign() > 0)
+      return false;
+    return std::ranges::any_of(args_of(only.factors[0])[0].terms, [&](const Term& inner) {
+      if (!is_plain(inner)) return false;
+      const Sum bound = closed(scaled(value_of(inner), only.coefficient));
+      return std::ranges::any_of(closed_pieces.terms, [&](const Term& other) {
+        return &other != &piece && is_plain(other) && same(value_of(other), bound);
+      });
+    });
+  };
+  for (std::size_t i = 0; i < closed_pieces.terms.size(); ++i) {
+    if (!is_below_another(closed_pieces.terms[i])) continue;
+    std::vector<Term> rest = closed_pieces.terms;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+    return most(names, opened(names, {std::move(rest)}).terms);
+  }
 
   // What all have in common goes outside: max(a + c, b + c) = c + max(a, b), and for s > 0
   // max(s*a, s*b) = s*max(a, b).

@@ -27,7 +27,7 @@ struct Sum;
 struct Factor {
   enum class Kind : std::uint8_t {
     Number,  // a size or an index as a number: at[0], a lone atom
-    Read,    // an element of the tensor `name` at `at`
+    Read,    // an element of the tensor `name` of type `to` at `at`
     Apply,   // fn(args)
     Cast,    // args[0] converted to a narrower type
     Power,   // args[0], a sum that did not come apart

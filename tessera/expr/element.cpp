@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/expr/named_real.h"
+
 namespace tessera::algebra {
 namespace {
 
@@ -62,11 +64,7 @@ class Reader {
 
   Sum of(const node::Constant& node, const Scalar&) {
     if (node.sort != Sort::Value) return constant(node.integer);
-    const bool low = node.number <= -static_cast<double>(std::numeric_limits<float>::max());
-    if (low) return factor({.kind = Kind::Bottom});
-    if (node.number >= static_cast<double>(std::numeric_limits<float>::max()))
-      return scaled(factor({.kind = Kind::Bottom}), -1);
-    return constant(Rational::of(node.number));
+    return constant_of_file(names_, node.number, meaning_.named_reals);
   }
 
   Sum of(const node::Index&, const Scalar& scalar) {
@@ -84,13 +82,12 @@ class Reader {
   Sum of(const node::Read& node, const Scalar&) {
     const Meaning::Tensor tensor = meaning_.operand(node.operand);
     if (tensor.shape.size() != node.at.size()) return nothing();
-    Factor element{.kind = Kind::Read, .name = tensor.name, .truth = tensor.truth};
-    std::vector<Dim> range;
+    std::vector<Dim> range, place;
     Sum chosen = constant(1);
     for (std::size_t axis = 0; axis < node.at.size(); ++axis) {
       const Dim last = tensor.shape[axis] - 1;
       if (const auto at = dim(node.at[axis])) {
-        element.at.push_back(*at);
+        place.push_back(*at);
         if (node.otherwise == nullptr) continue;
         if (at->least().value_or(-1) < 0) range.push_back(*at);
         if ((last - *at).least().value_or(-1) < 0) range.push_back(last - *at);
@@ -102,10 +99,11 @@ class Reader {
       const Sum data = read(node.at[axis]);
       here = times(here, apply(names_, Fn::Equal, {number(Dim::symbol(k)), data}));
       chosen = times(chosen, here);
-      element.at.push_back(Dim::symbol(k));
+      place.push_back(Dim::symbol(k));
       if (node.otherwise != nullptr && !is_zero(*node.otherwise)) return nothing();
     }
-    Sum inside = tensor.uniform ? constant(*tensor.uniform) : factor(std::move(element));
+    Sum inside = tensor.uniform ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
+                                : factor(element_of(tensor, std::move(place)));
     inside = times(chosen, inside);
     if (node.otherwise == nullptr) return inside;
     Sum result = times(indicator(range), inside);
@@ -266,6 +264,23 @@ class Reader {
 };
 
 }  // namespace
+
+Sum constant_of_file(Names& names, double value, bool named_reals) {
+  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
+  if (value <= -kLargest) return factor({.kind = Kind::Bottom});
+  if (value >= kLargest) return scaled(factor({.kind = Kind::Bottom}), -1);
+  if (named_reals)
+    if (auto named = named_real(names, value)) return std::move(named->value);
+  return constant(Rational::of(value));
+}
+
+Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at) {
+  return {.kind = Kind::Read,
+          .name = tensor.name,
+          .to = tensor.dtype,
+          .truth = tensor.dtype == DType::Bool,
+          .at = std::move(at)};
+}
 
 Sum read(Names& names, const Scalar& scalar, const Meaning& meaning) {
   return Reader(names, meaning).read(scalar);

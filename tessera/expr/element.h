@@ -18,11 +18,17 @@ struct Meaning {
   struct Tensor {
     std::string name;
     Shape shape = {};
-    bool truth = false;
-    std::optional<Rational> uniform = {};  // the one number that all its elements are
+    DType dtype = DType::F32;
+    std::optional<double> uniform = {};  // the one number that all its elements are
   };
   std::function<Tensor(const std::string& operand)> operand = {};
+  bool named_reals = false;  // constants stand for the reals that they are near to
 };
+
+/// A constant of a file.
+Sum constant_of_file(Names& names, double value, bool named_reals);
+/// An element of a tensor.
+Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at);
 
 /// A scalar expression as a sum of products. What has no such form (text, say) is undefined.
 Sum read(Names& names, const Scalar& scalar, const Meaning& meaning);

@@ -14,7 +14,8 @@ namespace tessera {
 /// hexadecimal: `f32[1] hex("0100c07f")`.
 std::string to_text(const Tensor& tensor);
 
-/// An integer, a float (with a point or an exponent), a string, a list of these, a tensor, or `$name`.
+/// An integer, a float (with a point or an exponent), a string, a list of these, a tensor, or
+/// `$name`.
 std::string to_text(const Attr& attr);
 
 /// Where `data("file", offset, length)` finds its bytes.

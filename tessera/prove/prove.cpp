@@ -1,11 +1,15 @@
 #include "tessera/prove/prove.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "tessera/expr/named_real.h"
+#include "tessera/expr/walk.h"
 #include "tessera/prove/claim.h"
 #include "tessera/prove/normalise.h"
 #include "tessera/prove/sizes.h"
+#include "tessera/support/lexer.h"
 
 namespace tessera::prove {
 namespace {
@@ -38,6 +42,28 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
   return certificate;
 }
 
+/// What is assumed of constants if they stand for named reals.
+std::vector<std::string> named_constants(const certify::Claim& claim) {
+  std::set<std::string> found;
+  algebra::Names names;
+  const auto look = [&](double constant) {
+    if (const auto named = algebra::named_real(names, constant))
+      found.insert(fmt::format("the constant {} stands for {}", float_text(constant), named->name));
+  };
+  for (const certify::Input& input : claim.inputs)
+    if (input.uniform) look(*input.uniform);
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> visit = [&](const Scalar& scalar) {
+    if (!seen.insert(shared_id(scalar)).second) return;
+    const auto* constant = std::get_if<node::Constant>(&scalar.node());
+    if (constant != nullptr && constant->sort == Sort::Value) look(constant->number);
+    for_each_part(scalar, visit);
+  };
+  for (const certify::Value& value : claim.values)
+    for (const Output& output : value.definition.outputs) visit(output.value);
+  return {found.begin(), found.end()};
+}
+
 /// Both graphs with the sizes that make them fit together, and what that asks for.
 struct Setting {
   Graph source, target;
@@ -56,14 +82,22 @@ Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, c
 
 /// The proof in a setting; nothing but a reason where there is none.
 std::optional<Proved> proved_in(const Setting& setting, const Options& options, std::string& why) {
-  const auto claim = claim_of(setting.source, setting.target, setting.facts);
+  auto claim = claim_of(setting.source, setting.target, setting.facts);
   if (!claim) {
     why = to_string(claim.error());
     return std::nullopt;
   }
-  auto certificate = certificate_for(*claim, options, why);
+  if (auto certificate = certificate_for(*claim, options, why))
+    return Proved{setting.guard, std::move(*certificate), {}};
+  if (!options.named_reals) return std::nullopt;
+  std::vector<std::string> assumptions = named_constants(claim->claim);
+  if (assumptions.empty()) return std::nullopt;
+  GraphClaim named = std::move(*claim);
+  named.claim.named_reals = true;
+  std::string ignored;
+  auto certificate = certificate_for(named, options, ignored);
   if (!certificate) return std::nullopt;
-  return Proved{setting.guard, std::move(*certificate), {}};
+  return Proved{setting.guard, std::move(*certificate), std::move(assumptions)};
 }
 
 /// None; that convolutions are not grouped; that their weights have equally many channels.

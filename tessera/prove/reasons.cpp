@@ -1,6 +1,7 @@
 #include "tessera/prove/reasons.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "tessera/support/hash.h"
@@ -80,9 +81,8 @@ class Search {
     const std::pair<Arithmetic::Product, std::int64_t>* worst = nullptr;
     const auto size = [&](Arithmetic::Product p) { return arithmetic_.infos_[p].atoms.size(); };
     for (const auto& part : rest) {
-      const bool natural = arithmetic_.infos_[part.first].natural;
-      if (!natural && part.second > 0) return false;
-      if (part.second >= 0) continue;
+      // What may be negative itself has to go, whatever its sign.
+      if (part.second >= 0 && arithmetic_.infos_[part.first].natural) continue;
       if (part.first == 0 && part.second > -scale_) continue;  // integers: -1/2 is enough
       if (worst == nullptr || size(part.first) > size(worst->first)) worst = &part;
     }
@@ -92,14 +92,15 @@ class Search {
     for (std::size_t i = 0; i < linears_.size(); ++i) {
       if (premises_.without == i) continue;
       for (const auto& [part, coefficient] : *linears_[i]) {
-        if (coefficient >= 0) continue;
+        if ((coefficient < 0) != (negative < 0)) continue;
         const auto multiplier = arithmetic_.quotient(product, part);
         if (!multiplier || !arithmetic_.infos_[*multiplier].natural) continue;
         // Multiples of a number lead everywhere: only if they meet what is there.
         if (part == 0 && *multiplier != 0 && !meets(rest, *linears_[i], *multiplier)) continue;
         if (is_avoided(i)) break;
         const std::int64_t shared = std::gcd(negative, coefficient);
-        const std::int64_t scale = -coefficient / shared, often = -negative / shared;
+        const std::int64_t scale = std::abs(coefficient) / shared;
+        const std::int64_t often = std::abs(negative) / shared;
         if (scale_ * scale > kMostScale || often > kMostScale) continue;
         uses_.push_back({i, *multiplier, often, scale});
         scale_ *= scale;
@@ -137,8 +138,9 @@ class Search {
     return std::ranges::all_of(premise, [&](const auto& part) {
       if (part.second <= 0) return true;
       const Arithmetic::Product whole = arithmetic_.times(part.first, multiplier);
-      return std::ranges::any_of(
-          rest, [&](const auto& here) { return here.first == whole && here.second > 0; });
+      return std::ranges::any_of(rest, [&](const auto& here) {
+        return here.second > 0 && arithmetic_.quotient(here.first, whole).has_value();
+      });
     });
   }
 

@@ -34,10 +34,20 @@ def types_of(graph):
     return types
 
 
+def array_of(tensor, folder):
+    """The elements of a float weight, wherever they lie."""
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return numpy_helper.to_array(tensor).copy()
+    where = {entry.key: entry.value for entry in tensor.external_data}
+    count = int(np.prod(tensor.dims))
+    flat = np.fromfile(folder / where["location"], np.float32, count, offset=int(where.get("offset", 0)))
+    return flat.reshape(tensor.dims)
+
+
 def edit_weight(model, path, rng):
     floats = [t for t in model.graph.initializer if t.data_type == 1 and np.prod(t.dims) >= 8]
     tensor = rng.choice(floats)
-    array = numpy_helper.to_array(tensor, base_dir=str(path.parent)).copy()
+    array = array_of(tensor, path.parent)
     flat = array.reshape(-1)
     at = rng.randrange(flat.size)
     old = float(flat[at])
