@@ -77,7 +77,7 @@ class Normaliser {
     if (!folded) {
       if (fresh && void_(here, *site)) return true;
       if (unfold(here, *site) || solve(here, *site)) return true;
-      if (operations(here, *site) || shift(here, *site)) return true;
+      if (operations(here, *site) || shift(here, *site) || peel(here, *site)) return true;
     }
     if (fresh) {
       if (drop(here, *site)) return true;
@@ -180,6 +180,23 @@ class Normaliser {
         step.reasons = {Reason{.multiples = {{site.own + k, Dim(1)}}}};
         if (apply(std::move(step))) return true;
       }
+    }
+    return false;
+  }
+
+  /// In a proof by induction, the last of k + 1 terms is taken off.
+  bool peel(const Step& here, const State::Site& site) {
+    const Dim k = Dim::symbol("%k");
+    for (const std::string& name : site.term->bound) {
+      const Dim rest = k - Dim::symbol(name);
+      if (std::ranges::find(site.term->guards, rest) == site.term->guards.end() ||
+          std::ranges::find(site.term->guards, -rest) != site.term->guards.end() ||
+          std::ranges::find(site.term->guards, rest - 1) != site.term->guards.end())
+        continue;
+      Step step = here;
+      step.kind = Kind::Split;
+      step.dims = {rest - 1};
+      if (apply(std::move(step))) return true;
     }
     return false;
   }

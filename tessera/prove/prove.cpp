@@ -127,6 +127,11 @@ std::string_view to_string(const Verdict& verdict) {
   return kNames[verdict.index()];
 }
 
+std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, const Options& options,
+                                                std::string& why) {
+  return certificate_for({.claim = claim}, options, why);
+}
+
 Verdict prove(const Graph& source, const Graph& target, const Options& options) {
   if (source.inputs().size() != target.inputs().size() ||
       source.outputs().size() != target.outputs().size())

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "tessera/ir/graph.h"
 #include "tessera/prove/verdict.h"
@@ -21,6 +23,10 @@ struct Options {
 /// operators symbolic attributes) compute the same outputs (by position). Sizes that only the
 /// source relates are solved for; what the target needs beyond that is the guard.
 Verdict prove(const Graph& source, const Graph& target, const Options& options);
+
+/// The same for a claim in terms of definitions; nothing but a reason `why` where there is no proof.
+std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, const Options& options,
+                                                std::string& why);
 
 /// Only looks for an input that shows a difference, on sizes that satisfy the guard.
 Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
