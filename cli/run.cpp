@@ -12,6 +12,7 @@
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/model.h"
 #include "tessera/interp/interp.h"
+#include "tessera/support/file.h"
 #include "tessera/support/npy.h"
 
 namespace tessera::cli {
@@ -78,14 +79,6 @@ Expected<InputOptions> input_options(const Options& options) {
                       .note = "sin and random:SEED are"};
   }
   return result;
-}
-
-/// A name that is a file name on its own.
-std::string file_name(const std::string& value) {
-  std::string name = value;
-  for (char& c : name)
-    if (c == '/' || c == '\\' || c == '\0') c = '_';
-  return name.starts_with('.') ? "_" + name : name;
 }
 
 Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& outputs,

@@ -349,7 +349,7 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       const Dim difference = step.dims[0] - step.dims[1];
       CERTIFY(shown(difference, 0) && shown(-difference, 1), "{} may have other values", name);
       Sum result = substituted(names_, term, {{name, step.dims[1]}});
-      return product(names_, algebra::indicator({difference, -difference}), result);
+      return product(names_, result, algebra::indicator({difference, -difference}));
     }
     case Kind::Shift: {
       const auto name = bound();
@@ -408,7 +408,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       }
       Sum made = replaced(names_, result, whole, op == Dim::Op::Mod ? a - b * quotient : quotient);
       if (step.kind == Kind::Quotient)
-        made = product(names_, algebra::indicator({a - b * quotient, b * quotient + b - 1 - a}), made);
+        made = product(names_, made,
+                       algebra::indicator({a - b * quotient, b * quotient + b - 1 - a}));
       return made;
     }
     case Kind::Count: {
@@ -607,7 +608,7 @@ Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
 
 bool State::is_proved() const {
   const Sum source = closed(sides_[0]), target = closed(sides_[1]);
-  return same(source, target) && is_defined(source) && is_defined(target);
+  return same(source, target) && is_defined(source) && algebra::binds_its_variables(source);
 }
 
 Expected<Done> check(const Certificate& certificate) {

@@ -89,6 +89,9 @@ bool contains(const Factor& factor, std::string_view symbol);
 /// Whether nothing in it left the numbers that can be represented.
 bool is_defined(const Sum& sum);
 
+/// Whether every variable of the kind that terms bind is bound where it is spoken of.
+bool binds_its_variables(const Sum& sum);
+
 Sum add(Sum a, const Sum& b);
 Sum scaled(Sum sum, const Rational& by);
 Sum product(Names& names, const Sum& a, const Sum& b);

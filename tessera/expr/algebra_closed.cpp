@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "tessera/expr/algebra.h"
 #include "tessera/support/hash.h"
@@ -333,6 +334,39 @@ Sum closed(Sum sum) {
   }
   if (!result.terms.empty() && result.terms.back().coefficient.is(0)) result.terms.pop_back();
   return cancel_quotients(result) ? closed(std::move(result)) : result;
+}
+
+namespace {
+
+bool binds(const Sum& sum, std::vector<std::string>& bound) {
+  const auto is_bound = [&](const Dim& dim) {
+    std::set<std::string> symbols;
+    dim.collect_symbols(symbols);
+    return std::ranges::all_of(symbols, [&](const std::string& s) {
+      const bool variable = s.size() > 1 && s[0] == '%' && s[1] >= '0' && s[1] <= '9';
+      return !variable || std::ranges::find(bound, s) != bound.end();
+    });
+  };
+  return std::ranges::all_of(sum.terms, [&](const Term& term) {
+    bound.insert(bound.end(), term.bound.begin(), term.bound.end());
+    const bool here =
+        std::ranges::all_of(term.guards, is_bound) &&
+        std::ranges::all_of(term.factors, [&](const Factor& factor) {
+          return std::ranges::all_of(factor.at, is_bound) &&
+                 (factor.args == nullptr || std::ranges::all_of(*factor.args, [&](const Sum& arg) {
+                    return binds(arg, bound);
+                  }));
+        });
+    bound.resize(bound.size() - term.bound.size());
+    return here;
+  });
+}
+
+}  // namespace
+
+bool binds_its_variables(const Sum& sum) {
+  std::vector<std::string> bound;
+  return binds(sum, bound);
 }
 
 Sum opened(Names& names, Sum sum) {

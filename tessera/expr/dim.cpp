@@ -93,7 +93,11 @@ Dim Dim::of_atom(Atom atom) {
 }
 
 Dim Dim::symbol(std::string name) {
-  return of_atom({.kind = Atom::Kind::Symbol, .name = std::move(name)});
+  Dim result;
+  result.terms_ = std::make_shared<const Terms>(
+      1, Term{.factors = {Atom{.kind = Atom::Kind::Symbol, .name = std::move(name)}},
+              .coefficient = 1});
+  return result;
 }
 
 Dim Dim::undefined() {
@@ -287,22 +291,24 @@ std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
   return Dim::compare(a.terms(), b.terms());
 }
 
+bool Dim::is_replaced(const Term& term, const Substitution& with) {
+  return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+    if (atom.kind == Atom::Kind::Symbol) return with(atom.name).has_value();
+    for (const auto& side : {&atom.a, &atom.b})
+      if (*side != nullptr && (*side)->terms_ != nullptr)
+        for (const Term& inner : *(*side)->terms_)
+          if (is_replaced(inner, with)) return true;
+    return false;
+  });
+}
+
 Dim Dim::substituted(const Substitution& with) const {
   if (terms_ == nullptr) return *this;
   // Most terms speak of nothing that is replaced.
-  const std::function<bool(const Terms&)> is_touched = [&](const Terms& terms) {
-    return std::ranges::any_of(terms, [&](const Term& term) {
-      return std::ranges::any_of(term.factors, [&](const Atom& atom) {
-        if (atom.kind == Atom::Kind::Symbol) return with(atom.name).has_value();
-        return (atom.a != nullptr && atom.a->terms_ != nullptr && is_touched(*atom.a->terms_)) ||
-               (atom.b != nullptr && atom.b->terms_ != nullptr && is_touched(*atom.b->terms_));
-      });
-    });
-  };
   Terms kept;
   std::vector<const Term*> changed;
   for (const Term& term : *terms_) {
-    if (is_touched({term}))
+    if (is_replaced(term, with))
       changed.push_back(&term);
     else
       kept.push_back(term);

@@ -95,6 +95,7 @@ class Dim {
   static Dim of_merged(Terms terms);
   static Dim sum(const Dim& a, const Dim& b, std::int64_t times);
   static Dim of_atom(Atom atom);
+  static bool is_replaced(const Term& term, const Substitution& with);
   Terms terms() const;
   static std::optional<std::int64_t> least(const Atom& atom);
   static std::strong_ordering compare(const Terms& a, const Terms& b);

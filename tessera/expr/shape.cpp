@@ -62,9 +62,10 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
     for (std::size_t axis = 0; axis < inputs[i].size(); ++axis)
       open.push_back({&operand.name, axis, operand.shape[axis], inputs[i][axis]});
   }
-  // Numbers first: where a symbol and a number meet, the size is the number.
-  std::stable_partition(open.begin(), open.end(), [](const Equation& equation) {
-    return equation.found.constant().has_value();
+  // Numbers first: where a symbol and a number meet, the size is the number. Then what need not be
+  // divided: that is an axis itself.
+  std::ranges::stable_sort(open, {}, [](const Equation& equation) {
+    return equation.found.constant() ? 0 : equation.pattern.as_symbol() ? 1 : 2;
   });
   Sizes sizes;
   for (bool progress = true; progress && !open.empty();) {

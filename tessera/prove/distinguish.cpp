@@ -125,6 +125,14 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
   TESSERA_TRY(const std::vector<Datum> b, interp::run(target, data, run));
   const Apart furthest = furthest_apart(a, b);
   if (!(furthest.relative > kDiffers)) return std::optional<Refuted>{};
+  std::vector<interp::Value> values;
+  for (const Tensor& input : inputs) values.push_back({input});
+  TESSERA_TRY(const std::vector<interp::Value> rounded,
+              interp::run_as<float>(source, values, run));
+  std::vector<Datum> c;
+  for (const interp::Value& value : rounded) c.push_back(value.datum);
+  if (!(furthest.relative > kBeyondRounding * furthest_apart(a, c).relative))
+    return std::optional<Refuted>{};
   return std::optional(Refuted{.sizes = {},
                                .inputs = inputs,
                                .output = furthest.output,

@@ -11,8 +11,9 @@
 
 namespace tessera::prove {
 
-/// Two models differ where an output is further apart than this part of its root mean square.
-inline constexpr double kDiffers = 1e-3;
+/// Two models differ where an output is further apart than this part of its root mean square, and
+/// further than so many times what the source's own output moves when it runs in single precision.
+inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
 struct Recipe {

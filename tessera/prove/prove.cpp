@@ -28,7 +28,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
         why = to_string(state.error());
         return std::nullopt;
       }
-      Limits limits{.most_terms = options.most_terms, .most_steps = options.most_steps, .reconciles = options.tries > 6, .stop = options.stop};
+      Limits limits{.most_terms = options.most_terms, .most_steps = options.most_steps, .reconciles = options.tries > 3, .stop = options.stop};
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
       certify::Proof proof;
@@ -71,13 +71,29 @@ struct Setting {
   Guard facts;
 };
 
+/// A size that is a number is put in where else it is spoken of.
+Guard simplified(Guard guard) {
+  for (std::size_t i = 0; i < guard.size(); ++i) {
+    const auto name = guard[i].left.as_symbol();
+    if (guard[i].kind != Condition::Kind::Equal || !name || !guard[i].right.constant()) continue;
+    const algebra::Replacement with{{std::string(*name), guard[i].right}};
+    for (std::size_t k = 0; k < guard.size(); ++k) {
+      if (k == i) continue;
+      guard[k].left = algebra::substituted(guard[k].left, with);
+      guard[k].right = algebra::substituted(guard[k].right, with);
+    }
+  }
+  std::erase_if(guard, [](const Condition& c) { return c.left == c.right; });
+  return guard;
+}
+
 Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, const Graph& target,
                                 const Guard& assumed) {
   TESSERA_TRY(const SizeRelations narrowed, relate_sizes(assumed, own));
   TESSERA_TRY(const SizeRelations all, relate_sizes(target, narrowed));
   TESSERA_TRY(Graph left, with_sizes(source, all.solved));
   TESSERA_TRY(Graph right, with_sizes(target, all.solved));
-  return Setting{std::move(left), std::move(right), beyond(own, all), all.open};
+  return Setting{std::move(left), std::move(right), simplified(beyond(own, all)), all.open};
 }
 
 /// The proof in a setting; nothing but a reason where there is none.
@@ -137,24 +153,23 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
       source.outputs().size() != target.outputs().size())
     return Unknown{"the graphs do not have the same inputs and outputs"};
   // Most are proved at once or not at all. If not, it is worth a few numbers to see under which
-  // guard there is something to prove.
+  // guard there is something to prove; with several groups, as a rule, there is such a guard.
   Options quick = options;
-  quick.most_steps = std::min<std::int64_t>(options.most_steps, 70);
-  quick.tries = std::min(options.tries, 6);
-  std::string why;
-  bool first = true;
+  quick.most_steps = std::min<std::int64_t>(options.most_steps, 150);
+  quick.tries = std::min(options.tries, 3);
+  std::string why, ignored;
   const auto own = relate_sizes(source);
   if (!own) return Unknown{to_string(own.error())};
-  for (const Guard& guard : further_guards(source, target, *own)) {
+  const std::vector<Guard> guards = further_guards(source, target, *own);
+  for (const Guard& guard : guards) {
     const auto setting = setting_under(*own, source, target, guard);
+    std::string& reason = guard.empty() ? why : ignored;
     if (!setting) {
-      if (first) why = to_string(setting.error());
-      first = false;
+      reason = to_string(setting.error());
       continue;
     }
-    std::string ignored;
-    std::string& reason = std::exchange(first, false) ? why : ignored;
-    if (auto proved = proved_in(*setting, quick, reason)) return std::move(*proved);
+    if (guards.size() <= 2 && guard.empty())
+      if (auto proved = proved_in(*setting, quick, reason)) return std::move(*proved);
     if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
     if (auto proved = proved_in(*setting, options, reason)) return std::move(*proved);
   }

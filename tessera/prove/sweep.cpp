@@ -52,6 +52,15 @@ class Alarm {
   std::jthread watch_;
 };
 
+/// Whether every run of the graph gives the same.
+bool is_pure(const Graph& graph) {
+  return std::ranges::all_of(graph.nodes(), [&](const GraphNode& node) {
+    return node.op->pure && std::ranges::all_of(graph.subgraphs(node), [](const auto& subgraph) {
+             return is_pure(*subgraph);
+           });
+  });
+}
+
 using Prints = std::vector<std::optional<Fingerprint>>;  // by value
 
 class Sweep {
@@ -338,8 +347,9 @@ bool Sweep::match_all() {
 }
 
 void Sweep::match(ValueId target) {
-  constexpr int kPatience = 4;  // with names, which may have changed their meaning
-  if (alarm_.over() || (!sized_ && failures_ > kPatience)) return;
+  // What follows on a pair that is not related is hardly ever related. Names alone tell less.
+  const int patience = sized_ ? 24 : 4;
+  if (alarm_.over() || failures_ > patience) return;
   report(target.index, "proving pairs of values");
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
     if (constants_->match(target)) ++result_.proved;
@@ -350,6 +360,7 @@ void Sweep::match(ValueId target) {
     if (!value) continue;
     if (prove_pair(pairing_->of(Side::Source, *value), target)) {
       ++result_.proved;
+      failures_ = 0;
       failed_.erase(target.index);
       return;
     }
@@ -386,7 +397,7 @@ bool Sweep::prove_window(const Window& window) {
       !window.loose(Side::Target).empty())
     return false;
   const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
-  if (!source || !target) return false;
+  if (!source || !target || !is_pure(*source) || !is_pure(*target)) return false;
   const std::string key = to_text(*source) + to_text(*target);
   const auto [it, is_new] = tried_.emplace(key, false);
   if (!is_new) return it->second;

@@ -47,7 +47,7 @@ struct SweepResult {
 /// Values are paired by what they look like in one run, which is a guess and nothing else; then
 /// each pair is proved from the nearest cut of pairs that are proved already. Values of the same
 /// operator over equal operands are equal without further ado. Models are refuted by an input on
-/// which the interpreter, in double, finds their outputs apart by more than `kDiffers`.
+/// which the interpreter finds their outputs apart by more than rounding explains (`kDiffers`).
 ///
 /// A diagnostic where the models do not have the same inputs and outputs.
 Expected<SweepResult> sweep(const Graph& source, const Graph& target, const SweepOptions& options);

@@ -85,4 +85,10 @@ Expected<Done> write_file(const std::filesystem::path& path,
   return Done{};
 }
 
+std::string file_name(std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == '\\' || c == '\0') c = '_';
+  return name.empty() || name.starts_with('.') ? "_" + name : name;
+}
+
 }  // namespace tessera

@@ -24,4 +24,7 @@ Expected<std::string> read_text(const std::filesystem::path& path,
 Expected<Done> write_file(const std::filesystem::path& path,
                           const std::function<void(std::ostream&)>& content);
 
+/// A name as the name of a file inside a folder.
+std::string file_name(std::string name);
+
 }  // namespace tessera

@@ -25,8 +25,9 @@ from onnx import numpy_helper
 SHOWN = 1e-2
 
 
-def types_of(graph):
-    """Element type and shape of every value, as far as the file says so."""
+def types_of(model):
+    """Element type and shape of every value, as far as they can be told."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
     types = {}
     for value in [*graph.input, *graph.value_info, *graph.output]:
         tensor = value.type.tensor_type
@@ -84,7 +85,7 @@ def edit_attribute(model, path, rng):
 
 
 def edit_edge(model, path, rng):
-    types = types_of(model.graph)
+    types = types_of(model)
     made = [i.name for i in model.graph.input]
     places = []
     for node in model.graph.node:

@@ -1,0 +1,148 @@
+#include "tessera/driver/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/certify/check.h"
+#include "tessera/rules/shipped.h"
+#include "tessera/rules/taso.h"
+#include "tessera/rules/text.h"
+#include "tessera/support/file.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using rules::Guards;
+using rules::RuleProof;
+
+/// Whether the first line that says something is `rule 7: …`.
+bool is_taso(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (line.empty() || line.starts_with('#')) continue;
+    if (!line.starts_with("rule ")) return false;
+    line.remove_prefix(5);
+    const std::size_t digits = line.find_first_not_of("0123456789");
+    return digits > 0 && digits != std::string_view::npos && line[digits] == ':';
+  }
+  return false;
+}
+
+Expected<RuleBook> read_book(const fs::path& path) {
+  RuleBook book;
+  if (path.empty()) {
+    TESSERA_TRY(book.rules, rules::shipped());
+    return book;
+  }
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    TESSERA_TRY(const std::string text, read_text(path));
+    if (path.extension() == ".txt" || is_taso(text)) {
+      book.guards = Guards::Found;
+      TESSERA_TRY(book.rules, rules::parse_taso(text, path.string()));
+      return book;
+    }
+  }
+  TESSERA_TRY(book.rules, rules::load_rules(path));
+  return book;
+}
+
+using Decide = RuleProof (*)(const rules::Rule&, Guards, const prove::Options&);
+
+Expected<std::vector<RuleProof>> for_each_rule(const RuleBook& book, const RulesOptions& options,
+                                               Decide decide) {
+  std::vector<RuleProof> proofs;
+  for (const rules::Rule& rule : book.rules) {
+    if (options.progress) options.progress(proofs.size(), book.rules.size());
+    proofs.push_back(decide(rule, book.guards, options.proof));
+    if (options.proof.stop != nullptr && options.proof.stop->load(std::memory_order_relaxed))
+      return Diagnostic{.id = "stopped",
+                        .where = {.item = rule.name},
+                        .message = "the proof was stopped"};
+  }
+  return proofs;
+}
+
+void count(const certify::Proof& proof, std::map<std::string, std::size_t>& steps) {
+  for (const certify::Step& step : proof) {
+    ++steps[std::string(certify::to_string(step.kind))];
+    for (const certify::Proof& part : step.parts) count(part, steps);
+  }
+}
+
+}  // namespace
+
+Expected<RuleBook> read_rules(const fs::path& path) {
+  TESSERA_TRY(RuleBook book, read_book(path));
+  if (book.rules.empty())
+    return Diagnostic{.id = "rules-none",
+                      .where = {.file = path.string()},
+                      .message = "there are no rules",
+                      .note = "of a folder, the files *.rules are read"};
+  return book;
+}
+
+Expected<rules::Rule> find_rule(const RuleBook& book, const std::string& name) {
+  const auto found = std::ranges::find(book.rules, name, &rules::Rule::name);
+  if (found != book.rules.end()) return *found;
+  std::string near;
+  for (const rules::Rule& rule : book.rules)
+    if (rule.name.find(name) != std::string::npos) near += (near.empty() ? "" : ", ") + rule.name;
+  return Diagnostic{.id = "rule-unknown",
+                    .message = fmt::format("there is no rule '{}'", name),
+                    .note = near.empty() ? "" : "there is " + near,
+                    .help = "tessera rules list"};
+}
+
+Expected<std::vector<RuleProof>> prove_rules(const RuleBook& book, const RulesOptions& options) {
+  return for_each_rule(book, options, rules::prove_rule);
+}
+
+Expected<std::vector<RuleProof>> fuzz_rules(const RuleBook& book, const RulesOptions& options) {
+  return for_each_rule(book, options, rules::fuzz_rule);
+}
+
+Expected<std::size_t> save_certificates(const std::vector<RuleProof>& proofs,
+                                        const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  std::set<std::string> names;
+  for (const RuleProof& proof : proofs)
+    for (std::size_t i = 0; i < proof.verdicts.size(); ++i) {
+      const auto* proved = std::get_if<prove::Proved>(&proof.verdicts[i]);
+      if (proved == nullptr) continue;
+      std::string name = file_name(proof.name);
+      if (proof.instances.size() > 1) name += fmt::format(".{}", i);
+      while (!names.insert(name).second) name += '_';
+      TESSERA_TRY_DONE(write_file(folder / (name + ".certificate"), [&](std::ostream& out) {
+        out << certify::to_text(proved->certificate);
+      }));
+    }
+  return names.size();
+}
+
+std::map<std::string, std::size_t> steps_by_kind(const RuleProof& proof) {
+  std::map<std::string, std::size_t> steps;
+  for (const prove::Verdict& verdict : proof.verdicts)
+    if (const auto* proved = std::get_if<prove::Proved>(&verdict))
+      for (const certify::Proof& part : proved->certificate.proofs) count(part, steps);
+  return steps;
+}
+
+Expected<Done> check_certificate(const fs::path& path) {
+  TESSERA_TRY(const std::string text, read_text(path));
+  const auto checked = [&]() -> Expected<Done> {
+    TESSERA_TRY(const certify::Certificate certificate, certify::parse_certificate(text));
+    return certify::check(certificate);
+  }();
+  if (!checked) return located(checked.error(), {.file = path.string()});
+  return Done{};
+}
+
+}  // namespace tessera

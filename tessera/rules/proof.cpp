@@ -1,0 +1,121 @@
+#include "tessera/rules/proof.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/prove/sizes.h"
+
+namespace tessera::rules {
+namespace {
+
+using prove::Proved;
+using prove::Refuted;
+using prove::SizeRelations;
+using prove::Unknown;
+using prove::Verdict;
+
+/// What a proof needs beyond what is given, as far as that can be told.
+Guard missing(const SizeRelations& given, const Expected<SizeRelations>& needed,
+              const Guard& otherwise) {
+  return needed ? beyond(given, *needed) : otherwise;
+}
+
+/// What the other direction needs: the target is there, so its sizes fit; do those of the source?
+Expected<Guard> missing_backwards(const Rule& rule) {
+  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.target));
+  TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
+  TESSERA_TRY(const SizeRelations all, relate_sizes(rule.source, given));
+  return beyond(given, all);
+}
+
+/// A difference that satisfies the guard, or why there is neither that nor a proof.
+Verdict refuted_or(std::string why, const Rule& rule, const prove::Options& options) {
+  Verdict verdict = refute(rule.source, rule.target, rule.guard, options);
+  if (std::holds_alternative<Refuted>(verdict)) return verdict;
+  return Unknown{std::move(why)};
+}
+
+Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
+  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source));
+  TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
+  // Without a guard the graphs are proved as they are, which is quicker.
+  const Sizes solved = rule.guard.empty() ? Sizes{} : given.solved;
+  TESSERA_TRY(const Graph source, with_sizes(rule.source, solved));
+  TESSERA_TRY(const Graph target, with_sizes(rule.target, solved));
+  Verdict verdict = prove::prove(source, target, options);
+  if (!std::holds_alternative<Proved>(verdict)) {
+    if (rule.guard.empty()) return verdict;
+    const auto* unknown = std::get_if<Unknown>(&verdict);
+    return refuted_or(unknown ? unknown->why : "differs where the guard does not hold", rule,
+                      options);
+  }
+  Proved& proved = std::get<Proved>(verdict);
+  const Guard more = missing(given, relate_sizes(proved.guard, given), proved.guard);
+  if (!more.empty())
+    return refuted_or("needs a guard that it does not state: " + to_text(more), rule, options);
+  if (rule.both_ways) {
+    TESSERA_TRY(const Guard back, missing_backwards(rule));
+    if (!back.empty())
+      return Verdict(Unknown{"holds the other way only where " + to_text(back)});
+  }
+  proved.guard = rule.guard;
+  return verdict;
+}
+
+void add_new(const Proved& from, Proved& into) {
+  const auto add = [](const auto& items, auto& all) {
+    for (const auto& item : items)
+      if (std::ranges::find(all, item) == all.end()) all.push_back(item);
+  };
+  add(from.guard, into.guard);
+  add(from.assumptions, into.assumptions);
+}
+
+RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>& decide) {
+  const auto start = std::chrono::steady_clock::now();
+  RuleProof proof{.name = rule.name, .instances = instances(rule)};
+  if (proof.instances.empty()) proof.verdict = Unknown{"its operators fit no number of axes"};
+  for (const Rule& instance : proof.instances) {
+    const Verdict& verdict = proof.verdicts.emplace_back(decide(instance));
+    if (&instance == &proof.instances.front() || std::holds_alternative<Refuted>(verdict))
+      proof.verdict = verdict;
+    else if (auto* all = std::get_if<Proved>(&proof.verdict)) {
+      if (const auto* proved = std::get_if<Proved>(&verdict))
+        add_new(*proved, *all);
+      else
+        proof.verdict = verdict;
+    }
+    if (std::holds_alternative<Refuted>(verdict)) break;
+  }
+  proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return proof;
+}
+
+}  // namespace
+
+Verdict verdict_of(const Rule& instance, Guards guards, const prove::Options& options) {
+  if (guards == Guards::Found) return prove::prove(instance.source, instance.target, options);
+  auto verdict = verdict_as_stated(instance, options);
+  return verdict ? *std::move(verdict) : Verdict(Unknown{verdict.error().message});
+}
+
+RuleProof prove_rule(const Rule& rule, Guards guards, const prove::Options& options) {
+  return collected(
+      rule, [&](const Rule& instance) { return verdict_of(instance, guards, options); });
+}
+
+RuleProof fuzz_rule(const Rule& rule, Guards guards, const prove::Options& options) {
+  const int count = std::max(1, static_cast<int>(instances(rule).size()));
+  prove::Options each = options;
+  each.tries = (options.tries + count - 1) / count;
+  return collected(rule, [&](const Rule& instance) {
+    Guard guard = instance.guard;
+    if (guards == Guards::Found)
+      if (const Verdict found = verdict_of(instance, guards, options);
+          const auto* proved = std::get_if<Proved>(&found))
+        guard = proved->guard;
+    return refute(instance.source, instance.target, guard, each);
+  });
+}
+
+}  // namespace tessera::rules

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/prove/prove.h"
+#include "tessera/rules/rule.h"
+
+namespace tessera::rules {
+
+/// Where the guards of rules come from.
+enum class Guards : std::uint8_t {
+  Stated,  // the rule says all that has to hold; a proof that needs more does not count
+  Found,   // the rule says nothing of it; the proof tells
+};
+
+/// Whether the two sides of a rule without `*s` are equal, wherever its guard holds and the source
+/// (of a rule that holds both ways: either side) fits its inputs.
+prove::Verdict verdict_of(const Rule& instance, Guards guards, const prove::Options& options);
+
+/// The verdicts on all instances of a rule.
+struct RuleProof {
+  std::string name;
+  std::vector<Rule> instances = {};
+  std::vector<prove::Verdict> verdicts = {};  // by instance; nothing comes after a refutation
+  prove::Verdict verdict = prove::Unknown{};  // refuted or unknown if one of them is
+  double seconds = 0;
+};
+
+/// What is proved of a rule holds of all its instances: their guards and assumptions together, each
+/// once, with the certificate of the first.
+RuleProof prove_rule(const Rule& rule, Guards guards, const prove::Options& options);
+
+/// Looks for a difference at `options.tries` choices of sizes that satisfy the guard, over all
+/// instances. Guards that are to be found are proved first.
+RuleProof fuzz_rule(const Rule& rule, Guards guards, const prove::Options& options);
+
+}  // namespace tessera::rules
