@@ -59,9 +59,9 @@ enum class Kind : std::uint8_t {
 inline constexpr int kKinds = 14;
 std::string_view to_string(Kind kind);
 
-/// Why an arithmetic condition `e >= 0` holds. Were e at most -1, scale * e would be at most -scale;
-/// but scale * e less the multiples of premises, more scale - 1, is a sum of products without a
-/// negative coefficient, as scale and the multipliers are.
+/// Why an arithmetic condition `e >= 0` holds. Were e at most -1, scale * e would be at most
+/// -scale; but scale * e less the multiples of premises, more scale - 1, is a sum of products
+/// without a negative coefficient, as scale and the multipliers are.
 struct Reason {
   Dim scale = 1;
   std::vector<std::pair<std::size_t, Dim>> multiples = {};  // which premise, how often
@@ -69,11 +69,11 @@ struct Reason {
 
 struct Step {
   Kind kind = Kind::Unfold;
-  int side = 0;                           // 0: source, 1: target; of Divide with no place: both
-  std::vector<std::size_t> place = {};    // term, then factor, argument, term, …
-  std::size_t item = 0;                   // which factor, guard or bound variable of the term
-  std::vector<Dim> dims = {};             // what is put in
-  std::vector<Reason> reasons = {};       // of the conditions, in their order
+  int side = 0;                               // 0: source, 1: target; of Divide with no place: both
+  std::vector<std::size_t> place = {};        // term, then factor, argument, term, …
+  std::size_t item = 0;                       // which factor, guard or bound variable of the term
+  std::vector<Dim> dims = {};                 // what is put in
+  std::vector<Reason> reasons = {};           // of the conditions, in their order
   std::vector<std::vector<Step>> parts = {};  // of Induct: a proof for each obligation
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/expr/element.h"
+#include "tessera/expr/induction.h"
 
 namespace tessera::certify {
 namespace {
@@ -49,8 +50,8 @@ std::vector<Dim> facts_of(const Claim& claim) {
       std::vector<Dim> positive{size};
       if (parts.size() == 1) positive = parts[0].product.factors();
       for (const Dim& e : positive)
-        if (const Dim fact = e - 1; fact.least().value_or(-1) < 0 &&
-                                    std::ranges::find(facts, fact) == facts.end())
+        if (const Dim fact = e - 1;
+            fact.least().value_or(-1) < 0 && std::ranges::find(facts, fact) == facts.end())
           facts.push_back(fact);
     }
   }
@@ -64,10 +65,6 @@ void add_quotients(const Dim& size, std::vector<Dim>& facts) {
     for (const Dim& fact : {a - b * whole, b * whole + b - 1 - a})
       if (std::ranges::find(facts, fact) == facts.end()) facts.push_back(fact);
   }
-}
-
-bool mentions(const Dim& dim, const Dim& operation) {
-  return dim.replaced(operation, 0) != dim;
 }
 
 Term without_factor(Term term, std::size_t factor) {
@@ -106,11 +103,10 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
   State state;
   state.facts_ = facts_of(claim);
   auto tensors = std::make_shared<Tensors>();
-  for (const Input& input : claim.inputs) {
+  for (const Input& input : claim.inputs)
     CERTIFY(
         tensors->emplace(input.name, Tensor{.type = input.type, .uniform = input.uniform}).second,
         "{} is given twice", input.name);
-  }
   for (const Value& value : claim.values) {
     std::vector<Shape> shapes;
     for (const std::string& operand : value.operands) {
@@ -129,7 +125,7 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
                 "axis {} of operand {} of {} does not fit", axis, i, value.name);
     TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
     Tensor tensor{definition, value.output, value.operands, std::move(sizes), types[value.output],
-                  {}, true};
+                  {},         true};
     CERTIFY(tensors->emplace(value.name, std::move(tensor)).second, "{} is made twice", value.name);
   }
   CERTIFY(pair < claim.pairs.size(), "there is no pair {}", pair);
@@ -148,9 +144,8 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
   for (int side : {0, 1}) {
     const auto& [name, tensor] = side == 0 ? *source : *target;
     state.sides_[side] =
-        tensor.uniform
-            ? algebra::constant_of_file(state.names_, *tensor.uniform, claim.named_reals)
-            : algebra::factor(algebra::element_of({name, a.shape, a.dtype}, at));
+        tensor.uniform ? algebra::constant_of_file(state.names_, *tensor.uniform, claim.named_reals)
+                       : algebra::factor(algebra::element_of({name, a.shape, a.dtype}, at));
   }
   state.named_reals_ = claim.named_reals;
   state.tensors_ = std::move(tensors);
@@ -205,7 +200,8 @@ std::optional<State::Site> State::site(int side, const std::vector<std::size_t>&
 }
 
 Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth, Site site) {
-  CERTIFY(depth < step.place.size() && enter(site, sum, step.place[depth]), "there is no such place");
+  CERTIFY(depth < step.place.size() && enter(site, sum, step.place[depth]),
+          "there is no such place");
   const Term& term = *site.term;
   Sum replacement;
   if (depth + 1 == step.place.size()) {
@@ -281,14 +277,14 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
   };
   // In a maximum nothing is counted; in a fold order counts.
   const bool ordered = site.in == Site::In::Fold;
-  CERTIFY(!ordered || step.kind == Kind::Drop || step.kind == Kind::Settle,
-          "{} is not for folds", to_string(step.kind));
+  CERTIFY(!ordered || step.kind == Kind::Drop || step.kind == Kind::Settle, "{} is not for folds",
+          to_string(step.kind));
   switch (step.kind) {
     case Kind::Unfold: {
       CERTIFY(step.item < term.factors.size(), "there is no factor {}", step.item);
       const Factor& factor = term.factors[step.item];
-      CERTIFY(factor.kind == Factor::Kind::Read && is_computed(factor.name),
-              "{} is not computed", factor.name);
+      CERTIFY(factor.kind == Factor::Kind::Read && is_computed(factor.name), "{} is not computed",
+              factor.name);
       return product(names_, {{without_factor(term, step.item)}},
                      power(names_, element(factor.name, factor.at), factor.exponent));
     }
@@ -299,9 +295,7 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       both.terms[1].guards.push_back(-step.dims[0] - 1);
       return both;
     }
-    case Kind::Void:
-      CERTIFY(shown(-1, 0), "the guards do not contradict each other");
-      return Sum{};
+    case Kind::Void: CERTIFY(shown(-1, 0), "the guards do not contradict each other"); return Sum{};
     case Kind::Drop: {
       CERTIFY(step.item < term.guards.size(), "there is no guard {}", step.item);
       CERTIFY(step.reasons.size() == 1 &&
@@ -376,14 +370,15 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
     case Kind::Quotient: {
       CERTIFY(!step.dims.empty(), "an operation is needed");
       const auto operations = step.dims[0].operations();
-      CERTIFY(!operations.empty() && operations[0].whole == step.dims[0],
-              "{} is no operation", step.dims[0].to_string());
+      CERTIFY(!operations.empty() && operations[0].whole == step.dims[0], "{} is no operation",
+              step.dims[0].to_string());
       const auto& [op, whole, a, b] = operations[0];
       const bool division = op == Dim::Op::FloorDiv || op == Dim::Op::Mod;
       // What is rewritten must not be what its value is derived from.
       for (const Reason& reason : step.reasons)
         for (const auto& [premise, multiplier] : reason.multiples)
-          CERTIFY(premise < site.premises.size() && !mentions(site.premises[premise], whole),
+          CERTIFY(premise < site.premises.size() &&
+                      site.premises[premise].replaced(whole, 0) == site.premises[premise],
                   "a premise speaks of {}", whole.to_string());
       if (!division) {
         CERTIFY(step.kind == Kind::Settle && step.dims.size() == 2 &&
@@ -408,8 +403,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       }
       Sum made = replaced(names_, result, whole, op == Dim::Op::Mod ? a - b * quotient : quotient);
       if (step.kind == Kind::Quotient)
-        made = product(names_, made,
-                       algebra::indicator({a - b * quotient, b * quotient + b - 1 - a}));
+        made =
+            product(names_, made, algebra::indicator({a - b * quotient, b * quotient + b - 1 - a}));
       return made;
     }
     case Kind::Count: {
@@ -426,8 +421,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
         std::erase(rest.guards, guard);
       }
       CERTIFY(last && !algebra::contains(rest, *name), "{} is spoken of", *name);
-      CERTIFY(shown(site.in == Site::In::Most ? *last : *last + 1, 0),
-              "{} may have no value", *name);
+      CERTIFY(shown(site.in == Site::In::Most ? *last : *last + 1, 0), "{} may have no value",
+              *name);
       if (site.in == Site::In::Most) return Sum{{rest}};
       return product(names_, {{rest}}, algebra::number(*last + 1));
     }
@@ -441,32 +436,20 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
           CERTIFY(!step.dims[i].contains(name) && !algebra::contains(term.factors[0], name),
                   "{} is spoken of", name);
       }
+      // Whatever holds outside, the values are natural and satisfy the guards on the variables.
+      const std::vector<Dim> outside(site.premises.begin(),
+                                     site.premises.begin() + static_cast<std::ptrdiff_t>(site.own));
       Term result = term;
       result.bound.clear();
       result.guards.clear();
-      std::size_t reason = 0;
-      for (const Dim& value : step.dims) {
-        CERTIFY(reason < step.reasons.size() &&
-                    holds(value, step.reasons[reason], {site.premises.begin(),
-                                                        site.premises.begin() +
-                                                            static_cast<std::ptrdiff_t>(site.own)}),
-                "a value may be negative");
-        ++reason;
-      }
-      // Guards on other variables stay; those on these hold for the values, whatever is outside.
+      std::vector<Dim> needed = step.dims;
       for (const Dim& guard : term.guards) {
         const Dim at = algebra::substituted(guard, values);
-        if (at == guard) {
-          result.guards.push_back(guard);
-          continue;
-        }
-        CERTIFY(reason < step.reasons.size() &&
-                    holds(at, step.reasons[reason], {site.premises.begin(),
-                                                     site.premises.begin() +
-                                                         static_cast<std::ptrdiff_t>(site.own)}),
-                "a value is out of range");
-        ++reason;
+        (at == guard ? result.guards : needed).push_back(at);
       }
+      CERTIFY(step.reasons.size() == needed.size(), "each condition needs a reason");
+      for (std::size_t i = 0; i < needed.size(); ++i)
+        CERTIFY(holds(needed[i], step.reasons[i], outside), "a value is out of range");
       return Sum{{result}};
     }
     case Kind::Induct: {
@@ -479,129 +462,48 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
         for (const Step& part : step.parts[i]) TESSERA_TRY_DONE(state.apply(part));
         CERTIFY(state.is_proved(), "obligation {} is not proved", i);
       }
-      return product(names_, {{without_factor(term, step.item)}},
-                     power(names_, opened(names_, induction.closed_form),
-                           term.factors[step.item].exponent));
+      return product(
+          names_, {{without_factor(term, step.item)}},
+          power(names_, opened(names_, induction.closed_form), term.factors[step.item].exponent));
     }
   }
   return wrong("there is no such inference");
 }
 
-/// A fold takes its groups in one after the other. That after k of them it is H(k) is shown by
-/// induction; what H is, is guessed from how the fold combines: a maximum, a sum, or a sum whose
-/// terms are rescaled when others come in.
 Expected<State::Induction> State::induction(const Site& site, std::size_t factor) const {
-  CERTIFY(factor < site.term->factors.size() &&
-              site.term->factors[factor].kind == Factor::Kind::Fold,
-          "there is no fold");
-  const Factor& fold = site.term->factors[factor];
-  const Term& range = (*fold.args)[0].terms[0];
-  const std::size_t components = range.factors.size();
-  CERTIFY(range.bound.size() == 1 && range.guards.size() == 1, "the fold runs over several axes");
-  const std::string& name = range.bound[0];
-  const Dim last = range.guards[0] + Dim::symbol(name);
-  CERTIFY(!last.contains(name), "the fold has no plain limit");
+  CERTIFY(
+      factor < site.term->factors.size() && site.term->factors[factor].kind == Factor::Kind::Fold,
+      "there is no fold");
   algebra::Names names = names_;
-  const auto lift = [&](std::size_t c, const Dim& at) {
-    const Sum& value = (*range.factors[c].args)[0];
-    Sum result;
-    for (const Term& term : opened(names, value).terms)
-      result = add(std::move(result), substituted(names, term, {{name, at}}));
-    return result;
-  };
-  const auto init = [&](std::size_t c) { return opened(names, (*fold.args)[1 + c]); };
-  const auto combine = [&](std::size_t c) -> const Sum& { return (*fold.args)[1 + components + c]; };
-  const auto partial = [](char side, std::size_t c) {
-    return Factor{.kind = Factor::Kind::Read, .name = fmt::format("%{}{}", side, c)};
-  };
-  const auto combined = [&](const Sum& by, const std::vector<Sum>& left,
-                            const std::vector<Sum>& right) {
-    return algebra::changed(names, by, {.factors = [&](const Factor& f) -> std::optional<Sum> {
-                              if (f.kind != Factor::Kind::Read) return std::nullopt;
-                              for (std::size_t c = 0; c < components; ++c) {
-                                if (f.name == partial('L', c).name)
-                                  return power(names, opened(names, left[c]), f.exponent);
-                                if (f.name == partial('R', c).name)
-                                  return power(names, opened(names, right[c]), f.exponent);
-                              }
-                              return std::nullopt;
-                            }});
-  };
-  // H(k) of all components; maxima and sums first, for the rescaled ones speak of them.
-  const auto forms = [&](const Dim& count) {
-    std::vector<Sum> result(components);
-    const std::string v = names.fresh();
-    const Term run{.bound = {v}, .guards = {count - 1 - Dim::symbol(v)}};
-    for (std::size_t c = 0; c < components; ++c) {
-      const Sum both = most(names, {algebra::group(algebra::factor(partial('L', c))),
-                                    algebra::group(algebra::factor(partial('R', c)))});
-      if (!same(closed(both), combine(c))) continue;
-      Term group = algebra::group(lift(c, Dim::symbol(v)));
-      group.bound = run.bound;
-      group.guards = run.guards;
-      result[c] = most(names, {std::move(group)});
-    }
-    for (std::size_t c = 0; c < components; ++c) {
-      if (!result[c].terms.empty()) continue;
-      Sum weight;
-      for (Term term : combine(c).terms) {
-        const auto left = std::ranges::find_if(
-            term.factors, [&](const Factor& f) { return compare(f, partial('L', c)) == 0; });
-        if (left == term.factors.end()) continue;
-        term.factors.erase(left);
-        weight.terms.push_back(std::move(term));
-      }
-      const Sum scaled =
-          algebra::changed(names, weight, {.factors = [&](const Factor& f) -> std::optional<Sum> {
-                             for (std::size_t d = 0; d < components; ++d) {
-                               const Sum& whole = combine(d);
-                               if (whole.terms.size() == 1 && whole.terms[0].factors.size() == 1 &&
-                                   compare(whole.terms[0].factors[0], f) == 0)
-                                 return opened(names, result[d]);
-                               if (compare(f, partial('L', d)) == 0)
-                                 return lift(d, Dim::symbol(v));
-                             }
-                             return std::nullopt;
-                           }});
-      result[c] = product(names, {{run}}, product(names, lift(c, Dim::symbol(v)), scaled));
-    }
-    return result;
-  };
-  std::vector<Sum> inits, first, next;
-  const Dim k = Dim::symbol("%k");
-  for (std::size_t c = 0; c < components; ++c) {
-    inits.push_back(init(c));
-    first.push_back(lift(c, 0));
-    next.push_back(lift(c, k));
-  }
-  const std::vector<Sum> one = forms(1), some = forms(k), more = forms(k + 1);
-  Induction result{.closed_form = forms(last + 1)[static_cast<std::size_t>(fold.component)],
-                   .last = last};
-  for (std::size_t c = 0; c < components; ++c) {
-    for (const bool base : {true, false}) {
-      State state = *this;
-      state.sides_[0] = base ? combined(combine(c), inits, first) : combined(combine(c), some, next);
-      state.sides_[1] = base ? one[c] : more[c];
-      state.facts_ = site.premises;
-      if (!base) state.facts_.push_back(k - 1);
-      state.names_ = names;
-      result.obligations.push_back(std::move(state));
-    }
+  const auto steps = algebra::induction_of(names, site.term->factors[factor]);
+  CERTIFY(steps.has_value(), "the fold has no plain range");
+  Induction result{.closed_form = steps->closed_form, .last = steps->last};
+  for (const auto& [from, to, first] : steps->obligations) {
+    State state = *this;
+    state.sides_[0] = from;
+    state.sides_[1] = to;
+    state.facts_ = site.premises;
+    if (!first) state.facts_.push_back(Dim::symbol(std::string(algebra::kStep)) - 1);
+    state.names_ = names;
+    result.obligations.push_back(std::move(state));
   }
   return result;
 }
 
 Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
   const Tensor& made = tensors_->find(tensor)->second;
-  algebra::Meaning meaning{.sizes = made.sizes, .operand = [&](const std::string& operand) {
-                             for (std::size_t i = 0; i < made.operands.size(); ++i) {
-                               if (made.definition.inputs[i].name != operand) continue;
-                               const Tensor& read = tensors_->find(made.operands[i])->second;
-                               return algebra::Meaning::Tensor{made.operands[i], read.type.shape,
-                                                               read.type.dtype, read.uniform};
-                             }
-                             return algebra::Meaning::Tensor{};
-                           },
+  algebra::Meaning meaning{.sizes = made.sizes,
+                           .operand =
+                               [&](const std::string& operand) {
+                                 for (std::size_t i = 0; i < made.operands.size(); ++i) {
+                                   if (made.definition.inputs[i].name != operand) continue;
+                                   const Tensor& read = tensors_->find(made.operands[i])->second;
+                                   return algebra::Meaning::Tensor{made.operands[i],
+                                                                   read.type.shape, read.type.dtype,
+                                                                   read.uniform};
+                                 }
+                                 return algebra::Meaning::Tensor{};
+                               },
                            .named_reals = named_reals_};
   return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
 }

@@ -205,14 +205,12 @@ Sum prime_root(std::int64_t value) {
   for (std::int64_t prime = 2; prime < 1000 && prime <= value; ++prime) {
     if (value % prime != 0) continue;
     value /= prime;
-    term.factors.push_back({.kind = Kind::Power,
-                            .args = shared({constant(prime)}),
-                            .exponent = Rational::of(1, 2)});
+    term.factors.push_back(
+        {.kind = Kind::Power, .args = shared({constant(prime)}), .exponent = Rational::of(1, 2)});
   }
   if (value > 1)
-    term.factors.push_back({.kind = Kind::Power,
-                            .args = shared({constant(value)}),
-                            .exponent = Rational::of(1, 2)});
+    term.factors.push_back(
+        {.kind = Kind::Power, .args = shared({constant(value)}), .exponent = Rational::of(1, 2)});
   return {{std::move(term)}};
 }
 
@@ -249,8 +247,7 @@ Sum power_of_term(Names& names, const Term& term, const Rational& exponent) {
   Sum result{{taken}};
   // A negative number stays under the root with what it is multiplied by.
   const bool apart = whole || term.coefficient.sign() > 0;
-  const auto root =
-      apart ? number_power(names, term.coefficient, exponent) : std::optional<Sum>();
+  const auto root = apart ? number_power(names, term.coefficient, exponent) : std::optional<Sum>();
   if (root)
     result = product(names, result, *root);
   else
@@ -424,8 +421,8 @@ Sum product(Names& names, const Sum& a, const Sum& b) {
       const bool clashes = std::ranges::any_of(y.bound, [&](const std::string& name) {
         return std::ranges::find(x.bound, name) != x.bound.end() || contains(x, name);
       });
-      result = add(std::move(result),
-                   product_of(names, x, clashes ? opened(names, {{y}}).terms[0] : y));
+      result =
+          add(std::move(result), product_of(names, x, clashes ? opened(names, {{y}}).terms[0] : y));
     }
   }
   return result;
@@ -492,12 +489,11 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
     case Fn::Abs: return most(names, {group(args[0]), group(scaled(args[0], -1))});
     case Fn::Max: return most(names, {group(std::move(args[0])), group(std::move(args[1]))});
     case Fn::Min:
-      return scaled(
-          most(names, {group(scaled(std::move(args[0]), -1)), group(scaled(std::move(args[1]), -1))}),
-          -1);
+      return scaled(most(names, {group(scaled(std::move(args[0]), -1)),
+                                 group(scaled(std::move(args[1]), -1))}),
+                    -1);
     case Fn::Pow:
-      if (const auto exponent = constant_of(args[1]))
-        return power(names, args[0], *exponent);
+      if (const auto exponent = constant_of(args[1])) return power(names, args[0], *exponent);
       break;
     default: break;
   }
@@ -522,12 +518,15 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
   const bool flipped = (odd || fn == Fn::Cos) && leads_negative(args[0]);
   if (flipped) args[0] = closed(scaled(std::move(args[0]), -1));
   const bool truth = fn == Fn::Less || fn == Fn::Equal;
-  return scaled(factor({.kind = Kind::Apply, .fn = fn, .truth = truth, .args = shared(std::move(args))}),
-                odd && flipped ? -1 : 1);
+  return scaled(
+      factor({.kind = Kind::Apply, .fn = fn, .truth = truth, .args = shared(std::move(args))}),
+      odd && flipped ? -1 : 1);
 }
 
 Sum most(Names& names, std::vector<Term> groups) {
-  const auto value_of = [](const Term& piece) -> const Sum& { return args_of(piece.factors[0])[0]; };
+  const auto value_of = [](const Term& piece) -> const Sum& {
+    return args_of(piece.factors[0])[0];
+  };
   // The largest of largest ones is the largest of all of them.
   std::vector<Term> flat;
   for (Term& piece : groups) {

@@ -106,8 +106,9 @@ Term group(Sum value);
 using Replacement = std::map<std::string, Dim, std::less<>>;
 Dim substituted(const Dim& dim, const Replacement& with);
 Sum substituted(Names& names, const Term& term, const Replacement& with);
-/// Changed from the outside in and made anew: `dims` changes sizes and positions, `factors` may give
-/// another sum for a factor. Inner terms for whose bound variables `skips` says so are left alone.
+/// Changed from the outside in and made anew: `dims` changes sizes and positions, `factors` may
+/// give another sum for a factor. Inner terms for whose bound variables `skips` says so are left
+/// alone.
 struct Change {
   std::function<Dim(const Dim&)> dims = {};
   std::function<std::optional<Sum>(const Factor&)> factors = {};

@@ -387,9 +387,8 @@ std::string to_text(const Sum& sum) {
   std::string text;
   for (const Term& term : sum.terms) {
     if (!text.empty()) text += " + ";
-    std::string factors = term.coefficient.is(1) && !term.factors.empty()
-                              ? ""
-                              : term.coefficient.to_string();
+    std::string factors =
+        term.coefficient.is(1) && !term.factors.empty() ? "" : term.coefficient.to_string();
     for (const Factor& factor : term.factors)
       factors += (factors.empty() ? "" : "*") + to_text(factor);
     if (!term.bound.empty() || !term.guards.empty()) {

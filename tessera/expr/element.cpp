@@ -236,7 +236,8 @@ class Reader {
     if (simple == Fn::Add)
       return add(times({{range}}, body.read(fold.lift[0])), read(fold.init[0]));
     const bool bools = !fold.lift.empty() && fold.lift[0].sort() == Sort::Bool;
-    if (simple == Fn::Max || simple == Fn::Min || (bools && (simple == Fn::Or || simple == Fn::And))) {
+    if (simple == Fn::Max || simple == Fn::Min ||
+        (bools && (simple == Fn::Or || simple == Fn::And))) {
       const Rational sign = simple == Fn::Max || simple == Fn::Or ? 1 : -1;
       std::vector<Term> pieces;
       // A group that comes in several ranges would be the largest of the ranges, not their sum.
@@ -248,8 +249,7 @@ class Reader {
       return scaled(most(names_, std::move(pieces)), sign);
     }
     // Anything else stays a fold.
-    for (const Scalar& lift : fold.lift)
-      range.factors.push_back(group(body.read(lift)).factors[0]);
+    for (const Scalar& lift : fold.lift) range.factors.push_back(group(body.read(lift)).factors[0]);
     std::vector<Sum> args{closed({{range}})};
     for (const Scalar& init : fold.init) args.push_back(closed(read(init)));
     for (const Scalar& combine : fold.combine) args.push_back(closed(read(combine)));

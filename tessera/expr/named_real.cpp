@@ -43,7 +43,8 @@ std::optional<NamedReal> decimal(double constant) {
 std::optional<NamedReal> named_real(Names& names, double constant) {
   if (!std::isfinite(constant) || constant == 0) return std::nullopt;
   // Few binary digits: 0.5, 3, 0.125 stand for themselves.
-  if (const double scaled = constant * 4096; scaled == std::floor(scaled) && std::fabs(scaled) < 1e9)
+  if (const double scaled = constant * 4096;
+      scaled == std::floor(scaled) && std::fabs(scaled) < 1e9)
     return std::nullopt;
   if (auto found = decimal(constant)) return found;
   const double size = std::fabs(constant);
@@ -61,7 +62,8 @@ std::optional<NamedReal> named_real(Names& names, double constant) {
   if (square >= 2 && square <= kMost && is_near(size, std::sqrt(square)))
     return named(fmt::format("sqrt({:.0f})", square),
                  power(names, algebra::constant(static_cast<std::int64_t>(square)), half));
-  if (inverse_square >= 2 && inverse_square <= kMost && is_near(size, 1 / std::sqrt(inverse_square)))
+  if (inverse_square >= 2 && inverse_square <= kMost &&
+      is_near(size, 1 / std::sqrt(inverse_square)))
     return named(fmt::format("1/sqrt({:.0f})", inverse_square),
                  power(names, algebra::constant(static_cast<std::int64_t>(inverse_square)), -half));
   // q * pi^e

@@ -107,11 +107,12 @@ class Builder {
   Expected<std::string> weight(const Tensor& tensor) {
     Hasher hasher;
     hasher.add_bytes(tensor.bytes.view());
-    const std::string key =
-        fmt::format("{}{}{}", to_string(tensor.dtype), fmt::join(tensor.shape, ","), hasher.value());
+    const std::string key = fmt::format("{}{}{}", to_string(tensor.dtype),
+                                        fmt::join(tensor.shape, ","), hasher.value());
     const auto [here, fresh] = weights_.try_emplace(key, fmt::format("c{}", weights_.size()));
     if (!fresh) return here->second;
-    certify::Input input{here->second, {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
+    certify::Input input{here->second,
+                         {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
     input.uniform = uniform(tensor);
     result_.claim.inputs.push_back(std::move(input));
     result_.constants.emplace(here->second, tensor);

@@ -12,7 +12,7 @@ namespace tessera::prove {
 /// That two graphs with the same inputs compute the same outputs, in terms of definitions.
 struct GraphClaim {
   certify::Claim claim;
-  std::set<std::string> shared = {};            // values that both graphs compute in the same way
+  std::set<std::string> shared = {};             // values that both graphs compute in the same way
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
 };
 

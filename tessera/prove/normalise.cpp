@@ -54,8 +54,8 @@ class Normaliser {
       return give_up("there are too many cases");
     if (auto done = state_.apply(step); !done) return false;
     proof_.push_back(std::move(step));
-    const auto terms = static_cast<std::int64_t>(state_.side(0).terms.size() +
-                                                 state_.side(1).terms.size());
+    const auto terms =
+        static_cast<std::int64_t>(state_.side(0).terms.size() + state_.side(1).terms.size());
     if (terms > limits_.most_terms || ++steps_ > limits_.most_steps)
       return give_up("the sums grow too large");
     if (limits_.stop != nullptr && *limits_.stop) return give_up("the time is up");
@@ -81,8 +81,8 @@ class Normaliser {
     }
     if (fresh) {
       if (drop(here, *site)) return true;
-      if (!folded && (count(here, *site) || attain(here, *site) || pin(here, *site) ||
-                      tighten(here, *site)))
+      if (!folded &&
+          (count(here, *site) || attain(here, *site) || pin(here, *site) || tighten(here, *site)))
         return true;
       remember(side, place, *site);
     }
@@ -171,7 +171,8 @@ class Normaliser {
         if (!linear || !linear->factor->is(1)) continue;
         const Dim least = -*linear->rest;
         // Worth it if this is the only lower limit, or the strongest.
-        const auto stronger = arithmetic_.reason_for(least, {.list = site.premises, .without = site.own + k});
+        const auto stronger =
+            arithmetic_.reason_for(least, {.list = site.premises, .without = site.own + k});
         if (!stronger) continue;
         Step step = here;
         step.kind = Kind::Shift;
@@ -204,7 +205,7 @@ class Normaliser {
   bool drop(const Step& here, const State::Site& site) {
     for (std::size_t k = 0; k < site.term->guards.size(); ++k) {
       const auto reason = arithmetic_.reason_for(site.term->guards[k],
-                                     {.list = site.premises, .without = site.own + k});
+                                                 {.list = site.premises, .without = site.own + k});
       if (!reason) continue;
       Step step = here;
       step.kind = Kind::Drop;
@@ -386,8 +387,8 @@ class Normaliser {
         if (premise == guard) continue;
         const Dim limit = premise + Dim::symbol(name);  // premise: limit - name >= 0
         if (!limit.constant()) continue;
-        const bool pinned = limit.is(0) || std::ranges::find(site.premises, -premise) !=
-                                               site.premises.end();
+        const bool pinned =
+            limit.is(0) || std::ranges::find(site.premises, -premise) != site.premises.end();
         if (pinned) suggest(algebra::substituted(guard, {{name, limit}}));
       }
     }
@@ -442,7 +443,8 @@ class Normaliser {
     if (of.op == Dim::Op::Min || of.op == Dim::Op::Max) {
       for (const Dim& chosen : {of.a, of.b}) {
         const Dim difference = chosen == of.a ? of.b - of.a : of.a - of.b;
-        const auto reason = arithmetic_.reason_for(of.op == Dim::Op::Min ? difference : -difference, premises);
+        const auto reason =
+            arithmetic_.reason_for(of.op == Dim::Op::Min ? difference : -difference, premises);
         if (!reason) continue;
         step.dims = {of.whole, chosen};
         step.reasons = {*reason};
@@ -480,7 +482,8 @@ class Normaliser {
         if (divisor.coefficient == 0 || part.coefficient % divisor.coefficient != 0) continue;
         std::vector<Dim> left = part.product.is(1) ? std::vector<Dim>{} : part.product.factors();
         bool divides = true;
-        for (const Dim& factor : divisor.product.is(1) ? std::vector<Dim>{} : divisor.product.factors()) {
+        for (const Dim& factor :
+             divisor.product.is(1) ? std::vector<Dim>{} : divisor.product.factors()) {
           const auto at = std::ranges::find(left, factor);
           if (at == left.end()) {
             divides = false;
@@ -523,7 +526,8 @@ class Normaliser {
         const auto fact = arithmetic_.reason_for(of.b - 1, {.list = state_.facts()});
         std::set<std::string> symbols;
         of.b.collect_symbols(symbols);
-        const bool plain = std::ranges::none_of(symbols, [](const auto& s) { return s.starts_with('%'); });
+        const bool plain =
+            std::ranges::none_of(symbols, [](const auto& s) { return s.starts_with('%'); });
         if (fact && plain) {
           Step both{.kind = Kind::Divide, .dims = {of.a, of.b}, .reasons = {*fact}};
           if (apply(std::move(both))) {

@@ -28,7 +28,10 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
         why = to_string(state.error());
         return std::nullopt;
       }
-      Limits limits{.most_terms = options.most_terms, .most_steps = options.most_steps, .reconciles = options.tries > 3, .stop = options.stop};
+      Limits limits{.most_terms = options.most_terms,
+                    .most_steps = options.most_steps,
+                    .reconciles = options.tries > 3,
+                    .stop = options.stop};
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
       certify::Proof proof;

@@ -24,7 +24,8 @@ struct Options {
 /// source relates are solved for; what the target needs beyond that is the guard.
 Verdict prove(const Graph& source, const Graph& target, const Options& options);
 
-/// The same for a claim in terms of definitions; nothing but a reason `why` where there is no proof.
+/// The same for a claim in terms of definitions; nothing but a reason `why` where there is no
+/// proof.
 std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, const Options& options,
                                                 std::string& why);
 

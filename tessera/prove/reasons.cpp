@@ -33,8 +33,8 @@ const Arithmetic::Linear& Arithmetic::linear(const Dim& dim) {
     std::vector<std::uint32_t> atoms;
     if (!part.product.is(1))
       for (const Dim& atom : part.product.factors())
-        atoms.push_back(atoms_.try_emplace(atom, static_cast<std::uint32_t>(atoms_.size()))
-                            .first->second);
+        atoms.push_back(
+            atoms_.try_emplace(atom, static_cast<std::uint32_t>(atoms_.size())).first->second);
     std::ranges::sort(atoms);
     result.emplace_back(product_of(std::move(atoms)), part.coefficient);
   }
@@ -129,8 +129,8 @@ class Search {
   static constexpr std::int64_t kMostScale = 4096;
 
   bool is_avoided(std::size_t premise) const {
-    return premises_.avoiding != nullptr && premises_.list[premise].replaced(
-                                                *premises_.avoiding, 0) != premises_.list[premise];
+    return premises_.avoiding != nullptr &&
+           premises_.list[premise].replaced(*premises_.avoiding, 0) != premises_.list[premise];
   }
 
   bool meets(const Arithmetic::Linear& rest, const Arithmetic::Linear& premise,
