@@ -30,7 +30,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
       }
       Limits limits{.most_terms = options.most_terms,
                     .most_steps = options.most_steps,
-                    .reconciles = options.tries > 3,
+                    .reconciles = options.tries > 2,
                     .stop = options.stop};
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
@@ -92,10 +92,23 @@ Guard simplified(Guard guard) {
 
 Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, const Graph& target,
                                 const Guard& assumed) {
-  TESSERA_TRY(const SizeRelations narrowed, relate_sizes(assumed, own));
-  TESSERA_TRY(const SizeRelations all, relate_sizes(target, narrowed));
+  SizeRelations all = own;
+  if (!assumed.empty()) {
+    TESSERA_TRY(all, relate_sizes(assumed, own));
+  }
+  TESSERA_TRY(all, relate_sizes(target, all));
   TESSERA_TRY(Graph left, with_sizes(source, all.solved));
   TESSERA_TRY(Graph right, with_sizes(target, all.solved));
+  const auto shape = [](const Graph& graph, std::size_t i) {
+    return graph.type(graph.outputs()[i]).shape;
+  };
+  for (std::size_t i = 0; i < left.outputs().size(); ++i) {
+    if (shape(left, i) == shape(right, i)) continue;
+    TESSERA_TRY(all, relate_outputs(source, target, all));
+    TESSERA_TRY(left, with_sizes(source, all.solved));
+    TESSERA_TRY(right, with_sizes(target, all.solved));
+    break;
+  }
   return Setting{std::move(left), std::move(right), simplified(beyond(own, all)), all.open};
 }
 
@@ -124,11 +137,9 @@ std::vector<Guard> further_guards(const Graph& source, const Graph& target,
                                   const SizeRelations& relations) {
   std::vector<Guard> guards{{}};
   Guard ungrouped;
-  for (const std::string& name : symbols_of(source).attributes) {
-    guards.push_back({equal(Dim::symbol(name), 1)});
-    ungrouped.push_back(guards.back()[0]);
-  }
-  if (ungrouped.size() > 1) guards.push_back(ungrouped);
+  for (const std::string& name : symbols_of(source).attributes)
+    ungrouped.push_back(equal(Dim::symbol(name), 1));
+  if (!ungrouped.empty()) guards.push_back(ungrouped);
   if (ungrouped.empty() || symbols_of(target).attributes.empty()) return guards;
   for (auto a = relations.parts.begin(); a != relations.parts.end(); ++a) {
     for (auto b = std::next(a); b != relations.parts.end(); ++b) {
@@ -159,7 +170,7 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   // guard there is something to prove; with several groups, as a rule, there is such a guard.
   Options quick = options;
   quick.most_steps = std::min<std::int64_t>(options.most_steps, 150);
-  quick.tries = std::min(options.tries, 3);
+  quick.tries = std::min(options.tries, 2);
   std::string why, ignored;
   const auto own = relate_sizes(source);
   if (!own) return Unknown{to_string(own.error())};
@@ -171,7 +182,7 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
       reason = to_string(setting.error());
       continue;
     }
-    if (guards.size() <= 2 && guard.empty())
+    if (guard.empty() && guards.size() <= 2)
       if (auto proved = proved_in(*setting, quick, reason)) return std::move(*proved);
     if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
     if (auto proved = proved_in(*setting, options, reason)) return std::move(*proved);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tessera/interp/interp.h"
+#include "tessera/ir/control.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
@@ -112,7 +113,11 @@ class Sweep {
   std::optional<std::vector<Type>> sized_;
   std::int64_t below_ = 0;  // what integers the models take
   std::map<std::string, bool> tried_;
-  std::map<std::uint32_t, ClassId> failed_;  // values of the target and what they may be equal to
+  struct Failed {
+    ClassId source = 0;     // what the value may be equal to
+    std::size_t nodes = 0;  // in the smallest window
+  };
+  std::map<std::uint32_t, Failed> failed_;  // by value of the target
   std::set<std::string> assumptions_;
   int failures_ = 0;
   SweepResult result_;
@@ -357,7 +362,9 @@ void Sweep::match(ValueId target) {
   }
   for (const Candidate& candidate : candidates(target)) {
     const auto value = derived(candidate, target);
-    if (!value) continue;
+    if (!value || !compatible(pairing_->graph(Side::Source).type(*value),
+                              pairing_->graph(Side::Target).type(target)))
+      continue;
     if (prove_pair(pairing_->of(Side::Source, *value), target)) {
       ++result_.proved;
       failures_ = 0;
@@ -365,7 +372,6 @@ void Sweep::match(ValueId target) {
       return;
     }
     ++failures_;
-    failed_.emplace(target.index, pairing_->of(Side::Source, *value));
     if (alarm_.over()) return;
   }
 }
@@ -374,6 +380,7 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
   const auto start = Clock::now();
   const ClassId own = pairing_->of(Side::Target, target);
   Window window(*pairing_, source, own);
+  failed_.emplace(target.index, Failed{source, window.nodes()});
   for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
     for (int again = 0; again < 4 && !(window.loose(Side::Source).empty() &&
                                        window.loose(Side::Target).empty());
@@ -414,34 +421,34 @@ bool Sweep::prove_window(const Window& window) {
 void Sweep::find_unrelated() {
   const Graph& graph = pairing_->graph(Side::Target);
   std::vector<ValueId> next;
+  std::optional<Failed> smallest;
+  ValueId smallest_value;
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     const ValueId output = graph.outputs()[i];
     const ClassId wanted = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]);
     if (pairing_->of(Side::Target, output) == wanted) continue;
     next.push_back(output);
-    failed_.emplace(output.index, wanted);
+    failed_.emplace(output.index, Failed{wanted, Window::kMostNodes});
   }
   std::set<ValueId> seen;
-  std::size_t smallest = std::numeric_limits<std::size_t>::max();
   while (!next.empty()) {
     const ValueId value = next.back();
     next.pop_back();
     if (!seen.insert(value).second) continue;
-    if (const auto it = failed_.find(value.index); it != failed_.end()) {
-      const Window window(*pairing_, it->second, pairing_->of(Side::Target, value));
-      if (window.nodes() < smallest && !window.too_large()) {
-        auto source = window.graph(Side::Source), target = window.graph(Side::Target);
-        if (source && target) {
-          smallest = window.nodes();
-          result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
-        }
-      }
+    if (const auto it = failed_.find(value.index);
+        it != failed_.end() && (!smallest || it->second.nodes < smallest->nodes)) {
+      smallest = it->second;
+      smallest_value = value;
     }
     if (const GraphNode* node = graph.producer(value))
       for (const ValueId operand : graph.inputs(*node))
         if (operand.present() && !pairing_->paired(pairing_->of(Side::Target, operand)))
           next.push_back(operand);
   }
+  if (!smallest) return;
+  const Window window(*pairing_, smallest->source, pairing_->of(Side::Target, smallest_value));
+  auto source = window.graph(Side::Source), target = window.graph(Side::Target);
+  if (source && target) result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
 }
 
 }  // namespace

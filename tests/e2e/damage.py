@@ -142,8 +142,9 @@ def apart(ours, theirs):
         b = theirs.get(name)
         if b is None or a.shape != b.shape:
             return float("inf")
-        rms = float(np.sqrt(np.mean(a * a))) or 1.0
-        worst = max(worst, float(np.nan_to_num(np.abs(a - b), nan=np.inf).max(initial=0)) / rms)
+        rms = float(np.sqrt(np.mean(np.square(a[np.isfinite(a)])))) or 1.0
+        gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
+        worst = max(worst, float(np.nan_to_num(gap, nan=np.inf).max(initial=0)) / rms)
     return worst
 
 

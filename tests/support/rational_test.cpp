@@ -32,7 +32,9 @@ TEST(Rational, ComputesAsFractionsDo) {
     EXPECT_EQ(x - y, Rational::of(a * d - c * b, b * d));
     EXPECT_EQ(x * y, Rational::of(a * c, b * d));
     EXPECT_EQ((x / y).is_undefined(), c == 0);
-    if (c != 0) EXPECT_EQ(x / y, Rational::of(a * d, b * c));
+    if (c != 0) {
+      EXPECT_EQ(x / y, Rational::of(a * d, b * c));
+    }
     EXPECT_EQ(x.less_than(y), a * d < c * b);
     EXPECT_EQ(x.sign(), a < 0 ? -1 : a > 0 ? 1 : 0);
     EXPECT_EQ(x == y, a * d == c * b);
