@@ -14,6 +14,7 @@ constexpr const char* kFooter =
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
     "  tessera convert model.onnx model.tessera\n"
     "  tessera prove model.onnx optimized.onnx\n"
+    "  tessera rules prove\n"
     "\n"
     "Exit codes: 0 success, 1 the answer is no (outputs differ, a test failed), 2 wrong usage,\n"
     "3 bad input, 4 a limit was reached, 5 the answer is not known, 70 an error in tessera itself.";
@@ -30,6 +31,8 @@ int run(int argc, char** argv) {
   tessera::cli::add_conformance(app, context);
   tessera::cli::add_operators(app, context);
   tessera::cli::add_prove(app, context);
+  tessera::cli::add_rules(app, context);
+  tessera::cli::add_explain(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -87,5 +87,7 @@ struct Certificate {
 /// A text with one step a line, closed by a seal over all that stands before it.
 std::string to_text(const Certificate& certificate);
 Expected<Certificate> parse_certificate(std::string_view text);
+/// A text with the seal that fits it.
+std::string sealed(std::string_view text);
 
 }  // namespace tessera::certify

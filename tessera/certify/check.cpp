@@ -235,6 +235,7 @@ Expected<Done> State::apply(const Step& step) {
   if (step.kind == Kind::Divide && step.place.empty()) return divide_position(step);
   CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
   TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
+  CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
   return Done{};
 }
 
@@ -276,9 +277,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
     return result;
   };
   // In a maximum nothing is counted; in a fold order counts.
-  const bool ordered = site.in == Site::In::Fold;
-  CERTIFY(!ordered || step.kind == Kind::Drop || step.kind == Kind::Settle, "{} is not for folds",
-          to_string(step.kind));
+  CERTIFY(site.in != Site::In::Fold || step.kind == Kind::Drop || step.kind == Kind::Settle,
+          "{} is not for folds", to_string(step.kind));
   switch (step.kind) {
     case Kind::Unfold: {
       CERTIFY(step.item < term.factors.size(), "there is no factor {}", step.item);

@@ -188,13 +188,16 @@ std::string to_text(const Certificate& certificate) {
     if (i < certificate.proofs.size()) write(certificate.proofs[i], "  ", text);
     text += "}\n";
   }
+  return sealed(text);
+}
+
+std::string sealed(std::string_view text) {
   return fmt::format("{}// seal {:016x}\n", text, seal_of(text));
 }
 
 Expected<Certificate> parse_certificate(std::string_view text) {
   const std::size_t at = text.rfind("// seal ");
-  if (at == std::string_view::npos ||
-      text.substr(at) != fmt::format("// seal {:016x}\n", seal_of(text.substr(0, at))))
+  if (at == std::string_view::npos || text != sealed(text.substr(0, at)))
     return Diagnostic{.id = "certificate-seal",
                       .message = "the certificate has been changed or is not whole",
                       .note = "the seal at its end does not fit"};

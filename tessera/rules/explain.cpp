@@ -216,10 +216,18 @@ std::string equation(const Rule& rule) {
   return side(rule.source) + " = " + side(rule.target);
 }
 
+std::string in_words(const Guard& guard) {
+  std::string text;
+  for (const auto& [kind, left, right] : guard)
+    text += fmt::format("{}{} is {}{}", text.empty() ? "" : " and ", left.to_string(),
+                        kind == Condition::Kind::AtMost ? "at most " : "", right.to_string());
+  return text;
+}
+
 std::string explain(const Rule& rule) {
   std::string text = rule.name + ": " + rule.about + "\n\n  " + equation(rule) + "\n\n";
   text += fmt::format("for    {}\n", inputs_text(rule));
-  if (!rule.guard.empty()) text += fmt::format("where  {}\n", to_text(rule.guard));
+  if (!rule.guard.empty()) text += fmt::format("where  {}\n", in_words(rule.guard));
   text += fmt::format("holds  {}, {}\n", rule.both_ways ? "both ways" : "from left to right",
                       numerics_in_words(rule.numerics));
   if (!rule.found.empty()) text += fmt::format("found  {}\n", rule.found);

@@ -10,6 +10,9 @@ namespace tessera::rules {
 /// `matmul(x, y + z) = matmul(x, y) + matmul(x, z)`; several outputs are joined by commas.
 std::string equation(const Rule& rule);
 
+/// `n is at most l and k is 2*r + 1`
+std::string in_words(const Guard& guard);
+
 /// The rule in words: the equation, its inputs, when it holds and how nearly, and what each side
 /// computes, element by element.
 std::string explain(const Rule& rule);

@@ -1,0 +1,152 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+#include "tessera/driver/rules.h"
+#include "tessera/rules/explain.h"
+#include "tessera/support/file.h"
+
+extern char** environ;
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string rule, path, picture;
+  bool dot = false;
+};
+
+Diagnostic no_graphviz(std::string message) {
+  return {.id = "picture-graphviz",
+          .message = std::move(message),
+          .note = "a .svg picture is drawn by the program dot of Graphviz",
+          .help = "install Graphviz, or ask for a .dot file"};
+}
+
+struct Close {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+/// A picture in Graphviz's language as SVG, by `dot`.
+Expected<std::string> svg_of(const std::string& dot) {
+  const std::unique_ptr<std::FILE, Close> in(std::tmpfile()), out(std::tmpfile());
+  if (!in || !out || std::fwrite(dot.data(), 1, dot.size(), in.get()) != dot.size() ||
+      std::fflush(in.get()) != 0)
+    return no_graphviz(fmt::format("there is no room for a picture: {}", std::strerror(errno)));
+  std::rewind(in.get());
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, fileno(in.get()), 0);
+  posix_spawn_file_actions_adddup2(&files, fileno(out.get()), 1);
+  std::string words[] = {"dot", "-Tsvg"};
+  char* arguments[] = {words[0].data(), words[1].data(), nullptr};
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, "dot", &files, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return no_graphviz(fmt::format("dot does not start: {}", std::strerror(error)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return no_graphviz("dot draws no picture");
+  std::rewind(out.get());
+  std::string svg;
+  char buffer[1 << 14];
+  while (const std::size_t read = std::fread(buffer, 1, sizeof buffer, out.get()))
+    svg.append(buffer, read);
+  return svg;
+}
+
+Expected<Done> draw(const std::string& dot, const std::filesystem::path& path) {
+  std::string picture = dot;
+  if (path.extension() == ".svg") {
+    TESSERA_TRY(picture, svg_of(dot));
+  } else if (path.extension() != ".dot") {
+    return Diagnostic{.id = "cli-picture",
+                      .message = fmt::format("'{}' is no kind of picture", path.string()),
+                      .note = "names of pictures end in .dot or .svg"};
+  }
+  return write_file(path, [&](std::ostream& out) { out << picture; });
+}
+
+/// The verdict, what it rests on, and how long the proof is.
+std::string proof_text(const rules::RuleProof& proof,
+                       const std::map<std::string, std::size_t>& steps) {
+  if (const auto* unknown = std::get_if<prove::Unknown>(&proof.verdict))
+    return fmt::format("unknown: {}\n", unknown->why);
+  if (const auto* refuted = std::get_if<prove::Refuted>(&proof.verdict))
+    return fmt::format("refuted: {}\n", refuted->what);
+  const auto& proved = std::get<prove::Proved>(proof.verdict);
+  std::size_t total = 0;
+  std::string kinds;
+  for (const auto& [kind, count] : steps) {
+    total += count;
+    kinds += fmt::format("{}{} {}", kinds.empty() ? ": " : ", ", count, kind);
+  }
+  std::string text = fmt::format(
+      "proved for all sizes{}{}\n", proved.guard.empty() ? "" : " where ", in_words(proved.guard));
+  for (const std::string& assumption : proved.assumptions)
+    text += fmt::format("assuming that {}\n", assumption);
+  const std::string ranks = proof.instances.size() == 1
+                                ? ""
+                                : fmt::format(" for {} numbers of axes", proof.instances.size());
+  return text + fmt::format("{} steps{}{}\n", total, ranks, kinds);
+}
+
+Expected<Done> explain_rule(const Options& options, Context& context) {
+  TESSERA_TRY_DONE(context.start());
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  TESSERA_TRY(const rules::Rule rule, find_rule(book, options.rule));
+  const std::string dot = to_dot(rule);
+  if (!options.picture.empty()) TESSERA_TRY_DONE(draw(dot, options.picture));
+  if (options.dot) {
+    fmt::print("{}", dot);
+    return Done{};
+  }
+  RulesOptions proof_options;
+  proof_options.proof.stop = &context.stop;
+  TESSERA_TRY(const auto proofs, prove_rules({{rule}, book.guards}, proof_options));
+  const auto steps = steps_by_kind(proofs[0]);
+  if (!context.json) {
+    fmt::print("{}\n{}", explain(rule), proof_text(proofs[0], steps));
+    return Done{};
+  }
+  const auto* proved = std::get_if<prove::Proved>(&proofs[0].verdict);
+  const nlohmann::json object = {{"name", rule.name},
+                                 {"about", rule.about},
+                                 {"equation", equation(rule)},
+                                 {"verdict", prove::to_string(proofs[0].verdict)},
+                                 {"guard", to_text(proved ? proved->guard : rule.guard)},
+                                 {"steps", steps},
+                                 {"dot", dot}};
+  fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return Done{};
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "a rule as an equation and a picture, and how its proof goes");
+  auto options = std::make_shared<Options>();
+  command->add_option("rule", options->rule, "the name of the rule")->required();
+  command->add_option("rules", options->path,
+                      "a file of rules, a folder of *.rules, or TASO's text form; those that come "
+                      "with tessera if not given");
+  command->add_flag("--dot", options->dot, "print the picture alone, for Graphviz");
+  command->add_option("-o,--output", options->picture, "draw the picture in a .dot or .svg file");
+  add_common(*command, context);
+  command->footer("Example:\n  tessera explain batch_norm_into_conv -o picture.svg");
+  command->callback([options, &context] {
+    if (const auto done = explain_rule(*options, context); !done) context.fail(done.error());
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,308 @@
+#include "tessera/driver/rules.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+#include "tessera/rules/explain.h"
+#include "tessera/rules/text.h"
+
+namespace tessera::cli {
+namespace {
+
+using rules::Rule;
+using rules::RuleProof;
+
+struct Options {
+  std::string name, path, certificates;
+  std::vector<std::string> files;
+  bool verbose = false;
+  int tries = 60;
+  std::int64_t seed = 1;
+};
+
+void print_json(const nlohmann::json& object) {
+  fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+/// The inputs of a counterexample as numbers.
+nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
+  nlohmann::json list = nlohmann::json::array();
+  for (std::size_t i = 0; i < refuted.inputs.size(); ++i) {
+    const Tensor& tensor = refuted.inputs[i];
+    std::vector<double> values;
+    for (std::int64_t at = 0; at < tensor.count(); ++at) values.push_back(number_at(tensor, at));
+    list.push_back({{"name", rule.source.name(rule.source.inputs()[i])},
+                    {"shape", tensor.shape},
+                    {"values", std::move(values)}});
+  }
+  return list;
+}
+
+/// A rule and its verdict; what is printed is made from this.
+nlohmann::json described(const RuleProof& proof) {
+  nlohmann::json object = {{"name", proof.name},
+                           {"verdict", prove::to_string(proof.verdict)},
+                           {"guard", ""},
+                           {"assumptions", nlohmann::json::array()}};
+  if (const auto* proved = std::get_if<prove::Proved>(&proof.verdict)) {
+    object["guard"] = to_text(proved->guard);
+    object["assumptions"] = proved->assumptions;
+  } else if (const auto* refuted = std::get_if<prove::Refuted>(&proof.verdict)) {
+    object["counterexample"] = {
+        {"sizes", refuted->sizes},
+        {"inputs", inputs_json(proof.instances[proof.verdicts.size() - 1], *refuted)},
+        {"output", refuted->output},
+        {"position", refuted->position},
+        {"source", refuted->source},
+        {"target", refuted->target},
+        {"what", refuted->what}};
+  } else {
+    object["why"] = std::get<prove::Unknown>(proof.verdict).why;
+  }
+  return object;
+}
+
+/// `output 0 at [0, 1]: 3 and 5, 0.4 of the root mean square apart (n = 2, k = 3)`
+std::string counterexample_text(const nlohmann::json& shown) {
+  std::string sizes;
+  for (const auto& [name, size] : shown["sizes"].items())
+    sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", name, size.get<std::int64_t>());
+  const auto position = shown["position"].get<std::vector<std::int64_t>>();
+  return fmt::format("{}{}{}",
+                     shown["inputs"].empty()
+                         ? ""
+                         : fmt::format("output {} at [{}]: ", shown["output"].get<std::size_t>(),
+                                       fmt::join(position, ", ")),
+                     shown["what"].get<std::string>(),
+                     sizes.empty() ? "" : fmt::format(" ({})", sizes));
+}
+
+std::string line_of(const nlohmann::json& rule, std::string_view verdict) {
+  std::string text = fmt::format("{:<8} {}", verdict, rule["name"].get<std::string>());
+  if (rule.contains("why")) return text + ": " + rule["why"].get<std::string>();
+  if (rule.contains("counterexample"))
+    return text + ": " + counterexample_text(rule["counterexample"]);
+  if (rule["guard"] != "") text += " where " + rule["guard"].get<std::string>();
+  for (const std::string assumption : rule["assumptions"]) text += ", assuming that " + assumption;
+  return text;
+}
+
+RulesOptions rules_options(const Options& options, Context& context, ProgressLine& line) {
+  RulesOptions result{.proof = {.seed = static_cast<std::uint64_t>(options.seed),
+                                .tries = options.tries,
+                                .stop = &context.stop}};
+  result.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "rules"); };
+  return result;
+}
+
+/// Counts of verdicts, the seconds, and every rule; JSON in the order of its keys is not required.
+nlohmann::json summary(const std::vector<RuleProof>& proofs) {
+  nlohmann::json object = {{"total", proofs.size()}, {"rules", nlohmann::json::array()}};
+  std::size_t counts[3] = {};
+  double seconds = 0;
+  for (const RuleProof& proof : proofs) {
+    ++counts[proof.verdict.index()];
+    seconds += proof.seconds;
+    object["rules"].push_back(described(proof));
+  }
+  object["proved"] = counts[0];
+  object["refuted"] = counts[1];
+  object["unknown"] = counts[2];
+  object["seconds"] = seconds;
+  return object;
+}
+
+Expected<Done> prove_all(const Options& options, Context& context) {
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  ProgressLine line(context);
+  TESSERA_TRY(const std::vector<RuleProof> proofs,
+              prove_rules(book, rules_options(options, context, line)));
+  line.clear();
+  nlohmann::json object = summary(proofs);
+  if (!options.certificates.empty()) {
+    TESSERA_TRY(object["certificates"], save_certificates(proofs, options.certificates));
+  }
+  if (object["proved"] != object["total"]) context.exit_code = kNo;
+  if (context.json) {
+    print_json(object);
+    return Done{};
+  }
+  for (const nlohmann::json& rule : object["rules"]) {
+    const std::string verdict = rule["verdict"];
+    if (options.verbose || verdict != "proved") fmt::print("{}\n", line_of(rule, verdict));
+  }
+  fmt::print("{} rules: {} proved, {} refuted, {} unknown in {:.3f} s\n",
+             object["total"].get<std::size_t>(), object["proved"].get<std::size_t>(),
+             object["refuted"].get<std::size_t>(), object["unknown"].get<std::size_t>(),
+             object["seconds"].get<double>());
+  return Done{};
+}
+
+Expected<Done> fuzz_all(const Options& options, Context& context) {
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  ProgressLine line(context);
+  TESSERA_TRY(const std::vector<RuleProof> proofs,
+              fuzz_rules(book, rules_options(options, context, line)));
+  line.clear();
+  nlohmann::json rules = nlohmann::json::array();
+  std::size_t differing = 0;
+  double seconds = 0;
+  for (const RuleProof& proof : proofs) {
+    const bool differs = std::holds_alternative<prove::Refuted>(proof.verdict);
+    differing += differs ? 1 : 0;
+    seconds += proof.seconds;
+    nlohmann::json& rule = rules.emplace_back(described(proof));
+    rule["verdict"] = differs ? "differs" : "agrees";
+    if (!context.json && (differs || options.verbose))
+      fmt::print("{}\n", line_of(rule, differs ? "differs" : "agrees"));
+  }
+  if (differing > 0) context.exit_code = kNo;
+  if (context.json)
+    print_json({{"total", proofs.size()},
+                {"agree", proofs.size() - differing},
+                {"differ", differing},
+                {"seconds", seconds},
+                {"rules", std::move(rules)}});
+  else
+    fmt::print("{} rules: {} agree, {} differ in {:.1f} s\n", proofs.size(),
+               proofs.size() - differing, differing, seconds);
+  return Done{};
+}
+
+Expected<Done> list_all(const Options& options, Context& context) {
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  const std::vector<rules::Row> rows = rules::rows(book.rules);
+  nlohmann::json list = nlohmann::json::array();
+  std::size_t name = 0, numerics = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    name = std::max(name, rows[i].name.size());
+    numerics = std::max(numerics, rows[i].numerics.size());
+    list.push_back({{"name", rows[i].name},
+                    {"both_ways", book.rules[i].both_ways},
+                    {"numerics", rows[i].numerics},
+                    {"guard", rows[i].guard},
+                    {"about", rows[i].about},
+                    {"found", book.rules[i].found}});
+  }
+  if (context.json) {
+    print_json({{"rules", std::move(list)}});
+    return Done{};
+  }
+  for (const rules::Row& row : rows)
+    fmt::print("{:<{}}  {:<2}  {:<{}}  {}\n", row.name, name, row.direction, row.numerics, numerics,
+               row.about);
+  return Done{};
+}
+
+Expected<Done> show(const Options& options, Context& context) {
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  TESSERA_TRY(const Rule rule, find_rule(book, options.name));
+  if (context.json)
+    print_json({{"name", rule.name}, {"text", to_text(rule)}});
+  else
+    fmt::print("{}", to_text(rule));
+  return Done{};
+}
+
+Expected<Done> check_all(const Options& options, Context& context) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const std::string& file : options.files) {
+    const auto checked = check_certificate(file);
+    if (!checked && checked.error().id == "file-unreadable") return checked.error();
+    if (!checked) {
+      context.exit_code = kNo;
+      fmt::print(stderr, "{}\n", to_string(checked.error()));
+    }
+    list.push_back({{"file", file},
+                    {"accepted", checked.has_value()},
+                    {"why", checked ? "" : checked.error().message}});
+    if (!context.json) fmt::print("{}: {}\n", file, checked ? "accepted" : "rejected");
+  }
+  if (context.json) print_json({{"certificates", std::move(list)}});
+  return Done{};
+}
+
+/// A command of `tessera rules`.
+struct Command {
+  const char* name;
+  const char* what;
+  Expected<Done> (*run)(const Options&, Context&);
+  const char* footer;
+};
+
+constexpr Command kProve = {
+    "prove", "proves rules for all sizes and inputs", prove_all,
+    "Examples:\n"
+    "  tessera rules prove                        # those that come with tessera\n"
+    "  tessera rules prove my.rules -v --certificates proofs/\n"
+    "  tessera rules prove taso_rules.txt --json\n"
+    "\n"
+    "A rule in our own form has to hold wherever its guard does. TASO's rules state no guard: the\n"
+    "one that makes them true is found and printed. Exit codes: 0 all are proved, 1 not all."};
+constexpr Command kFuzz = {
+    "fuzz", "runs both sides of rules on random shapes and inputs", fuzz_all,
+    "Example:\n"
+    "  tessera rules fuzz my.rules --tries 200 --seed 7\n"
+    "\n"
+    "Exit codes: 0 no difference was found, 1 there is one; it is printed."};
+constexpr Command kList = {"list", "lists rules", list_all, "Example:\n  tessera rules list"};
+constexpr Command kShow = {"show", "prints a rule as text", show,
+                           "Example:\n  tessera rules show batch_norm_into_conv"};
+constexpr Command kCheck = {
+    "check-certificate", "checks proofs step by step, without what found them", check_all,
+    "Example:\n"
+    "  tessera rules check-certificate proofs/*.certificate\n"
+    "\n"
+    "Exit codes: 0 all are accepted, 1 one is rejected: wrong, changed or not whole."};
+
+CLI::App& add(CLI::App& app, const Command& command, const std::shared_ptr<Options>& options,
+              Context& context) {
+  CLI::App* added = app.add_subcommand(command.name, command.what);
+  add_common(*added, context);
+  added->footer(command.footer);
+  added->callback([options, &context, run = command.run] {
+    auto done = context.start();
+    if (done) done = run(*options, context);
+    if (!done) context.fail(done.error());
+  });
+  return *added;
+}
+
+}  // namespace
+
+void add_rules(CLI::App& app, Context& context) {
+  CLI::App* rules = app.add_subcommand("rules", "proves, lists, shows and tests rewrite rules");
+  rules->require_subcommand(1);
+  rules->footer("Example:\n  tessera rules prove\n\nThe form of rules is in docs/rules.md.");
+  auto options = std::make_shared<Options>();
+  const auto of_rules = [&](const Command& command) -> CLI::App& {
+    CLI::App& added = add(*rules, command, options, context);
+    if (command.run == show)
+      added.add_option("name", options->name, "the name of the rule")->required();
+    added.add_option("rules", options->path,
+                     "a file of rules, a folder of *.rules, or TASO's text form; those that come "
+                     "with tessera if not given");
+    return added;
+  };
+  CLI::App& prove = of_rules(kProve);
+  prove.add_flag("-v,--verbose", options->verbose, "a line for every rule");
+  prove.add_option("--certificates", options->certificates, "folder for the proofs");
+  of_rules(kList);
+  of_rules(kShow);
+  CLI::App& fuzz = of_rules(kFuzz);
+  fuzz.add_flag("-v,--verbose", options->verbose, "a line for every rule");
+  fuzz.add_option("--tries", options->tries, "random shapes for each rule")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  fuzz.add_option("--seed", options->seed, "of shapes and inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add(*rules, kCheck, options, context)
+      .add_option("files", options->files, "certificates")
+      ->required();
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,277 @@
+#include "tessera/prove/prove.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/certify/check.h"
+#include "tessera/prove/refute.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera::prove {
+namespace {
+
+using testing::parsed;
+
+/// Two bodies of graphs with the same inputs, `x: f32[m, n]`.
+struct Equation {
+  std::string inputs, source, target;
+  std::string guard = "";        // what the target needs
+  std::size_t assumptions = 0;   // how many constants stand for a real
+};
+
+std::pair<Graph, Graph> graphs(const Equation& equation) {
+  const auto graph = [&](const std::string& body) {
+    const bool statements = body.find("return") != std::string::npos;
+    return parsed("graph(" + equation.inputs + ") { " + (statements ? "" : "return ") + body + " }");
+  };
+  return {graph(equation.source), graph(equation.target)};
+}
+
+std::string in_words(const Verdict& verdict) {
+  if (const auto* unknown = std::get_if<Unknown>(&verdict)) return "unknown: " + unknown->why;
+  if (const auto* refuted = std::get_if<Refuted>(&verdict)) return "refuted: " + refuted->what;
+  return "proved where " + to_text(std::get<Proved>(verdict).guard);
+}
+
+/// The equation is proved, and its certificate is one also after it was written and read.
+void expect_proved(const Equation& equation) {
+  SCOPED_TRACE(equation.source + "\n= " + equation.target);
+  const auto [source, target] = graphs(equation);
+  const Verdict verdict = prove(source, target, {});
+  const auto* proved = std::get_if<Proved>(&verdict);
+  ASSERT_NE(proved, nullptr) << in_words(verdict);
+  EXPECT_EQ(to_text(proved->guard), equation.guard);
+  EXPECT_EQ(proved->assumptions.size(), equation.assumptions);
+  const auto accepted = certify::check(proved->certificate);
+  EXPECT_TRUE(accepted) << to_string(accepted.error());
+  const std::string text = to_text(proved->certificate);
+  const auto again = certify::parse_certificate(text);
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(to_text(*again), text);
+  const auto reread = certify::check(*again);
+  EXPECT_TRUE(reread) << to_string(reread.error());
+}
+
+void expect_not_proved(const Equation& equation) {
+  SCOPED_TRACE(equation.source + "\n= " + equation.target);
+  const auto [source, target] = graphs(equation);
+  const Verdict verdict = prove(source, target, {});
+  EXPECT_FALSE(std::holds_alternative<Proved>(verdict)) << in_words(verdict);
+}
+
+void expect_refuted(const Equation& equation) {
+  SCOPED_TRACE(equation.source + "\n= " + equation.target);
+  const auto [source, target] = graphs(equation);
+  const Verdict verdict = prove(source, target, {});
+  const auto* refuted = std::get_if<Refuted>(&verdict);
+  ASSERT_NE(refuted, nullptr) << in_words(verdict);
+  const auto again = replay(source, target, *refuted);
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_TRUE(*again);
+}
+
+const std::string kMatrix = "x: f32[m, n]";
+const std::string kTwo = "x: f32[m, n], y: f32[m, n]";
+const std::string kImage = "x: f32[n, c, h, w], k: f32[f, c, 3, 3]";
+
+TEST(Prove, DistributionOverSumsOfProducts) {
+  const std::string inputs = "a: f32[n, n], b: f32[n, n], c: f32[n, n], d: f32[n, n]";
+  expect_proved({inputs, "add(matmul(a, add(b, c)), matmul(d, add(b, c)))",
+                 "add(matmul(add(a, d), b), matmul(add(a, d), c))"});
+  expect_proved({inputs, "mul(add(a, b), add(c, d))",
+                 "add(add(mul(a, c), mul(a, d)), add(mul(b, c), mul(b, d)))"});
+  expect_refuted({inputs, "add(matmul(a, add(b, c)), matmul(d, add(b, c)))",
+                  "add(matmul(add(a, d), b), matmul(add(a, b), c))"});
+}
+
+TEST(Prove, ReduceSumThroughMatmul) {
+  const std::string inputs = "x: f32[m, k], y: f32[k, n]";
+  expect_proved({inputs, "reduce_sum(matmul(x, y), const i64[1] [0])",
+                 "matmul(reduce_sum(x, const i64[1] [0]), y)"});
+  expect_proved({inputs, "reduce_sum(matmul(x, y), const i64[1] [1])",
+                 "matmul(x, reduce_sum(y, const i64[1] [1]))"});
+  expect_refuted({inputs, "reduce_max(matmul(x, y), const i64[1] [0])",
+                  "matmul(reduce_max(x, const i64[1] [0]), y)"});
+}
+
+TEST(Prove, AConvolutionBy1x1AfterAConvolution) {
+  expect_proved(
+      {kImage + ", l: f32[g, f, 1, 1]", "conv(conv(x, k) {pads=[1,1,1,1]}, l)",
+       "conv(x, reshape(matmul(squeeze(l, const i64[2] [2,3]), reshape(k, const i64[2] [0, -1])), "
+       "concat(shape(l) {start=0, end=1}, shape(k) {start=1, end=4}) {axis=0})) {pads=[1,1,1,1]}"});
+  expect_not_proved(
+      {kImage + ", l: f32[g, f, 1, 1]", "conv(relu(conv(x, k) {pads=[1,1,1,1]}), l)",
+       "conv(x, reshape(matmul(squeeze(l, const i64[2] [2,3]), reshape(k, const i64[2] [0, -1])), "
+       "concat(shape(l) {start=0, end=1}, shape(k) {start=1, end=4}) {axis=0})) {pads=[1,1,1,1]}"});
+}
+
+TEST(Prove, MatrixChainsOfSix) {
+  const std::string inputs =
+      "a: f32[m, n], b: f32[n, o], c: f32[o, p], d: f32[p, q], e: f32[q, r], f: f32[r, s]";
+  expect_proved({inputs, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
+                 "matmul(a, matmul(b, matmul(matmul(c, d), matmul(e, f))))"});
+  const std::string square = "a: f32[n, n], b: f32[n, n], c: f32[n, n], d: f32[n, n], e: f32[n, n], f: f32[n, n]";
+  expect_proved({square, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
+                 "matmul(matmul(matmul(a, b), matmul(c, d)), matmul(e, f))"});
+  expect_refuted({square, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
+                  "matmul(a, matmul(b, matmul(matmul(d, c), matmul(e, f))))"});
+}
+
+TEST(Prove, SoftmaxDoesNotFeelAShift) {
+  expect_proved({kMatrix + ", c: f32[m, 1]", "softmax(add(x, c))", "softmax(x)"});
+  expect_refuted({kMatrix + ", c: f32[1, n]", "softmax(add(x, c))", "softmax(x)"});
+  expect_refuted({kMatrix + ", c: f32[m, 1]", "softmax(mul(x, c))", "softmax(x)"});
+}
+
+TEST(Prove, SoftmaxSpellings) {
+  expect_proved({kMatrix, "softmax(x)",
+                 "e = exp(sub(x, reduce_max(x, const i64[1] [1]))) return div(e, reduce_sum(e, const i64[1] [1]))"});
+  expect_proved({kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [1]))"});
+  expect_proved({kMatrix, "log(softmax(x))", "log_softmax(x)"});
+  expect_refuted({kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [0]))"});
+}
+
+TEST(Prove, LayerNormDoesNotFeelAScale) {
+  expect_proved({kMatrix, "layer_normalization(mul(x, 4.0), 1.0, 0.0) {epsilon=0.0}",
+                 "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
+  expect_proved({kMatrix + ", c: f32[m, 1]", "layer_normalization(add(x, c), 1.0, 0.0)",
+                 "layer_normalization(x, 1.0, 0.0)"});
+  // A negative scale changes the sign; with an epsilon no scale is without effect.
+  expect_not_proved({kMatrix, "layer_normalization(mul(x, -4.0), 1.0, 0.0) {epsilon=0.0}",
+                     "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
+  expect_not_proved({kMatrix + ", c: f32[]", "layer_normalization(mul(x, c), 1.0, 0.0) {epsilon=0.0}",
+                     "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
+  expect_not_proved({kMatrix, "layer_normalization(mul(x, 4.0), 1.0, 0.0)",
+                     "layer_normalization(x, 1.0, 0.0)"});
+}
+
+TEST(Prove, GeluSpellings) {
+  const std::vector<std::pair<std::string, std::size_t>> spellings = {
+      {"mul(mul(x, 0.5), add(erf(div(x, sqrt(2.0))), 1.0))", 0},
+      {"mul(x, mul(add(1.0, erf(mul(x, div(1.0, sqrt(2.0))))), 0.5))", 0},
+      {"mul(mul(0.5, x), add(1.0, erf(mul(x, 0.70710677))))", 1},
+      {"mul(mul(0.5, x), add(1.0, erf(div(x, 1.4142135))))", 1},
+      {"div(mul(x, add(1.0, erf(mul(x, 0.7071067811865476)))), 2.0)", 1}};
+  for (const auto& [spelling, assumptions] : spellings)
+    expect_proved({kMatrix, spelling, spellings[0].first, "", assumptions});
+  // The operator's own definition has a constant, too.
+  expect_proved({kMatrix, spellings[2].first, "gelu(x)", "", 1});
+  expect_refuted({kMatrix, "mul(mul(0.5, x), add(1.0, erf(mul(x, 0.8))))", "gelu(x)"});
+}
+
+TEST(Prove, GeluByTanhSpellings) {
+  const std::string cube =
+      "mul(mul(x, 0.5), add(1.0, tanh(mul(0.7978846, add(x, mul(0.044715, mul(x, mul(x, x))))))))";
+  const std::string powers =
+      "mul(mul(0.5, x), add(tanh(mul(mul(0.7978845608, x), add(mul(mul(x, x), 0.044715), 1.0))), 1.0))";
+  expect_proved({kMatrix, cube, powers, "", 3});
+  expect_proved({kMatrix, cube, "gelu(x) {approximate=\"tanh\"}", "", 2});
+  expect_not_proved({kMatrix, cube, "gelu(x)"});
+}
+
+TEST(Prove, AttentionWithItsScaleInQ) {
+  const std::string inputs = "q: f32[b, s, d], k: f32[b, t, d], v: f32[b, t, e]";
+  const std::string scores = "matmul(q, transpose(k) {perm=[0,2,1]})";
+  expect_proved({inputs, "matmul(softmax(div(" + scores + ", 8.0)), v)",
+                 "matmul(softmax(matmul(mul(q, 0.125), transpose(k) {perm=[0,2,1]})), v)"});
+  expect_refuted({inputs, "matmul(softmax(div(" + scores + ", 8.0)), v)",
+                  "matmul(softmax(matmul(mul(q, 0.25), transpose(k) {perm=[0,2,1]})), v)"});
+}
+
+TEST(Prove, BatchNormIntoConv) {
+  const std::string inputs = "x: f32[n, c, h, w], k: f32[f, c, r, s], scale: f32[f], bias: f32[f], mean: f32[f], var: f32[f]";
+  expect_proved({inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
+                 "g = div(scale, sqrt(add(var, 1e-5)))"
+                 " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))", "", 0});
+  expect_not_proved({inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
+                     "g = div(scale, sqrt(add(var, 1e-3)))"
+                     " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))"});
+}
+
+TEST(Prove, ConcatSplitSliceAndPad) {
+  const std::string inputs = "x: f32[m, k], y: f32[k, n], z: f32[m, l], w: f32[l, n]";
+  expect_proved({inputs, "add(matmul(x, y), matmul(z, w))", "matmul(concat(x, z) {axis=1}, concat(y, w) {axis=0})"});
+  expect_proved({"x: f32[m, k], y: f32[n, k]", "relu(concat(x, y) {axis=0})", "concat(relu(x), relu(y)) {axis=0}"});
+  expect_refuted({"x: f32[m, k], y: f32[m, k]", "relu(concat(x, y) {axis=0})", "concat(relu(y), relu(x)) {axis=0}"});
+  expect_proved({"x: f32[m, 3], y: f32[m, 5]",
+                 "slice(concat(x, y) {axis=1}, const i64[1] [3], const i64[1] [8], const i64[1] [1])", "identity(y)"});
+  expect_proved({kImage, "conv(pad(x, const i64[8] [0,0,1,1,0,0,1,1]), k) {strides=[2,2]}",
+                 "conv(x, k) {strides=[2,2], pads=[1,1,1,1]}"});
+  expect_refuted({kImage, "conv(x, k) {pads=[1,1,1,1], strides=[2,2]}",
+                  "conv(pad(x, const i64[8] [0,0,0,0,0,0,2,2]), k) {strides=[2,2]}"});
+}
+
+TEST(Prove, ReshapesAndGroups) {
+  expect_proved({"x: f32[a, b, c]", "reshape(reshape(x, const i64[2] [0, -1]), const i64[1] [-1])", "reshape(x, const i64[1] [-1])"});
+  expect_proved({"x: f32[b, s, 12], w: f32[12, 12]", "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
+                 "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, 3, 4])) {perm=[1,0,2]})"});
+  expect_refuted({"x: f32[b, s, 12], w: f32[12, 12]", "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
+                  "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, 4, 3])) {perm=[2,0,1]})"});
+  expect_proved({"x: f32[n, 4, h, w], k: f32[6, 2, 3, 3]", "conv(x, k) {group=2}",
+                 "a, b = split(x) {axis=1, num_outputs=2} c, d = split(k) {axis=0, num_outputs=2}"
+                 " return concat(conv(a, c), conv(b, d)) {axis=1}"});
+  expect_refuted({"x: f32[n, 4, h, w], k: f32[6, 2, 3, 3]", "conv(x, k) {group=2}",
+                  "a, b = split(x) {axis=1, num_outputs=2} c, d = split(k) {axis=0, num_outputs=2}"
+                  " return concat(conv(b, c), conv(a, d)) {axis=1}"});
+}
+
+TEST(Prove, WhatIsAMaximumIsNoSum) {
+  expect_proved({"x: f32[n, c, h, w]", "relu(max_pool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]})",
+                 "max_pool(relu(x)) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}"});
+  expect_refuted({"x: f32[n, c, h, w]", "neg(max_pool(x) {kernel_shape=[3,3]})", "max_pool(neg(x)) {kernel_shape=[3,3]}"});
+  expect_refuted({kTwo, "add(reduce_max(x, const i64[1] [1]), reduce_max(y, const i64[1] [1]))", "reduce_max(add(x, y), const i64[1] [1])"});
+}
+
+TEST(Prove, WhatHoldsForPositiveNumbersIsNotSaidOfAll) {
+  expect_not_proved({kMatrix, "sqrt(mul(x, x))", "identity(x)"});
+  expect_proved({kMatrix, "sqrt(mul(x, x))", "abs(x)"});
+  expect_not_proved({kTwo, "log(mul(mul(x, y), mul(x, y)))", "mul(log(mul(x, y)), 2.0)"});
+  expect_not_proved({kTwo + ", z: f32[m, n]", "max(mul(x, z), mul(y, z))", "mul(max(x, y), z)"});
+  expect_not_proved({kTwo + ", a: f32[m, n], b: f32[m, n]",
+                     "s = add(x, y) q = mul(s, s) return sqrt(add(div(exp(a), q), div(exp(b), q)))",
+                     "div(sqrt(add(exp(a), exp(b))), add(x, y))"});
+  expect_not_proved({kTwo + ", a: f32[m, n], b: f32[m, n]",
+                     "s = add(x, y) q = mul(s, s) return max(div(a, q), div(b, mul(q, s)))",
+                     "s = add(x, y) return div(max(mul(a, s), b), mul(s, mul(s, s)))"});
+}
+
+TEST(Prove, MinusInfinityIsTakenWhereItIsChosen) {
+  const std::string inputs = "c: bool[m, n], x: f32[m, n]";
+  expect_not_proved({inputs, "exp(where(c, x, -inf))", "mul(exp(x), 0.0)"});
+  expect_not_proved({inputs, "softmax(where(c, x, -inf))", "mul(x, 0.0)"});
+  expect_not_proved({kMatrix, "exp(pad(x, const i64[4] [0,1,0,1], -inf))", "pad(mul(x, 0.0), const i64[4] [0,1,0,1])"});
+  expect_proved({inputs, "exp(where(c, x, -inf))", "where(c, exp(x), 0.0)"});
+}
+
+TEST(Prove, CastsThatRoundOrWrapAreSeen) {
+  expect_not_proved({kMatrix, "cast(cast(x) {to=\"f16\"}) {to=\"f32\"}", "identity(x)"});
+  expect_not_proved({kMatrix, "cast(cast(x) {to=\"i64\"}) {to=\"f32\"}", "identity(x)"});
+  expect_not_proved({"x: i32[m]", "cast(cast(x) {to=\"u8\"}) {to=\"i32\"}", "identity(x)"});
+  expect_proved({"x: f16[m]", "cast(cast(x) {to=\"f32\"}) {to=\"f16\"}", "identity(x)"});
+  expect_not_proved({"x: u8[m]", "add(x, cast(const i32[] 300) {to=\"u8\"})", "sub(x, cast(const i32[] 212) {to=\"u8\"})"});
+}
+
+TEST(Prove, LargeDoublesAreNumbers) {
+  expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e39)", "mul(x, const f64[] 2e39)"});
+  expect_not_proved({"x: f64[m]", "mul(x, const f64[] 1e-300)", "mul(x, const f64[] 2e-300)"});
+}
+
+TEST(Prove, IntegersDivideTowardsZero) {
+  expect_not_proved({"x: i64[m]", "mul(div(x, const i64[] 2), const i64[] 2)", "identity(x)"});
+  expect_not_proved({"x: i64[m], y: i64[m]", "div(add(x, y), const i64[] 2)", "add(div(x, const i64[] 2), div(y, const i64[] 2))"});
+}
+
+TEST(Prove, NamedRealsAreAnOption) {
+  const Graph source = parsed("graph(x: f32[n]) { return mul(x, 0.70710677) }");
+  const Graph target = parsed("graph(x: f32[n]) { return div(x, sqrt(2.0)) }");
+  EXPECT_TRUE(std::holds_alternative<Proved>(prove(source, target, {})));
+  EXPECT_FALSE(std::holds_alternative<Proved>(prove(source, target, {.named_reals = false})));
+}
+
+TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
+  const Graph one = parsed("graph(x: f32[n]) { return x }");
+  EXPECT_TRUE(std::holds_alternative<Unknown>(prove(one, parsed("graph(x: f32[n]) { return x, x }"), {})));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(prove(one, parsed("graph(x: f32[n], y: f32[n]) { return x }"), {})));
+}
+
+}  // namespace
+}  // namespace tessera::prove
