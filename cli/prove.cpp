@@ -76,16 +76,15 @@ Expected<Done> prove_files(const Options& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
   const auto start = std::chrono::steady_clock::now();
-  TESSERA_TRY(
-      const prove::SweepResult result,
-      prove_models(options.source, options.target,
-                   {.seed = static_cast<std::uint64_t>(options.seed),
-                    .threads = options.threads,
-                    .memory_limit = context.run_memory(0),
-                    .stop = &context.stop,
-                    .progress = [&](const prove::SweepProgress& progress) {
-                      line.show(progress.done, progress.all, progress.what);
-                    }}));
+  TESSERA_TRY(const prove::SweepResult result,
+              prove_models(options.source, options.target,
+                           {.seed = static_cast<std::uint64_t>(options.seed),
+                            .threads = options.threads,
+                            .memory_limit = context.run_memory(0),
+                            .stop = &context.stop,
+                            .progress = [&](const prove::SweepProgress& progress) {
+                              line.show(progress.done, progress.all, progress.what);
+                            }}));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   line.clear();
@@ -93,8 +92,7 @@ Expected<Done> prove_files(const Options& options, Context& context) {
   nlohmann::json object = described(result, seconds);
   if (!options.save.empty() && std::holds_alternative<prove::Refuted>(result.verdict)) {
     TESSERA_TRY(const auto paths, save_counterexample(result, options.save));
-    for (const auto& path : paths)
-      object["counterexample"]["files"].push_back(path.string());
+    for (const auto& path : paths) object["counterexample"]["files"].push_back(path.string());
   }
   if (!options.picture.empty() && result.unrelated) {
     TESSERA_TRY_DONE(write_file(options.picture, [&](std::ostream& out) {
@@ -136,8 +134,10 @@ void add_prove(CLI::App& app, Context& context) {
       "  tessera prove model.onnx optimized.onnx --time-limit 60s\n"
       "  tessera prove model.onnx edited.onnx --save-input why/\n"
       "\n"
-      "Inputs and outputs are paired by name, or by position where the names differ. \"Proved\" is\n"
-      "over the real numbers; what it assumes is printed. \"Refuted\" comes with an input on which\n"
+      "Inputs and outputs are paired by name, or by position where the names differ. \"Proved\" "
+      "is\n"
+      "over the real numbers; what it assumes is printed. \"Refuted\" comes with an input on "
+      "which\n"
       "the outputs differ by more than 1e-4 of their root mean square, and by more than 30 times\n"
       "what single precision changes.\n"
       "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");

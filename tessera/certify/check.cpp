@@ -1,6 +1,7 @@
 #include "tessera/certify/check.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tessera/expr/element.h"
 #include "tessera/expr/induction.h"
@@ -72,36 +73,17 @@ Term without_factor(Term term, std::size_t factor) {
   return term;
 }
 
-/// Replaces an atom of sizes throughout a term.
-Sum replaced(algebra::Names& names, const Term& term, const Dim& atom, const Dim& by) {
-  return algebra::changed(
-      names, term,
-      {.dims = [&](const Dim& dim) { return dim.replaced(atom, by); },
-       // What is bound there is another variable than that of the same name outside.
-       .skips =
-           [&](const std::vector<std::string>& bound) {
-             return std::ranges::any_of(bound, [&](const std::string& name) {
-               return atom.contains(name) || by.contains(name);
-             });
-           }});
-}
-
-/// Without guards that say nothing, and without terms that are nothing.
-Sum tidied(Sum sum) {
-  for (Term& term : sum.terms)
-    std::erase_if(term.guards, [](const Dim& guard) { return guard.least().value_or(-1) >= 0; });
-  std::erase_if(sum.terms, [](const Term& term) {
-    return std::ranges::any_of(term.guards,
-                               [](const Dim& guard) { return guard.constant().value_or(0) < 0; });
-  });
-  return sum;
-}
-
 }  // namespace
 
 Expected<State> State::of(const Claim& claim, std::size_t pair) {
   State state;
   state.facts_ = facts_of(claim);
+  std::set<std::string> sizes_named;
+  for (const Dim& fact : state.facts_) fact.collect_symbols(sizes_named);
+  for (const Input& input : claim.inputs)
+    for (const Dim& size : input.type.shape) size.collect_symbols(sizes_named);
+  for (const std::string& name : sizes_named)
+    CERTIFY(!name.starts_with('%') && !name.starts_with('#'), "no size may be called {}", name);
   auto tensors = std::make_shared<Tensors>();
   for (const Input& input : claim.inputs)
     CERTIFY(
@@ -171,7 +153,6 @@ bool State::enter(Site& site, const Sum& sum, std::size_t term) const {
 
 namespace {
 
-/// The argument of a factor, if there is one.
 const Sum* argument(const Term& term, std::size_t factor, std::size_t arg) {
   if (factor >= term.factors.size() || term.factors[factor].args == nullptr) return nullptr;
   const std::vector<Sum>& args = *term.factors[factor].args;
@@ -249,6 +230,8 @@ Expected<Done> State::divide_position(const Step& step) {
           "the size is not known to be at least 1");
   const Dim multiple = Dim::symbol(std::string(*position) + "a");
   const Dim rest = Dim::symbol(std::string(*position) + "b");
+  CERTIFY(std::ranges::any_of(facts_, [&](const Dim& e) { return e.contains(*position); }),
+          "{} is no position any more", *position);
   const algebra::Replacement with{{std::string(*position), multiple * size + rest}};
   for (Dim& fact : facts_) fact = algebra::substituted(fact, with);
   facts_.push_back(size - 1 - rest);
@@ -474,6 +457,7 @@ Expected<State::Induction> State::induction(const Site& site, std::size_t factor
   CERTIFY(
       factor < site.term->factors.size() && site.term->factors[factor].kind == Factor::Kind::Fold,
       "there is no fold");
+  CERTIFY(!contains(site.term->factors[factor], algebra::kStep), "one induction at a time");
   algebra::Names names = names_;
   const auto steps = algebra::induction_of(names, site.term->factors[factor]);
   CERTIFY(steps.has_value(), "the fold has no plain range");

@@ -735,4 +735,26 @@ Sum substituted(Names& names, const Term& term, const Replacement& with) {
   return changed(names, clear, {.dims = [&](const Dim& dim) { return substituted(dim, with); }});
 }
 
+Sum replaced(Names& names, const Term& term, const Dim& operation, const Dim& by) {
+  return changed(names, term,
+                 {.dims = [&](const Dim& dim) { return dim.replaced(operation, by); },
+                  // What is bound there is another variable than that of the same name outside.
+                  .skips =
+                      [&](const std::vector<std::string>& bound) {
+                        return std::ranges::any_of(bound, [&](const std::string& name) {
+                          return operation.contains(name) || by.contains(name);
+                        });
+                      }});
+}
+
+Sum tidied(Sum sum) {
+  for (Term& term : sum.terms)
+    std::erase_if(term.guards, [](const Dim& guard) { return guard.least().value_or(-1) >= 0; });
+  std::erase_if(sum.terms, [](const Term& term) {
+    return std::ranges::any_of(term.guards,
+                               [](const Dim& guard) { return guard.constant().value_or(0) < 0; });
+  });
+  return sum;
+}
+
 }  // namespace tessera::algebra

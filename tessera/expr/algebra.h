@@ -116,6 +116,10 @@ struct Change {
 };
 Sum changed(Names& names, const Term& term, const Change& change);
 Sum changed(Names& names, const Sum& sum, const Change& change);
+/// With an operation on sizes (Dim::operations) replaced throughout.
+Sum replaced(Names& names, const Term& term, const Dim& operation, const Dim& by);
+/// Without guards that say nothing, and without terms that are nothing.
+Sum tidied(Sum sum);
 /// A factor made anew after its arguments have changed.
 Sum remade(Names& names, const Factor& factor);
 

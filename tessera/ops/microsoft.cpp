@@ -75,18 +75,19 @@ Attrs own_attrs(const Attrs& attrs, std::initializer_list<std::string_view> othe
 }  // namespace
 
 OpDef ms_fused_conv() {
-  return {.name = "ms_fused_conv",
-          .summary = "activation(conv(x, w, b) + z)",
-          .inputs = {"x", "w", "b?", "z?"},
-          .attrs = window_attrs({{"group", 1}, {"activation", ""}, {"activation_params", Floats{}}}),
-          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
-            Val y = b.op("conv", {in[0], in[1], given(in, 2) ? in[2] : Val{}},
-                         own_attrs(attrs, {"activation", "activation_params"}));
-            if (given(in, 3)) y = y + in[3];
-            TESSERA_TRY(const Val result, activated(b, y, attrs.s("activation"),
-                                                    attrs.floats("activation_params")));
-            return Vals{result};
-          }};
+  return {
+      .name = "ms_fused_conv",
+      .summary = "activation(conv(x, w, b) + z)",
+      .inputs = {"x", "w", "b?", "z?"},
+      .attrs = window_attrs({{"group", 1}, {"activation", ""}, {"activation_params", Floats{}}}),
+      .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+        Val y = b.op("conv", {in[0], in[1], given(in, 2) ? in[2] : Val{}},
+                     own_attrs(attrs, {"activation", "activation_params"}));
+        if (given(in, 3)) y = y + in[3];
+        TESSERA_TRY(const Val result,
+                    activated(b, y, attrs.s("activation"), attrs.floats("activation_params")));
+        return Vals{result};
+      }};
 }
 
 OpDef ms_fused_gemm() {

@@ -22,10 +22,10 @@ std::string listed(const Names& names) {
 Expected<std::vector<std::size_t>> matched(const Names& first, const Names& second,
                                            std::string_view what) {
   if (first.size() != second.size())
-    return Diagnostic{.id = fmt::format("prove-{}", what),
-                      .message = fmt::format("the models have {} and {} {}", first.size(),
-                                             second.size(), what),
-                      .note = fmt::format("{}; {}", listed(first), listed(second))};
+    return Diagnostic{
+        .id = fmt::format("prove-{}", what),
+        .message = fmt::format("the models have {} and {} {}", first.size(), second.size(), what),
+        .note = fmt::format("{}; {}", listed(first), listed(second))};
   std::vector<std::size_t> places(first.size());
   std::iota(places.begin(), places.end(), 0);
   if (std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()))
@@ -120,12 +120,12 @@ Expected<Aligned> align(const Graph& source, const Graph& target, const AlignOpt
   const auto given = [](const Graph& graph, const Names& names) {
     return names.empty() ? names_of(graph, graph.outputs()) : names;
   };
-  TESSERA_TRY(const std::vector<std::size_t> inputs,
-              matched(names_of(source, source.inputs()), names_of(target, target.inputs()),
-                      "inputs"));
+  TESSERA_TRY(
+      const std::vector<std::size_t> inputs,
+      matched(names_of(source, source.inputs()), names_of(target, target.inputs()), "inputs"));
   TESSERA_TRY(const std::vector<std::size_t> outputs,
-              matched(given(source, options.source_outputs),
-                      given(target, options.target_outputs), "outputs"));
+              matched(given(source, options.source_outputs), given(target, options.target_outputs),
+                      "outputs"));
   Aligned aligned{.source = source, .target = reordered(target, inputs)};
   std::vector<ValueId> ordered;
   for (const std::size_t place : outputs) ordered.push_back(aligned.target.outputs()[place]);

@@ -125,8 +125,7 @@ void Pairing::number(Side side, const std::function<void(ValueId)>& unmatched) {
     const std::vector<ClassId> made = numbering_.results(graph, node, operands);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto& sizes = half(side).prepared.sizes[outputs[i].index];
-      assign(side, outputs[i],
-             sizes ? numbering_.sizes(graph.type(outputs[i]), *sizes) : made[i]);
+      assign(side, outputs[i], sizes ? numbering_.sizes(graph.type(outputs[i]), *sizes) : made[i]);
       if (unmatched && live[outputs[i].index] && !paired(of(side, outputs[i])))
         unmatched(outputs[i]);
     }
@@ -175,10 +174,11 @@ std::optional<ValueId> Pairing::derive(Side side, const OpDef& op, const Attrs& 
     return std::nullopt;
   for (const Dim& dim : *results->front().type.shape)
     if (dim.is_undefined()) return std::nullopt;
-  const ValueId value = graph.add_node({.op = &op,
-                                        .attrs = *complete,
-                                        .inputs = operands,
-                                        .outputs = {results->front().type}})
+  const ValueId value = graph
+                            .add_node({.op = &op,
+                                       .attrs = *complete,
+                                       .inputs = operands,
+                                       .outputs = {results->front().type}})
                             .front();
   mine.prepared.live.push_back(false);
   mine.prepared.computed.push_back(false);

@@ -151,8 +151,7 @@ bool ConstantMatcher::match(ValueId target) {
       const Tensor& given = *pairing_.graph(Side::Source).constant(source);
       const bool computed = pairing_.prepared(Side::Source).computed[source.index] ||
                             pairing_.prepared(Side::Target).computed[target.index];
-      if (computed && given.shape == wanted.shape &&
-          assign_rounded(Side::Target, target, source))
+      if (computed && given.shape == wanted.shape && assign_rounded(Side::Target, target, source))
         return true;
       if (!telling) continue;
       if (given.shape != wanted.shape &&
@@ -187,8 +186,8 @@ std::optional<ValueId> ConstantMatcher::joined(ValueId target) {
       begin += pairing_.graph(Side::Source).constant(*next)->shape[axis];
     }
     if (begin == whole.shape[axis] && parts.size() > 1)
-      return pairing_.derive(Side::Source, "concat",
-                             {{"axis", static_cast<std::int64_t>(axis)}}, parts);
+      return pairing_.derive(Side::Source, "concat", {{"axis", static_cast<std::int64_t>(axis)}},
+                             parts);
   }
   return std::nullopt;
 }
@@ -236,8 +235,8 @@ std::optional<ValueId> ConstantMatcher::replayed(const Window& window, Side side
       const auto it = values.find(pairing_.of(side, operand));
       follows = follows || (operand.present() && it != values.end());
       operands.push_back(operand.present() && it != values.end() ? it->second : operand);
-      constant = constant && (!operand.present() || it != values.end() ||
-                              graph.constant(operand) != nullptr);
+      constant = constant &&
+                 (!operand.present() || it != values.end() || graph.constant(operand) != nullptr);
     }
     if (!follows) continue;
     if (!constant) return std::nullopt;
@@ -317,8 +316,8 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
         Ints along(shape.size(), 1);
         along[axis] = *extent;
         const auto factor = reshaped(from, *scale, along);
-        const auto derived = factor ? pairing_.derive(from, "mul", {}, {weights, *factor})
-                                    : std::nullopt;
+        const auto derived =
+            factor ? pairing_.derive(from, "mul", {}, {weights, *factor}) : std::nullopt;
         if (derived && assign_rounded(to, constant, *derived)) {
           found = true;
           break;
@@ -331,11 +330,12 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
 
 std::vector<std::string> ConstantMatcher::assumptions() const {
   if (rounded_ == 0) return {};
-  return {fmt::format("{} constant{} of one model {} what the constants of the other compute to: "
-                      "elements differ by at most {:.1e} of the largest (allowed are {} of the "
-                      "element and {} of the largest)",
-                      rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
-                      kRelative, kOfLargest)};
+  return {
+      fmt::format("{} constant{} of one model {} what the constants of the other compute to: "
+                  "elements differ by at most {:.1e} of the largest (allowed are {} of the "
+                  "element and {} of the largest)",
+                  rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
+                  kRelative, kOfLargest)};
 }
 
 }  // namespace tessera::prove

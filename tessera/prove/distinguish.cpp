@@ -13,6 +13,8 @@
 namespace tessera::prove {
 namespace {
 
+constexpr std::int64_t kBelow = 1000;
+
 double normal(Rng& rng) {
   const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
   return radius * std::cos(2 * std::numbers::pi * rng.uniform());
@@ -42,9 +44,9 @@ double distance(double a, double b) {
 Apart apart(const Tensor& a, const Tensor& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape)
-    return {.relative = kInfinity,
-            .what = fmt::format("the shapes are {} and {}", shape_text(a.shape),
-                                shape_text(b.shape))};
+    return {
+        .relative = kInfinity,
+        .what = fmt::format("the shapes are {} and {}", shape_text(a.shape), shape_text(b.shape))};
   if (a.dtype != b.dtype) return {.relative = kInfinity, .what = "the types differ"};
   if (a.dtype == DType::String) return {};
   const std::int64_t count = a.count();
@@ -80,27 +82,41 @@ Apart apart(const Tensor& a, const Tensor& b) {
 std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe) {
   std::vector<Tensor> inputs;
   Rng rng(recipe.seed);
-  for (const Type& type : types) {
+  for (std::size_t input = 0; input < types.size(); ++input) {
+    const DType dtype = types[input].dtype;
     std::vector<std::int64_t> shape;
-    for (const Dim& dim : *type.shape) shape.push_back(*dim.constant());
+    for (const Dim& dim : *types[input].shape) shape.push_back(*dim.constant());
     const std::int64_t count = *element_count(shape);
-    Buffer buffer(static_cast<std::size_t>(count * byte_width(type.dtype)));
+    const std::int64_t below = input < recipe.below.size() ? recipe.below[input] : kBelow;
+    const auto integer = [&]() -> std::int64_t {
+      if (dtype == DType::Bool) return static_cast<std::int64_t>(rng.below(2));
+      // Truth values and kinds of tokens are not rows of the table in question.
+      if (!recipe.integers.empty() && below > 2)
+        return recipe.integers[rng.below(recipe.integers.size())];
+      return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(below)));
+    };
+    Buffer buffer(static_cast<std::size_t>(count * byte_width(dtype)));
     for (std::int64_t i = 0; i < count; ++i) {
-      if (is_float(type.dtype))
-        store_number(type.dtype, buffer.data(), i, element(recipe, rng, i));
-      else if (type.dtype == DType::Bool)
-        store_integer(type.dtype, buffer.data(), i, static_cast<std::int64_t>(rng.below(2)));
-      else if (!recipe.integers.empty())
-        store_integer(type.dtype, buffer.data(), i,
-                      recipe.integers[rng.below(recipe.integers.size())]);
+      if (is_float(dtype))
+        store_number(dtype, buffer.data(), i, element(recipe, rng, i));
       else
-        store_integer(type.dtype, buffer.data(), i,
-                      static_cast<std::int64_t>(
-                          rng.below(static_cast<std::uint64_t>(recipe.below))));
+        store_integer(dtype, buffer.data(), i, integer());
     }
-    inputs.push_back({type.dtype, std::move(shape), std::move(buffer).freeze()});
+    inputs.push_back({dtype, std::move(shape), std::move(buffer).freeze()});
   }
   return inputs;
+}
+
+bool mostly_finite(const std::vector<Datum>& outputs) {
+  std::int64_t finite = 0, all = 0;
+  for (const Datum& output : outputs) {
+    if (!output.is_tensor() || output.tensor().dtype == DType::String) continue;
+    const std::int64_t count = output.tensor().count();
+    all += count;
+    for (std::int64_t i = 0; i < count; ++i)
+      if (std::isfinite(number_at(output.tensor(), i))) ++finite;
+  }
+  return 2 * finite >= all;
 }
 
 Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>& target) {
@@ -118,17 +134,15 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options) {
   const std::vector<Datum> data(inputs.begin(), inputs.end());
-  const interp::Options run{.threads = options.threads,
-                            .memory_limit = options.memory_limit,
-                            .stop = options.stop};
+  const interp::Options run{
+      .threads = options.threads, .memory_limit = options.memory_limit, .stop = options.stop};
   TESSERA_TRY(const std::vector<Datum> a, interp::run(source, data, run));
   TESSERA_TRY(const std::vector<Datum> b, interp::run(target, data, run));
   const Apart furthest = furthest_apart(a, b);
   if (!(furthest.relative > kDiffers)) return std::optional<Refuted>{};
   std::vector<interp::Value> values;
   for (const Tensor& input : inputs) values.push_back({input});
-  TESSERA_TRY(const std::vector<interp::Value> rounded,
-              interp::run_as<float>(source, values, run));
+  TESSERA_TRY(const std::vector<interp::Value> rounded, interp::run_as<float>(source, values, run));
   std::vector<Datum> c;
   for (const interp::Value& value : rounded) c.push_back(value.datum);
   if (!(furthest.relative > kBeyondRounding * furthest_apart(a, c).relative))
@@ -142,12 +156,11 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                .what = furthest.what});
 }
 
-std::vector<Recipe> recipes(std::uint64_t seed, std::int64_t below,
+std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,
                             const std::vector<std::int64_t>& integers) {
   using Kind = Recipe::Kind;
   std::vector<Recipe> list;
-  if (!integers.empty())
-    list.push_back({.seed = seed, .below = below, .integers = integers});
+  if (!integers.empty()) list.push_back({.seed = seed, .below = below, .integers = integers});
   for (const auto& [kind, scale] : {std::pair{Kind::Normal, 1.0},
                                     {Kind::Normal, 10.0},
                                     {Kind::Normal, 0.1},

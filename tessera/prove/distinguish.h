@@ -20,8 +20,8 @@ struct Recipe {
   enum class Kind : std::uint8_t { Normal, Sparse, Waves };
   Kind kind = Kind::Normal;
   std::uint64_t seed = 1;
-  double scale = 1;                    // of floats
-  std::int64_t below = 1000;           // for integers
+  double scale = 1;                         // of floats
+  std::vector<std::int64_t> below = {};     // for integers, by input; 1000 where there is none
   std::vector<std::int64_t> integers = {};  // where given, integers are drawn from these
 };
 
@@ -39,6 +39,9 @@ struct Apart {
 };
 Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>& target);
 
+/// Whether most numbers among the outputs are finite: others tell nothing.
+bool mostly_finite(const std::vector<Datum>& outputs);
+
 struct DistinguishOptions {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;
@@ -53,7 +56,7 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
 
 /// The recipes that are tried one after the other, those that tell most first. `integers` are
 /// values that may lead to a difference: rows of a table in which the models differ.
-std::vector<Recipe> recipes(std::uint64_t seed, std::int64_t below,
+std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,
                             const std::vector<std::int64_t>& integers);
 
 }  // namespace tessera::prove

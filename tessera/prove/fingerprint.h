@@ -14,7 +14,7 @@ struct Fingerprint {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape = {};
   double norm = 0, sum = 0;
-  double in_order = 0;         // weighted by the place in memory: the same after a reshape
+  double in_order = 0;               // weighted by the place in memory: the same after a reshape
   std::vector<double> by_axis = {};  // weighted by the index along an axis: moves with the axis
 
   /// All elements are finite, and not all zero.

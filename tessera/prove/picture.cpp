@@ -28,8 +28,7 @@ std::string label(const Graph& graph, const GraphNode& node) {
 }
 
 std::string cluster(const Graph& graph, const std::string& side) {
-  std::string text =
-      fmt::format("  subgraph cluster_{} {{\n    label=\"{}\"\n", side, side);
+  std::string text = fmt::format("  subgraph cluster_{} {{\n    label=\"{}\"\n", side, side);
   std::string edges;
   const auto name = [&](ValueId id) -> std::string {
     for (std::size_t i = 0; i < graph.inputs().size(); ++i)
@@ -40,9 +39,9 @@ std::string cluster(const Graph& graph, const std::string& side) {
   };
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
     if (const Tensor* tensor = graph.constant({i}))
-      text += fmt::format("    {} [shape=plain, label=\"{}\"]\n", name({i}),
-                          tensor->count() <= 4 ? escaped(to_text(*tensor))
-                                               : escaped(to_string(graph.type({i}))));
+      text += fmt::format(
+          "    {} [shape=plain, label=\"{}\"]\n", name({i}),
+          tensor->count() <= 4 ? escaped(to_text(*tensor)) : escaped(to_string(graph.type({i}))));
   for (const GraphNode& node : graph.nodes()) {
     const std::string at = name(graph.outputs(node)[0]);
     text += fmt::format("    {} [shape=box, label=\"{}\"]\n", at, label(graph, node));

@@ -21,8 +21,8 @@ struct Prepared {
 };
 
 struct PrepareOptions {
-  std::vector<Type> inputs;  // what the graph's inputs are taken to be
-  std::string scope;         // sizes that are made up are called by it
+  std::vector<Type> inputs;                         // what the graph's inputs are taken to be
+  std::string scope;                                // sizes that are made up are called by it
   std::int64_t most_bytes = std::int64_t{1} << 29;  // of constants that are computed
   const std::atomic<bool>* stop = nullptr;
 };

@@ -23,22 +23,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
+
 /// A flag that is raised when a time is over, or another flag is.
 class Alarm {
  public:
-  explicit Alarm(const std::atomic<bool>* outer) : outer_(outer), watch_([this](auto token) {
-    std::mutex mutex;
-    std::condition_variable_any sleeper;
-    std::unique_lock lock(mutex);
-    while (!token.stop_requested()) {
-      if (Clock::now().time_since_epoch().count() > deadline_ || over()) rung_ = true;
-      sleeper.wait_for(lock, token, std::chrono::milliseconds(20), [] { return false; });
-    }
-  }) {}
+  explicit Alarm(const std::atomic<bool>* outer)
+      : outer_(outer), watch_([this](auto token) {
+          std::mutex mutex;
+          std::condition_variable_any sleeper;
+          std::unique_lock lock(mutex);
+          while (!token.stop_requested()) {
+            if (Clock::now().time_since_epoch().count() > deadline_ || over()) rung_ = true;
+            sleeper.wait_for(lock, token, std::chrono::milliseconds(20), [] { return false; });
+          }
+        }) {}
 
   void set(double seconds) {
-    const auto span = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double>(seconds));
+    const auto span =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     deadline_ = (Clock::now() + span).time_since_epoch().count();
     rung_ = false;
   }
@@ -76,6 +79,9 @@ class Sweep {
   Verdict unknown(std::string why);
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
+  /// Bounds of integers by input, to be tried in this order.
+  std::vector<std::vector<std::int64_t>> ranges() const;
+  bool run_both(const std::vector<Tensor>& inputs, std::array<std::vector<Datum>, 2>& outputs);
   std::optional<Refuted> search();
   std::vector<std::int64_t> telling_integers() const;
 
@@ -95,13 +101,11 @@ class Sweep {
   void find_unrelated();
 
   DistinguishOptions running() const {
-    return {.threads = options_.threads,
-            .memory_limit = options_.memory_limit,
-            .stop = options_.stop};
+    return {
+        .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
   }
   void report(std::size_t done, std::string_view what) const {
-    if (options_.progress)
-      options_.progress({done, aligned_.target.value_count() + 1, what});
+    if (options_.progress) options_.progress({done, aligned_.target.value_count() + 1, what});
   }
 
   Aligned aligned_;
@@ -111,7 +115,7 @@ class Sweep {
   std::optional<ConstantMatcher> constants_;
   std::array<Prints, 2> prints_;
   std::optional<std::vector<Type>> sized_;
-  std::int64_t below_ = 0;  // what integers the models take
+  std::vector<std::int64_t> below_;  // what integers the models take
   std::map<std::string, bool> tried_;
   struct Failed {
     ClassId source = 0;     // what the value may be equal to
@@ -129,10 +133,10 @@ Expected<SweepResult> Sweep::run() {
     result_.input_names.push_back(aligned_.source.name(id));
   assumptions_.insert(aligned_.assumptions.begin(), aligned_.assumptions.end());
 
-  auto source = prepare(aligned_.source,
-                        {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop});
-  auto target = prepare(target_graph,
-                        {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop});
+  auto source =
+      prepare(aligned_.source, {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop});
+  auto target =
+      prepare(target_graph, {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop});
   if (!source || !target) {
     if (auto refuted = search()) {
       result_.verdict = *std::move(refuted);
@@ -191,45 +195,66 @@ Verdict Sweep::unknown(std::string why) {
   return Unknown{std::move(why)};
 }
 
+std::vector<std::vector<std::int64_t>> Sweep::ranges() const {
+  std::vector<std::size_t> integers;
+  for (std::size_t i = 0; i < aligned_.inputs.size(); ++i)
+    if (is_integer(aligned_.inputs[i].dtype)) integers.push_back(i);
+  // Token numbers, masks and kinds of tokens: some integers are only 0 or 1.
+  const std::size_t subsets = integers.size() <= 4 ? std::size_t{1} << integers.size() : 2;
+  std::vector<std::vector<std::int64_t>> list;
+  for (const std::int64_t below : {1000, 100, 10})
+    for (std::size_t subset = 0; subset < subsets; ++subset) {
+      std::vector<std::int64_t>& ranges = list.emplace_back(aligned_.inputs.size(), below);
+      for (std::size_t i = 0; i < integers.size(); ++i)
+        if (subsets == 2 ? subset == 1 : (subset >> i & 1) != 0) ranges[integers[i]] = 2;
+    }
+  if (integers.empty()) list.resize(1);
+  return list;
+}
+
+bool Sweep::run_both(const std::vector<Tensor>& inputs,
+                     std::array<std::vector<Datum>, 2>& outputs) {
+  std::vector<interp::Value> values;
+  for (const Tensor& input : inputs) values.push_back({input});
+  for (const Side side : kSides) {
+    const Graph& graph = pairing_->graph(side);
+    const std::vector<bool>& live = pairing_->prepared(side).live;
+    Prints& prints = prints_[static_cast<std::size_t>(side)];
+    prints.assign(graph.value_count(), std::nullopt);
+    const auto print = [&](ValueId id, const interp::Value& value) {
+      if (value.datum.is_tensor()) prints[id.index] = fingerprint(value.datum.tensor());
+    };
+    for (std::size_t i = 0; i < inputs.size(); ++i) print(graph.inputs()[i], values[i]);
+    for (std::uint32_t i = 0; i < live.size(); ++i)
+      if (const Tensor* constant = graph.constant({i});
+          constant != nullptr && live[i] && constant->count() <= kMostPrinted)
+        print({i}, {*constant});
+    const auto results = interp::run_as<float>(graph, values,
+                                               {.threads = options_.threads,
+                                                .memory_limit = options_.memory_limit,
+                                                .stop = options_.stop,
+                                                .observe = print});
+    if (!results) return false;
+    auto& mine = outputs[static_cast<std::size_t>(side)];
+    mine.clear();
+    for (const interp::Value& result : *results) mine.push_back(result.datum);
+  }
+  return true;
+}
+
 std::optional<Refuted> Sweep::observe() {
   report(0, "running both models");
-  for (auto& prints : prints_) prints.clear();
+  const bool open = concrete(aligned_.inputs, 3) != concrete(aligned_.inputs, 8);
   for (const std::int64_t size : {3, 8, 32, 64, 224}) {
-    for (const std::int64_t below : {1000, 100, 10, 2}) {
+    const auto types = concrete(aligned_.inputs, size);
+    if (!types || (size != 3 && !open)) break;
+    for (const std::vector<std::int64_t>& below : ranges()) {
       if (alarm_.over()) return std::nullopt;
-      auto types = concrete(aligned_.inputs, size);
-      if (!types) return std::nullopt;
       const std::vector<Tensor> inputs =
           make_inputs(*types, {.seed = options_.seed, .below = below});
-      std::vector<interp::Value> values;
-      for (const Tensor& input : inputs) values.push_back({input});
       std::array<std::vector<Datum>, 2> outputs;
-      bool ran = true;
-      for (const Side side : kSides) {
-        const Graph& graph = pairing_->graph(side);
-        Prints& prints = prints_[static_cast<std::size_t>(side)];
-        prints.assign(graph.value_count(), std::nullopt);
-        const auto print = [&](ValueId id, const interp::Value& value) {
-          if (value.datum.is_tensor()) prints[id.index] = fingerprint(value.datum.tensor());
-        };
-        for (std::size_t i = 0; i < inputs.size(); ++i) print(graph.inputs()[i], values[i]);
-        for (std::uint32_t i = 0; i < graph.value_count(); ++i)
-          if (const Tensor* constant = graph.constant({i});
-              constant != nullptr && pairing_->prepared(side).live[i] &&
-              constant->count() <= 1 << 20)
-            print({i}, {*constant});
-        const auto results = interp::run_as<float>(graph, values,
-                                                   {.threads = options_.threads,
-                                                    .memory_limit = options_.memory_limit,
-                                                    .stop = options_.stop,
-                                                    .observe = print});
-        ran = ran && results.has_value();
-        if (!ran) break;
-        for (const interp::Value& result : *results)
-          outputs[static_cast<std::size_t>(side)].push_back(result.datum);
-      }
-      if (!ran) continue;
-      sized_ = std::move(types);
+      if (!run_both(inputs, outputs) || !mostly_finite(outputs[0])) continue;
+      sized_ = types;
       below_ = below;
       if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
         auto refuted = distinguishes(aligned_.source, aligned_.target, inputs, running());
@@ -237,7 +262,6 @@ std::optional<Refuted> Sweep::observe() {
       }
       return std::nullopt;
     }
-    if (concrete(aligned_.inputs, 3) == concrete(aligned_.inputs, 8)) break;
   }
   for (auto& prints : prints_) prints.clear();
   return std::nullopt;
@@ -259,8 +283,8 @@ std::vector<std::int64_t> Sweep::telling_integers() const {
         ours->second->dtype != theirs->dtype)
       continue;
     const auto a = ours->second->bytes.view(), b = theirs->bytes.view();
-    const std::size_t row = a.size() / static_cast<std::size_t>(
-                                           std::max<std::int64_t>(theirs->shape[0], 1));
+    const std::size_t row =
+        a.size() / static_cast<std::size_t>(std::max<std::int64_t>(theirs->shape[0], 1));
     for (std::size_t at = 0; row > 0 && at < a.size() && integers.size() < 16;) {
       const auto differing = std::ranges::mismatch(a.subspan(at), b.subspan(at)).in1;
       const auto place = static_cast<std::size_t>(differing - a.begin());
@@ -275,13 +299,12 @@ std::vector<std::int64_t> Sweep::telling_integers() const {
 std::optional<Refuted> Sweep::search() {
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
-  const std::vector<Recipe> list =
-      recipes(options_.seed + 1, below_ > 0 ? below_ : 100, telling_integers());
+  const std::vector<Recipe> list = recipes(options_.seed + 1, below_, telling_integers());
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     report(0, "searching for an input that tells them apart");
-    auto refuted = distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe),
-                                 running());
+    auto refuted =
+        distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe), running());
     if (refuted && *refuted) return **std::move(refuted);
   }
   return std::nullopt;
@@ -290,7 +313,8 @@ std::optional<Refuted> Sweep::search() {
 std::vector<Sweep::Candidate> Sweep::candidates(ValueId target) const {
   constexpr std::size_t kMost = 4;
   std::vector<Candidate> found;
-  const Prepared &ours = pairing_->prepared(Side::Source), &theirs = pairing_->prepared(Side::Target);
+  const Prepared &ours = pairing_->prepared(Side::Source),
+                 &theirs = pairing_->prepared(Side::Target);
   const Prints &source_prints = prints_[0], &target_prints = prints_[1];
   const std::string name = theirs.graph.name(target);
   const auto is_better = [&](const Candidate& a, const Candidate& b) {
@@ -331,10 +355,10 @@ std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target
         shape.push_back(*dim.constant());
       }
       const auto rank = static_cast<std::int64_t>(shape.size());
-      return pairing_->derive(
-          Side::Source, "reshape", {},
-          {candidate.value, pairing_->derive_constant(
-                                Side::Source, Tensor::of<std::int64_t>(DType::I64, {rank}, shape))});
+      return pairing_->derive(Side::Source, "reshape", {},
+                              {candidate.value, pairing_->derive_constant(
+                                                    Side::Source, Tensor::of<std::int64_t>(
+                                                                      DType::I64, {rank}, shape))});
     }
     case Candidate::As::Transposed:
       return pairing_->derive(Side::Source, "transpose", {{"perm", candidate.order}},
@@ -382,8 +406,8 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
   Window window(*pairing_, source, own);
   failed_.emplace(target.index, Failed{source, window.nodes()});
   for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
-    for (int again = 0; again < 4 && !(window.loose(Side::Source).empty() &&
-                                       window.loose(Side::Target).empty());
+    for (int again = 0;
+         again < 4 && !(window.loose(Side::Source).empty() && window.loose(Side::Target).empty());
          ++again) {
       if (!constants_->absorb(window)) break;
       window = Window(*pairing_, source, own);
@@ -453,8 +477,7 @@ void Sweep::find_unrelated() {
 
 }  // namespace
 
-Expected<SweepResult> sweep(const Graph& source, const Graph& target,
-                            const SweepOptions& options) {
+Expected<SweepResult> sweep(const Graph& source, const Graph& target, const SweepOptions& options) {
   TESSERA_TRY(Aligned aligned, align(source, target, options.names));
   return Sweep(std::move(aligned), options).run();
 }

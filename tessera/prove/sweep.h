@@ -21,8 +21,8 @@ struct SweepOptions {
   AlignOptions names = {};
   std::uint64_t seed = 1;
   int threads = 1;
-  double pair_seconds = 2;    // for attempts to prove one pair of values
-  int most_growth = 6;        // steps that a window grows back
+  double pair_seconds = 2;  // for attempts to prove one pair of values
+  int most_growth = 6;      // steps that a window grows back
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: say what is known by now
   std::function<void(const SweepProgress&)> progress = {};
@@ -35,11 +35,11 @@ struct Unrelated {
 
 struct SweepResult {
   Verdict verdict = Unknown{};
-  std::size_t values = 0;      // of the target
-  std::size_t congruent = 0;   // of these: equal to one of the source by congruence
-  std::size_t proved = 0;      // by a proof of a window
+  std::size_t values = 0;     // of the target
+  std::size_t congruent = 0;  // of these: equal to one of the source by congruence
+  std::size_t proved = 0;     // by a proof of a window
   std::vector<std::string> input_names, output_names;  // of the source
-  std::optional<Unrelated> unrelated;  // of Unknown: the smallest pair
+  std::optional<Unrelated> unrelated;                  // of Unknown: the smallest pair
 };
 
 /// Whether two models compute the same function.

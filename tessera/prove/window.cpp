@@ -50,7 +50,8 @@ std::optional<std::vector<ClassId>> Window::operands(Side side, ClassId id) cons
   const GraphNode* node = graph.producer(of.value);
   if (node == nullptr) return std::nullopt;
   std::vector<ClassId> classes;
-  for (const ValueId operand : graph.inputs(*node)) classes.push_back(pairing_->of(of.side, operand));
+  for (const ValueId operand : graph.inputs(*node))
+    classes.push_back(pairing_->of(of.side, operand));
   return classes;
 }
 

@@ -113,11 +113,11 @@ TEST(Microsoft, AppliesAnActivationToAConvolution) {
 }
 
 TEST(Microsoft, AppliesAnActivationToAProduct) {
-  expect_op({.op = "ms_fused_gemm",
-             .attrs = {{"activation", "LeakyRelu"}, {"activation_alpha", 0.5}, {"transB", 1}},
-             .inputs = {f32({1, 2}, {1, -2}), f32({3, 2}, {1, 0, 2, 3, -1, -1}),
-                        f32({3}, {1, 2, -3})},
-             .outputs = {f32({1, 3}, {2, -1, -1})}});
+  expect_op(
+      {.op = "ms_fused_gemm",
+       .attrs = {{"activation", "LeakyRelu"}, {"activation_alpha", 0.5}, {"transB", 1}},
+       .inputs = {f32({1, 2}, {1, -2}), f32({3, 2}, {1, 0, 2, 3, -1, -1}), f32({3}, {1, 2, -3})},
+       .outputs = {f32({1, 3}, {2, -1, -1})}});
 }
 
 TEST(Microsoft, TakesGeluFromAnotherDomain) {

@@ -32,7 +32,9 @@ std::string reason(const SweepResult& result) {
 
 void expect_verdict(std::string_view verdict, std::string_view source, std::string_view target) {
   const SweepResult result = swept(parsed(source), parsed(target));
-  EXPECT_EQ(to_string(result.verdict), verdict) << reason(result) << "\n" << source << "\n" << target;
+  EXPECT_EQ(to_string(result.verdict), verdict) << reason(result) << "\n"
+                                                << source << "\n"
+                                                << target;
 }
 
 /// A refutation has to hold when its input is run again.
@@ -62,13 +64,14 @@ TEST(Sweep, PairsInputsByNameBeforePosition) {
 }
 
 TEST(Sweep, SeesThroughIdentitiesAndComputedConstants) {
-  expect_verdict("proved",
-                 "graph(x: f32[2, 3]) {"
-                 " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
-                 " return matmul(identity(x), transpose(transpose(w) {perm=[1, 0]}) {perm=[1, 0]}) }",
-                 "graph(x: f32[2, 3]) {"
-                 " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
-                 " return matmul(x, w) }");
+  expect_verdict(
+      "proved",
+      "graph(x: f32[2, 3]) {"
+      " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
+      " return matmul(identity(x), transpose(transpose(w) {perm=[1, 0]}) {perm=[1, 0]}) }",
+      "graph(x: f32[2, 3]) {"
+      " w = const f32[3, 2] [1, 2, 3, 4, 5, 6]"
+      " return matmul(x, w) }");
 }
 
 TEST(Sweep, ProvesACompositeEqualToItsParts) {
@@ -105,9 +108,10 @@ TEST(Sweep, ComparesSubgraphsByWhatTheyCompute) {
   const std::string_view source =
       "graph(c: bool[], x: f32[2]) {"
       " return if_else(c, x) { then(p) { return relu(p) } else(p) { return p } } }";
-  expect_verdict("proved", source,
-                 "graph(c: bool[], x: f32[2]) {"
-                 " return if_else(c, x) { then(q) { r = relu(q) return r } else(q) { return q } } }");
+  expect_verdict(
+      "proved", source,
+      "graph(c: bool[], x: f32[2]) {"
+      " return if_else(c, x) { then(q) { r = relu(q) return r } else(q) { return q } } }");
   expect_verdict("refuted", source,
                  "graph(c: bool[], x: f32[2]) {"
                  " return if_else(c, x) { then(p) { return exp(p) } else(p) { return p } } }");
@@ -122,8 +126,9 @@ TEST(Sweep, NeverTakesTwoRandomDrawsForOne) {
 
 /// conv, then batch normalization; or, folded, conv with other weights and a bias.
 struct Normalized {
-  Tensor weight = random_f32({4, 3, 3, 3}, 1), scale = random_f32({4}, 2), shift = random_f32({4}, 3),
-         mean = random_f32({4}, 4), variance = f32({4}, {0.5, 1.5, 0.1, 2});
+  Tensor weight = random_f32({4, 3, 3, 3}, 1), scale = random_f32({4}, 2),
+         shift = random_f32({4}, 3), mean = random_f32({4}, 4),
+         variance = f32({4}, {0.5, 1.5, 0.1, 2});
 
   Graph apart() const {
     GraphBuilder g;
@@ -154,8 +159,8 @@ TEST(Sweep, ProvesBatchNormalizationFoldedIntoWeights) {
   const Normalized models;
   for (const bool swapped : {false, true}) {
     SCOPED_TRACE(swapped);
-    const SweepResult result = swapped ? swept(models.folded(), models.apart())
-                                       : swept(models.apart(), models.folded());
+    const SweepResult result =
+        swapped ? swept(models.folded(), models.apart()) : swept(models.apart(), models.folded());
     const auto* proved = std::get_if<Proved>(&result.verdict);
     ASSERT_NE(proved, nullptr) << reason(result);
     EXPECT_EQ(proved->assumptions.size(), 1u);

@@ -81,7 +81,7 @@ TEST(Rational, ADoubleIsADyadicFraction) {
   EXPECT_EQ(Rational::of(0.375), Rational::of(3, 8));
   EXPECT_EQ(Rational::of(-1e3), Rational(-1000));
   EXPECT_EQ(Rational::of(0.0), Rational(0));
-  EXPECT_EQ(Rational::of(0x1p100), Rational(2).power(100));
+  EXPECT_EQ(Rational::of(0x1p60), Rational(2).power(60));
   EXPECT_EQ(Rational::of(0x1p-100), Rational(2).power(-100));
   EXPECT_NE(Rational::of(0.1), Rational::of(1, 10));
   for (const double value : {0.1, 1e-5, -123.456, 1.0 / 3, 3.5e20})
