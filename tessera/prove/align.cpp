@@ -25,7 +25,7 @@ Expected<std::vector<std::size_t>> matched(const Names& first, const Names& seco
     return Diagnostic{
         .id = fmt::format("prove-{}", what),
         .message = fmt::format("the models have {} and {} {}", first.size(), second.size(), what),
-        .note = fmt::format("{}; {}", listed(first), listed(second))};
+        .note = fmt::format("the first has {}; the second has {}", listed(first), listed(second))};
   std::vector<std::size_t> places(first.size());
   std::iota(places.begin(), places.end(), 0);
   if (std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()))

@@ -123,8 +123,13 @@ class Builder {
   std::map<std::string, std::string> numbers_, weights_;
 };
 
-bool is_composite(const OpDef& op) {
-  return op.kind() == OpDef::Kind::Composite;
+/// Without composites.
+Expected<Graph> expanded(const Graph& graph) {
+  const auto is_composite = [](const OpDef& op) { return op.kind() == OpDef::Kind::Composite; };
+  const bool any = std::ranges::any_of(
+      graph.nodes(), [&](const GraphNode& node) { return is_composite(*node.op); });
+  if (!any) return graph;
+  return expand(graph, is_composite);
 }
 
 }  // namespace
@@ -133,8 +138,8 @@ Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Gu
   GraphClaim result;
   result.claim.facts = facts;
   Builder builder(result);
-  TESSERA_TRY(const Graph a, expand(source, is_composite));
-  TESSERA_TRY(const Graph b, expand(target, is_composite));
+  TESSERA_TRY(const Graph a, expanded(source));
+  TESSERA_TRY(const Graph b, expanded(target));
   TESSERA_TRY(const std::vector<std::string> left, builder.add(a, true));
   TESSERA_TRY(const std::vector<std::string> right, builder.add(b, false));
   for (std::size_t i = 0; i < left.size() && i < right.size(); ++i)

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numbers>
+#include <set>
 
 #include "tessera/interp/interp.h"
 #include "tessera/support/rng.h"
@@ -154,6 +156,49 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                .source = furthest.source,
                                .target = furthest.target,
                                .what = furthest.what});
+}
+
+std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types) {
+  std::vector<std::size_t> integers;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (is_integer(types[i].dtype)) integers.push_back(i);
+  // Token numbers, masks and kinds of tokens: some integers are only 0 or 1.
+  const std::size_t subsets = integers.size() <= 4 ? std::size_t{1} << integers.size() : 2;
+  std::vector<std::vector<std::int64_t>> list;
+  for (const std::int64_t below : {1000, 100, 10})
+    for (std::size_t subset = 0; subset < subsets; ++subset) {
+      std::vector<std::int64_t>& ranges = list.emplace_back(types.size(), below);
+      for (std::size_t i = 0; i < integers.size(); ++i)
+        if (subsets == 2 ? subset == 1 : (subset >> i & 1) != 0) ranges[integers[i]] = 2;
+    }
+  if (integers.empty()) list.resize(1);
+  return list;
+}
+
+std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& target) {
+  std::set<std::int64_t> integers;
+  std::map<std::string, const Tensor*> by_name;
+  for (std::uint32_t i = 0; i < source.value_count(); ++i)
+    if (const Tensor* tensor = source.constant({i})) by_name[source.name({i})] = tensor;
+  for (std::uint32_t i = 0; i < target.value_count(); ++i) {
+    const Tensor* theirs = target.constant({i});
+    if (theirs == nullptr || theirs->shape.size() < 2 || theirs->dtype == DType::String) continue;
+    const auto ours = by_name.find(target.name({i}));
+    if (ours == by_name.end() || ours->second->shape != theirs->shape ||
+        ours->second->dtype != theirs->dtype)
+      continue;
+    const auto a = ours->second->bytes.view(), b = theirs->bytes.view();
+    const std::size_t row =
+        a.size() / static_cast<std::size_t>(std::max<std::int64_t>(theirs->shape[0], 1));
+    for (std::size_t at = 0; row > 0 && at < a.size() && integers.size() < 16;) {
+      const auto differing = std::ranges::mismatch(a.subspan(at), b.subspan(at)).in1;
+      const auto place = static_cast<std::size_t>(differing - a.begin());
+      if (place >= a.size()) break;
+      integers.insert(static_cast<std::int64_t>(place / row));
+      at = (place / row + 1) * row;
+    }
+  }
+  return {integers.begin(), integers.end()};
 }
 
 std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,

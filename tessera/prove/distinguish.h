@@ -54,6 +54,13 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options);
 
+/// Bounds of the integers by input, to be tried in this order: some models take numbers of tokens,
+/// some truth values.
+std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types);
+
+/// Where constants of the same name differ: rows of these, which integer inputs may choose.
+std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& target);
+
 /// The recipes that are tried one after the other, those that tell most first. `integers` are
 /// values that may lead to a difference: rows of a table in which the models differ.
 std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,

@@ -97,8 +97,11 @@ Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, c
     TESSERA_TRY(all, relate_sizes(assumed, own));
   }
   TESSERA_TRY(all, relate_sizes(target, all));
-  TESSERA_TRY(Graph left, with_sizes(source, all.solved));
-  TESSERA_TRY(Graph right, with_sizes(target, all.solved));
+  Graph left = source, right = target;
+  if (!all.solved.empty()) {
+    TESSERA_TRY(left, with_sizes(source, all.solved));
+    TESSERA_TRY(right, with_sizes(target, all.solved));
+  }
   const auto shape = [](const Graph& graph, std::size_t i) {
     return graph.type(graph.outputs()[i]).shape;
   };

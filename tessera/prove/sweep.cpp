@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <set>
-#include <thread>
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/control.h"
 #include "tessera/ir/text.h"
+#include "tessera/prove/alarm.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
@@ -21,40 +19,9 @@
 namespace tessera::prove {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Alarm::Clock;
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
-
-/// A flag that is raised when a time is over, or another flag is.
-class Alarm {
- public:
-  explicit Alarm(const std::atomic<bool>* outer)
-      : outer_(outer), watch_([this](auto token) {
-          std::mutex mutex;
-          std::condition_variable_any sleeper;
-          std::unique_lock lock(mutex);
-          while (!token.stop_requested()) {
-            if (Clock::now().time_since_epoch().count() > deadline_ || over()) rung_ = true;
-            sleeper.wait_for(lock, token, std::chrono::milliseconds(20), [] { return false; });
-          }
-        }) {}
-
-  void set(double seconds) {
-    const auto span =
-        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    deadline_ = (Clock::now() + span).time_since_epoch().count();
-    rung_ = false;
-  }
-  const std::atomic<bool>* flag() const { return &rung_; }
-  /// Whether the outer flag is raised.
-  bool over() const { return outer_ != nullptr && *outer_; }
-
- private:
-  const std::atomic<bool>* outer_;
-  std::atomic<Clock::rep> deadline_ = std::numeric_limits<Clock::rep>::max();
-  std::atomic<bool> rung_ = false;
-  std::jthread watch_;
-};
 
 /// Whether every run of the graph gives the same.
 bool is_pure(const Graph& graph) {
@@ -79,11 +46,8 @@ class Sweep {
   Verdict unknown(std::string why);
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
-  /// Bounds of integers by input, to be tried in this order.
-  std::vector<std::vector<std::int64_t>> ranges() const;
   bool run_both(const std::vector<Tensor>& inputs, std::array<std::vector<Datum>, 2>& outputs);
   std::optional<Refuted> search();
-  std::vector<std::int64_t> telling_integers() const;
 
   /// Tries to find an equal value of the source for each value of the target, and whether this is
   /// so for all outputs.
@@ -195,23 +159,6 @@ Verdict Sweep::unknown(std::string why) {
   return Unknown{std::move(why)};
 }
 
-std::vector<std::vector<std::int64_t>> Sweep::ranges() const {
-  std::vector<std::size_t> integers;
-  for (std::size_t i = 0; i < aligned_.inputs.size(); ++i)
-    if (is_integer(aligned_.inputs[i].dtype)) integers.push_back(i);
-  // Token numbers, masks and kinds of tokens: some integers are only 0 or 1.
-  const std::size_t subsets = integers.size() <= 4 ? std::size_t{1} << integers.size() : 2;
-  std::vector<std::vector<std::int64_t>> list;
-  for (const std::int64_t below : {1000, 100, 10})
-    for (std::size_t subset = 0; subset < subsets; ++subset) {
-      std::vector<std::int64_t>& ranges = list.emplace_back(aligned_.inputs.size(), below);
-      for (std::size_t i = 0; i < integers.size(); ++i)
-        if (subsets == 2 ? subset == 1 : (subset >> i & 1) != 0) ranges[integers[i]] = 2;
-    }
-  if (integers.empty()) list.resize(1);
-  return list;
-}
-
 bool Sweep::run_both(const std::vector<Tensor>& inputs,
                      std::array<std::vector<Datum>, 2>& outputs) {
   std::vector<interp::Value> values;
@@ -248,7 +195,7 @@ std::optional<Refuted> Sweep::observe() {
   for (const std::int64_t size : {3, 8, 32, 64, 224}) {
     const auto types = concrete(aligned_.inputs, size);
     if (!types || (size != 3 && !open)) break;
-    for (const std::vector<std::int64_t>& below : ranges()) {
+    for (const std::vector<std::int64_t>& below : integer_ranges(aligned_.inputs)) {
       if (alarm_.over()) return std::nullopt;
       const std::vector<Tensor> inputs =
           make_inputs(*types, {.seed = options_.seed, .below = below});
@@ -267,39 +214,11 @@ std::optional<Refuted> Sweep::observe() {
   return std::nullopt;
 }
 
-/// Where constants of the same name or shape differ in few elements: rows of these, which integer
-/// inputs may choose.
-std::vector<std::int64_t> Sweep::telling_integers() const {
-  std::set<std::int64_t> integers;
-  const Graph &source = aligned_.source, &target = aligned_.target;
-  std::map<std::string, const Tensor*> by_name;
-  for (std::uint32_t i = 0; i < source.value_count(); ++i)
-    if (const Tensor* tensor = source.constant({i})) by_name[source.name({i})] = tensor;
-  for (std::uint32_t i = 0; i < target.value_count(); ++i) {
-    const Tensor* theirs = target.constant({i});
-    if (theirs == nullptr || theirs->shape.size() < 2 || theirs->dtype == DType::String) continue;
-    const auto ours = by_name.find(target.name({i}));
-    if (ours == by_name.end() || ours->second->shape != theirs->shape ||
-        ours->second->dtype != theirs->dtype)
-      continue;
-    const auto a = ours->second->bytes.view(), b = theirs->bytes.view();
-    const std::size_t row =
-        a.size() / static_cast<std::size_t>(std::max<std::int64_t>(theirs->shape[0], 1));
-    for (std::size_t at = 0; row > 0 && at < a.size() && integers.size() < 16;) {
-      const auto differing = std::ranges::mismatch(a.subspan(at), b.subspan(at)).in1;
-      const auto place = static_cast<std::size_t>(differing - a.begin());
-      if (place >= a.size()) break;
-      integers.insert(static_cast<std::int64_t>(place / row));
-      at = (place / row + 1) * row;
-    }
-  }
-  return {integers.begin(), integers.end()};
-}
-
 std::optional<Refuted> Sweep::search() {
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
-  const std::vector<Recipe> list = recipes(options_.seed + 1, below_, telling_integers());
+  const std::vector<Recipe> list =
+      recipes(options_.seed + 1, below_, differing_rows(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     report(0, "searching for an input that tells them apart");

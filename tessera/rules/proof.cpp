@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "tessera/prove/sizes.h"
 
@@ -10,9 +11,11 @@ namespace {
 
 using prove::Proved;
 using prove::Refuted;
+using prove::relate_sizes;
 using prove::SizeRelations;
 using prove::Unknown;
 using prove::Verdict;
+using prove::with_sizes;
 
 /// What a proof needs beyond what is given, as far as that can be told.
 Guard missing(const SizeRelations& given, const Expected<SizeRelations>& needed,
@@ -55,8 +58,7 @@ Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& opti
     return refuted_or("needs a guard that it does not state: " + to_text(more), rule, options);
   if (rule.both_ways) {
     TESSERA_TRY(const Guard back, missing_backwards(rule));
-    if (!back.empty())
-      return Verdict(Unknown{"holds the other way only where " + to_text(back)});
+    if (!back.empty()) return Verdict(Unknown{"holds the other way only where " + to_text(back)});
   }
   proved.guard = rule.guard;
   return verdict;
@@ -100,8 +102,8 @@ Verdict verdict_of(const Rule& instance, Guards guards, const prove::Options& op
 }
 
 RuleProof prove_rule(const Rule& rule, Guards guards, const prove::Options& options) {
-  return collected(
-      rule, [&](const Rule& instance) { return verdict_of(instance, guards, options); });
+  return collected(rule,
+                   [&](const Rule& instance) { return verdict_of(instance, guards, options); });
 }
 
 RuleProof fuzz_rule(const Rule& rule, Guards guards, const prove::Options& options) {
