@@ -1,7 +1,7 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -14,8 +14,6 @@
 #include "tessera/driver/rules.h"
 #include "tessera/rules/explain.h"
 #include "tessera/support/file.h"
-
-extern char** environ;
 
 namespace tessera::cli {
 namespace {
@@ -90,8 +88,9 @@ std::string proof_text(const rules::RuleProof& proof,
     total += count;
     kinds += fmt::format("{}{} {}", kinds.empty() ? ": " : ", ", count, kind);
   }
-  std::string text = fmt::format(
-      "proved for all sizes{}{}\n", proved.guard.empty() ? "" : " where ", in_words(proved.guard));
+  std::string text =
+      fmt::format("proved for all sizes{}{}\n", proved.guard.empty() ? "" : " where ",
+                  rules::in_words(proved.guard));
   for (const std::string& assumption : proved.assumptions)
     text += fmt::format("assuming that {}\n", assumption);
   const std::string ranks = proof.instances.size() == 1
@@ -133,8 +132,8 @@ Expected<Done> explain_rule(const Options& options, Context& context) {
 }  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "explain", "a rule as an equation and a picture, and how its proof goes");
+  CLI::App* command =
+      app.add_subcommand("explain", "a rule as an equation and a picture, and how its proof goes");
   auto options = std::make_shared<Options>();
   command->add_option("rule", options->rule, "the name of the rule")->required();
   command->add_option("rules", options->path,

@@ -130,9 +130,8 @@ void add_prove(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_common(*command, context);
   command->footer(
-      "Examples:\n"
-      "  tessera prove model.onnx optimized.onnx --time-limit 60s\n"
-      "  tessera prove model.onnx edited.onnx --save-input why/\n"
+      "Example:\n"
+      "  tessera prove model.onnx optimized.onnx --time-limit 60s --save-input why/\n"
       "\n"
       "Inputs and outputs are paired by name, or by position where the names differ. \"Proved\" "
       "is\n"

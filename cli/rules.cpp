@@ -67,17 +67,15 @@ nlohmann::json described(const RuleProof& proof) {
 
 /// `output 0 at [0, 1]: 3 and 5, 0.4 of the root mean square apart (n = 2, k = 3)`
 std::string counterexample_text(const nlohmann::json& shown) {
+  std::string text;
+  if (!shown["inputs"].empty()) text = fmt::format("output {}", shown["output"].get<int>());
+  if (const auto position = shown["position"].get<std::vector<std::int64_t>>(); !position.empty())
+    text += fmt::format(" at [{}]", fmt::join(position, ", "));
+  text += (text.empty() ? "" : ": ") + shown["what"].get<std::string>();
   std::string sizes;
   for (const auto& [name, size] : shown["sizes"].items())
     sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", name, size.get<std::int64_t>());
-  const auto position = shown["position"].get<std::vector<std::int64_t>>();
-  return fmt::format("{}{}{}",
-                     shown["inputs"].empty()
-                         ? ""
-                         : fmt::format("output {} at [{}]: ", shown["output"].get<std::size_t>(),
-                                       fmt::join(position, ", ")),
-                     shown["what"].get<std::string>(),
-                     sizes.empty() ? "" : fmt::format(" ({})", sizes));
+  return sizes.empty() ? text : fmt::format("{} ({})", text, sizes);
 }
 
 std::string line_of(const nlohmann::json& rule, std::string_view verdict) {
@@ -85,7 +83,7 @@ std::string line_of(const nlohmann::json& rule, std::string_view verdict) {
   if (rule.contains("why")) return text + ": " + rule["why"].get<std::string>();
   if (rule.contains("counterexample"))
     return text + ": " + counterexample_text(rule["counterexample"]);
-  if (rule["guard"] != "") text += " where " + rule["guard"].get<std::string>();
+  if (const std::string guard = rule["guard"]; !guard.empty()) text += " where " + guard;
   for (const std::string assumption : rule["assumptions"]) text += ", assuming that " + assumption;
   return text;
 }
@@ -98,7 +96,7 @@ RulesOptions rules_options(const Options& options, Context& context, ProgressLin
   return result;
 }
 
-/// Counts of verdicts, the seconds, and every rule; JSON in the order of its keys is not required.
+/// Counts of verdicts, the seconds of proving, and every rule.
 nlohmann::json summary(const std::vector<RuleProof>& proofs) {
   nlohmann::json object = {{"total", proofs.size()}, {"rules", nlohmann::json::array()}};
   std::size_t counts[3] = {};
@@ -242,12 +240,11 @@ constexpr Command kProve = {
     "\n"
     "A rule in our own form has to hold wherever its guard does. TASO's rules state no guard: the\n"
     "one that makes them true is found and printed. Exit codes: 0 all are proved, 1 not all."};
-constexpr Command kFuzz = {
-    "fuzz", "runs both sides of rules on random shapes and inputs", fuzz_all,
-    "Example:\n"
-    "  tessera rules fuzz my.rules --tries 200 --seed 7\n"
-    "\n"
-    "Exit codes: 0 no difference was found, 1 there is one; it is printed."};
+constexpr Command kFuzz = {"fuzz", "runs both sides of rules on random shapes and inputs", fuzz_all,
+                           "Example:\n"
+                           "  tessera rules fuzz my.rules --tries 200 --seed 7\n"
+                           "\n"
+                           "Exit codes: 0 no difference was found, 1 there is one; it is printed."};
 constexpr Command kList = {"list", "lists rules", list_all, "Example:\n  tessera rules list"};
 constexpr Command kShow = {"show", "prints a rule as text", show,
                            "Example:\n  tessera rules show batch_norm_into_conv"};

@@ -84,6 +84,8 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
     for (const Dim& size : input.type.shape) size.collect_symbols(sizes_named);
   for (const std::string& name : sizes_named)
     CERTIFY(!name.starts_with('%') && !name.starts_with('#'), "no size may be called {}", name);
+  for (const Input& input : claim.inputs)
+    CERTIFY(!input.name.starts_with('%'), "no tensor may be called {}", input.name);
   auto tensors = std::make_shared<Tensors>();
   for (const Input& input : claim.inputs)
     CERTIFY(
@@ -97,6 +99,7 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
       shapes.push_back(here->second.type.shape);
     }
     const Definition& definition = value.definition;
+    CERTIFY(!value.name.starts_with('%'), "no tensor may be called {}", value.name);
     CERTIFY(definition.inputs.size() == shapes.size() && value.output < definition.outputs.size(),
             "{} does not fit its definition", value.name);
     TESSERA_TRY(Sizes sizes, solve_sizes(definition, shapes));
@@ -432,7 +435,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       }
       CERTIFY(step.reasons.size() == needed.size(), "each condition needs a reason");
       for (std::size_t i = 0; i < needed.size(); ++i)
-        CERTIFY(holds(needed[i], step.reasons[i], outside), "a value is out of range");
+        CERTIFY(holds(needed[i], step.reasons[i], outside), "a value is {}",
+                i < step.dims.size() ? "negative" : "out of range");
       return Sum{{result}};
     }
     case Kind::Induct: {

@@ -62,9 +62,8 @@ Expected<std::vector<RuleProof>> for_each_rule(const RuleBook& book, const Rules
     if (options.progress) options.progress(proofs.size(), book.rules.size());
     proofs.push_back(decide(rule, book.guards, options.proof));
     if (options.proof.stop != nullptr && options.proof.stop->load(std::memory_order_relaxed))
-      return Diagnostic{.id = "stopped",
-                        .where = {.item = rule.name},
-                        .message = "the proof was stopped"};
+      return Diagnostic{
+          .id = "stopped", .where = {.item = rule.name}, .message = "the proof was stopped"};
   }
   return proofs;
 }

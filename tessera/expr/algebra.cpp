@@ -43,6 +43,18 @@ std::strong_ordering compare_bodies(const Term& a, const Term& b) {
       [](const Factor& x, const Factor& y) { return compare(x, y); });
 }
 
+constexpr std::int64_t kMostFactors = 8;  // of a power that is written out
+
+/// What is not defined makes all of it so.
+bool is_poisoned(const Sum& sum) {
+  return std::ranges::any_of(sum.terms,
+                             [](const Term& term) { return term.coefficient.is_undefined(); });
+}
+
+Sum poison() {
+  return constant(Rational::undefined());
+}
+
 bool is_plain(const Term& term) {
   return term.bound.empty() && term.guards.empty();
 }
@@ -97,6 +109,26 @@ bool fits(DType from, DType to) {
          byte_width(from) < byte_width(to);
 }
 
+/// Whether a type has this number.
+bool holds(DType type, std::int64_t number) {
+  const auto within = [&](std::int64_t least, std::int64_t most) {
+    return number >= least && number <= most;
+  };
+  switch (type) {
+    case DType::F16: return within(-2048, 2048);
+    case DType::BF16: return within(-256, 256);
+    case DType::Bool: return within(0, 1);
+    case DType::I8: return within(-128, 127);
+    case DType::I16: return within(-32768, 32767);
+    case DType::I32: return within(-(std::int64_t{1} << 31), (std::int64_t{1} << 31) - 1);
+    case DType::U8: return within(0, 255);
+    case DType::U16: return within(0, 65535);
+    case DType::U32: return within(0, (std::int64_t{1} << 32) - 1);
+    case DType::U64: return number >= 0;
+    default: return type == DType::I64;
+  }
+}
+
 /// Adds a factor to a sorted product; exponents of equal bases add up.
 void multiply_in(Term& term, const Factor& factor) {
   if (factor.kind == Kind::Group) {
@@ -134,7 +166,7 @@ Sum with_whole_powers(Names& names, Term term) {
         continue;
       }
       term.factors[i].exponent = fraction;
-    } else if (factor.kind == Kind::Power && whole && *whole > 0) {
+    } else if (factor.kind == Kind::Power && whole && *whole > 0 && *whole <= kMostFactors) {
       const Sum grown = power(names, opened(names, args_of(factor)[0]), *whole);
       rest = product(names, rest, grown);
       changed = true;
@@ -164,8 +196,11 @@ struct Content {
   std::vector<Factor> factors = {};
 };
 
+/// Which factors may leave: all; those that are not negative; those whose base is not.
+enum class Leaves { All, Positive, PositiveBase };
+
 /// `free` says of which symbols the common factors may not speak.
-Content content_of(const std::vector<const Term*>& terms, bool positive_only,
+Content content_of(const std::vector<const Term*>& terms, Leaves leaves,
                    const std::vector<std::string>& free) {
   Content content{.measure = 0};
   for (const Term* term : terms)
@@ -175,7 +210,6 @@ Content content_of(const std::vector<const Term*>& terms, bool positive_only,
     return std::ranges::none_of(of, [&](const std::string& s) { return contains(factor, s); });
   };
   for (const Factor& candidate : terms[0]->factors) {
-    if (positive_only && !is_positive(candidate)) continue;
     if (candidate.kind == Kind::Bottom || candidate.kind == Kind::Group) continue;
     Factor common = candidate;
     const bool everywhere = std::ranges::all_of(terms, [&](const Term* term) {
@@ -185,7 +219,10 @@ Content content_of(const std::vector<const Term*>& terms, bool positive_only,
       if (here->exponent.less_than(common.exponent)) common.exponent = here->exponent;
       return here->exponent.sign() == candidate.exponent.sign();
     });
-    if (everywhere && is_free(candidate, free)) content.factors.push_back(common);
+    Factor sign = common;
+    if (leaves == Leaves::PositiveBase) sign.exponent = 1;
+    if (everywhere && is_free(candidate, free) && (leaves == Leaves::All || is_positive(sign)))
+      content.factors.push_back(common);
   }
   return content;
 }
@@ -285,8 +322,10 @@ std::optional<Rational> value_at_number(Fn fn, const Rational& x) {
 Sum exponential(const Sum& arg) {
   Term result;
   for (const Term& term : arg.terms) {
-    for (const Factor& f : term.factors)
-      if (f.kind == Kind::Bottom && term.coefficient.sign() > 0) return {};
+    // Where that is all there is; under a guard or a condition it is only so there.
+    if (is_plain(term) && term.factors.size() == 1 && term.factors[0].kind == Kind::Bottom &&
+        term.coefficient.sign() > 0)
+      return {};
     Term one = term;
     one.coefficient = 1;
     multiply_in(result, {.kind = Kind::Apply,
@@ -430,8 +469,8 @@ Sum product(Names& names, const Sum& a, const Sum& b) {
 
 Sum power(Names& names, const Sum& base, const Rational& exponent) {
   if (exponent.is(1)) return base;
+  if (is_poisoned(base) || exponent.is_undefined()) return poison();
   const auto whole = exponent.integer();
-  constexpr std::int64_t kMostFactors = 8;
   if (whole && *whole >= 0 && *whole <= kMostFactors) {
     Sum result = constant(1);
     for (std::int64_t i = 0; i < *whole; ++i) result = product(names, result, base);
@@ -444,7 +483,7 @@ Sum power(Names& names, const Sum& base, const Rational& exponent) {
     return power_of_term(names, inner.terms[0], exponent);
   std::vector<const Term*> terms;
   for (const Term& term : inner.terms) terms.push_back(&term);
-  Content content = content_of(terms, !whole, {});
+  Content content = content_of(terms, whole ? Leaves::All : Leaves::PositiveBase, {});
   if (whole && leads_negative(inner)) content.measure *= -1;
   const auto outer = number_power(names, content.measure, exponent);
   if (!outer) content.measure = 1;
@@ -460,7 +499,10 @@ Sum power(Names& names, const Sum& base, const Rational& exponent) {
 }
 
 Sum cast(DType to, Sum arg) {
-  if (const auto value = constant_of(arg); value && value->is_integer()) return arg;
+  if (is_poisoned(arg)) return poison();
+  if (const auto value = constant_of(arg);
+      value && value->integer() && holds(to, *value->integer()))
+    return arg;
   // What has been of a type that fits into this one stays as it is.
   if (arg.terms.size() == 1 && is_plain(arg.terms[0]) && arg.terms[0].coefficient.is(1) &&
       arg.terms[0].factors.size() == 1) {
@@ -476,6 +518,7 @@ Term group(Sum value) {
 }
 
 Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
+  if (std::ranges::any_of(args, is_poisoned)) return poison();
   switch (fn) {
     case Fn::Add: return add(std::move(args[0]), args[1]);
     case Fn::Sub: return add(std::move(args[0]), scaled(std::move(args[1]), -1));
@@ -506,7 +549,7 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
     if (!args[0].terms.empty() && !constant_of(args[0])) {
       std::vector<const Term*> terms;
       for (const Term& term : args[0].terms) terms.push_back(&term);
-      Rational measure = content_of(terms, true, {}).measure.inverse();
+      Rational measure = content_of(terms, Leaves::Positive, {}).measure.inverse();
       if (fn == Fn::Equal && leads_negative(args[0])) measure *= -1;
       args[0] = scaled(std::move(args[0]), measure);
     }
@@ -527,6 +570,8 @@ Sum most(Names& names, std::vector<Term> groups) {
   const auto value_of = [](const Term& piece) -> const Sum& {
     return args_of(piece.factors[0])[0];
   };
+  for (const Term& piece : groups)
+    if (is_poisoned(value_of(piece))) return poison();
   // The largest of largest ones is the largest of all of them.
   std::vector<Term> flat;
   for (Term& piece : groups) {
@@ -618,8 +663,8 @@ Sum most(Names& names, std::vector<Term> groups) {
   std::vector<const Term*> terms;
   for (const Term& piece : closed_pieces.terms)
     for (const Term& term : value_of(piece).terms) terms.push_back(&term);
-  if (terms.empty()) return {};
-  const Content content = content_of(terms, true, bound);
+  // Zero everywhere is still the largest of nothing where the ranges are empty.
+  const Content content = terms.empty() ? Content{} : content_of(terms, Leaves::Positive, bound);
   if (!content.measure.is(1) || !content.factors.empty()) {
     for (Term& piece : closed_pieces.terms) {
       Sum value;

@@ -63,6 +63,7 @@ class Reader {
   Sum times(const Sum& a, const Sum& b) { return product(names_, a, b); }
 
   Sum of(const node::Constant& node, const Scalar&) {
+    if (node.sort == Sort::Unsigned && node.integer < 0) return nothing();
     if (node.sort != Sort::Value) return constant(node.integer);
     return constant_of_file(names_, node.number, meaning_.named_reals);
   }
@@ -266,9 +267,7 @@ class Reader {
 }  // namespace
 
 Sum constant_of_file(Names& names, double value, bool named_reals) {
-  constexpr auto kLargest = static_cast<double>(std::numeric_limits<float>::max());
-  if (value <= -kLargest) return factor({.kind = Kind::Bottom});
-  if (value >= kLargest) return scaled(factor({.kind = Kind::Bottom}), -1);
+  if (std::isinf(value)) return scaled(factor({.kind = Kind::Bottom}), value < 0 ? 1 : -1);
   if (named_reals)
     if (auto named = named_real(names, value)) return std::move(named->value);
   return constant(Rational::of(value));

@@ -10,7 +10,7 @@ namespace tessera::prove {
 namespace {
 
 /// What a key is about comes first, so that keys of different kinds differ.
-enum Kind : std::uint64_t { kBound, kSizes, kNode };
+enum Kind : std::uint64_t { kBound, kSizes, kNode, kMemory };
 
 std::uint64_t address(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
@@ -41,6 +41,21 @@ std::uint64_t Numbering::text(const std::string& text) {
 }
 
 ClassId Numbering::constant(const Tensor& tensor) {
+  // Weights are numbered more than once, and reading all their bytes takes long.
+  Key memory{kMemory, address(tensor.bytes.data()), tensor.bytes.size(),
+             static_cast<std::uint64_t>(tensor.dtype)};
+  memory.insert(memory.end(), tensor.shape.begin(), tensor.shape.end());
+  const bool plain = !tensor.strings && tensor.bytes.size() > 0;
+  if (const auto it = by_key_.find(memory); plain && it != by_key_.end()) return it->second;
+  const ClassId id = by_content(tensor);
+  if (plain) {
+    by_key_.emplace(std::move(memory), id);
+    kept_.push_back(tensor);
+  }
+  return id;
+}
+
+ClassId Numbering::by_content(const Tensor& tensor) {
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(tensor.dtype));
   for (const std::int64_t extent : tensor.shape) hasher.add(static_cast<std::uint64_t>(extent));

@@ -41,12 +41,14 @@ class Numbering {
   };
 
   ClassId keyed(Key key);
+  ClassId by_content(const Tensor& tensor);
   std::uint64_t text(const std::string& text);
   std::vector<ClassId> function(const Graph& graph);
 
   ClassId next_ = 0;
   std::unordered_map<Key, ClassId, Hash> by_key_;
   std::unordered_map<std::uint64_t, std::vector<Constant>> constants_;
+  std::vector<Tensor> kept_;  // those known by address, which nothing else may take meanwhile
   std::unordered_map<std::string, std::uint64_t> texts_;
 };
 

@@ -228,7 +228,10 @@ class Normaliser {
         if (guard.contains(name)) limits.push_back(guard + Dim::symbol(name));
       if (limits.size() != 1 || limits[0].contains(name)) continue;
       const Dim needed = site.in == State::Site::In::Most ? limits[0] : limits[0] + 1;
-      const auto reason = arithmetic_.reason_for(needed, {.list = site.premises});
+      std::vector<Dim> others = site.premises;
+      for (Dim& premise : others)
+        if (premise.contains(name)) premise = 0;
+      const auto reason = arithmetic_.reason_for(needed, {.list = others});
       if (!reason) continue;
       Step step = here;
       step.kind = Kind::Count;

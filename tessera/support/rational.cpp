@@ -78,12 +78,12 @@ Rational Rational::inverse() const {
 }
 
 Rational Rational::power(std::int64_t exponent) const {
+  constexpr std::int64_t kMost = 256;  // more would leave 127 bits, but for 0 and 1
+  if (is(1) || exponent == 0) return is_undefined() ? undefined() : Rational(1);
+  if (exponent > kMost || exponent < -kMost) return undefined();
   const Rational base = exponent < 0 ? inverse() : *this;
   Rational result = 1;
-  for (std::int64_t i = 0; i < std::abs(exponent) && !result.is_undefined(); ++i) {
-    if (i > 256) return undefined();
-    result = result * base;
-  }
+  for (std::int64_t i = 0; i < std::abs(exponent); ++i) result = result * base;
   return result;
 }
 

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -125,7 +126,8 @@ def inputs_for(model, path, row, rng):
 
 def outputs(tessera, model, arrays, folder):
     """What the interpreter answers; None where it does not run."""
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     command = [str(tessera), "run", str(model), "--save", str(folder / "out"), "--quiet"]
     for name, array in arrays.items():
         file = folder / (name.replace("/", "_") + ".npy")

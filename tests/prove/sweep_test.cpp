@@ -175,7 +175,7 @@ TEST(Sweep, RefutesADamagedWeight) {
 
 TEST(Sweep, DoesNotProveADamageThatIsTooSmallToShow) {
   const Normalized models;
-  for (const double damage : {3e-5, 1e-4}) {
+  for (const double damage : {1.5e-5, 2e-5}) {
     const SweepResult result = swept(models.apart(), models.folded(damage));
     EXPECT_EQ(to_string(result.verdict), "unknown") << damage;
     EXPECT_TRUE(result.unrelated.has_value());

@@ -29,6 +29,8 @@ inline std::int64_t value_of(const Dim& dim, const SizeValues& symbols) {
 inline constexpr double kTie = 1e-9;
 
 inline double value_of(Fn fn, const std::vector<double>& x) {
+  for (const double arg : x)
+    if (std::isnan(arg)) return arg;
   switch (fn) {
     case Fn::Neg: return -x[0];
     case Fn::Abs: return std::fabs(x[0]);
@@ -138,7 +140,11 @@ class SumValue {
       }
       case Kind::Cast: {
         Buffer one(8);
-        store_number(factor.to, one.data(), 0, (*this)((*factor.args)[0]));
+        const double value = (*this)((*factor.args)[0]);
+        if (is_integer(factor.to) && value == std::floor(value))
+          store_integer(factor.to, one.data(), 0, static_cast<std::int64_t>(value));
+        else
+          store_number(factor.to, one.data(), 0, value);
         return number_at(Tensor{factor.to, {}, std::move(one).freeze()}, 0);
       }
       case Kind::Group:
@@ -150,7 +156,7 @@ class SumValue {
         return largest;
       }
       case Kind::Fold: return fold(factor);
-      case Kind::Bottom: return -std::numeric_limits<double>::infinity();
+      case Kind::Bottom: return -1e9;  // finite: it cancels where a condition does not hold
     }
     return 0;
   }

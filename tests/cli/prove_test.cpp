@@ -1,0 +1,81 @@
+/// `tessera prove` as a user meets it: the three answers, their exit codes and what comes with
+/// them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+
+namespace tessera {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::TemporaryFolder;
+
+constexpr int kProved = 0, kRefuted = 1, kUnknown = 5;
+
+class Prove : public ::testing::Test {
+ protected:
+  Prove() {
+    folder.write("sum.tessera", "graph(x: f32[2, 3]) { return relu(add(x, x)) }");
+    folder.write("twice.tessera", "graph(x: f32[2, 3]) { return relu(mul(2.0, x)) }");
+    folder.write("thrice.tessera", "graph(x: f32[2, 3]) { return relu(mul(3.0, x)) }");
+    // Equal only because a square root of a square is an absolute value.
+    folder.write("root.tessera", "graph(x: f32[2, 3]) { return sqrt(mul(x, x)) }");
+    folder.write("above.tessera", "graph(x: f32[2, 3]) { return log(exp(max(neg(x), x))) }");
+  }
+  Outcome tessera(const std::vector<std::string>& arguments) const {
+    return testing::run_command(TESSERA_BINARY, arguments, folder.path());
+  }
+
+  const TemporaryFolder folder;
+};
+
+TEST_F(Prove, HelpShowsAnExampleAndTheExitCodes) {
+  const Outcome help = tessera({"prove", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Example:\n  tessera prove"));
+  EXPECT_THAT(help.out, HasSubstr("0 proved, 1 refuted, 5 unknown"));
+}
+
+TEST_F(Prove, SaysWhatIsProved) {
+  const Outcome outcome = tessera({"prove", "sum.tessera", "twice.tessera", "--json"});
+  EXPECT_EQ(outcome.exit_code, kProved) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["verdict"], "proved");
+  EXPECT_TRUE(json["assumptions"].empty());
+}
+
+TEST_F(Prove, SavesTheInputThatShowsADifference) {
+  const Outcome outcome =
+      tessera({"prove", "sum.tessera", "thrice.tessera", "--json", "--save-input", "why"});
+  EXPECT_EQ(outcome.exit_code, kRefuted) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["verdict"], "refuted");
+  EXPECT_EQ(json["counterexample"]["position"].size(), 2u);
+  ASSERT_EQ(json["counterexample"]["files"].size(), 1u);
+  const std::string file = json["counterexample"]["files"][0];
+  EXPECT_EQ(tessera({"run", "sum.tessera", "--input", "x=" + file}).exit_code, 0);
+}
+
+TEST_F(Prove, ShowsThePairThatItCannotRelate) {
+  const Outcome outcome =
+      tessera({"prove", "root.tessera", "above.tessera", "--json", "--picture", "pair.dot"});
+  EXPECT_EQ(outcome.exit_code, kUnknown) << outcome.out << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["verdict"], "unknown");
+  EXPECT_THAT(json["unrelated"]["source"], HasSubstr("sqrt"));
+  EXPECT_THAT(folder.read("pair.dot"), HasSubstr("digraph"));
+}
+
+TEST_F(Prove, AnswersWithinTheTimeLimit) {
+  const Outcome outcome = tessera({"prove", "sum.tessera", "twice.tessera", "--time-limit", "20s"});
+  EXPECT_EQ(outcome.exit_code, kProved);
+  EXPECT_THAT(outcome.out, HasSubstr("proved in"));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,244 @@
+/// `tessera rules` and `tessera explain` as a user meets them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command.h"
+
+namespace tessera {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::TemporaryFolder;
+
+constexpr int kSuccess = 0, kNo = 1, kUsage = 2, kBadInput = 3;
+
+constexpr const char* kTrue =
+    "rule sum_into_matmul {\n"
+    "  about    \"x·(y + z) = x·y + x·z\"\n"
+    "  numerics reals\n"
+    "  both ways\n"
+    "  source (x: f32[m, k], y: f32[k, n], z: f32[k, n]) { return matmul(x, add(y, z)) }\n"
+    "  target { return add(matmul(x, y), matmul(x, z)) }\n"
+    "}\n";
+constexpr const char* kAnyRank =
+    "rule relu_twice {\n"
+    "  about    \"the second relu does nothing\"\n"
+    "  numerics exact\n"
+    "  source (x: f32[*s]) { return relu(relu(x)) }\n"
+    "  target { return relu(x) }\n"
+    "}\n";
+constexpr const char* kFalse =
+    "rule wrong {\n"
+    "  numerics reals\n"
+    "  source (x: f32[n], y: f32[n]) { return sub(x, y) }\n"
+    "  target { return sub(y, x) }\n"
+    "}\n";
+// Equal only where a row has one element.
+constexpr const char* kGuarded =
+    "rule guarded {\n"
+    "  numerics reals\n"
+    "  where    n == 1\n"
+    "  source (x: f32[n]) { return mul(x, x) }\n"
+    "  target { return mul(x, reduce_sum(x, [0]) {keepdims=1}) }\n"
+    "}\n";
+constexpr const char* kUnguarded =
+    "rule unguarded {\n"
+    "  numerics reals\n"
+    "  source (x: f32[n]) { return mul(x, x) }\n"
+    "  target { return mul(x, reduce_sum(x, [0]) {keepdims=1}) }\n"
+    "}\n";
+constexpr const char* kTaso =
+    "rule 4: 2 -> 2 ops, 1 output(s); inputs t1:2D, t4:2D, t5:2D\n"
+    "   src s0 = matmul(t1, t4)\n"
+    "   src s1 = matmul(s0, t5)\n"
+    "   dst d0 = matmul(t4, t5)\n"
+    "   dst d1 = matmul(t1, d0)\n"
+    "   map s1 == d1\n";
+
+class RulesCli : public ::testing::Test {
+ protected:
+  Outcome tessera(const std::vector<std::string>& arguments) const {
+    return testing::run_command(TESSERA_BINARY, arguments, folder.path());
+  }
+  nlohmann::json json(const std::vector<std::string>& arguments) const {
+    return nlohmann::json::parse(tessera(arguments).out);
+  }
+
+  const TemporaryFolder folder;
+};
+
+TEST_F(RulesCli, HelpShowsAnExample) {
+  for (const std::string command : {"prove", "fuzz", "list", "show", "check-certificate"}) {
+    const Outcome help = tessera({"rules", command, "--help"});
+    EXPECT_EQ(help.exit_code, kSuccess);
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Example"), HasSubstr("  tessera rules " + command)));
+  }
+  EXPECT_THAT(tessera({"explain", "--help"}).out, HasSubstr("Example:\n  tessera explain"));
+  EXPECT_EQ(tessera({"rules"}).exit_code, kUsage);
+}
+
+TEST_F(RulesCli, ProveSaysTheVerdictOfEachRule) {
+  folder.write("my.rules", std::string(kTrue) + kAnyRank + kFalse);
+  const nlohmann::json object = json({"rules", "prove", "my.rules", "--json"});
+  EXPECT_EQ(object["total"], 3);
+  EXPECT_EQ(object["proved"], 2);
+  EXPECT_EQ(object["refuted"], 1);
+  EXPECT_EQ(object["unknown"], 0);
+  EXPECT_GE(object["seconds"], 0.0);
+  EXPECT_EQ(object["rules"][0]["name"], "sum_into_matmul");
+  EXPECT_EQ(object["rules"][0]["verdict"], "proved");
+  EXPECT_EQ(object["rules"][0]["guard"], "");
+  const nlohmann::json& shown = object["rules"][2]["counterexample"];
+  EXPECT_NE(shown["source"], shown["target"]);
+  EXPECT_EQ(shown["inputs"][0]["name"], "x");
+  EXPECT_EQ(shown["inputs"][0]["shape"][0], shown["sizes"]["n"]);
+
+  const Outcome text = tessera({"rules", "prove", "my.rules"});
+  EXPECT_EQ(text.exit_code, kNo);
+  EXPECT_THAT(text.out, AllOf(HasSubstr("refuted  wrong: output 0 at ["),
+                              HasSubstr("3 rules: 2 proved, 1 refuted, 0 unknown in ")));
+  EXPECT_THAT(tessera({"rules", "prove", "my.rules", "-v"}).out,
+              HasSubstr("proved   sum_into_matmul\n"));
+}
+
+TEST_F(RulesCli, ARuleHoldsWhereItsOwnGuardDoes) {
+  folder.write("guarded.rules", kGuarded);
+  const Outcome guarded = tessera({"rules", "prove", "guarded.rules", "-v"});
+  EXPECT_EQ(guarded.exit_code, kSuccess) << guarded.out;
+  EXPECT_THAT(guarded.out, HasSubstr("proved   guarded where n == 1\n"));
+  EXPECT_EQ(tessera({"rules", "fuzz", "guarded.rules"}).exit_code, kSuccess);
+
+  folder.write("unguarded.rules", kUnguarded);
+  EXPECT_THAT(tessera({"rules", "prove", "unguarded.rules"}).out, HasSubstr("refuted  unguarded"));
+  EXPECT_EQ(tessera({"rules", "fuzz", "unguarded.rules"}).exit_code, kNo);
+}
+
+TEST_F(RulesCli, TasosFormIsKnownByItsContent) {
+  folder.write("taso.txt", kTaso);
+  folder.write("taso", std::string("# from elsewhere\n\n") + kTaso);
+  for (const char* file : {"taso.txt", "taso"}) {
+    const Outcome outcome = tessera({"rules", "prove", file, "-v"});
+    EXPECT_EQ(outcome.exit_code, kSuccess);
+    EXPECT_THAT(outcome.out, HasSubstr("proved   taso_4\n"));
+  }
+}
+
+TEST_F(RulesCli, AFolderIsReadFileByFile) {
+  folder.write("b.rules", kTrue);
+  folder.write("a.rules", kAnyRank);
+  folder.write("readme.md", "not a rule");
+  const nlohmann::json object = json({"rules", "list", ".", "--json"});
+  ASSERT_EQ(object["rules"].size(), 2u);
+  EXPECT_EQ(object["rules"][0]["name"], "relu_twice");
+  EXPECT_EQ(object["rules"][0]["numerics"], "exact");
+  EXPECT_EQ(object["rules"][1]["both_ways"], true);
+  EXPECT_EQ(tessera({"rules", "list", "absent.rules"}).exit_code, kBadInput);
+}
+
+TEST_F(RulesCli, TheShippedRulesAreInTheBinary) {
+  EXPECT_THAT(tessera({"rules", "list"}).out, HasSubstr("batch_norm_into_conv "));
+  EXPECT_THAT(tessera({"rules", "show", "batch_norm_into_conv"}).out,
+              HasSubstr("rule batch_norm_into_conv {\n"));
+}
+
+TEST_F(RulesCli, SlowTheShippedRulesAreProvedAndTheirCertificatesAccepted) {
+  const Outcome proved = tessera({"rules", "prove", "--certificates", "proofs"});
+  EXPECT_EQ(proved.exit_code, kSuccess) << proved.out << proved.err;
+  std::vector<std::string> check = {"rules", "check-certificate"};
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "proofs"))
+    check.push_back(entry.path().string());
+  const Outcome checked = tessera(check);
+  EXPECT_EQ(checked.exit_code, kSuccess) << checked.err;
+}
+
+TEST_F(RulesCli, SlowTheShippedRulesAgreeOnRandomShapes) {
+  const Outcome outcome = tessera({"rules", "fuzz", "--tries", "20"});
+  EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.out;
+}
+
+TEST_F(RulesCli, ShowPrintsWhatCanBeReadAgain) {
+  folder.write("my.rules", kTrue);
+  const std::string text = tessera({"rules", "show", "sum_into_matmul", "my.rules"}).out;
+  folder.write("again.rules", text);
+  EXPECT_EQ(tessera({"rules", "show", "sum_into_matmul", "again.rules"}).out, text);
+  EXPECT_EQ(json({"rules", "show", "sum_into_matmul", "my.rules", "--json"})["text"], text);
+}
+
+TEST_F(RulesCli, FuzzFindsADifference) {
+  folder.write("my.rules", std::string(kTrue) + kFalse);
+  const Outcome outcome = tessera({"rules", "fuzz", "my.rules", "--tries", "5", "--seed", "3"});
+  EXPECT_EQ(outcome.exit_code, kNo);
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("differs  wrong: output 0 at ["), HasSubstr("1 agree, 1 differ")));
+  EXPECT_EQ(
+      tessera({"rules", "fuzz", "my.rules", "--tries", "5", "--seed", "3", "-q"}).out.substr(0, 40),
+      outcome.out.substr(0, 40));
+  EXPECT_EQ(tessera({"rules", "fuzz", "my.rules", "--tries", "0"}).exit_code, kUsage);
+}
+
+TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
+  folder.write("my.rules", std::string(kTrue) + kAnyRank + kFalse);
+  EXPECT_EQ(tessera({"rules", "prove", "my.rules", "--certificates", "proofs"}).exit_code, kNo);
+  for (const char* name : {"sum_into_matmul", "relu_twice.0", "relu_twice.4"}) {
+    const std::string file = std::string("proofs/") + name + ".certificate";
+    const Outcome outcome = tessera({"rules", "check-certificate", file});
+    EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;
+    EXPECT_EQ(outcome.out, file + ": accepted\n");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "proofs" / "wrong.certificate"));
+
+  std::string changed = folder.read("proofs/sum_into_matmul.certificate");
+  changed.replace(changed.find("unfold 0"), 8, "unfold 1");
+  folder.write("changed", changed);
+  folder.write("short", changed.substr(0, changed.size() / 2));
+  folder.write("empty", "");
+  for (const char* file : {"changed", "short", "empty"}) {
+    const Outcome outcome = tessera({"rules", "check-certificate", file});
+    EXPECT_EQ(outcome.exit_code, kNo);
+    EXPECT_EQ(outcome.out, std::string(file) + ": rejected\n");
+  }
+  EXPECT_EQ(tessera({"rules", "check-certificate", "absent"}).exit_code, kBadInput);
+}
+
+TEST_F(RulesCli, ExplainSaysHowTheProofGoes) {
+  folder.write("my.rules", std::string(kTrue) + kGuarded);
+  const Outcome outcome = tessera({"explain", "sum_into_matmul", "my.rules"});
+  EXPECT_EQ(outcome.exit_code, kSuccess);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("matmul(x, y + z) = matmul(x, y) + matmul(x, z)"),
+                                 HasSubstr("proved for all sizes\n"), HasSubstr(" steps: "),
+                                 HasSubstr(" unfold")));
+  EXPECT_THAT(tessera({"explain", "guarded", "my.rules"}).out,
+              AllOf(HasSubstr("where  n is 1\n"), HasSubstr("proved for all sizes where n is 1")));
+  const nlohmann::json object = json({"explain", "sum_into_matmul", "my.rules", "--json"});
+  EXPECT_EQ(object["verdict"], "proved");
+  EXPECT_GT(object["steps"]["unfold"], 0);
+}
+
+TEST_F(RulesCli, ExplainDrawsAPicture) {
+  folder.write("my.rules", kTrue);
+  const Outcome dot = tessera({"explain", "sum_into_matmul", "my.rules", "--dot"});
+  EXPECT_THAT(dot.out, HasSubstr("digraph \"sum_into_matmul\" {"));
+  EXPECT_EQ(tessera({"explain", "sum_into_matmul", "my.rules", "-o", "picture.dot"}).exit_code,
+            kSuccess);
+  EXPECT_EQ(folder.read("picture.dot"), dot.out);
+  // Whether Graphviz is there depends on the machine.
+  const Outcome svg = tessera({"explain", "sum_into_matmul", "my.rules", "-o", "picture.svg"});
+  if (svg.exit_code == kSuccess) {
+    EXPECT_THAT(folder.read("picture.svg"), HasSubstr("<svg"));
+  } else {
+    EXPECT_EQ(svg.exit_code, kBadInput);
+    EXPECT_THAT(svg.err, AllOf(HasSubstr("error[picture-graphviz]: "), HasSubstr("help: ")));
+  }
+}
+
+TEST_F(RulesCli, TheTimeLimitHolds) {
+  EXPECT_EQ(tessera({"rules", "fuzz", "--tries", "1000000", "--time-limit", "300ms"}).exit_code, 4);
+}
+
+}  // namespace
+}  // namespace tessera
