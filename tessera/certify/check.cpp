@@ -49,7 +49,9 @@ std::vector<Dim> facts_of(const Claim& claim) {
     for (const Dim& size : input.type.shape) {
       const auto parts = size.parts();
       std::vector<Dim> positive{size};
-      if (parts.size() == 1) positive = parts[0].product.factors();
+      if (parts.size() == 1)
+        for (const Dim& factor : parts[0].product.factors())
+          if (factor.as_symbol()) positive.push_back(factor);
       for (const Dim& e : positive)
         if (const Dim fact = e - 1;
             fact.least().value_or(-1) < 0 && std::ranges::find(facts, fact) == facts.end())
@@ -407,8 +409,13 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
         std::erase(rest.guards, guard);
       }
       CERTIFY(last && !algebra::contains(rest, *name), "{} is spoken of", *name);
-      CERTIFY(shown(site.in == Site::In::Most ? *last : *last + 1, 0), "{} may have no value",
-              *name);
+      // That it has a value does not follow from what holds of its values.
+      std::vector<Dim> others = site.premises;
+      for (Dim& premise : others)
+        if (premise.contains(*name)) premise = 0;
+      const Dim needed = site.in == Site::In::Most ? *last : *last + 1;
+      CERTIFY(step.reasons.size() == 1 && holds(needed, step.reasons[0], others),
+              "{} may have no value", *name);
       if (site.in == Site::In::Most) return Sum{{rest}};
       return product(names_, {{rest}}, algebra::number(*last + 1));
     }

@@ -320,12 +320,17 @@ std::optional<Rational> value_at_number(Fn fn, const Rational& x) {
 }
 
 Sum exponential(const Sum& arg) {
-  Term result;
-  for (const Term& term : arg.terms) {
-    // Where that is all there is; under a guard or a condition it is only so there.
-    if (is_plain(term) && term.factors.size() == 1 && term.factors[0].kind == Kind::Bottom &&
+  const auto is_bottom = [](const Factor& f) { return f.kind == Kind::Bottom; };
+  const auto below = std::ranges::count_if(
+      arg.terms, [&](const Term& term) { return std::ranges::any_of(term.factors, is_bottom); });
+  for (const Term& term : arg.terms)
+    if (below == 1 && is_plain(term) && term.factors.size() == 1 && is_bottom(term.factors[0]) &&
         term.coefficient.sign() > 0)
       return {};
+  // Minus infinity under a guard or a condition: what that comes to is seen where it is decided.
+  if (below != 0) return factor({.kind = Kind::Apply, .fn = Fn::Exp, .args = shared({arg})});
+  Term result;
+  for (const Term& term : arg.terms) {
     Term one = term;
     one.coefficient = 1;
     multiply_in(result, {.kind = Kind::Apply,

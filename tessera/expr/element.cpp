@@ -249,8 +249,12 @@ class Reader {
       pieces.push_back(group(scaled(read(fold.init[0]), sign)));
       return scaled(most(names_, std::move(pieces)), sign);
     }
-    // Anything else stays a fold.
+    // Anything else stays a fold. In which order it runs over several axes is said behind what it
+    // takes in, unless that makes no difference.
     for (const Scalar& lift : fold.lift) range.factors.push_back(group(body.read(lift)).factors[0]);
+    if (range.bound.size() > 1 && simple != Fn::Mul)
+      for (const std::string& name : range.bound)
+        range.factors.push_back(group(number(Dim::symbol(name))).factors[0]);
     std::vector<Sum> args{closed({{range}})};
     for (const Scalar& init : fold.init) args.push_back(closed(read(init)));
     for (const Scalar& combine : fold.combine) args.push_back(closed(read(combine)));

@@ -136,19 +136,24 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options) {
   const std::vector<Datum> data(inputs.begin(), inputs.end());
+  const std::vector<interp::Value> values(data.begin(), data.end());
   const interp::Options run{
       .threads = options.threads, .memory_limit = options.memory_limit, .stop = options.stop};
   TESSERA_TRY(const std::vector<Datum> a, interp::run(source, data, run));
   TESSERA_TRY(const std::vector<Datum> b, interp::run(target, data, run));
   const Apart furthest = furthest_apart(a, b);
-  if (!(furthest.relative > kDiffers)) return std::optional<Refuted>{};
-  std::vector<interp::Value> values;
-  for (const Tensor& input : inputs) values.push_back({input});
-  TESSERA_TRY(const std::vector<interp::Value> rounded, interp::run_as<float>(source, values, run));
-  std::vector<Datum> c;
-  for (const interp::Value& value : rounded) c.push_back(value.datum);
-  if (!(furthest.relative > kBeyondRounding * furthest_apart(a, c).relative))
-    return std::optional<Refuted>{};
+  const bool overflow =
+      options.may_overflow && !(std::isfinite(furthest.source) && std::isfinite(furthest.target));
+  if (!(furthest.relative > kDiffers) || overflow) return std::optional<Refuted>{};
+  // Some ways to compute the same lose more digits than others.
+  for (const auto& [graph, exact] : {std::pair(&source, &a), std::pair(&target, &b)}) {
+    TESSERA_TRY(const std::vector<interp::Value> rounded,
+                interp::run_as<float>(*graph, values, run));
+    std::vector<Datum> outputs;
+    for (const interp::Value& value : rounded) outputs.push_back(value.datum);
+    if (!(furthest.relative > kBeyondRounding * furthest_apart(*exact, outputs).relative))
+      return std::optional<Refuted>{};
+  }
   return std::optional(Refuted{.sizes = {},
                                .inputs = inputs,
                                .output = furthest.output,

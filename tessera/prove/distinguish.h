@@ -12,7 +12,7 @@
 namespace tessera::prove {
 
 /// Two models differ where an output is further apart than this part of its root mean square, and
-/// further than so many times what the source's own output moves when it runs in single precision.
+/// further than so many times what either output moves when its model runs in single precision.
 inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
@@ -46,6 +46,7 @@ struct DistinguishOptions {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;
+  bool may_overflow = false;  // the input is large: a result that is not finite says nothing
 };
 
 /// Runs both graphs in double on an input: a refutation if the outputs differ; an error if one of

@@ -222,8 +222,10 @@ std::optional<Refuted> Sweep::search() {
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     report(0, "searching for an input that tells them apart");
+    DistinguishOptions how = running();
+    how.may_overflow = recipe.scale > 1;
     auto refuted =
-        distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe), running());
+        distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe), how);
     if (refuted && *refuted) return **std::move(refuted);
   }
   return std::nullopt;
