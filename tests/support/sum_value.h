@@ -163,8 +163,15 @@ class SumValue {
 
   double fold(const algebra::Factor& factor) {
     const std::vector<algebra::Sum>& args = *factor.args;
-    const algebra::Term& range = args[0].terms[0];
-    const std::size_t components = range.factors.size();
+    algebra::Term range = args[0].terms[0];
+    const std::size_t components = (args.size() - 1) / 2;
+    // Behind the components stands in which order the axes run.
+    if (range.factors.size() > components) range.bound.clear();
+    for (std::size_t i = components; i < range.factors.size(); ++i) {
+      const algebra::Sum& axis = (*range.factors[i].args)[0];
+      range.bound.emplace_back(*axis.terms[0].factors[0].at[0].as_symbol());
+    }
+    range.factors.resize(components);
     std::vector<double> state;
     for (std::size_t c = 0; c < components; ++c) state.push_back((*this)(args[1 + c]));
     over(range, [&] {
