@@ -226,8 +226,7 @@ Term closed_term(Term term) {
     term.bound = numbered(level, order.size());
   }
   std::ranges::sort(term.guards);
-  const auto twins = std::ranges::unique(term.guards);
-  term.guards.erase(twins.begin(), twins.end());
+  term.guards.erase(std::unique(term.guards.begin(), term.guards.end()), term.guards.end());
   const bool ordered = std::ranges::none_of(
       term.factors, [](const Factor& factor) { return factor.kind == Kind::Group; });
   // The groups of a fold are its components: they stay in order.

@@ -38,14 +38,13 @@ Expected<bool> holds(const Guard& guard, const SizeValues& sizes) {
 }
 
 std::string to_text(const Condition& condition) {
-  return condition.left.to_string() +
-         (condition.kind == Condition::Kind::Equal ? " == " : " <= ") + condition.right.to_string();
+  return condition.left.to_string() + (condition.kind == Condition::Kind::Equal ? " == " : " <= ") +
+         condition.right.to_string();
 }
 
 std::string to_text(const Guard& guard) {
   std::string text;
-  for (const Condition& condition : guard)
-    text += (text.empty() ? "" : ", ") + to_text(condition);
+  for (const Condition& condition : guard) text += (text.empty() ? "" : ", ") + to_text(condition);
   return text;
 }
 

@@ -22,24 +22,24 @@ namespace tessera {
                               less) op(less_or_equal) op(log) op(log_softmax) op(logical_and) op(logical_not) op(logical_or) op(logical_xor)       \
                               op(loop) op(lp_normalization) op(lp_pool) op(lrn) op(lstm) op(                                                       \
                                   matmul) op(matmul_integer) op(max) op(max_pool) op(max_roi_pool) op(max_unpool)                                  \
-                                  op(mean) op(mean_variance_normalization) op(mel_weight_matrix) op(min) op(mish) op(mod) op(                      \
-                                      momentum) op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_conv) op(ms_fused_gemm) op(ms_fused_matmul) op(ms_gelu) op(ms_quick_gelu)                            \
-                                      op(ms_simplified_layer_normalization) op(ms_skip_layer_normalization) op(                                    \
-                                          ms_skip_simplified_layer_normalization) op(mul) op(multinomial) op(neg)                                  \
-                                          op(negative_log_likelihood_loss) op(non_max_suppression) op(                                             \
-                                              non_zero) op(one_hot) op(optional) op(optional_get_element)                                          \
-                                              op(optional_has_element) op(pad) op(pow) op(                                                         \
-                                                  prelu) op(qlinear_conv) op(qlinear_matmul) op(quantize_linear) op(random_normal)                 \
-                                                  op(random_normal_like) op(random_uniform) op(random_uniform_like) op(                            \
-                                                      range) op(reciprocal) op(reduce_l1) op(reduce_l2) op(reduce_log_sum)                         \
-                                                      op(reduce_log_sum_exp) op(reduce_max) op(reduce_mean) op(                                    \
-                                                          reduce_min) op(reduce_prod) op(reduce_sum) op(reduce_sum_square)                         \
-                                                          op(regex_full_match) op(relu) op(reshape) op(resize) op(                                 \
-                                                              reverse_sequence) op(rms_normalization) op(rnn)                                      \
-                                                              op(roi_align) op(rotary_embedding) op(round) op(                                     \
-                                                                  scan) op(scatter_elements) op(scatter_nd)                                        \
-                                                                  op(selu) op(sequence_at) op(                                                     \
-                                                                      sequence_construct) op(sequence_empty)                                       \
+                                  op(mean) op(mean_variance_normalization) op(mel_weight_matrix) op(min) op(                                       \
+                                      mish) op(mod) op(momentum) op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_conv)                               \
+                                      op(ms_fused_gemm) op(ms_fused_matmul) op(ms_gelu) op(                                                        \
+                                          ms_quick_gelu) op(ms_simplified_layer_normalization) op(ms_skip_layer_normalization)                     \
+                                          op(ms_skip_simplified_layer_normalization) op(mul) op(multinomial) op(neg) op(                           \
+                                              negative_log_likelihood_loss) op(non_max_suppression)                                                \
+                                              op(non_zero) op(one_hot) op(optional) op(optional_get_element) op(                                   \
+                                                  optional_has_element) op(pad) op(pow) op(prelu) op(qlinear_conv)                                 \
+                                                  op(qlinear_matmul) op(quantize_linear) op(random_normal) op(                                     \
+                                                      random_normal_like) op(random_uniform) op(random_uniform_like) op(range)                     \
+                                                      op(reciprocal) op(reduce_l1) op(reduce_l2) op(reduce_log_sum) op(reduce_log_sum_exp) op(     \
+                                                          reduce_max) op(reduce_mean) op(reduce_min) op(reduce_prod)                               \
+                                                          op(reduce_sum) op(reduce_sum_square) op(regex_full_match) op(                            \
+                                                              relu) op(reshape) op(resize) op(reverse_sequence)                                    \
+                                                              op(rms_normalization) op(rnn) op(                                                    \
+                                                                  roi_align) op(rotary_embedding) op(round)                                        \
+                                                                  op(scan) op(scatter_elements) op(scatter_nd) op(                                 \
+                                                                      selu) op(sequence_at) op(sequence_construct) op(sequence_empty)              \
                                                                       op(sequence_erase) op(sequence_insert) op(sequence_length) op(               \
                                                                           shape) op(shrink) op(sigmoid)                                            \
                                                                           op(sign) op(sin) op(sinh) op(size) op(                                   \

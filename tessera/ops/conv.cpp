@@ -63,7 +63,8 @@ OpDef conv_transpose() {
       .summary = "the transpose of conv: every pixel adds a weighted window C F/group window…",
       .inputs = {"x", "w", "b?"},
       .outputs = {"y"},
-      .attrs = window_attrs({symbolic_attr("group", 1, 1), {"output_padding", Ints{}}, {"output_shape", Ints{}}}),
+      .attrs = window_attrs(
+          {symbolic_attr("group", 1, 1), {"output_padding", Ints{}}, {"output_shape", Ints{}}}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
         TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));

@@ -16,7 +16,8 @@ namespace tessera::prove {
 struct Proved {
   Guard guard;  // what the target needs beyond the source
   certify::Certificate certificate;
-  std::vector<std::string> assumptions;  // each a sentence, e.g. which constant stands for which real
+  std::vector<std::string>
+      assumptions;  // each a sentence, e.g. which constant stands for which real
 };
 
 /// An input that shows the difference; the interpreter has replayed it.

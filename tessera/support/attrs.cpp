@@ -101,9 +101,8 @@ const Attr* Attrs::find(std::string_view name) const {
 }
 
 const Attrs::Entry* Attrs::symbolic() const {
-  const auto it = std::ranges::find_if(entries_, [](const Entry& entry) {
-    return std::holds_alternative<Symbol>(entry.second);
-  });
+  const auto it = std::ranges::find_if(
+      entries_, [](const Entry& entry) { return std::holds_alternative<Symbol>(entry.second); });
   return it == entries_.end() ? nullptr : &*it;
 }
 
