@@ -48,7 +48,7 @@ std::optional<NamedReal> named_real(Names& names, double constant) {
     return std::nullopt;
   if (auto found = decimal(constant)) return found;
   const double size = std::fabs(constant);
-  const auto named = [&](std::string name, Sum value) {
+  const auto named = [&](const std::string& name, Sum value) {
     const bool negative = constant < 0;
     return NamedReal{(negative ? "-" : "") + name, scaled(std::move(value), negative ? -1 : 1)};
   };

@@ -136,7 +136,8 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options) {
   const std::vector<Datum> data(inputs.begin(), inputs.end());
-  const std::vector<interp::Value> values(data.begin(), data.end());
+  std::vector<interp::Value> values;
+  for (const Datum& datum : data) values.push_back({.datum = datum});
   const interp::Options run{
       .threads = options.threads, .memory_limit = options.memory_limit, .stop = options.stop};
   TESSERA_TRY(const std::vector<Datum> a, interp::run(source, data, run));

@@ -75,7 +75,7 @@ class Normaliser {
     const bool folded = site->in == State::Site::In::Fold;
     const bool fresh = unchecked(side, place, *site);
     if (!folded) {
-      if (fresh && void_(here, *site)) return true;
+      if (fresh && remove_void(here, *site)) return true;
       if (unfold(here, *site) || solve(here, *site)) return true;
       if (operations(here, *site) || shift(here, *site) || peel(here, *site)) return true;
     }
@@ -99,7 +99,7 @@ class Normaliser {
     seen_.insert_or_assign({side, place}, Seen(site.premises, site.own));
   }
 
-  bool void_(const Step& here, const State::Site& site) {
+  bool remove_void(const Step& here, const State::Site& site) {
     if (site.term->guards.empty()) return false;
     const auto reason = arithmetic_.reason_for(-1, {.list = site.premises});
     if (!reason) return false;

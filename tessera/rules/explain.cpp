@@ -14,8 +14,6 @@
 namespace tessera::rules {
 namespace {
 
-using grammar::Level;
-
 /// What a node of index notation means on its inputs; nothing for other kinds of nodes.
 std::optional<Definition> definition_of(const Graph& graph, const GraphNode& node) {
   if (node.op->kind() != OpDef::Kind::Core) return {};

@@ -209,7 +209,7 @@ std::string body_text(const Graph& graph, int indent) {
   if (lines.size() == 1 && lines[0].size() + outer.size() + 11 <= kColumns)
     return "{ " + lines[0] + " }";
   std::string text = "{\n";
-  for (const std::string& line : lines) text += outer + "  " + line + "\n";
+  for (const std::string& line : lines) text += fmt::format("{}  {}\n", outer, line);
   return text + outer + "}";
 }
 
