@@ -64,7 +64,7 @@ TEST(OnlineSoftmax, CarriesTheProductWithTheValuesAlong) {
           kRescale +
           ", left.2*exp(left.0 - max(left.0, right.0)) + right.2*exp(right.0 - max(left.0, "
           "right.0)) } out: f32[m, d] = %2 / %1 }",
-      "define(x: f32[#m, #n], v: f32[#n, #d]) { out: f32[m, d] = sum(j: #n) { v[j, d] * exp(x[m, "
+      "define(x: f32[#m, #n], v: f32[#n, #d]) { out: f32[m, d] = sum(l: #n) { v[l, d] * exp(x[m, "
       "j] "
       "- " +
           kLargest + ") / " + kTwoPass + " } }");
