@@ -57,17 +57,15 @@ TEST(OnlineSoftmax, InOnePassIsThatOfTwo) {
 }
 
 TEST(OnlineSoftmax, CarriesTheProductWithTheValuesAlong) {
-  expect_proved(
-      "define(x: f32[#m, #n], v: f32[#n, #d]) { let (%0, %1, %2) = fold(k: #n) { from -inf, 0.0, "
-      "0.0 "
-      "take x[m, k], 1.0, v[k, d] by max(left.0, right.0), " +
-          kRescale +
-          ", left.2*exp(left.0 - max(left.0, right.0)) + right.2*exp(right.0 - max(left.0, "
-          "right.0)) } out: f32[m, d] = %2 / %1 }",
-      "define(x: f32[#m, #n], v: f32[#n, #d]) { out: f32[m, d] = sum(l: #n) { v[l, d] * exp(x[m, "
-      "j] "
-      "- " +
-          kLargest + ") / " + kTwoPass + " } }");
+  const std::string inputs = "define(x: f32[#m, #n], v: f32[#n, #d]) { ";
+  const std::string weighted =
+      "left.2*exp(left.0 - max(left.0, right.0)) + right.2*exp(right.0 - max(left.0, right.0))";
+  expect_proved(inputs +
+                    "let (%0, %1, %2) = fold(k: #n) { from -inf, 0.0, 0.0 take x[m, k], 1.0, "
+                    "v[k, d] by max(left.0, right.0), " +
+                    kRescale + ", " + weighted + " } out: f32[m, d] = %2 / %1 }",
+                inputs + "out: f32[m, d] = sum(l: #n) { v[l, d] * exp(x[m, l] - " + kLargest +
+                    ") / " + kTwoPass + " } }");
 }
 
 TEST(OnlineSoftmax, IsAnotherWithoutRescaling) {
