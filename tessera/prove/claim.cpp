@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
@@ -20,6 +21,14 @@ std::optional<double> uniform(const Tensor& tensor) {
   for (std::int64_t i = 1; i < tensor.count(); ++i)
     if (number_at(tensor, i) != first) return std::nullopt;
   return first;
+}
+
+/// Whether the content of results may follow from what is known of inputs: types the graph has.
+bool may_be_known(const Graph& graph, std::span<const ValueId> results,
+                  const std::vector<Known>& inputs) {
+  return std::ranges::any_of(results,
+                             [&](ValueId id) { return !is_float(graph.type(id).dtype); }) ||
+         std::ranges::any_of(inputs, [](const Known& input) { return input.content.has_value(); });
 }
 
 /// An operator with its attributes.
@@ -62,7 +71,7 @@ class Builder {
       const auto results = graph.outputs(node);
       const bool defined = node.op->kind() == OpDef::Kind::Core;
       std::vector<Known> inferred(results.size());
-      if (node.op->kind() != OpDef::Kind::Control) {
+      if (node.op->kind() != OpDef::Kind::Control && may_be_known(graph, results, inputs)) {
         TESSERA_TRY(inferred, infer(*node.op, *node.attrs, inputs));
       }
       inferred.resize(results.size());

@@ -150,6 +150,7 @@ class Normaliser {
           (-guard).least().value_or(-1) < 0)
         continue;
       for (std::size_t i = 0; i < term.bound.size(); ++i) {
+        if (!guard.contains(term.bound[i])) continue;
         const auto linear = guard.linear_in(term.bound[i]);
         if (!linear || !(linear->factor->is(1) || linear->factor->is(-1))) continue;
         Step step = here;
@@ -167,6 +168,7 @@ class Normaliser {
     const Term& term = *site.term;
     for (std::size_t k = 0; k < term.guards.size(); ++k) {
       for (std::size_t i = 0; i < term.bound.size(); ++i) {
+        if (!term.guards[k].contains(term.bound[i])) continue;
         const auto linear = term.guards[k].linear_in(term.bound[i]);
         if (!linear || !linear->factor->is(1)) continue;
         const Dim least = -*linear->rest;
@@ -309,7 +311,9 @@ class Normaliser {
       const Dim variable = Dim::symbol(name);
       Dim least = 0;
       for (const Dim& premise : site.premises)
-        if (const auto value = (variable - premise).constant(); value && *value > 0)
+        if (const auto value =
+                premise.contains(name) ? (variable - premise).constant() : std::nullopt;
+            value && *value > 0)
           least = std::max(least, Dim(*value));
       // It has to be spoken of beyond the guards that pin it down.
       const bool elsewhere =
@@ -387,7 +391,7 @@ class Normaliser {
     guard.collect_symbols(symbols);
     for (const std::string& name : symbols) {
       for (const Dim& premise : site.premises) {
-        if (premise == guard) continue;
+        if (!premise.contains(name) || premise == guard) continue;
         const Dim limit = premise + Dim::symbol(name);  // premise: limit - name >= 0
         if (!limit.constant()) continue;
         const bool pinned =
