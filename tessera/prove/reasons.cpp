@@ -125,7 +125,7 @@ class Search {
   }
 
  private:
-  static constexpr int kMostVisits = 40;
+  static constexpr int kMostVisits = 24;
   static constexpr std::int64_t kMostScale = 4096;
 
   bool is_avoided(std::size_t premise) const {
