@@ -62,6 +62,8 @@ class Builder {
       std::vector<Known> inputs;
       std::vector<std::string> operands;
       std::string key = key_of(node);
+      // Every evaluation of these is a new draw: nothing is the same as it.
+      if (!node.op->pure) key += fmt::format(" draw {}", numbers_.size());
       for (const ValueId id : graph.inputs(node)) {
         inputs.push_back(id.present() ? known[id.index] : Known{.present = false});
         key += id.present() ? "," + names[id.index] : ",_";
