@@ -86,5 +86,6 @@ void add_operators(CLI::App& app, Context& context);
 void add_prove(CLI::App& app, Context& context);
 void add_rules(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
+void add_machine(CLI::App& app, Context& context);
 
 }  // namespace tessera::cli

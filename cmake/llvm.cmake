@@ -1,0 +1,22 @@
+# tessera_llvm: LLVM 19 for codegen/. Shared by default; TESSERA_LLVM_STATIC links it into the binary.
+
+option(TESSERA_LLVM_STATIC "Link LLVM statically" OFF)
+set(TESSERA_LLVM_CONFIG "llvm-config-19" CACHE STRING "The llvm-config of LLVM 19")
+find_program(tessera_llvm_config "${TESSERA_LLVM_CONFIG}" REQUIRED
+             DOC "llvm-config of LLVM 19 (Debian: llvm-19-dev)")
+execute_process(COMMAND "${tessera_llvm_config}" --includedir OUTPUT_VARIABLE llvm_include
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${tessera_llvm_config}" --libdir OUTPUT_VARIABLE llvm_libraries
+                OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+add_library(tessera_llvm INTERFACE)
+target_include_directories(tessera_llvm SYSTEM INTERFACE "$<BUILD_INTERFACE:${llvm_include}>")
+if(TESSERA_LLVM_STATIC)
+  execute_process(COMMAND "${tessera_llvm_config}" --link-static --libs orcjit passes aarch64 x86 nvptx
+                  OUTPUT_VARIABLE llvm_static OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(llvm_static)
+  target_link_directories(tessera_llvm INTERFACE "${llvm_libraries}")
+  target_link_libraries(tessera_llvm INTERFACE ${llvm_static} z zstd pthread dl)
+else()
+  target_link_libraries(tessera_llvm INTERFACE "${llvm_libraries}/libLLVM.so")
+endif()
+set_property(GLOBAL APPEND PROPERTY TESSERA_LIBRARIES tessera_llvm)

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "tessera/tile/lang.h"
+
+namespace tessera::tile::examples {
+
+struct AttentionTiles {
+  std::int64_t queries = 64, keys = 64;
+};
+
+enum class Mask : std::uint8_t { None, Causal };
+
+/// softmax(q · kᵀ / sqrt(width)) · v for each head of q, k, v[heads, length, width], without ever
+/// holding all scores: the softmax is kept up to date while tiles of keys go by (Dao et al.,
+/// "FlashAttention", 2022). Causal: a query sees the keys up to its own position, and the loop ends
+/// there. Grid: cdiv(length, tiles.queries) × heads.
+inline Expected<Kernel> attention(DType dtype, std::int64_t width, const AttentionTiles& tiles,
+                                  Mask mask) {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(width));
+  const Extents shape = {kDynamic, kDynamic, width};
+  const DType wide = accumulator(dtype);
+  return kernel(
+      mask == Mask::Causal ? "causal_attention" : "attention",
+      {view("q", dtype, shape), view("k", dtype, shape), view("v", dtype, shape),
+       view("out", dtype, shape)},
+      [&](const View& q, const View& k, const View& v, const View& out) {
+        const Val head = program_id(1), first = program_id(0) * tiles.queries;
+        const Val length = k.dim(1);
+        const auto rows = [&](const View& x, const Val& at, std::int64_t count) {
+          return reshape(x.load({head, at, 0}, {1, count, width}), {count, width});
+        };
+
+        // Powers of 2 are cheaper than of e; the factor goes into the queries.
+        const Val query = (rows(q, first, tiles.queries).to(wide) * scale).to(dtype);
+        const Val positions = first + arange(0, tiles.queries);
+        Val greatest = full({tiles.queries}, kLowest, wide), total = zeros({tiles.queries}, wide);
+        Val result = zeros({tiles.queries, width}, wide);
+
+        // The keys from `from` to `to`; some of them may be out of sight.
+        const auto attend = [&](const Val& from, const Val& to, bool hidden) {
+          for (const Val at : range(from, to, tiles.keys)) {
+            Val scores = dot(query, trans(rows(k, at, tiles.keys)));
+            if (hidden) {
+              const Val key = at + arange(0, tiles.keys);
+              const Val seen = mask == Mask::Causal ? key[{None, All}] <= positions[{All, None}]
+                                                    : key[{None, All}] < length;
+              scores = where(seen, scores, kLowest);
+            }
+            const Val now = maximum(greatest, max(scores, 1));
+            const Val fade = exp2(greatest - now);
+            const Val powers = exp2(scores - now[{All, None}]);
+            total = total * fade + sum(powers, 1);
+            result = dot(powers.to(dtype), rows(v, at, tiles.keys), result * fade[{All, None}]);
+            greatest = now;
+          }
+        };
+
+        // Whole tiles that all queries see, then the rest.
+        const Val end = mask == Mask::Causal ? minimum(first + tiles.queries, length) : length;
+        const Val whole = (mask == Mask::Causal ? first : length) / tiles.keys * tiles.keys;
+        attend(0, whole, false);
+        attend(whole, end, true);
+        out.store({head, first, 0},
+                  reshape(result / total[{All, None}], {1, tiles.queries, width}));
+      });
+}
+
+}  // namespace tessera::tile::examples

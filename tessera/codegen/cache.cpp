@@ -1,0 +1,206 @@
+#include "tessera/codegen/cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "tessera/support/hash.h"
+
+namespace tessera::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file as long as it is open.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&&) = delete;
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  int get() const { return descriptor_; }
+
+  std::optional<struct stat> status() const {
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0) return std::nullopt;
+    return status;
+  }
+
+ private:
+  int descriptor_;
+};
+
+File open_folder(const fs::path& folder) {
+  return File(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_private(const std::optional<struct stat>& status) {
+  return status && status->st_uid == geteuid() && (status->st_mode & 07777) == 0700;
+}
+
+/// The folder, if it is still one that only this user can write to.
+File open_private(const fs::path& folder) {
+  File file = open_folder(folder);
+  if (file && is_private(file.status())) return file;
+  return File(-1);
+}
+
+// An entry is this head, the key, the object, and a hash of all of these.
+struct Head {
+  char magic[8] = {'T', 'E', 'S', 'S', 'O', 'B', 'J', '1'};
+  std::uint64_t key_bytes = 0, object_bytes = 0;
+};
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+
+std::string name_of(std::string_view key) {
+  Hasher hasher;
+  hasher.add_text(key);
+  return fmt::format("{:016x}.o", hasher.value());
+}
+
+std::uint64_t checksum(std::span<const std::byte> bytes) {
+  Hasher hasher;
+  hasher.add_bytes(bytes);
+  return hasher.value();
+}
+
+std::vector<std::byte> entry_of(std::string_view key, std::span<const std::byte> object) {
+  Head head;
+  head.key_bytes = key.size();
+  head.object_bytes = object.size();
+  std::vector<std::byte> entry;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    entry.insert(entry.end(), bytes.begin(), bytes.end());
+  };
+  append(std::as_bytes(std::span(&head, 1)));
+  append(std::as_bytes(std::span(key)));
+  append(object);
+  const std::uint64_t sum = checksum(entry);
+  append(std::as_bytes(std::span(&sum, 1)));
+  return entry;
+}
+
+/// The object in an entry that is whole and has this key.
+std::optional<std::vector<std::byte>> object_in(std::span<const std::byte> entry,
+                                                std::string_view key) {
+  Head expected, head;
+  std::uint64_t sum = 0;
+  if (entry.size() < sizeof head + key.size() + sizeof sum) return std::nullopt;
+  std::memcpy(&head, entry.data(), sizeof head);
+  expected.key_bytes = key.size();
+  expected.object_bytes = entry.size() - sizeof head - key.size() - sizeof sum;
+  if (std::memcmp(&head, &expected, sizeof head) != 0) return std::nullopt;
+  if (std::memcmp(entry.data() + sizeof head, key.data(), key.size()) != 0) return std::nullopt;
+  const auto content = entry.first(entry.size() - sizeof sum);
+  std::memcpy(&sum, entry.data() + content.size(), sizeof sum);
+  if (sum != checksum(content)) return std::nullopt;
+  const auto object = content.last(head.object_bytes);
+  return std::vector<std::byte>(object.begin(), object.end());
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::optional<std::vector<std::byte>> read_all(int descriptor, std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t count = ::read(descriptor, bytes.data() + done, size - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    done += static_cast<std::size_t>(count);
+  }
+  return bytes;
+}
+
+Diagnostic unsafe(const fs::path& folder, std::string message) {
+  return {.id = "cache-unsafe",
+          .where = {.file = folder.string()},
+          .message = std::move(message),
+          .note = "the code in a cache is run: only its owner may be able to write there",
+          .help = "choose another folder, or make it yours alone: chmod 700"};
+}
+
+}  // namespace
+
+Expected<ObjectCache> ObjectCache::open(fs::path folder) {
+  folder = folder.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // `cache/`: a link would be followed
+  std::error_code error;
+  if (folder.has_parent_path()) fs::create_directories(folder.parent_path(), error);
+  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
+  const int why_not = errno;
+  if (!made && why_not == EEXIST && fs::is_symlink(folder, error))
+    return unsafe(folder, "the folder of the cache is a link");
+  const File file = open_folder(folder);
+  if (!file)
+    return Diagnostic{.id = "cache-unusable",
+                      .where = {.file = folder.string()},
+                      .message = fmt::format("this is no folder for a cache: {}",
+                                             std::system_category().message(
+                                                 made || why_not == EEXIST ? errno : why_not)),
+                      .help = "choose a folder that can be made or is yours"};
+  const auto status = file.status();
+  if (!status || status->st_uid != geteuid())
+    return unsafe(folder, "the folder of the cache belongs to another user");
+  if (!is_private(status))
+    return unsafe(folder, fmt::format("the folder of the cache has mode {:04o}, not 0700",
+                                      status->st_mode & 07777));
+  return ObjectCache(std::move(folder));
+}
+
+std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) const {
+  const File folder = open_private(folder_);
+  if (!folder) return std::nullopt;
+  const File file(
+      ::openat(folder.get(), name_of(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  const auto status = file.status();
+  if (!status || !S_ISREG(status->st_mode) || status->st_uid != geteuid()) return std::nullopt;
+  const auto size = static_cast<std::size_t>(status->st_size);
+  if (size > kMostBytes) return std::nullopt;
+  const auto entry = read_all(file.get(), size);
+  return entry ? object_in(*entry, key) : std::nullopt;
+}
+
+void ObjectCache::store(std::string_view key, std::span<const std::byte> object) const {
+  const std::vector<std::byte> entry = entry_of(key, object);
+  const File folder = open_private(folder_);
+  if (!folder || entry.size() > kMostBytes) return;
+
+  // One draft per entry: whoever holds its lock writes it, others at the same time leave it to him.
+  // A process that is killed loses the lock, and its draft is written over.
+  const std::string name = name_of(key), draft_name = name + ".draft";
+  const File draft(::openat(folder.get(), draft_name.c_str(),
+                            O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!draft || flock(draft.get(), LOCK_EX | LOCK_NB) != 0) return;
+  // Between opening and locking, the draft may have become the entry of another.
+  struct stat now {};
+  const auto locked = draft.status();
+  if (!locked || fstatat(folder.get(), draft_name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 ||
+      now.st_ino != locked->st_ino || !S_ISREG(locked->st_mode) || locked->st_nlink != 1)
+    return;
+  if (ftruncate(draft.get(), 0) != 0 || !write_all(draft.get(), entry) ||
+      renameat(folder.get(), draft_name.c_str(), folder.get(), name.c_str()) != 0)
+    unlinkat(folder.get(), draft_name.c_str(), 0);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tessera/codegen/llvm/math.h"
+#include "tessera/machine/machine.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/argument.h"
+#include "tessera/tile/kernel.h"
+
+namespace tessera::codegen {
+
+struct Options {
+  Precision precision = Precision::Exact;
+  /// Debug mode: every access is checked against the memory of its argument, and assertions hold.
+  bool checked = false;
+  /// Where object code is kept; nowhere if empty.
+  std::filesystem::path cache = {};
+};
+
+/// A kernel as machine code of this computer. Safe to launch from several threads.
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+
+  virtual const tile::Kernel& kernel() const = 0;
+  /// Whether the object code came from the cache.
+  virtual bool from_cache() const = 0;
+  /// Scratch memory that each thread needs.
+  virtual std::int64_t scratch_bytes() const = 0;
+
+  /// Runs every program of the grid on up to `threads` threads (0: one per core; little work is
+  /// done on the calling thread alone). Arguments are checked. Those that share memory are fine:
+  /// what a program loads, it loads before it stores.
+  virtual Expected<Done> launch(std::span<const tile::Argument> arguments, const tile::Grid& grid,
+                                int threads = 1) const = 0;
+
+  /// The same without any check, on words (tile::words_of) of arguments that share no memory: for
+  /// those who launch the same arguments again and again. Not in debug mode.
+  virtual void run(std::span<const std::uint64_t> words, const tile::Grid& grid,
+                   int threads = 1) const = 0;
+};
+
+/// Compiles for this computer.
+Expected<std::shared_ptr<const CompiledKernel>> compile(const tile::Kernel& kernel,
+                                                        const Options& options = {});
+
+/// The forms on the way, for any CPU: after the passes (T), scheduled (S), LLVM IR, assembly.
+enum class Form : std::uint8_t { T, S, Llvm, Assembly };
+Expected<std::string> form_of(const tile::Kernel& kernel, Form form,
+                              const machine::Machine& machine, const Options& options = {});
+
+}  // namespace tessera::codegen

@@ -1,0 +1,393 @@
+#include "tessera/codegen/llvm/dot.h"
+
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "tessera/codegen/llvm/dot_parts.h"
+#include "tessera/support/check.h"
+
+namespace tessera::codegen {
+namespace {
+
+using llvm::Value;
+
+constexpr int unroll = 4;
+
+/// What the function around a dot's loops is given, in the order of its parameters.
+struct Arguments {
+  Value *m, *n, *k;
+  Value *a, *a_row, *a_column;
+  Value *b, *b_row, *b_column, *b_panel_stride;
+  Value *c, *c_row, *scratch;
+
+  static constexpr std::size_t count = 13;
+  std::array<Value**, count> all() {
+    return {&m,     &n,        &k,              &a, &a_row, &a_column, &b,
+            &b_row, &b_column, &b_panel_stride, &c, &c_row, &scratch};
+  }
+};
+
+bool is_one(Value* value) {
+  auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->isOne();
+}
+
+std::optional<std::int64_t> known(Value* value) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  if (constant == nullptr) return std::nullopt;
+  return constant->getSExtValue();
+}
+
+/// The loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
+/// High-Performance Matrix Multiplication", 2008, section 4. Blocks of k, of n (b packed), of m (a
+/// packed); then panels of b, which stay in the first cache, and of a.
+class Loops {
+ public:
+  Loops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine, Arguments in)
+      : ir_(ir),
+        call_(call),
+        plan_(call.plan),
+        machine_(machine),
+        in_(in),
+        instruction_(instruction_for(call.shape, machine)),
+        module_(*ir.GetInsertBlock()->getModule()) {
+    llvm::LLVMContext& context = ir.getContext();
+    a_from_ = type_of(call.shape.a, context);
+    b_from_ = type_of(call.shape.b, context);
+    a_type_ = type_of(instruction_.a, context);
+    b_type_ = type_of(instruction_.b, context);
+    c_type_ = type_of(instruction_.c, context);
+    lanes_ = machine.vector_bytes / byte_width(instruction_.c);
+    const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
+    const bool a_plain = plain && call.shape.a == instruction_.a;
+    const bool b_plain = plain && call.shape.b == instruction_.b;
+    pack_a_ = plan_.pack_a || !a_plain || !is_one(in.a_column);
+    pack_b_ = call.b.panel == 0 && (plan_.pack_b || !b_plain || !is_one(in.b_column));
+    pad_k_ = plan_.k_group * (pack_a_ && pack_b_ ? unroll : 1);
+    whole_turns_ = pack_a_ && pack_b_;
+    if (const auto k = known(in.k); k && *k % (plan_.k_group * unroll) == 0 &&
+                                    (plan_.kc >= *k || plan_.kc % (plan_.k_group * unroll) == 0))
+      whole_turns_ = true;
+    if (call.accumulate || call.shape.k <= plan_.kc) accumulate_known_ = call.accumulate;
+    if (const auto k = known(in.k)) whole_k_ = *k % 16 == 0 && (plan_.kc >= *k || plan_.kc % 16 == 0) && *k % pad_k_ == 0 && plan_.kc % pad_k_ == 0;
+    if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
+    tail_ = tail_columns();
+    tiles_ = (tail_.columns != 0 && !tail_.exact) || (row_unit(instruction_) == 2 && rest_rows_ % 2 != 0);
+  }
+
+  void emit() {
+    Value* a_bytes = constant(round_up(
+        plan_.mc * round_up(plan_.kc, plan_.k_group * unroll) * byte_width(instruction_.a), 128));
+    panels_a_ = in_.scratch;
+    tile_ = ir_.CreateGEP(ir_.getInt8Ty(), in_.scratch, a_bytes);
+    panels_b_ = ir_.CreateGEP(ir_.getInt8Ty(), tile_,
+                              constant(round_up(std::int64_t{plan_.mr} * plan_.nr *
+                                                    byte_width(instruction_.c),
+                                                128)));
+    // Where k is 0 there is still a product to store.
+    Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
+    block(k_end, plan_.kc, call_.shape.k, [&](Value* k) {
+      k_ = k;
+      k_size_ = minimum(ir_.CreateSub(in_.k, k), plan_.kc, call_.shape.k);
+      k_padded_ = round_up(k_size_, pad_k_);
+      groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
+      accumulate_ = accumulate_known_ ? ir_.getInt1(*accumulate_known_)
+                                      : ir_.CreateICmpNE(k, constant(0));
+      block(in_.n, plan_.nc, call_.shape.n, [&](Value* n) {
+        n_ = n;
+        n_size_ = minimum(ir_.CreateSub(in_.n, n), plan_.nc, call_.shape.n);
+        n_whole_ = ir_.CreateSub(n_size_, ir_.CreateURem(n_size_, constant(plan_.nr)));
+        pack_block_of_b();
+        block(in_.m, plan_.mc, call_.shape.m, [&](Value* m) {
+          m_ = m;
+          m_size_ = minimum(ir_.CreateSub(in_.m, m), plan_.mc, call_.shape.m);
+          if (pack_a_) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
+          emit_for(ir_, constant(0), n_whole_, plan_.nr,
+                   [&](Value* column) { panel(column, {.columns = plan_.nr}); });
+          if (tail_.columns != 0)
+            emit_if(ir_, ir_.CreateICmpSLT(n_whole_, n_size_), [&] { panel(n_whole_, tail_); });
+        });
+      });
+    });
+  }
+
+ private:
+  /// Columns of a panel: all there, or the last of the matrix.
+  struct Columns {
+    int columns = 0;     // that are computed
+    bool exact = true;   // no more than there are
+    bool packed = true;  // b's last panel is packed even where others are read in place
+  };
+
+  /// Rows of a panel of a: `live` of them exist.
+  struct Rows {
+    Value* first;
+    int rows, live;
+  };
+
+  Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+  static std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+  }
+  Value* round_up(Value* value, std::int64_t multiple) {
+    return ir_.CreateAnd(ir_.CreateAdd(value, constant(multiple - 1)), constant(-multiple));
+  }
+  Value* maximum(Value* x, Value* y) {
+    return ir_.CreateSelect(ir_.CreateICmpSGT(x, y), x, y);
+  }
+  /// The smaller of what is left and a block; what is left, where one block holds the most there
+  /// can be.
+  Value* minimum(Value* left, std::int64_t size, std::int64_t most) {
+    if (most <= size) return left;
+    return ir_.CreateSelect(ir_.CreateICmpSLT(left, constant(size)), left, constant(size));
+  }
+  Value* at(llvm::Type* type, Value* base, Value* offset) {
+    return ir_.CreateGEP(type, base, offset);
+  }
+
+  /// Blocks of an extent that is at most `most`.
+  void block(Value* extent, std::int64_t size, std::int64_t most,
+             llvm::function_ref<void(Value*)> body) {
+    if (most <= size) {
+      emit_if(ir_, ir_.CreateICmpSGT(extent, constant(0)), [&] { body(constant(0)); });
+    } else {
+      emit_for(ir_, constant(0), extent, size, body);
+    }
+  }
+
+  Columns tail_columns() const {
+    const auto n = known(in_.n);
+    if (!n) return {.columns = plan_.nr, .exact = false};
+    const std::int64_t rest = *n % plan_.nr;
+    const bool exact = rest % lanes_ == 0;
+    return {.columns = static_cast<int>(round_up(rest, lanes_)),
+            .exact = exact,
+            .packed = pack_b_ || !exact};
+  }
+
+  Packer::Unit unit(Value* line_stride, Value* k_stride) const {
+    if (is_one(k_stride)) return Packer::Unit::K;
+    return is_one(line_stride) ? Packer::Unit::Lines : Packer::Unit::Neither;
+  }
+
+  /// The panels of a block of rows: full ones, then those of powers of two, each at most once.
+  void each_rows(llvm::function_ref<void(const Rows&)> body) {
+    const int mr = plan_.mr;
+    const int least = row_unit(instruction_);
+    const std::int64_t most = std::min(plan_.mc, call_.shape.m);
+    Value* first = constant(0);
+    Value* rest = m_size_;
+    if (most >= mr) {
+      rest = ir_.CreateURem(m_size_, constant(mr));
+      Value* whole = ir_.CreateSub(m_size_, rest);
+      emit_for(ir_, first, whole, mr, [&](Value* row) { body({row, mr, mr}); });
+      first = whole;
+    }
+    const auto power = std::bit_floor(static_cast<unsigned>(std::min<std::int64_t>(mr, most + 1) - 1));
+    for (int rows = static_cast<int>(power); rows >= 1; rows /= 2) {
+      if ((rest_rows_ & rows) == 0) continue;
+      Value* bit = ir_.CreateAnd(rest, constant(rows));
+      emit_if(ir_, ir_.CreateICmpNE(bit, constant(0)),
+              [&] { body({first, std::max(rows, least), rows}); });
+      first = ir_.CreateAdd(first, bit);
+    }
+  }
+
+  Value* panel_of_a(Value* row) {
+    if (pack_a_) return at(a_type_, panels_a_, ir_.CreateMul(row, k_padded_));
+    return source_of_a(row);
+  }
+  Value* source_of_a(Value* row) {
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, row), in_.a_row),
+                                  ir_.CreateMul(k_, in_.a_column));
+    return at(a_from_, in_.a, offset);
+  }
+  Value* source_of_b(Value* column) {
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(k_, in_.b_row),
+                                  ir_.CreateMul(ir_.CreateAdd(n_, column), in_.b_column));
+    return at(b_from_, in_.b, offset);
+  }
+
+  void pack_rows_of_a(const Rows& rows) {
+    llvm::Function* pack =
+        packer(module_, {.from = call_.shape.a,
+                         .to = instruction_.a,
+                         .lines = rows.rows,
+                         .k_group = plan_.k_group,
+                         .k_multiple = pad_k_,
+                         .unit = unit(in_.a_row, in_.a_column),
+                         .offset = instruction_.offset_a,
+                         .all_lines = rows.rows == rows.live,
+                         .whole_k = whole_k_,
+                         .vector_bytes = machine_.vector_bytes});
+    ir_.CreateCall(pack, {panel_of_a(rows.first), source_of_a(rows.first), in_.a_row, in_.a_column,
+                          constant(rows.live), k_size_});
+  }
+
+  void pack_columns_of_b(Value* column, int columns, Value* live) {
+    const bool all = known(live) == columns;
+    llvm::Function* pack = packer(module_, {.from = call_.shape.b,
+                                            .to = instruction_.b,
+                                            .lines = columns,
+                                            .k_group = plan_.k_group,
+                                            .k_multiple = pad_k_,
+                                            .unit = unit(in_.b_column, in_.b_row),
+                                            .all_lines = all,
+                                            .whole_k = whole_k_,
+                                            .vector_bytes = machine_.vector_bytes});
+    Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
+    ir_.CreateCall(pack, {panel, source_of_b(column), in_.b_column, in_.b_row, live, k_size_});
+  }
+
+  void pack_block_of_b() {
+    if (call_.b.panel != 0) return;
+    if (pack_b_) {
+      emit_for(ir_, constant(0), n_whole_, plan_.nr, [&](Value* column) {
+        pack_columns_of_b(column, plan_.nr, constant(plan_.nr));
+      });
+    }
+    if (tail_.columns == 0 || !tail_.packed) return;
+    Value* live = tail_.exact ? constant(tail_.columns) : ir_.CreateSub(n_size_, n_whole_);
+    emit_if(ir_, ir_.CreateICmpSLT(n_whole_, n_size_),
+            [&] { pack_columns_of_b(n_whole_, tail_.columns, live); });
+  }
+
+  struct PanelOfB {
+    Value *base, *stride;  // elements between groups of k
+  };
+  PanelOfB panel_of_b(Value* column, const Columns& columns) {
+    if (const std::int64_t width = call_.b.panel; width != 0) {
+      Value* from = ir_.CreateAdd(n_, column);
+      Value* index = ir_.CreateUDiv(from, constant(width));
+      Value* within = ir_.CreateSub(from, ir_.CreateMul(index, constant(width)));
+      Value* offset = ir_.CreateAdd(
+          ir_.CreateMul(index, in_.b_panel_stride),
+          ir_.CreateAdd(ir_.CreateMul(k_, constant(width)),
+                        ir_.CreateMul(within, constant(plan_.k_group))));
+      return {at(b_type_, in_.b, offset), constant(width * plan_.k_group)};
+    }
+    if (pack_b_ || (columns.columns != plan_.nr || !columns.exact ? columns.packed : false)) {
+      return {at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_)),
+              constant(columns.columns * plan_.k_group)};
+    }
+    return {source_of_b(column), in_.b_row};
+  }
+
+  /// All rows of the block of a times one panel of b.
+  void panel(Value* column, const Columns& columns) {
+    const PanelOfB b = panel_of_b(column, columns);
+    each_rows([&](const Rows& rows) {
+      const bool direct = columns.exact && rows.live == rows.rows;
+      const int registers = rows.rows / row_unit(instruction_) *
+                            (columns.columns / (instruction_.form == Instruction::Form::Blocks
+                                                    ? 2
+                                                    : lanes_));
+      const int most = machine_.vector_registers * 3 / 4 / registers;
+      llvm::Function* kernel = micro_kernel(
+          module_,
+          {.instruction = instruction_,
+           .vector_bytes = machine_.vector_bytes,
+           .broadcast_loads = machine_.architecture == machine::Architecture::X86_64,
+           .rows = rows.rows,
+           .columns = columns.columns,
+           .unroll = unroll,
+           .splits = std::clamp<int>(
+               static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1,
+               unroll),
+           .whole_turns = whole_turns_,
+           .packed_a = pack_a_,
+           .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
+      Value* c_offset = ir_.CreateAdd(
+          ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row), ir_.CreateAdd(n_, column));
+      Value* c = at(c_type_, in_.c, c_offset);
+      Value* target = direct ? c : tile_;
+      Value* target_row = direct ? in_.c_row : constant(columns.columns);
+      ir_.CreateCall(kernel, {groups_, panel_of_a(rows.first), in_.a_row, b.base, b.stride, target,
+                              target_row, direct ? accumulate_ : ir_.getFalse()});
+      if (direct) return;
+      llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
+      Value* live_columns =
+          columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
+      ir_.CreateCall(merge, {c, in_.c_row, tile_, constant(rows.live), live_columns, accumulate_});
+    });
+  }
+
+  llvm::IRBuilder<>& ir_;
+  const DotCall& call_;
+  const DotPlan& plan_;
+  const machine::Machine& machine_;
+  Arguments in_;
+  Instruction instruction_;
+  llvm::Module& module_;
+  llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
+  int lanes_ = 0;
+  bool pack_a_ = true, pack_b_ = true, whole_turns_ = false, whole_k_ = false;
+  std::int64_t rest_rows_ = -1;  // a bit for each number of rows that may be left over
+  int pad_k_ = 1;
+  std::optional<bool> accumulate_known_;
+  Columns tail_;
+  bool tiles_ = false;  // some tiles go through scratch, as only a part of them exists
+
+  // Of the loop that is being emitted: where the block begins and how much of it there is.
+  Value *k_ = nullptr, *k_size_ = nullptr, *k_padded_ = nullptr, *groups_ = nullptr;
+  Value *n_ = nullptr, *n_size_ = nullptr, *n_whole_ = nullptr;
+  Value *m_ = nullptr, *m_size_ = nullptr;
+  Value *accumulate_ = nullptr, *panels_a_ = nullptr, *panels_b_ = nullptr, *tile_ = nullptr;
+};
+
+}  // namespace
+
+void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machine& machine) {
+  const DotPlan& plan = call.plan;
+  TESSERA_CHECK(call.a.panel == 0, "only b comes packed");
+  TESSERA_CHECK(call.b.panel % plan.nr == 0, "panels of {} columns cut into tiles of {}",
+                call.b.panel, plan.nr);
+  Value* none = ir.getInt64(0);
+  const auto or_none = [&](Value* value) { return value == nullptr ? none : value; };
+  Arguments in{.m = call.extents.m,
+               .n = call.extents.n,
+               .k = call.extents.k,
+               .a = call.a.base,
+               .a_row = call.a.row_stride,
+               .a_column = call.a.column_stride,
+               .b = call.b.base,
+               .b_row = or_none(call.b.row_stride),
+               .b_column = or_none(call.b.column_stride),
+               .b_panel_stride = or_none(call.b.panel_stride),
+               .c = call.c,
+               .c_row = call.c_row_stride,
+               .scratch = call.scratch};
+
+  // One function for all dots alike; constants are part of what it is, the rest are its parameters.
+  std::string name = fmt::format(
+      "dot.{}{}{}.{}x{}x{}.{}x{}g{}.{}x{}x{}.{}{}{}b{}", to_string(call.shape.a),
+      to_string(call.shape.b), to_string(call.shape.c), call.shape.m, call.shape.n, call.shape.k,
+      plan.mr, plan.nr, plan.k_group, plan.mc, plan.nc, plan.kc, plan.pack_a ? "a" : "",
+      plan.pack_b ? "b" : "", call.accumulate ? "+" : "", call.b.panel);
+  std::vector<llvm::Type*> types;
+  std::vector<Value*> values;
+  for (Value** value : in.all()) {
+    if (const auto constant = llvm::isa<llvm::ConstantInt>(*value) ? known(*value) : std::nullopt) {
+      name += fmt::format(".{}", *constant);
+    } else {
+      name += "._";
+      types.push_back((*value)->getType());
+      values.push_back(*value);
+    }
+  }
+  llvm::Module& module = *ir.GetInsertBlock()->getModule();
+  llvm::Function* loops = shared_function(
+      module, name, types, [&](llvm::IRBuilder<>& body, llvm::Function& function) {
+        unsigned next = 0;
+        for (Value** value : in.all())
+          if (!llvm::isa<llvm::ConstantInt>(*value)) *value = function.getArg(next++);
+        Loops(body, call, machine, in).emit();
+      });
+  ir.CreateCall(loops, values);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,284 @@
+#include <llvm/IR/Module.h>
+
+#include <bit>
+
+#include "tessera/codegen/llvm/dot_parts.h"
+#include "tessera/support/check.h"
+
+namespace tessera::codegen {
+namespace {
+
+using llvm::Value;
+
+/// The register tile of one micro-kernel while it is emitted: accumulators in the order
+/// [split][row of registers][column of registers].
+class Tile {
+ public:
+  Tile(llvm::IRBuilder<>& ir, llvm::Function& function, const MicroKernel& kernel)
+      : ir_(ir), kernel_(kernel), instruction_(kernel.instruction) {
+    llvm::LLVMContext& context = ir.getContext();
+    Value** const arguments[] = {&groups_, &a_,        &a_stride_, &b_,
+                                 &b_stride_, &c_, &c_stride_, &accumulate_};
+    for (llvm::Argument& argument : function.args()) *arguments[argument.getArgNo()] = &argument;
+
+    const bool blocks = instruction_.form == Instruction::Form::Blocks;
+    c_type_ = type_of(instruction_.c, context);
+    lanes_ = kernel.vector_bytes / byte_width(instruction_.c);
+    accumulator_ = llvm::FixedVectorType::get(c_type_, static_cast<unsigned>(lanes_));
+    tile_rows_ = blocks ? kernel.rows / 2 : kernel.rows;
+    tile_columns_ = blocks ? kernel.columns / 2 : kernel.columns / lanes_;
+    // A group of k moves as one number where it is more than one element.
+    const int group = instruction_.k_group;
+    a_group_ = group == 1 ? type_of(instruction_.a, context)
+                          : ir.getIntNTy(8U * static_cast<unsigned>(
+                                                  group * byte_width(instruction_.a)));
+    a_vector_ = operand_type(instruction_.a);
+    b_vector_ = operand_type(instruction_.b);
+    if (kernel.accumulate) accumulate_ = ir.getInt1(*kernel.accumulate);
+  }
+
+  void emit() {
+    if (!kernel_.packed_a) {
+      for (int row = 0; row < kernel_.rows; ++row)
+        a_rows_.push_back(ir_.CreateGEP(a_group_, a_, ir_.CreateMul(a_stride_, constant(row))));
+    }
+    Values state(static_cast<std::size_t>(kernel_.splits * tile_rows_ * tile_columns_),
+                 llvm::Constant::getNullValue(accumulator_));
+    if (instruction_.offset_a)
+      state.append(static_cast<std::size_t>(tile_columns_),
+                   llvm::Constant::getNullValue(accumulator_));
+    state.push_back(b_);
+
+    Value* whole = kernel_.whole_turns
+                       ? groups_
+                       : ir_.CreateAnd(groups_, constant(-std::int64_t{kernel_.unroll}));
+    state = emit_for(ir_, constant(0), whole, kernel_.unroll, state,
+                     [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); });
+    if (!kernel_.whole_turns)
+      state = emit_for(ir_, whole, groups_, 1, state,
+                       [&](Value* k, const Values& in) { return turn(k, in, 1); });
+    state.pop_back();
+    add_splits(state);
+    store(finished(state));
+  }
+
+ private:
+  Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+
+  llvm::FixedVectorType* operand_type(DType dtype) {
+    llvm::LLVMContext& context = ir_.getContext();
+    return llvm::FixedVectorType::get(
+        type_of(dtype, context), static_cast<unsigned>(kernel_.vector_bytes / byte_width(dtype)));
+  }
+
+  Value* load(llvm::Type* type, Value* base, llvm::Type* element, std::int64_t offset) {
+    const llvm::Align align(element->getScalarSizeInBits() / 8);
+    return ir_.CreateAlignedLoad(
+        type, offset == 0 ? base : ir_.CreateGEP(element, base, constant(offset)), align);
+  }
+
+  /// The groups of a for `unroll` steps of k, from vectors that are loaded once, when first asked.
+  struct LoadedA {
+    llvm::SmallVector<Value*, 16> bases;  // of each run of groups that lie side by side
+    int run = 0;                          // groups in a run
+    llvm::SmallVector<std::pair<std::pair<int, int>, Value*>, 16> loaded;
+  };
+
+  LoadedA begin_a(Value* k, int unroll) {
+    LoadedA a;
+    if (kernel_.packed_a) {
+      a.run = kernel_.rows * unroll;
+      a.bases = {ir_.CreateGEP(a_group_, a_, ir_.CreateMul(k, constant(kernel_.rows)))};
+    } else {
+      a.run = unroll;
+      for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
+    }
+    return a;
+  }
+
+  /// The vector of `width` groups at `first` in a run.
+  Value* vector_of_a(LoadedA& a, int run, int first, int width) {
+    for (auto& [at, value] : a.loaded)
+      if (at == std::pair{run, first}) return value;
+    llvm::Type* type = width == 1 ? a_group_
+                                  : static_cast<llvm::Type*>(llvm::FixedVectorType::get(
+                                        a_group_, static_cast<unsigned>(width)));
+    Value* value = load(type, a.bases[static_cast<std::size_t>(run)], a_group_, first);
+    a.loaded.push_back({{run, first}, value});
+    return value;
+  }
+
+  /// The factor of row `row` of registers at step `step`.
+  Value* factor_a(LoadedA& a, int step, int row) {
+    const int run = kernel_.packed_a ? 0 : row;
+    if (instruction_.form == Instruction::Form::Blocks) {
+      Value* pair = vector_of_a(a, run, step * kernel_.rows + 2 * row, 2);
+      return ir_.CreateBitCast(pair, a_vector_);
+    }
+    const int at = kernel_.packed_a ? step * kernel_.rows + row : step;
+    // Whole vectors as far as they go; then halves, quarters, ...
+    const int lanes = kernel_.broadcast_loads
+                          ? 1
+                          : 16 / static_cast<int>(a_group_->getScalarSizeInBits() / 8);
+    int first = 0, width = lanes;
+    while (at >= first + width || first + width > a.run) {
+      if (first + width > a.run)
+        width /= 2;
+      else
+        first += width;
+    }
+    Value* from = vector_of_a(a, run, first, width);
+    llvm::FixedVectorType* spread = llvm::FixedVectorType::get(
+        a_group_, static_cast<unsigned>(kernel_.vector_bytes * 8) / a_group_->getScalarSizeInBits());
+    Value* factor = width == 1
+                        ? ir_.CreateVectorSplat(spread->getNumElements(), from)
+                        : ir_.CreateShuffleVector(
+                              from, llvm::SmallVector<int, 64>(spread->getNumElements(), at - first));
+    return ir_.CreateBitCast(factor, a_vector_);
+  }
+
+  Value* multiply_add(Value* a, Value* b, Value* c) {
+    if (instruction_.name == nullptr) {
+      if (is_float(instruction_.c))
+        return ir_.CreateIntrinsic(accumulator_, llvm::Intrinsic::fma, {a, b, c});
+      return ir_.CreateAdd(c, ir_.CreateMul(a, b));
+    }
+    if (instruction_.swapped) std::swap(a, b);
+    // The instructions of x86 name their operands' types otherwise than what they hold.
+    llvm::Module& module = *ir_.GetInsertBlock()->getModule();
+    const llvm::Intrinsic::ID id =
+        llvm::Function::lookupIntrinsicID(instruction_.name);
+    TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", instruction_.name);
+    llvm::SmallVector<llvm::Type*, 2> overloads;
+    if (llvm::Intrinsic::isOverloaded(id)) overloads = {accumulator_, a_vector_};
+    llvm::Function* callee = llvm::Intrinsic::getDeclaration(&module, id, overloads);
+    llvm::FunctionType* type = callee->getFunctionType();
+    return ir_.CreateCall(callee, {c, ir_.CreateBitCast(a, type->getParamType(1)),
+                                   ir_.CreateBitCast(b, type->getParamType(2))});
+  }
+
+  /// `unroll` groups of k. For each register of b, all rows: the order that keeps b's registers
+  /// few and the multipliers busy.
+  Values turn(Value* k, const Values& in, int unroll) {
+    Values out = in;
+    Value* b = in.back();
+    llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
+    LoadedA a = begin_a(k, unroll);
+    const int b_registers = tile_rows_ * tile_columns_;
+    const int b_width = b_vector_->getNumElements();
+    for (int step = 0; step < unroll; ++step) {
+      Values rows;
+      for (int row = 0; row < tile_rows_; ++row) rows.push_back(factor_a(a, step, row));
+      const int split = step % kernel_.splits * b_registers;
+      for (int column = 0; column < tile_columns_; ++column) {
+        Value* factor_b = load(b_vector_, b, b_element, std::int64_t{column} * b_width);
+        for (int row = 0; row < tile_rows_; ++row) {
+          Value*& sum = out[static_cast<std::size_t>(split + row * tile_columns_ + column)];
+          sum = multiply_add(rows[static_cast<std::size_t>(row)], factor_b, sum);
+        }
+        if (instruction_.offset_a) {
+          Value*& sum = out[static_cast<std::size_t>(kernel_.splits * b_registers + column)];
+          Value* offset = llvm::ConstantInt::get(a_vector_, 128);
+          sum = multiply_add(offset, factor_b, sum);
+        }
+      }
+      b = ir_.CreateGEP(b_element, b, b_stride_);
+    }
+    out.back() = b;
+    return out;
+  }
+
+  Value* add(Value* x, Value* y) {
+    return is_float(instruction_.c) ? ir_.CreateFAdd(x, y) : ir_.CreateAdd(x, y);
+  }
+
+  void add_splits(Values& state) {
+    const std::size_t registers = static_cast<std::size_t>(tile_rows_ * tile_columns_);
+    for (int split = kernel_.splits - 1; split > 0; --split)
+      for (std::size_t i = 0; i < registers; ++i)
+        state[i] = add(state[i], state[static_cast<std::size_t>(split) * registers + i]);
+    if (!instruction_.offset_a) return;
+    const std::size_t sums = static_cast<std::size_t>(kernel_.splits) * registers;
+    for (std::size_t i = 0; i < registers; ++i)
+      state[i] = ir_.CreateSub(state[i], state[sums + i % static_cast<std::size_t>(tile_columns_)]);
+  }
+
+  /// Vectors along n, [row][column / lanes].
+  Values finished(const Values& state) {
+    const int registers = tile_rows_ * tile_columns_;
+    if (instruction_.form == Instruction::Form::Lanes)
+      return Values(state.begin(), state.begin() + registers);
+    Values out(static_cast<std::size_t>(registers));
+    const int vectors = tile_columns_ / 2;
+    for (int row = 0; row < kernel_.rows; ++row) {
+      const int low = row % 2 * 2;
+      for (int v = 0; v < vectors; ++v) {
+        const std::size_t at = static_cast<std::size_t>(row / 2 * tile_columns_ + 2 * v);
+        out[static_cast<std::size_t>(row * vectors + v)] = ir_.CreateShuffleVector(
+            state[at], state[at + 1], llvm::ArrayRef<int>{low, low + 1, low + 4, low + 5});
+      }
+    }
+    return out;
+  }
+
+  Value* c_address(int row, int vector) {
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(c_stride_, constant(row)),
+                                  constant(std::int64_t{vector} * lanes_));
+    return ir_.CreateGEP(c_type_, c_, offset);
+  }
+
+  void store(const Values& sums) {
+    const llvm::Align align(c_type_->getScalarSizeInBits() / 8);
+    const int vectors = kernel_.columns / lanes_;
+    const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
+      for (int row = 0; row < kernel_.rows; ++row)
+        for (int v = 0; v < vectors; ++v)
+          action(c_address(row, v), sums[static_cast<std::size_t>(row * vectors + v)]);
+    };
+    emit_if(ir_, accumulate_, [&] {
+      each([&](Value* at, Value* sum) {
+        Value* old = ir_.CreateAlignedLoad(accumulator_, at, align);
+        ir_.CreateAlignedStore(add(old, sum), at, align);
+      });
+    });
+    emit_if(ir_, ir_.CreateNot(accumulate_), [&] {
+      each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); });
+    });
+  }
+
+  llvm::IRBuilder<>& ir_;
+  const MicroKernel& kernel_;
+  const Instruction& instruction_;
+  Value *groups_, *a_, *a_stride_, *b_, *b_stride_, *c_, *c_stride_, *accumulate_;
+  llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
+  llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
+  int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
+  llvm::SmallVector<Value*, 16> a_rows_;
+};
+
+std::string name_of(const MicroKernel& kernel) {
+  const Instruction& instruction = kernel.instruction;
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}.c{}",
+                     instruction.name == nullptr ? "fma" : instruction.name,
+                     to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
+                     kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
+                     kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
+                     kernel.packed_a ? "p" : "r",
+                     kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
+}
+
+}  // namespace
+
+llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* pointer = llvm::PointerType::get(context, 0);
+  llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  return shared_function(
+      module, name_of(kernel),
+      {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context)},
+      [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
+        Tile(ir, function, kernel).emit();
+      });
+}
+
+}  // namespace tessera::codegen

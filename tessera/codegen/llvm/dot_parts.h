@@ -1,0 +1,92 @@
+#pragma once
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tessera/codegen/llvm/dot.h"
+
+namespace tessera::codegen {
+
+/// What multiplies and adds. `a` and `b` are the types in the panels, to which packing converts.
+///
+/// Lanes:  an accumulator is a vector along n; a value of a (a group of k_group along k) is spread
+///         over all lanes and multiplied with as many groups of b as there are lanes.
+/// Blocks: an accumulator is a 2 x 2 block of c; 2 groups of a meet 2 groups of b.
+struct Instruction {
+  enum class Form : std::uint8_t { Lanes, Blocks };
+
+  const char* name = nullptr;  // null: multiply and add in the type of c
+  DType a = DType::F32, b = DType::F32, c = DType::F32;
+  int k_group = 1;
+  Form form = Form::Lanes;
+  bool swapped = false;  // b is its first factor
+  bool offset_a = false;  // a is packed with 128 added, which b's sums take off again
+};
+
+Instruction instruction_for(const DotShape& shape, const machine::Machine& machine);
+
+/// Rows (of a tile in registers) that come in units: 1, or 2 where blocks are multiplied.
+inline int row_unit(const Instruction& instruction) {
+  return instruction.form == Instruction::Form::Blocks ? 2 : 1;
+}
+
+/// c[rows, columns] (+)= a·b for a tile that stays in registers while k runs.
+///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate)
+/// Strides are in elements: between rows of a, where it is not packed, groups of b, rows of c.
+struct MicroKernel {
+  Instruction instruction;
+  int vector_bytes = 16;
+  bool broadcast_loads = false;  // values of a are spread as they are loaded, not lane by lane
+  int rows = 0, columns = 0;
+  int unroll = 4;             // groups of k in a turn of the loop
+  int splits = 1;             // accumulators that take turns, where few would wait for each other
+  bool whole_turns = false;   // the number of groups is a multiple of `unroll`
+  bool packed_a = true;       // in panels of `rows`; else by rows, whose elements lie side by side
+  std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
+};
+llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);
+
+/// Copies lines (rows of a, columns of b) into a panel: groups of k run slowly, lines fast.
+///   void(panel, source, i64 line_stride, i64 k_stride, i64 lines, i64 k)
+/// Missing lines, and k's up to the next multiple of `k_multiple`, become zeros.
+struct Packer {
+  enum class Unit : std::uint8_t { Lines, K, Neither };  // what lies side by side in the source
+
+  DType from = DType::F32, to = DType::F32;
+  int lines = 0, k_group = 1, k_multiple = 1;
+  Unit unit = Unit::Neither;
+  bool offset = false;      // add 128 to each element
+  bool all_lines = false;   // no line is ever missing
+  bool whole_k = false;     // k is a multiple of k_multiple and of 16
+  int vector_bytes = 16;
+};
+llvm::Function* packer(llvm::Module& module, const Packer& pack);
+
+/// c[lines, columns] (+)= tile, whose rows are `tile_columns` long.
+///   void(c, i64 c_stride, tile, i64 rows, i64 columns, i1 accumulate)
+llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns);
+
+/// The internal function of that name, made by `body` (which returns nothing) unless it is there.
+using FunctionBody = llvm::function_ref<void(llvm::IRBuilder<>&, llvm::Function&)>;
+llvm::Function* shared_function(llvm::Module& module, const std::string& name,
+                                llvm::ArrayRef<llvm::Type*> parameters, FunctionBody body);
+
+llvm::Type* type_of(DType dtype, llvm::LLVMContext& context);
+
+/// for (i = first; i < last; i += step) body(i). No loop where constants tell the number of turns
+/// to be 0 or 1.
+void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
+              llvm::function_ref<void(llvm::Value*)> body);
+
+/// The same with values that each turn hands to the next; returns the last.
+using Values = llvm::SmallVector<llvm::Value*, 40>;
+Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
+                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body);
+
+void emit_if(llvm::IRBuilderBase& ir, llvm::Value* condition, llvm::function_ref<void()> then);
+
+}  // namespace tessera::codegen

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/codegen/llvm/emit.h"
+
+namespace tessera::codegen {
+
+/// A view as numbers: constants where its type knows them.
+struct ViewParts {
+  llvm::Value* base = nullptr;
+  std::vector<llvm::Value*> shape = {}, strides = {};
+};
+
+inline bool is_unsigned_dtype(DType dtype) {
+  return dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
+}
+
+/// What the parts of the emission of one kernel share: the builder, and what scalars, views and
+/// buffers have become.
+class Emitter {
+ public:
+  Emitter(const tile::cpu::Scheduled& scheduled, const machine::Machine& machine,
+          const EmitOptions& options, llvm::LLVMContext& context);
+
+  const tile::cpu::Scheduled& scheduled;
+  const tile::Kernel& kernel;
+  const machine::Machine& machine;
+  EmitOptions options;
+  std::vector<std::optional<tile::OpId>> definition;
+  std::unique_ptr<llvm::Module> module;
+  llvm::IRBuilder<> ir;
+  llvm::Function* function = nullptr;
+  llvm::Value *scratch = nullptr, *dot_scratch = nullptr;
+  std::vector<llvm::Value*> buffers;  // their addresses
+  std::vector<llvm::Value*> scalars;  // by value; null where there is none
+  std::unordered_map<tile::ValueId, ViewParts> views;
+  std::vector<std::pair<llvm::Value*, llvm::Value*>>
+      memory;  // first and last address, in debug mode
+  std::int64_t dot_scratch_bytes = 0;
+
+  const tile::Type& type(tile::ValueId id) const { return kernel.type(id); }
+  const tile::Operation& op(tile::OpId id) const { return kernel.ops[id]; }
+  /// As it is computed with, and as it lies in memory (a bool takes a byte).
+  llvm::Type* register_type(DType dtype, int width = 1);
+  llvm::Type* memory_type(DType dtype, int width = 1);
+  /// Of a number or a pointer.
+  llvm::Type* scalar_type(tile::ValueId id);
+  llvm::Value* index(std::int64_t value) { return ir.getInt64(static_cast<std::uint64_t>(value)); }
+  llvm::Constant* literal(DType dtype, const tile::Literal& literal);
+  /// An integer scalar as i64.
+  llvm::Value* as_index(llvm::IRBuilderBase& at, tile::ValueId id);
+
+  llvm::Value* load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width = 1);
+  void store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, llvm::Value* x);
+  /// A place for a value that loops change; in the function's first block.
+  llvm::AllocaInst* slot(llvm::Type* type);
+
+  /// for (i = from; i < to; i += step) body(i), where `to` may be less than `from`.
+  void loop(llvm::Value* from, llvm::Value* to, std::int64_t step,
+            const std::function<void(llvm::Value*)>& body);
+  void branch(llvm::Value* condition, const std::function<void()>& then,
+              const std::function<void()>& otherwise = {});
+  /// In debug mode: leaves the kernel unless the condition holds.
+  void check(llvm::Value* condition, tile::OpId op);
+  void check_address(llvm::Value* pointer, std::int64_t bytes, tile::OpId op);
+
+  llvm::BasicBlock* block(const char* name);
+
+  // The parts, one source each.
+  void emit_steps(const std::vector<tile::cpu::Step>& steps);
+  void emit_loop(const tile::cpu::Step& step);
+  void emit_scalar(tile::OpId id);
+  void emit_nest(const tile::cpu::Nest& nest);
+  void emit_dot_step(const tile::cpu::DotStep& step);
+  /// A tile of one element as a scalar.
+  llvm::Value* only_element(tile::ValueId id);
+  /// A read-modify-write, scalar by scalar.
+  llvm::Value* emit_atomic(const tile::Operation& op, llvm::Value* pointer, llvm::Value* x);
+  llvm::Value* emit_cas(llvm::Value* pointer, llvm::Value* expected, llvm::Value* x);
+  llvm::Value* emit_scalar_load(const tile::Operation& op, tile::OpId id, llvm::Value* pointer,
+                                llvm::Value* mask, llvm::Value* other);
+};
+
+}  // namespace tessera::codegen

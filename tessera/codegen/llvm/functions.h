@@ -1,0 +1,36 @@
+#pragma once
+
+#include "tessera/codegen/llvm/lanes.h"
+
+namespace tessera::codegen {
+
+// The functions of floats that no processor has, of f32 or f64. Within 2 ulp, except where the
+// precision is Fast: that is for f32, and f64 stays exact.
+
+Lanes exp(const Lanes& x, Precision precision);
+Lanes exp2(const Lanes& x, Precision precision);
+Lanes sigmoid(const Lanes& x, Precision precision);
+Lanes tanh(const Lanes& x);
+Lanes erf(const Lanes& x);
+
+/// 2^(high + low) where |high| is below twice the largest exponent and low is a correction of less
+/// than an ulp of high.
+Lanes exp2_of_sum(const Lanes& high, const Lanes& low);
+
+Lanes log(const Lanes& x);
+Lanes log2(const Lanes& x);
+Lanes pow(const Lanes& x, const Lanes& y);
+
+Lanes sin(const Lanes& x);
+Lanes cos(const Lanes& x);
+
+/// The remainder of x / y with the sign of x, exactly. Ends in another basic block than it began.
+Lanes rem(const Lanes& x, const Lanes& y);
+
+/// A function of Map on integers or bools. Nothing traps and nothing is poison.
+Lanes map_integers(tile::Function function, bool is_signed, std::span<const Lanes> in);
+
+/// A conversion as Code::Cast means it.
+Lanes cast(const Lanes& x, DType from, DType to);
+
+}  // namespace tessera::codegen

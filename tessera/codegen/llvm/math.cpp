@@ -1,0 +1,106 @@
+#include "tessera/codegen/llvm/math.h"
+
+#include "tessera/codegen/llvm/functions.h"
+#include "tessera/support/check.h"
+
+namespace tessera::codegen {
+namespace {
+
+using tile::Function;
+using Predicate = llvm::CmpInst::Predicate;
+
+bool is_signed(DType dtype) {
+  return dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
+}
+
+bool is_half(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16;
+}
+
+/// Of f32 or f64.
+Lanes map_floats(Function function, std::span<const Lanes> in, Precision precision) {
+  const Lanes &a = in.front(), &b = in.size() > 1 ? in[1] : a;
+  switch (function) {
+    case Function::Neg: return -a;
+    case Function::Abs: return abs(a);
+    case Function::Exp: return exp(a, precision);
+    case Function::Exp2: return exp2(a, precision);
+    case Function::Log: return log(a);
+    case Function::Log2: return log2(a);
+    case Function::Sin: return sin(a);
+    case Function::Cos: return cos(a);
+    case Function::Tanh: return tanh(a);
+    case Function::Erf: return erf(a);
+    case Function::Sqrt: return intrinsic(llvm::Intrinsic::sqrt, a);
+    case Function::Rsqrt: return a.constant(1.0) / intrinsic(llvm::Intrinsic::sqrt, a);
+    case Function::Sigmoid: return sigmoid(a, precision);
+    case Function::Floor: return intrinsic(llvm::Intrinsic::floor, a);
+    case Function::Ceil: return intrinsic(llvm::Intrinsic::ceil, a);
+    case Function::Round: return intrinsic(llvm::Intrinsic::roundeven, a);
+    case Function::Add: return a + b;
+    case Function::Sub: return a - b;
+    case Function::Mul: return a * b;
+    case Function::Div: return a / b;
+    case Function::Rem: return rem(a, b);
+    case Function::Min: return intrinsic(llvm::Intrinsic::minnum, a, b);
+    case Function::Max: return intrinsic(llvm::Intrinsic::maxnum, a, b);
+    case Function::Minimum: return intrinsic(llvm::Intrinsic::minimum, a, b);
+    case Function::Maximum: return intrinsic(llvm::Intrinsic::maximum, a, b);
+    case Function::Pow: return pow(a, b);
+    case Function::Equal: return compare(Predicate::FCMP_OEQ, a, b);
+    case Function::NotEqual: return compare(Predicate::FCMP_UNE, a, b);
+    case Function::Less: return compare(Predicate::FCMP_OLT, a, b);
+    case Function::LessEqual: return compare(Predicate::FCMP_OLE, a, b);
+    case Function::Greater: return compare(Predicate::FCMP_OGT, a, b);
+    case Function::GreaterEqual: return compare(Predicate::FCMP_OGE, a, b);
+    case Function::Fma: return fma(a, b, in[2]);
+    case Function::Select: return select(a, b, in[2]);
+    case Function::Exchange: return b;
+    case Function::None:
+    case Function::Not:
+    case Function::And:
+    case Function::Or:
+    case Function::Xor:
+    case Function::Shl:
+    case Function::Shr:
+    case Function::MulHi: break;
+  }
+  TESSERA_CHECK(false, "{} of floats", tile::to_string(function));
+  return a;
+}
+
+/// Of f16 or bf16: what moves bits stays there, the rest is done in f32 and rounded.
+Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precision precision) {
+  const Lanes& last = in.back();
+  if (function == Function::Select) {
+    const Lanes chosen = select(in[0], in[1].as_integer(), in[2].as_integer());
+    return chosen.cast(llvm::Instruction::BitCast, last.element());
+  }
+  if (function == Function::Exchange) return last;
+  for (Lanes& x : in) x = cast(x, dtype, DType::F32);
+  // A polynomial that is right to 22 bits is exact enough for 11, but bf16 has subnormals that the
+  // fast functions drop.
+  const Lanes value = map_floats(function, in, dtype == DType::F16 ? Precision::Fast : precision);
+  return tile::is_compare(function) ? value : cast(value, DType::F32, dtype);
+}
+
+}  // namespace
+
+Pieces emit_map(llvm::IRBuilderBase& ir, Function function, DType dtype,
+                std::span<const Pieces> operands, Precision precision) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(ir);
+  ir.clearFastMathFlags();
+  std::vector<Lanes> in;
+  for (const Pieces& operand : operands) in.emplace_back(ir, operand);
+  if (is_half(dtype)) return map_halves(function, dtype, std::move(in), precision).pieces();
+  if (is_float(dtype)) return map_floats(function, in, precision).pieces();
+  return map_integers(function, is_signed(dtype), in).pieces();
+}
+
+Pieces emit_cast(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(ir);
+  ir.clearFastMathFlags();
+  return cast(Lanes(ir, x), from, to).pieces();
+}
+
+}  // namespace tessera::codegen

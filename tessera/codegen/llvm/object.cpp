@@ -1,0 +1,155 @@
+#include "tessera/codegen/llvm/object.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/OptBisect.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <cstring>
+#include <utility>
+
+#include "tessera/codegen/llvm/optimize.h"
+#include "tessera/codegen/llvm/target.h"
+#include "tessera/support/hash.h"
+
+namespace tessera::codegen {
+namespace {
+
+/// Keeps the first error that LLVM reports; without it LLVM ends the process.
+class FirstError : public llvm::DiagnosticHandler {
+ public:
+  explicit FirstError(std::string& error) : error_(error) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getSeverity() == llvm::DS_Error && error_.empty()) {
+      llvm::raw_string_ostream stream(error_);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
+  }
+
+ private:
+  std::string& error_;
+};
+
+/// Leaves out passes of LLVM's code generator that cost more than they give.
+class PassGate : public llvm::OptPassGate {
+ public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
+    // Four fifths of the time of a kernel whose loop is unrolled eight times, to save two additions
+    // per iteration; and prefetches that are not where a schedule asks for them.
+    return pass != "Loop Strength Reduction" && pass != "Loop Data Prefetch";
+  }
+};
+
+void check_valid(const llvm::Module& module) {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  const bool broken = llvm::verifyModule(module, &stream);
+  TESSERA_CHECK(!broken, "the module {} is not valid: {}", module.getModuleIdentifier(), problem);
+}
+
+/// The code that LLVM makes of a module.
+Expected<llvm::SmallVector<char, 0>> code_of(llvm::Module& module, const machine::Machine& machine,
+                                             llvm::CodeGenFileType type) {
+  TESSERA_TRY_DONE(set_target(module, machine));
+  check_valid(module);
+  llvm::TargetMachine& target = target_of(machine);
+  optimize(module, target);
+
+  std::string error;
+  PassGate gate;
+  llvm::LLVMContext& context = module.getContext();
+  llvm::OptPassGate& old_gate = context.getOptPassGate();
+  context.setOptPassGate(gate);
+  auto handler = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<FirstError>(error));
+  llvm::SmallVector<char, 0> code;
+  llvm::raw_svector_ostream stream(code);
+  llvm::legacy::PassManager passes;
+  const bool cannot =
+      target.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true);
+  TESSERA_CHECK(!cannot, "LLVM writes no code for {}", machine.cpu);
+  passes.run(module);
+  context.setDiagnosticHandler(std::move(handler));
+  context.setOptPassGate(old_gate);
+  TESSERA_CHECK(error.empty(), "LLVM cannot compile {}: {}", module.getModuleIdentifier(), error);
+  return code;
+}
+
+/// The number that the linker wrote into the notes of a file, in hex; empty if it wrote none.
+std::string build_id(const dl_phdr_info& file, const ElfW(Phdr) & notes) {
+  const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  const auto* note = reinterpret_cast<const char*>(file.dlpi_addr + notes.p_vaddr);
+  const char* end = note + notes.p_memsz;
+  ElfW(Nhdr) head;
+  while (end - note >= static_cast<std::ptrdiff_t>(sizeof head)) {
+    std::memcpy(&head, note, sizeof head);
+    const char* content = note + sizeof head + padded(head.n_namesz);
+    if (head.n_type == NT_GNU_BUILD_ID && content + head.n_descsz <= end)
+      return llvm::toHex(llvm::StringRef(content, head.n_descsz), /*LowerCase=*/true);
+    note = content + padded(head.n_descsz);
+  }
+  return "";
+}
+
+/// What tells the program or library that holds this code from every other: the linker's number, or
+/// else a hash of the code.
+std::string identity() {
+  std::string found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* file, std::size_t, void* result) {
+        std::string id;
+        std::span<const std::byte> code;
+        for (const auto& segment : std::span(file->dlpi_phdr, file->dlpi_phnum)) {
+          const auto* begin = reinterpret_cast<const std::byte*>(file->dlpi_addr + segment.p_vaddr);
+          const auto* here = reinterpret_cast<const std::byte*>(&identity);
+          if (segment.p_type == PT_NOTE && id.empty()) id = build_id(*file, segment);
+          if (segment.p_type == PT_LOAD && here >= begin && here < begin + segment.p_filesz)
+            code = {begin, segment.p_filesz};
+        }
+        if (code.empty()) return 0;
+        Hasher hasher;
+        if (id.empty()) hasher.add_bytes(code);
+        *static_cast<std::string*>(result) =
+            id.empty() ? fmt::format("{:016x}", hasher.value()) : id;
+        return 1;
+      },
+      &found);
+  return found;
+}
+
+}  // namespace
+
+Expected<ObjectBytes> object_of(llvm::Module& module, const machine::Machine& machine) {
+  TESSERA_TRY(const auto code, code_of(module, machine, llvm::CodeGenFileType::ObjectFile));
+  const auto* bytes = reinterpret_cast<const std::byte*>(code.data());
+  return ObjectBytes(bytes, bytes + code.size());
+}
+
+Expected<std::string> assembly_of(llvm::Module& module, const machine::Machine& machine) {
+  TESSERA_TRY(const auto code, code_of(module, machine, llvm::CodeGenFileType::AssemblyFile));
+  return std::string(code.data(), code.size());
+}
+
+std::string generator_version() {
+  // The very build, not only its release: a compiler that was changed does not take the old one's
+  // code.
+  static const std::string version =
+      fmt::format("tessera {} llvm {}", identity(), LLVM_VERSION_STRING);
+  return version;
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,20 @@
+#pragma once
+
+namespace llvm {
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace tessera::codegen {
+
+/// Runs a short list of LLVM's passes on a module whose code is written in native vectors and whose
+/// loops are nested as they are to run.
+///
+/// Needs:  a valid module, prepared by set_target.
+/// Keeps:  the meaning of every function, the order of loops.
+/// Leaves: no stack slot that a register can hold, no repeated or dead computation in a function,
+/// no
+///         invariant computation in a loop.
+void optimize(llvm::Module& module, llvm::TargetMachine& target);
+
+}  // namespace tessera::codegen

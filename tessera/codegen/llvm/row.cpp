@@ -1,0 +1,222 @@
+#include "tessera/codegen/llvm/row.h"
+
+#include "tessera/support/check.h"
+#include "tessera/tile/cpu/placement.h"
+
+namespace tessera::codegen {
+
+using tile::Code;
+using tile::Operation;
+using tile::OpId;
+using tile::ValueId;
+using tile::cpu::Nest;
+using tile::cpu::Root;
+
+Row::Row(Emitter& emitter, const Nest& nest, int lane, const std::vector<llvm::Value*>& outer)
+    : e_(emitter),
+      nest_(nest),
+      lane_(lane),
+      fold_(nest.fold && *nest.fold != lane ? *nest.fold : -1),
+      start_(emitter.block("row")),
+      row_(emitter.ir.GetInsertBlock()),
+      outer_(outer) {
+  e_.ir.SetInsertPoint(start_);
+}
+
+Positions Row::identity() const {
+  Positions positions;
+  for (std::size_t i = 0; i < nest_.space.size(); ++i) {
+    const auto axis = static_cast<int>(i);
+    Position position{.uniform = e_.index(0), .lane = axis == lane_, .fold = axis == fold_};
+    if (!position.lane && !position.fold) position.uniform = outer_[i];
+    positions.push_back(position);
+  }
+  return positions;
+}
+
+llvm::Value* Row::single(ValueId id) {
+  mode_ = {};
+  llvm::Value* result = evaluate(id, identity()).pieces.front();
+  row_.CreateBr(start_);
+  return result;
+}
+
+void Row::emit(llvm::Value* from, llvm::Value* to) {
+  for (const Root& root : nest_.roots) {
+    if (root.kind == Root::Kind::Write) {
+      collect(root.value, identity());
+    } else {
+      for (const ValueId in : e_.op(root.op).in) collect(in, identity());
+    }
+  }
+  if (lane_ < 0) {
+    body({});
+  } else {
+    const int width = nest_.width, all = width * nest_.unroll;
+    const Mode whole{nest_.unroll, width, false}, one{1, width, false}, element{1, 1, true};
+    if (folds_lanes()) {
+      for (const Root& root : nest_.roots) {
+        if (root.kind == Root::Kind::Reduce) start_fold(e_.op(root.op), whole);
+      }
+    }
+    llvm::IRBuilderBase& ir = e_.ir;
+    const auto do_loop = [&](llvm::Value* first, llvm::Value* last, const Mode& mode) {
+      e_.loop(first, last, mode.pieces * mode.width, [&](llvm::Value* i) {
+        lane_index_ = i;
+        body(mode);
+      });
+    };
+    if (width == 1) {
+      do_loop(from, to, element);
+    } else {
+      llvm::Value *first = from, *last = to;
+      if (fast_from_ != nullptr) {
+        const auto clamp = [&](llvm::Value* x, llvm::Value* least) {
+          x = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, least);
+          return row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, to);
+        };
+        first = clamp(fast_from_, from);
+        last = clamp(fast_to_, first);
+        do_loop(from, first, element);
+      }
+      llvm::Value* span = row_.CreateSub(last, first);
+      // An empty range may have its ends the wrong way round.
+      span = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, span, e_.index(0));
+      const auto end_by = [&](int step) {
+        return row_.CreateAdd(
+            first, row_.CreateMul(row_.CreateUDiv(span, e_.index(step)), e_.index(step)));
+      };
+      llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
+      do_loop(first, main_end, whole);
+      if (nest_.unroll > 1) do_loop(main_end, vector_end, one);
+      do_loop(vector_end, to, element);
+    }
+    (void)ir;
+    if (folds_lanes()) {
+      for (const Root& root : nest_.roots) {
+        if (root.kind == Root::Kind::Reduce) finish_fold(e_.op(root.op));
+      }
+    }
+  }
+  row_.CreateBr(start_);
+}
+
+void Row::body(const Mode& mode) {
+  mode_ = mode;
+  if (fold_ < 0) return step(false);
+  const std::int64_t extent = nest_.space[static_cast<std::size_t>(fold_)];
+  bool has_neutral = true, reverse = false;
+  for (const Root& root : nest_.roots) {
+    if (root.kind != Root::Kind::Reduce && root.kind != Root::Kind::Scan) continue;
+    const Operation& op = e_.op(root.op);
+    start_fold(op, mode);
+    has_neutral = has_neutral && op.regions.empty();
+    reverse = reverse || (op.code == Code::Scan && op.ints[1] != 0);
+  }
+  llvm::Value *lanes = lane_index_, *last = e_.index(extent - 1);
+  if (!has_neutral) {
+    fold_index_ = reverse ? last : e_.index(0);
+    step(true);
+  }
+  e_.loop(e_.index(has_neutral ? 0 : 1), e_.index(extent), 1, [&](llvm::Value* i) {
+    mode_ = mode;
+    lane_index_ = lanes;
+    fold_index_ = reverse ? e_.ir.CreateSub(last, i) : i;
+    step(false);
+  });
+  for (const Root& root : nest_.roots) {
+    if (root.kind == Root::Kind::Reduce) finish_fold(e_.op(root.op));
+  }
+}
+
+Row::Lanes Row::root_value(const Root& root) {
+  const auto definition =
+      root.value < e_.definition.size() ? e_.definition[root.value] : std::optional<OpId>();
+  const bool is_own = e_.scheduled.buffer_of[root.value] == root.buffer;
+  if (is_own && definition && tile::cpu::is_inline(e_.kernel, e_.op(*definition))) {
+    const Lanes x = compute(root.value, e_.op(*definition), identity());
+    local_[key(root.value, identity())] = x;
+    return x;
+  }
+  return evaluate(root.value, identity());
+}
+
+void Row::step(bool first) {
+  local_.clear();
+  // Everything is computed before anything is written: a root may read what another replaces.
+  std::vector<std::pair<const Root*, Lanes>> writes;
+  for (const Root& root : nest_.roots) {
+    switch (root.kind) {
+      case Root::Kind::Write: writes.emplace_back(&root, root_value(root)); break;
+      case Root::Kind::Reduce:
+      case Root::Kind::Scan: fold(root, first); break;
+      case Root::Kind::Effect: effect(root.op); break;
+      case Root::Kind::Check:
+        if (e_.options.checked) {
+          e_.check(spread(evaluate(e_.op(root.op).in[0], identity())).front(), root.op);
+        }
+        break;
+    }
+  }
+  for (const auto& [root, x] : writes) {
+    const auto& buffer = e_.scheduled.buffers[static_cast<std::size_t>(root->buffer)];
+    Lanes stored = x;
+    if (e_.type(root->value).is_pointer()) {
+      for (llvm::Value*& piece : stored.pieces) {
+        piece = e_.ir.CreatePtrToInt(piece, piece->getType()->getWithNewType(e_.ir.getInt64Ty()));
+      }
+      stored.early = false;
+    }
+    write(buffer.dtype,
+          buffer_place(root->buffer, buffer.dtype, buffer.shape, identity(), root->at), stored);
+  }
+}
+
+void Row::effect(OpId id) {
+  const Operation& op = e_.op(id);
+  if (op.code != Code::Vstore) return effect_of_elements(id);
+  const ValueId stored = op.in.back();
+  const ViewParts& view = e_.views[op.in[0]];
+  std::vector<llvm::Value*> at;
+  for (std::size_t i = 1; i + 1 < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
+  const DType dtype = e_.type(stored).dtype;
+  const Place place = view_place(view, dtype, at, identity());
+  const Lanes x = evaluate(stored, identity());
+  if (e_.options.checked) {
+    e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
+                     byte_width(dtype), id);
+  }
+  write(dtype, place, x);
+}
+
+/// Stores through pointers and atomics: one element at a time.
+void Row::effect_of_elements(OpId id) {
+  const Operation& op = e_.op(id);
+  const auto element = [&](std::size_t i) { return evaluate(op.in[i], identity()).pieces.front(); };
+  const bool is_cas = op.code == Code::Cas;
+  llvm::Value *pointer = element(0), *x = element(1);
+  llvm::Value* third = op.in.size() > 2 ? element(2) : nullptr;
+  const DType dtype = e_.type(op.in[1]).dtype;
+  llvm::AllocaInst* old = nullptr;
+  if (!op.out.empty()) {
+    old = e_.slot(e_.register_type(dtype));
+    e_.ir.CreateStore(llvm::Constant::getNullValue(old->getAllocatedType()), old);
+  }
+  const auto change = [&] {
+    e_.check_address(pointer, byte_width(dtype), id);
+    if (op.code == Code::Store) {
+      e_.store(e_.ir, dtype, pointer, x);
+    } else {
+      e_.ir.CreateStore(is_cas ? e_.emit_cas(pointer, x, third) : e_.emit_atomic(op, pointer, x),
+                        old);
+    }
+  };
+  third != nullptr && !is_cas ? e_.branch(third, change) : change();
+  if (old != nullptr) {
+    const int buffer = e_.scheduled.buffer_of[op.out[0]];
+    const Lanes value{{e_.ir.CreateLoad(old->getAllocatedType(), old)}, false, false};
+    write(dtype, buffer_place(buffer, dtype, e_.type(op.out[0]).shape, identity()), value);
+  }
+}
+
+}  // namespace tessera::codegen

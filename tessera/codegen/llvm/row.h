@@ -1,0 +1,125 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tessera/codegen/llvm/emitter.h"
+
+namespace tessera::codegen {
+
+/// A position along one axis of a value: a part that is the same for a whole row of the nest, plus
+/// the running index of the lanes, plus that of the fold.
+struct Position {
+  llvm::Value* uniform = nullptr;
+  bool lane = false, fold = false;
+  auto key() const { return std::make_tuple(uniform, lane, fold); }
+};
+using Positions = std::vector<Position>;
+
+/// The innermost part of a nest: all positions of the lane axis, and of the fold axis, for fixed
+/// outer ones. What does not depend on either is computed once, before the row.
+///
+/// The lanes are done by whole unrolled vectors as far as every load is inside of its view, then by
+/// single vectors, then element by element with guards.
+class Row {
+ public:
+  /// `outer` has an index for every axis but the lane's and the fold's. lane < 0: there is none.
+  Row(Emitter& emitter, const tile::cpu::Nest& nest, int lane,
+      const std::vector<llvm::Value*>& outer);
+
+  /// Lanes from `from` to below `to`.
+  void emit(llvm::Value* from, llvm::Value* to);
+  /// The value at the row's only position.
+  llvm::Value* single(tile::ValueId id);
+
+ private:
+  /// A value for the lanes at hand: pieces of vectors, or one scalar for all of them.
+  struct Lanes {
+    Pieces pieces = {};
+    bool uniform = false;  // one scalar for all lanes
+    bool early = false;    // and computed before the row
+  };
+  /// How the lanes at hand are cut.
+  struct Mode {
+    int pieces = 1, width = 1;
+    bool guarded = true;
+  };
+  /// Where the elements of a load or store are.
+  struct Place {
+    llvm::Value* pointer = nullptr;                              // for lane and fold 0
+    llvm::Value *lane_stride = nullptr, *fold_stride = nullptr;  // null: does not depend on it
+  };
+  /// What a fold has gathered so far; lanes that are folded keep one scalar more for what is done
+  /// element by element.
+  struct Accumulator {
+    std::vector<llvm::AllocaInst*> pieces = {};
+    llvm::AllocaInst* scalar = nullptr;
+    DType dtype = DType::F32;
+  };
+
+  Positions identity() const;
+  Positions moved(const tile::Operation& op, const Positions& positions);
+
+  // values
+  Lanes evaluate(tile::ValueId id, const Positions& positions);
+  Lanes compute(tile::ValueId id, const tile::Operation& op, const Positions& positions);
+  Lanes map(const tile::Operation& op, const std::vector<Lanes>& operands);
+  Lanes iota(DType dtype, const Position& position);
+  Lanes vload(tile::OpId id, const Positions& positions);
+  Lanes gather(const tile::Operation& op, const Positions& positions);
+  Lanes read(DType dtype, const Place& place);
+  void write(DType dtype, const Place& place, const Lanes& x);
+  Pieces spread(const Lanes& x);
+  DType element_dtype(tile::ValueId id) const;
+  Place view_place(const ViewParts& view, DType dtype, const std::vector<llvm::Value*>& at,
+                   const Positions& positions);
+  Place buffer_place(int buffer, DType dtype, const tile::Extents& shape,
+                     const Positions& positions, const tile::Extents& at = {});
+  llvm::Value* element_index(const Place& place);
+  bool is_uniform(const Positions& positions) const;
+
+  // guards
+  void collect(tile::ValueId id, const Positions& positions);
+  void limit(tile::OpId id, const Positions& positions);
+  llvm::Value* is_inside(tile::OpId id, const Positions& positions);
+
+  // roots
+  void body(const Mode& mode);
+  /// All roots at one position of the fold; the first one starts folds that have no neutral
+  /// element.
+  void step(bool first);
+  void effect(tile::OpId id);
+  void effect_of_elements(tile::OpId id);
+  Lanes root_value(const tile::cpu::Root& root);
+  void fold(const tile::cpu::Root& root, bool first);
+  void start_fold(const tile::Operation& op, const Mode& mode);
+  void finish_fold(const tile::Operation& op);
+  std::vector<llvm::AllocaInst*> slots_of(const Accumulator& accumulator) const;
+  std::vector<Pieces> combined(const tile::Operation& op, const std::vector<Pieces>& left,
+                               const std::vector<Pieces>& right);
+  llvm::Value* across(const tile::Operation& op, llvm::Value* vector, DType dtype);
+  void write_result(const tile::Operation& op, std::size_t which, const Pieces& folded);
+  bool folds_lanes() const { return nest_.fold && *nest_.fold == lane_; }
+
+  Emitter& e_;
+  const tile::cpu::Nest& nest_;
+  int lane_, fold_;  // -1: none, or the same axis as the lane
+  llvm::BasicBlock *before_, *start_;
+  llvm::IRBuilder<> row_;  // before the row
+  std::vector<llvm::Value*> outer_;
+
+  Mode mode_;
+  llvm::Value *lane_index_ = nullptr, *fold_index_ = nullptr;
+  using Key = std::pair<tile::ValueId, std::vector<std::tuple<llvm::Value*, bool, bool>>>;
+  static Key key(tile::ValueId id, const Positions& positions);
+  std::map<Key, Lanes> uniform_, local_;
+  std::map<std::pair<llvm::Value*, int>, llvm::Value*> spread_;
+  std::map<Key, bool> collected_;
+  llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
+  std::map<tile::ValueId, Accumulator> accumulators_;      // by result
+};
+
+}  // namespace tessera::codegen

@@ -1,0 +1,392 @@
+#include <algorithm>
+
+#include "tessera/codegen/llvm/row.h"
+#include "tessera/support/check.h"
+#include "tessera/tile/cpu/placement.h"
+
+namespace tessera::codegen {
+
+using tile::Code;
+using tile::Extents;
+using tile::Operation;
+using tile::OpId;
+using tile::ValueId;
+
+Row::Key Row::key(ValueId id, const Positions& positions) {
+  Key key{id, {}};
+  for (const Position& position : positions) key.second.push_back(position.key());
+  return key;
+}
+
+bool Row::is_uniform(const Positions& positions) const {
+  return std::none_of(positions.begin(), positions.end(),
+                      [](const Position& p) { return p.lane || p.fold; });
+}
+
+DType Row::element_dtype(ValueId id) const {
+  return e_.type(id).is_pointer() ? DType::I64 : e_.type(id).dtype;
+}
+
+/// The operand's positions where an operation only moves elements, by the map that S knows it by.
+Positions Row::moved(const Operation& op, const Positions& positions) {
+  const auto map = tile::cpu::operand_map(e_.kernel, op, tile::cpu::identity_map(positions.size()));
+  TESSERA_CHECK(map.has_value(), "{} moves no elements", to_string(op.code));
+  Positions result;
+  for (const tile::cpu::AxisMap& axis : *map) {
+    Position position{.uniform = e_.index(0)};
+    if (axis.axis >= 0) position = positions[static_cast<std::size_t>(axis.axis)];
+    if (axis.offset != 0)
+      position.uniform = row_.CreateAdd(position.uniform, e_.index(axis.offset));
+    result.push_back(position);
+  }
+  return result;
+}
+
+Pieces Row::spread(const Lanes& x) {
+  if (!x.uniform) return x.pieces;
+  llvm::Value* scalar = x.pieces.front();
+  llvm::Value* wide = scalar;
+  if (mode_.width > 1) {
+    if (x.early) {
+      llvm::Value*& made = spread_[{scalar, mode_.width}];
+      if (made == nullptr)
+        made = row_.CreateVectorSplat(static_cast<unsigned>(mode_.width), scalar);
+      wide = made;
+    } else {
+      wide = e_.ir.CreateVectorSplat(static_cast<unsigned>(mode_.width), scalar);
+    }
+  }
+  return Pieces(static_cast<std::size_t>(mode_.pieces), wide);
+}
+
+Row::Lanes Row::evaluate(ValueId id, const Positions& positions) {
+  if (e_.type(id).is_scalar()) return {{e_.scalars[id]}, true, true};
+  const Key k = key(id, positions);
+  if (const auto found = local_.find(k); found != local_.end()) return found->second;
+  if (const auto found = uniform_.find(k); found != uniform_.end()) return found->second;
+  Lanes x;
+  if (const int buffer = e_.scheduled.buffer_of[id]; buffer >= 0) {
+    const DType dtype = element_dtype(id);
+    x = read(dtype, buffer_place(buffer, dtype, e_.type(id).shape, positions));
+    if (e_.type(id).is_pointer()) {
+      llvm::IRBuilderBase& at = x.early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
+      for (llvm::Value*& piece : x.pieces) piece = at.CreateIntToPtr(piece, at.getPtrTy());
+    }
+  } else {
+    x = compute(id, e_.op(*e_.definition[id]), positions);
+  }
+  (x.early ? uniform_ : local_)[k] = x;
+  return x;
+}
+
+Row::Lanes Row::compute(ValueId id, const Operation& op, const Positions& positions) {
+  switch (op.code) {
+    case Code::Const: return {{e_.literal(e_.type(id).dtype, op.literal)}, true, true};
+    case Code::Iota: return iota(e_.type(id).dtype, positions.front());
+    case Code::Vload: return vload(*e_.definition[id], positions);
+    case Code::Load: {
+      const auto element = [&](std::size_t i) -> llvm::Value* {
+        return i < op.in.size() ? spread(evaluate(op.in[i], positions)).front() : nullptr;
+      };
+      llvm::Value *pointer = element(0), *mask = element(1), *other = element(2);
+      return {{e_.emit_scalar_load(op, *e_.definition[id], pointer, mask, other)}, false, false};
+    }
+    case Code::Gather: return gather(op, positions);
+    case Code::Map:
+    case Code::Cast:
+    case Code::Bitcast:
+    case Code::Offset: {
+      std::vector<Lanes> operands;
+      for (const ValueId in : op.in) operands.push_back(evaluate(in, positions));
+      return map(op, operands);
+    }
+    default:
+      if (!e_.type(op.in[0]).is_tile()) return {{e_.scalars[op.in[0]]}, true, true};
+      return evaluate(op.in[0], moved(op, positions));
+  }
+}
+
+Row::Lanes Row::map(const Operation& op, const std::vector<Lanes>& operands) {
+  const bool uniform =
+      std::all_of(operands.begin(), operands.end(), [](const Lanes& x) { return x.uniform; });
+  const bool early = uniform && std::all_of(operands.begin(), operands.end(),
+                                            [](const Lanes& x) { return x.early; });
+  llvm::IRBuilderBase& at = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
+  std::vector<Pieces> pieces;
+  for (const Lanes& x : operands) pieces.push_back(uniform ? x.pieces : spread(x));
+  const DType from = e_.type(op.in.back()).dtype, to = e_.type(op.out[0]).dtype;
+  Pieces result;
+  switch (op.code) {
+    case Code::Map: result = emit_map(at, op.function, from, pieces, e_.options.precision); break;
+    case Code::Cast: result = emit_cast(at, pieces[0], from, to); break;
+    case Code::Bitcast:
+      for (llvm::Value* piece : pieces[0]) {
+        result.push_back(
+            at.CreateBitCast(piece, piece->getType()->getWithNewType(e_.register_type(to))));
+      }
+      break;
+    case Code::Offset:
+      for (std::size_t i = 0; i < pieces[0].size(); ++i) {
+        llvm::Value* by =
+            at.CreateIntCast(pieces[1][i], pieces[1][i]->getType()->getWithNewType(at.getInt64Ty()),
+                             !is_unsigned_dtype(from));
+        result.push_back(at.CreateGEP(e_.memory_type(e_.type(op.in[0]).dtype), pieces[0][i], by));
+      }
+      break;
+    default: TESSERA_CHECK(false, "{} is no map", to_string(op.code));
+  }
+  return {std::move(result), uniform, early};
+}
+
+Row::Lanes Row::iota(DType dtype, const Position& position) {
+  llvm::Type* element = e_.register_type(dtype);
+  if (!position.lane) {
+    llvm::IRBuilderBase& at = position.fold ? e_.ir : static_cast<llvm::IRBuilderBase&>(row_);
+    llvm::Value* value =
+        position.fold ? at.CreateAdd(position.uniform, fold_index_) : position.uniform;
+    return {{at.CreateIntCast(value, element, false)}, true, !position.fold};
+  }
+  llvm::Value* first =
+      e_.ir.CreateIntCast(e_.ir.CreateAdd(position.uniform, lane_index_), element, false);
+  Pieces pieces;
+  for (int piece = 0; piece < mode_.pieces; ++piece) {
+    if (mode_.width == 1) {
+      pieces.push_back(first);
+      continue;
+    }
+    std::vector<llvm::Constant*> steps;
+    for (int i = 0; i < mode_.width; ++i) {
+      steps.push_back(
+          llvm::ConstantInt::get(element, static_cast<std::uint64_t>(piece * mode_.width + i)));
+    }
+    llvm::Value* base = e_.ir.CreateVectorSplat(static_cast<unsigned>(mode_.width), first);
+    pieces.push_back(e_.ir.CreateAdd(base, llvm::ConstantVector::get(steps)));
+  }
+  return {std::move(pieces), false, false};
+}
+
+Row::Place Row::view_place(const ViewParts& view, DType dtype, const std::vector<llvm::Value*>& at,
+                           const Positions& positions) {
+  Place place;
+  llvm::Value* offset = e_.index(0);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    llvm::Value* start = row_.CreateAdd(at[i], positions[i].uniform);
+    offset = row_.CreateAdd(offset, row_.CreateMul(start, view.strides[i]));
+    const auto add = [&](llvm::Value*& stride) {
+      stride = stride == nullptr ? view.strides[i] : row_.CreateAdd(stride, view.strides[i]);
+    };
+    if (positions[i].lane) add(place.lane_stride);
+    if (positions[i].fold) add(place.fold_stride);
+  }
+  place.pointer = row_.CreateGEP(e_.memory_type(dtype), view.base, offset);
+  return place;
+}
+
+Row::Place Row::buffer_place(int buffer, DType dtype, const Extents& shape,
+                             const Positions& positions, const Extents& at) {
+  ViewParts view{.base = e_.buffers[static_cast<std::size_t>(buffer)]};
+  std::vector<llvm::Value*> start;
+  const Extents strides = tile::Type::view(dtype, shape).strides;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    view.strides.push_back(e_.index(strides[i]));
+    start.push_back(e_.index(at.empty() ? 0 : at[i]));
+  }
+  return view_place(view, dtype, start, positions);
+}
+
+llvm::Value* Row::element_index(const Place& place) {
+  llvm::Value* offset = e_.index(0);
+  if (place.lane_stride != nullptr && lane_ >= 0) {
+    offset = e_.ir.CreateAdd(offset, e_.ir.CreateMul(lane_index_, place.lane_stride));
+  }
+  if (place.fold_stride != nullptr) {
+    offset = e_.ir.CreateAdd(offset, e_.ir.CreateMul(fold_index_, place.fold_stride));
+  }
+  return offset;
+}
+
+namespace {
+
+bool is_one(const llvm::Value* value) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->isOne();
+}
+
+}  // namespace
+
+Row::Lanes Row::read(DType dtype, const Place& place) {
+  llvm::Type* element = e_.memory_type(dtype);
+  if (place.lane_stride == nullptr && place.fold_stride == nullptr) {
+    return {{e_.load(row_, dtype, place.pointer)}, true, true};
+  }
+  llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
+  if (place.lane_stride == nullptr) return {{e_.load(e_.ir, dtype, first)}, true, false};
+  const auto at = [&](int lane) {
+    return e_.ir.CreateGEP(element, first, e_.ir.CreateMul(place.lane_stride, e_.index(lane)));
+  };
+  Pieces pieces;
+  for (int piece = 0; piece < mode_.pieces; ++piece) {
+    const int lane = piece * mode_.width;
+    if (mode_.width == 1 || is_one(place.lane_stride)) {
+      pieces.push_back(e_.load(e_.ir, dtype, at(lane), mode_.width));
+      continue;
+    }
+    llvm::Value* vector = llvm::PoisonValue::get(e_.register_type(dtype, mode_.width));
+    for (int i = 0; i < mode_.width; ++i) {
+      vector = e_.ir.CreateInsertElement(vector, e_.load(e_.ir, dtype, at(lane + i)),
+                                         static_cast<std::uint64_t>(i));
+    }
+    pieces.push_back(vector);
+  }
+  return {std::move(pieces), false, false};
+}
+
+void Row::write(DType dtype, const Place& place, const Lanes& x) {
+  llvm::Type* element = e_.memory_type(dtype);
+  llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
+  if (place.lane_stride == nullptr) {
+    // Every lane writes the same element: the row has one, or the value is one for all of them.
+    return e_.store(e_.ir, dtype, first, x.pieces.front());
+  }
+  const Pieces pieces = spread(x);
+  for (int piece = 0; piece < mode_.pieces; ++piece) {
+    const int lane = piece * mode_.width;
+    llvm::Value* value = pieces[static_cast<std::size_t>(piece)];
+    const auto at = [&](int i) {
+      return e_.ir.CreateGEP(element, first, e_.ir.CreateMul(place.lane_stride, e_.index(i)));
+    };
+    if (mode_.width == 1 || is_one(place.lane_stride)) {
+      e_.store(e_.ir, dtype, at(lane), value);
+      continue;
+    }
+    for (int i = 0; i < mode_.width; ++i) {
+      e_.store(e_.ir, dtype, at(lane + i),
+               e_.ir.CreateExtractElement(value, static_cast<std::uint64_t>(i)));
+    }
+  }
+}
+
+Row::Lanes Row::vload(OpId id, const Positions& positions) {
+  const Operation& op = e_.op(id);
+  const DType dtype = e_.type(op.out[0]).dtype;
+  std::vector<llvm::Value*> at;
+  for (std::size_t i = 1; i < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
+  Place place = view_place(e_.views[op.in[0]], dtype, at, positions);
+  const bool early = is_uniform(positions);
+  const bool is_marked =
+      op.ints.size() == positions.size() &&
+      std::all_of(op.ints.begin(), op.ints.end(), [](std::int64_t known) { return known == 1; });
+  if (is_marked || (!early && !mode_.guarded)) {
+    if (e_.options.checked && !early) {
+      e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
+                       byte_width(dtype), id);
+    }
+    return read(dtype, place);
+  }
+  // Where the element is outside, something else is read and then not used.
+  llvm::IRBuilderBase& builder = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
+  llvm::Value* inside = is_inside(id, positions);
+  llvm::AllocaInst* nothing = e_.slot(e_.memory_type(dtype));
+  llvm::Value* pointer =
+      early ? place.pointer
+            : builder.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place));
+  pointer = builder.CreateSelect(inside, pointer, nothing);
+  if (e_.options.checked && !early) {
+    e_.branch(inside, [&] { e_.check_address(pointer, byte_width(dtype), id); });
+  }
+  llvm::Value* loaded = e_.load(builder, dtype, pointer);
+  llvm::Value* value = builder.CreateSelect(inside, loaded, e_.literal(dtype, op.literal));
+  const bool uniform =
+      std::none_of(positions.begin(), positions.end(), [](const Position& p) { return p.lane; });
+  return {{value}, uniform, early};
+}
+
+llvm::Value* Row::is_inside(OpId id, const Positions& positions) {
+  const Operation& op = e_.op(id);
+  const ViewParts& view = e_.views[op.in[0]];
+  llvm::IRBuilderBase& at = is_uniform(positions) ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
+  llvm::Value* inside = at.getTrue();
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (i < op.ints.size() && op.ints[i] == 1) continue;
+    llvm::Value* position = at.CreateAdd(e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
+    if (positions[i].lane) position = at.CreateAdd(position, lane_index_);
+    if (positions[i].fold) position = at.CreateAdd(position, fold_index_);
+    inside = at.CreateAnd(inside, at.CreateICmpULT(position, view.shape[i]));
+  }
+  return inside;
+}
+
+/// Takes the loads of an expression into account for the part of the row that needs no guards.
+void Row::collect(ValueId id, const Positions& positions) {
+  if (!e_.type(id).is_tile() || id >= e_.definition.size() || !e_.definition[id]) return;
+  if (!collected_.emplace(key(id, positions), true).second) return;
+  const Operation& op = e_.op(*e_.definition[id]);
+  const bool is_own_write =
+      std::any_of(nest_.roots.begin(), nest_.roots.end(), [&](const tile::cpu::Root& root) {
+        return root.kind == tile::cpu::Root::Kind::Write && root.value == id;
+      });
+  if (e_.scheduled.buffer_of[id] >= 0 && !is_own_write) return;
+  if (!tile::cpu::is_inline(e_.kernel, op)) return;
+  if (op.code == Code::Vload) return limit(*e_.definition[id], positions);
+  if (tile::cpu::operand_map(e_.kernel, op, tile::cpu::identity_map(positions.size()))) {
+    if (e_.type(op.in[0]).is_tile()) collect(op.in[0], moved(op, positions));
+    return;
+  }
+  for (std::size_t i = op.code == Code::Gather ? 1 : 0; i < op.in.size(); ++i)
+    collect(op.in[i], positions);
+}
+
+void Row::limit(OpId id, const Positions& positions) {
+  const Operation& op = e_.op(id);
+  if (is_uniform(positions)) return;  // guarded once, before the row
+  const ViewParts& view = e_.views[op.in[0]];
+  llvm::Value *from = nullptr, *to = nullptr, *fits = nullptr;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (i < op.ints.size() && op.ints[i] == 1) continue;
+    llvm::Value* at = row_.CreateAdd(e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
+    if (positions[i].lane) {
+      llvm::Value *least = row_.CreateNeg(at), *most = row_.CreateSub(view.shape[i], at);
+      from =
+          from == nullptr ? least : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, least);
+      to = to == nullptr ? most : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, most);
+      continue;
+    }
+    const std::int64_t extent =
+        positions[i].fold ? nest_.space[static_cast<std::size_t>(fold_)] : 1;
+    llvm::Value* inside =
+        row_.CreateAnd(row_.CreateICmpSGE(at, e_.index(0)),
+                       row_.CreateICmpSLE(row_.CreateAdd(at, e_.index(extent)), view.shape[i]));
+    fits = fits == nullptr ? inside : row_.CreateAnd(fits, inside);
+  }
+  if (from == nullptr && fits == nullptr) return;
+  const std::int64_t far = std::int64_t{1} << 62;
+  if (from == nullptr) from = e_.index(0), to = e_.index(far);
+  if (fits != nullptr) to = row_.CreateSelect(fits, to, e_.index(-far));
+  fast_from_ = fast_from_ == nullptr
+                   ? from
+                   : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, fast_from_, from);
+  fast_to_ =
+      fast_to_ == nullptr ? to : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, fast_to_, to);
+}
+
+Row::Lanes Row::gather(const Operation& op, const Positions& positions) {
+  const DType dtype = element_dtype(op.in[0]);
+  const Extents& shape = e_.type(op.in[0]).shape;
+  const auto axis = static_cast<std::size_t>(op.ints[0]);
+  // An index out of range reads the nearest element: memory stays safe whatever the data is.
+  llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
+  index =
+      e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned_dtype(e_.type(op.in[1]).dtype));
+  index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, index, e_.index(0));
+  index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, e_.index(shape[axis] - 1));
+  Positions others = positions;
+  others[axis] = {.uniform = e_.index(0)};
+  const Place place = buffer_place(e_.scheduled.buffer_of[op.in[0]], dtype, shape, others);
+  const std::int64_t stride = tile::Type::view(dtype, shape).strides[axis];
+  llvm::Value* offset =
+      e_.ir.CreateAdd(element_index(place), e_.ir.CreateMul(index, e_.index(stride)));
+  llvm::Value* pointer = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, offset);
+  return {{e_.load(e_.ir, dtype, pointer)}, false, false};
+}
+
+}  // namespace tessera::codegen

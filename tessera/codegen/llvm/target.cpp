@@ -1,0 +1,85 @@
+#include "tessera/codegen/llvm/target.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <map>
+#include <tuple>
+
+#include "tessera/codegen/llvm/object.h"
+
+namespace tessera::codegen {
+namespace {
+
+// A CPU with the least that the architecture has. What a machine offers more stands in its
+// features; its name is what code is tuned for. So nothing that a virtual machine hides comes in by
+// a name.
+struct Base {
+  const char* triple;
+  const char* cpu;
+};
+
+Base base_of(machine::Architecture architecture) {
+  switch (architecture) {
+    case machine::Architecture::AArch64: return {"aarch64-unknown-linux-gnu", "generic"};
+    case machine::Architecture::X86_64: return {"x86_64-unknown-linux-gnu", "x86-64"};
+  }
+  return {};
+}
+
+void initialize_targets() {
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {
+  [[maybe_unused]] static const bool initialized = (initialize_targets(), true);
+  std::string problem;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(base.triple, problem);
+  TESSERA_CHECK(target != nullptr, "LLVM was built without {}: {}", base.triple, problem);
+  llvm::TargetOptions options;
+  options.NoTrappingFPMath = true;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(base.triple, base.cpu, features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+}  // namespace
+
+llvm::TargetMachine& target_of(const machine::Machine& machine) {
+  // A TargetMachine serves one thread at a time.
+  thread_local std::map<std::pair<machine::Architecture, std::string>,
+                        std::unique_ptr<llvm::TargetMachine>>
+      targets;
+  const std::string features = machine::llvm_features(machine);
+  auto& target = targets[{machine.architecture, features}];
+  if (!target) target = make_target(base_of(machine.architecture), features);
+  return *target;
+}
+
+Expected<Done> set_target(llvm::Module& module, const machine::Machine& machine) {
+  const llvm::TargetMachine& target = target_of(machine);
+  module.setTargetTriple(target.getTargetTriple().str());
+  module.setDataLayout(target.createDataLayout());
+  for (llvm::Function& function : module) {
+    if (function.isIntrinsic()) continue;
+    function.addFnAttr("target-cpu", target.getTargetCPU());
+    function.addFnAttr("target-features", target.getTargetFeatureString());
+    function.addFnAttr("tune-cpu", machine.cpu);
+    // Else LLVM halves the vectors of the first processors with AVX-512.
+    if (machine.architecture == machine::Architecture::X86_64)
+      function.addFnAttr("prefer-vector-width", std::to_string(machine.vector_bytes * 8));
+  }
+  return Done{};
+}
+
+}  // namespace tessera::codegen

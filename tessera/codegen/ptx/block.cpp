@@ -1,0 +1,330 @@
+#include "tessera/codegen/ptx/block.h"
+
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace tessera::codegen::ptx {
+namespace {
+
+constexpr unsigned kShared = 3;  // NVPTX's number of the address space
+constexpr int kLaneBits = 5;
+constexpr std::int64_t kWidestAccess = 16;
+
+std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+Block::Block(llvm::Function& function, int threads)
+    : ir(function.getContext()), function_(&function), threads_(threads) {
+  auto* entry = llvm::BasicBlock::Create(ir.getContext(), "entry", function_);
+  auto* start = llvm::BasicBlock::Create(ir.getContext(), "start", function_);
+  ir.SetInsertPoint(entry);
+  thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  entry_end_ = ir.CreateBr(start);
+  ir.SetInsertPoint(start);
+  auto* bytes = llvm::ArrayType::get(ir.getInt8Ty(), 0);
+  memory_ = new llvm::GlobalVariable(module(), bytes, false, llvm::GlobalValue::ExternalLinkage,
+                                     nullptr, "tessera_shared", nullptr,
+                                     llvm::GlobalValue::NotThreadLocal, kShared, true);
+  memory_->setAlignment(llvm::Align(128));
+}
+
+llvm::Type* Block::element(DType dtype) {
+  switch (dtype) {
+    case DType::F16: return ir.getHalfTy();
+    case DType::BF16: return ir.getBFloatTy();
+    case DType::F32: return ir.getFloatTy();
+    case DType::F64: return ir.getDoubleTy();
+    case DType::Bool: return ir.getInt1Ty();
+    default: return ir.getIntNTy(static_cast<unsigned>(byte_width(dtype)) * 8);
+  }
+}
+
+llvm::BasicBlock* Block::block(const char* name) {
+  return llvm::BasicBlock::Create(ir.getContext(), name, function_);
+}
+
+llvm::Value* Block::intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
+                              llvm::ArrayRef<llvm::Type*> types) {
+  return ir.CreateCall(llvm::Intrinsic::getDeclaration(&module(), id, types), arguments);
+}
+
+llvm::Value* Block::thread_bits(int from, int count) {
+  llvm::Value* bits = from == 0 ? thread_ : ir.CreateLShr(thread_, i32(from));
+  return ir.CreateAnd(bits, i32((std::int64_t{1} << count) - 1));
+}
+
+llvm::Value* Block::coordinate(const Layout& layout, int axis, int from_bit) {
+  llvm::Value*& known = coordinates_[{layout, {axis, from_bit}}];
+  if (known != nullptr) return known;
+  const llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  ir.SetInsertPoint(entry_end_);
+  llvm::Value* sum = nullptr;
+  const std::vector<IndexBit>& bits = layout.thread_bits();
+  for (std::size_t i = static_cast<std::size_t>(from_bit); i < bits.size();) {
+    if (bits[i].axis != axis) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i + 1;  // of the thread bits that are index bits in a row
+    while (end < bits.size() &&
+           bits[end] == IndexBit{axis, bits[i].bit + static_cast<int>(end - i)})
+      ++end;
+    llvm::Value* part = thread_bits(static_cast<int>(i), static_cast<int>(end - i));
+    part = ir.CreateShl(part, i32(bits[i].bit), "", true, true);
+    sum = sum == nullptr ? part : ir.CreateOr(sum, part);
+    i = end;
+  }
+  return known = sum == nullptr ? i32(0) : sum;
+}
+
+llvm::Value* Block::index(const Layout& layout, int axis, int reg) {
+  return ir.CreateAdd(coordinate(layout, axis), i32(layout.offset(axis, reg)), "", true, true);
+}
+
+llvm::Value* Block::is_first(const Layout& layout) {
+  std::int64_t mask = 0;
+  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i)
+    if (layout.thread_bits()[i].axis < 0) mask |= std::int64_t{1} << i;
+  if (mask == 0) return nullptr;
+  return ir.CreateICmpEQ(ir.CreateAnd(thread_, i32(mask)), i32(0));
+}
+
+llvm::Value* Block::is_inside(const Layout& layout, const tile::Extents& shape, int reg) {
+  llvm::Value* inside = nullptr;
+  for (int axis = 0; axis < layout.rank(); ++axis) {
+    const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
+    if (layout.extent(axis) <= extent) continue;
+    llvm::Value* below = ir.CreateICmpULT(index(layout, axis, reg), i32(extent));
+    inside = inside == nullptr ? below : ir.CreateAnd(inside, below);
+  }
+  return inside;
+}
+
+llvm::Value* Block::across(llvm::Value* value, int thread_bit) {
+  llvm::Type* type = value->getType();
+  const unsigned bits = type->getPrimitiveSizeInBits();
+  llvm::Value* word = ir.CreateBitCast(value, ir.getIntNTy(bits));
+  const auto shuffle = [&](llvm::Value* half) {
+    return intrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32,
+                     {i32(-1), half, i32(std::int64_t{1} << thread_bit), i32(31)});
+  };
+  if (bits <= 32) {
+    word = ir.CreateTrunc(shuffle(ir.CreateZExt(word, ir.getInt32Ty())), ir.getIntNTy(bits));
+  } else {
+    llvm::Value* low = shuffle(ir.CreateTrunc(word, ir.getInt32Ty()));
+    llvm::Value* high = shuffle(ir.CreateTrunc(ir.CreateLShr(word, i64(32)), ir.getInt32Ty()));
+    word = ir.CreateOr(ir.CreateZExt(low, ir.getInt64Ty()),
+                       ir.CreateShl(ir.CreateZExt(high, ir.getInt64Ty()), i64(32)));
+  }
+  return ir.CreateBitCast(word, type);
+}
+
+void Block::barrier() {
+  intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
+  scratch_used_ = false;
+  ++barriers_;
+}
+
+void Block::forget() {
+  scratch_used_ = true;
+}
+
+llvm::Type* Block::packed_type(DType dtype, int count) {
+  const int bytes = byte_width(dtype) * count;
+  if (bytes < 4) return ir.getIntNTy(static_cast<unsigned>(bytes) * 8);
+  const int word = byte_width(dtype) == 8 ? 8 : 4;
+  llvm::Type* type = ir.getIntNTy(static_cast<unsigned>(word) * 8);
+  return bytes == word ? type
+                       : llvm::FixedVectorType::get(type, static_cast<unsigned>(bytes / word));
+}
+
+llvm::Value* Block::pack(std::span<llvm::Value* const> values, DType dtype) {
+  const int width = byte_width(dtype);
+  llvm::Type* type = packed_type(dtype, static_cast<int>(values.size()));
+  const unsigned word_bits = type->getScalarSizeInBits();
+  const std::size_t per_word = std::max<std::size_t>(1, word_bits / 8 / static_cast<unsigned>(width));
+  llvm::Type* word_type = ir.getIntNTy(word_bits);
+  llvm::Value* packed = llvm::PoisonValue::get(type);
+  for (std::size_t i = 0; i < values.size(); i += per_word) {
+    llvm::Value* word = nullptr;
+    if (width == 2 && per_word == 2) {
+      auto* pair_type = llvm::FixedVectorType::get(values[i]->getType(), 2);
+      llvm::Value* pair = llvm::PoisonValue::get(pair_type);
+      for (unsigned j = 0; j < 2; ++j) pair = ir.CreateInsertElement(pair, values[i + j], j);
+      word = ir.CreateBitCast(pair, word_type);
+    } else {
+      for (std::size_t j = 0; j < per_word; ++j) {
+        const unsigned bits = values[i + j]->getType()->getPrimitiveSizeInBits();
+        llvm::Value* part = ir.CreateZExt(
+            ir.CreateBitCast(values[i + j], ir.getIntNTy(bits)), word_type);
+        part = ir.CreateShl(part, 8 * static_cast<std::uint64_t>(width) * j);
+        word = word == nullptr ? part : ir.CreateOr(word, part);
+      }
+    }
+    packed = type == word_type ? word : ir.CreateInsertElement(packed, word, i / per_word);
+  }
+  return packed;
+}
+
+Pieces Block::unpack(llvm::Value* packed, DType dtype, int count) {
+  const unsigned width = static_cast<unsigned>(byte_width(dtype));
+  const unsigned word_bits = packed->getType()->getScalarSizeInBits();
+  const unsigned per_word = std::max(1u, word_bits / 8 / width);
+  llvm::Type* type = element(dtype);
+  Pieces values;
+  for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
+    llvm::Value* word = packed->getType()->isVectorTy()
+                            ? ir.CreateExtractElement(packed, i / per_word)
+                            : packed;
+    const unsigned j = i % per_word;
+    if (width == 2 && per_word == 2) {
+      llvm::Value* pair = ir.CreateBitCast(word, llvm::FixedVectorType::get(type, 2));
+      values.push_back(ir.CreateExtractElement(pair, j));
+    } else if (dtype == DType::Bool) {
+      llvm::Value* byte = ir.CreateTrunc(ir.CreateLShr(word, 8 * j), ir.getInt8Ty());
+      values.push_back(ir.CreateIsNotNull(byte));
+    } else {
+      llvm::Value* part = ir.CreateTrunc(ir.CreateLShr(word, 8 * width * j), ir.getIntNTy(8 * width));
+      values.push_back(ir.CreateBitCast(part, type));
+    }
+  }
+  return values;
+}
+
+llvm::Value* Block::shared(llvm::Value* offset) {
+  return ir.CreatePtrAdd(memory_, ir.CreateZExt(offset, ir.getInt64Ty()));
+}
+
+std::int64_t Block::reserve(std::int64_t bytes) {
+  const std::int64_t offset = top_;
+  top_ += bytes;
+  peak_ = std::max(peak_, top_);
+  return offset;
+}
+
+std::int64_t Block::scratch(std::int64_t bytes) {
+  if (scratch_used_) barrier();
+  scratch_used_ = true;
+  peak_ = std::max(peak_, top_ + rounded(bytes, 128));
+  return top_;
+}
+
+Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
+  Buffer buffer{.offset = 0, .extents = extents, .strides = {}, .dtype = dtype};
+  buffer.strides.resize(extents.size());
+  std::int64_t stride = byte_width(dtype);
+  for (std::size_t axis = extents.size(); axis-- > 0;) {
+    buffer.strides[axis] = stride;
+    stride *= extents[axis];
+    // Rows of a multiple of 128 bytes begin in the same bank.
+    if (axis + 1 == extents.size() && axis > 0 && stride >= kWidestAccess)
+      stride = rounded(stride, kWidestAccess) + kWidestAccess;
+  }
+  return buffer;
+}
+
+llvm::Value* Block::address(const Buffer& buffer, std::span<llvm::Value* const> indices) {
+  llvm::Value* offset = i32(buffer.offset);
+  for (std::size_t axis = 0; axis < indices.size(); ++axis)
+    offset = ir.CreateAdd(offset, ir.CreateMul(indices[axis], i32(buffer.strides[axis])));
+  return shared(offset);
+}
+
+int Block::shared_run(const Buffer& buffer, const Layout& layout,
+                      std::span<const std::int64_t> at) const {
+  if (layout.rank() == 0) return 1;
+  std::int64_t run = std::min<std::int64_t>(layout.run(layout.rank() - 1),
+                                            kWidestAccess / byte_width(buffer.dtype));
+  // What is not a multiple of the run along the last axis would be misaligned.
+  if (!at.empty() && at.back() != 0)
+    run = std::min<std::int64_t>(run, at.back() & -at.back());
+  for (std::size_t axis = 0; axis + 1 < buffer.strides.size(); ++axis)
+    while (buffer.strides[axis] % (run * byte_width(buffer.dtype)) != 0) run /= 2;
+  return static_cast<int>(run);
+}
+
+void Block::put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
+                std::span<const std::int64_t> at, const tile::Extents* shape) {
+  const int run = shape != nullptr ? 1 : shared_run(buffer, layout, at);
+  for (int reg = 0; reg < layout.registers(); reg += run) {
+    std::vector<llvm::Value*> indices;
+    for (int axis = 0; axis < layout.rank(); ++axis) {
+      const std::int64_t from = at.empty() ? 0 : at[static_cast<std::size_t>(axis)];
+      indices.push_back(ir.CreateAdd(index(layout, axis, reg), i32(from)));
+    }
+    const auto store = [&] {
+      const std::span<llvm::Value* const> values(registers.data() + reg, static_cast<std::size_t>(run));
+      ir.CreateAlignedStore(pack(values, buffer.dtype), address(buffer, indices),
+                            llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
+    };
+    llvm::Value* inside = shape == nullptr ? nullptr : is_inside(layout, *shape, reg);
+    if (inside == nullptr) {
+      store();
+    } else {
+      when(inside, store);
+    }
+  }
+}
+
+Pieces Block::take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at) {
+  const int run = shared_run(buffer, layout, at);
+  Pieces registers;
+  for (int reg = 0; reg < layout.registers(); reg += run) {
+    std::vector<llvm::Value*> indices;
+    for (int axis = 0; axis < layout.rank(); ++axis) {
+      const std::int64_t from = at.empty() ? 0 : at[static_cast<std::size_t>(axis)];
+      indices.push_back(ir.CreateAdd(index(layout, axis, reg), i32(from)));
+    }
+    llvm::Value* packed = ir.CreateAlignedLoad(
+        packed_type(buffer.dtype, run), address(buffer, indices),
+        llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
+    for (llvm::Value* value : unpack(packed, buffer.dtype, run)) registers.push_back(value);
+  }
+  return registers;
+}
+
+llvm::Value* Block::take_one(const Buffer& buffer, std::span<llvm::Value* const> indices) {
+  llvm::Value* packed =
+      ir.CreateAlignedLoad(packed_type(buffer.dtype, 1), address(buffer, indices),
+                           llvm::Align(static_cast<std::uint64_t>(byte_width(buffer.dtype))));
+  return unpack(packed, buffer.dtype, 1).front();
+}
+
+Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to) {
+  if (from == to) return registers;
+  // Where threads hold the same, registers change names alone.
+  std::vector<IndexBit> before = from.register_bits(), after = to.register_bits();
+  std::sort(before.begin(), before.end());
+  std::sort(after.begin(), after.end());
+  if (from.thread_bits() == to.thread_bits() && before == after) {
+    Pieces renamed;
+    for (int reg = 0; reg < to.registers(); ++reg) {
+      std::size_t source = 0;
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        const auto place = std::find(from.register_bits().begin(), from.register_bits().end(),
+                                     to.register_bits()[i]);
+        source |= static_cast<std::size_t>((reg >> i) & 1) << (place - from.register_bits().begin());
+      }
+      renamed.push_back(registers[source]);
+    }
+    return renamed;
+  }
+  tile::Extents extents;
+  for (int axis = 0; axis < from.rank(); ++axis)
+    extents.push_back(std::max(from.extent(axis), to.extent(axis)));
+  Buffer exchange = buffer(extents, dtype);
+  exchange.offset = scratch(exchange.bytes());
+  put(exchange, from, registers);
+  barrier();
+  Pieces moved = take(exchange, to);
+  scratch_used_ = true;
+  return moved;
+}
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/codegen/llvm/math.h"
+#include "tessera/codegen/ptx/layout.h"
+#include "tessera/support/dtype.h"
+
+namespace tessera::codegen::ptx {
+
+/// What one thread of a block is written with: where it stands, how it meets the others, and the
+/// memory that they share.
+///
+/// Shared memory is a stack: `reserve` and `release` for what lives long, and above it scratch that
+/// the next user takes over. Barriers are written where scratch changes hands.
+class Block {
+ public:
+  Block(llvm::Function& function, int threads);
+
+  llvm::IRBuilder<> ir;
+
+  int threads() const { return threads_; }
+  llvm::Value* i32(std::int64_t value) {
+    return ir.getInt32(static_cast<std::uint32_t>(value));
+  }
+  llvm::Value* i64(std::int64_t value) {
+    return ir.getInt64(static_cast<std::uint64_t>(value));
+  }
+  /// In registers; a pointer is an i64. In memory a bool is a byte.
+  llvm::Type* element(DType dtype);
+
+  llvm::Value* thread() const { return thread_; }
+  /// Bits [from, from + count) of the thread's number.
+  llvm::Value* thread_bits(int from, int count);
+  /// The part of the index along an axis that is the thread's own, and the whole index, as i32.
+  llvm::Value* coordinate(const Layout& layout, int axis, int from_bit = 0);
+  llvm::Value* index(const Layout& layout, int axis, int reg);
+  /// Whether this thread is the first of those that hold the same elements; null: each holds other
+  /// ones.
+  llvm::Value* is_first(const Layout& layout);
+  /// Whether a register holds an element of a tile of this shape; null: always.
+  llvm::Value* is_inside(const Layout& layout, const tile::Extents& shape, int reg);
+
+  /// Of the thread whose number differs in this bit, of the same warp.
+  llvm::Value* across(llvm::Value* value, int thread_bit);
+  void barrier();
+  /// Ends what the barriers so far have ordered: code comes that is reached in several ways.
+  void forget();
+  /// How many barriers have been written: two accesses with the same count may meet.
+  int barriers() const { return barriers_; }
+
+  /// Values of one dtype as one of up to 16 bytes that memory takes, and back.
+  llvm::Value* pack(std::span<llvm::Value* const> values, DType dtype);
+  Pieces unpack(llvm::Value* packed, DType dtype, int count);
+  llvm::Type* packed_type(DType dtype, int count);
+
+  llvm::Value* shared(llvm::Value* offset);
+  std::int64_t reserve(std::int64_t bytes);
+  void release(std::int64_t bytes) { top_ -= bytes; }
+  /// Bytes for the next exchange. Whoever takes it puts, meets at a barrier, and reads.
+  std::int64_t scratch(std::int64_t bytes);
+  std::int64_t shared_bytes() const { return peak_; }
+
+  /// A tile in shared memory, row by row; a row ends with a gap that spreads columns over banks.
+  struct Buffer {
+    std::int64_t offset = 0;
+    tile::Extents extents = {};
+    std::vector<std::int64_t> strides = {};  // in bytes
+    DType dtype = DType::F32;
+    std::int64_t bytes() const {
+      return strides.empty() ? byte_width(dtype) : strides.front() * extents.front();
+    }
+  };
+  static Buffer buffer(const tile::Extents& extents, DType dtype);
+  llvm::Value* address(const Buffer& buffer, std::span<llvm::Value* const> indices);
+  /// Elements outside of `shape`, where it is given, are not written.
+  void put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
+           std::span<const std::int64_t> at = {}, const tile::Extents* shape = nullptr);
+  Pieces take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at = {});
+  llvm::Value* take_one(const Buffer& buffer, std::span<llvm::Value* const> indices);
+
+  Pieces convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to);
+
+  /// Runs `then` where the condition holds.
+  template <class Then>
+  void when(llvm::Value* condition, const Then& then) {
+    llvm::BasicBlock* inside = block("when");
+    llvm::BasicBlock* after = block("after");
+    ir.CreateCondBr(condition, inside, after);
+    ir.SetInsertPoint(inside);
+    then();
+    ir.CreateBr(after);
+    ir.SetInsertPoint(after);
+  }
+  llvm::BasicBlock* block(const char* name);
+  llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
+                         llvm::ArrayRef<llvm::Type*> types = {});
+  llvm::Module& module() { return *function_->getParent(); }
+  llvm::Function& function() { return *function_; }
+
+ private:
+  /// Runs of registers that shared memory takes at once: their length.
+  int shared_run(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at) const;
+
+  llvm::Function* function_;
+  llvm::Instruction* entry_end_;  // what is computed once stands before it
+  llvm::GlobalVariable* memory_;
+  llvm::Value* thread_;
+  int threads_;
+  std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
+  std::int64_t top_ = 0, peak_ = 0;
+  bool scratch_used_ = false;
+  int barriers_ = 0;
+};
+
+}  // namespace tessera::codegen::ptx

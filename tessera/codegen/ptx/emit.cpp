@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/functions.h"
+#include "tessera/tile/argument.h"
+
+namespace tessera::codegen::ptx {
+
+using tile::Code;
+using tile::Extents;
+using tile::Function;
+
+Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
+                 llvm::Function& function)
+    : kernel_(kernel),
+      plan_(plan),
+      options_(options),
+      block_(function, plan.threads()),
+      ir_(block_.ir),
+      definitions_(tile::definitions(kernel)),
+      uses_(tile::uses(kernel)),
+      scalars_(kernel.values.size(), nullptr) {}
+
+Expected<Done> Emitter::emit(int stages) {
+  stages_ = stages;
+  open_scope();
+  bind_params();
+  region(kernel_.body);
+  ir_.CreateRetVoid();
+  if (error_) return *error_;
+  return Done{};
+}
+
+void Emitter::fail(const Operation& op, const std::string& message) {
+  if (error_) return;
+  const std::string line = op.source.line > 0 ? fmt::format("line {}", op.source.line) : kernel_.name;
+  error_ = Diagnostic{.id = "ptx-unsupported",
+                      .where = {.file = op.source.file, .item = line},
+                      .message = message,
+                      .note = "the GPU backend does not know it"};
+}
+
+DType Emitter::dtype(ValueId id) const {
+  return type(id).is_pointer() ? DType::U64 : type(id).dtype;
+}
+
+Layout Emitter::home(ValueId id) const {
+  const std::optional<Layout>& home = plan_.home(id);
+  return home ? *home : plan_.standard(type(id).shape);
+}
+
+void Emitter::bind_params() {
+  const std::vector<int> positions = tile::word_positions(kernel_);
+  llvm::Function& function = block_.function();
+  for (std::size_t i = 0; i < kernel_.params().size(); ++i) {
+    const ValueId id = kernel_.params()[i];
+    const tile::Type& param = type(id);
+    const auto word = [&, next = positions[i]]() mutable {
+      return static_cast<llvm::Value*>(function.getArg(static_cast<unsigned>(next++)));
+    };
+    auto next = word;
+    if (param.is_view()) {
+      View view{.base = next(), .extents = {}, .strides = {}};
+      for (const auto& [list, values] : {std::pair(&param.shape, &view.extents),
+                                         std::pair(&param.strides, &view.strides)}) {
+        for (const std::int64_t known : *list) {
+          llvm::Value* given = next();
+          values->push_back(known == tile::kDynamic ? given : block_.i64(known));
+        }
+      }
+      views_[id] = std::move(view);
+    } else if (param.is_pointer()) {
+      define(id, next());
+    } else {
+      llvm::Type* element = block_.element(param.dtype);
+      const unsigned bits = element->getPrimitiveSizeInBits();
+      define(id, ir_.CreateBitCast(ir_.CreateTrunc(next(), ir_.getIntNTy(bits)), element));
+    }
+  }
+}
+
+void Emitter::define(ValueId id, const Layout& layout, Pieces registers) {
+  if (type(id).is_scalar()) {
+    scalars_[id] = registers.front();
+    return;
+  }
+  if (tiles_.insert_or_assign({id, layout}, std::move(registers)).second)
+    scopes_.back().emplace_back(id, layout);
+}
+
+void Emitter::close_scope() {
+  for (const auto& key : scopes_.back()) tiles_.erase(key);
+  scopes_.pop_back();
+}
+
+Pieces Emitter::tile(ValueId id, const Layout& layout) {
+  if (type(id).is_scalar())
+    return Pieces(static_cast<std::size_t>(layout.registers()), scalars_[id]);
+  if (const auto found = tiles_.find({id, layout}); found != tiles_.end()) return found->second;
+  Pieces registers;
+  if (const std::optional<Layout>& home = plan_.home(id)) {
+    registers = block_.convert(tiles_.at({id, *home}), dtype(id), *home, layout);
+  } else {
+    registers = made(id, layout);
+  }
+  define(id, layout, registers);
+  return registers;
+}
+
+llvm::Value* Emitter::constant(const tile::Type& type, const tile::Literal& literal) {
+  llvm::Type* element = block_.element(type.dtype);
+  if (is_float(type.dtype)) return llvm::ConstantFP::get(element, literal.number);
+  return llvm::ConstantInt::get(element, static_cast<std::uint64_t>(literal.integer));
+}
+
+Pieces Emitter::made(ValueId id, const Layout& layout) {
+  const Operation& op = kernel_.ops[*definitions_[id]];
+  const auto count = static_cast<std::size_t>(layout.registers());
+  switch (op.code) {
+    case Code::Const: return Pieces(count, constant(type(id), op.literal));
+    case Code::Iota: {
+      Pieces registers;
+      for (int reg = 0; reg < layout.registers(); ++reg)
+        registers.push_back(ir_.CreateZExtOrTrunc(block_.index(layout, 0, reg),
+                                                  block_.element(type(id).dtype)));
+      return registers;
+    }
+    case Code::Broadcast: {
+      const tile::Type& from = type(op.in[0]);
+      if (from.is_scalar()) return tile(op.in[0], layout);
+      Layout narrow = layout;
+      for (int axis = 0; axis < from.rank(); ++axis)
+        if (from.shape[static_cast<std::size_t>(axis)] == 1) narrow = narrow.collapsed(axis);
+      const Pieces source = tile(op.in[0], narrow);
+      Pieces registers;
+      for (int reg = 0; reg < layout.registers(); ++reg) {
+        std::size_t index = 0, bit = 0;  // of the register bits that are left
+        for (std::size_t i = 0; i < layout.register_bits().size(); ++i) {
+          if (from.shape[static_cast<std::size_t>(layout.register_bits()[i].axis)] == 1) continue;
+          index |= static_cast<std::size_t>((reg >> i) & 1) << bit++;
+        }
+        registers.push_back(source[index]);
+      }
+      return registers;
+    }
+    case Code::Permute: {
+      std::vector<std::int64_t> back(op.ints.size());
+      for (std::size_t i = 0; i < op.ints.size(); ++i)
+        back[static_cast<std::size_t>(op.ints[i])] = static_cast<std::int64_t>(i);
+      return tile(op.in[0], layout.permuted(back));
+    }
+    case Code::Reshape: {
+      if (type(op.in[0]).is_scalar()) return Pieces(count, scalar(op.in[0]));
+      const Extents &from = type(op.in[0]).shape, &to = type(id).shape;
+      if (const auto source = reshaped(layout, to, from)) return tile(op.in[0], *source);
+      const Layout standard = plan_.standard(to);
+      const auto source = reshaped(standard, to, from);
+      TESSERA_CHECK(source.has_value(), "a reshape without a home must be followed back");
+      return block_.convert(tile(op.in[0], *source), dtype(id), standard, layout);
+    }
+    default: break;
+  }
+  std::vector<Pieces> operands;
+  for (const ValueId in : op.in) operands.push_back(tile(in, layout));
+  return elementwise(op, std::move(operands));
+}
+
+Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
+  const DType from = dtype(op.in[0]), to = dtype(op.out[0]);
+  switch (op.code) {
+    case Code::Hint: return operands[0];
+    case Code::Map: {
+      // select's first operand is a condition: the dtype is that of the others.
+      const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
+      return emit_function(ir_, op.function, of, operands, options_.precision);
+    }
+    case Code::Cast: return emit_cast(ir_, operands[0], from, to);
+    case Code::Bitcast:
+      for (llvm::Value*& value : operands[0])
+        value = ir_.CreateBitCast(value, block_.element(to));
+      return operands[0];
+    case Code::Offset: {
+      const int width = byte_width(type(op.in[0]).dtype);
+      const bool is_unsigned = dtype(op.in[1]) == DType::U32 || dtype(op.in[1]) == DType::U16 ||
+                               dtype(op.in[1]) == DType::U8;
+      for (std::size_t i = 0; i < operands[0].size(); ++i) {
+        llvm::Value* elements = ir_.CreateIntCast(operands[1][i], ir_.getInt64Ty(), !is_unsigned);
+        operands[0][i] =
+            ir_.CreateAdd(operands[0][i], ir_.CreateMul(elements, block_.i64(width)));
+      }
+      return operands[0];
+    }
+    default: fail(op, fmt::format("'{}' is not supported here", to_string(op.code)));
+  }
+  return Pieces(operands.empty() ? 1 : operands[0].size(),
+                llvm::PoisonValue::get(block_.element(to)));
+}
+
+llvm::Value* Emitter::pid(const Operation& op) {
+  using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): a table of its names
+  constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
+      {nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},
+      {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}};
+  llvm::Value* number =
+      block_.intrinsic(kRegisters[op.code == Code::Npid ? 1 : 0][op.ints[0]], {});
+  return ir_.CreateZExt(number, ir_.getInt64Ty());
+}
+
+void Emitter::region(const tile::Region& region) {
+  for (const tile::OpId id : region.ops) {
+    if (error_) return;
+    operation(kernel_.ops[id]);
+  }
+}
+
+void Emitter::operation(const Operation& op) {
+  switch (op.code) {
+    case Code::Pid:
+    case Code::Npid: return define(op.out[0], pid(op));
+    case Code::Reduce: return reduce(op);
+    case Code::Scan: return scan(op);
+    case Code::Gather: return gather(op);
+    case Code::Concat: return concat(op);
+    case Code::Slice: return slice(op);
+    case Code::Dot: return dot(op);
+    case Code::Load: return load(op);
+    case Code::Store: return store(op);
+    case Code::Vload: return vload(op);
+    case Code::Vstore: return vstore(op);
+    case Code::Atomic:
+    case Code::Cas: return atomic(op);
+    case Code::For: return loop(op);
+    case Code::While: return while_loop(op);
+    case Code::If: return branch(op);
+    case Code::View: {
+      View view{.base = scalar(op.in[0]), .extents = {}, .strides = {}};
+      std::size_t next = 1;
+      const tile::Type& made = type(op.out[0]);
+      for (const auto& [list, values] :
+           {std::pair(&made.shape, &view.extents), std::pair(&made.strides, &view.strides)}) {
+        for (const std::int64_t known : *list) {
+          values->push_back(known != tile::kDynamic
+                                ? block_.i64(known)
+                                : ir_.CreateSExt(scalar(op.in[next++]), ir_.getInt64Ty()));
+        }
+      }
+      views_[op.out[0]] = std::move(view);
+      return;
+    }
+    case Code::Dim: return define(op.out[0], view(op.in[0]).extents[static_cast<std::size_t>(op.ints[0])]);
+    case Code::Stride: return define(op.out[0], view(op.in[0]).strides[static_cast<std::size_t>(op.ints[0])]);
+    case Code::Base: return define(op.out[0], view(op.in[0]).base);
+    case Code::Hint:
+      if (type(op.out[0]).is_view()) {
+        views_[op.out[0]] = view(op.in[0]);
+        return;
+      }
+      break;
+    case Code::Barrier:
+      block_.barrier();
+      return;
+    case Code::Print: return fail(op, "'print' has no place to print to");
+    case Code::Yield:
+    case Code::Assume:
+    case Code::Assert: return;
+    default: break;
+  }
+  // What is left is made element by element, or costs nothing.
+  const ValueId out = op.out[0];
+  if (type(out).is_scalar()) {
+    if (op.code == Code::Const) return define(out, constant(type(out), op.literal));
+    if (op.code == Code::Reshape) return reshape(op);
+    std::vector<Pieces> operands;
+    for (const ValueId in : op.in) operands.push_back({scalar(in)});
+    return define(out, elementwise(op, std::move(operands)).front());
+  }
+  if (!plan_.home(out)) return;  // made where it is used
+  if (op.code == Code::Reshape) return reshape(op);
+  if (op.code == Code::Permute && plan_.home(op.in[0]) &&
+      plan_.home(op.in[0])->permuted(op.ints) == home(out)) {
+    if (operands_.count(op.in[0]) == 0) define(out, home(out), tile_at_home(op.in[0]));
+    return;
+  }
+  define(out, home(out), made(out, home(out)));
+}
+
+}  // namespace tessera::codegen::ptx

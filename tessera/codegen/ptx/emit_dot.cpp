@@ -1,0 +1,372 @@
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+namespace tessera::codegen::ptx {
+namespace {
+
+constexpr std::int64_t kChunk = 16;  // bytes of a row that ldmatrix reads at once
+constexpr int kLaneBits = 5;
+
+/// What a product's instructions take at once along k.
+std::int64_t k_step(Product product) {
+  return product == Product::Byte ? 32 : 16;
+}
+
+std::int64_t held(std::int64_t extent, std::int64_t least) {
+  return std::max(least, std::int64_t{1} << index_bits(extent));
+}
+
+}  // namespace
+
+using tile::Code;
+
+void Emitter::dot(const Operation& op) {
+  const Product product = product_of(kernel_, op);
+  return product == Product::Scalars ? dot_scalars(op) : dot_matrix(op, product);
+}
+
+std::optional<SharedOperand> Emitter::in_shared(ValueId id) const {
+  if (const auto found = operands_.find(id); found != operands_.end()) return found->second;
+  if (!definitions_[id]) return {};
+  const Operation& op = kernel_.ops[*definitions_[id]];
+  if (op.code != Code::Permute) return {};
+  const auto found = operands_.find(op.in[0]);
+  if (found == operands_.end()) return {};
+  SharedOperand turned = found->second;
+  if (op.ints[0] == 1) turned.column_axis = 1 - turned.column_axis;
+  return turned;
+}
+
+// Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
+// would lie in the same banks: they are exchanged by the number of the row.
+llvm::Value* Emitter::swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk) {
+  const std::int64_t per_row = operand.row_bytes() / kChunk;
+  const std::int64_t rows_per_line = std::max<std::int64_t>(1, 8 / per_row);
+  llvm::Value* turn = ir_.CreateAnd(
+      ir_.CreateLShr(row, block_.i32(std::countr_zero(static_cast<std::uint64_t>(rows_per_line)))),
+      block_.i32(std::min<std::int64_t>(per_row, 8) - 1));
+  return ir_.CreateAdd(ir_.CreateMul(row, block_.i32(operand.row_bytes())),
+                       ir_.CreateMul(ir_.CreateXor(chunk, turn), block_.i32(kChunk)));
+}
+
+void Emitter::clear(const SharedOperand& operand) {
+  llvm::Value* zero = llvm::Constant::getNullValue(llvm::FixedVectorType::get(ir_.getInt32Ty(), 4));
+  const std::int64_t line = block_.threads() * kChunk;
+  for (std::int64_t at = 0; at < operand.bytes(); at += line) {
+    llvm::Value* offset = ir_.CreateAdd(ir_.CreateMul(block_.thread(), block_.i32(kChunk)), block_.i32(at));
+    block_.when(ir_.CreateICmpULT(offset, block_.i32(operand.bytes())), [&] {
+      ir_.CreateAlignedStore(zero, block_.shared(ir_.CreateAdd(operand.base, offset)),
+                             llvm::Align(kChunk));
+    });
+  }
+}
+
+void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
+                          const Pieces& registers, const tile::Extents* shape) {
+  const int column_axis = operand.column_axis;
+  const DType of = operand.width == 1 ? DType::I8 : DType::I16;
+  int run = shape != nullptr ? 1
+                             : std::min<int>(layout.run(column_axis),
+                                             static_cast<int>(kChunk) / operand.width);
+  for (int reg = 0; reg < layout.registers(); reg += run) {
+    llvm::Value* row = block_.index(layout, 1 - column_axis, reg);
+    llvm::Value* column = block_.index(layout, column_axis, reg);
+    const auto write = [&] {
+      const std::int64_t per_chunk = kChunk / operand.width;
+      llvm::Value* chunk = ir_.CreateLShr(
+          column, block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_chunk))));
+      llvm::Value* inside = ir_.CreateMul(ir_.CreateAnd(column, block_.i32(per_chunk - 1)),
+                                          block_.i32(operand.width));
+      llvm::Value* at = ir_.CreateAdd(swizzled(operand, row, chunk), inside);
+      const std::span<llvm::Value* const> values(registers.data() + reg,
+                                                 static_cast<std::size_t>(run));
+      ir_.CreateAlignedStore(block_.pack(values, of), block_.shared(ir_.CreateAdd(operand.base, at)),
+                             llvm::Align(static_cast<std::uint64_t>(run * operand.width)));
+    };
+    llvm::Value* wanted = shape == nullptr ? nullptr : block_.is_inside(layout, *shape, reg);
+    if (wanted == nullptr) {
+      write();
+    } else {
+      block_.when(wanted, write);
+    }
+  }
+}
+
+std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product) {
+  std::vector<SharedOperand> operands(2);
+  std::vector<Pieces> registers(2);
+  std::int64_t bytes = 0;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    const ValueId id = op.in[side];
+    if (const auto there = in_shared(id)) {
+      operands[side] = *there;
+      continue;
+    }
+    const tile::Extents& shape = type(id).shape;
+    const int k_axis = side == 0 ? 1 : 0;
+    const std::size_t k = static_cast<std::size_t>(k_axis);
+    const Layout layout = home(id);
+    SharedOperand& operand = operands[side];
+    operand.width = byte_width(dtype(id));
+    // Bytes are multiplied along rows alone.
+    operand.column_axis = product == Product::Byte         ? k_axis
+                          : layout.run(0) > layout.run(1) ? 0
+                                                           : 1;
+    const std::int64_t along_k = held(shape[k], k_step(product));
+    const std::int64_t across = std::max(held(shape[1 - k], side == 0 ? 16 : 8),
+                                         layout.extent(1 - k_axis));
+    operand.columns = operand.column_axis == k_axis ? along_k : across;
+    operand.rows = operand.column_axis == k_axis ? across : along_k;
+    registers[side] = tile(id, layout);
+    bytes += operand.bytes();
+  }
+  if (bytes == 0) return operands;
+
+  std::int64_t offset = block_.scratch(bytes);
+  std::vector<const tile::Extents*> shapes(2, nullptr);
+  bool cleared = false;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    if (registers[side].empty()) continue;
+    operands[side].base = block_.i32(offset);
+    offset += operands[side].bytes();
+    // What is past the end of k must be 0; what is past the other end goes nowhere.
+    const ValueId id = op.in[side];
+    const std::size_t k = side == 0 ? 1 : 0;
+    const Layout layout = home(id);
+    const std::int64_t extent = type(id).shape[k];
+    if (extent == held(extent, k_step(product)) && layout.extent(static_cast<int>(k)) == extent)
+      continue;
+    shapes[side] = &type(id).shape;
+    clear(operands[side]);
+    cleared = true;
+  }
+  if (cleared) block_.barrier();
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
+    if (!registers[side].empty())
+      put_operand(operands[side], home(op.in[side]), registers[side], shapes[side]);
+  block_.barrier();
+  block_.forget();  // it is read from now on
+  return operands;
+}
+
+/// Where a thread reads an operand's fragments from: a base of its own, and for each fragment a
+/// constant and the exchange of chunks.
+struct Emitter::Fragments {
+  Emitter& emitter;
+  SharedOperand operand;
+  bool turned;            // the rows run along k: ldmatrix turns them
+  llvm::Value* row;       // of the lane
+  llvm::Value* chunk;     // of the lane, exchanged
+  llvm::Value* start;
+
+  /// `lane_row` and `lane_chunk` (0 or 1 times 8 rows or a chunk) from the lane; `across` the warp's
+  /// place along m or n.
+  Fragments(Emitter& e, const SharedOperand& of, bool k_in_rows, bool low_half_is_row,
+            llvm::Value* across)
+      : emitter(e), operand(of), turned(k_in_rows) {
+    Block& block = e.block_;
+    llvm::IRBuilder<>& ir = e.ir_;
+    // Lanes 0-7, 8-15, 16-23, 24-31 give the rows of four matrices of 8 by 16 bytes.
+    llvm::Value* low = block.thread_bits(0, 3);
+    llvm::Value* eight = block.thread_bits(low_half_is_row ? 3 : 4, 1);
+    llvm::Value* next = block.thread_bits(low_half_is_row ? 4 : 3, 1);
+    row = ir.CreateOr(low, ir.CreateShl(eight, block.i32(3)));
+    chunk = next;
+    if (turned) {
+      chunk = ir.CreateOr(chunk, ir.CreateLShr(across, block.i32(3)));
+    } else {
+      row = ir.CreateAdd(row, across);
+    }
+    // Rows that are added later are multiples of 8: they do not change the exchange.
+    llvm::Value* lane = e.swizzled(operand, low, block.i32(0));
+    llvm::Value* turn = ir.CreateLShr(
+        ir.CreateSub(lane, ir.CreateMul(low, block.i32(operand.row_bytes()))), block.i32(4));
+    chunk = ir.CreateXor(chunk, turn);
+    start = ir.CreateAdd(operand.base, ir.CreateMul(row, block.i32(operand.row_bytes())));
+  }
+
+  /// `rows` and `chunks` are constants: what lies further by so many. `count` matrices are read.
+  std::vector<llvm::Value*> read(llvm::Value* offset, std::int64_t rows, std::int64_t chunks,
+                                 int count) const {
+    Block& block = emitter.block_;
+    llvm::IRBuilder<>& ir = emitter.ir_;
+    const std::int64_t low = chunks & 7, high = chunks - low;
+    llvm::Value* at = ir.CreateAdd(
+        start, ir.CreateMul(ir.CreateXor(chunk, block.i32(low)), block.i32(kChunk)));
+    at = ir.CreateAdd(at, offset);
+    llvm::Value* pointer = ir.CreatePtrAdd(
+        block.shared(at), block.i64(rows * operand.row_bytes() + high * kChunk));
+    using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
+    const llvm::Intrinsic::ID id =
+        count == 4 ? (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                             : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16)
+                   : (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
+                             : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16);
+    llvm::Value* loaded = block.intrinsic(id, {pointer}, {pointer->getType()});
+    std::vector<llvm::Value*> words;
+    for (int i = 0; i < count; ++i)
+      words.push_back(ir.CreateExtractValue(loaded, static_cast<unsigned>(i)));
+    return words;
+  }
+};
+
+void Emitter::dot_matrix(const Operation& op, Product product) {
+  const Layout layout = home(op.out[0]);
+  TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
+  const DType sum_type = product == Product::Byte ? DType::I32 : DType::F32;
+  const DType result_type = dtype(op.out[0]);
+  Pieces sums = tile(op.in[2], layout);
+  if (result_type != sum_type) sums = emit_cast(ir_, sums, result_type, sum_type);
+  const std::vector<SharedOperand> operands = operands_in_shared(op, product);
+
+  const std::int64_t step = k_step(product);
+  const std::int64_t k = held(type(op.in[0]).shape[1], step);
+  const std::int64_t steps = k / step;
+  const std::int64_t chunks_per_step = 2;  // of 16 bytes
+  // A matrix: A is read in the order (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8, n), ….
+  const bool a_turned = operands[0].column_axis == 0, b_turned = operands[1].column_axis == 1;
+  const Fragments a(*this, operands[0], a_turned, !a_turned,
+                    block_.coordinate(layout, 0, kLaneBits));
+  const Fragments b(*this, operands[1], b_turned, b_turned,
+                    block_.coordinate(layout, 1, kLaneBits));
+
+  std::set<std::int64_t> rows, columns;  // of the patches of 16 by 8
+  for (int reg = 0; reg < layout.registers(); reg += 4) {
+    rows.insert(layout.offset(0, reg));
+    columns.insert(layout.offset(1, reg));
+  }
+  const int pairs = columns.size() > 1 ? 2 : 1;  // patches beside each other, by one ldmatrix
+
+  const auto multiply = [&](llvm::Value* a_offset, llvm::Value* b_offset, std::int64_t s) {
+    std::map<std::int64_t, std::vector<llvm::Value*>> a_words, b_words;
+    const auto read = [&](const Fragments& from, llvm::Value* offset, std::int64_t across, int count) {
+      return from.turned ? from.read(offset, s * step, across / 8, count)
+                         : from.read(offset, across, s * chunks_per_step, count);
+    };
+    for (const std::int64_t m : rows) a_words[m] = read(a, a_offset, m, 4);
+    for (const std::int64_t n : columns) {
+      if (pairs == 2 && n % 16 != 0) continue;
+      const std::vector<llvm::Value*> words = read(b, b_offset, n, 2 * pairs);
+      for (int i = 0; i < pairs; ++i)
+        b_words[n + 8 * i] = {words[static_cast<std::size_t>(2 * i)],
+                              words[static_cast<std::size_t>(2 * i + 1)]};
+    }
+    for (int reg = 0; reg < layout.registers(); reg += 4) {
+      std::vector<llvm::Value*> arguments = a_words[layout.offset(0, reg)];
+      const std::vector<llvm::Value*>& second = b_words[layout.offset(1, reg)];
+      arguments.insert(arguments.end(), second.begin(), second.end());
+      if (product == Product::Half)
+        for (llvm::Value*& word : arguments)
+          word = ir_.CreateBitCast(word, llvm::FixedVectorType::get(ir_.getHalfTy(), 2));
+      for (int i = 0; i < 4; ++i) arguments.push_back(sums[static_cast<std::size_t>(reg + i)]);
+      using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
+      const llvm::Intrinsic::ID id = product == Product::Half ? nvvm_mma_m16n8k16_row_col_f32_f32
+                                     : product == Product::BFloat
+                                         ? nvvm_mma_m16n8k16_row_col_bf16
+                                         : nvvm_mma_m16n8k32_row_col_s8;
+      llvm::Value* patch = block_.intrinsic(id, arguments);
+      for (int i = 0; i < 4; ++i)
+        sums[static_cast<std::size_t>(reg + i)] =
+            ir_.CreateExtractValue(patch, static_cast<unsigned>(i));
+    }
+  };
+
+  constexpr std::int64_t kUnrolled = 8, kGroup = 4;
+  if (steps <= kUnrolled) {
+    for (std::int64_t s = 0; s < steps; ++s) multiply(block_.i32(0), block_.i32(0), s);
+  } else {
+    // Four steps are 128 bytes of a row, or whole rows: the exchange of chunks stays the same.
+    const auto further = [&](const Fragments& of) {
+      return of.turned ? kGroup * step * of.operand.row_bytes() : kGroup * chunks_per_step * kChunk;
+    };
+    llvm::BasicBlock* before = ir_.GetInsertBlock();
+    llvm::BasicBlock *body = block_.block("k"), *after = block_.block("after");
+    ir_.CreateBr(body);
+    ir_.SetInsertPoint(body);
+    std::vector<llvm::PHINode*> carried = carry(sums, before);
+    llvm::PHINode* group = ir_.CreatePHI(ir_.getInt32Ty(), 2);
+    group->addIncoming(block_.i32(0), before);
+    sums.assign(carried.begin(), carried.end());
+    for (std::int64_t s = 0; s < kGroup; ++s)
+      multiply(ir_.CreateMul(group, block_.i32(further(a))),
+               ir_.CreateMul(group, block_.i32(further(b))), s);
+    llvm::Value* next = ir_.CreateAdd(group, block_.i32(1));
+    group->addIncoming(next, body);
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i]->addIncoming(sums[i], body);
+    ir_.CreateCondBr(ir_.CreateICmpULT(next, block_.i32(steps / kGroup)), body, after);
+    ir_.SetInsertPoint(after);
+  }
+  if (result_type != sum_type) sums = emit_cast(ir_, sums, sum_type, result_type);
+  define(op.out[0], layout, std::move(sums));
+}
+
+// One multiplication and addition per element, in the order of k.
+void Emitter::dot_scalars(const Operation& op) {
+  const Layout layout = home(op.out[0]);
+  const DType result_type = dtype(op.out[0]);
+  const DType sum_type =
+      result_type == DType::F16 || result_type == DType::BF16 ? DType::F32 : result_type;
+  Pieces sums = emit_cast(ir_, tile(op.in[2], layout), result_type, sum_type);
+  Pieces registers[2];
+  Block::Buffer buffers[2];
+  std::int64_t bytes = 0;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    const ValueId id = op.in[side];
+    registers[side] = tile(id, home(id));
+    tile::Extents extents;
+    for (int axis = 0; axis < 2; ++axis)
+      extents.push_back(std::max(home(id).extent(axis),
+                                 axis == static_cast<int>(side) ? layout.extent(axis) : 1));
+    buffers[side] = Block::buffer(extents, dtype(id));
+    buffers[side].offset = bytes;
+    bytes += (buffers[side].bytes() + 15) / 16 * 16;
+  }
+  const std::int64_t base = block_.scratch(bytes);
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    buffers[side].offset += base;
+    block_.put(buffers[side], home(op.in[side]), registers[side]);
+  }
+  block_.barrier();
+
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  llvm::BasicBlock *body = block_.block("k"), *after = block_.block("after");
+  ir_.CreateBr(body);
+  ir_.SetInsertPoint(body);
+  std::vector<llvm::PHINode*> carried = carry(sums, before);
+  llvm::PHINode* k = ir_.CreatePHI(ir_.getInt32Ty(), 2);
+  k->addIncoming(block_.i32(0), before);
+  std::map<std::int64_t, llvm::Value*> elements[2];
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    for (int reg = 0; reg < layout.registers(); ++reg) {
+      llvm::Value*& element = elements[side][layout.offset(static_cast<int>(side), reg)];
+      if (element != nullptr) continue;
+      llvm::Value* own = block_.index(layout, static_cast<int>(side), reg);
+      llvm::Value* const indices[] = {side == 0 ? own : k, side == 0 ? static_cast<llvm::Value*>(k) : own};
+      element = emit_cast(ir_, {block_.take_one(buffers[side], indices)}, dtype(op.in[side]), sum_type)
+                    .front();
+    }
+  }
+  for (int reg = 0; reg < layout.registers(); ++reg) {
+    llvm::Value* left = elements[0][layout.offset(0, reg)];
+    llvm::Value* right = elements[1][layout.offset(1, reg)];
+    llvm::Value*& sum = sums[static_cast<std::size_t>(reg)];
+    sum = carried[static_cast<std::size_t>(reg)];
+    sum = is_float(sum_type)
+              ? ir_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {left, right, sum})
+              : ir_.CreateAdd(sum, ir_.CreateMul(left, right));
+  }
+  llvm::Value* next = ir_.CreateAdd(k, block_.i32(1));
+  k->addIncoming(next, body);
+  for (std::size_t i = 0; i < carried.size(); ++i) carried[i]->addIncoming(sums[i], body);
+  ir_.CreateCondBr(ir_.CreateICmpULT(next, block_.i32(type(op.in[0]).shape[1])), body, after);
+  ir_.SetInsertPoint(after);
+  block_.forget();
+  define(op.out[0], layout, emit_cast(ir_, sums, sum_type, result_type));
+}
+
+}  // namespace tessera::codegen::ptx

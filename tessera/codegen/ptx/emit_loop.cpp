@@ -1,0 +1,300 @@
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+// A loop whose products read tiles straight from memory keeps copies of the next rounds in flight:
+// a ring of stages in shared memory, filled by cp.async, which no register passes through.
+
+namespace tessera::codegen::ptx {
+namespace {
+
+constexpr std::int64_t kChunk = 16;  // bytes of one copy
+
+bool is_power_of_two(std::int64_t x) {
+  return std::has_single_bit(static_cast<std::uint64_t>(x));
+}
+
+}  // namespace
+
+using tile::Code;
+using tile::Function;
+
+bool Emitter::follows_index(const Operation& loop, ValueId id) const {
+  const std::vector<tile::OpId>& inside = loop.regions[0].ops;
+  if (id == loop.regions[0].params[0]) return true;
+  if (!definitions_[id]) {
+    const auto& params = loop.regions[0].params;
+    return std::find(params.begin(), params.end(), id) == params.end();
+  }
+  if (std::find(inside.begin(), inside.end(), *definitions_[id]) == inside.end()) return true;
+  // In a line with the index, so that the first and the last round tell the bounds of all.
+  const Operation& op = kernel_.ops[*definitions_[id]];
+  const auto varies = [&](ValueId in) {
+    return in == loop.regions[0].params[0] ||
+           (definitions_[in] &&
+            std::find(inside.begin(), inside.end(), *definitions_[in]) != inside.end() &&
+            kernel_.ops[*definitions_[in]].code != Code::Const);
+  };
+  const bool sum = op.code == Code::Map &&
+                   (op.function == Function::Add || op.function == Function::Sub);
+  const bool multiple = op.code == Code::Map && op.function == Function::Mul &&
+                        !(varies(op.in[0]) && varies(op.in[1]));
+  const bool same = op.code == Code::Const || op.code == Code::Hint ||
+                    (op.code == Code::Cast && type(id).dtype == DType::I64 &&
+                     type(op.in[0]).dtype == DType::I32);
+  return (sum || multiple || same) && type(id).is_scalar() &&
+         std::all_of(op.in.begin(), op.in.end(),
+                     [&](ValueId in) { return follows_index(loop, in); });
+}
+
+llvm::Value* Emitter::scalar_at(const Operation& loop, ValueId id, llvm::Value* index) {
+  if (id == loop.regions[0].params[0]) return index;
+  const std::vector<tile::OpId>& inside = loop.regions[0].ops;
+  if (!definitions_[id] ||
+      std::find(inside.begin(), inside.end(), *definitions_[id]) == inside.end())
+    return scalar(id);
+  const Operation& op = kernel_.ops[*definitions_[id]];
+  if (op.code == Code::Const) return constant(type(id), op.literal);
+  std::vector<Pieces> operands;
+  for (const ValueId in : op.in) operands.push_back({scalar_at(loop, in, index)});
+  return elementwise(op, std::move(operands)).front();
+}
+
+std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
+  Ahead ahead;
+  if (any_writes(op)) return {};  // what is read must not come before what is written
+  const tile::Region& body = op.regions[0];
+  const auto in_body = [&](ValueId id) {
+    return definitions_[id] && std::find(body.ops.begin(), body.ops.end(), *definitions_[id]) !=
+                                   body.ops.end();
+  };
+  for (const tile::OpId id : body.ops) {
+    const Operation& load = kernel_.ops[id];
+    if (load.code != Code::Vload || in_body(load.in[0])) continue;
+    const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
+    // Read by products alone, as their own operand or turned.
+    int read = 0;
+    std::int64_t least = 16;
+    for (const tile::OpId user_id : body.ops) {
+      const Operation& user = kernel_.ops[user_id];
+      if (user.code != Code::Dot || product_of(kernel_, user) == Product::Scalars ||
+          product_of(kernel_, user) == Product::Byte)
+        continue;
+      for (const int side : {0, 1}) {
+        const ValueId in = user.in[static_cast<std::size_t>(side)];
+        if (in == load.out[0]) ++read;
+        if (in_body(in)) {
+          const Operation& turn = kernel_.ops[*definitions_[in]];
+          if (turn.code == Code::Permute && turn.in[0] == load.out[0] && uses_[in] == 1) ++read;
+        }
+      }
+    }
+    const int column = contiguous_axis(view);
+    const bool fits =
+        tile.rank() == 2 && byte_width(tile.dtype) == 2 && read > 0 && read == uses_[load.out[0]] &&
+        view.strides[static_cast<std::size_t>(column)] == 1 && is_power_of_two(tile.shape[0]) &&
+        is_power_of_two(tile.shape[1]) && tile.shape[0] >= least && tile.shape[1] >= least &&
+        constant(tile, load.literal) == llvm::Constant::getNullValue(block_.element(tile.dtype)) &&
+        std::all_of(load.in.begin() + 1, load.in.end(),
+                    [&](ValueId at) { return follows_index(op, at); });
+    if (!fits) continue;
+    Ring ring{.load = id,
+              .operand = {.base = nullptr,
+                          .column_axis = column,
+                          .rows = tile.shape[static_cast<std::size_t>(1 - column)],
+                          .columns = tile.shape[static_cast<std::size_t>(column)],
+                          .width = 2},
+              .offset = ahead.bytes};
+    ahead.bytes += ring.operand.bytes();
+    ahead.rings.push_back(ring);
+  }
+  if (ahead.rings.empty()) return {};
+  return ahead;
+}
+
+std::pair<llvm::Value*, llvm::Value*> Emitter::conditions(const Operation& op, const Ahead& ahead) {
+  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
+  llvm::Type* wide = ir_.getInt64Ty();
+  llvm::Value* one = llvm::ConstantInt::get(step->getType(), 1);
+  llvm::Value* rounds = ir_.CreateSDiv(
+      ir_.CreateSub(ir_.CreateSub(to, from), one),
+      ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
+  llvm::Value* last = ir_.CreateAdd(from, ir_.CreateMul(rounds, step));
+  llvm::Value *aligned = ir_.CreateICmpSLT(from, to), *whole = ir_.getTrue();
+  for (const Ring& ring : ahead.rings) {
+    const Operation& load = kernel_.ops[ring.load];
+    const View& view = this->view(load.in[0]);
+    const tile::Extents& shape = type(load.out[0]).shape;
+    const auto column = static_cast<std::size_t>(ring.operand.column_axis);
+    const auto at = [&](std::size_t axis, llvm::Value* index) {
+      return ir_.CreateSExt(scalar_at(op, load.in[1 + axis], index), wide);
+    };
+    llvm::Value* parts = ir_.CreateOr(at(column, from), at(column, ir_.CreateAdd(from, step)));
+    parts = ir_.CreateOr(parts, view.strides[1 - column]);
+    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.operand.width)), view.base);
+    aligned = ir_.CreateAnd(
+        aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
+    for (const std::size_t axis : {std::size_t{0}, std::size_t{1}}) {
+      for (llvm::Value* index : {from, last}) {
+        llvm::Value* start = at(axis, index);
+        llvm::Value* room = ir_.CreateSub(view.extents[axis], block_.i64(shape[axis]));
+        whole = ir_.CreateAnd(whole, ir_.CreateAnd(ir_.CreateICmpSGE(start, block_.i64(0)),
+                                                   ir_.CreateICmpSLE(start, room)));
+      }
+    }
+  }
+  return {aligned, ir_.CreateAnd(aligned, whole)};
+}
+
+void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy) {
+  const Operation& load = kernel_.ops[ring.load];
+  const View& view = this->view(load.in[0]);
+  const SharedOperand& operand = ring.operand;
+  const int column_axis = operand.column_axis, row_axis = 1 - column_axis;
+  const auto row = static_cast<std::size_t>(row_axis), column = static_cast<std::size_t>(column_axis);
+  llvm::Type* wide = ir_.getInt64Ty();
+
+  // Chunks are dealt to the threads row by row; a thread's next one lies whole rows further.
+  const std::int64_t per_row = operand.row_bytes() / kChunk;
+  const std::int64_t chunks = operand.rows * per_row;
+  llvm::Value* chunk = ir_.CreateAnd(block_.thread(), block_.i32(per_row - 1));
+  llvm::Value* own_row = ir_.CreateLShr(
+      block_.thread(), block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_row))));
+  const std::int64_t elements = kChunk / operand.width;
+
+  llvm::Value* first_row = ir_.CreateAdd(
+      ir_.CreateSExt(scalar_at(op, load.in[1 + row], copy.index), wide), ir_.CreateZExt(own_row, wide));
+  llvm::Value* first_column =
+      ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + column], copy.index), wide),
+                    ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(elements)), wide));
+  llvm::Value* from = ir_.CreateAdd(
+      view.base,
+      ir_.CreateMul(ir_.CreateAdd(ir_.CreateMul(first_row, view.strides[row]), first_column),
+                    block_.i64(operand.width)));
+  llvm::Value* base = ir_.CreateAdd(operand.base, copy.stage);
+
+  const std::int64_t threads = block_.threads();
+  // With fewer threads than chunks in a row, a thread walks along the row before it goes down.
+  const std::int64_t along = std::max<std::int64_t>(1, per_row / threads);
+  const std::int64_t down = std::max<std::int64_t>(1, chunks / std::max(threads, per_row));
+  const std::int64_t row_step = std::max<std::int64_t>(1, threads / per_row);
+  const auto copy_all = [&] {
+    for (std::int64_t i = 0; i < down; ++i) {
+      for (std::int64_t j = 0; j < along; ++j) {
+        llvm::Value* source = ir_.CreateAdd(
+            from, ir_.CreateMul(view.strides[row], block_.i64(i * row_step * operand.width)));
+        source = ir_.CreateAdd(source, block_.i64(j * threads * kChunk));
+        llvm::Value* r = ir_.CreateAdd(own_row, block_.i32(i * row_step));
+        llvm::Value* c = ir_.CreateAdd(chunk, block_.i32(j * threads));
+        llvm::Value* target = block_.shared(ir_.CreateAdd(base, swizzled(operand, r, c)));
+        if (copy.whole) {
+          block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16,
+                           {target, global(source)});
+          continue;
+        }
+        // As many bytes as are inside of the view are read; the others become 0.
+        llvm::Value* at_row = ir_.CreateAdd(first_row, block_.i64(i * row_step));
+        llvm::Value* at_column = ir_.CreateAdd(first_column, block_.i64(j * threads * elements));
+        llvm::Value* left = ir_.CreateSub(view.extents[column], at_column);
+        left = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, block_.i64(elements));
+        llvm::Value* inside =
+            ir_.CreateAnd(ir_.CreateICmpULT(at_row, view.extents[row]),
+                          ir_.CreateICmpULT(at_column, view.extents[column]));
+        llvm::Value* bytes = ir_.CreateTrunc(
+            ir_.CreateMul(ir_.CreateSelect(inside, left, block_.i64(0)), block_.i64(operand.width)),
+            ir_.getInt32Ty());
+        source = ir_.CreateSelect(inside, source, nowhere());
+        block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
+                         {target, global(source), bytes});
+      }
+    }
+  };
+  if (chunks >= threads) return copy_all();
+  block_.when(ir_.CreateICmpULT(block_.thread(), block_.i32(chunks)), copy_all);
+}
+
+void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {
+  block_.when(ir_.CreateICmpSLT(copy.index, scalar(op.in[1])), [&] {
+    for (const Ring& ring : ahead.rings) copy_ring(op, ring, copy);
+  });
+  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
+}
+
+Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
+  const tile::Region& body_region = op.regions[0];
+  const bool writes = any_writes(op);
+  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
+  const auto later = [&](llvm::Value* index, int rounds) {
+    return ir_.CreateAdd(index, ir_.CreateMul(step, llvm::ConstantInt::get(
+                                                        step->getType(),
+                                                        static_cast<std::uint64_t>(rounds))));
+  };
+  Ahead ahead;
+  std::int64_t reserved = 0;
+  if (given != nullptr) {
+    ahead = *given;
+    reserved = ahead.bytes * stages_;
+    const std::int64_t offset = block_.reserve(reserved);
+    for (Ring& ring : ahead.rings) ring.operand.base = block_.i32(offset + ring.offset);
+    block_.barrier();  // what was there has been read
+    for (int stage = 0; stage + 1 < stages_; ++stage)
+      copy_ahead(op, ahead, {later(from, stage), block_.i32(stage * ahead.bytes), whole});
+  }
+
+  Pieces start = flat({op.in.begin() + 3, op.in.end()}, op.out);
+  start.push_back(from);
+  start.push_back(block_.i32(0));
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  llvm::BasicBlock *header = block_.block("for"), *body = block_.block("body"),
+                   *after = block_.block("after");
+  ir_.CreateBr(header);
+  ir_.SetInsertPoint(header);
+  std::vector<llvm::PHINode*> carried = carry(start, before);
+  llvm::Value *stage = carried.back(), *index = carried[carried.size() - 2];
+  const Pieces current(carried.begin(), carried.end() - 2);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(index, to), body, after);
+  block_.forget();
+  forget_accesses(writes);
+
+  ir_.SetInsertPoint(body);
+  open_scope();
+  llvm::Value* next_stage = stage;
+  if (given != nullptr) {
+    block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(stages_ - 2)});
+    block_.barrier();
+    llvm::Value* size = block_.i32(ahead.bytes);
+    llvm::Value* end = block_.i32(ahead.bytes * (stages_ - 1));
+    // The stage that the last round has read is free: the one before this round's.
+    llvm::Value* free = ir_.CreateSelect(ir_.CreateICmpEQ(stage, block_.i32(0)), end,
+                                         ir_.CreateSub(stage, size));
+    copy_ahead(op, ahead, {later(index, stages_ - 1), free, whole});
+    next_stage = ir_.CreateSelect(ir_.CreateICmpEQ(stage, end), block_.i32(0),
+                                  ir_.CreateAdd(stage, size));
+    for (const Ring& ring : ahead.rings) {
+      SharedOperand operand = ring.operand;
+      operand.base = ir_.CreateAdd(operand.base, stage);
+      operands_[kernel_.ops[ring.load].out[0]] = operand;
+    }
+  }
+  define(body_region.params[0], index);
+  bind({body_region.params.begin() + 1, body_region.params.end()}, current);
+  region(body_region);
+  Pieces next = error_ ? current : yields(body_region, op.out);
+  next.push_back(later(index, 1));
+  next.push_back(next_stage);
+  for (std::size_t i = 0; i < next.size(); ++i)
+    carried[i]->addIncoming(next[i], ir_.GetInsertBlock());
+  close_scope();
+  for (const Ring& ring : ahead.rings) operands_.erase(kernel_.ops[ring.load].out[0]);
+  ir_.CreateBr(header);
+  ir_.SetInsertPoint(after);
+  block_.release(reserved);
+  block_.forget();
+  forget_accesses(writes);
+  return current;
+}
+
+}  // namespace tessera::codegen::ptx

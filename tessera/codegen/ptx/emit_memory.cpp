@@ -1,0 +1,324 @@
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+namespace tessera::codegen::ptx {
+namespace {
+
+constexpr unsigned kGlobal = 1;  // NVPTX's number of the address space
+constexpr int kWidestAccess = 16;
+
+}  // namespace
+
+using tile::Code;
+using tile::Function;
+
+llvm::Value* Emitter::global(llvm::Value* address) {
+  return ir_.CreateIntToPtr(address, ir_.getPtrTy(kGlobal));
+}
+
+// Loads that are out of bounds read zeros from here: cheaper than a branch around each load.
+llvm::Value* Emitter::nowhere() {
+  llvm::Module& module = block_.module();
+  llvm::GlobalVariable* zeros = module.getGlobalVariable("tessera_zeros", true);
+  if (zeros == nullptr) {
+    auto* bytes = llvm::ArrayType::get(ir_.getInt8Ty(), kWidestAccess);
+    zeros = new llvm::GlobalVariable(module, bytes, false, llvm::GlobalValue::InternalLinkage,
+                                     llvm::ConstantAggregateZero::get(bytes), "tessera_zeros",
+                                     nullptr, llvm::GlobalValue::NotThreadLocal, kGlobal);
+    zeros->setAlignment(llvm::Align(kWidestAccess));
+  }
+  return ir_.CreatePtrToInt(zeros, ir_.getInt64Ty());
+}
+
+void Emitter::forget_accesses(bool writes) {
+  accesses_ = {{.writes = writes || wrote_}};
+  ordered_at_ = block_.barriers();
+}
+
+void Emitter::in_order(const Access& access) {
+  if (block_.barriers() != ordered_at_) accesses_.clear();
+  // Threads that hold the same elements in both accesses need no one else's.
+  const bool meets = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& earlier) {
+    const bool apart = access.known && earlier.known && access.at == earlier.at &&
+                       access.layout == earlier.layout;
+    return (access.writes || earlier.writes) && !apart;
+  });
+  if (meets) {
+    block_.barrier();
+    accesses_.clear();
+  }
+  ordered_at_ = block_.barriers();
+  wrote_ = wrote_ || access.writes;
+  accesses_.push_back(access);
+}
+
+Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape) {
+  const View& view = this->view(op.in[0]);
+  const tile::Type& view_type = type(op.in[0]);
+  Place place{.op = &op,
+              .layout = plan_.access(view_type, shape),
+              .shape = shape,
+              .dtype = view_type.dtype,
+              .axis = contiguous_axis(view_type),
+              .side_by_side = view_type.strides == tile::Extents{1},
+              .first = {},
+              .extents = view.extents,
+              .strides = view.strides};
+  const int width = byte_width(place.dtype);
+  llvm::Value* elements = block_.i64(0);
+  for (int axis = 0; axis < view_type.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    llvm::Value* start = ir_.CreateSExt(scalar(op.in[1 + at]), ir_.getInt64Ty());
+    llvm::Value* own = ir_.CreateZExt(block_.coordinate(place.layout, axis), ir_.getInt64Ty());
+    place.first.push_back(ir_.CreateAdd(start, own));
+    elements = ir_.CreateAdd(elements, ir_.CreateMul(place.first.back(), view.strides[at]));
+  }
+  place.address = ir_.CreateAdd(view.base, ir_.CreateMul(elements, block_.i64(width)));
+
+  const auto c = static_cast<std::size_t>(place.axis);
+  place.run = std::min(place.layout.run(place.axis), kWidestAccess / width);
+  while (shape[c] % place.run != 0) place.run /= 2;
+  const std::int64_t stride = view_type.strides[c];
+  if (stride != 1 && stride != tile::kDynamic) place.run = 1;
+  if (place.run == 1) return place;
+
+  // A run is aligned where everything that its address is made of is, and lies inside or outside as
+  // a whole where the extent is a multiple of it too.
+  llvm::Value* parts = ir_.CreateSExt(scalar(op.in[1 + c]), ir_.getInt64Ty());
+  parts = ir_.CreateOr(parts, view.extents[c]);
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    if (axis != c) parts = ir_.CreateOr(parts, view.strides[axis]);
+  parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(width)), view.base);
+  place.aligned = ir_.CreateICmpEQ(
+      ir_.CreateAnd(parts, block_.i64(std::int64_t{place.run} * width - 1)), block_.i64(0));
+  if (stride == tile::kDynamic)
+    place.aligned =
+        ir_.CreateAnd(place.aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
+  return place;
+}
+
+llvm::Value* Emitter::within(const Place& place, int reg) {
+  llvm::Value* inside = block_.is_inside(place.layout, place.shape, reg);
+  for (int axis = 0; axis < place.layout.rank(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    if (at < place.op->ints.size() && place.op->ints[at] != 0) continue;  // known to be
+    llvm::Value* index =
+        ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
+    llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
+    inside = inside == nullptr ? below : ir_.CreateAnd(inside, below);
+  }
+  return inside;
+}
+
+llvm::Value* Emitter::address(const Place& place, int reg) {
+  llvm::Value* address = place.address;
+  for (int axis = 0; axis < place.layout.rank(); ++axis) {
+    const std::int64_t bytes = place.layout.offset(axis, reg) * byte_width(place.dtype);
+    if (bytes == 0) continue;
+    address = ir_.CreateAdd(
+        address, ir_.CreateMul(place.strides[static_cast<std::size_t>(axis)], block_.i64(bytes)));
+  }
+  return address;
+}
+
+Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>& access) {
+  if (place.aligned == nullptr) return access(1);
+  return either(
+      place.aligned, [&] { return access(place.run); }, [&] { return access(1); });
+}
+
+void Emitter::vload(const Operation& op) {
+  if (operands_.count(op.out[0]) != 0) return;  // copied ahead
+  const Place place = place_of(op, type(op.out[0]).shape);
+  in_order({.writes = false, .known = place.side_by_side,
+            .at = {op.in.begin() + 1, op.in.end()}, .layout = place.layout});
+  llvm::Value* pad = constant(type(op.out[0]), op.literal);
+  const bool zero = llvm::cast<llvm::Constant>(pad)->isNullValue();
+  Pieces registers = by_runs(place, [&](int run) {
+    Pieces loaded;
+    for (int reg = 0; reg < place.layout.registers(); reg += run) {
+      llvm::Value* inside = within(place, reg);
+      llvm::Value* from = address(place, reg);
+      if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
+      llvm::Value* packed = ir_.CreateAlignedLoad(
+          block_.packed_type(place.dtype, run), global(from),
+          llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+      for (llvm::Value* value : block_.unpack(packed, place.dtype, run))
+        loaded.push_back(inside == nullptr || zero ? value
+                                                   : ir_.CreateSelect(inside, value, pad));
+    }
+    return loaded;
+  });
+  define(op.out[0], place.layout, std::move(registers));
+}
+
+void Emitter::vstore(const Operation& op) {
+  const ValueId x = op.in.back();
+  const Place place = place_of(op, type(x).shape);
+  const Pieces registers = tile(x, place.layout);
+  in_order({.writes = true, .known = place.side_by_side,
+            .at = {op.in.begin() + 1, op.in.end() - 1}, .layout = place.layout});
+  llvm::Value* first = block_.is_first(place.layout);
+  by_runs(place, [&](int run) {
+    for (int reg = 0; reg < place.layout.registers(); reg += run) {
+      const auto write = [&] {
+        const std::span<llvm::Value* const> values(registers.data() + reg,
+                                                   static_cast<std::size_t>(run));
+        ir_.CreateAlignedStore(
+            block_.pack(values, place.dtype), global(address(place, reg)),
+            llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+      };
+      llvm::Value* inside = within(place, reg);
+      if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
+      if (inside == nullptr) {
+        write();
+      } else {
+        block_.when(inside, write);
+      }
+    }
+    return Pieces{};
+  });
+}
+
+void Emitter::load(const Operation& op) {
+  in_order({.writes = false});
+  const ValueId out = op.out[0];
+  const Layout layout = type(out).is_scalar() ? Layout(0, {}, {}) : home(out);
+  const Pieces pointers = tile(op.in[0], layout);
+  const Pieces masks = op.in.size() > 1 ? tile(op.in[1], layout) : Pieces{};
+  const Pieces others = op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
+  const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(out))));
+  Pieces registers;
+  for (int reg = 0; reg < layout.registers(); ++reg) {
+    const auto i = static_cast<std::size_t>(reg);
+    llvm::Value* wanted = masks.empty() ? nullptr : masks[i];
+    if (llvm::Value* inside = type(out).is_scalar() ? nullptr
+                                                    : block_.is_inside(layout, type(out).shape, reg))
+      wanted = wanted == nullptr ? inside : ir_.CreateAnd(wanted, inside);
+    llvm::Value* from = pointers[i];
+    if (wanted != nullptr) from = ir_.CreateSelect(wanted, from, nowhere());
+    llvm::Value* packed =
+        ir_.CreateAlignedLoad(block_.packed_type(dtype(out), 1), global(from), align);
+    llvm::Value* value = block_.unpack(packed, dtype(out), 1).front();
+    registers.push_back(others.empty() ? value : ir_.CreateSelect(wanted, value, others[i]));
+  }
+  define(out, layout, std::move(registers));
+}
+
+void Emitter::store(const Operation& op) {
+  const ValueId x = op.in[1];
+  const bool scalar_store = type(x).is_scalar();
+  const Layout layout = scalar_store ? Layout(0, {}, std::vector<IndexBit>(5)) : home(x);
+  const Pieces pointers = tile(op.in[0], layout), values = tile(x, layout);
+  const Pieces masks = op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
+  in_order({.writes = true});
+  llvm::Value* first = scalar_store ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0))
+                                    : block_.is_first(layout);
+  for (int reg = 0; reg < layout.registers(); ++reg) {
+    const auto i = static_cast<std::size_t>(reg);
+    llvm::Value* wanted = first;
+    const auto also = [&](llvm::Value* condition) {
+      if (condition != nullptr)
+        wanted = wanted == nullptr ? condition : ir_.CreateAnd(wanted, condition);
+    };
+    if (!masks.empty()) also(masks[i]);
+    if (!scalar_store) also(block_.is_inside(layout, type(x).shape, reg));
+    const auto write = [&] {
+      ir_.CreateAlignedStore(block_.pack({&values[i], 1}, dtype(x)), global(pointers[i]),
+                             llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(x)))));
+    };
+    if (wanted == nullptr) {
+      write();
+    } else {
+      block_.when(wanted, write);
+    }
+  }
+}
+
+void Emitter::atomic(const Operation& op) {
+  const bool cas = op.code == Code::Cas;
+  const ValueId out = op.out[0], x = op.in[cas ? 2 : 1];
+  const bool scalars = type(out).is_scalar();
+  const DType of = dtype(x);
+  const auto operation = [&]() -> std::optional<llvm::AtomicRMWInst::BinOp> {
+    using Rmw = llvm::AtomicRMWInst;
+    const bool floats = is_float(of);
+    const bool is_unsigned = of == DType::U8 || of == DType::U16 || of == DType::U32 || of == DType::U64;
+    switch (op.function) {
+      case Function::Add: return floats ? Rmw::FAdd : Rmw::Add;
+      case Function::Min: return floats ? Rmw::FMin : is_unsigned ? Rmw::UMin : Rmw::Min;
+      case Function::Max: return floats ? Rmw::FMax : is_unsigned ? Rmw::UMax : Rmw::Max;
+      case Function::And: return Rmw::And;
+      case Function::Or: return Rmw::Or;
+      case Function::Xor: return Rmw::Xor;
+      case Function::Exchange: return Rmw::Xchg;
+      default: return {};
+    }
+  }();
+  if ((!cas && !operation) || of == DType::Bool)
+    return fail(op, fmt::format("an atomic {} of {}", to_string(op.function), to_string(of)));
+
+  const Layout layout = scalars ? Layout(0, {}, std::vector<IndexBit>(5)) : home(out);
+  const Pieces pointers = tile(op.in[0], layout), values = tile(x, layout);
+  const Pieces expected = cas ? tile(op.in[1], layout) : Pieces{};
+  const Pieces masks = !cas && op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
+  in_order({.writes = true});
+  // A single one is how blocks speak to each other: what this block did before is seen first.
+  if (scalars) {
+    block_.intrinsic(llvm::Intrinsic::nvvm_membar_gl, {});
+    block_.barrier();
+  }
+  llvm::Value* first =
+      scalars ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0)) : block_.is_first(layout);
+  llvm::Type* element = block_.element(of);
+  const auto order = llvm::AtomicOrdering::Monotonic;
+  Pieces before;
+  for (int reg = 0; reg < layout.registers(); ++reg) {
+    const auto i = static_cast<std::size_t>(reg);
+    llvm::Value* wanted = first == nullptr ? ir_.getTrue() : first;
+    if (!masks.empty()) wanted = ir_.CreateAnd(wanted, masks[i]);
+    if (!scalars)
+      if (llvm::Value* inside = block_.is_inside(layout, type(out).shape, reg))
+        wanted = ir_.CreateAnd(wanted, inside);
+    llvm::Value* old = nullptr;
+    llvm::BasicBlock* from = ir_.GetInsertBlock();
+    llvm::BasicBlock* inside = nullptr;
+    block_.when(wanted, [&] {
+      const auto align = llvm::MaybeAlign(static_cast<std::uint64_t>(byte_width(of)));
+      if (cas) {
+        llvm::Type* bits = ir_.getIntNTy(element->getPrimitiveSizeInBits());
+        llvm::Value* pair = ir_.CreateAtomicCmpXchg(
+            global(pointers[i]), ir_.CreateBitCast(expected[i], bits),
+            ir_.CreateBitCast(values[i], bits), align, order, order);
+        old = ir_.CreateBitCast(ir_.CreateExtractValue(pair, 0), element);
+      } else {
+        old = ir_.CreateAtomicRMW(*operation, global(pointers[i]), values[i], align, order);
+      }
+      inside = ir_.GetInsertBlock();
+    });
+    llvm::PHINode* result = ir_.CreatePHI(element, 2);
+    result->addIncoming(llvm::Constant::getNullValue(element), from);
+    result->addIncoming(old, inside);
+    before.push_back(result);
+  }
+  if (first != nullptr && uses_[out] > 0) {
+    // Those that hold the same elements learn from the first what was there.
+    tile::Extents extents;
+    for (int axis = 0; axis < layout.rank(); ++axis) extents.push_back(layout.extent(axis));
+    Block::Buffer exchange = Block::buffer(extents, of);
+    exchange.offset = block_.scratch(exchange.bytes());
+    block_.when(first, [&] { block_.put(exchange, layout, before); });
+    block_.barrier();
+    before = block_.take(exchange, layout);
+    block_.forget();
+  }
+  if (scalars) block_.intrinsic(llvm::Intrinsic::nvvm_membar_gl, {});
+  define(out, layout, std::move(before));
+}
+
+}  // namespace tessera::codegen::ptx

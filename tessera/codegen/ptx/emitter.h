@@ -1,0 +1,192 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/codegen/ptx/block.h"
+#include "tessera/codegen/ptx/plan.h"
+#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/kernel.h"
+
+namespace tessera::codegen::ptx {
+
+/// An operand of a product in shared memory: `rows` rows of `columns` elements, in chunks of 16
+/// bytes that are exchanged within a row so that eight rows of one column lie in different banks.
+struct SharedOperand {
+  llvm::Value* base = nullptr;  // i32, in bytes
+  int column_axis = 1;          // of the tile: neighbours along it lie in a row
+  std::int64_t rows = 0, columns = 0;
+  int width = 2;
+
+  std::int64_t row_bytes() const { return columns * width; }
+  std::int64_t bytes() const { return rows * row_bytes(); }
+};
+
+/// Emits the body of a kernel: what each thread does. One method per kind of operation.
+///
+/// Numbers are the same in every thread; branches and loops depend on numbers alone, so that all
+/// threads of a block take the same way, and barriers may stand anywhere between operations.
+class Emitter {
+ public:
+  Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
+          llvm::Function& function);
+
+  /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
+  Expected<Done> emit(int stages);
+  std::int64_t shared_bytes() const { return block_.shared_bytes(); }
+  bool copies_ahead() const { return copies_ahead_; }
+
+ private:
+  using ValueId = tile::ValueId;
+  using Operation = tile::Operation;
+  struct View {
+    llvm::Value* base = nullptr;  // i64
+    std::vector<llvm::Value*> extents, strides;
+  };
+
+  // values
+  llvm::Value* scalar(ValueId id) const { return scalars_[id]; }
+  const View& view(ValueId id) const { return views_.at(id); }
+  const tile::Type& type(ValueId id) const { return kernel_.type(id); }
+  DType dtype(ValueId id) const;
+  /// The registers of a tile in a layout: those at hand, converted, or made anew.
+  Pieces tile(ValueId id, const Layout& layout);
+  Pieces tile_at_home(ValueId id) { return tile(id, home(id)); }
+  Layout home(ValueId id) const;
+  void define(ValueId id, const Layout& layout, Pieces registers);
+  void define(ValueId id, llvm::Value* number) { scalars_[id] = number; }
+  Pieces made(ValueId id, const Layout& layout);
+  llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
+  llvm::Value* pid(const Operation& op);
+
+  // regions
+  void open_scope() { scopes_.emplace_back(); }
+  void close_scope();
+  void bind_params();
+  void region(const tile::Region& region);
+  void operation(const Operation& op);
+  Pieces elementwise(const Operation& op, std::vector<Pieces> operands);
+  void fail(const Operation& op, const std::string& message);
+
+  // control
+  /// All registers of several values, tiles in the homes of others; and back.
+  Pieces flat(const std::vector<ValueId>& values, const std::vector<ValueId>& homes);
+  void bind(const std::vector<ValueId>& ids, const Pieces& registers);
+  std::vector<llvm::PHINode*> carry(const Pieces& start, llvm::BasicBlock* from);
+  Pieces yields(const tile::Region& region, const std::vector<ValueId>& homes);
+  /// What the one or the other computes.
+  using Way = std::function<Pieces()>;
+  Pieces either(llvm::Value* condition, const Way& then, const Way& otherwise);
+  void loop(const Operation& op);
+  void while_loop(const Operation& op);
+  void branch(const Operation& op);
+
+  // loops that copy ahead
+  struct Ring {
+    tile::OpId load = 0;
+    SharedOperand operand;  // base: of the first stage
+    std::int64_t offset = 0;
+  };
+  struct Ahead {
+    std::vector<Ring> rings;
+    std::int64_t bytes = 0;
+  };
+  std::optional<Ahead> find_ahead(const Operation& op);
+  /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view.
+  std::pair<llvm::Value*, llvm::Value*> conditions(const Operation& op, const Ahead& ahead);
+  struct Copy {
+    llvm::Value* index;
+    llvm::Value* stage;
+    bool whole = false;  // nothing is out of bounds
+  };
+  void copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy);
+  void copy_ring(const Operation& op, const Ring& ring, const Copy& copy);
+  llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
+  bool follows_index(const Operation& loop, ValueId id) const;
+  Pieces rounds(const Operation& op, const Ahead* ahead, bool whole);
+
+  // memory
+  void vload(const Operation& op);
+  void vstore(const Operation& op);
+  void load(const Operation& op);
+  void store(const Operation& op);
+  void atomic(const Operation& op);
+  struct Place {
+    const Operation* op;
+    Layout layout;
+    tile::Extents shape;
+    DType dtype;
+    int axis = 0, run = 1;  // elements that one access takes along an axis, if `aligned`
+    bool side_by_side = false;  // one axis, without gaps: equal indices are equal places
+    llvm::Value* aligned = nullptr;
+    llvm::Value* address = nullptr;  // of the thread's first register, i64
+    std::vector<llvm::Value*> first, extents, strides;
+  };
+  Place place_of(const Operation& op, const tile::Extents& shape);
+  llvm::Value* within(const Place& place, int reg);
+  llvm::Value* address(const Place& place, int reg);
+  /// Both ways of an access: by runs, where it is aligned, and by elements.
+  Pieces by_runs(const Place& place, const std::function<Pieces(int run)>& access);
+  llvm::Value* global(llvm::Value* address);
+  llvm::Value* nowhere();
+  /// Writes a barrier before an access that may meet an earlier one of another thread.
+  struct Access {
+    bool writes = false, known = false;
+    std::vector<ValueId> at = {};
+    std::optional<Layout> layout = {};
+    bool operator==(const Access&) const = default;
+  };
+  void in_order(const Access& access);
+  void forget_accesses(bool writes);
+  bool any_writes(const Operation& op) const;
+
+  // along axes
+  void reduce(const Operation& op);
+  void scan(const Operation& op);
+  using Elements = std::vector<llvm::Value*>;
+  Elements combine(const Operation& op, const Elements& left, const Elements& right);
+  void gather(const Operation& op);
+  void concat(const Operation& op);
+  void slice(const Operation& op);
+  void reshape(const Operation& op);
+
+  // products
+  void dot(const Operation& op);
+  void dot_scalars(const Operation& op);
+  void dot_matrix(const Operation& op, Product product);
+  /// The operand where it lies in shared memory, or from registers put there.
+  std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product);
+  std::optional<SharedOperand> in_shared(ValueId id) const;
+  void clear(const SharedOperand& operand);
+  void put_operand(const SharedOperand& operand, const Layout& layout, const Pieces& registers,
+                   const tile::Extents* shape);
+  llvm::Value* swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk);
+  struct Fragments;
+
+  const tile::Kernel& kernel_;
+  const Plan& plan_;
+  const PtxOptions& options_;
+  Block block_;
+  llvm::IRBuilder<>& ir_;
+  std::vector<std::optional<tile::OpId>> definitions_;
+  std::vector<int> uses_;
+  std::vector<llvm::Value*> scalars_;
+  std::map<ValueId, View> views_;
+  std::map<std::pair<ValueId, Layout>, Pieces> tiles_;
+  std::map<ValueId, SharedOperand> operands_;  // tiles that are in shared memory alone
+  std::vector<std::vector<std::pair<ValueId, Layout>>> scopes_;
+  std::vector<Access> accesses_;  // since the last barrier
+  int ordered_at_ = 0;   // barriers when the first of them was written
+  bool wrote_ = false;
+  int stages_ = 0;
+  bool copies_ahead_ = false;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "tessera/tile/type.h"
+
+namespace tessera::codegen::ptx {
+
+/// Which bit of which index of a tile a bit of the hardware stands for; axis -1: none, so that the
+/// threads that differ in this bit hold the same elements.
+struct IndexBit {
+  int axis = -1;
+  int bit = 0;
+  auto operator<=>(const IndexBit&) const = default;
+};
+
+/// Which element of a tile each register of each thread of a block holds, bit by bit:
+///
+///   f16[1, 1024] by 32 threads, 8 in a row:
+///     register  bits 0-2: column bits 0-2    bits 3, 4: column bits 8, 9
+///     thread    bits 0-4: column bits 3-7
+///
+/// Extents are rounded up to powers of two: elements beyond the tile are held too and mean nothing.
+/// Every index bit stands in one place, so an index is a part of the thread plus a part of the
+/// register. The first five thread bits are the lane in a warp.
+class Layout {
+ public:
+  Layout(int rank, std::vector<IndexBit> registers, std::vector<IndexBit> threads)
+      : rank_(rank), registers_(std::move(registers)), threads_(std::move(threads)) {}
+
+  /// The tile cut into runs of `run` elements along the first axis of `order`, dealt to the threads
+  /// in that order of axes, fastest first, round after round.
+  struct Blocked {
+    tile::Extents shape;
+    std::vector<int> order;
+    int threads = 32, run = 1;
+  };
+  static Layout blocked(const Blocked& blocked);
+
+  /// The accumulator of mma.m16n8: 16 by 8 patches, then what a warp repeats, then the warps, which
+  /// lie along the rows first if `rows_first`, else so that each has a square.
+  struct Matrix {
+    tile::Extents shape;
+    int threads = 32;
+    bool rows_first = false;
+  };
+  static Layout matrix(const Matrix& matrix);
+  /// Small squares per thread, for products without matrix instructions.
+  static Layout patches(const tile::Extents& shape, int threads);
+
+  int rank() const { return rank_; }
+  const std::vector<IndexBit>& register_bits() const { return registers_; }
+  const std::vector<IndexBit>& thread_bits() const { return threads_; }
+  int registers() const { return 1 << registers_.size(); }
+
+  /// Indices that are held along an axis: a power of two, at least the extent of the tile.
+  std::int64_t extent(int axis) const;
+  /// What a register adds to the index along an axis.
+  std::int64_t offset(int axis, int reg) const;
+  /// How many registers from each multiple on are neighbours along an axis: a power of two.
+  int run(int axis) const;
+
+  /// Without an axis: the threads along it hold the same.
+  Layout without(int axis) const;
+  /// With one index along the axis, and with the axis inserted.
+  Layout collapsed(int axis) const;
+  Layout inserted(int axis) const;
+  /// Axis i of the result is axis order[i].
+  Layout permuted(const std::vector<std::int64_t>& order) const;
+
+  auto operator<=>(const Layout&) const = default;
+
+ private:
+  int rank_ = 0;
+  std::vector<IndexBit> registers_, threads_;
+};
+
+/// Bits of an extent rounded up to a power of two.
+int index_bits(std::int64_t extent);
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,305 @@
+#include "tessera/codegen/ptx/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace tessera::codegen::ptx {
+namespace {
+
+using tile::Code;
+using tile::Extents;
+using tile::Operation;
+using tile::Type;
+using tile::ValueId;
+
+constexpr int kMostThreads = 1024;
+constexpr int kBytesPerThread = 64;  // four accesses of 16 bytes keep memory busy
+constexpr int kDeepest = 32;  // longer chains of tiles without a home get one
+
+std::int64_t padded_count(const Extents& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count <<= index_bits(extent);
+  return count;
+}
+
+int power_of_two(std::int64_t at_least, int low, int high) {
+  const auto rounded = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(at_least, 1))));
+  return static_cast<int>(std::clamp<std::int64_t>(rounded, low, high));
+}
+
+/// The tile that an operation moves between memory and registers.
+const Type* moved(const tile::Kernel& kernel, const Operation& op) {
+  switch (op.code) {
+    case Code::Load:
+    case Code::Vload: return &kernel.type(op.out[0]);
+    case Code::Store: return &kernel.type(op.in[1]);
+    case Code::Vstore: return &kernel.type(op.in.back());
+    default: return nullptr;
+  }
+}
+
+bool costs_nothing(Code code) {
+  switch (code) {
+    case Code::Const:
+    case Code::Iota:
+    case Code::Broadcast:
+    case Code::Reshape:
+    case Code::Permute:
+    case Code::Map:
+    case Code::Cast:
+    case Code::Bitcast:
+    case Code::Offset:
+    case Code::Hint: return true;
+    default: return false;
+  }
+}
+
+Extents without_ones(const Extents& shape) {
+  Extents kept;
+  for (const std::int64_t extent : shape)
+    if (extent != 1) kept.push_back(extent);
+  return kept;
+}
+
+}  // namespace
+
+Product product_of(const tile::Kernel& kernel, const Operation& dot) {
+  const DType a = kernel.type(dot.in[0]).dtype, b = kernel.type(dot.in[1]).dtype;
+  const DType c = kernel.type(dot.in[2]).dtype;
+  if (a != b) return Product::Scalars;
+  if (a == DType::F16 && (c == DType::F32 || c == a)) return Product::Half;
+  if (a == DType::BF16 && (c == DType::F32 || c == a)) return Product::BFloat;
+  if (a == DType::I8 && c == DType::I32) return Product::Byte;
+  return Product::Scalars;
+}
+
+int contiguous_axis(const Type& view) {
+  for (int axis = view.rank(); axis-- > 0;)
+    if (view.strides[static_cast<std::size_t>(axis)] == 1) return axis;
+  return view.rank() - 1;
+}
+
+std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const Extents& to) {
+  bool powers = true;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (layout.extent(static_cast<int>(i)) != std::int64_t{1} << index_bits(from[i])) return {};
+    powers = powers && std::has_single_bit(static_cast<std::uint64_t>(from[i]));
+  }
+  for (const std::int64_t extent : to)
+    powers = powers && std::has_single_bit(static_cast<std::uint64_t>(extent));
+  if (!powers && without_ones(from) != without_ones(to)) return {};
+
+  // Row by row, bit i of an axis is bit i + first of the position, where `first` counts the bits of
+  // the axes after it: with powers of two, and likewise where only axes of one element come and go.
+  const auto firsts = [](const Extents& shape) {
+    std::vector<int> first(shape.size() + 1, 0);
+    for (std::size_t i = shape.size(); i-- > 0;) first[i] = first[i + 1] + index_bits(shape[i]);
+    return first;
+  };
+  const std::vector<int> before = firsts(from), after = firsts(to);
+  const auto relabel = [&](std::vector<IndexBit> bits) {
+    for (IndexBit& bit : bits) {
+      if (bit.axis < 0) continue;
+      const int position = before[static_cast<std::size_t>(bit.axis) + 1] + bit.bit;
+      std::size_t axis = to.size() - 1;
+      while (after[axis] <= position) --axis;
+      bit = {static_cast<int>(axis), position - after[axis + 1]};
+    }
+    return bits;
+  };
+  return Layout(static_cast<int>(to.size()), relabel(layout.register_bits()),
+                relabel(layout.thread_bits()));
+}
+
+Expected<Plan> Plan::make(const tile::Kernel& kernel) {
+  Plan plan(kernel);
+  TESSERA_TRY_DONE(plan.count_threads());
+  plan.homes_.resize(kernel.values.size());
+  plan.depth_.resize(kernel.values.size());
+  plan.visit(kernel.body);
+  return plan;
+}
+
+Expected<Done> Plan::count_threads() {
+  std::int64_t bytes = 0, products = 0, largest = 1;
+  int dots = 0;
+  tile::for_each_op(*kernel_, kernel_->body, [&](tile::OpId id) {
+    const Operation& op = kernel_->ops[id];
+    if (const Type* type = moved(*kernel_, op); type != nullptr && type->is_tile()) {
+      const int width = byte_width(type->dtype);
+      bytes = std::max(bytes, padded_count(type->shape) * width);
+      int& narrowest = widths_.try_emplace(type->shape, width).first->second;
+      narrowest = std::min(narrowest, width);
+    }
+    if (op.code == Code::Dot) {
+      ++dots;
+      const bool matrix = product_of(*kernel_, op) != Product::Scalars;
+      products = std::max(products,
+                          padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64));
+    }
+    for (const ValueId out : op.out)
+      if (kernel_->type(out).is_tile())
+        largest = std::max(largest, padded_count(kernel_->type(out).shape));
+  });
+  rows_first_ = dots > 1;  // the rows of one product are those of the next
+  threads_ = dots > 0 ? power_of_two(products, 128, 512)
+                      : power_of_two(bytes / kBytesPerThread, 32, kMostThreads);
+  threads_ = std::max(threads_, power_of_two(largest / kMostRegisters, 32, kMostThreads));
+  if (largest / threads_ > kMostRegisters) {
+    return Diagnostic{.id = "ptx-tile-too-large",
+                      .where = {.file = {}, .item = kernel_->name},
+                      .message = fmt::format("a tile of {} elements does not fit into the "
+                                             "registers of a block",
+                                             largest),
+                      .note = fmt::format("{} threads hold at most {} elements of a tile",
+                                          kMostThreads, kMostThreads * kMostRegisters),
+                      .help = "cut the tile into smaller ones with a loop"};
+  }
+  return Done{};
+}
+
+int Plan::run_of(const Extents& shape) const {
+  const auto width = widths_.find(shape);
+  const std::int64_t most = width == widths_.end() ? 4 : 16 / width->second;
+  return static_cast<int>(std::clamp<std::int64_t>(padded_count(shape) / threads_, 1, most));
+}
+
+Layout Plan::ordered(const Extents& shape, int fastest) const {
+  std::vector<int> order = {fastest};
+  for (int axis = static_cast<int>(shape.size()); axis-- > 0;)
+    if (axis != fastest) order.push_back(axis);
+  return Layout::blocked(
+      {.shape = shape, .order = std::move(order), .threads = threads_, .run = run_of(shape)});
+}
+
+Layout Plan::standard(const Extents& shape) const {
+  return ordered(shape, static_cast<int>(shape.size()) - 1);
+}
+
+Layout Plan::access(const Type& view, const Extents& shape) const {
+  return ordered(shape, contiguous_axis(view));
+}
+
+Layout Plan::product(const Operation& dot) const {
+  const Extents& shape = kernel_->type(dot.out[0]).shape;
+  if (product_of(*kernel_, dot) == Product::Scalars) return Layout::patches(shape, threads_);
+  return Layout::matrix({.shape = shape, .threads = threads_, .rows_first = rows_first_});
+}
+
+std::optional<Layout> Plan::joined(const std::vector<ValueId>& ids) const {
+  const std::optional<Layout>* best = nullptr;
+  for (const ValueId id : ids) {
+    const std::optional<Layout>& home = homes_[id];
+    if (!home) continue;
+    // Fewer registers: less is held twice. At equal numbers what is not the standard is harder to
+    // come by: it stems from a product.
+    const auto rank = [&](const Layout& layout) {
+      return std::pair(layout.registers(), layout == standard(kernel_->type(id).shape));
+    };
+    if (best == nullptr || rank(*home) < rank(**best)) best = &home;
+  }
+  return best == nullptr ? std::nullopt : *best;
+}
+
+void Plan::visit(const tile::Region& region) {
+  for (const tile::OpId id : region.ops) visit(kernel_->ops[id]);
+}
+
+void Plan::settle(const Operation& op) {
+  for (const ValueId out : op.out)
+    if (kernel_->type(out).is_tile() && !homes_[out]) homes_[out] = standard(kernel_->type(out).shape);
+}
+
+void Plan::visit_loop(const Operation& op, std::size_t first, const tile::Region& region) {
+  const auto carried = [&](std::size_t i) -> std::vector<ValueId> {
+    std::vector<ValueId> places = {op.out[i]};
+    for (const tile::Region& part : op.regions)
+      places.push_back(part.params[i + part.params.size() - op.out.size()]);
+    return places;
+  };
+  const auto assign = [&](std::size_t i, const std::optional<Layout>& home) {
+    for (const ValueId place : carried(i)) homes_[place] = home;
+  };
+  for (std::size_t i = 0; i < op.out.size(); ++i) assign(i, homes_[op.in[first + i]]);
+  visit(region);
+  const Operation& yield = kernel_->ops[region.ops.back()];
+  for (std::size_t i = 0; i < op.out.size(); ++i) {
+    if (!kernel_->type(op.out[i]).is_tile()) continue;
+    std::optional<Layout> home = homes_[yield.in[i]];
+    if (!home) home = homes_[op.in[first + i]];
+    if (!home) home = standard(kernel_->type(op.out[i]).shape);
+    assign(i, home);
+  }
+  for (const tile::Region& part : op.regions) visit(part);
+}
+
+void Plan::visit(const Operation& op) {
+  switch (op.code) {
+    case Code::For: return visit_loop(op, 3, op.regions[0]);
+    case Code::While: return visit_loop(op, 0, op.regions[1]);
+    case Code::If:
+      for (const tile::Region& branch : op.regions) visit(branch);
+      for (std::size_t i = 0; i < op.out.size(); ++i) {
+        std::vector<ValueId> yields;
+        for (const tile::Region& branch : op.regions)
+          yields.push_back(kernel_->ops[branch.ops.back()].in[i]);
+        homes_[op.out[i]] = joined(yields);
+      }
+      return settle(op);
+    default: break;
+  }
+  if (op.out.empty() || !kernel_->type(op.out[0]).is_tile()) return;
+  std::optional<Layout> home;
+  const Extents& shape = kernel_->type(op.out[0]).shape;
+  const std::optional<Layout> first = op.in.empty() ? std::nullopt : homes_[op.in[0]];
+  switch (op.code) {
+    case Code::Vload: home = access(kernel_->type(op.in[0]), shape); break;
+    case Code::Dot: home = product(op); break;
+    case Code::Reduce:
+    case Code::Scan: {
+      const Extents& whole = kernel_->type(op.in[0]).shape;
+      std::optional<Layout> of = joined(op.in);
+      if (!of) of = standard(whole);
+      home = op.code == Code::Scan ? of : of->without(static_cast<int>(op.ints[0]));
+      break;
+    }
+    case Code::Permute:
+      if (first) home = first->permuted(op.ints);
+      break;
+    case Code::Reshape: {
+      const Type& whole = kernel_->type(op.in[0]);
+      if (first) home = reshaped(*first, whole.shape, shape);
+      // Without a home, the layout that will be asked for is not known yet: only one that can
+      // always be followed back may stay open.
+      const bool open = !first && (whole.is_scalar() || without_ones(whole.shape) == without_ones(shape));
+      if (!home && !open) home = standard(shape);
+      break;
+    }
+    case Code::Const:
+    case Code::Iota:
+    case Code::Broadcast: break;
+    case Code::Map:
+    case Code::Cast:
+    case Code::Bitcast:
+    case Code::Offset:
+    case Code::Hint:
+    case Code::Load:
+    case Code::Atomic:
+    case Code::Cas: home = joined(op.in); break;
+    default: break;
+  }
+  int depth = 0;
+  for (const ValueId in : op.in)
+    if (!homes_[in]) depth = std::max(depth, depth_[in] + 1);
+  if (!home && (!costs_nothing(op.code) || depth > kDeepest)) home = standard(shape);
+  for (const ValueId out : op.out) {
+    homes_[out] = home;
+    depth_[out] = home ? 0 : depth;
+  }
+}
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tessera/codegen/ptx/layout.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/kernel.h"
+
+namespace tessera::codegen::ptx {
+
+/// How a block of threads computes a product.
+enum class Product : std::uint8_t {
+  Half,     // mma.m16n8k16 of f16
+  BFloat,   // the same of bf16
+  Byte,     // mma.m16n8k32 of i8
+  Scalars,  // multiplications and additions, in the type of the sum
+};
+Product product_of(const tile::Kernel& kernel, const tile::Operation& dot);
+
+/// How many threads run one program, and which of them holds which elements of each tile.
+///
+/// Layouts begin where memory is read and at products, and are handed on. A tile that anyone can
+/// compute at no cost, such as a constant, an iota, a broadcast and what follows from such alone,
+/// has no home: it is made where it is used, in the layout that is asked for.
+class Plan {
+ public:
+  /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
+  static Expected<Plan> make(const tile::Kernel& kernel);
+
+  int threads() const { return threads_; }
+  const std::optional<Layout>& home(tile::ValueId id) const { return homes_[id]; }
+
+  /// For any tile of this shape; for an access to a view, 16 bytes in a row where its strides allow.
+  Layout standard(const tile::Extents& shape) const;
+  Layout access(const tile::Type& view, const tile::Extents& shape) const;
+  Layout product(const tile::Operation& dot) const;
+
+ private:
+  explicit Plan(const tile::Kernel& kernel) : kernel_(&kernel) {}
+  Expected<Done> count_threads();
+  int run_of(const tile::Extents& shape) const;
+  Layout ordered(const tile::Extents& shape, int fastest) const;
+  void visit(const tile::Region& region);
+  void visit(const tile::Operation& op);
+  void visit_loop(const tile::Operation& op, std::size_t first, const tile::Region& region);
+  void settle(const tile::Operation& op);
+  std::optional<Layout> joined(const std::vector<tile::ValueId>& ids) const;
+
+  const tile::Kernel* kernel_;
+  int threads_ = 32;
+  bool rows_first_ = false;
+  std::map<tile::Extents, int> widths_;  // the narrowest element that memory has in this shape
+  std::vector<std::optional<Layout>> homes_;
+  std::vector<int> depth_;  // how many operations make a tile without a home
+};
+
+/// The layout of a reshaped tile whose registers stay where they are, if there is one.
+std::optional<Layout> reshaped(const Layout& layout, const tile::Extents& from,
+                               const tile::Extents& to);
+
+/// The axis along which neighbours lie in memory, as far as the type says; else the last.
+int contiguous_axis(const tile::Type& view);
+
+/// Most elements of a tile that a thread holds.
+constexpr int kMostRegisters = 256;
+
+}  // namespace tessera::codegen::ptx

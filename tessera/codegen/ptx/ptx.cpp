@@ -1,0 +1,114 @@
+#include "tessera/codegen/ptx/ptx.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <cctype>
+
+#include "tessera/codegen/llvm/optimize.h"
+#include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/plan.h"
+#include "tessera/tile/argument.h"
+
+namespace tessera::codegen {
+namespace {
+
+constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+constexpr std::int64_t kMostShared = 227 << 10;  // of a block on Hopper
+
+llvm::TargetMachine& target() {
+  // A TargetMachine serves one thread at a time.
+  thread_local const std::unique_ptr<llvm::TargetMachine> machine = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    std::string problem;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, problem);
+    TESSERA_CHECK(target != nullptr, "LLVM was built without {}: {}", kTriple, problem);
+    return std::unique_ptr<llvm::TargetMachine>(
+        target->createTargetMachine(kTriple, "sm_90a", "+ptx83", {}, llvm::Reloc::PIC_));
+  }();
+  return *machine;
+}
+
+/// PTX takes fewer characters in a name than a kernel may have.
+std::string entry_name(const std::string& name) {
+  std::string entry = "tessera_";
+  for (const char c : name)
+    entry += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return entry;
+}
+
+}  // namespace
+
+Expected<PtxModule> ptx_module_of(const tile::Kernel& kernel, llvm::LLVMContext& context,
+                                  const PtxOptions& options) {
+  TESSERA_TRY(const ptx::Plan plan, ptx::Plan::make(kernel));
+  PtxModule result;
+  result.kernel = {.text = {},
+                   .entry = entry_name(kernel.name),
+                   .threads = plan.threads(),
+                   .words = tile::word_positions(kernel).back(),
+                   .shared_bytes = 0};
+  // Fewer copies in flight where shared memory is short of room for them.
+  for (int stages = options.stages;; stages = stages > 2 ? stages - 1 : 0) {
+    result.module = std::make_unique<llvm::Module>(kernel.name, context);
+    llvm::Module& module = *result.module;
+    module.setTargetTriple(kTriple);
+    module.setDataLayout(target().createDataLayout());
+    const std::vector<llvm::Type*> words(static_cast<std::size_t>(result.kernel.words),
+                                         llvm::Type::getInt64Ty(context));
+    auto* function = llvm::Function::Create(
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context), words, false),
+        llvm::GlobalValue::ExternalLinkage, result.kernel.entry, module);
+    llvm::NamedMDNode* annotations = module.getOrInsertNamedMetadata("nvvm.annotations");
+    const auto annotate = [&](const char* name, int value) {
+      llvm::Type* type = llvm::Type::getInt32Ty(context);
+      annotations->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, name),
+                    llvm::ConstantAsMetadata::get(
+                        llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
+    };
+    annotate("kernel", 1);
+    annotate("maxntidx", plan.threads());
+
+    ptx::Emitter emitter(kernel, plan, options, *function);
+    TESSERA_TRY_DONE(emitter.emit(stages));
+    result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
+    if (emitter.shared_bytes() <= kMostShared) break;
+    if (stages == 0 || !emitter.copies_ahead()) {
+      return Diagnostic{
+          .id = "ptx-shared-memory",
+          .where = {.file = {}, .item = kernel.name},
+          .message = fmt::format("a program needs {} bytes of shared memory", emitter.shared_bytes()),
+          .note = fmt::format("a block has {}", kMostShared),
+          .help = "cut the tiles into smaller ones"};
+    }
+  }
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  TESSERA_CHECK(!llvm::verifyModule(*result.module, &stream), "{}: {}", kernel.name, problem);
+  return result;
+}
+
+Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options) {
+  llvm::LLVMContext context;
+  TESSERA_TRY(PtxModule made, ptx_module_of(kernel, context, options));
+  optimize(*made.module, target());
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (target().addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return Diagnostic{.id = "ptx-unsupported", .message = "LLVM cannot write PTX"};
+  passes.run(*made.module);
+  made.kernel.text = text.str().str();
+  return std::move(made.kernel);
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tessera/codegen/llvm/math.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/kernel.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace tessera::codegen {
+
+struct PtxOptions {
+  Precision precision = Precision::Exact;
+  /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
+  int stages = 4;
+};
+
+/// A kernel for NVIDIA GPUs of the Hopper generation. Each program is a block of `threads` threads;
+/// its parameters are the words of the arguments (tile::words_of), 64 bits each.
+struct PtxKernel {
+  std::string text;
+  std::string entry;
+  int threads = 0;
+  int words = 0;
+  int shared_bytes = 0;  // to be asked for at launch
+};
+
+/// Compiles a kernel. A tile that does not fit and an operation that this backend does not know are
+/// diagnostics: `ptx-tile-too-large`, `ptx-shared-memory`, `ptx-unsupported`.
+Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options = {});
+
+/// The same before LLVM's NVPTX backend sees it: what each thread does, with NVVM's intrinsics.
+struct PtxModule {
+  std::unique_ptr<llvm::Module> module;
+  PtxKernel kernel;  // without text
+};
+Expected<PtxModule> ptx_module_of(const tile::Kernel& kernel, llvm::LLVMContext& context,
+                                  const PtxOptions& options = {});
+
+}  // namespace tessera::codegen

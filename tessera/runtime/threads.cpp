@@ -1,0 +1,214 @@
+#include "tessera/runtime/threads.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace tessera::runtime {
+namespace {
+
+constexpr std::size_t kCacheLine = 128;  // two lines, as they are fetched in pairs
+constexpr std::size_t kHugePage = 2 << 20;
+
+/// How long a thread looks for news before it sleeps: about what it takes to wake one.
+constexpr std::chrono::microseconds kPatience{3};
+
+/// Waits until the value is another; returns that.
+int wait_for_change(const std::atomic<int>& value, int old) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  do {
+    if (const int now = value.load(std::memory_order_acquire); now != old) return now;
+  } while (std::chrono::steady_clock::now() < deadline);
+  value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
+}
+
+/// Memory of one thread that grows and is kept.
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch() { std::free(memory_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  /// Null where there is no memory.
+  std::byte* at_least(std::int64_t bytes) {
+    if (bytes > size_) grow(bytes);
+    return memory_;
+  }
+
+ private:
+  void grow(std::int64_t bytes) {
+    std::free(memory_);
+    const bool large = bytes >= static_cast<std::int64_t>(kHugePage);
+    const std::size_t unit = large ? kHugePage : kCacheLine;
+    const std::size_t size = (static_cast<std::size_t>(bytes) + unit - 1) / unit * unit;
+    memory_ = static_cast<std::byte*>(std::aligned_alloc(unit, size));
+    size_ = memory_ == nullptr ? 0 : static_cast<std::int64_t>(size);
+    // A panel spans hundreds of small pages, and the core remembers where few of them are.
+    if (large && memory_ != nullptr) madvise(memory_, size, MADV_HUGEPAGE);
+  }
+
+  std::byte* memory_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+Scratch& thread_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+/// A piece of work while threads take parts of it.
+struct Job {
+  const Threads::Work& work;
+  std::int64_t shares;  // a part is at most this fraction of what is left
+  alignas(kCacheLine) std::atomic<std::int64_t> next = 0;
+  std::atomic<int> result = 0;
+
+  /// Takes parts, large ones first so that there are few and small ones last so that all threads
+  /// end together.
+  void take_part(std::byte* scratch) {
+    const std::int64_t count = work.count, chunk = std::max<std::int64_t>(work.chunk, 1);
+    std::int64_t first = next.load(std::memory_order_relaxed);
+    while (first < count) {
+      const std::int64_t chunks = std::max<std::int64_t>((count - first) / shares / chunk, 1);
+      const std::int64_t last = count - first > chunks * chunk ? first + chunks * chunk : count;
+      if (!next.compare_exchange_weak(first, last, std::memory_order_relaxed)) continue;
+      if (const int failed = work.run(work.context, first, last, scratch); failed != 0) {
+        int none = 0;
+        result.compare_exchange_strong(none, failed, std::memory_order_relaxed);
+        next.store(count, std::memory_order_relaxed);
+      }
+      first = next.load(std::memory_order_relaxed);
+    }
+  }
+};
+
+/// What a worker does. The one who asks for work says Posted, and takes that back when all parts
+/// were taken before the worker woke; only the worker says Running.
+enum Turn : int { kIdle, kPosted, kRunning, kStop };
+
+struct alignas(kCacheLine) Worker {
+  std::atomic<int> turn = kIdle;
+  Job* job = nullptr;
+  std::thread thread;
+
+  void live() {
+    for (int now = kIdle; now != kStop; now = wait_for_change(turn, kIdle)) {
+      int posted = kPosted;
+      if (!turn.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
+      std::byte* scratch = thread_scratch().at_least(job->work.scratch_bytes);
+      // Without memory the others do the work.
+      if (scratch != nullptr || job->work.scratch_bytes == 0) job->take_part(scratch);
+      turn.store(kIdle, std::memory_order_release);
+      turn.notify_one();
+    }
+  }
+
+  void post(Job& work) {
+    job = &work;
+    turn.store(kPosted, std::memory_order_release);
+    turn.notify_one();
+  }
+
+  /// Returns when the worker is done with its job, or will never begin.
+  void finish() {
+    int now = kPosted;
+    if (turn.compare_exchange_strong(now, kIdle, std::memory_order_acquire)) return;
+    while (now == kRunning) now = wait_for_change(turn, kRunning);
+  }
+
+  void stop() {
+    turn.store(kStop, std::memory_order_release);
+    turn.notify_one();
+    thread.join();
+  }
+};
+
+/// Cores on which this process may run. Hardware threads of one core are one.
+int physical_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return static_cast<int>(std::thread::hardware_concurrency());
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    const std::string number = std::to_string(cpu);
+    std::ifstream file("/sys/devices/system/cpu/cpu" + number + "/topology/thread_siblings_list");
+    std::string siblings;
+    cores.insert(std::getline(file, siblings) ? siblings : number);
+  }
+  return static_cast<int>(cores.size());
+}
+
+}  // namespace
+
+struct Threads::State {
+  std::vector<Worker> workers;
+  std::atomic<bool> busy = false;
+};
+
+Threads::Threads(int count) : state_(std::make_unique<State>()) {
+  constexpr int kMost = 1024;
+  state_->workers = std::vector<Worker>(static_cast<std::size_t>(std::clamp(count, 1, kMost) - 1));
+  try {
+    for (Worker& worker : state_->workers)
+      worker.thread = std::thread([&worker] { worker.live(); });
+  } catch (const std::system_error&) {
+    // The system allows no more threads: fewer do the same work. Work is posted to the first ones,
+    // and those that were never started never take it.
+  }
+}
+
+Threads::~Threads() {
+  for (Worker& worker : state_->workers)
+    if (worker.thread.joinable()) worker.stop();
+}
+
+int Threads::count() const {
+  return static_cast<int>(state_->workers.size()) + 1;
+}
+
+int Threads::run(const Work& work, int threads) {
+  if (work.count <= 0) return 0;
+  std::byte* own = scratch(work.scratch_bytes);
+  if (threads <= 1 || work.count <= work.chunk || state_->busy.exchange(true))
+    return work.run(work.context, 0, work.count, own);
+
+  const std::int64_t chunks = (work.count - 1) / std::max<std::int64_t>(work.chunk, 1) + 1;
+  const std::int64_t others = std::min({chunks, std::int64_t{threads}, std::int64_t{count()}}) - 1;
+  Job job{.work = work, .shares = 4 * (others + 1)};
+  const auto workers = std::span(state_->workers).first(static_cast<std::size_t>(others));
+  for (Worker& worker : workers) worker.post(job);
+  job.take_part(own);
+  for (Worker& worker : workers) worker.finish();
+  state_->busy.store(false);
+  return job.result.load(std::memory_order_relaxed);
+}
+
+std::byte* Threads::scratch(std::int64_t bytes) {
+  std::byte* memory = thread_scratch().at_least(bytes);
+  if (memory == nullptr && bytes > 0) throw std::bad_alloc();
+  return memory;
+}
+
+Threads& process_threads() {
+  // Never taken down: work may be done until the very end.
+  static auto* const threads = new Threads(physical_cores());
+  return *threads;
+}
+
+}  // namespace tessera::runtime

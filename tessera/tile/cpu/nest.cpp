@@ -1,0 +1,510 @@
+#include "tessera/tile/cpu/nest.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "tessera/tile/cpu/placement.h"
+#include "tessera/tile/cpu/vectors.h"
+
+namespace tessera::tile::cpu {
+namespace {
+
+constexpr std::int64_t kAlignment = 128;
+
+/// Whether a value is a constant of zeros, so that a dot need not read what it adds to.
+bool is_zero_tile(const Kernel& kernel, const Placement& placement, ValueId id) {
+  while (placement.definition[id]) {
+    const Operation& op = kernel.ops[*placement.definition[id]];
+    if (op.code == Code::Const) return op.literal.number == 0 && op.literal.integer == 0;
+    if (op.code != Code::Broadcast && op.code != Code::Reshape && op.code != Code::Hint)
+      return false;
+    id = op.in[0];
+  }
+  return false;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
+      : machine_(machine), options_(options), placement_(place(kernel, options)) {
+    result_.kernel = kernel;
+    result_.buffer_of.assign(kernel.values.size(), -1);
+    uses_ = uses(kernel);
+    made_in_.assign(kernel.values.size(), nullptr);
+  }
+
+  Scheduled run() {
+    result_.steps = region_steps(kernel().body);
+    for (std::size_t i = 0; i < result_.buffers.size(); ++i) {
+      Buffer& buffer = result_.buffers[i];
+      const std::vector<int>& used = result_.buffer_of;
+      if (std::find(used.begin(), used.end(), static_cast<int>(i)) == used.end()) continue;
+      buffer.offset = result_.buffer_bytes;
+      const std::int64_t bytes =
+          Type::tile(buffer.dtype, buffer.shape).count() * byte_width(buffer.dtype);
+      result_.buffer_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// The nest that is being put together, at the end of a list of steps.
+  struct Group {
+    Nest nest = {};
+  };
+
+  const Kernel& kernel() const { return result_.kernel; }
+  bool is_tile(ValueId id) const { return kernel().type(id).is_tile(); }
+
+  int new_buffer(const Type& type) {
+    result_.buffers.push_back({type.is_pointer() ? DType::I64 : type.dtype, type.shape, 0});
+    return static_cast<int>(result_.buffers.size() - 1);
+  }
+  int buffer_of(ValueId id) {
+    int& buffer = result_.buffer_of[id];
+    if (buffer < 0) buffer = new_buffer(kernel().type(id));
+    return buffer;
+  }
+
+  std::vector<Step> region_steps(const Region& region) {
+    std::vector<Step> steps;
+    Group group;
+    open_regions_.push_back(&region);
+    for (const OpId id : region.ops) {
+      const Operation& op = kernel().ops[id];
+      if (op.code == Code::Yield) break;
+      add_operation(id, steps, group);
+      for (const ValueId out : op.out) made_in_[out] = &region;
+    }
+    flush(steps, group);
+    open_regions_.pop_back();
+    return steps;
+  }
+
+  void flush(std::vector<Step>& steps, Group& group) {
+    if (!group.nest.roots.empty()) {
+      choose_vectors(group.nest, result_, placement_, machine_, options_);
+      steps.push_back({.kind = Step::Kind::Nest, .nest = std::move(group.nest)});
+    }
+    group = {};
+  }
+
+  void add_operation(OpId id, std::vector<Step>& steps, Group& group) {
+    const Operation& op = kernel().ops[id];
+    switch (op.code) {
+      case Code::Dot: flush(steps, group); return add_dot(id, steps);
+      case Code::For:
+      case Code::While: flush(steps, group); return add_loop(id, steps);
+      case Code::If: flush(steps, group); return add_if(id, steps);
+      case Code::Concat: return add_concat(id, steps, group);
+      case Code::Reduce:
+      case Code::Scan: return add_fold(id, steps, group);
+      case Code::Store:
+      case Code::Vstore:
+      case Code::Atomic:
+      case Code::Cas:
+        if (!is_tile(op.code == Code::Vstore ? op.in.back() : op.in[1])) break;
+        for (const ValueId out : op.out) buffer_of(out);
+        flush(steps, group);
+        add_root({.kind = Root::Kind::Effect, .op = id},
+                 kernel().type(op.code == Code::Vstore ? op.in.back() : op.in[1]).shape, {}, steps,
+                 group);
+        return flush(steps, group);
+      case Code::Assert:
+        if (!is_tile(op.in[0])) break;
+        return add_root({.kind = Root::Kind::Check, .op = id}, kernel().type(op.in[0]).shape, {},
+                        steps, group);
+      case Code::Print:
+      case Code::Barrier:
+      case Code::Assume: return;
+      default: break;
+    }
+    if (is_inline(kernel(), op)) {
+      const ValueId out = op.out[0];
+      if (placement_.reshaped[out]) {
+        result_.buffer_of[out] = buffer_of(*placement_.reshaped[out]);
+      } else if (placement_.kept[out]) {
+        add_write(out, buffer_of(out), {}, steps, group);
+      }
+      return;
+    }
+    // What is left computes scalars.
+    const bool waits = std::any_of(op.in.begin(), op.in.end(), [&](ValueId in) {
+      return is_tile(in) || is_pending(in, group);
+    });
+    if (waits || has_effect(op.code)) {
+      flush(steps, group);
+    }
+    steps.push_back({.kind = Step::Kind::Scalar, .op = id});
+  }
+
+  /// The map of an operand that is read at other positions than the nest's own.
+  static IndexMap anywhere() { return {{-1, 0}}; }
+
+  /// Whether a scalar is the result of a fold in the open group.
+  bool is_pending(ValueId id, const Group& group) const {
+    return std::any_of(group.nest.roots.begin(), group.nest.roots.end(), [&](const Root& root) {
+      if (root.kind != Root::Kind::Reduce) return false;
+      const std::vector<ValueId>& out = kernel().ops[root.op].out;
+      return std::find(out.begin(), out.end(), id) != out.end();
+    });
+  }
+
+  void add_write(ValueId value, int buffer, Extents at, std::vector<Step>& steps, Group& group) {
+    add_root({.kind = Root::Kind::Write, .value = value, .buffer = buffer, .at = std::move(at)},
+             kernel().type(value).shape, {}, steps, group);
+  }
+
+  void add_fold(OpId id, std::vector<Step>& steps, Group& group) {
+    const Operation& op = kernel().ops[id];
+    for (const ValueId out : op.out) {
+      if (is_tile(out)) buffer_of(out);
+    }
+    const auto kind = op.code == Code::Reduce ? Root::Kind::Reduce : Root::Kind::Scan;
+    add_root({.kind = kind, .op = id}, kernel().type(op.in[0]).shape, static_cast<int>(op.ints[0]),
+             steps, group);
+    // What a scan leaves is read by others only when it is whole.
+    if (op.code == Code::Scan) flush(steps, group);
+  }
+
+  void add_concat(OpId id, std::vector<Step>& steps, Group& group) {
+    const Operation& op = kernel().ops[id];
+    const int buffer = buffer_of(op.out[0]);
+    const auto axis = static_cast<std::size_t>(op.ints[0]);
+    Extents at(kernel().type(op.out[0]).shape.size(), 0);
+    for (const ValueId part : op.in) {
+      flush(steps, group);
+      add_write(part, buffer, at, steps, group);
+      at[axis] += kernel().type(part).shape[axis];
+    }
+    flush(steps, group);
+  }
+
+  /// Puts a root into the open group if that changes nothing, or else into a group of its own.
+  void add_root(Root root, const Extents& space, std::optional<int> fold, std::vector<Step>& steps,
+                Group& group) {
+    if (!may_join(root, space, fold, group)) flush(steps, group);
+    if (group.nest.roots.empty()) group.nest.space = space;
+    if (fold) group.nest.fold = fold;
+    group.nest.roots.push_back(std::move(root));
+  }
+
+  bool may_join(const Root& root, const Extents& space, std::optional<int> fold,
+                const Group& group) const {
+    if (group.nest.roots.empty() || group.nest.space != space) return false;
+    if (fold && group.nest.fold && *fold != *group.nest.fold) return false;
+    if (fold && kernel().ops[root.op].code == Code::Scan) return false;
+    std::vector<ValueId> read;
+    if (root.kind == Root::Kind::Write) {
+      read = {root.value};
+    } else {
+      read = kernel().ops[root.op].in;
+    }
+    return std::all_of(read.begin(), read.end(), [&](ValueId value) {
+      return joins(value, identity_map(space.size()), group, root.kind == Root::Kind::Write);
+    });
+  }
+
+  /// Whether what a value is computed from is there before the group, or at the same position in
+  /// it.
+  bool joins(ValueId value, const IndexMap& map, const Group& group, bool is_written) const {
+    for (const Root& root : group.nest.roots) {
+      if (root.kind == Root::Kind::Write) {
+        if (root.value == value) return map == identity_map(map.size());
+        if (result_.buffer_of[value] == root.buffer && !is_written) return false;
+      } else {
+        const std::vector<ValueId>& out = kernel().ops[root.op].out;
+        if (std::find(out.begin(), out.end(), value) != out.end()) return false;
+      }
+    }
+    if (!placement_.definition[value]) return true;
+    const bool ends = placement_.kept[value] && !is_written;
+    const Operation& op = kernel().ops[*placement_.definition[value]];
+    if (ends || !is_tile(value) || !is_inline(kernel(), op)) {
+      return !is_pending(value, group);
+    }
+    if (const auto moved = operand_map(kernel(), op, map))
+      return joins(op.in[0], *moved, group, false);
+    // A gather reads its operand anywhere.
+    if (op.code == Code::Gather && !joins(op.in[0], anywhere(), group, false)) return false;
+    return std::all_of(op.in.begin(), op.in.end(), [&](ValueId in) {
+      return is_tile(in) ? joins(in, map, group, false) : !is_pending(in, group);
+    });
+  }
+
+  void add_dot(OpId id, std::vector<Step>& steps) {
+    const Operation& op = kernel().ops[id];
+    const ValueId c = op.in[2];
+    DotStep dot{.op = id};
+    dot.a = trace_source(kernel(), placement_, op.in[0]).source;
+    dot.b = trace_source(kernel(), placement_, op.in[1]).source;
+    const bool in_place = placement_.kept[c] && uses_[c] == 1 && result_.buffer_of[c] >= 0 &&
+                          !placement_.reshaped[c] && is_own(c);
+    if (in_place) result_.buffer_of[op.out[0]] = result_.buffer_of[c];
+    dot.out = buffer_of(op.out[0]);
+    dot.accumulate = in_place || !is_zero_tile(kernel(), placement_, c);
+    if (dot.accumulate && !in_place) {
+      Group group;
+      add_write(c, dot.out, {}, steps, group);
+      flush(steps, group);
+    }
+    steps.push_back({.kind = Step::Kind::Dot, .op = id, .dot = std::move(dot)});
+  }
+
+  /// Whether a kept value belongs to the region that is being scheduled: to overwrite what an outer
+  /// region still needs in another round would be wrong.
+  bool is_own(ValueId c) const {
+    const std::vector<ValueId>& params = open_regions_.back()->params;
+    return made_in_[c] == open_regions_.back() ||
+           std::find(params.begin(), params.end(), c) != params.end();
+  }
+
+  void add_if(OpId id, std::vector<Step>& steps) {
+    const Operation& op = kernel().ops[id];
+    Step step{.kind = Step::Kind::If, .op = id};
+    for (const Region& region : op.regions) {
+      std::vector<Step> body = region_steps(region);
+      const std::vector<ValueId>& yields = kernel().ops[region.ops.back()].in;
+      std::vector<std::pair<ValueId, int>> copies;
+      for (std::size_t i = 0; i < op.out.size(); ++i) {
+        if (is_tile(op.out[i])) copies.emplace_back(yields[i], buffer_of(op.out[i]));
+      }
+      add_copies(copies, body);
+      step.bodies.push_back(std::move(body));
+    }
+    steps.push_back(std::move(step));
+  }
+
+  void add_copies(const std::vector<std::pair<ValueId, int>>& copies, std::vector<Step>& steps) {
+    for (const auto& [value, buffer] : copies) {
+      if (result_.buffer_of[value] == buffer) continue;
+      Group group;
+      add_write(value, buffer, {}, steps, group);
+      flush(steps, group);
+    }
+  }
+
+  /// Each carried tile has one buffer, which its start is written to before the loop, and what the
+  /// body yields at the end of a round.
+  void add_loop(OpId id, std::vector<Step>& steps) {
+    const Operation& op = kernel().ops[id];
+    const std::size_t fixed = op.code == Code::For ? 3 : 0;  // operands that are not carried
+    const std::size_t index = op.code == Code::For ? 1 : 0;  // parameters that are not
+    std::vector<std::pair<ValueId, int>> starts;
+    for (std::size_t i = 0; i < op.out.size(); ++i) {
+      if (!is_tile(op.out[i])) continue;
+      const int buffer = new_buffer(kernel().type(op.out[i]));
+      result_.buffer_of[op.out[i]] = buffer;
+      for (const Region& region : op.regions) result_.buffer_of[region.params[i + index]] = buffer;
+      starts.emplace_back(op.in[i + fixed], buffer);
+    }
+    add_copies(starts, steps);
+    Step step{.kind = Step::Kind::For, .op = id};
+    if (op.code == Code::While) step.kind = Step::Kind::While;
+    for (const Region& region : op.regions) {
+      std::vector<Step> body = region_steps(region);
+      const bool is_condition = op.code == Code::While && &region == &op.regions.front();
+      if (!is_condition) end_round(op, region, index, body);
+      step.bodies.push_back(std::move(body));
+    }
+    steps.push_back(std::move(step));
+  }
+
+  void end_round(const Operation& op, const Region& region, std::size_t index,
+                 std::vector<Step>& body) {
+    const std::vector<ValueId>& yields = kernel().ops[region.ops.back()].in;
+    std::vector<std::pair<ValueId, int>> staged;
+    for (std::size_t i = 0; i < op.out.size(); ++i) {
+      if (!is_tile(op.out[i])) continue;
+      const ValueId param = region.params[i + index], next = yields[i];
+      if (next == param || result_.buffer_of[next] == result_.buffer_of[param]) continue;
+      if (update_in_place(param, next, yields, body)) continue;
+      staged.emplace_back(next, result_.buffer_of[param]);
+    }
+    if (staged.size() == 1) return add_copies(staged, body);
+    // Several: what one copy overwrites, another may still read.
+    for (auto& [next, buffer] : staged) {
+      if (placement_.kept[next] && made_in_[next] == &region) continue;
+      const int temporary = new_buffer(kernel().type(next));
+      add_copies({{next, temporary}}, body);
+      next = staging_value(next, temporary);
+    }
+    add_copies(staged, body);
+  }
+
+  /// A value of the same type that lives in the buffer: made for the purpose, known to no
+  /// operation.
+  ValueId staging_value(ValueId like, int buffer) {
+    result_.kernel.values.push_back(result_.kernel.values[like]);
+    const auto id = static_cast<ValueId>(result_.kernel.values.size() - 1);
+    result_.buffer_of.push_back(buffer);
+    placement_.definition.emplace_back();
+    placement_.kept.push_back(true);
+    placement_.reshaped.emplace_back();
+    uses_.push_back(1);
+    made_in_.push_back(nullptr);
+    return id;
+  }
+
+  /// Lets the step that makes `next` write straight into the buffer of `param`, if nothing reads
+  /// the old content afterwards.
+  bool update_in_place(ValueId param, ValueId next, const std::vector<ValueId>& yields,
+                       std::vector<Step>& body) {
+    const int from = result_.buffer_of[next], to = result_.buffer_of[param];
+    if (from < 0 || placement_.reshaped[next] || !placement_.kept[next]) return false;
+    if (std::count(yields.begin(), yields.end(), next) != 1) return false;
+    if (std::find(yields.begin(), yields.end(), param) != yields.end()) return false;
+    std::optional<std::size_t> first;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (writes(body[i], from)) {
+        if (body[i].kind != Step::Kind::Nest && body[i].kind != Step::Kind::Dot) return false;
+        if (!first) first = i;
+      }
+    }
+    if (!first) return false;
+    for (std::size_t i = *first; i < body.size(); ++i) {
+      if (!reads(body[i], to)) continue;
+      if (i > *first || !reads_in_place(body[i], to, from)) return false;
+    }
+    // Yields of other values are evaluated after all steps.
+    for (const ValueId other : yields) {
+      if (other != next && is_tile(other) && !placement_.kept[other] &&
+          expression_reads(other, to)) {
+        return false;
+      }
+    }
+    for (int& buffer : result_.buffer_of) {
+      if (buffer == from) buffer = to;
+    }
+    for (Step& step : body) replace_buffer(step, from, to);
+    return true;
+  }
+
+  void replace_buffer(Step& step, int from, int to) {
+    for (Root& root : step.nest.roots) {
+      if (root.buffer == from) root.buffer = to;
+    }
+    if (step.kind == Step::Kind::Dot && step.dot.out == from) step.dot.out = to;
+    for (std::vector<Step>& body : step.bodies) {
+      for (Step& inner : body) replace_buffer(inner, from, to);
+    }
+  }
+
+  bool writes(const Step& step, int buffer) const {
+    switch (step.kind) {
+      case Step::Kind::Nest:
+        return std::any_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
+          if (root.kind == Root::Kind::Write) return root.buffer == buffer;
+          const std::vector<ValueId>& out = kernel().ops[root.op].out;
+          return std::any_of(out.begin(), out.end(),
+                             [&](ValueId id) { return result_.buffer_of[id] == buffer; });
+        });
+      case Step::Kind::Dot: return step.dot.out == buffer;
+      case Step::Kind::Scalar: return false;
+      default: {
+        const std::vector<ValueId>& out = kernel().ops[step.op].out;
+        const bool results = std::any_of(
+            out.begin(), out.end(), [&](ValueId id) { return result_.buffer_of[id] == buffer; });
+        return results || any_inner(step, [&](const Step& s) { return writes(s, buffer); });
+      }
+    }
+  }
+
+  bool reads(const Step& step, int buffer) const {
+    switch (step.kind) {
+      case Step::Kind::Nest:
+        return std::any_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
+          if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
+          const std::vector<ValueId>& in = kernel().ops[root.op].in;
+          return std::any_of(in.begin(), in.end(),
+                             [&](ValueId id) { return expression_reads(id, buffer); });
+        });
+      case Step::Kind::Dot:
+        return (step.dot.accumulate && step.dot.out == buffer) || dot_reads(step.dot.a, buffer) ||
+               dot_reads(step.dot.b, buffer);
+      case Step::Kind::Scalar: return false;
+      default: return any_inner(step, [&](const Step& s) { return reads(s, buffer); });
+    }
+  }
+  bool dot_reads(const DotSource& source, int buffer) const {
+    return !source.vload && result_.buffer_of[source.value] == buffer;
+  }
+
+  template <class Predicate>
+  static bool any_inner(const Step& step, const Predicate& predicate) {
+    return std::any_of(step.bodies.begin(), step.bodies.end(), [&](const std::vector<Step>& body) {
+      return std::any_of(body.begin(), body.end(), predicate);
+    });
+  }
+
+  /// A value that is written is computed, whether it has a buffer or not.
+  bool root_reads(ValueId value, int buffer) const {
+    const auto definition = placement_.definition[value];
+    if (!definition || !is_inline(kernel(), kernel().ops[*definition]) ||
+        placement_.reshaped[value]) {
+      return result_.buffer_of[value] == buffer;
+    }
+    const std::vector<ValueId>& in = kernel().ops[*definition].in;
+    return std::any_of(in.begin(), in.end(),
+                       [&](ValueId id) { return expression_reads(id, buffer); });
+  }
+  bool expression_reads(ValueId value, int buffer) const {
+    if (!is_tile(value)) return false;
+    if (result_.buffer_of[value] >= 0) return result_.buffer_of[value] == buffer;
+    return root_reads(value, buffer);
+  }
+
+  /// Whether the step reads buffer `to` only where it then writes the same position of `from`.
+  bool reads_in_place(const Step& step, int to, int from) const {
+    if (step.kind == Step::Kind::Dot) {
+      return step.dot.out == from && !dot_reads(step.dot.a, to) && !dot_reads(step.dot.b, to);
+    }
+    return std::all_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
+      const IndexMap identity = identity_map(step.nest.space.size());
+      if (root.kind == Root::Kind::Write) {
+        const auto definition = placement_.definition[root.value];
+        if (!root.at.empty()) return false;
+        if (!definition || result_.buffer_of[root.value] == to) return true;
+        return operands_read_at(kernel().ops[*definition], identity, to);
+      }
+      const std::vector<ValueId>& in = kernel().ops[root.op].in;
+      return std::all_of(in.begin(), in.end(),
+                         [&](ValueId id) { return reads_at(id, identity, to); });
+    });
+  }
+  bool operands_read_at(const Operation& op, const IndexMap& map, int buffer) const {
+    if (const auto moved = operand_map(kernel(), op, map))
+      return reads_at(op.in[0], *moved, buffer);
+    if (op.code == Code::Gather && !reads_at(op.in[0], anywhere(), buffer)) return false;
+    return std::all_of(op.in.begin(), op.in.end(),
+                       [&](ValueId id) { return reads_at(id, map, buffer); });
+  }
+  /// Whether the value's expression reads the buffer at the nest's own position alone.
+  bool reads_at(ValueId value, const IndexMap& map, int buffer) const {
+    if (!is_tile(value)) return true;
+    if (result_.buffer_of[value] >= 0) {
+      if (result_.buffer_of[value] != buffer) return true;
+      return map == identity_map(map.size()) && !placement_.reshaped[value];
+    }
+    const auto definition = placement_.definition[value];
+    return !definition || operands_read_at(kernel().ops[*definition], map, buffer);
+  }
+
+  const machine::Machine& machine_;
+  const NestOptions& options_;
+  Placement placement_;
+  Scheduled result_;
+  std::vector<int> uses_;
+  std::vector<const Region*> made_in_;       // by value, for values of operations
+  std::vector<const Region*> open_regions_;  // innermost last
+};
+
+}  // namespace
+
+Scheduled schedule(const Kernel& kernel, const machine::Machine& machine,
+                   const NestOptions& options) {
+  return Scheduler(kernel, machine, options).run();
+}
+
+}  // namespace tessera::tile::cpu

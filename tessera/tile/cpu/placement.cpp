@@ -1,0 +1,334 @@
+#include "tessera/tile/cpu/placement.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+
+#include "tessera/tile/passes/facts.h"
+
+namespace tessera::tile::cpu {
+namespace {
+
+bool is_unit_reshape(const Kernel& kernel, const Operation& op) {
+  return op.code == Code::Reshape &&
+         operand_map(kernel, op, identity_map(kernel.type(op.out[0]).shape.size())).has_value();
+}
+
+/// An estimate in simple vector operations.
+int cost_of(const Operation& op) {
+  if (op.code == Code::Gather) return 8;
+  if (op.code != Code::Map) return op.code == Code::Load ? 8 : 1;
+  switch (op.function) {
+    case Function::Exp:
+    case Function::Exp2:
+    case Function::Log:
+    case Function::Log2:
+    case Function::Sin:
+    case Function::Cos:
+    case Function::Tanh:
+    case Function::Erf:
+    case Function::Sigmoid:
+    case Function::Pow: return 16;
+    case Function::Div:
+    case Function::Rem:
+    case Function::Sqrt:
+    case Function::Rsqrt: return 4;
+    default: return 1;
+  }
+}
+
+/// More than this is computed once and kept where several nests need it.
+constexpr int kWorthKeeping = 10;
+
+bool is_zero(const Literal& literal) {
+  return literal.number == 0 && literal.integer == 0;
+}
+
+class Placer {
+ public:
+  Placer(const Kernel& kernel, const NestOptions& options)
+      : kernel_(kernel), options_(options), facts_(facts_of(kernel)) {
+    const std::size_t values = kernel.values.size();
+    result_.definition = definitions(kernel);
+    result_.kept.assign(values, false);
+    result_.reshaped.resize(values);
+    position_.resize(kernel.ops.size());
+    loops_.resize(kernel.ops.size());
+    consumers_.resize(values);
+    cost_.assign(values, 0);
+  }
+
+  Placement run() {
+    std::vector<OpId> loops;
+    walk(kernel_.body, loops);
+    for (const OpId id : order_) keep_by_structure(id);
+    for (const OpId id : order_) add_cost(id);
+    for (auto id = order_.rbegin(); id != order_.rend(); ++id) consume(*id);
+    // A load that turns out to be kept may stand below what was decided before; once more is
+    // enough, because keeping a value only takes consumers away from those before it.
+    return std::move(result_);
+  }
+
+ private:
+  void walk(const Region& region, std::vector<OpId>& loops) {
+    for (const OpId id : region.ops) {
+      position_[id] = static_cast<int>(order_.size());
+      order_.push_back(id);
+      loops_[id] = loops;
+      const Operation& op = kernel_.ops[id];
+      if (writes_memory(op.code)) writes_.push_back(id);
+      const bool is_loop = op.code == Code::For || op.code == Code::While;
+      const bool is_fold = op.code == Code::Reduce || op.code == Code::Scan;
+      if (is_fold) continue;
+      if (is_loop) loops.push_back(id);
+      for (const Region& inner : op.regions) walk(inner, loops);
+      if (is_loop) loops.pop_back();
+    }
+  }
+
+  bool is_tile(ValueId id) const { return kernel_.type(id).is_tile(); }
+  void keep(ValueId id) {
+    if (is_tile(id)) result_.kept[id] = true;
+  }
+
+  void keep_by_structure(OpId id) {
+    const Operation& op = kernel_.ops[id];
+    for (const Region& region : op.regions) {
+      if (op.code != Code::Reduce && op.code != Code::Scan) {
+        for (const ValueId param : region.params) keep(param);
+      }
+    }
+    switch (op.code) {
+      case Code::Reshape:
+        if (is_tile(op.in[0]) && !is_unit_reshape(kernel_, op) && !feeds_packed_dot(op.out[0])) {
+          keep(op.in[0]);
+          result_.reshaped[op.out[0]] = op.in[0];
+        }
+        break;
+      case Code::Gather: keep(op.in[0]); break;
+      case Code::Dot:
+        keep(op.out[0]);
+        for (const ValueId operand : {op.in[0], op.in[1]}) {
+          const TracedSource traced = trace_source(kernel_, result_, operand);
+          if (!traced.source.vload || !may_read_in_place(traced)) keep(traced.base);
+        }
+        break;
+      case Code::Reduce:
+      case Code::Scan:
+      case Code::Concat:
+      case Code::Atomic:
+      case Code::Cas:
+      case Code::For:
+      case Code::While:
+      case Code::If:
+        for (const ValueId out : op.out) keep(out);
+        break;
+      default: break;
+    }
+  }
+
+  /// A load in place is clipped at the ends of its view: right for a pad of zero and a start that
+  /// is not negative.
+  bool may_read_in_place(const TracedSource& traced) const {
+    const Operation& load = kernel_.ops[*traced.source.vload];
+    if (!is_zero(load.literal)) return false;
+    for (std::size_t i = 1; i < load.in.size(); ++i) {
+      const Facts& at = facts_[load.in[i]];
+      if (!at.low || *at.low < 0) return false;
+    }
+    return true;
+  }
+
+  bool feeds_packed_dot(ValueId value) const {
+    bool all = true, any = false;
+    for_each_op(kernel_, kernel_.body, [&](OpId id) {
+      const Operation& op = kernel_.ops[id];
+      for (std::size_t i = 0; i < op.in.size(); ++i) {
+        if (op.in[i] != value) continue;
+        any = true;
+        const bool packed = op.code == Code::Dot && i == 1 &&
+                            trace_source(kernel_, result_, value).source.panel > 0;
+        all = all && packed;
+      }
+    });
+    return any && all;
+  }
+
+  void add_cost(OpId id) {
+    const Operation& op = kernel_.ops[id];
+    if (!is_inline(kernel_, op)) return;
+    int cost = cost_of(op);
+    for (const ValueId in : op.in) {
+      if (is_tile(in) && !result_.kept[in]) cost += cost_[in];
+    }
+    cost_[op.out[0]] = std::min(cost, 1000);
+  }
+
+  void consume(OpId id) {
+    const Operation& op = kernel_.ops[id];
+    const bool through = is_inline(kernel_, op) && !decide(id);
+    for (const ValueId in : op.in) {
+      if (!is_tile(in)) continue;
+      if (through) {
+        consumers_[in].insert(consumers_[op.out[0]].begin(), consumers_[op.out[0]].end());
+      } else {
+        consumers_[in].insert(id);
+      }
+    }
+  }
+
+  /// Whether the result of an inline operation is kept after all.
+  bool decide(OpId id) {
+    const Operation& op = kernel_.ops[id];
+    const ValueId out = op.out[0];
+    if (result_.kept[out]) return true;
+    if (result_.reshaped[out]) return true;  // reads its operand's buffer
+    const std::set<OpId>& consumers = consumers_[out];
+    bool keep_it = false;
+    if (cost_[out] > kWorthKeeping) {
+      keep_it = consumers.size() > 1 ||
+                std::any_of(consumers.begin(), consumers.end(),
+                            [&](OpId c) { return loops_[c].size() > loops_[id].size(); });
+    }
+    if (reads_memory(op.code)) {
+      keep_it = keep_it || std::any_of(consumers.begin(), consumers.end(),
+                                       [&](OpId c) { return is_written_before(id, c); });
+    }
+    if (keep_it) result_.kept[out] = true;
+    return keep_it;
+  }
+
+  bool may_alias(OpId read, OpId write) const {
+    if (options_.overlap) return true;
+    const auto a = parameter_of(kernel_, result_.definition, kernel_.ops[read].in[0]);
+    const auto b = parameter_of(kernel_, result_.definition, kernel_.ops[write].in[0]);
+    return !a || !b || *a == *b;
+  }
+
+  /// Whether memory that `read` loads may be written to before `consumer` has used it.
+  bool is_written_before(OpId read, OpId consumer) const {
+    for (const OpId write : writes_) {
+      if (!may_alias(read, write)) continue;
+      const int at = position_[write];
+      if (at > position_[read] && at < position_[consumer]) return true;
+      if (write == consumer && !is_same_place(read, write)) return true;
+      // In a loop that only the consumer is in, a write of an earlier round comes before it.
+      for (const OpId loop : loops_[consumer]) {
+        const std::vector<OpId>& around = loops_[read];
+        if (std::find(around.begin(), around.end(), loop) != around.end()) continue;
+        const std::vector<OpId>& of_write = loops_[write];
+        if (std::find(of_write.begin(), of_write.end(), loop) != of_write.end()) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether a store writes exactly the elements that the load read, each from itself.
+  bool is_same_place(OpId read, OpId write) const {
+    const Operation &load = kernel_.ops[read], &store = kernel_.ops[write];
+    if (load.code != Code::Vload || store.code != Code::Vstore) return false;
+    if (!std::equal(load.in.begin(), load.in.end(), store.in.begin(), store.in.end() - 1))
+      return false;
+    const ValueId stored = store.in.back();
+    if (kernel_.type(stored).shape != kernel_.type(load.out[0]).shape) return false;
+    return reads_only_in_place(stored, identity_map(kernel_.type(stored).shape.size()),
+                               load.out[0]);
+  }
+
+  bool reads_only_in_place(ValueId value, const IndexMap& map, ValueId loaded) const {
+    if (value == loaded) return map == identity_map(map.size());
+    if (!is_tile(value) || result_.kept[value] || !result_.definition[value]) return true;
+    const Operation& op = kernel_.ops[*result_.definition[value]];
+    if (const auto moved = operand_map(kernel_, op, map)) {
+      return reads_only_in_place(op.in[0], *moved, loaded);
+    }
+    return std::all_of(op.in.begin(), op.in.end(),
+                       [&](ValueId in) { return reads_only_in_place(in, map, loaded); });
+  }
+
+  const Kernel& kernel_;
+  const NestOptions& options_;
+  std::vector<Facts> facts_;
+  Placement result_;
+  std::vector<OpId> order_, writes_;
+  std::vector<int> position_, cost_;
+  std::vector<std::vector<OpId>> loops_;   // around each operation
+  std::vector<std::set<OpId>> consumers_;  // of each value: the operations that end its inlining
+};
+
+bool starts_at_zero(const Kernel& kernel, const Placement& placement, ValueId at) {
+  const auto definition = placement.definition[at];
+  return definition && kernel.ops[*definition].code == Code::Const &&
+         is_zero(kernel.ops[*definition].literal);
+}
+
+}  // namespace
+
+bool is_inline(const Kernel& kernel, const Operation& op) {
+  switch (op.code) {
+    case Code::Const:
+    case Code::Iota:
+    case Code::Broadcast:
+    case Code::Reshape:
+    case Code::Permute:
+    case Code::Slice:
+    case Code::Map:
+    case Code::Cast:
+    case Code::Bitcast:
+    case Code::Gather:
+    case Code::Offset:
+    case Code::Load:
+    case Code::Vload:
+    case Code::Hint: return kernel.type(op.out[0]).is_tile();
+    default: return false;
+  }
+}
+
+TracedSource trace_source(const Kernel& kernel, const Placement& placement, ValueId operand) {
+  TracedSource traced{.source = {.map = identity_map(2), .value = operand}, .base = operand};
+  for (;;) {
+    if (placement.kept[traced.base] || placement.reshaped[traced.base]) break;
+    const auto definition = placement.definition[traced.base];
+    if (!definition) break;
+    const Operation& op = kernel.ops[*definition];
+    if (op.code == Code::Vload) {
+      traced.source.vload = *definition;
+      break;
+    }
+    if (const auto moved = operand_map(kernel, op, traced.source.map);
+        moved && op.code != Code::Broadcast) {
+      traced.source.map = *moved;
+      traced.base = op.in[0];
+      continue;
+    }
+    // [panels, k, columns] -> [k, panels, columns] -> [k, n]
+    if (op.code == Code::Reshape && traced.source.map == identity_map(2) &&
+        placement.definition[op.in[0]] && !placement.kept[op.in[0]]) {
+      const Operation& permute = kernel.ops[*placement.definition[op.in[0]]];
+      if (permute.code != Code::Permute || permute.ints != std::vector<std::int64_t>{1, 0, 2})
+        break;
+      const auto inner = placement.definition[permute.in[0]];
+      if (!inner || placement.kept[permute.in[0]]) break;
+      const Operation& load = kernel.ops[*inner];
+      const Extents& tile = kernel.type(permute.in[0]).shape;
+      const Extents& matrix = kernel.type(op.out[0]).shape;
+      if (load.code != Code::Vload || matrix.size() != 2 || matrix[0] != tile[1]) break;
+      const Type& view = kernel.type(load.in[0]);
+      if (view.dtype != DType::F32 && view.dtype != DType::F64) break;
+      if (!starts_at_zero(kernel, placement, load.in[3])) break;
+      if (view.shape[2] != tile[2] || view.strides[2] != 1 || view.strides[1] != tile[2]) break;
+      traced.source.vload = *inner;
+      traced.source.panel = tile[2];
+      traced.base = permute.in[0];
+    }
+    break;
+  }
+  traced.source.value = traced.base;
+  return traced;
+}
+
+Placement place(const Kernel& kernel, const NestOptions& options) {
+  return Placer(kernel, options).run();
+}
+
+}  // namespace tessera::tile::cpu

@@ -1,0 +1,147 @@
+#include "tessera/tile/cpu/vectors.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+namespace tessera::tile::cpu {
+namespace {
+
+/// What the choice depends on, gathered over all that a nest computes.
+struct Survey {
+  std::vector<int>
+      score;  // by axis of the space: accesses that are contiguous along it, less others
+  int narrowest = 8, widest = 1;
+  bool has_addresses = false;  // gathers, scatters, atomics: element by element
+  bool has_region_fold = false;
+};
+
+class Surveyor {
+ public:
+  Surveyor(const Nest& nest, const Scheduled& scheduled, const Placement& placement)
+      : nest_(nest), scheduled_(scheduled), placement_(placement) {
+    survey_.score.assign(nest.space.size(), 0);
+  }
+
+  Survey run() {
+    const IndexMap identity = identity_map(nest_.space.size());
+    for (const Root& root : nest_.roots) {
+      if (root.kind == Root::Kind::Write) {
+        count_type(type(root.value).dtype);
+        access(identity, dense(scheduled_.buffers[static_cast<std::size_t>(root.buffer)].shape));
+        // A reshape that is copied is read from its buffer, anything else is computed.
+        is_buffered(root.value) && !computes(root.value) ? value(root.value, identity)
+                                                         : operands(root.value, identity);
+        continue;
+      }
+      const Operation& op = kernel().ops[root.op];
+      if (root.kind == Root::Kind::Effect) effect(op, identity);
+      survey_.has_region_fold = survey_.has_region_fold || !op.regions.empty();
+      for (const ValueId in : op.in) value(in, identity);
+    }
+    return survey_;
+  }
+
+ private:
+  const Kernel& kernel() const { return scheduled_.kernel; }
+  const Type& type(ValueId id) const { return kernel().type(id); }
+  bool is_buffered(ValueId id) const { return scheduled_.buffer_of[id] >= 0; }
+  bool computes(ValueId id) const {
+    return placement_.definition[id] && !placement_.reshaped[id] &&
+           is_inline(kernel(), kernel().ops[*placement_.definition[id]]);
+  }
+
+  void count_type(DType dtype) {
+    const int bytes = byte_width(dtype);
+    if (dtype != DType::Bool) survey_.narrowest = std::min(survey_.narrowest, bytes);
+    survey_.widest = std::max(survey_.widest, bytes);
+  }
+
+  static Extents dense(const Extents& shape) { return Type::view(DType::F32, shape).strides; }
+
+  void access(const IndexMap& map, const Extents& strides) {
+    std::vector<std::int64_t> along(nest_.space.size(), 0);
+    for (std::size_t i = 0; i < map.size(); ++i) {
+      if (map[i].axis < 0) continue;
+      std::int64_t& stride = along[static_cast<std::size_t>(map[i].axis)];
+      stride = strides[i] == kDynamic || stride == kDynamic ? kDynamic : stride + strides[i];
+    }
+    for (std::size_t i = 0; i < along.size(); ++i) {
+      if (along[i] != 0) survey_.score[i] += along[i] == 1 ? 2 : -1;
+    }
+  }
+
+  void effect(const Operation& op, const IndexMap& map) {
+    if (op.code == Code::Vstore) {
+      count_type(type(op.in.back()).dtype);
+      access(map, type(op.in[0]).strides);
+    } else {
+      survey_.has_addresses = true;
+    }
+  }
+
+  void operands(ValueId id, const IndexMap& map) {
+    if (!placement_.definition[id]) return;
+    const Operation& op = kernel().ops[*placement_.definition[id]];
+    if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
+    if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
+    if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
+    for (const ValueId in : op.in) {
+      if (op.code == Code::Gather && in == op.in[0]) continue;
+      value(in, map);
+    }
+  }
+
+  void value(ValueId id, const IndexMap& map) {
+    if (!type(id).is_tile() || !seen_.insert({id, key(map)}).second) return;
+    count_type(type(id).is_pointer() ? DType::I64 : type(id).dtype);
+    if (is_buffered(id)) return access(map, dense(type(id).shape));
+    operands(id, map);
+  }
+
+  static std::vector<std::int64_t> key(const IndexMap& map) {
+    std::vector<std::int64_t> key;
+    for (const AxisMap& axis : map) key.insert(key.end(), {axis.axis, axis.offset});
+    return key;
+  }
+
+  const Nest& nest_;
+  const Scheduled& scheduled_;
+  const Placement& placement_;
+  Survey survey_;
+  std::set<std::pair<ValueId, std::vector<std::int64_t>>> seen_;
+};
+
+}  // namespace
+
+void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& placement,
+                    const machine::Machine& machine, const NestOptions& options) {
+  const Survey survey = Surveyor(nest, scheduled, placement).run();
+  const auto rank = static_cast<int>(nest.space.size());
+  const bool is_scan = std::any_of(nest.roots.begin(), nest.roots.end(),
+                                   [](const Root& root) { return root.kind == Root::Kind::Scan; });
+  const bool keeps_order = is_scan || survey.has_region_fold;
+  const int width = std::max(1, machine.vector_bytes / survey.narrowest);
+
+  // The best axis that fills a vector; among equals the last.
+  int lane = -1;
+  for (int axis = 0; axis < rank; ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    if (keeps_order && nest.fold == axis) continue;
+    if (nest.space[at] < width) continue;
+    if (lane < 0 || survey.score[at] >= survey.score[static_cast<std::size_t>(lane)]) lane = axis;
+  }
+  nest.lane = lane >= 0 ? lane : rank - 1;
+  if (lane < 0 || options.scalar || survey.has_addresses) return;
+  nest.width = width;
+  // Eight registers of the widest type leave room for constants and temporaries in 32.
+  const std::int64_t registers = machine.vector_registers >= 32 ? 8 : 4;
+  const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
+  const std::int64_t fit = nest.space[static_cast<std::size_t>(lane)] / width;
+  std::int64_t unroll = std::clamp<std::int64_t>(registers / each, 1, fit);
+  while ((unroll & (unroll - 1)) != 0) --unroll;
+  nest.unroll = static_cast<int>(unroll);
+}
+
+}  // namespace tessera::tile::cpu

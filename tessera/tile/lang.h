@@ -1,0 +1,482 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tessera/support/expected.h"
+#include "tessera/tile/lang_arguments.h"
+#include "tessera/tile/lang_trace.h"
+
+/// Kernels in C++. A kernel is traced: its body runs once, and what it does to values of type `Val`
+/// is recorded. Sizes are plain C++ numbers, so the same body gives a kernel for every block size.
+///
+///   Expected<Kernel> add(std::int64_t block) {
+///     return kernel("add", {"x", "y", "out", "n"},
+///                   [&](Ptr<float> x, Ptr<float> y, Ptr<float> out, Num<std::int64_t> n) {
+///                     const Val at = program_id(0) * block + arange(0, block);
+///                     const Val mask = at < n;
+///                     store(out + at, load(x + at, mask) + load(y + at, mask), mask);
+///                   });
+///   }
+///
+/// Operators promote and broadcast as Triton's do. A C++ number takes the type of what it meets
+/// (`x * 2.0` of a tile of f16 is f16); on its own (`Val m = 0.0`) a whole number is i64, another
+/// f32. As in C++, and unlike Triton, `/` of integers is an integer, rounded towards zero.
+///
+/// Loops, branches and assignments are written as in C++ (`range`, `when`, `loop_while`); C++ loops
+/// and branches themselves are done while tracing. A mistake is a diagnostic at the line of the
+/// body that made it; it ends the trace.
+namespace tessera::tile {
+
+/// An operand: a value, or a C++ number; and the line it is used on.
+class Operand {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): this is what operators and functions convert to
+  Operand(const Val& value, std::source_location where = std::source_location::current());
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(
+      T number, std::source_location where = std::source_location::current())
+      : where_(where) {
+    if constexpr (std::is_floating_point_v<T>) {
+      number_ = {Sort::Value, {static_cast<double>(number), 0}};
+    } else {
+      number_ = {std::is_same_v<T, bool> ? Sort::Bool : Sort::Integer,
+                 {0, static_cast<std::int64_t>(number)}};
+    }
+  }
+  // NOLINTEND(google-explicit-constructor)
+
+  /// A C++ number that has not met a value yet.
+  struct Number {
+    Sort sort = Sort::Value;
+    Literal literal = {};
+  };
+
+  bool is_number() const { return number_.has_value(); }
+  const Number& number() const { return *number_; }
+  ValueId id() const { return id_; }
+  const std::source_location& where() const { return where_; }
+
+ private:
+  std::optional<Number> number_;
+  ValueId id_ = 0;
+  std::source_location where_;
+};
+
+using Operands = std::vector<Operand>;
+/// An operand that may be left out.
+using Maybe = std::optional<Operand>;
+
+/// The axes of `x[{All, None}]`: one of the tile, or a new one of extent 1.
+enum Axis : std::uint8_t { All, None };
+struct Axes {
+  // NOLINTNEXTLINE(google-explicit-constructor): x[{All, None}]
+  Axes(std::initializer_list<Axis> list,
+       std::source_location place = std::source_location::current())
+      : axes(list), where(place) {}
+  std::vector<Axis> axes;
+  std::source_location where;
+};
+
+/// A number, a tile of numbers, a pointer or a tile of pointers. A variable: it can be assigned,
+/// inside of traced loops and branches too.
+class Val {
+ public:
+  /// Without a value until it is assigned.
+  Val();
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  // NOLINTNEXTLINE(google-explicit-constructor): Val m = 0.0
+  Val(Number number, std::source_location where = std::source_location::current())
+      : Val(Operand(number, where)) {}
+  Val(const Val& other);
+  Val& operator=(const Val& other);
+  ~Val();
+
+  /// For those who build with the Builder beside.
+  static Val of(ValueId id);
+  ValueId id() const;
+
+  const Type& type() const;
+  DType dtype() const { return type().dtype; }
+  const Extents& shape() const { return type().shape; }
+  int rank() const { return type().rank(); }
+
+  Val to(DType dtype, std::source_location where = std::source_location::current()) const;
+  Val bitcast(DType dtype, std::source_location where = std::source_location::current()) const;
+  /// A transposed tile of two axes.
+  Val T(std::source_location where = std::source_location::current()) const;
+  /// With new axes of extent 1: `rows[{All, None}]`.
+  Val operator[](const Axes& axes) const;
+
+  Val& operator+=(const Operand& x);
+  Val& operator-=(const Operand& x);
+  Val& operator*=(const Operand& x);
+  Val& operator/=(const Operand& x);
+  Val& operator%=(const Operand& x);
+  Val& operator&=(const Operand& x);
+  Val& operator|=(const Operand& x);
+  Val& operator^=(const Operand& x);
+
+ private:
+  friend class Trace;
+  enum class State : std::uint8_t { Nothing, Value, Gone };
+  explicit Val(const Operand& number);
+
+  // Mutable: a region gives every variable its own value, constants too.
+  Trace* trace_ = nullptr;
+  mutable State state_ = State::Nothing;
+  mutable ValueId id_ = 0;
+  mutable Source gone_ = {};  // the region that took its value along
+};
+
+// ------------------------------------------------------------------------------------ operators
+
+Val operator+(const Operand& a, const Operand& b);  // pointer + integers too
+Val operator-(const Operand& a, const Operand& b);
+Val operator*(const Operand& a, const Operand& b);
+Val operator/(const Operand& a, const Operand& b);
+Val operator%(const Operand& a, const Operand& b);
+Val operator&(const Operand& a, const Operand& b);
+Val operator|(const Operand& a, const Operand& b);
+Val operator^(const Operand& a, const Operand& b);
+Val operator<<(const Operand& a, const Operand& b);
+Val operator>>(const Operand& a, const Operand& b);
+Val operator==(const Operand& a, const Operand& b);
+Val operator!=(const Operand& a, const Operand& b);
+Val operator<(const Operand& a, const Operand& b);
+Val operator<=(const Operand& a, const Operand& b);
+Val operator>(const Operand& a, const Operand& b);
+Val operator>=(const Operand& a, const Operand& b);
+Val operator&&(const Operand& a, const Operand& b);  // both sides are computed
+Val operator||(const Operand& a, const Operand& b);
+Val operator!(const Operand& x);
+Val operator~(const Operand& x);
+Val operator-(const Operand& x);
+
+// ------------------------------------------------------------------------------- element by
+// element
+
+Val exp(const Operand& x);
+Val exp2(const Operand& x);
+Val log(const Operand& x);
+Val log2(const Operand& x);
+Val sin(const Operand& x);
+Val cos(const Operand& x);
+Val tanh(const Operand& x);
+Val erf(const Operand& x);
+Val sqrt(const Operand& x);
+Val rsqrt(const Operand& x);
+Val sigmoid(const Operand& x);
+Val abs(const Operand& x);
+Val floor(const Operand& x);
+Val ceil(const Operand& x);
+Val round(const Operand& x);  // ties to even
+
+/// What becomes of NaN: passed over, or handed on.
+enum class Nan : std::uint8_t { Ignore, Propagate };
+Val maximum(const Operand& a, const Operand& b, Nan nan = Nan::Ignore);
+Val minimum(const Operand& a, const Operand& b, Nan nan = Nan::Ignore);
+Val clamp(const Operand& x, const Operand& low, const Operand& high, Nan nan = Nan::Ignore);
+Val pow(const Operand& a, const Operand& b);
+Val umulhi(const Operand& a, const Operand& b);
+Val fma(const Operand& a, const Operand& b, const Operand& c);
+/// x where the condition holds, y elsewhere; both are computed.
+Val where(const Operand& condition, const Operand& x, const Operand& y);
+Val cast(const Operand& x, DType dtype);
+
+/// a / b, rounded up.
+Val cdiv(const Operand& a, const Operand& b);
+constexpr std::int64_t cdiv(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// --------------------------------------------------------------------------------- making tiles
+
+Val program_id(int axis, std::source_location where = std::source_location::current());
+Val num_programs(int axis, std::source_location where = std::source_location::current());
+/// from, from + 1, … to - 1.
+Val arange(std::int64_t from, std::int64_t to, DType dtype = DType::I64,
+           std::source_location where = std::source_location::current());
+/// A shape without axes makes a number.
+Val full(const Extents& shape, const Operand& value, DType dtype = DType::F32);
+Val zeros(const Extents& shape, DType dtype = DType::F32,
+          std::source_location where = std::source_location::current());
+Val zeros_like(const Operand& x);
+
+// ---------------------------------------------------------------------------------------- shapes
+
+Val broadcast_to(const Operand& x, const Extents& shape);
+Val reshape(const Operand& x, const Extents& shape);
+/// Result axis i is axis order[i] of the tile.
+Val permute(const Operand& x, const std::vector<std::int64_t>& order);
+/// The last two axes exchanged.
+Val trans(const Operand& x);
+Val expand_dims(const Operand& x, int axis);
+Val concat(const Operands& parts, int axis);
+Val slice(const Operand& x, const std::vector<std::int64_t>& from, const Extents& shape);
+/// x at the index along the axis.
+Val gather(const Operand& x, const Operand& index, int axis);
+
+// -------------------------------------------------------------------------------- along an axis
+
+/// All axes: the tile is reduced to one number.
+constexpr int kAllAxes = 1 << 20;
+/// Whether the axis that a reduction takes stays, with extent 1.
+enum class Dims : std::uint8_t { Drop, Keep };
+
+/// An axis below 0 is counted from the end. Sums and products of narrow integers are 32 bits wide.
+Val sum(const Operand& x, int axis = kAllAxes, Dims dims = Dims::Drop);
+Val prod(const Operand& x, int axis = kAllAxes, Dims dims = Dims::Drop);
+Val max(const Operand& x, int axis = kAllAxes, Dims dims = Dims::Drop);
+Val min(const Operand& x, int axis = kAllAxes, Dims dims = Dims::Drop);
+Val max(const Operand& x, double) = delete;                      // of two: maximum
+Val min(const Operand& x, double) = delete;                      // of two: minimum
+Val argmax(const Operand& x, int axis, Dims dims = Dims::Drop);  // i64; the first of equals
+Val argmin(const Operand& x, int axis, Dims dims = Dims::Drop);
+/// The extreme and its index.
+std::pair<Val, Val> max_with_index(const Operand& x, int axis, Dims dims = Dims::Drop);
+std::pair<Val, Val> min_with_index(const Operand& x, int axis, Dims dims = Dims::Drop);
+Val cumsum(const Operand& x, int axis = 0);
+Val cumprod(const Operand& x, int axis = 0);
+/// Several tiles at once, by a function of the left and the right elements.
+using Combine = std::function<std::vector<Val>(const std::vector<Val>&, const std::vector<Val>&)>;
+std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine);
+std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine);
+Val softmax(const Operand& x, int axis = -1);
+
+/// What sums of many numbers of this dtype are kept in: f32 for halves, 32 bits for narrow
+/// integers.
+DType accumulator(DType dtype);
+
+/// a·b + c. Without c: into the accumulator of a's dtype.
+Val dot(const Operand& a, const Operand& b, const Maybe& c = {});
+
+// --------------------------------------------------------------------------------------- memory
+
+/// Where the mask is false nothing is read, and `other`, or 0, is the result.
+Val load(const Operand& pointer, const Maybe& mask = {}, const Maybe& other = {});
+/// x is converted to what the pointers point to.
+void store(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+
+/// Atomics return what was there.
+Val atomic_add(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_max(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_min(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_and(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_or(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_xor(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_xchg(const Operand& pointer, const Operand& x, const Maybe& mask = {});
+Val atomic_cas(const Operand& pointer, const Operand& expected, const Operand& x);
+
+/// Memory with extents and strides. What is loaded outside of them is the pad; what is stored there
+/// is dropped.
+class View {
+ public:
+  explicit View(ValueId id) : id_(id) {}
+  ValueId id() const { return id_; }
+  const Type& type() const;
+  DType dtype() const { return type().dtype; }
+  int rank() const { return type().rank(); }
+
+  Val dim(int axis, std::source_location where = std::source_location::current()) const;
+  Val stride(int axis, std::source_location where = std::source_location::current()) const;
+  Val base(std::source_location where = std::source_location::current()) const;
+  /// The tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
+  Val load(const Operands& at, const Extents& shape, double pad = 0,
+           std::source_location where = std::source_location::current()) const;
+  /// x is converted to the type of the view.
+  void store(const Operands& at, const Operand& x) const;
+
+ private:
+  ValueId id_;
+};
+
+/// A view of what lies at a pointer; C++ numbers become part of its type. Without strides: row by
+/// row, without gaps.
+View make_view(const Operand& pointer, const Operands& extents, const Operands& strides = {});
+
+// -------------------------------------------------------------------------------------- control
+
+struct LoopHints {
+  std::int64_t stages = 0, unroll = 0;
+};
+
+/// `for (const Val k : range(0, n, block)) …` is recorded as one loop. Variables of type Val that
+/// the body assigns are carried from round to round; their types stay. It cannot be left early.
+class Range {
+ public:
+  Range(const Operand& from, const Operand& to, const Operand& step, const LoopHints& hints);
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+  ~Range();
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(Range& range) : range_(range) {}
+    Val operator*() const { return Val::of(range_.index_); }
+    bool operator!=(End) const { return range_.open_; }
+    void operator++() { range_.close(); }
+
+   private:
+    Range& range_;
+  };
+  Iterator begin() { return Iterator(*this); }
+  End end() const { return {}; }
+
+ private:
+  void close();
+
+  Trace& trace_;
+  ValueId index_ = 0;
+  bool open_ = true;
+  int exceptions_;
+};
+
+/// From `from`, by steps that are greater than 0, up to and without `to`.
+Range range(const Operand& from, const Operand& to, const Operand& step = 1,
+            const LoopHints& hints = {});
+Range range(const Operand& to);
+
+/// Does one of the two. Variables that they assign keep their types; one that had no value before
+/// has one afterwards if both assign it. A condition that is a C++ bool is decided while tracing.
+void when(const Operand& condition, const std::function<void()>& then,
+          const std::function<void()>& otherwise = {});
+/// Repeats the body as long as the condition, computed anew each time, holds.
+void loop_while(const std::function<Val()>& condition, const std::function<void()>& body,
+                std::source_location where = std::source_location::current());
+
+/// Where program `pid` works if the tiles of a rows × columns grid are done in groups of `group`
+/// rows, so that neighbours in time share operands.
+std::pair<Val, Val> swizzle2d(const Operand& pid, const Operand& rows, const Operand& columns,
+                              const Operand& group);
+
+// --------------------------------------------------------------------------- facts and debugging
+
+void assume(const Operand& condition);
+/// Every element, or the first of each group along an axis, is a multiple.
+Val multiple_of(const Operand& x, std::vector<std::int64_t> values);
+Val max_contiguous(const Operand& x, std::vector<std::int64_t> values);
+Val max_constancy(const Operand& x, std::vector<std::int64_t> values);
+void device_assert(const Operand& condition, std::string message);
+void device_print(std::string text, const Operands& values = {},
+                  std::source_location where = std::source_location::current());
+/// What was stored before is seen by what is loaded after.
+void barrier(std::source_location where = std::source_location::current());
+
+// --------------------------------------------------------------------------------------- kernels
+
+/// Parameters of a body that know their C++ type.
+template <class T>
+struct Num : Val {
+  explicit Num(const Val& value) : Val(value) {}
+};
+template <class T>
+struct Ptr : Val {
+  explicit Ptr(const Val& value) : Val(value) {}
+};
+/// Row by row without gaps, of any extents.
+template <class T, int Rank>
+struct ViewOf : View {
+  using View::View;
+};
+
+/// A parameter: its name, and its type where the body takes a plain Val or View.
+struct Param {
+  // NOLINTNEXTLINE(google-explicit-constructor): a list of names
+  Param(std::string name, std::optional<Type> type = {})
+      : name(std::move(name)), type(std::move(type)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): a list of names
+  Param(const char* name) : Param(std::string(name)) {}
+  std::string name;
+  std::optional<Type> type;
+};
+Param number(std::string name, DType dtype = DType::I64);
+Param pointer(std::string name, DType dtype);
+/// `kDynamic` extents are known at launch.
+Param view(std::string name, DType dtype, Extents shape);
+/// With strides of its own.
+Param view(std::string name, DType dtype, Extents shape, Extents strides);
+
+namespace detail {
+
+/// What a body's parameter of a C++ type stands for.
+struct Formal {
+  Type::Kind kind;  // a Number may turn out to be a pointer if the type is not known
+  std::optional<Type> type;
+};
+template <class T>
+struct FormalOf;
+template <>
+struct FormalOf<Val> {
+  static Formal get() { return {Type::Kind::Number, {}}; }
+  static Val make(ValueId id) { return Val::of(id); }
+};
+template <>
+struct FormalOf<View> {
+  static Formal get() { return {Type::Kind::View, {}}; }
+  static View make(ValueId id) { return View(id); }
+};
+template <class T>
+struct FormalOf<Num<T>> {
+  static Formal get() { return {Type::Kind::Number, Type::scalar(dtype_of<T>())}; }
+  static Num<T> make(ValueId id) { return Num<T>(Val::of(id)); }
+};
+template <class T>
+struct FormalOf<Ptr<T>> {
+  static Formal get() { return {Type::Kind::Pointer, Type::pointer(dtype_of<T>())}; }
+  static Ptr<T> make(ValueId id) { return Ptr<T>(Val::of(id)); }
+};
+template <class T, int Rank>
+struct FormalOf<ViewOf<T, Rank>> {
+  static Formal get() {
+    return {Type::Kind::View, Type::view(dtype_of<T>(), Extents(Rank, kDynamic))};
+  }
+  static ViewOf<T, Rank> make(ValueId id) { return ViewOf<T, Rank>(id); }
+};
+
+using Call = std::function<void(const std::vector<ValueId>&)>;
+Expected<Kernel> trace(std::string name, const std::vector<Param>& params,
+                       const std::vector<Formal>& formals, const Call& call,
+                       const std::source_location& where);
+
+template <class... Args>
+struct Formals {
+  static std::vector<Formal> list() { return {FormalOf<std::remove_cvref_t<Args>>::get()...}; }
+  template <class Body>
+  static Call call(const Body& body) {
+    return [&body](const std::vector<ValueId>& ids) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        body(FormalOf<std::remove_cvref_t<Args>>::make(ids[I])...);
+      }
+      (std::index_sequence_for<Args...>());
+    };
+  }
+};
+template <class Body>
+struct FormalsOf : FormalsOf<decltype(&Body::operator())> {};
+template <class Result, class... Args>
+struct FormalsOf<Result (*)(Args...)> : Formals<Args...> {};
+template <class Result, class Class, class... Args>
+struct FormalsOf<Result (Class::*)(Args...) const> : Formals<Args...> {};
+
+}  // namespace detail
+
+/// Traces a body: a lambda or a function of parameters of type Val, View, Num<T>, Ptr<T> or
+/// ViewOf<T, rank>.
+template <class Body>
+Expected<Kernel> kernel(std::string name, const std::vector<Param>& params, const Body& body,
+                        std::source_location where = std::source_location::current()) {
+  using Formals = detail::FormalsOf<Body>;
+  return detail::trace(std::move(name), params, Formals::list(), Formals::call(body), where);
+}
+
+}  // namespace tessera::tile

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "tessera/tile/lang.h"
+
+namespace tessera::tile {
+
+/// How operands are brought to one dtype and one shape: what the language does on the way to
+/// operations whose operands are alike.
+
+/// What an operand is; a C++ number by itself is a bool, an i64 or an f32.
+Type type_of(const Operand& x);
+
+/// The dtype that operands are computed in, by Triton's rules: a C++ number adapts unless it is
+/// of a wider kind (bool, integer, float); f64 > f32 > f16 > bf16, an integer adapts to a float;
+/// bf16 with another float is f32; of integers the wider, of equally wide ones the unsigned.
+/// Divisions of half floats are done in f32.
+enum class Division : std::uint8_t { No, Yes };
+DType common_dtype(const Operands& list, Division division = Division::No);
+
+/// The shape that both fit into: axes are aligned at the end, extents are equal or 1.
+Extents common_shape(const Extents& a, const Extents& b);
+
+/// The operand as it is.
+ValueId value_of(const Operand& x);
+/// The operand converted and spread; a mistake where it does not fit into the shape.
+ValueId fit(const Operand& x, DType dtype, const Extents& shape);
+/// Of whatever dtype.
+ValueId spread(const Operand& x, const Extents& shape);
+/// A bool for each element: itself, or whether it is not 0.
+ValueId truth(const Operand& x, const Extents& shape);
+ValueId truth(const Operand& x);
+
+}  // namespace tessera::tile

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <functional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "tessera/tile/builder.h"
+
+namespace tessera::tile {
+
+class Val;
+
+/// The kernel that is being traced on this thread, and the variables that are alive.
+///
+/// A `Val` is a variable of the C++ program that traces. When a region opens, every variable that
+/// has a value is given the region's own; when it closes, those that were assigned get what the
+/// region hands on. What was not assigned is taken out of the finished kernel again, so that a loop
+/// carries no more than it has to.
+class Trace {
+ public:
+  explicit Trace(std::string name) : builder_(std::move(name)) {}
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  ~Trace();
+
+  /// The one of this thread; there is one while a body is traced.
+  static Trace& current();
+  static Trace* current_or_null();
+
+  /// Runs the body with this trace as the current one, up to its first mistake.
+  Expected<Kernel> run(const std::function<void(Builder&)>& body);
+
+  Builder& builder() { return builder_; }
+  /// The value of the last operation, unless a mistake was made: that ends the trace.
+  ValueId checked(ValueId id);
+  void check() const;
+  [[noreturn]] void fail(std::string id, std::string message, std::string note = {},
+                         std::string help = {});
+  /// The same for a mistake made at the line of another operation.
+  [[noreturn]] void fail_at(const Source& source, std::string id, std::string message,
+                            std::string note = {});
+
+  /// Operations come from this line as long as it lives; those inside of a library function come
+  /// from the line that called it.
+  class Line {
+   public:
+    Line(Trace& trace, const std::source_location& where);
+    explicit Line(const std::source_location& where) : Line(current(), where) {}
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() { --trace_.pinned_; }
+
+   private:
+    Trace& trace_;
+  };
+
+  void open_for(ValueId from, ValueId to, ValueId step, std::vector<std::int64_t> hints,
+                ValueId& index);
+  void close_for();
+  /// A loop was left before its end: noted, without ending the trace (a destructor calls this).
+  void abandon_for() noexcept;
+  void while_loop(const std::function<ValueId()>& condition, const std::function<void()>& body);
+  void if_else(ValueId condition, const std::function<void()>& then,
+               const std::function<void()>& otherwise);
+  /// Calls what the user wrote, from whose region nothing but its result is used afterwards.
+  std::vector<ValueId> apart(const std::function<std::vector<ValueId>()>& body);
+
+ private:
+  friend class Val;
+
+  /// A variable and the value it had, or was given, when a region was opened.
+  struct Entry {
+    Val* variable;
+    ValueId value;
+  };
+  struct Open {
+    std::vector<Entry> entries;
+    ValueId first = 0;  // values from here on are of the region
+    Source source;
+  };
+
+  std::vector<ValueId> in_region(const std::function<std::vector<ValueId>()>& body);
+  ValueId next_id() const { return static_cast<ValueId>(made_at_.size()); }
+  void enlist(Val* variable) { alive_.push_back(variable); }
+  void dismiss(const Val* variable);
+  bool alive(const Val* variable) const;
+  /// The variables that have a value, with it.
+  std::vector<Entry> assigned() const;
+  std::vector<ValueId> values_of(const std::vector<Entry>& entries) const;
+  /// What the variables of the entries hold now; a changed type is a mistake.
+  std::vector<ValueId> next_of(const Open& region);
+  void give(const std::vector<Entry>& entries, const std::vector<ValueId>& values);
+  /// What was made in the region is out of reach from now on.
+  void leave(const Open& region);
+  /// The line that the operation which makes a value comes from.
+  Source source_of(ValueId id) const;
+
+  Builder builder_;
+  std::vector<Val*> alive_;      // by age, nearly
+  std::vector<Open> open_;       // loops of open_for, innermost last
+  std::vector<Source> made_at_;  // by value id, where known
+  Source source_;
+  int pinned_ = 0;
+};
+
+/// A kernel without what its loops and branches hand on unchanged, numbered in order.
+Kernel without_unchanged(const Kernel& kernel);
+
+}  // namespace tessera::tile

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tessera/tile/kernel.h"
+
+namespace tessera::tile {
+
+/// What is known of an integer value, or of the elements of an integer or pointer tile.
+///
+/// Along axis d of a tile, `contiguity[d]` elements in a row grow by one each, in aligned groups;
+/// `constancy[d]` are equal, in aligned groups; `divisor` divides the first element of each
+/// contiguous group (of a pointer: bytes). Elements lie in [low, high] where those are known.
+struct Facts {
+  std::int64_t divisor = 1;
+  std::vector<std::int64_t> contiguity = {}, constancy = {};
+  std::optional<std::int64_t> low = {}, high = {};
+  bool operator==(const Facts&) const = default;
+};
+
+/// By value id. Loops are followed to a fixed point; assumptions, hints, static extents and the
+/// bounds of loops and grids are used.
+std::vector<Facts> facts_of(const Kernel& kernel);
+
+/// An integer value as base + sum of factor * value over other scalar values, where it is one.
+struct Linear {
+  struct Term {
+    ValueId value;
+    std::int64_t factor;
+    bool operator==(const Term&) const = default;
+  };
+  std::int64_t base = 0;
+  std::vector<Term> terms = {};  // by value id, factors not 0
+  bool operator==(const Linear&) const = default;
+};
+Linear linear_of(const Kernel& kernel, ValueId scalar);
+
+}  // namespace tessera::tile

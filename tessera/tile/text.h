@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tessera/support/expected.h"
+#include "tessera/tile/kernel.h"
+
+namespace tessera::tile {
+
+/// Kernels as text; docs/tile.md has the whole form. What is printed parses back to the same kernel
+/// and prints the same.
+///
+///   kernel softmax(x: view f32[?, 1024], out: view f32[?, 1024]) {
+///     row: i64 = pid() {axis = 0}
+///     zero: i64 = 0
+///     t: f32[1, 1024] = vload(x, row, zero) {pad = -inf}
+///     m: f32[1] = reduce(t) {fn = max, axis = 1}
+///     …
+///     sum: f32[64] = for (i: i64 = from to n step s, acc: f32[64] = start) {
+///       next: f32[64] = add(acc, part)
+///       yield(next)
+///     }
+///     vstore(out, row, zero, y)
+///   }
+///
+/// A map is written by the name of its function. By hand, more can be left out: types that follow
+/// from the operands, numbers and scalars where a type or a shape follows from the others, names of
+/// values that are used once (`vload(x, mul(pid(), 64), 0)`). All of it is printed in full.
+std::string to_text(const Kernel& kernel);
+
+/// What is read has been verified. Operations know their lines.
+Expected<Kernel> parse_kernel(std::string_view text, const std::string& file = {});
+
+}  // namespace tessera::tile

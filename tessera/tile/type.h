@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/support/dtype.h"
+
+namespace tessera::tile {
+
+/// An extent or a stride that is known when a kernel is launched, not before.
+constexpr std::int64_t kDynamic = -1;
+
+using Extents = std::vector<std::int64_t>;
+
+/// What a value of a tile program is:
+///
+///   f32              a number
+///   f32[128, 64]     a tile of numbers; any extents of at least 1
+///   *f32  *f32[128]  a pointer to numbers, a tile of pointers
+///   view f32[?, 64]              numbers in memory, row by row without gaps
+///   view f32[?, 64] by [?, 1]    the same with strides of its own, in elements
+struct Type {
+  enum class Kind : std::uint8_t { Number, Pointer, View };
+
+  Kind kind = Kind::Number;
+  DType dtype = DType::F32;
+  Extents shape = {};    // of a tile, none for a scalar; of a view
+  Extents strides = {};  // of a view alone
+
+  static Type scalar(DType dtype) { return {Kind::Number, dtype, {}, {}}; }
+  static Type tile(DType dtype, Extents shape) {
+    return {Kind::Number, dtype, std::move(shape), {}};
+  }
+  static Type pointer(DType dtype, Extents shape = {}) {
+    return {Kind::Pointer, dtype, std::move(shape), {}};
+  }
+  /// Without gaps; a stride is known where the extents after it are.
+  static Type view(DType dtype, Extents shape);
+  static Type view(DType dtype, Extents shape, Extents strides) {
+    return {Kind::View, dtype, std::move(shape), std::move(strides)};
+  }
+
+  bool is_number() const { return kind == Kind::Number; }
+  bool is_pointer() const { return kind == Kind::Pointer; }
+  bool is_view() const { return kind == Kind::View; }
+  /// A single number or pointer.
+  bool is_scalar() const { return !is_view() && shape.empty(); }
+  bool is_tile() const { return !is_view() && !shape.empty(); }
+  int rank() const { return static_cast<int>(shape.size()); }
+  /// Elements of a tile; 1 for a scalar.
+  std::int64_t count() const;
+
+  /// The same tile or scalar of other elements, or of another shape.
+  Type of(DType other) const { return {kind, other, shape, strides}; }
+  Type shaped(Extents other) const { return {kind, dtype, std::move(other), {}}; }
+
+  bool operator==(const Type&) const = default;
+};
+
+std::string to_string(const Type& type);
+
+}  // namespace tessera::tile

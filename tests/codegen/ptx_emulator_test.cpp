@@ -1,0 +1,360 @@
+#include <fmt/format.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/TargetSelect.h>
+#include <ucontext.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tests/codegen/ptx_emulator.h"
+#include "tessera/support/half.h"
+
+namespace tessera::codegen {
+namespace {
+
+enum class Wait : std::uint8_t { None, Warp, Block, Done };
+
+struct Copy {
+  char* to;
+  const char* from;
+  int bytes;
+};
+
+/// One thread of a block.
+struct Fiber {
+  ucontext_t context = {};
+  std::vector<char> stack = std::vector<char>(std::size_t{128} << 10);
+  Wait wait = Wait::None;
+  int operation = 0;
+  std::uint64_t* arguments = nullptr;
+  std::uint64_t* results = nullptr;
+  std::deque<std::vector<Copy>> groups;
+  std::vector<Copy> open;
+};
+
+struct Machine {
+  std::vector<std::string> names;  // of the operations
+  std::vector<Fiber> fibers;
+  ucontext_t scheduler = {};
+  std::size_t current = 0;
+  std::int64_t program[3] = {}, programs[3] = {};
+  void (*kernel)(const std::uint64_t*) = nullptr;
+  const std::uint64_t* words = nullptr;
+  std::string problem;
+};
+
+// The JIT's code calls back without an argument of ours.
+Machine* machine = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+template <class T>
+T as(std::uint64_t word) {
+  T value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+template <class T>
+std::uint64_t word_of(T value) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof value);
+  return word;
+}
+
+float half_at(std::uint64_t word, int i) {
+  return to_float(Half{static_cast<std::uint16_t>(word >> (16 * i))});
+}
+float bfloat_at(std::uint64_t word, int i) {
+  return to_float(BFloat16{static_cast<std::uint16_t>(word >> (16 * i))});
+}
+int byte_at(std::uint64_t word, int i) {
+  return static_cast<std::int8_t>(word >> (8 * i));
+}
+
+/// mma.m16n8: the fragments as PTX's manual draws them; `per` elements in a word.
+template <class Sum, class Element>
+void multiply(Fiber* lanes, int per, const Element& element) {
+  const int k_count = 8 * per;
+  std::vector<Sum> a(static_cast<std::size_t>(16 * k_count)), b(static_cast<std::size_t>(k_count * 8)), c(128);
+  const auto each = [&](const auto& visit) {
+    for (int lane = 0; lane < 32; ++lane) visit(lanes[lane], lane / 4, lane % 4);
+  };
+  each([&](Fiber& lane, int group, int member) {
+    for (int word = 0; word < 4; ++word)
+      for (int i = 0; i < per; ++i) {
+        const int row = group + 8 * (word % 2), column = member * per + i + 4 * per * (word / 2);
+        a[static_cast<std::size_t>(row * k_count + column)] = element(lane.arguments[word], i);
+      }
+    for (int word = 0; word < 2; ++word)
+      for (int i = 0; i < per; ++i)
+        b[static_cast<std::size_t>((member * per + i + 4 * per * word) * 8 + group)] =
+            element(lane.arguments[4 + word], i);
+    for (int i = 0; i < 4; ++i)
+      c[static_cast<std::size_t>((group + 8 * (i / 2)) * 8 + member * 2 + i % 2)] =
+          as<Sum>(lane.arguments[6 + i]);
+  });
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column)
+      for (int k = 0; k < k_count; ++k)
+        c[static_cast<std::size_t>(row * 8 + column)] +=
+            a[static_cast<std::size_t>(row * k_count + k)] * b[static_cast<std::size_t>(k * 8 + column)];
+  each([&](Fiber& lane, int group, int member) {
+    for (int i = 0; i < 4; ++i)
+      lane.results[i] = word_of(c[static_cast<std::size_t>((group + 8 * (i / 2)) * 8 + member * 2 + i % 2)]);
+  });
+}
+
+void load_matrices(Fiber* lanes, int count, bool turned) {
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int matrix = 0; matrix < count; ++matrix) {
+      std::uint32_t word = 0;
+      for (int i = 0; i < 2; ++i) {
+        const int row = turned ? 2 * (lane % 4) + i : lane / 4;
+        const int column = turned ? lane / 4 : 2 * (lane % 4) + i;
+        const auto* from = as<const std::uint16_t*>(lanes[8 * matrix + row].arguments[0]);
+        word |= std::uint32_t{from[column]} << (16 * i);
+      }
+      lanes[lane].results[matrix] = word;
+    }
+  }
+}
+
+/// What the threads of a warp do together.
+void together(Fiber* lanes, const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("shfl")) {
+    for (int lane = 0; lane < 32; ++lane)
+      lanes[lane].results[0] =
+          as<std::uint32_t>(lanes[lane ^ static_cast<int>(lanes[lane].arguments[2])].arguments[1]);
+  } else if (has("ldmatrix")) {
+    load_matrices(lanes, has(".x4") ? 4 : 2, has(".trans"));
+  } else if (has("m16n8k16.row.col.f32")) {
+    multiply<float>(lanes, 2, half_at);
+  } else if (has("m16n8k16.row.col.bf16")) {
+    multiply<float>(lanes, 2, bfloat_at);
+  } else if (has("m16n8k32.row.col.s8")) {
+    multiply<std::int32_t>(lanes, 4, byte_at);
+  } else {
+    machine->problem = "the emulator does not know " + name;
+  }
+}
+
+void finish(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies) {
+    std::memset(copy.to, 0, 16);
+    std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
+  }
+}
+
+/// What a thread does alone; false: it waits for others.
+bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments,
+           std::uint64_t* results) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("sreg.tid.x")) {
+    results[0] = machine->current;
+  } else if (has("sreg.")) {
+    const std::int64_t* of = has("nctaid") ? machine->programs : machine->program;
+    results[0] = static_cast<std::uint64_t>(of[name.back() - 'x']);
+  } else if (has("cp.async.cg")) {
+    const int bytes = name.ends_with(".s") ? as<std::int32_t>(arguments[2]) : 16;
+    if (bytes < 0 || bytes > 16 || arguments[0] % 16 != 0 || arguments[1] % 16 != 0)
+      machine->problem = "a misaligned copy";
+    fiber.open.push_back({as<char*>(arguments[0]), as<const char*>(arguments[1]), bytes});
+  } else if (has("commit.group")) {
+    fiber.groups.push_back(std::move(fiber.open));
+    fiber.open.clear();
+  } else if (has("wait.group")) {
+    for (; fiber.groups.size() > as<std::uint32_t>(arguments[0]); fiber.groups.pop_front())
+      finish(fiber.groups.front());
+  } else if (has("ex2.approx")) {
+    results[0] = word_of(std::exp2(as<float>(arguments[0])));
+  } else if (has("membar")) {
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
+  Fiber& fiber = machine->fibers[machine->current];
+  const std::string& name = machine->names[static_cast<std::size_t>(operation)];
+  if (alone(fiber, name, arguments, results)) return;
+  fiber.wait = name.find("barrier0") != std::string::npos ? Wait::Block : Wait::Warp;
+  fiber.operation = operation;
+  fiber.arguments = arguments;
+  fiber.results = results;
+  swapcontext(&fiber.context, &machine->scheduler);
+}
+
+void start() {
+  machine->kernel(machine->words);
+  machine->fibers[machine->current].wait = Wait::Done;
+  swapcontext(&machine->fibers[machine->current].context, &machine->scheduler);
+}
+
+void resume(std::size_t thread) {
+  machine->current = thread;
+  Fiber& fiber = machine->fibers[thread];
+  fiber.wait = Wait::None;
+  swapcontext(&machine->scheduler, &fiber.context);
+}
+
+/// Runs a warp until all its threads wait for the block, or are done.
+void run_warp(std::size_t first) {
+  Fiber* lanes = &machine->fibers[first];
+  for (;;) {
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      if (lanes[lane].wait == Wait::None) resume(first + lane);
+    for (std::size_t lane = 1; lane < 32; ++lane)
+      if (lanes[lane].wait != lanes[0].wait ||
+          (lanes[0].wait == Wait::Warp && lanes[lane].operation != lanes[0].operation))
+        machine->problem = "threads of a warp wait for different things";
+    if (lanes[0].wait != Wait::Warp || !machine->problem.empty()) return;
+    together(lanes, machine->names[static_cast<std::size_t>(lanes[0].operation)]);
+    for (std::size_t lane = 0; lane < 32; ++lane) lanes[lane].wait = Wait::None;
+  }
+}
+
+void run_block(bool backwards) {
+  for (Fiber& fiber : machine->fibers) {
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, start, 0);
+    fiber.wait = Wait::None;
+    fiber.groups.clear();
+    fiber.open.clear();
+  }
+  const std::size_t warps = machine->fibers.size() / 32;
+  while (machine->problem.empty()) {
+    for (std::size_t i = 0; i < warps && machine->problem.empty(); ++i)
+      run_warp(32 * (backwards ? warps - 1 - i : i));
+    for (const Fiber& fiber : machine->fibers)
+      if (fiber.wait != machine->fibers[0].wait)
+        machine->problem = "some threads of a block wait at a barrier, others are done";
+    if (machine->fibers[0].wait == Wait::Done) return;
+    for (Fiber& fiber : machine->fibers) fiber.wait = Wait::None;
+  }
+}
+
+/// Replaces NVVM's intrinsics by calls of `enter`, and writes a function that is given the words.
+void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::string>& names) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> ir(context);
+  auto* pointer = ir.getPtrTy();
+  const llvm::FunctionCallee enter_function = module.getOrInsertFunction(
+      "tessera_enter", ir.getVoidTy(), ir.getInt32Ty(), pointer, pointer);
+  llvm::Function* entry = module.getFunction(kernel.entry);
+  std::vector<llvm::CallInst*> calls;
+  for (llvm::Instruction& instruction : llvm::instructions(*entry))
+    if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+      if (call->getCalledFunction()->getName().starts_with("llvm.nvvm.")) calls.push_back(call);
+  auto* slots = llvm::ArrayType::get(ir.getInt64Ty(), 16);
+  ir.SetInsertPoint(&entry->getEntryBlock().front());
+  llvm::Value* arguments = ir.CreateAlloca(slots);
+  llvm::Value* results = ir.CreateAlloca(slots);
+  const auto slot = [&](llvm::Value* base, unsigned i) {
+    return ir.CreateConstGEP2_32(slots, base, 0, i);
+  };
+  for (llvm::CallInst* call : calls) {
+    const std::string name = call->getCalledFunction()->getName().str();
+    auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) known = names.insert(names.end(), name);
+    const auto id = static_cast<std::uint32_t>(known - names.begin());
+    ir.SetInsertPoint(call);
+    for (unsigned i = 0; i < call->arg_size(); ++i) {
+      llvm::Value* argument = call->getArgOperand(i);
+      if (argument->getType()->isPointerTy())
+        argument = ir.CreatePtrToInt(argument, ir.getInt64Ty());
+      ir.CreateStore(argument, slot(arguments, i));
+    }
+    ir.CreateCall(enter_function, {ir.getInt32(id), arguments, results});
+    llvm::Type* type = call->getType();
+    llvm::Value* result = nullptr;
+    if (auto* many = llvm::dyn_cast<llvm::StructType>(type)) {
+      result = llvm::PoisonValue::get(many);
+      for (unsigned i = 0; i < many->getNumElements(); ++i)
+        result = ir.CreateInsertValue(
+            result, ir.CreateLoad(many->getElementType(i), slot(results, i)), i);
+    } else if (!type->isVoidTy()) {
+      result = ir.CreateLoad(type, slot(results, 0));
+    }
+    if (result != nullptr) call->replaceAllUsesWith(result);
+    call->eraseFromParent();
+  }
+
+  auto* run = llvm::Function::Create(llvm::FunctionType::get(ir.getVoidTy(), {pointer}, false),
+                                     llvm::GlobalValue::ExternalLinkage, "tessera_run", module);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", run));
+  std::vector<llvm::Value*> words;
+  for (int i = 0; i < kernel.words; ++i)
+    words.push_back(ir.CreateLoad(ir.getInt64Ty(), ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), static_cast<unsigned>(i))));
+  ir.CreateCall(entry, words);
+  ir.CreateRetVoid();
+
+  llvm::GlobalVariable* shared = module.getGlobalVariable("tessera_shared");
+  auto* bytes = llvm::ArrayType::get(ir.getInt8Ty(), static_cast<std::uint64_t>(kernel.shared_bytes) + 128);
+  auto* memory = new llvm::GlobalVariable(
+      module, bytes, false, llvm::GlobalValue::InternalLinkage,
+      llvm::ConstantAggregateZero::get(bytes), "shared", nullptr,
+      llvm::GlobalValue::NotThreadLocal, shared->getAddressSpace());
+  memory->setAlignment(llvm::Align(128));
+  shared->replaceAllUsesWith(memory);
+  shared->eraseFromParent();
+  module.getNamedMetadata("nvvm.annotations")->eraseFromParent();
+}
+
+Diagnostic problem_of(llvm::Error error) {
+  return Diagnostic{.id = "emulator", .message = llvm::toString(std::move(error))};
+}
+
+}  // namespace
+
+Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argument> arguments,
+                       const tile::Grid& grid, const EmulatorOptions& options) {
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+  auto context = std::make_unique<llvm::LLVMContext>();
+  TESSERA_TRY(PtxModule made, ptx_module_of(kernel, *context, options.ptx));
+  Machine state;
+  instrument(*made.module, made.kernel, state.names);
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit) return problem_of(jit.takeError());
+  made.module->setDataLayout((*jit)->getDataLayout());
+  made.module->setTargetTriple((*jit)->getTargetTriple().str());
+  llvm::orc::SymbolMap symbols;
+  symbols[(*jit)->mangleAndIntern("tessera_enter")] = {
+      llvm::orc::ExecutorAddr::fromPtr(&enter), llvm::JITSymbolFlags::Exported};
+  if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)))
+    return problem_of(std::move(error));
+  if (auto error = (*jit)->addIRModule({std::move(made.module), std::move(context)}))
+    return problem_of(std::move(error));
+  auto entry = (*jit)->lookup("tessera_run");
+  if (!entry) return problem_of(entry.takeError());
+
+  const std::vector<std::uint64_t> words = tile::words_of(arguments);
+  state.kernel = entry->toPtr<void (*)(const std::uint64_t*)>();
+  state.words = words.data();
+  state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));
+  machine = &state;
+  std::copy(grid.begin(), grid.end(), state.programs);
+  for (std::int64_t z = 0; z < grid[2]; ++z)
+    for (std::int64_t y = 0; y < grid[1]; ++y)
+      for (std::int64_t x = 0; x < grid[0]; ++x) {
+        const std::int64_t at[3] = {x, y, z};
+        std::copy(at, at + 3, state.program);
+        run_block(options.backwards);
+        if (!state.problem.empty())
+          return Diagnostic{.id = "emulator", .message = state.problem};
+      }
+  return Done{};
+}
+
+}  // namespace tessera::codegen
