@@ -39,11 +39,9 @@ void add_machine(CLI::App& app, Context& context) {
       "machine", "prints what a computer has: cores, caches, vector and matrix units");
   add_common(*command, context);
   const auto name = std::make_shared<std::string>("host");
-  command
-      ->add_option("NAME", *name,
-                   fmt::format("host, or {}", fmt::join(machine::known_names(), ", ")))
+  command->add_option("NAME", *name, "this computer, or a processor by LLVM's name")
       ->capture_default_str();
-  command->footer("Examples:\n  tessera machine\n  tessera machine sapphirerapids --json");
+  command->footer("Example:\n  tessera machine sapphirerapids --json");
   command->callback([&context, name] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     const auto machine = machine::named(*name);

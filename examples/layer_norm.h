@@ -20,14 +20,15 @@ inline Expected<Kernel> layer_norm(DType dtype, std::int64_t columns) {
       [&](const View& x, const View& weight, const View& bias, const View& out, const Val& eps) {
         const Val at = program_id(0);
         const Val shift = x.load({at, 0}, {1, 1}).to(accumulator(dtype));
-        const Val d = x.load({at, 0}, {1, columns}).to(accumulator(dtype)) - shift;
+        const Val values = x.load({at, 0}, {1, columns}).to(accumulator(dtype));
+        const Val d = values - shift;
 
         const Val mean = sum(d, 1, Dims::Keep) / count;
         const Val square = sum(d * d, 1, Dims::Keep) / count;
         const Val scale = rsqrt(maximum(square - mean * mean, 0.0) + eps);
 
-        const Val normal = (d - mean) * scale;
-        out.store({at, 0}, normal * weight.load({0}, {columns}) + bias.load({0}, {columns}));
+        const Val normal = (values - (shift + mean)) * scale;
+        out.store({at, 0}, fma(normal, weight.load({0}, {columns}), bias.load({0}, {columns})));
       });
 }
 

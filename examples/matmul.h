@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "tessera/tile/lang.h"
@@ -105,6 +107,11 @@ inline Expected<Kernel> matmul_pointers(DType dtype, const MatmulTiles& tiles) {
 /// c = a · b with b packed ahead in panels of `panel` columns: b[n / panel, k, panel]. What a tile
 /// needs of b then lies close together. `tiles.n` is a multiple of `panel`.
 inline Expected<Kernel> matmul_packed(DType dtype, const MatmulTiles& tiles, std::int64_t panel) {
+  if (panel < 1 || tiles.n % panel != 0) {
+    return Diagnostic{.id = "example-tiles",
+                      .message = fmt::format("tiles of {} columns, panels of {}", tiles.n, panel),
+                      .note = "a tile is a whole number of panels"};
+  }
   const Extents any = {kDynamic, kDynamic};
   return kernel(
       "matmul_packed",

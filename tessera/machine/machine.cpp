@@ -75,7 +75,7 @@ Expected<Machine> named(std::string_view name) {
   if (const auto cpu = std::ranges::find(cpus, name, &Cpu::name); cpu != cpus.end())
     return machine_of(*cpu);
   return Diagnostic{.id = "machine-unknown",
-                    .message = fmt::format("no machine is called `{}`", name),
+                    .message = fmt::format("no machine is called '{}'", name),
                     .note = fmt::format("known are host, {}", fmt::join(known_names(), ", "))};
 }
 

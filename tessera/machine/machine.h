@@ -9,6 +9,7 @@
 
 namespace tessera::machine {
 
+// NOLINTNEXTLINE(readability-identifier-naming): x86-64 without the underscore is another number
 enum class Architecture : std::uint8_t { AArch64, X86_64 };
 
 std::string_view to_string(Architecture architecture);

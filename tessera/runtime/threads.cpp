@@ -207,6 +207,7 @@ std::byte* Threads::scratch(std::int64_t bytes) {
 
 Threads& process_threads() {
   // Never taken down: work may be done until the very end.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
   static auto* const threads = new Threads(physical_cores());
   return *threads;
 }

@@ -55,12 +55,13 @@ Access Memory::each(const Pointers& pointers, const Visit& visit) const {
 
 template <class Visit>
 Access Memory::each(const Part& part, const Visit& visit) const {
-  const auto& [window, at, tile] = part;
+  const Window& window = part.window;
+  const Type& tile = part.tile;
   Lattice inside{0, dense(tile.shape)}, memory{window.base.offset, {}};
   Extents box;
-  for (std::size_t axis = 0; axis < at.size(); ++axis) {
+  for (std::size_t axis = 0; axis < part.at.size(); ++axis) {
     // Written so that no offset and no extent, however large, overflows.
-    const std::int64_t extent = window.shape[axis], reach = tile.shape[axis], from = at[axis];
+    const std::int64_t extent = window.shape[axis], reach = tile.shape[axis], from = part.at[axis];
     if (from >= extent || from <= -reach || extent <= 0) return {};
     const std::int64_t skipped = std::max<std::int64_t>(-from, 0);
     box.push_back(std::min(reach - skipped, extent - std::max<std::int64_t>(from, 0)));

@@ -5,18 +5,9 @@
 #include <exception>
 
 #include "tessera/tile/lang_fit.h"
-#include "tessera/tile/type_check.h"
 
 namespace tessera::tile {
 namespace {
-
-Builder& build() {
-  return Trace::current().builder();
-}
-
-Val made(ValueId id) {
-  return Val::of(Trace::current().checked(id));
-}
 
 /// An offset, an extent or a stride.
 ValueId index_of(const Operand& x) {
@@ -88,7 +79,7 @@ ValueId Val::id() const {
   return id_;
 }
 
-const Type& Val::type() const {
+Type Val::type() const {
   return build().type(id());
 }
 
@@ -148,64 +139,64 @@ Val& Val::operator^=(const Operand& x) {
 
 // --------------------------------------------------------------------------------------- views
 
-const Type& View::type() const {
-  return build().type(id_);
-}
-
 Val View::dim(int axis, std::source_location where) const {
   const Trace::Line line(where);
-  return made(build().dim(id_, axis));
+  return made(build().dim(id(), axis));
 }
 
 Val View::stride(int axis, std::source_location where) const {
   const Trace::Line line(where);
-  return made(build().stride(id_, axis));
+  return made(build().stride(id(), axis));
 }
 
 Val View::base(std::source_location where) const {
   const Trace::Line line(where);
-  return made(build().base(id_));
+  return made(build().base(id()));
 }
 
 Val View::load(const Operands& at, const Extents& shape, double pad,
                std::source_location where) const {
   const Trace::Line line(where);
-  return made(build().vload(id_, indices_of(at), shape, literal_of(dtype(), pad)));
+  return made(build().vload(id(), indices_of(at), shape, literal_of(dtype(), pad)));
 }
 
 void View::store(const Operands& at, const Operand& x) const {
   const Trace::Line line(x.where());
-  build().vstore(id_, indices_of(at), fit(x, dtype(), type_of(x).shape));
+  build().vstore(id(), indices_of(at), fit(x, dtype(), type_of(x).shape));
   Trace::current().check();
 }
 
 View make_view(const Operand& pointer, const Operands& extents, const Operands& strides) {
   const Trace::Line line(pointer.where());
-  const auto known = [](const Operand& x) {
-    return x.is_number() ? x.number().literal.integer : kDynamic;
-  };
-  Extents shape, steps;
-  for (const Operand& extent : extents) shape.push_back(known(extent));
-  for (const Operand& stride : strides) steps.push_back(known(stride));
-  Operands all = strides;
-  if (strides.empty()) {
-    steps = Type::view(type_of(pointer).dtype, shape).strides;
-    all.assign(extents.size(), 1);
-    for (std::size_t i = extents.size(); i-- > 1;) {
-      if (steps[i - 1] == kDynamic)
-        all[i - 1] = extents[i] * all[i];
-      else
-        all[i - 1] = steps[i - 1];
+  const DType dtype = type_of(pointer).dtype;
+  const auto known = [](const Operands& list) {
+    Extents numbers;
+    for (const Operand& x : list) {
+      numbers.push_back(x.is_number() ? x.number().literal.integer : kDynamic);
+      if (x.is_number() && (x.number().sort != Sort::Integer || numbers.back() < 0)) {
+        Trace::current().fail("tile-type", "an extent or a stride that is no whole number",
+                              "numbers of at least 0");
+      }
     }
+    return numbers;
+  };
+  const Extents shape = known(extents);
+  Operands steps = strides;
+  for (std::size_t i = extents.size(); strides.empty() && i-- > 0;) {
+    // Row by row: a step over an axis is one over all elements of the axes after it.
+    const bool last = i + 1 == extents.size();
+    const std::int64_t step = Type::view(dtype, shape).strides[i];
+    const Operand whole = last || step != kDynamic ? Operand(step, pointer.where())
+                                                   : Operand(extents[i + 1] * steps.front());
+    steps.insert(steps.begin(), whole);
   }
   std::vector<ValueId> open;
-  for (const Operand& x : extents)
-    if (known(x) == kDynamic) open.push_back(index_of(x));
-  for (const Operand& x : all)
-    if (!x.is_number()) open.push_back(index_of(x));
-  const ValueId id =
-      build().view(value_of(pointer), Type::view(type_of(pointer).dtype, shape, steps), open);
-  return View(Trace::current().checked(id));
+  for (const Operands* list : {&extents, &std::as_const(steps)}) {
+    for (const Operand& x : *list)
+      if (!x.is_number()) open.push_back(index_of(x));
+  }
+  const Type type = Type::view(dtype, shape, known(steps));
+  return View(Trace::current().checked(build().view(value_of(pointer), type, open)));
 }
 
 // ------------------------------------------------------------------------------------- control
@@ -220,7 +211,7 @@ Range::Range(const Operand& from, const Operand& to, const Operand& step, const 
   const bool narrow =
       type_of(to).dtype == DType::I32 && common_dtype({from, to, step}) == DType::I32;
   const auto bound = [&](const Operand& x) {
-    if (!x.is_number() && !is_integer(type_of(x).dtype)) return value_of(x);
+    if (!is_integer(type_of(x).dtype)) return value_of(x);  // the builder says what is wrong
     return fit(x, narrow ? DType::I32 : DType::I64, {});
   };
   std::vector<std::int64_t> list;
@@ -260,75 +251,6 @@ void loop_while(const std::function<Val()>& condition, const std::function<void(
                 std::source_location where) {
   const Trace::Line line(where);
   Trace::current().while_loop([&] { return truth(Operand(condition(), where)); }, body);
-}
-
-// ------------------------------------------------------------------------------------- kernels
-
-Param number(std::string name, DType dtype) {
-  return {std::move(name), Type::scalar(dtype)};
-}
-
-Param pointer(std::string name, DType dtype) {
-  return {std::move(name), Type::pointer(dtype)};
-}
-
-Param view(std::string name, DType dtype, Extents shape) {
-  return {std::move(name), Type::view(dtype, std::move(shape))};
-}
-
-Param view(std::string name, DType dtype, Extents shape, Extents strides) {
-  return {std::move(name), Type::view(dtype, std::move(shape), std::move(strides))};
-}
-
-namespace detail {
-
-Expected<Kernel> trace(std::string name, const std::vector<Param>& params,
-                       const std::vector<Formal>& formals, const Call& call,
-                       const std::source_location& where) {
-  Trace trace(std::move(name));
-  return trace.run([&](Builder& builder) {
-    std::vector<ValueId> ids;
-    {
-      const Trace::Line line(where);
-      if (params.size() != formals.size()) {
-        trace.fail("tile-param", fmt::format("{} parameters are named", params.size()),
-                   fmt::format("the body takes {}", formals.size()));
-      }
-      for (std::size_t i = 0; i < params.size(); ++i) {
-        const auto& [kind, known] = formals[i];
-        const std::optional<Type>& type = params[i].type ? params[i].type : known;
-        const auto mistake = type ? type_mistake(*type) : std::optional<std::string>("a type");
-        if (mistake) trace.fail("tile-param", "parameter " + params[i].name, *mistake);
-        const bool taken = known ? *known == *type : (kind == Type::Kind::View) == type->is_view();
-        if (!taken) {
-          trace.fail(
-              "tile-param", fmt::format("parameter {} is {}", params[i].name, to_string(*type)),
-              known
-                  ? "the body takes " + to_string(*known)
-                  : fmt::format("the body takes a {}", kind == Type::Kind::View ? "View" : "Val"));
-        }
-        ids.push_back(trace.checked(builder.param(*type, params[i].name)));
-      }
-    }
-    call(ids);
-  });
-}
-
-}  // namespace detail
-
-std::vector<Argument> fitted(const Kernel& kernel, std::vector<Argument> arguments) {
-  for (std::size_t i = 0; i < arguments.size() && i < kernel.params().size(); ++i) {
-    const Type& asked = kernel.type(kernel.params()[i]);
-    Argument& given = arguments[i];
-    if (!asked.is_number() || !given.type.is_number()) continue;
-    if (is_float(given.type.dtype) && is_float(asked.dtype)) {
-      given = Argument::number(asked.dtype, given.literal.number);
-    } else if (!is_float(given.type.dtype) &&
-               (is_float(asked.dtype) || fits(asked.dtype, given.literal.integer))) {
-      given = Argument::integer(asked.dtype, given.literal.integer);
-    }
-  }
-  return arguments;
 }
 
 }  // namespace tessera::tile

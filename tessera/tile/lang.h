@@ -2,17 +2,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
-#include <optional>
 #include <source_location>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "tessera/support/expected.h"
 #include "tessera/tile/lang_arguments.h"
-#include "tessera/tile/lang_trace.h"
+#include "tessera/tile/lang_kernel.h"
+#include "tessera/tile/lang_val.h"
 
 /// Kernels in C++. A kernel is traced: its body runs once, and what it does to values of type `Val`
 /// is recorded. Sizes are plain C++ numbers, so the same body gives a kernel for every block size.
@@ -34,132 +31,6 @@
 /// and branches themselves are done while tracing. A mistake is a diagnostic at the line of the
 /// body that made it; it ends the trace.
 namespace tessera::tile {
-
-/// An operand: a value, or a C++ number; and the line it is used on.
-class Operand {
- public:
-  // NOLINTBEGIN(google-explicit-constructor): this is what operators and functions convert to
-  Operand(const Val& value, std::source_location where = std::source_location::current());
-  template <class T>
-  requires std::is_arithmetic_v<T> Operand(
-      T number, std::source_location where = std::source_location::current())
-      : where_(where) {
-    if constexpr (std::is_floating_point_v<T>) {
-      number_ = {Sort::Value, {static_cast<double>(number), 0}};
-    } else {
-      number_ = {std::is_same_v<T, bool> ? Sort::Bool : Sort::Integer,
-                 {0, static_cast<std::int64_t>(number)}};
-    }
-  }
-  // NOLINTEND(google-explicit-constructor)
-
-  /// A C++ number that has not met a value yet.
-  struct Number {
-    Sort sort = Sort::Value;
-    Literal literal = {};
-  };
-
-  bool is_number() const { return number_.has_value(); }
-  const Number& number() const { return *number_; }
-  ValueId id() const { return id_; }
-  const std::source_location& where() const { return where_; }
-
- private:
-  std::optional<Number> number_;
-  ValueId id_ = 0;
-  std::source_location where_;
-};
-
-using Operands = std::vector<Operand>;
-/// An operand that may be left out.
-using Maybe = std::optional<Operand>;
-
-/// The axes of `x[{All, None}]`: one of the tile, or a new one of extent 1.
-enum Axis : std::uint8_t { All, None };
-struct Axes {
-  // NOLINTNEXTLINE(google-explicit-constructor): x[{All, None}]
-  Axes(std::initializer_list<Axis> list,
-       std::source_location place = std::source_location::current())
-      : axes(list), where(place) {}
-  std::vector<Axis> axes;
-  std::source_location where;
-};
-
-/// A number, a tile of numbers, a pointer or a tile of pointers. A variable: it can be assigned,
-/// inside of traced loops and branches too.
-class Val {
- public:
-  /// Without a value until it is assigned.
-  Val();
-  template <class Number>
-  requires std::is_arithmetic_v<Number>
-  // NOLINTNEXTLINE(google-explicit-constructor): Val m = 0.0
-  Val(Number number, std::source_location where = std::source_location::current())
-      : Val(Operand(number, where)) {}
-  Val(const Val& other);
-  Val& operator=(const Val& other);
-  ~Val();
-
-  /// For those who build with the Builder beside.
-  static Val of(ValueId id);
-  ValueId id() const;
-
-  const Type& type() const;
-  DType dtype() const { return type().dtype; }
-  const Extents& shape() const { return type().shape; }
-  int rank() const { return type().rank(); }
-
-  Val to(DType dtype, std::source_location where = std::source_location::current()) const;
-  Val bitcast(DType dtype, std::source_location where = std::source_location::current()) const;
-  /// A transposed tile of two axes.
-  Val T(std::source_location where = std::source_location::current()) const;
-  /// With new axes of extent 1: `rows[{All, None}]`.
-  Val operator[](const Axes& axes) const;
-
-  Val& operator+=(const Operand& x);
-  Val& operator-=(const Operand& x);
-  Val& operator*=(const Operand& x);
-  Val& operator/=(const Operand& x);
-  Val& operator%=(const Operand& x);
-  Val& operator&=(const Operand& x);
-  Val& operator|=(const Operand& x);
-  Val& operator^=(const Operand& x);
-
- private:
-  friend class Trace;
-  enum class State : std::uint8_t { Nothing, Value, Gone };
-  explicit Val(const Operand& number);
-
-  // Mutable: a region gives every variable its own value, constants too.
-  Trace* trace_ = nullptr;
-  mutable State state_ = State::Nothing;
-  mutable ValueId id_ = 0;
-  mutable Source gone_ = {};  // the region that took its value along
-};
-
-// ------------------------------------------------------------------------------------ operators
-
-Val operator+(const Operand& a, const Operand& b);  // pointer + integers too
-Val operator-(const Operand& a, const Operand& b);
-Val operator*(const Operand& a, const Operand& b);
-Val operator/(const Operand& a, const Operand& b);
-Val operator%(const Operand& a, const Operand& b);
-Val operator&(const Operand& a, const Operand& b);
-Val operator|(const Operand& a, const Operand& b);
-Val operator^(const Operand& a, const Operand& b);
-Val operator<<(const Operand& a, const Operand& b);
-Val operator>>(const Operand& a, const Operand& b);
-Val operator==(const Operand& a, const Operand& b);
-Val operator!=(const Operand& a, const Operand& b);
-Val operator<(const Operand& a, const Operand& b);
-Val operator<=(const Operand& a, const Operand& b);
-Val operator>(const Operand& a, const Operand& b);
-Val operator>=(const Operand& a, const Operand& b);
-Val operator&&(const Operand& a, const Operand& b);  // both sides are computed
-Val operator||(const Operand& a, const Operand& b);
-Val operator!(const Operand& x);
-Val operator~(const Operand& x);
-Val operator-(const Operand& x);
 
 // ------------------------------------------------------------------------------- element by
 // element
@@ -220,7 +91,8 @@ Val permute(const Operand& x, const std::vector<std::int64_t>& order);
 /// The last two axes exchanged.
 Val trans(const Operand& x);
 Val expand_dims(const Operand& x, int axis);
-Val concat(const Operands& parts, int axis);
+Val concat(const Operands& parts, int axis,
+           std::source_location where = std::source_location::current());
 Val slice(const Operand& x, const std::vector<std::int64_t>& from, const Extents& shape);
 /// x at the index along the axis.
 Val gather(const Operand& x, const Operand& index, int axis);
@@ -248,8 +120,10 @@ Val cumsum(const Operand& x, int axis = 0);
 Val cumprod(const Operand& x, int axis = 0);
 /// Several tiles at once, by a function of the left and the right elements.
 using Combine = std::function<std::vector<Val>(const std::vector<Val>&, const std::vector<Val>&)>;
-std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine);
-std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine);
+std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine,
+                        std::source_location where = std::source_location::current());
+std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine,
+                                  std::source_location where = std::source_location::current());
 Val softmax(const Operand& x, int axis = -1);
 
 /// What sums of many numbers of this dtype are kept in: f32 for halves, 32 bits for narrow
@@ -275,29 +149,6 @@ Val atomic_or(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_xor(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_xchg(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_cas(const Operand& pointer, const Operand& expected, const Operand& x);
-
-/// Memory with extents and strides. What is loaded outside of them is the pad; what is stored there
-/// is dropped.
-class View {
- public:
-  explicit View(ValueId id) : id_(id) {}
-  ValueId id() const { return id_; }
-  const Type& type() const;
-  DType dtype() const { return type().dtype; }
-  int rank() const { return type().rank(); }
-
-  Val dim(int axis, std::source_location where = std::source_location::current()) const;
-  Val stride(int axis, std::source_location where = std::source_location::current()) const;
-  Val base(std::source_location where = std::source_location::current()) const;
-  /// The tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
-  Val load(const Operands& at, const Extents& shape, double pad = 0,
-           std::source_location where = std::source_location::current()) const;
-  /// x is converted to the type of the view.
-  void store(const Operands& at, const Operand& x) const;
-
- private:
-  ValueId id_;
-};
 
 /// A view of what lies at a pointer; C++ numbers become part of its type. Without strides: row by
 /// row, without gaps.
@@ -371,112 +222,5 @@ void device_print(std::string text, const Operands& values = {},
                   std::source_location where = std::source_location::current());
 /// What was stored before is seen by what is loaded after.
 void barrier(std::source_location where = std::source_location::current());
-
-// --------------------------------------------------------------------------------------- kernels
-
-/// Parameters of a body that know their C++ type.
-template <class T>
-struct Num : Val {
-  explicit Num(const Val& value) : Val(value) {}
-};
-template <class T>
-struct Ptr : Val {
-  explicit Ptr(const Val& value) : Val(value) {}
-};
-/// Row by row without gaps, of any extents.
-template <class T, int Rank>
-struct ViewOf : View {
-  using View::View;
-};
-
-/// A parameter: its name, and its type where the body takes a plain Val or View.
-struct Param {
-  // NOLINTNEXTLINE(google-explicit-constructor): a list of names
-  Param(std::string name, std::optional<Type> type = {})
-      : name(std::move(name)), type(std::move(type)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): a list of names
-  Param(const char* name) : Param(std::string(name)) {}
-  std::string name;
-  std::optional<Type> type;
-};
-Param number(std::string name, DType dtype = DType::I64);
-Param pointer(std::string name, DType dtype);
-/// `kDynamic` extents are known at launch.
-Param view(std::string name, DType dtype, Extents shape);
-/// With strides of its own.
-Param view(std::string name, DType dtype, Extents shape, Extents strides);
-
-namespace detail {
-
-/// What a body's parameter of a C++ type stands for.
-struct Formal {
-  Type::Kind kind;  // a Number may turn out to be a pointer if the type is not known
-  std::optional<Type> type;
-};
-template <class T>
-struct FormalOf;
-template <>
-struct FormalOf<Val> {
-  static Formal get() { return {Type::Kind::Number, {}}; }
-  static Val make(ValueId id) { return Val::of(id); }
-};
-template <>
-struct FormalOf<View> {
-  static Formal get() { return {Type::Kind::View, {}}; }
-  static View make(ValueId id) { return View(id); }
-};
-template <class T>
-struct FormalOf<Num<T>> {
-  static Formal get() { return {Type::Kind::Number, Type::scalar(dtype_of<T>())}; }
-  static Num<T> make(ValueId id) { return Num<T>(Val::of(id)); }
-};
-template <class T>
-struct FormalOf<Ptr<T>> {
-  static Formal get() { return {Type::Kind::Pointer, Type::pointer(dtype_of<T>())}; }
-  static Ptr<T> make(ValueId id) { return Ptr<T>(Val::of(id)); }
-};
-template <class T, int Rank>
-struct FormalOf<ViewOf<T, Rank>> {
-  static Formal get() {
-    return {Type::Kind::View, Type::view(dtype_of<T>(), Extents(Rank, kDynamic))};
-  }
-  static ViewOf<T, Rank> make(ValueId id) { return ViewOf<T, Rank>(id); }
-};
-
-using Call = std::function<void(const std::vector<ValueId>&)>;
-Expected<Kernel> trace(std::string name, const std::vector<Param>& params,
-                       const std::vector<Formal>& formals, const Call& call,
-                       const std::source_location& where);
-
-template <class... Args>
-struct Formals {
-  static std::vector<Formal> list() { return {FormalOf<std::remove_cvref_t<Args>>::get()...}; }
-  template <class Body>
-  static Call call(const Body& body) {
-    return [&body](const std::vector<ValueId>& ids) {
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        body(FormalOf<std::remove_cvref_t<Args>>::make(ids[I])...);
-      }
-      (std::index_sequence_for<Args...>());
-    };
-  }
-};
-template <class Body>
-struct FormalsOf : FormalsOf<decltype(&Body::operator())> {};
-template <class Result, class... Args>
-struct FormalsOf<Result (*)(Args...)> : Formals<Args...> {};
-template <class Result, class Class, class... Args>
-struct FormalsOf<Result (Class::*)(Args...) const> : Formals<Args...> {};
-
-}  // namespace detail
-
-/// Traces a body: a lambda or a function of parameters of type Val, View, Num<T>, Ptr<T> or
-/// ViewOf<T, rank>.
-template <class Body>
-Expected<Kernel> kernel(std::string name, const std::vector<Param>& params, const Body& body,
-                        std::source_location where = std::source_location::current()) {
-  using Formals = detail::FormalsOf<Body>;
-  return detail::trace(std::move(name), params, Formals::list(), Formals::call(body), where);
-}
 
 }  // namespace tessera::tile

@@ -152,7 +152,7 @@ ValueId spread(const Operand& x, const Extents& shape) {
 }
 
 ValueId fit(const Operand& x, DType dtype, const Extents& shape) {
-  Builder& build = Trace::current().builder();
+  Builder& build = tile::build();
   if (x.is_number())
     return checked(build.constant(Type::tile(dtype, shape), literal(x.number(), dtype)));
   const bool same = build.type(x.id()).dtype == dtype;

@@ -7,6 +7,14 @@ namespace tessera::tile {
 /// How operands are brought to one dtype and one shape: what the language does on the way to
 /// operations whose operands are alike.
 
+/// The builder of the kernel that is traced, and the value of the operation that it made last.
+inline Builder& build() {
+  return Trace::current().builder();
+}
+inline Val made(ValueId id) {
+  return Val::of(Trace::current().checked(id));
+}
+
 /// What an operand is; a C++ number by itself is a bool, an i64 or an f32.
 Type type_of(const Operand& x);
 

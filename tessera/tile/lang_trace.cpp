@@ -102,7 +102,9 @@ bool Trace::alive(const Val* variable) const {
 std::vector<Trace::Entry> Trace::assigned() const {
   std::vector<Entry> entries;
   for (Val* variable : alive_) {
-    if (variable->state_ == Val::State::Value) entries.push_back({variable, variable->id_});
+    // Views are no variables.
+    if (variable->state_ == Val::State::Value && !builder_.type(variable->id_).is_view())
+      entries.push_back({variable, variable->id_});
   }
   return entries;
 }
@@ -264,7 +266,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
       Val* variable = entry.variable;
       if (!alive(variable) || variable->state_ == Val::State::Value) continue;
       missing.push_back(variable);
-      const Type& type = builder_.type(entry.value);
+      const Type type = builder_.type(entry.value);
       if (!type.is_number()) {
         fail_at(region.source, "tile-carried",
                 fmt::format("one branch alone makes {}", to_string(type)),

@@ -109,15 +109,17 @@ inline void expect_both_ways(const tile::Kernel& kernel, const TestArguments& ar
                           e.size() - static_cast<std::size_t>(expected[a].bytes)),
               0)
         << kernel.name << ": wrote behind argument " << a;
-    const Tensor want{type.dtype, {count}, Bytes::copy({e.data(), static_cast<std::size_t>(expected[a].bytes)})};
-    const Tensor got{type.dtype, {count}, Bytes::copy({c.data(), static_cast<std::size_t>(expected[a].bytes)})};
+    const Tensor want{
+        type.dtype, {count}, Bytes::copy({e.data(), static_cast<std::size_t>(expected[a].bytes)})};
+    const Tensor got{
+        type.dtype, {count}, Bytes::copy({c.data(), static_cast<std::size_t>(expected[a].bytes)})};
     for (std::int64_t i = 0; i < count; ++i) {
       const double x = number_at(want, i), y = number_at(got, i);
       if (std::isnan(x) && std::isnan(y)) continue;
       if (x == y) continue;
       ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(x)))
-          << kernel.name << ": argument " << a << " at " << i << ": " << x << " by the interpreter, " << y
-          << " as code";
+          << kernel.name << ": argument " << a << " at " << i << ": " << x
+          << " by the interpreter, " << y << " as code";
     }
   }
 }

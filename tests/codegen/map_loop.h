@@ -54,7 +54,8 @@ inline llvm::Type* stored_type(DType dtype, llvm::IRBuilderBase& ir) {
 
 /// void map(const void* x, const void* y, const void* z, void* out, int64 n), n a positive multiple
 /// of the step.
-inline std::unique_ptr<llvm::Module> module_of(const MapLoop& loop, llvm::LLVMContext& context) {
+inline std::unique_ptr<llvm::Module> module_of(const MapLoop& loop, const machine::Machine& machine,
+                                               llvm::LLVMContext& context) {
   auto module = std::make_unique<llvm::Module>("map", context);
   llvm::IRBuilder<> ir(context);
   llvm::Type* const pointer = ir.getPtrTy();
@@ -62,6 +63,7 @@ inline std::unique_ptr<llvm::Module> module_of(const MapLoop& loop, llvm::LLVMCo
       llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, pointer, pointer, ir.getInt64Ty()},
                               false),
       llvm::Function::ExternalLinkage, "map", *module);
+  function->addFnAttr("target-features", machine::llvm_features(machine));
   const auto typed = [&](llvm::Type* element) -> llvm::Type* {
     if (loop.lanes == 1) return element;
     return llvm::FixedVectorType::get(element, loop.lanes);
@@ -105,7 +107,7 @@ inline std::unique_ptr<llvm::Module> module_of(const MapLoop& loop, llvm::LLVMCo
 
 inline std::string assembly_of(const MapLoop& loop, const machine::Machine& machine) {
   llvm::LLVMContext context;
-  const auto module = module_of(loop, context);
+  const auto module = module_of(loop, machine, context);
   auto text = assembly_of(*module, machine);
   TESSERA_CHECK(text.has_value(), "no assembly");
   return *std::move(text);
@@ -116,7 +118,7 @@ class CompiledMap {
  public:
   explicit CompiledMap(const MapLoop& loop) : step_(loop.step()) {
     llvm::LLVMContext context;
-    const auto module = module_of(loop, context);
+    const auto module = module_of(loop, machine::host(), context);
     auto object = object_of(*module, machine::host());
     TESSERA_CHECK(object.has_value(), "no object code");
     auto image = Image::load(*object);

@@ -179,6 +179,12 @@ TEST(Object, AssemblyIsOfTheMachineThatIsAskedFor) {
     EXPECT_THAT(assembly_for(wide, sum_of(16)), HasSubstr("%zmm")) << wide;
 }
 
+TEST(Object, LlvmKnowsEveryNameOfAProcessorAndAFeature) {
+  ::testing::internal::CaptureStderr();  // where LLVM says that it does not know one
+  for (const std::string& name : machine::known_names()) assembly_for(name, sum_of(4));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Object, WhatAMachineLacksIsNotUsed) {
   machine::Machine machine = *machine::named("neoverse-v2");
   std::erase(machine.features, "bf16");

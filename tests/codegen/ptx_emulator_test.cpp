@@ -319,8 +319,8 @@ Diagnostic problem_of(llvm::Error error) {
 
 Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argument> arguments,
                        const tile::Grid& grid, const EmulatorOptions& options) {
-  LLVMInitializeNativeTarget();
-  LLVMInitializeNativeAsmPrinter();
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
   auto context = std::make_unique<llvm::LLVMContext>();
   TESSERA_TRY(PtxModule made, ptx_module_of(kernel, *context, options.ptx));
   Machine state;

@@ -1,15 +1,301 @@
+#include "tessera/codegen/ptx/ptx.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/codegen/ptx_emulator.h"
-#include "tessera/codegen/ptx/ptx.h"
+#include "examples/attention.h"
+#include "examples/dropout.h"
+#include "examples/histogram.h"
+#include "examples/layer_norm.h"
+#include "examples/matmul.h"
+#include "examples/softmax.h"
+#include "examples/vector_add.h"
+#include "tessera/runtime/cuda/device.h"
 #include "tessera/tile/interp.h"
-#include "tessera/tile/text.h"
+#include "tests/codegen/both_ways.h"
+#include "tests/codegen/ptx_emulator.h"
+#include "tests/tile/random_kernel.h"
 
 namespace tessera::codegen {
 namespace {
 
-TEST(Ptx, X) { }
+namespace examples = tile::examples;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string ptx(const Expected<tile::Kernel>& kernel) {
+  EXPECT_TRUE(kernel) << to_string(kernel.error());
+  const auto compiled = ptx_of(*kernel);
+  EXPECT_TRUE(compiled) << to_string(compiled.error());
+  return compiled ? compiled->text : std::string();
+}
+
+/// Integers and what lies behind an argument are equal, floats within the tolerance.
+void expect_equal(const tile::Argument& argument, const std::vector<std::byte>& expected,
+                  const std::vector<std::byte>& found, double tolerance) {
+  const auto bytes = static_cast<std::size_t>(argument.bytes);
+  const DType dtype = argument.type.dtype;
+  if (!is_float(dtype)) {
+    ASSERT_EQ(expected, found);
+    return;
+  }
+  ASSERT_TRUE(std::equal(expected.begin() + argument.bytes, expected.end(),
+                         found.begin() + argument.bytes))
+      << "wrote behind the argument";
+  const std::int64_t count = argument.bytes / byte_width(dtype);
+  const Tensor want{dtype, {count}, Bytes::copy({expected.data(), bytes})};
+  const Tensor got{dtype, {count}, Bytes::copy({found.data(), bytes})};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = number_at(want, i), y = number_at(got, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(x)))
+        << "at " << i << ": " << x << " by the interpreter, " << y << " by threads";
+  }
+}
+
+/// Emulated threads leave the memory behind that the interpreter does, whichever warp is first.
+void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArguments& arguments,
+                     const tile::Grid& grid, double tolerance = 1e-5) {
+  ASSERT_TRUE(kernel) << to_string(kernel.error());
+  std::vector<std::vector<std::byte>> expected_memory, found_memory;
+  const auto expected = arguments.copy(expected_memory);
+  const auto interpreted = tile::interpret(*kernel, expected, grid);
+  ASSERT_TRUE(interpreted) << to_string(interpreted.error());
+  for (const bool backwards : {false, true}) {
+    const auto found = arguments.copy(found_memory);
+    const auto emulated = emulate(*kernel, found, grid, {.ptx = {}, .backwards = backwards});
+    ASSERT_TRUE(emulated) << to_string(emulated.error());
+    std::size_t next = 0;
+    for (const tile::Argument& argument : expected) {
+      if (argument.type.is_number()) continue;
+      expect_equal(argument, expected_memory[next], found_memory[next], tolerance);
+      ++next;
+    }
+  }
+}
+
+TEST(Ptx, AddsVectorsOfAnyLength) {
+  for (const std::int64_t n : {0, 1, 3, 7, 64, 257})
+    for (const DType dtype : {DType::F32, DType::F16, DType::I8})
+      expect_emulated(examples::vector_add(dtype, 128),
+                      TestArguments(1)
+                          .pointer(dtype, n)
+                          .pointer(dtype, n)
+                          .pointer(dtype, n)
+                          .integer(DType::I64, n),
+                      {tile::cdiv(n, 128), 1, 1}, 0);
+}
+
+TEST(Ptx, ReadsAndWrites16BytesAtOnce) {
+  const std::string text = ptx(examples::vector_add(DType::F32, 1024));
+  EXPECT_THAT(text, HasSubstr(".target sm_90a"));
+  EXPECT_THAT(text, HasSubstr("ld.global.v4"));
+  EXPECT_THAT(text, HasSubstr("st.global.v4"));
+  EXPECT_THAT(text, Not(HasSubstr("bar.sync")));  // threads read and write the same places
+  EXPECT_THAT(ptx(examples::vector_add(DType::F16, 1024)), HasSubstr("ld.global.v4"));
+}
+
+TEST(Ptx, SoftmaxOfRowsOfAnyWidth) {
+  for (const std::int64_t n : {1, 3, 7, 64, 127, 1000})
+    for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
+      expect_emulated(examples::softmax(dtype, n),
+                      TestArguments(1).view(dtype, {2, n}).view(dtype, {2, n}), {2, 1, 1},
+                      dtype == DType::F32 ? 1e-6 : dtype == DType::F16 ? 1e-3 : 1e-2);
+}
+
+TEST(Ptx, SoftmaxInTwoPasses) {
+  for (const std::int64_t n : {1, 100, 256})
+    expect_emulated(examples::online_softmax(DType::F32, 64),
+                    TestArguments(1).view(DType::F32, {2, n}).view(DType::F32, {2, n}), {2, 1, 1},
+                    1e-6);
+}
+
+TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
+  const auto kernel = examples::softmax(DType::F16, 1024);
+  const auto compiled = ptx_of(*kernel);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_EQ(compiled->threads, 32);
+  EXPECT_EQ(compiled->shared_bytes, 0);
+  EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
+  EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
+}
+
+TEST(Ptx, NormalizesLayers) {
+  for (const std::int64_t n : {1, 100, 129})
+    expect_emulated(examples::layer_norm(DType::F32, n),
+                    TestArguments(1)
+                        .view(DType::F32, {2, n})
+                        .view(DType::F32, {n})
+                        .view(DType::F32, {n})
+                        .view(DType::F32, {2, n})
+                        .number(DType::F32, 1e-5),
+                    {2, 1, 1}, 1e-5);
+}
+
+TEST(Ptx, MultipliesMatricesOfAnyShape) {
+  struct Case {
+    DType dtype, result;
+    std::int64_t m, n, k;
+    examples::MatmulTiles tiles;
+  };
+  for (const Case& c : {
+           Case{DType::F16, DType::F32, 64, 64, 64, {32, 32, 32}},
+           Case{DType::F16, DType::F16, 64, 128, 256, {64, 128, 64}},
+           Case{DType::F16, DType::F32, 33, 65, 127, {32, 32, 32}},  // no copy ahead: odd strides
+           Case{DType::F16, DType::F32, 40, 72, 104, {32, 64, 32}},  // ahead, some out of bounds
+           Case{DType::BF16, DType::F32, 70, 24, 80, {64, 16, 32}},
+           Case{DType::BF16, DType::BF16, 7, 3, 5, {16, 8, 16}},
+           Case{DType::I8, DType::I32, 48, 40, 96, {32, 32, 32}},
+           Case{DType::I8, DType::I32, 17, 9, 33, {16, 16, 64}},
+           Case{DType::F32, DType::F32, 33, 17, 21, {16, 16, 16}},
+           Case{DType::F64, DType::F64, 9, 9, 9, {8, 8, 8}},
+           Case{DType::F16, DType::F32, 5, 6, 7, {3, 5, 7}},  // tiles that are no power of two
+           Case{DType::F16, DType::F32, 32, 16, 512, {32, 16, 256}},  // a loop along k in a product
+       }) {
+    SCOPED_TRACE(::testing::Message()
+                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
+    expect_emulated(examples::matmul(c.dtype, c.result, c.tiles),
+                    TestArguments(1)
+                        .view(c.dtype, {c.m, c.k})
+                        .view(c.dtype, {c.k, c.n})
+                        .view(c.result, {c.m, c.n}),
+                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
+                    c.result == DType::BF16  ? 2e-2
+                    : c.result == DType::F16 ? 4e-3
+                                             : 5e-5);
+  }
+}
+
+TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
+  const std::string text = ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 32}));
+  EXPECT_THAT(text, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+  EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
+  EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"));
+  EXPECT_THAT(text, HasSubstr("cp.async.cg.shared.global"));
+  EXPECT_THAT(text, HasSubstr("cp.async.wait_group"));
+  EXPECT_THAT(ptx(examples::matmul(DType::BF16, DType::F32, {32, 32, 32})),
+              HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"));
+  EXPECT_THAT(ptx(examples::matmul(DType::I8, DType::I32, {32, 32, 32})),
+              HasSubstr("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"));
+  EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32})),
+              Not(HasSubstr("mma.sync")));
+}
+
+TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
+  const std::int64_t m = 40, n = 24, k = 50;
+  expect_emulated(examples::matmul_pointers(DType::F16, {32, 32, 32}),
+                  TestArguments(1)
+                      .pointer(DType::F16, m * k)
+                      .pointer(DType::F16, k * n)
+                      .pointer(DType::F16, m * n)
+                      .integer(DType::I64, m)
+                      .integer(DType::I64, n)
+                      .integer(DType::I64, k)
+                      .integer(DType::I64, k)
+                      .integer(DType::I64, 1)
+                      .integer(DType::I64, n)
+                      .integer(DType::I64, 1)
+                      .integer(DType::I64, n)
+                      .integer(DType::I64, 1),
+                  {2, 1, 1}, 4e-3);
+  expect_emulated(examples::matmul_bias(DType::F16, {32, 32, 32}, examples::Activation::Gelu),
+                  TestArguments(1)
+                      .view(DType::F16, {m, k})
+                      .view(DType::F16, {k, n})
+                      .view(DType::F16, {n})
+                      .view(DType::F16, {m, n}),
+                  {2, 1, 1}, 4e-3);
+}
+
+TEST(Ptx, Attends) {
+  for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
+    for (const std::int64_t length : {32, 50})
+      expect_emulated(examples::attention(DType::F16, 32, {32, 32}, mask),
+                      TestArguments(1)
+                          .view(DType::F16, {1, length, 32})
+                          .view(DType::F16, {1, length, 32})
+                          .view(DType::F16, {1, length, 32})
+                          .view(DType::F16, {1, length, 32}),
+                      {tile::cdiv(length, 32), 1, 1}, 4e-3);
+}
+
+TEST(Ptx, CountsAndDrops) {
+  expect_emulated(examples::histogram(128),
+                  TestArguments(1)
+                      .pointer(DType::I32, 300)
+                      .pointer(DType::I32, 50)
+                      .integer(DType::I64, 300)
+                      .integer(DType::I64, 50),
+                  {3, 1, 1}, 0);
+  expect_emulated(examples::dropout(DType::F32, 128),
+                  TestArguments(1)
+                      .pointer(DType::F32, 300)
+                      .pointer(DType::F32, 300)
+                      .integer(DType::I64, 300)
+                      .number(DType::F32, 0.3)
+                      .integer(DType::I64, 7),
+                  {3, 1, 1}, 1e-6);
+}
+
+void expect_as_interpreted(const testing::RandomKernel& random) {
+  testing::Memory expected = random.memory, found = random.memory;
+  const auto interpreted = tile::interpret(random.kernel, random.arguments(expected), random.grid);
+  ASSERT_TRUE(interpreted) << to_string(interpreted.error());
+  const auto emulated = emulate(random.kernel, random.arguments(found), random.grid);
+  ASSERT_TRUE(emulated) << to_string(emulated.error());
+  EXPECT_EQ(testing::difference(random, expected, found, 0), "");
+}
+
+TEST(Ptx, RunsRandomKernelsAsTheInterpreterDoes) {
+  testing::for_each_random_kernel(1, 20, {}, expect_as_interpreted);
+}
+
+TEST(SlowPtx, RunsRandomKernelsAsTheInterpreterDoes) {
+  testing::for_each_random_kernel(500, 300, {.steps = 40}, expect_as_interpreted);
+}
+
+TEST(Ptx, SaysThatATileIsTooLarge) {
+  const auto compiled = ptx_of(parsed(R"(kernel large(out: view f32[?]) {
+    x: f32[1048576] = const() {value = 1}
+    vstore(out, 0, x)
+  })"));
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().id, "ptx-tile-too-large");
+}
+
+TEST(Ptx, SaysThatItCannotPrint) {
+  const auto compiled = ptx_of(parsed(R"(kernel talk() {
+    row: i64 = pid() {axis = 0}
+    print(row) {message = "row"}
+  })"));
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().id, "ptx-unsupported");
+}
+
+TEST(Gpu, RunsAKernelWhereThereIsOne) {
+  const auto device = runtime::cuda::Device::open();
+  if (!device) {
+    EXPECT_EQ(device.error().id, "cuda-missing") << to_string(device.error());
+    GTEST_SKIP() << to_string(device.error());
+  }
+  const std::int64_t n = 1000;
+  const auto compiled = ptx_of(*examples::vector_add(DType::F32, 256));
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  const auto function = device->load(
+      {compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes});
+  ASSERT_TRUE(function) << to_string(function.error());
+  std::vector<float> x(n), sum(n);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  auto memory = device->allocate(n * 4);
+  ASSERT_TRUE(memory) << to_string(memory.error());
+  ASSERT_TRUE(memory->write(std::as_bytes(std::span(x))));
+  const std::vector<std::uint64_t> words = {memory->address(), memory->address(),
+                                            memory->address(), n};
+  const auto launched = function->launch({{tile::cdiv(n, 256), 1, 1}, words});
+  ASSERT_TRUE(launched) << to_string(launched.error());
+  ASSERT_TRUE(memory->read(std::as_writable_bytes(std::span(sum))));
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(sum[i], 2 * x[i]);
+}
 
 }  // namespace
 }  // namespace tessera::codegen

@@ -156,7 +156,7 @@ TEST(Named, AnotherNameIsDiagnosed) {
   const auto machine = named("pentium");
   ASSERT_FALSE(machine.has_value());
   EXPECT_EQ(machine.error().id, "machine-unknown");
-  EXPECT_EQ(machine.error().message, "no machine is called `pentium`");
+  EXPECT_EQ(machine.error().message, "no machine is called 'pentium'");
   EXPECT_THAT(machine.error().note, HasSubstr("neoverse-v1"));
 }
 

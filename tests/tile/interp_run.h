@@ -1,8 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -63,6 +65,19 @@ inline Diagnostic mistake(std::string_view text, const std::vector<Argument>& ar
   const Expected<Done> done = interpret(*kernel, arguments, grid, options);
   EXPECT_FALSE(done.has_value());
   return done ? Diagnostic{} : done.error();
+}
+
+/// What the body of a kernel leaves in `out`, given the numbers of `x`.
+template <class Result = std::int32_t, class T = std::int32_t>
+std::vector<Result> answer(std::vector<T> x, std::size_t results, const std::string& body) {
+  std::vector<Result> out(results);
+  const std::string text =
+      fmt::format("kernel k(x: view {}[{}], out: view {}[{}]) {{\n{}\n}}", to_string(dtype_of<T>()),
+                  x.size(), to_string(dtype_of<Result>()), results, body);
+  EXPECT_EQ(run(text, {view(x, {static_cast<std::int64_t>(x.size())}),
+                       view(out, {static_cast<std::int64_t>(results)})}),
+            "");
+  return out;
 }
 
 /// What a kernel makes of whole tiles: loads each operand, calls `body`, stores what it returns.

@@ -553,7 +553,7 @@ TEST(LangMistakes, AreFoundInTheLinesThatMakeThem) {
                    line = here() + 1;
                    zeros({3}) + zeros({4});
                  });
-  expect_mistake("exp(i64) -> i64 does not fit", [](const Val&, const Val& n, int& line) {
+  expect_mistake("exp(i64) does not fit", [](const Val&, const Val& n, int& line) {
     line = here() + 1;
     exp(n);
   });
@@ -565,6 +565,17 @@ TEST(LangMistakes, AreFoundInTheLinesThatMakeThem) {
     line = here() + 1;
     load(p + arange(0, 4), n + arange(0, 4));
   });
+  expect_mistake("a value is used outside", [](const Val& p, const Val& n, int& line) {
+    Val mask;
+    for (const Val i : range(n)) mask = i < n;
+    line = here() + 1;
+    load(p, mask);
+  });
+  expect_mistake("an extent or a stride that is no whole number",
+                 [](const Val& p, const Val&, int& line) {
+                   line = here() + 1;
+                   make_view(p, {-1});
+                 });
   expect_mistake("f32[4] does not fit into the shape []", [](const Val& p, const Val&, int& line) {
     line = here() + 1;
     store(p, zeros({4}));
@@ -597,7 +608,7 @@ TEST(LangMistakes, AreFoundInTheLinesThatMakeThem) {
     line = here() + 1;
     zeros({std::int64_t{1} << 40, 1 << 30});
   });
-  expect_mistake("error", [](const Val&, const Val&, int& line) {
+  expect_mistake("1 or more operands", [](const Val&, const Val&, int& line) {
     line = here() + 1;
     concat({}, 0);
   });
@@ -646,6 +657,16 @@ TEST(LangMistakes, AValueIsNotUsedOutsideOfTheLoopThatMadeIt) {
                        n > 0, [] {}, [&] { other = 1; });
                    line = here() + 1;
                    store(p, other);
+                 });
+}
+
+TEST(LangMistakes, AViewIsNotUsedOutsideOfTheLoopThatMadeIt) {
+  expect_mistake("a value is used outside of the region",
+                 [](const Val& p, const Val& n, int& line) {
+                   std::vector<View> views;
+                   for (const Val i : range(n)) views.push_back(make_view(p + i, {n}));
+                   line = here() + 1;
+                   views[0].load({0}, {4});
                  });
 }
 
@@ -712,6 +733,15 @@ TEST(LangMistakes, AValueOfAnotherKernelIsRefused) {
     device_assert(n > 0, "the outer kernel goes on");
   });
   EXPECT_TRUE(outer) << why(outer);
+}
+
+TEST(LangMistakes, AViewOfAKernelThatIsDoneIsRefused) {
+  std::vector<View> kept;
+  const Param x = view("x", DType::F32, {8});
+  EXPECT_TRUE(
+      kernel("first", {number("a"), x}, [&](const Val&, const View& v) { kept.push_back(v); }));
+  EXPECT_THAT(why(kernel("second", {x}, [&](const View&) { kept[0].load({0}, {4}); })),
+              HasSubstr("a value of another kernel is used"));
 }
 
 TEST(LangMistakes, WithoutAKernelThereIsNothingToTrace) {

@@ -75,8 +75,11 @@ class Loops {
     if (call.accumulate || call.shape.k <= plan_.kc) accumulate_known_ = call.accumulate;
     if (const auto k = known(in.k)) whole_k_ = *k % 16 == 0 && (plan_.kc >= *k || plan_.kc % 16 == 0) && *k % pad_k_ == 0 && plan_.kc % pad_k_ == 0;
     if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
-    tail_ = tail_columns();
-    tiles_ = (tail_.columns != 0 && !tail_.exact) || (row_unit(instruction_) == 2 && rest_rows_ % 2 != 0);
+    prefetch_b_ = call.shape.m >= 4 * plan_.mr &&
+                  (call.b.panel != 0 ||
+                   (pack_b_ && std::min(plan_.nc, call.shape.n) * plan_.kc * byte_width(instruction_.b) > machine.l2));
+    choose_tails();
+    tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
 
   void emit() {
@@ -107,20 +110,19 @@ class Loops {
           m_size_ = minimum(ir_.CreateSub(in_.m, m), plan_.mc, call_.shape.m);
           if (pack_a_) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
           emit_for(ir_, constant(0), n_whole_, plan_.nr,
-                   [&](Value* column) { panel(column, {.columns = plan_.nr}); });
-          if (tail_.columns != 0)
-            emit_if(ir_, ir_.CreateICmpSLT(n_whole_, n_size_), [&] { panel(n_whole_, tail_); });
+                   [&](Value* column) { panel(column, whole_); });
+          each_tail([&](const Columns& tail) { panel(n_whole_, tail); });
         });
       });
     });
   }
 
  private:
-  /// Columns of a panel: all there, or the last of the matrix.
+  /// Columns of c that are computed together.
   struct Columns {
-    int columns = 0;     // that are computed
-    bool exact = true;   // no more than there are
-    bool packed = true;  // b's last panel is packed even where others are read in place
+    int columns = 0;        // 0: there are never such
+    bool exact = true;      // all of them exist
+    bool in_place = false;  // b is read where it is
   };
 
   /// Rows of a panel of a: `live` of them exist.
@@ -159,14 +161,30 @@ class Loops {
     }
   }
 
-  Columns tail_columns() const {
+  /// The columns behind the last whole panel: as many as the largest extent leaves over, and any
+  /// other number.
+  void choose_tails() {
+    whole_ = {.columns = plan_.nr, .in_place = !pack_b_};
     const auto n = known(in_.n);
-    if (!n) return {.columns = plan_.nr, .exact = false};
-    const std::int64_t rest = *n % plan_.nr;
-    const bool exact = rest % lanes_ == 0;
-    return {.columns = static_cast<int>(round_up(rest, lanes_)),
-            .exact = exact,
-            .packed = pack_b_ || !exact};
+    const auto rest = static_cast<int>(n.value_or(call_.shape.n) % plan_.nr);
+    if (rest % lanes_ == 0) exact_ = {.columns = rest, .in_place = !pack_b_};
+    if (!n) {
+      padded_ = {.columns = plan_.nr, .exact = false};
+    } else if (rest % lanes_ != 0) {
+      padded_ = {.columns = static_cast<int>(round_up(rest, lanes_)), .exact = false};
+    }
+    padded_.in_place = call_.b.panel != 0;
+  }
+
+  void each_tail(llvm::function_ref<void(const Columns&)> body) {
+    Value* live = ir_.CreateSub(n_size_, n_whole_);
+    Value* is_exact = exact_.columns == 0
+                          ? ir_.getFalse()
+                          : ir_.CreateICmpEQ(live, constant(exact_.columns));
+    emit_if(ir_, is_exact, [&] { body(exact_); });
+    if (padded_.columns == 0) return;
+    emit_if(ir_, ir_.CreateAnd(ir_.CreateICmpSGT(live, constant(0)), ir_.CreateNot(is_exact)),
+            [&] { body(padded_); });
   }
 
   Packer::Unit unit(Value* line_stride, Value* k_stride) const {
@@ -174,27 +192,24 @@ class Loops {
     return is_one(line_stride) ? Packer::Unit::Lines : Packer::Unit::Neither;
   }
 
-  /// The panels of a block of rows: full ones, then those of powers of two, each at most once.
+  /// The panels of a block of rows: as many of the full height as there are, then of 4 rows, then
+  /// single ones (or pairs, and half a pair).
   void each_rows(llvm::function_ref<void(const Rows&)> body) {
-    const int mr = plan_.mr;
-    const int least = row_unit(instruction_);
-    const std::int64_t most = std::min(plan_.mc, call_.shape.m);
+    const int unit = row_unit(instruction_);
     Value* first = constant(0);
     Value* rest = m_size_;
-    if (most >= mr) {
-      rest = ir_.CreateURem(m_size_, constant(mr));
-      Value* whole = ir_.CreateSub(m_size_, rest);
-      emit_for(ir_, first, whole, mr, [&](Value* row) { body({row, mr, mr}); });
-      first = whole;
+    std::int64_t most = std::min(plan_.mc, call_.shape.m);
+    for (const int rows : {plan_.mr, 4, unit}) {
+      if (most < rows) continue;
+      Value* next_rest = ir_.CreateURem(rest, constant(rows));
+      Value* last = ir_.CreateSub(m_size_, next_rest);
+      emit_for(ir_, first, last, rows, [&](Value* row) { body({row, rows, rows}); });
+      first = last;
+      rest = next_rest;
+      most = rest_rows_ < 0 ? rows - 1 : rest_rows_ % rows;
     }
-    const auto power = std::bit_floor(static_cast<unsigned>(std::min<std::int64_t>(mr, most + 1) - 1));
-    for (int rows = static_cast<int>(power); rows >= 1; rows /= 2) {
-      if ((rest_rows_ & rows) == 0) continue;
-      Value* bit = ir_.CreateAnd(rest, constant(rows));
-      emit_if(ir_, ir_.CreateICmpNE(bit, constant(0)),
-              [&] { body({first, std::max(rows, least), rows}); });
-      first = ir_.CreateAdd(first, bit);
-    }
+    if (most > 0)
+      emit_if(ir_, ir_.CreateICmpNE(rest, constant(0)), [&] { body({first, unit, 1}); });
   }
 
   Value* panel_of_a(Value* row) {
@@ -228,32 +243,27 @@ class Loops {
                           constant(rows.live), k_size_});
   }
 
-  void pack_columns_of_b(Value* column, int columns, Value* live) {
-    const bool all = known(live) == columns;
+  void pack_columns_of_b(Value* column, const Columns& columns) {
+    if (columns.in_place) return;
     llvm::Function* pack = packer(module_, {.from = call_.shape.b,
                                             .to = instruction_.b,
-                                            .lines = columns,
+                                            .lines = columns.columns,
                                             .k_group = plan_.k_group,
                                             .k_multiple = pad_k_,
                                             .unit = unit(in_.b_column, in_.b_row),
-                                            .all_lines = all,
+                                            .all_lines = columns.exact,
                                             .whole_k = whole_k_,
                                             .vector_bytes = machine_.vector_bytes});
     Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
+    Value* live = columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
     ir_.CreateCall(pack, {panel, source_of_b(column), in_.b_column, in_.b_row, live, k_size_});
   }
 
   void pack_block_of_b() {
-    if (call_.b.panel != 0) return;
-    if (pack_b_) {
-      emit_for(ir_, constant(0), n_whole_, plan_.nr, [&](Value* column) {
-        pack_columns_of_b(column, plan_.nr, constant(plan_.nr));
-      });
-    }
-    if (tail_.columns == 0 || !tail_.packed) return;
-    Value* live = tail_.exact ? constant(tail_.columns) : ir_.CreateSub(n_size_, n_whole_);
-    emit_if(ir_, ir_.CreateICmpSLT(n_whole_, n_size_),
-            [&] { pack_columns_of_b(n_whole_, tail_.columns, live); });
+    if (!whole_.in_place)
+      emit_for(ir_, constant(0), n_whole_, plan_.nr,
+               [&](Value* column) { pack_columns_of_b(column, whole_); });
+    each_tail([&](const Columns& tail) { pack_columns_of_b(n_whole_, tail); });
   }
 
   struct PanelOfB {
@@ -270,17 +280,35 @@ class Loops {
                         ir_.CreateMul(within, constant(plan_.k_group))));
       return {at(b_type_, in_.b, offset), constant(width * plan_.k_group)};
     }
-    if (pack_b_ || (columns.columns != plan_.nr || !columns.exact ? columns.packed : false)) {
+    if (!columns.in_place) {
       return {at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_)),
               constant(columns.columns * plan_.k_group)};
     }
     return {source_of_b(column), in_.b_row};
   }
 
+  /// Brings a part of the next panel of b into the second cache, beside the work on some rows of
+  /// this one. In the micro-kernels each such instruction would cost more than a cycle.
+  void prefetch(const PanelOfB& b, const Rows& rows) {
+    constexpr std::int64_t line = 64;
+    Value* bytes = ir_.CreateMul(k_padded_, constant(plan_.nr * byte_width(instruction_.b)));
+    Value* panels = ir_.CreateAdd(ir_.CreateUDiv(m_size_, constant(plan_.mr)), constant(1));
+    Value* part = round_up(ir_.CreateUDiv(bytes, panels), line);
+    Value* first = ir_.CreateMul(part, ir_.CreateUDiv(rows.first, constant(plan_.mr)));
+    Value* panel = ir_.CreateMul(k_padded_, constant(plan_.nr));
+    Value* next = at(b_type_, b.base, call_.b.panel != 0 ? in_.b_panel_stride : panel);
+    emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {
+      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                          {at(ir_.getInt8Ty(), next, offset), ir_.getInt32(0), ir_.getInt32(2),
+                           ir_.getInt32(1)});
+    });
+  }
+
   /// All rows of the block of a times one panel of b.
   void panel(Value* column, const Columns& columns) {
     const PanelOfB b = panel_of_b(column, columns);
     each_rows([&](const Rows& rows) {
+      if (prefetch_b_) prefetch(b, rows);
       const bool direct = columns.exact && rows.live == rows.rows;
       const int registers = rows.rows / row_unit(instruction_) *
                             (columns.columns / (instruction_.form == Instruction::Form::Blocks
@@ -326,10 +354,11 @@ class Loops {
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
   int lanes_ = 0;
   bool pack_a_ = true, pack_b_ = true, whole_turns_ = false, whole_k_ = false;
-  std::int64_t rest_rows_ = -1;  // a bit for each number of rows that may be left over
+  bool prefetch_b_ = false;
+  std::int64_t rest_rows_ = -1;  // behind the last whole panel; -1: any
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;
-  Columns tail_;
+  Columns whole_, exact_, padded_;
   bool tiles_ = false;  // some tiles go through scratch, as only a part of them exists
 
   // Of the loop that is being emitted: where the block begins and how much of it there is.

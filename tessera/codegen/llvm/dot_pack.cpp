@@ -23,28 +23,26 @@ class Packing {
   }
 
   void emit() {
-    // All lines are there, except in the last panel of a matrix, which may take its time.
-    Value* full = pack_.all_lines ? ir_.getTrue()
-                                  : ir_.CreateICmpEQ(lines_, constant(pack_.lines));
-    Value* k_whole = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-k_step()));
-    Value* k_fast = ir_.CreateSelect(full, k_whole, constant(0));
-    int fast_lines = 0;
-    if (pack_.unit == Packer::Unit::Lines) {
-      fast_lines = pack_.lines;
-      emit_for(ir_, constant(0), k_fast, k_step(), [&](Value* k) { interleave_rows(k); });
-    } else if (pack_.unit == Packer::Unit::K) {
-      fast_lines = pack_.lines / block() * block();
-      emit_for(ir_, constant(0), k_fast, k_step(), [&](Value* k) {
-        for (int line = 0; line < fast_lines; line += block()) transpose(line, k);
+    const int step = pack_.unit == Packer::Unit::Neither ? 1 : k_step();
+    Value* k_fast = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-step));
+    fill();
+    Value* fast_lines = constant(0);
+    if (pack_.unit != Packer::Unit::Neither) {
+      // As many lines at a time as a register holds; where all are there, in straight code.
+      const int chunk = pack_.unit == Packer::Unit::K ? block() : 16 / byte_width(pack_.to);
+      fast_lines = ir_.CreateAnd(lines_, constant(-chunk));
+      emit_for(ir_, constant(0), k_fast, step, [&](Value* k) {
+        if (!pack_.all_lines) {
+          emit_for(ir_, constant(0), fast_lines, chunk,
+                   [&](Value* line) { pack_chunk(line, chunk, k); });
+          return;
+        }
+        for (int line = 0; line + chunk <= pack_.lines; line += chunk)
+          pack_chunk(constant(line), chunk, k);
       });
     }
-    Value* rest = ir_.CreateSelect(full, constant(fast_lines), constant(0));
-    if (fast_lines < pack_.lines) copy({rest, lines_}, {constant(0), k_fast});
-    if (!pack_.all_lines || !pack_.whole_k) copy({constant(0), lines_}, {k_fast, k_});
-
-    Value* k_end = pack_.whole_k ? k_ : round_up(k_, pack_.k_multiple);
-    fill({lines_, constant(pack_.lines)}, {constant(0), k_end});
-    fill({constant(0), lines_}, {k_, k_end});
+    copy({fast_lines, lines_}, {constant(0), k_fast});
+    copy({constant(0), lines_}, {k_fast, k_});
   }
 
  private:
@@ -61,7 +59,7 @@ class Packing {
   /// Groups in a block of 16 bytes: what is transposed in registers.
   int block() const { return std::max(1, 16 / (byte_width(pack_.to) * pack_.k_group)); }
 
-  std::int64_t k_step() const {
+  int k_step() const {
     return pack_.unit == Packer::Unit::K ? block() * pack_.k_group : pack_.k_group;
   }
 
@@ -121,10 +119,23 @@ class Packing {
     });
   }
 
-  void fill(Range lines, Range k) {
-    each(lines, k, [&](Value* line, Value* at_k) {
-      store(llvm::Constant::getNullValue(to_), target(line, at_k));
-    });
+  /// Zeros where copying will leave holes: everywhere if lines are missing, else in what k is
+  /// rounded up by.
+  void fill() {
+    if (pack_.all_lines && pack_.whole_k) return;
+    Value* k_last = ir_.CreateAnd(k_, constant(-pack_.k_multiple));
+    Value* k_end = pack_.whole_k ? k_ : round_up(k_, pack_.k_multiple);
+    Value* first = k_last;
+    if (!pack_.all_lines)
+      first = ir_.CreateSelect(ir_.CreateICmpEQ(lines_, constant(pack_.lines)), k_last,
+                               constant(0));
+    const unsigned unit = static_cast<unsigned>(pack_.lines * pack_.k_multiple);
+    const unsigned width =
+        std::min(16U / static_cast<unsigned>(byte_width(pack_.to)), unit & (~unit + 1));
+    Value* zeros = llvm::Constant::getNullValue(llvm::FixedVectorType::get(to_, width));
+    emit_for(ir_, ir_.CreateMul(first, constant(pack_.lines)),
+             ir_.CreateMul(k_end, constant(pack_.lines)), width,
+             [&](Value* i) { store(zeros, ir_.CreateGEP(to_, panel_, i)); });
   }
 
   /// zip of the low (0) or high (1) halves of two vectors.
@@ -155,44 +166,40 @@ class Packing {
     return vectors;
   }
 
+  void pack_chunk(Value* line, int chunk, Value* k) {
+    if (pack_.unit == Packer::Unit::K) {
+      transpose(line, k);
+    } else {
+      interleave(line, chunk, k);
+    }
+  }
+
   /// One group of k, where lines lie side by side.
-  void interleave_rows(Value* k) {
-    const int widest = pack_.vector_bytes / byte_width(pack_.to);
-    for (int line = 0; line < pack_.lines;) {
-      const int width = std::min(widest, static_cast<int>(std::bit_floor(
-                                             static_cast<unsigned>(pack_.lines - line))));
-      Values rows;
-      for (int g = 0; g < pack_.k_group; ++g)
-        rows.push_back(load(source(constant(line), ir_.CreateAdd(k, constant(g))), width));
-      if (width == 1) {
-        for (int g = 0; g < pack_.k_group; ++g)
-          store(rows[static_cast<std::size_t>(g)],
-                target(constant(line), ir_.CreateAdd(k, constant(g))));
-      } else {
-        Value* at = target(constant(line), k);
-        for (Value* row : alternate(rows)) {
-          store(row, at);
-          at = ir_.CreateGEP(to_, at, constant(width));
-        }
-      }
-      line += width;
+  void interleave(Value* line, int chunk, Value* k) {
+    Values rows;
+    for (int g = 0; g < pack_.k_group; ++g)
+      rows.push_back(load(source(line, ir_.CreateAdd(k, constant(g))), chunk));
+    Value* at = target(line, k);
+    for (Value* row : alternate(rows)) {
+      store(row, at);
+      at = ir_.CreateGEP(to_, at, constant(chunk));
     }
   }
 
   /// A block of lines by groups of k, where k's lie side by side.
-  void transpose(int line, Value* k) {
+  void transpose(Value* line, Value* k) {
     const int size = block();
-    llvm::Type* group = ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size));
+    auto* groups = llvm::FixedVectorType::get(
+        ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)), static_cast<unsigned>(size));
     Values rows;
     for (int i = 0; i < size; ++i) {
-      Value* row = load(source(constant(line + i), k), size * pack_.k_group);
-      rows.push_back(
-          ir_.CreateBitCast(row, llvm::FixedVectorType::get(group, static_cast<unsigned>(size))));
+      Value* row = load(source(ir_.CreateAdd(line, constant(i)), k), size * pack_.k_group);
+      rows.push_back(ir_.CreateBitCast(row, groups));
     }
     rows = alternate(rows);
     for (int i = 0; i < size; ++i)
       store(rows[static_cast<std::size_t>(i)],
-            target(constant(line), ir_.CreateAdd(k, constant(i * pack_.k_group))));
+            target(line, ir_.CreateAdd(k, constant(i * pack_.k_group))));
   }
 
   llvm::IRBuilder<>& ir_;
@@ -231,19 +238,27 @@ llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns)
         llvm::Type* element = type_of(dtype, context);
         const auto argument = [&](unsigned i) { return function.getArg(i); };
         const llvm::Align align(static_cast<std::uint64_t>(byte_width(dtype)));
+        const unsigned lanes = 16U / static_cast<unsigned>(byte_width(dtype));
+        const auto merge = [&](llvm::Type* type, Value* at, Value* from) {
+          Value* sum = ir.CreateAlignedLoad(type, from, align);
+          Value* old = ir.CreateAlignedLoad(type, at, align);
+          Value* both = is_float(dtype) ? ir.CreateFAdd(old, sum) : ir.CreateAdd(old, sum);
+          ir.CreateAlignedStore(ir.CreateSelect(argument(5), both, sum), at, align);
+        };
         emit_for(ir, ir.getInt64(0), argument(3), 1, [&](Value* row) {
           Value* c_row = ir.CreateGEP(element, argument(0), ir.CreateMul(row, argument(1)));
           Value* tile_row = ir.CreateGEP(
               element, argument(2),
               ir.CreateMul(row, ir.getInt64(static_cast<std::uint64_t>(tile_columns))));
-          emit_for(ir, ir.getInt64(0), argument(4), 1, [&](Value* column) {
-            Value* at = ir.CreateGEP(element, c_row, column);
-            Value* sum =
-                ir.CreateAlignedLoad(element, ir.CreateGEP(element, tile_row, column), align);
-            Value* old = ir.CreateAlignedLoad(element, at, align);
-            Value* both = is_float(dtype) ? ir.CreateFAdd(old, sum) : ir.CreateAdd(old, sum);
-            ir.CreateAlignedStore(ir.CreateSelect(argument(5), both, sum), at, align);
-          });
+          Value* whole = ir.CreateAnd(argument(4), ir.getInt64(~std::uint64_t{lanes - 1}));
+          const auto columns = [&](llvm::Type* type, Value* first, Value* last, unsigned step) {
+            emit_for(ir, first, last, step, [&](Value* column) {
+              merge(type, ir.CreateGEP(element, c_row, column),
+                    ir.CreateGEP(element, tile_row, column));
+            });
+          };
+          columns(llvm::FixedVectorType::get(element, lanes), ir.getInt64(0), whole, lanes);
+          columns(element, whole, argument(4), 1);
         });
       });
 }

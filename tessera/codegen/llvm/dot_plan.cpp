@@ -43,6 +43,27 @@ constexpr std::array choices = {
             true}},
 };
 
+/// The tile of c that stays in registers: its rows, and vectors along its columns.
+struct RegisterTile {
+  Architecture architecture;
+  int registers;
+  Form form;
+  int rows, vectors;
+};
+constexpr std::array register_tiles = {
+    RegisterTile{Architecture::AArch64, 32, Form::Lanes, 4, 6},
+    RegisterTile{Architecture::AArch64, 32, Form::Blocks, 8, 3},
+    RegisterTile{Architecture::X86_64, 32, Form::Lanes, 12, 2},
+    RegisterTile{Architecture::X86_64, 16, Form::Lanes, 6, 2},
+};
+
+const RegisterTile& register_tile(const Instruction& instruction, const Machine& machine) {
+  return *std::find_if(register_tiles.begin(), register_tiles.end() - 1, [&](const auto& tile) {
+    return tile.architecture == machine.architecture && tile.form == instruction.form &&
+           tile.registers <= machine.vector_registers;
+  });
+}
+
 bool same_sum(DType x, DType y) {
   return is_float(x) == is_float(y) && byte_width(x) == byte_width(y);
 }
@@ -70,10 +91,11 @@ Instruction instruction_for(const DotShape& shape, const Machine& machine) {
 }
 
 std::int64_t panel_columns(const DotShape& shape, const Machine& machine) {
+  const Instruction instruction = instruction_for(shape, machine);
   const int lanes = machine.vector_bytes / byte_width(shape.c);
-  const bool arm = machine.architecture == Architecture::AArch64;
-  if (shape.m == 1 && instruction_for(shape, machine).form == Form::Lanes) return 16 * lanes;
-  return (arm ? 3 : 2) * lanes;
+  // One row streams b: half of the registers take sums.
+  if (shape.m == 1 && instruction.form == Form::Lanes) return machine.vector_registers / 2 * lanes;
+  return std::int64_t{register_tile(instruction, machine).vectors} * lanes;
 }
 
 DType panel_dtype(const DotShape& shape, const Machine& machine) {
@@ -82,14 +104,24 @@ DType panel_dtype(const DotShape& shape, const Machine& machine) {
 
 DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t packed_b) {
   const Instruction instruction = instruction_for(shape, machine);
-  const bool arm = machine.architecture == Architecture::AArch64;
+  const std::int64_t a_width = byte_width(instruction.a), b_width = byte_width(instruction.b);
   DotPlan plan;
   plan.k_group = instruction.k_group;
+  plan.mr = register_tile(instruction, machine).rows;
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
-  plan.mr = arm ? 8 : machine.vector_registers > 16 ? 12 : 6;
-  plan.kc = even_block(shape.k, 512, 4 * plan.k_group);
-  plan.mc = even_block(shape.m, arm ? 64 : 96, plan.mr);
-  plan.nc = even_block(shape.n, std::max<std::int64_t>(plan.nr, 1024 / plan.nr * plan.nr), plan.nr);
+  // A panel of b fills most of the first cache, a block of a a part of the second, of b most of it.
+  const std::int64_t k_unit = 4 * plan.k_group;
+  plan.kc = even_block(shape.k, machine.l1d * 3 / 4 / (plan.nr * b_width) / k_unit * k_unit, k_unit);
+  plan.mc = even_block(shape.m, std::max<std::int64_t>(plan.mr, machine.l2 / 8 / (plan.kc * a_width) / plan.mr * plan.mr), plan.mr);
+  plan.nc = even_block(shape.n, std::max<std::int64_t>(plan.nr, 2 * machine.l2 / (plan.kc * b_width) / plan.nr * plan.nr), plan.nr);
+  plan.pack_b = shape.n * shape.k * b_width > machine.l1d / 4;
+  plan.pack_a = shape.n > 2 * plan.nr || plan.pack_b;
+  if (shape.m == 1) {
+    // Nothing is used twice: b is read once, by rows where it lies in rows.
+    plan.pack_a = plan.pack_b = false;
+    plan.kc = round_up(packed_b != 0 ? std::max<std::int64_t>(shape.k, 1) : 8, k_unit);
+    plan.nc = round_up(std::max<std::int64_t>(shape.n, 1), plan.nr);
+  }
   const std::int64_t panels_a = round_up(plan.mc * plan.kc * byte_width(instruction.a), 128);
   const std::int64_t panels_b =
       packed_b != 0 ? 0 : round_up(plan.nc * plan.kc * byte_width(instruction.b), 128);

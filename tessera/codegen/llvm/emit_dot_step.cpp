@@ -12,78 +12,98 @@ using tile::cpu::DotStep;
 
 namespace {
 
+llvm::Value* least(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+}
+llvm::Value* greatest(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+}
+
+/// The rows or columns of a tile that are inside of its view.
+struct Live {
+  llvm::Value *low = nullptr, *high = nullptr;
+  bool is_known_whole = true;
+};
+
 /// A matrix in memory and how much of it is inside of its view.
 struct Matrix {
   DotOperand operand = {};
-  llvm::Value *rows = nullptr, *columns = nullptr;  // null: all of them
+  Live live[2] = {};  // rows, columns
+
+  /// Moves the matrix so that it begins at a row and a column.
+  void start_at(Emitter& e, DType dtype, llvm::Value* row, llvm::Value* column) {
+    llvm::IRBuilderBase& ir = e.ir;
+    llvm::Value* offset =
+        operand.panel > 0 ? ir.CreateAdd(ir.CreateMul(row, e.index(operand.panel)),
+                                         ir.CreateMul(ir.CreateUDiv(column, e.index(operand.panel)),
+                                                      operand.panel_stride))
+                          : ir.CreateAdd(ir.CreateMul(row, operand.row_stride),
+                                         ir.CreateMul(column, operand.column_stride));
+    operand.base = ir.CreateGEP(e.memory_type(dtype), operand.base, offset);
+  }
 };
 
-llvm::Value* least(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
-  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
-  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+/// Takes an axis of a view into account: positions [at, at + extent) of it are asked for.
+void clip(Emitter& e, Live& live, llvm::Value* at, llvm::Value* dim, std::int64_t unit = 1) {
+  llvm::IRBuilderBase& ir = e.ir;
+  const auto scaled = [&](llvm::Value* x) { return ir.CreateMul(x, e.index(unit)); };
+  live.low = greatest(ir, live.low, scaled(ir.CreateNeg(at)));
+  live.high = least(ir, live.high, scaled(ir.CreateSub(dim, at)));
+  live.is_known_whole = false;
 }
 
-Matrix packed(Emitter& e, const DotSource& source) {
-  const Operation& load = e.op(*source.vload);
-  const ViewParts& view = e.views[load.in[0]];
-  llvm::Value *panel = e.as_index(e.ir, load.in[1]), *k = e.as_index(e.ir, load.in[2]);
-  llvm::Value* offset =
-      e.ir.CreateAdd(e.ir.CreateMul(panel, view.strides[0]), e.ir.CreateMul(k, view.strides[1]));
-  const auto left = [&](int axis, llvm::Value* at) {
-    llvm::Value* rest = e.ir.CreateSub(view.shape[static_cast<std::size_t>(axis)], at);
-    return e.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, e.index(0));
-  };
-  Matrix matrix;
-  matrix.operand.base = e.ir.CreateGEP(e.memory_type(e.type(load.out[0]).dtype), view.base, offset);
-  matrix.operand.panel = source.panel;
-  matrix.operand.panel_stride = view.strides[0];
-  matrix.rows = left(1, k);
-  matrix.columns = e.ir.CreateMul(left(0, panel), e.index(source.panel));
-  return matrix;
-}
-
-Matrix matrix_of(Emitter& e, const DotSource& source) {
-  if (source.panel > 0) return packed(e, source);
+Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape) {
   llvm::IRBuilderBase& ir = e.ir;
   const tile::Type& type = e.type(source.value);
-  ViewParts view;
-  std::vector<llvm::Value*> at(source.map.size(), e.index(0));
-  const Operation* load = source.vload ? &e.op(*source.vload) : nullptr;
-  if (load != nullptr) {
-    view = e.views[load->in[0]];
-    for (std::size_t i = 0; i < at.size(); ++i) at[i] = e.as_index(ir, load->in[i + 1]);
-  } else {
-    view.base = e.buffers[static_cast<std::size_t>(e.scheduled.buffer_of[source.value])];
-    for (const std::int64_t stride : tile::Type::view(type.dtype, type.shape).strides) {
-      view.strides.push_back(e.index(stride));
+  Matrix matrix;
+  for (std::size_t i = 0; i < 2; ++i) matrix.live[i] = {e.index(0), e.index(shape[i])};
+  if (!source.vload) {
+    matrix.operand.base = e.buffers[static_cast<std::size_t>(e.scheduled.buffer_of[source.value])];
+    llvm::Value* strides[2] = {e.index(1), e.index(1)};
+    std::int64_t offset = 0;
+    const tile::Extents dense = tile::Type::view(type.dtype, type.shape).strides;
+    for (std::size_t i = 0; i < source.map.size(); ++i) {
+      offset += source.map[i].offset * dense[i];
+      if (source.map[i].axis >= 0) strides[source.map[i].axis] = e.index(dense[i]);
+    }
+    matrix.operand.base =
+        ir.CreateGEP(e.memory_type(type.dtype), matrix.operand.base, e.index(offset));
+    matrix.operand.row_stride = strides[0];
+    matrix.operand.column_stride = strides[1];
+    return matrix;
+  }
+
+  const Operation& load = e.op(*source.vload);
+  const ViewParts& view = e.views[load.in[0]];
+  // Which axis of the matrix each axis of the view belongs to.
+  std::vector<AxisMap> map = source.map;
+  if (source.panel > 0) map = {{1, 0}, {0, 0}, {-1, 0}};
+  llvm::Value* offset = e.index(0);
+  llvm::Value* strides[2] = {e.index(1), e.index(1)};  // of an axis of extent 1: any
+  llvm::Value* exists = nullptr;
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    llvm::Value* at = ir.CreateAdd(e.as_index(ir, load.in[i + 1]), e.index(map[i].offset));
+    offset = ir.CreateAdd(offset, ir.CreateMul(at, view.strides[i]));
+    if (map[i].axis >= 0) strides[map[i].axis] = view.strides[i];
+    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be inside
+    if (map[i].axis >= 0) {
+      const bool is_panel_number = source.panel > 0 && i == 0;
+      clip(e, matrix.live[map[i].axis], at, view.shape[i], is_panel_number ? source.panel : 1);
+    } else if (source.panel == 0) {
+      llvm::Value* inside = ir.CreateICmpULT(at, view.shape[i]);
+      exists = exists == nullptr ? inside : ir.CreateAnd(exists, inside);
     }
   }
-  Matrix matrix;
-  llvm::Value* offset = e.index(0);
-  llvm::Value* strides[2] = {nullptr, nullptr};
-  llvm::Value* live[2] = {nullptr, nullptr};
-  for (std::size_t i = 0; i < at.size(); ++i) {
-    const AxisMap& map = source.map[i];
-    llvm::Value* start = ir.CreateAdd(at[i], e.index(map.offset));
-    offset = ir.CreateAdd(offset, ir.CreateMul(start, view.strides[i]));
-    if (map.axis >= 0) strides[map.axis] = view.strides[i];
-    if (load == nullptr || (i < load->ints.size() && load->ints[i] == 1)) continue;
-    llvm::Value* rest = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
-                                                 ir.CreateSub(view.shape[i], start), e.index(0));
+  if (exists != nullptr) {
     // Outside along an axis that the matrix does not have, nothing of it is inside.
-    if (map.axis < 0)
-      rest = ir.CreateSelect(ir.CreateICmpSGT(rest, e.index(0)), e.index(std::int64_t{1} << 40),
-                             e.index(0));
-    live[std::max(map.axis, 0)] = least(ir, live[std::max(map.axis, 0)], rest);
-  }
-  for (llvm::Value*& stride : strides) {
-    if (stride == nullptr) stride = e.index(1);  // an axis of extent 1
+    matrix.live[0].high = ir.CreateSelect(exists, matrix.live[0].high, e.index(0));
+    matrix.live[0].is_known_whole = false;
   }
   matrix.operand.base = ir.CreateGEP(e.memory_type(type.dtype), view.base, offset);
   matrix.operand.row_stride = strides[0];
   matrix.operand.column_stride = strides[1];
-  matrix.rows = live[0];
-  matrix.columns = live[1];
+  matrix.operand.panel = source.panel;
+  if (source.panel > 0) matrix.operand.panel_stride = view.strides[0];
   return matrix;
 }
 
@@ -91,24 +111,39 @@ Matrix matrix_of(Emitter& e, const DotSource& source) {
 
 void Emitter::emit_dot_step(const DotStep& step) {
   const Operation& o = op(step.op);
-  const tile::Extents &a_shape = type(o.in[0]).shape, &c_shape = type(o.out[0]).shape;
+  const tile::Extents &a_shape = type(o.in[0]).shape, &b_shape = type(o.in[1]).shape;
   DotCall call;
   call.shape = {type(o.in[0]).dtype, type(o.in[1]).dtype, type(o.out[0]).dtype,
-                c_shape[0],          c_shape[1],          a_shape[1]};
-  const Matrix a = matrix_of(*this, step.a), b = matrix_of(*this, step.b);
+                a_shape[0],          b_shape[1],          a_shape[1]};
+  Matrix a = matrix_of(*this, step.a, a_shape), b = matrix_of(*this, step.b, b_shape);
+  const Live &rows = a.live[0], &columns = b.live[1];
+  llvm::Value* k_low = greatest(ir, a.live[1].low, b.live[0].low);
+  llvm::Value* k_high = least(ir, a.live[1].high, b.live[0].high);
+  const bool is_known_whole = rows.is_known_whole && columns.is_known_whole &&
+                              a.live[1].is_known_whole && b.live[0].is_known_whole;
+  llvm::Value* c_offset = index(0);
+  if (is_known_whole) {
+    call.extents = {index(call.shape.m), index(call.shape.n), index(call.shape.k)};
+  } else {
+    const auto span = [&](llvm::Value* low, llvm::Value* high) {
+      return greatest(ir, ir.CreateSub(high, low), index(0));
+    };
+    call.extents = {span(rows.low, rows.high), span(columns.low, columns.high),
+                    span(k_low, k_high)};
+    a.start_at(*this, call.shape.a, rows.low, k_low);
+    b.start_at(*this, call.shape.b, k_low, columns.low);
+    c_offset = ir.CreateAdd(ir.CreateMul(rows.low, index(call.shape.n)), columns.low);
+  }
   call.a = a.operand;
   call.b = b.operand;
-  call.plan = plan_dot(call.shape, machine, b.operand.panel);
+  call.plan = plan_dot(call.shape, machine, call.b.panel);
   dot_scratch_bytes = std::max(dot_scratch_bytes, call.plan.scratch_bytes);
-  llvm::Value *m = a.rows, *n = b.columns, *k = least(ir, a.columns, b.rows);
-  call.extents = {least(ir, m, index(call.shape.m)), least(ir, n, index(call.shape.n)),
-                  least(ir, k, index(call.shape.k))};
-  call.c = buffers[static_cast<std::size_t>(step.out)];
+  llvm::Value* c = buffers[static_cast<std::size_t>(step.out)];
+  call.c = ir.CreateGEP(memory_type(call.shape.c), c, c_offset);
   call.c_row_stride = index(call.shape.n);
   call.accumulate = step.accumulate;
   call.scratch = dot_scratch;
-  const bool may_be_clipped = m != nullptr || n != nullptr || k != nullptr;
-  if (!step.accumulate && may_be_clipped) {
+  if (!step.accumulate && !is_known_whole) {
     // What is outside of a view counts as zero, and so does its product.
     llvm::Value* is_whole =
         ir.CreateAnd(ir.CreateAnd(ir.CreateICmpEQ(call.extents.m, index(call.shape.m)),
@@ -116,8 +151,7 @@ void Emitter::emit_dot_step(const DotStep& step) {
                      ir.CreateICmpSGT(call.extents.k, index(0)));
     branch(ir.CreateNot(is_whole), [&] {
       const std::int64_t bytes = type(o.out[0]).count() * byte_width(call.shape.c);
-      ir.CreateMemSet(call.c, ir.getInt8(0), static_cast<std::uint64_t>(bytes),
-                      llvm::MaybeAlign(16));
+      ir.CreateMemSet(c, ir.getInt8(0), static_cast<std::uint64_t>(bytes), llvm::MaybeAlign(16));
     });
   }
   emit_dot(ir, call, machine);

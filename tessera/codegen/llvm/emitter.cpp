@@ -1,6 +1,7 @@
 #include "tessera/codegen/llvm/emitter.h"
 
 #include "tessera/support/check.h"
+#include "tessera/tile/passes/facts.h"
 
 namespace tessera::codegen {
 
@@ -75,6 +76,15 @@ void Emitter::store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, 
 llvm::AllocaInst* Emitter::slot(llvm::Type* type) {
   llvm::BasicBlock& entry = function->getEntryBlock();
   return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
+}
+
+std::int64_t Emitter::per_program(ValueId id) const {
+  for (const tile::Linear::Term& term : tile::linear_of(kernel, id).terms) {
+    if (!definition[term.value]) continue;
+    const tile::Operation& made = kernel.ops[*definition[term.value]];
+    if (made.code == tile::Code::Pid && made.ints[0] == 0) return term.factor;
+  }
+  return 0;
 }
 
 llvm::BasicBlock* Emitter::block(const char* name) {

@@ -71,6 +71,9 @@ class Emitter {
   void check(llvm::Value* condition, tile::OpId op);
   void check_address(llvm::Value* pointer, std::int64_t bytes, tile::OpId op);
 
+  /// How much larger an integer is in the next program along axis 0, where that is a fixed number.
+  std::int64_t per_program(tile::ValueId id) const;
+
   llvm::BasicBlock* block(const char* name);
 
   // The parts, one source each.

@@ -23,30 +23,34 @@ Diagnostic cannot_load(const std::string& why) {
 
 /// The first cause of what went wrong on this thread: LLVM hands it to a reporter, and tells those
 /// who wait for the result only that there is none.
-thread_local std::string cause;
+std::string& cause() {
+  thread_local std::string cause;
+  return cause;
+}
 
 void keep_cause(llvm::Error error) {
   std::string message = llvm::toString(std::move(error));
-  if (cause.empty()) cause = std::move(message);
+  if (cause().empty()) cause() = std::move(message);
 }
 
 Diagnostic cannot_load(llvm::Error error) {
   const std::string consequence = llvm::toString(std::move(error));
-  return cannot_load(cause.empty() ? consequence : std::exchange(cause, {}));
+  return cannot_load(cause().empty() ? consequence : std::exchange(cause(), {}));
 }
 
 /// What links objects into this process: made with the first image, never taken down, because
 /// images may live to the end.
 orc::LLJIT& linker() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
   static orc::LLJIT* const linker = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // Nothing is compiled here, so the target's features do not matter; asking LLVM for those of
-    // the host would take a while and may be wrong.
     // On the thread that asks: to start another takes longer than to link a kernel.
     auto process = orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());
     TESSERA_CHECK(bool(process), "{}", llvm::toString(process.takeError()));
+    // Nothing is compiled here, so the target's features do not matter; asking LLVM for those of
+    // the host would take a while and may be wrong.
     auto made =
         orc::LLJITBuilder()
             .setExecutorProcessControl(std::move(*process))
@@ -102,7 +106,7 @@ class LinkedImage : public Image {
 
 Expected<std::shared_ptr<const Image>> Image::load(std::span<const std::byte> object) {
   static std::atomic<std::uint64_t> count = 0;
-  cause.clear();
+  cause().clear();
   auto library = linker().createJITDylib(fmt::format("kernel {}", count++));
   if (!library) return cannot_load(library.takeError());
   auto image = std::make_shared<LinkedImage>(*library);

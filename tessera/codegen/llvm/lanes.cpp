@@ -130,4 +130,14 @@ Lanes polynomial(const Lanes& x, std::span<const double> c) {
   return sum;
 }
 
+bool target_has(const Lanes& x, std::initializer_list<llvm::StringRef> features) {
+  const llvm::Function& function = *x.ir().GetInsertBlock()->getParent();
+  llvm::SmallVector<llvm::StringRef> known;
+  function.getFnAttribute("target-features").getValueAsString().split(known, ',');
+  return llvm::any_of(features, [&](llvm::StringRef feature) {
+    return llvm::any_of(
+        known, [&](llvm::StringRef each) { return each.consume_front("+") && each == feature; });
+  });
+}
+
 }  // namespace tessera::codegen

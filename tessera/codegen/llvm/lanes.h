@@ -113,6 +113,10 @@ Lanes copysign(const Lanes& magnitude, const Lanes& sign);
 /// Horner's few operations to join them.
 Lanes polynomial(const Lanes& x, std::span<const double> c);
 
+/// Whether code is for a processor with one of these features, as far as the function that is being
+/// written says ("target-features").
+bool target_has(const Lanes& x, std::initializer_list<llvm::StringRef> features);
+
 /// The coefficients that suit each format.
 struct Coefficients {
   std::span<const double> f32, f64;

@@ -77,7 +77,19 @@ Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precisio
     return chosen.cast(llvm::Instruction::BitCast, last.element());
   }
   if (function == Function::Exchange) return last;
-  for (Lanes& x : in) x = cast(x, dtype, DType::F32);
+  if (function == Function::Neg || function == Function::Abs) {
+    const Lanes bits = last.as_integer();
+    const Lanes sign = bits.constant(std::uint64_t{0x8000});
+    const Lanes changed = function == Function::Neg ? bits ^ sign : bits & ~sign;
+    return changed.cast(llvm::Instruction::BitCast, last.element());
+  }
+  // LLVM narrows what it finds between a widening and a narrowing. That is welcome where processors
+  // calculate in f16; elsewhere it would take vectors apart and call functions.
+  const bool native = dtype == DType::F16 && target_has(last, {"fullfp16", "avx512fp16"});
+  for (Lanes& x : in) {
+    x = cast(x, dtype, DType::F32);
+    if (!native) x = intrinsic(llvm::Intrinsic::arithmetic_fence, x);
+  }
   // A polynomial that is right to 22 bits is exact enough for 11, but bf16 has subnormals that the
   // fast functions drop.
   const Lanes value = map_floats(function, in, dtype == DType::F16 ? Precision::Fast : precision);

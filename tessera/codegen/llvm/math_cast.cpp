@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/codegen/llvm/functions.h"
@@ -44,11 +45,16 @@ Lanes widened_from_bf16(const Lanes& x) {
 
 /// f32 to bf16, to nearest even; NaN stays NaN, and quiet.
 Lanes narrowed_to_bf16(const Lanes& x) {
+  if (target_has(x, {"bf16"})) return x.cast(Ops::FPTrunc, x.ir().getBFloatTy());
   const Lanes bits = x.as_integer();
   const Lanes odd = shift_right(bits, 16) & bits.constant(std::uint64_t{1});
   const Lanes rounded = bits + (odd + bits.constant(std::uint64_t{0x7fff}));
   const Lanes quiet = bits | bits.constant(std::uint64_t{0x400000});
-  const Lanes result = select(compare(Predicate::FCMP_UNO, x, x), quiet, rounded);
+  // Not by a comparison of floats: if x came from f16, LLVM would compare there.
+  const Lanes magnitude = bits & bits.constant(std::uint64_t{0x7fffffff});
+  const Lanes nan =
+      compare(Predicate::ICMP_SGT, magnitude, bits.constant(std::uint64_t{0x7f800000}));
+  const Lanes result = select(nan, quiet, rounded);
   return shift_right(result, 16)
       .cast(Ops::Trunc, x.ir().getInt16Ty())
       .cast(Ops::BitCast, x.ir().getBFloatTy());
@@ -67,42 +73,70 @@ Lanes narrowed_to_odd(const Lanes& x) {
   return (truncated | select(inexact, one, zero)).as_float();
 }
 
-/// A 64-bit integer as one of at most 53 significant bits that rounds the same to f32 and below:
-/// what is dropped leaves a trace in the last bit that is kept.
-Lanes with_53_bits(const Lanes& x, bool with_sign) {
-  const Lanes low = x.constant(std::uint64_t{0x7ff});
-  const Lanes dropped = x & low;
-  const Lanes zero = x.constant(std::uint64_t{0});
-  const Lanes trace =
-      select(compare(Predicate::ICMP_EQ, dropped, zero), zero, x.constant(std::uint64_t{0x800}));
-  const Lanes shortened = (x & ~low) | trace;
-  const unsigned limit = 53;
-  const Lanes top = with_sign ? shift_right_arithmetic(x, limit) : shift_right(x, limit);
-  const Lanes fits = with_sign ? compare(Predicate::ICMP_EQ, top, shift_right_arithmetic(x, 63))
-                               : compare(Predicate::ICMP_EQ, top, zero);
-  return select(fits, x, shortened);
+/// An integer of at most `kept` significant bits that rounds the same to fewer than half as many:
+/// where it has more, the lowest are dropped and leave a trace in the last that is kept.
+Lanes with_significant_bits(const Lanes& x, unsigned kept, bool with_sign) {
+  const std::uint64_t last = std::uint64_t{1} << (x.bits() - kept);
+  const Lanes low = x.constant(last - 1), zero = x.constant(std::uint64_t{0});
+  const Lanes exact = compare(Predicate::ICMP_EQ, x & low, zero);
+  const Lanes shortened = (x & ~low) | select(exact, zero, x.constant(last));
+  const Lanes top = with_sign ? shift_right_arithmetic(x, kept) : shift_right(x, kept);
+  const Lanes sign = with_sign ? shift_right_arithmetic(x, x.bits() - 1) : zero;
+  return select(compare(Predicate::ICMP_EQ, top, sign), x, shortened);
+}
+
+/// Beyond this, an f16 is infinite; up to this, an integer is an f32.
+Lanes within_f16(const Lanes& x, bool with_sign) {
+  const std::uint64_t most = 0x20000;
+  if (!with_sign) return intrinsic(llvm::Intrinsic::umin, x, x.constant(most));
+  const Lanes above = intrinsic(llvm::Intrinsic::smax, x, -x.constant(most));
+  return intrinsic(llvm::Intrinsic::smin, above, x.constant(most));
+}
+
+/// As the saturating conversions of LLVM, which takes vectors apart on x86.
+Lanes truncated_by_clamping(const Lanes& x, llvm::Type* element, bool with_sign) {
+  const int bits = static_cast<int>(element->getScalarSizeInBits()) - (with_sign ? 1 : 0);
+  const int digits = x.is_double() ? 53 : 24;
+  const double limit = std::ldexp(1, bits);
+  const double most = limit - std::ldexp(1, std::max(bits - digits, 0));  // the last float below
+  const Lanes number = select(compare(Predicate::FCMP_ORD, x, x), x, x.constant(0.0));
+  const Lanes near = clamp_below(clamp_above(number, with_sign ? -limit : 0), most);
+  const Lanes value = near.cast(with_sign ? Ops::FPToSI : Ops::FPToUI, element);
+  if (bits <= digits) return value;
+  const Lanes last = value.constant(llvm::APInt::getLowBitsSet(value.bits(), bits));
+  return select(compare(Predicate::FCMP_OGE, x, limit), last, value);
 }
 
 /// f32 or f64 to an integer: towards zero, to the nearest integer there is, NaN to 0.
 Lanes truncated_to_integer(const Lanes& x, DType to) {
+  llvm::Type* const element = element_of(to, x.ir());
+  if (target_has(x, {"sse2", "avx"})) return truncated_by_clamping(x, element, is_signed(to));
   const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-  llvm::Type* const type = x.type_of(element_of(to, x.ir()));
   return each_piece(
       [&](auto* piece) {
-        return x.ir().CreateIntrinsic(id, {type, x.type()}, {piece});
+        return x.ir().CreateIntrinsic(id, {x.type_of(element), x.type()}, {piece});
       },
       x);
 }
 
 Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   llvm::IRBuilderBase& ir = x.ir();
-  const auto convert = is_signed(from) ? Ops::SIToFP : Ops::UIToFP;
+  const bool with_sign = is_signed(from);
+  const auto convert = with_sign ? Ops::SIToFP : Ops::UIToFP;
   const int bytes = from == DType::Bool ? 1 : byte_width(from);
   if (to == DType::F64 || (to == DType::F32 && bytes <= 4))
     return x.cast(convert, element_of(to, ir));
-  if (bytes <= 2) return cast(x.cast(convert, ir.getFloatTy()), DType::F32, to);
-  const Lanes exact = bytes == 8 ? with_53_bits(x, is_signed(from)) : x;
-  return cast(exact.cast(convert, ir.getDoubleTy()), DType::F64, to);
+  // An exact intermediate, so that the only rounding is the last.
+  if (bytes == 8 && to != DType::F16) {
+    const Lanes short_enough = with_significant_bits(x, 53, with_sign);
+    return cast(short_enough.cast(convert, ir.getDoubleTy()), DType::F64, to);
+  }
+  Lanes short_enough = x;
+  if (bytes > 2)
+    short_enough =
+        to == DType::F16 ? within_f16(x, with_sign) : with_significant_bits(x, 24, with_sign);
+  if (bytes == 8) short_enough = short_enough.cast(Ops::Trunc, ir.getInt32Ty());
+  return cast(short_enough.cast(convert, ir.getFloatTy()), DType::F32, to);
 }
 
 Lanes float_to_float(const Lanes& x, DType from, DType to) {
@@ -120,14 +154,18 @@ Lanes float_to_float(const Lanes& x, DType from, DType to) {
 Lanes cast(const Lanes& x, DType from, DType to) {
   if (from == to) return x;
   if (to == DType::Bool) {
-    if (from == DType::BF16) return cast(widened_from_bf16(x), DType::F32, to);
+    if (byte_width(from) == 2 && is_float(from)) {  // the bits but for the sign
+      const Lanes magnitude = shift_left(x.as_integer(), 1);
+      return compare(Predicate::ICMP_NE, magnitude, magnitude.constant(std::uint64_t{0}));
+    }
     if (is_float(from)) return compare(Predicate::FCMP_UNE, x, 0.0);
     return compare(Predicate::ICMP_NE, x, x.constant(std::uint64_t{0}));
   }
   if (is_float(from) && is_float(to)) return float_to_float(x, from, to);
   if (is_float(to)) return integer_to_float(x, from, to);
-  if (from == DType::F16 || from == DType::BF16)
-    return cast(cast(x, from, DType::F32), DType::F32, to);
+  if (is_float(from) && byte_width(from) == 2)
+    return cast(intrinsic(llvm::Intrinsic::arithmetic_fence, cast(x, from, DType::F32)), DType::F32,
+                to);
   if (is_float(from)) return truncated_to_integer(x, to);
   llvm::Type* const element = element_of(to, x.ir());
   if (from != DType::Bool && byte_width(to) <= byte_width(from)) {

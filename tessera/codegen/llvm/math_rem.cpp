@@ -26,9 +26,12 @@ llvm::Value* any(const Lanes& condition) {
 /// x less a multiple of y: a quotient of 53 bits times y, subtracted by an fma, leaves no more than
 /// 53 bits, so nothing is rounded, and x shrinks by a factor of about 2^52.
 Lanes reduced_once(const Lanes& x, const Lanes& y) {
-  // Where the quotient would overflow, y · 2^1000 goes into x too.
-  const Lanes large = compare(Predicate::FCMP_OLT, abs(y), abs(x) * 0x1p-1000);
-  const Lanes step = select(large, y * 0x1p+1000, y);
+  // Where the quotient would overflow, y · 2^1000 goes into x too, or y · 2^2000.
+  Lanes step = y;
+  for (int i = 0; i < 2; ++i) {
+    const Lanes large = compare(Predicate::FCMP_OLT, abs(step), abs(x) * 0x1p-1000);
+    step = select(large, step * 0x1p+1000, step);
+  }
   return fma(-intrinsic(llvm::Intrinsic::trunc, x / step), step, x);
 }
 

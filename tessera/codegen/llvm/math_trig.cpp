@@ -89,7 +89,8 @@ Factors factors_of(const Lanes& x, const Reduction& reduction) {
       intrinsic(llvm::Intrinsic::usub_sat, exponent, integer(1023 + reduction.first()));
   const Lanes entry = intrinsic(llvm::Intrinsic::umin, shift_right(beyond, reduction.log2_group),
                                 integer(reduction.entries() - 1));
-  Factors result = {(bits - shift_left(entry, 52 + reduction.log2_group)).as_float(), {}};
+  const Lanes scaled = (bits - shift_left(entry, 52 + reduction.log2_group)).as_float();
+  Factors result = {scaled + (x - x), {}};  // NaN where x is not finite
   llvm::GlobalVariable* const table = table_of(reduction, x.ir());
   for (int part = 0; part < reduction.parts; ++part)
     result.parts.push_back(look_up(table, entry, reduction.parts, part));

@@ -69,6 +69,7 @@ class Row {
   Lanes map(const tile::Operation& op, const std::vector<Lanes>& operands);
   Lanes iota(DType dtype, const Position& position);
   Lanes vload(tile::OpId id, const Positions& positions);
+  void prefetch(const tile::Operation& op, const Place& place);
   Lanes gather(const tile::Operation& op, const Positions& positions);
   Lanes read(DType dtype, const Place& place);
   void write(DType dtype, const Place& place, const Lanes& x);
@@ -95,6 +96,7 @@ class Row {
   void effect_of_elements(tile::OpId id);
   Lanes root_value(const tile::cpu::Root& root);
   void fold(const tile::cpu::Root& root, bool first);
+  const tile::Operation* summed_product(const tile::Operation& op) const;
   void start_fold(const tile::Operation& op, const Mode& mode);
   void finish_fold(const tile::Operation& op);
   std::vector<llvm::AllocaInst*> slots_of(const Accumulator& accumulator) const;

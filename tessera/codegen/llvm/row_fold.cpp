@@ -83,8 +83,34 @@ std::vector<llvm::AllocaInst*> Row::slots_of(const Accumulator& accumulator) con
   return {accumulator.pieces.begin(), accumulator.pieces.begin() + mode_.pieces};
 }
 
+/// The two factors, where a sum of floats takes in products that exist nowhere else: how a sum
+/// rounds on the way is not laid down, so it may add them as they are.
+const Operation* Row::summed_product(const Operation& op) const {
+  const ValueId in = op.in[0];
+  if (op.function != Function::Add || !op.regions.empty() || op.code != Code::Reduce)
+    return nullptr;
+  if (e_.type(in).dtype != DType::F32 && e_.type(in).dtype != DType::F64) return nullptr;
+  if (e_.scheduled.buffer_of[in] >= 0 || !e_.definition[in]) return nullptr;
+  const Operation& product = e_.op(*e_.definition[in]);
+  return product.code == Code::Map && product.function == Function::Mul ? &product : nullptr;
+}
+
 void Row::fold(const Root& root, bool first) {
   const Operation& op = e_.op(root.op);
+  if (const Operation* product = summed_product(op)) {
+    const Accumulator& accumulator = accumulators_[op.out[0]];
+    std::vector<Pieces> operands;
+    for (const ValueId in : product->in) operands.push_back(spread(evaluate(in, identity())));
+    const std::vector<llvm::AllocaInst*> slots = slots_of(accumulator);
+    Pieces sum;
+    for (llvm::AllocaInst* slot : slots)
+      sum.push_back(e_.ir.CreateLoad(slot->getAllocatedType(), slot));
+    operands.push_back(std::move(sum));
+    const Pieces next =
+        emit_map(e_.ir, Function::Fma, accumulator.dtype, operands, e_.options.precision);
+    for (std::size_t i = 0; i < slots.size(); ++i) e_.ir.CreateStore(next[i], slots[i]);
+    return;
+  }
   std::vector<Pieces> taken, gathered;
   for (std::size_t i = 0; i < op.out.size(); ++i) {
     const Accumulator& accumulator = accumulators_[op.out[i]];

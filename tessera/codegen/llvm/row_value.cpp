@@ -12,6 +12,15 @@ using tile::Operation;
 using tile::OpId;
 using tile::ValueId;
 
+namespace {
+
+bool is_one(const llvm::Value* value) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->isOne();
+}
+
+}  // namespace
+
 Row::Key Row::key(ValueId id, const Positions& positions) {
   Key key{id, {}};
   for (const Position& position : positions) key.second.push_back(position.key());
@@ -205,15 +214,6 @@ llvm::Value* Row::element_index(const Place& place) {
   return offset;
 }
 
-namespace {
-
-bool is_one(const llvm::Value* value) {
-  const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
-  return constant != nullptr && constant->isOne();
-}
-
-}  // namespace
-
 Row::Lanes Row::read(DType dtype, const Place& place) {
   llvm::Type* element = e_.memory_type(dtype);
   if (place.lane_stride == nullptr && place.fold_stride == nullptr) {
@@ -281,6 +281,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
       e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
                        byte_width(dtype), id);
     }
+    prefetch(op, place);
     return read(dtype, place);
   }
   // Where the element is outside, something else is read and then not used.
@@ -299,6 +300,35 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   const bool uniform =
       std::none_of(positions.begin(), positions.end(), [](const Position& p) { return p.lane; });
   return {{value}, uniform, early};
+}
+
+/// What the next program reads here, for kernels whose programs go through a row each: while one
+/// row is stored, the next one arrives.
+void Row::prefetch(const Operation& op, const Place& place) {
+  constexpr std::int64_t kLine = 64;
+  std::int64_t rows = 1;
+  for (const std::int64_t extent : nest_.space) rows *= extent;
+  const bool is_one_row = lane_ >= 0 && rows == nest_.space[static_cast<std::size_t>(lane_)];
+  if (!is_one_row || nest_.roots.front().kind != tile::cpu::Root::Kind::Effect) return;
+  if (mode_.pieces != nest_.unroll || mode_.width == 1 || !is_one(place.lane_stride)) return;
+  const ViewParts& view = e_.views[op.in[0]];
+  llvm::Value* distance = nullptr;
+  for (std::size_t i = 0; i < view.strides.size(); ++i) {
+    const std::int64_t factor = e_.per_program(op.in[i + 1]);
+    if (factor == 0) continue;
+    llvm::Value* part = row_.CreateMul(view.strides[i], e_.index(factor));
+    distance = distance == nullptr ? part : row_.CreateAdd(distance, part);
+  }
+  if (distance == nullptr) return;
+  const DType dtype = e_.type(op.out[0]).dtype;
+  llvm::Value* first = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer,
+                                       e_.ir.CreateAdd(element_index(place), distance));
+  const std::int64_t bytes = std::int64_t{mode_.pieces} * mode_.width * byte_width(dtype);
+  for (std::int64_t at = 0; at < bytes; at += kLine) {
+    llvm::Value* line = e_.ir.CreateGEP(e_.ir.getInt8Ty(), first, e_.index(at));
+    e_.ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                          {line, e_.ir.getInt32(0), e_.ir.getInt32(3), e_.ir.getInt32(1)});
+  }
 }
 
 llvm::Value* Row::is_inside(OpId id, const Positions& positions) {

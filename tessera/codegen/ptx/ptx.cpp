@@ -14,6 +14,9 @@
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/plan.h"
 #include "tessera/tile/argument.h"
+#include "tessera/tile/passes/recover.h"
+#include "tessera/tile/passes/simplify.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::codegen {
 namespace {
@@ -47,8 +50,10 @@ std::string entry_name(const std::string& name) {
 
 }  // namespace
 
-Expected<PtxModule> ptx_module_of(const tile::Kernel& kernel, llvm::LLVMContext& context,
+Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
                                   const PtxOptions& options) {
+  TESSERA_TRY_DONE(tile::verify(given));
+  const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
   TESSERA_TRY(const ptx::Plan plan, ptx::Plan::make(kernel));
   PtxModule result;
   result.kernel = {.text = {},

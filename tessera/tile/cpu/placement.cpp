@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <functional>
 
-#include "tessera/tile/passes/facts.h"
-
 namespace tessera::tile::cpu {
 namespace {
 
@@ -46,8 +44,7 @@ bool is_zero(const Literal& literal) {
 
 class Placer {
  public:
-  Placer(const Kernel& kernel, const NestOptions& options)
-      : kernel_(kernel), options_(options), facts_(facts_of(kernel)) {
+  Placer(const Kernel& kernel, const NestOptions& options) : kernel_(kernel), options_(options) {
     const std::size_t values = kernel.values.size();
     result_.definition = definitions(kernel);
     result_.kept.assign(values, false);
@@ -127,16 +124,9 @@ class Placer {
     }
   }
 
-  /// A load in place is clipped at the ends of its view: right for a pad of zero and a start that
-  /// is not negative.
+  /// A load in place is clipped at the ends of its view: right where the pad is zero.
   bool may_read_in_place(const TracedSource& traced) const {
-    const Operation& load = kernel_.ops[*traced.source.vload];
-    if (!is_zero(load.literal)) return false;
-    for (std::size_t i = 1; i < load.in.size(); ++i) {
-      const Facts& at = facts_[load.in[i]];
-      if (!at.low || *at.low < 0) return false;
-    }
-    return true;
+    return is_zero(kernel_.ops[*traced.source.vload].literal);
   }
 
   bool feeds_packed_dot(ValueId value) const {
@@ -146,8 +136,9 @@ class Placer {
       for (std::size_t i = 0; i < op.in.size(); ++i) {
         if (op.in[i] != value) continue;
         any = true;
-        const bool packed = op.code == Code::Dot && i == 1 &&
-                            trace_source(kernel_, result_, value).source.panel > 0;
+        const TracedSource traced = trace_source(kernel_, result_, value);
+        const bool packed =
+            op.code == Code::Dot && i == 1 && traced.source.panel > 0 && may_read_in_place(traced);
         all = all && packed;
       }
     });
@@ -248,7 +239,6 @@ class Placer {
 
   const Kernel& kernel_;
   const NestOptions& options_;
-  std::vector<Facts> facts_;
   Placement result_;
   std::vector<OpId> order_, writes_;
   std::vector<int> position_, cost_;

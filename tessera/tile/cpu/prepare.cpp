@@ -75,7 +75,7 @@ double region_work(const Kernel& kernel, const Region& region) {
 
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
-  if (!keep_pointers) result = split(simplify(recover(result)));
+  if (!keep_pointers) result = split(simplify(recover(result)), Loops::Whole);
   Region body = result.body;
   widen_dots(result, body);
   result.body = std::move(body);

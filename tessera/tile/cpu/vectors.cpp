@@ -15,7 +15,24 @@ struct Survey {
   int narrowest = 8, widest = 1;
   bool has_addresses = false;  // gathers, scatters, atomics: element by element
   bool has_region_fold = false;
+  bool has_series = false;  // functions that are computed by polynomials
 };
+
+bool is_series(Function function) {
+  switch (function) {
+    case Function::Exp:
+    case Function::Exp2:
+    case Function::Log:
+    case Function::Log2:
+    case Function::Sin:
+    case Function::Cos:
+    case Function::Tanh:
+    case Function::Erf:
+    case Function::Sigmoid:
+    case Function::Pow: return true;
+    default: return false;
+  }
+}
 
 class Surveyor {
  public:
@@ -86,6 +103,7 @@ class Surveyor {
     const Operation& op = kernel().ops[*placement_.definition[id]];
     if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
     if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
+    if (op.code == Code::Map && is_series(op.function)) survey_.has_series = true;
     if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
     for (const ValueId in : op.in) {
       if (op.code == Code::Gather && in == op.in[0]) continue;
@@ -135,13 +153,12 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   nest.lane = lane >= 0 ? lane : rank - 1;
   if (lane < 0 || options.scalar || survey.has_addresses) return;
   nest.width = width;
-  // Eight registers of the widest type leave room for constants and temporaries in 32.
-  const std::int64_t registers = machine.vector_registers >= 32 ? 8 : 4;
+  // A quarter of the registers leaves room for temporaries; polynomials have many constants
+  // besides.
+  const std::int64_t registers = machine.vector_registers * (survey.has_series ? 3 : 4) / 16;
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = nest.space[static_cast<std::size_t>(lane)] / width;
-  std::int64_t unroll = std::clamp<std::int64_t>(registers / each, 1, fit);
-  while ((unroll & (unroll - 1)) != 0) --unroll;
-  nest.unroll = static_cast<int>(unroll);
+  nest.unroll = static_cast<int>(std::clamp<std::int64_t>(registers / each, 1, fit));
 }
 
 }  // namespace tessera::tile::cpu

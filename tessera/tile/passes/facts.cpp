@@ -37,7 +37,8 @@ class Analysis {
     std::int64_t divisor = 1;
   };
 
-  static constexpr int kMostDepth = 8;  // of assumptions that are conjunctions
+  static constexpr int kMostDepth = 8;    // of assumptions that are conjunctions
+  static constexpr int kMostNesting = 4;  // of loops whose rounds are followed
 
   std::optional<std::int64_t> integer(ValueId id) const {
     if (!definitions_[id] || kernel_.ops[*definitions_[id]].code != Code::Const) return {};
@@ -142,11 +143,15 @@ class Analysis {
   }
 
   /// What is carried holds in every round what holds of its start and of what is yielded. A bound
-  /// that moves is given up, so that it ends soon.
+  /// that moves is given up, so that it ends soon; of what deeply nested loops carry nothing is
+  /// said, because each of them is followed again in every round of those around it.
   void loop(const Operation& op, std::size_t first_in, std::size_t first_param) {
     const std::size_t carried = op.out.size();
     std::vector<Facts> entry;
-    for (std::size_t i = 0; i < carried; ++i) entry.push_back(facts_[op.in[first_in + i]]);
+    for (std::size_t i = 0; i < carried; ++i)
+      entry.push_back(nesting_ < kMostNesting ? facts_[op.in[first_in + i]]
+                                              : unknown(kernel_.type(op.out[i])));
+    ++nesting_;
     for (bool changed = true; changed;) {
       for (const Region& region : op.regions) {
         for (std::size_t i = 0; i < carried; ++i) set(region.params[first_param + i], entry[i]);
@@ -164,6 +169,7 @@ class Analysis {
         entry[i] = std::move(next);
       }
     }
+    --nesting_;
     for (std::size_t i = 0; i < carried; ++i) set(op.out[i], entry[i]);
   }
 
@@ -172,6 +178,7 @@ class Analysis {
   std::vector<Facts> facts_;
   std::vector<std::vector<Assumed>> assumed_;  // by value
   std::vector<const Region*> homes_;           // where each value is defined
+  int nesting_ = 0;
 };
 
 }  // namespace

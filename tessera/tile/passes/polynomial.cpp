@@ -70,7 +70,10 @@ std::optional<std::int64_t> Polynomial::least(const std::vector<Facts>& facts) c
 
 ValueId Polynomial::emit(Rewrite& out) const {
   std::optional<ValueId> sum;
-  const auto plus = [&](ValueId x) { sum = sum ? out.map(Function::Add, {*sum, x}) : x; };
+  const auto plus = [&](ValueId x, bool minus) {
+    const Function function = minus ? Function::Sub : Function::Add;
+    sum = sum || minus ? out.map(function, {sum ? *sum : out.index(0), x}) : x;
+  };
   for (const auto& [product, factor] : terms_) {
     if (product.empty()) continue;
     std::optional<ValueId> term;
@@ -78,10 +81,11 @@ ValueId Polynomial::emit(Rewrite& out) const {
       const ValueId wide = out.cast(out.of(id), DType::I64);
       term = term ? out.map(Function::Mul, {*term, wide}) : wide;
     }
-    if (factor != 1) term = out.map(Function::Mul, {*term, out.index(factor)});
-    plus(*term);
+    if (factor != 1 && factor != -1) term = out.map(Function::Mul, {*term, out.index(factor)});
+    plus(*term, factor == -1);
   }
-  if (const auto number = terms_.find({}); number != terms_.end()) plus(out.index(number->second));
+  if (const auto number = terms_.find({}); number != terms_.end())
+    plus(out.index(number->second), false);
   return sum ? *sum : out.index(0);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "tessera/tile/kernel.h"
 
 namespace tessera::tile {
@@ -16,6 +18,8 @@ Kernel recover(const Kernel& kernel);
 
 /// Marks accesses of views that never leave their bounds (Vload and Vstore, `ints`: 1 per axis), by
 /// facts, and splits a loop whose last round alone may leave them into whole rounds and the last.
-Kernel split(const Kernel& kernel);
+/// Backends whose loops end in time by themselves leave loops whole.
+enum class Loops : std::uint8_t { Split, Whole };
+Kernel split(const Kernel& kernel, Loops loops = Loops::Split);
 
 }  // namespace tessera::tile

@@ -150,9 +150,14 @@ void Rewrite::copy(const Operation& op) {
 void Rewrite::copy(const Operation& op, const std::vector<bool>& keep) {
   const bool carries = op.code == Code::For || op.code == Code::While;
   const std::size_t lead = op.code == Code::For ? 3 : 0;
+  copy(op, of(carries ? kept(op.in, after(lead, keep)) : op.in), keep);
+}
+
+void Rewrite::copy(const Operation& op, std::vector<ValueId> in, const std::vector<bool>& keep) {
+  const bool carries = op.code == Code::For || op.code == Code::While;
   Operation now{.code = op.code,
                 .function = op.function,
-                .in = of(carries ? kept(op.in, after(lead, keep)) : op.in),
+                .in = std::move(in),
                 .ints = op.ints,
                 .literal = op.literal,
                 .text = op.text,

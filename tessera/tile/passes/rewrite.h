@@ -40,6 +40,8 @@ class Rewrite {
   /// The same without those results of a loop or a branch that are not kept, and without what
   /// carries them. Parameters that are not kept must have been set.
   void copy(const Operation& op, const std::vector<bool>& keep);
+  /// The same on other operands, which are values of the result.
+  void copy(const Operation& op, std::vector<ValueId> in, const std::vector<bool>& keep);
   /// Visits what is in a region as if it stood here; returns what it yields.
   std::vector<ValueId> inline_region(const Region& region, const std::vector<ValueId>& params);
 

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "tessera/support/rng.h"
+#include "tessera/tile/builder.h"
 #include "tessera/tile/interp.h"
 #include "tessera/tile/kernel.h"
 #include "tessera/tile/text.h"
@@ -18,7 +22,7 @@ using TilePass = std::function<tile::Kernel(const tile::Kernel&)>;
 
 inline tile::Kernel parsed_kernel(std::string_view text) {
   auto kernel = tile::parse_kernel(text);
-  EXPECT_TRUE(kernel) << (kernel ? "" : to_string(kernel.error()));
+  EXPECT_TRUE(kernel) << (kernel ? "" : to_string(kernel.error())) << "\n" << text;
   return kernel ? *std::move(kernel) : tile::Kernel{};
 }
 
@@ -57,10 +61,53 @@ inline void expect_same_meaning(const TilePass& pass, const RandomKernel& random
   Memory expected = random.memory, found = random.memory;
   const auto on_expected = random.arguments(expected), on_found = random.arguments(found);
   const auto ran = tile::interpret(random.kernel, on_expected, random.grid);
-  ASSERT_TRUE(ran) << to_string(ran.error());
+  ASSERT_TRUE(ran) << to_string(ran.error()) << "\n" << tile::to_text(random.kernel);
   const auto reran = tile::interpret(after, on_found, random.grid);
   ASSERT_TRUE(reran) << to_string(reran.error()) << "\n" << tile::to_text(after);
   EXPECT_EQ(difference(random, expected, found), "") << tile::to_text(after);
+}
+
+/// A kernel with what it is launched on, for each parameter: a number, how many elements a pointer
+/// has, the extents of a view. Memory holds small numbers that follow from the seed.
+inline RandomKernel launched(const tile::Kernel& kernel, const tile::Grid& grid,
+                             const std::vector<tile::Extents>& arguments, std::uint64_t seed = 1) {
+  RandomKernel made{.kernel = kernel, .grid = grid};
+  Rng rng(seed);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const tile::Type& type = kernel.type(kernel.params()[i]);
+    const DType dtype = type.dtype;
+    if (type.is_number()) {
+      made.on_nothing.push_back(is_float(dtype)
+                                    ? tile::Argument::number(dtype, double(arguments[i][0]))
+                                    : tile::Argument::integer(dtype, arguments[i][0]));
+      made.buffer.emplace_back();
+      continue;
+    }
+    std::int64_t count = 1;
+    for (const std::int64_t extent : arguments[i]) count *= extent;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count * byte_width(dtype)));
+    for (std::int64_t at = 0; at < count; ++at) {
+      const auto number = static_cast<std::int32_t>(rng.below(200)) - 100;
+      const auto real = static_cast<float>(number);
+      std::memcpy(bytes.data() + at * byte_width(dtype),
+                  is_float(dtype) ? (const void*)&real : &number,
+                  static_cast<std::size_t>(byte_width(dtype)));
+    }
+    made.on_nothing.push_back(
+        type.is_view() ? tile::Argument::view(dtype, nullptr, arguments[i])
+                       : tile::Argument::pointer(dtype, nullptr, std::int64_t(bytes.size())));
+    made.buffer.emplace_back(made.memory.size());
+    made.memory.push_back(std::move(bytes));
+  }
+  return made;
+}
+
+/// How many operations of a kind there are.
+inline int count_of(const tile::Kernel& kernel, tile::Code code) {
+  int count = 0;
+  tile::for_each_op(kernel, kernel.body,
+                    [&](tile::OpId id) { count += kernel.ops[id].code == code ? 1 : 0; });
+  return count;
 }
 
 }  // namespace tessera::testing

@@ -8,43 +8,6 @@
 namespace tessera::tile {
 namespace {
 
-Builder& build() {
-  return Trace::current().builder();
-}
-
-Val made(ValueId id) {
-  return Val::of(Trace::current().checked(id));
-}
-
-Val unary(Function function, const Operand& x) {
-  const Trace::Line line(x.where());
-  return made(build().map(function, {value_of(x)}));
-}
-
-Val binary(Function function, const Operand& a, const Operand& b,
-           Division division = Division::No) {
-  const Trace::Line line(a.where());
-  const DType dtype = common_dtype({a, b}, division);
-  const Extents shape = common_shape(type_of(a).shape, type_of(b).shape);
-  const ValueId left = fit(a, dtype, shape), right = fit(b, dtype, shape);
-  return made(build().map(function, {left, right}));
-}
-
-Val logical(Function function, const Operand& a, const Operand& b) {
-  const Trace::Line line(a.where());
-  const Extents shape = common_shape(type_of(a).shape, type_of(b).shape);
-  const ValueId left = truth(a, shape), right = truth(b, shape);
-  return made(build().map(function, {left, right}));
-}
-
-/// A pointer by some elements.
-Val moved(const Operand& pointer, const Operand& elements) {
-  const Trace::Line line(pointer.where());
-  const Extents shape = common_shape(type_of(pointer).shape, type_of(elements).shape);
-  const ValueId base = spread(pointer, shape), by = spread(elements, shape);
-  return made(build().offset(base, by));
-}
-
 int axis_of(const Operand& x, int axis) {
   return axis < 0 ? axis + type_of(x).rank() : axis;
 }
@@ -91,15 +54,16 @@ Val positions(const Operand& x, int axis) {
   return broadcast_to(reshape(count, along), shape);
 }
 
+using Compare = Val (*)(const Operand&, const Operand&);
 /// The element that the comparison prefers, with its index: the first of equals, NaN the last.
-std::pair<Val, Val> extreme(Function better, const Operand& x, int axis, Dims dims) {
+std::pair<Val, Val> extreme(Compare better, const Operand& x, int axis, Dims dims) {
   const Trace::Line line(x.where());
   axis = axis_of(x, axis);
   const Val tile = Val::of(value_of(x));
   const std::vector<Val> found =
       reduce({tile, positions(x, axis)}, axis, [&](const auto& left, const auto& right) {
         const Val first = left[1] < right[1];
-        Val wins = binary(better, left[0], right[0]) || (left[0] == right[0] && first);
+        Val wins = better(left[0], right[0]) || (left[0] == right[0] && first);
         if (is_float(tile.dtype())) {
           wins = wins || (right[0] != right[0] && (left[0] == left[0] || first));
         }
@@ -133,15 +97,10 @@ Builder::Combine traced(const Combine& combine) {
   };
 }
 
-/// The line of a list of operands, which may be empty.
-std::source_location where_of(const Operands& list) {
-  return list.empty() ? std::source_location{} : list.front().where();
-}
-
 /// What an optional mask is for pointers of this shape.
 std::optional<ValueId> mask_of(const Maybe& mask, const Extents& shape) {
   if (!mask) return {};
-  if (!mask->is_number() && type_of(*mask).dtype != DType::Bool) {
+  if (!(*mask).is_number() && type_of(*mask).dtype != DType::Bool) {
     Trace::current().fail("tile-type", "a mask of " + to_string(type_of(*mask)), "bools");
   }
   return fit(*mask, DType::Bool, shape);
@@ -160,168 +119,6 @@ Val hinted(const Operand& x, const char* kind, std::vector<std::int64_t> list) {
 }
 
 }  // namespace
-
-Val operator+(const Operand& a, const Operand& b) {
-  if (type_of(a).is_pointer()) return moved(a, b);
-  if (type_of(b).is_pointer()) return moved(b, a);
-  return binary(Function::Add, a, b);
-}
-Val operator-(const Operand& a, const Operand& b) {
-  if (type_of(a).is_pointer()) return moved(a, Operand(-b, a.where()));
-  return binary(Function::Sub, a, b);
-}
-Val operator*(const Operand& a, const Operand& b) {
-  return binary(Function::Mul, a, b);
-}
-Val operator/(const Operand& a, const Operand& b) {
-  return binary(Function::Div, a, b, Division::Yes);
-}
-Val operator%(const Operand& a, const Operand& b) {
-  return binary(Function::Rem, a, b, Division::Yes);
-}
-Val operator&(const Operand& a, const Operand& b) {
-  return binary(Function::And, a, b);
-}
-Val operator|(const Operand& a, const Operand& b) {
-  return binary(Function::Or, a, b);
-}
-Val operator^(const Operand& a, const Operand& b) {
-  return binary(Function::Xor, a, b);
-}
-Val operator<<(const Operand& a, const Operand& b) {
-  return binary(Function::Shl, a, b);
-}
-Val operator>>(const Operand& a, const Operand& b) {
-  return binary(Function::Shr, a, b);
-}
-Val operator==(const Operand& a, const Operand& b) {
-  return binary(Function::Equal, a, b);
-}
-Val operator!=(const Operand& a, const Operand& b) {
-  return binary(Function::NotEqual, a, b);
-}
-Val operator<(const Operand& a, const Operand& b) {
-  return binary(Function::Less, a, b);
-}
-Val operator<=(const Operand& a, const Operand& b) {
-  return binary(Function::LessEqual, a, b);
-}
-Val operator>(const Operand& a, const Operand& b) {
-  return binary(Function::Greater, a, b);
-}
-Val operator>=(const Operand& a, const Operand& b) {
-  return binary(Function::GreaterEqual, a, b);
-}
-Val operator&&(const Operand& a, const Operand& b) {
-  return logical(Function::And, a, b);
-}
-Val operator||(const Operand& a, const Operand& b) {
-  return logical(Function::Or, a, b);
-}
-Val operator!(const Operand& x) {
-  const Trace::Line line(x.where());
-  return made(build().map(Function::Not, {truth(x)}));
-}
-Val operator~(const Operand& x) {
-  return unary(Function::Not, x);
-}
-Val operator-(const Operand& x) {
-  return unary(Function::Neg, x);
-}
-
-Val exp(const Operand& x) {
-  return unary(Function::Exp, x);
-}
-Val exp2(const Operand& x) {
-  return unary(Function::Exp2, x);
-}
-Val log(const Operand& x) {
-  return unary(Function::Log, x);
-}
-Val log2(const Operand& x) {
-  return unary(Function::Log2, x);
-}
-Val sin(const Operand& x) {
-  return unary(Function::Sin, x);
-}
-Val cos(const Operand& x) {
-  return unary(Function::Cos, x);
-}
-Val tanh(const Operand& x) {
-  return unary(Function::Tanh, x);
-}
-Val erf(const Operand& x) {
-  return unary(Function::Erf, x);
-}
-Val sqrt(const Operand& x) {
-  return unary(Function::Sqrt, x);
-}
-Val rsqrt(const Operand& x) {
-  return unary(Function::Rsqrt, x);
-}
-Val sigmoid(const Operand& x) {
-  return unary(Function::Sigmoid, x);
-}
-Val abs(const Operand& x) {
-  return unary(Function::Abs, x);
-}
-Val floor(const Operand& x) {
-  return unary(Function::Floor, x);
-}
-Val ceil(const Operand& x) {
-  return unary(Function::Ceil, x);
-}
-Val round(const Operand& x) {
-  return unary(Function::Round, x);
-}
-
-Val maximum(const Operand& a, const Operand& b, Nan nan) {
-  return binary(nan == Nan::Ignore ? Function::Max : Function::Maximum, a, b);
-}
-Val minimum(const Operand& a, const Operand& b, Nan nan) {
-  return binary(nan == Nan::Ignore ? Function::Min : Function::Minimum, a, b);
-}
-Val clamp(const Operand& x, const Operand& low, const Operand& high, Nan nan) {
-  const Trace::Line line(x.where());
-  return minimum(maximum(x, low, nan), high, nan);
-}
-Val pow(const Operand& a, const Operand& b) {
-  return binary(Function::Pow, a, b);
-}
-Val umulhi(const Operand& a, const Operand& b) {
-  return binary(Function::MulHi, a, b);
-}
-
-Val fma(const Operand& a, const Operand& b, const Operand& c) {
-  const Trace::Line line(a.where());
-  const DType dtype = common_dtype({a, b, c});
-  const Extents shape =
-      common_shape(common_shape(type_of(a).shape, type_of(b).shape), type_of(c).shape);
-  const ValueId x = fit(a, dtype, shape), y = fit(b, dtype, shape), z = fit(c, dtype, shape);
-  return made(build().map(Function::Fma, {x, y, z}));
-}
-
-Val where(const Operand& condition, const Operand& x, const Operand& y) {
-  const Trace::Line line(condition.where());
-  const DType dtype = common_dtype({x, y});
-  const Extents shape =
-      common_shape(common_shape(type_of(x).shape, type_of(y).shape), type_of(condition).shape);
-  const ValueId chosen = truth(condition, shape), yes = fit(x, dtype, shape);
-  const ValueId no = fit(y, dtype, shape);
-  return made(build().map(Function::Select, {chosen, yes, no}));
-}
-
-Val cast(const Operand& x, DType dtype) {
-  const Trace::Line line(x.where());
-  return Val::of(fit(x, dtype, type_of(x).shape));
-}
-
-Val cdiv(const Operand& a, const Operand& b) {
-  const Trace::Line line(a.where());
-  const Operand less = b.is_number() ? Operand(b.number().literal.integer - 1, b.where())
-                                     : Operand(b - 1, b.where());
-  return (a + less) / b;
-}
 
 Val program_id(int axis, std::source_location where) {
   const Trace::Line line(where);
@@ -388,8 +185,8 @@ Val expand_dims(const Operand& x, int axis) {
   return reshape(x, shape);
 }
 
-Val concat(const Operands& parts, int axis) {
-  const Trace::Line line(where_of(parts));
+Val concat(const Operands& parts, int axis, std::source_location where) {
+  const Trace::Line line(where);
   return made(build().concat(ids_of(parts), parts.empty() ? axis : axis_of(parts.front(), axis)));
 }
 
@@ -424,10 +221,10 @@ Val argmin(const Operand& x, int axis, Dims dims) {
   return min_with_index(x, axis, dims).second;
 }
 std::pair<Val, Val> max_with_index(const Operand& x, int axis, Dims dims) {
-  return extreme(Function::Greater, x, axis, dims);
+  return extreme(operator>, x, axis, dims);
 }
 std::pair<Val, Val> min_with_index(const Operand& x, int axis, Dims dims) {
-  return extreme(Function::Less, x, axis, dims);
+  return extreme(operator<, x, axis, dims);
 }
 
 Val cumsum(const Operand& x, int axis) {
@@ -439,14 +236,16 @@ Val cumprod(const Operand& x, int axis) {
   return made(build().scan(Function::Mul, value_of(widened(x)), axis_of(x, axis)));
 }
 
-std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine) {
-  const Trace::Line line(where_of(x));
+std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine,
+                        std::source_location where) {
+  const Trace::Line line(where);
   if (!x.empty()) axis = axis_of(x.front(), axis);
   return values(build().reduce(ids_of(x), axis, traced(combine)));
 }
 
-std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine) {
-  const Trace::Line line(where_of(x));
+std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine,
+                                  std::source_location where) {
+  const Trace::Line line(where);
   if (!x.empty()) axis = axis_of(x.front(), axis);
   return values(build().scan(ids_of(x), axis, false, traced(combine)));
 }
@@ -475,7 +274,7 @@ Val dot(const Operand& a, const Operand& b, const Maybe& c) {
   const Type left = type_of(a), right = type_of(b);
   // Products of bytes are signed, whatever the bytes are.
   const DType dtype = is_float(left.dtype) ? accumulator(left.dtype) : DType::I32;
-  if (c && !c->is_number()) return made(build().dot(value_of(a), value_of(b), c->id()));
+  if (c && !(*c).is_number()) return made(build().dot(value_of(a), value_of(b), (*c).id()));
   const bool matrices = left.rank() == 2 && right.rank() == 2;
   const Extents shape = matrices ? Extents{left.shape[0], right.shape[1]} : Extents{};
   const ValueId start = fit(c ? *c : Operand(0, a.where()), dtype, shape);

@@ -1,0 +1,275 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/context.h"
+#include "examples/catalog.h"
+#include "tessera/codegen/compile.h"
+#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/driver/kernel.h"
+#include "tessera/machine/machine.h"
+#include "tessera/tile/interp.h"
+#include "tessera/tile/text.h"
+
+namespace tessera::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Options {
+  std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache;
+  std::vector<std::string> arguments;
+  std::uint64_t seed = 1;
+  double tolerance = -1;
+  int threads = 1;
+  bool checked = false;
+};
+
+/// A kernel with the launch that it comes with, if it is an example.
+struct Source {
+  tile::Kernel kernel;
+  std::vector<std::string> arguments = {};
+  tile::Grid grid = {1, 1, 1};
+};
+
+Expected<Source> find_kernel(const Options& options) {
+  Source source;
+  if (const auto* example = tile::examples::find_example(options.kernel)) {
+    TESSERA_TRY(source.kernel, example->make());
+    source.arguments = example->arguments;
+    source.grid = example->grid;
+  } else if (std::filesystem::exists(options.kernel)) {
+    TESSERA_TRY(source.kernel, read_kernel(options.kernel));
+  } else {
+    return Diagnostic{.id = "kernel-unknown",
+                      .message = fmt::format("there is no kernel '{}'", options.kernel),
+                      .note = "a kernel is the name of an example or a file of tile text",
+                      .help = "list the examples with: tessera kernel list"};
+  }
+  // What the command line says comes after, and so counts.
+  source.arguments.insert(source.arguments.end(), options.arguments.begin(),
+                          options.arguments.end());
+  if (!options.grid.empty()) {
+    TESSERA_TRY(source.grid, parse_grid(options.grid));
+  }
+  return source;
+}
+
+codegen::Options codegen_options(const Options& options) {
+  codegen::Options result{.checked = options.checked, .cache = options.cache};
+  if (options.precision == "fast") result.precision = codegen::Precision::Fast;
+  return result;
+}
+
+void list(const Context& context) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& example : tile::examples::catalog()) {
+    if (context.json) {
+      rows.push_back(
+          {{"name", example.name}, {"summary", example.summary}, {"arguments", example.arguments}});
+    } else {
+      fmt::print("{:<18} {}\n", example.name, example.summary);
+    }
+  }
+  if (context.json) fmt::print("{}\n", nlohmann::json({{"kernels", rows}}).dump(2));
+}
+
+Expected<std::string> form_text(const tile::Kernel& kernel, const Options& options) {
+  if (options.form == "T") return tile::to_text(kernel);
+  const codegen::Options code = codegen_options(options);
+  if (options.form == "ptx") {
+    TESSERA_TRY(codegen::PtxKernel ptx, codegen::ptx_of(kernel, {.precision = code.precision}));
+    return std::move(ptx.text);
+  }
+  TESSERA_TRY(const machine::Machine machine, machine::named(options.machine));
+  const std::map<std::string, codegen::Form> forms = {
+      {"S", codegen::Form::S}, {"llvm", codegen::Form::Llvm}, {"asm", codegen::Form::Assembly}};
+  return codegen::form_of(kernel, forms.at(options.form), machine, code);
+}
+
+void show(const Options& options, Context& context) {
+  const auto source = find_kernel(options);
+  if (!source) return context.fail(source.error());
+  const auto text = form_text(source->kernel, options);
+  if (!text) return context.fail(text.error());
+  if (context.json) {
+    fmt::print(
+        "{}\n",
+        nlohmann::json({{"kernel", source->kernel.name}, {"form", options.form}, {"text", *text}})
+            .dump(2));
+  } else {
+    fmt::print("{}", *text);
+  }
+}
+
+void run(const Options& options, Context& context) {
+  const auto source = find_kernel(options);
+  if (!source) return context.fail(source.error());
+  const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
+                                                      .seed = options.seed,
+                                                      .memory_limit = context.run_memory(0)});
+  if (!data) return context.fail(data.error());
+  KernelData expected = copy_of(*data), found = copy_of(*data);
+  const auto code = codegen_options(options);
+  const auto compiled = codegen::compile(source->kernel, code);
+  if (!compiled) return context.fail(compiled.error());
+  const auto launched = (*compiled)->launch(found.arguments, source->grid, options.threads);
+  if (!launched) return context.fail(launched.error());
+  const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
+  if (!interpreted) return context.fail(interpreted.error());
+  const double tolerance =
+      options.tolerance >= 0 ? options.tolerance : default_tolerance(source->kernel);
+  const KernelComparison comparison = compare(source->kernel, expected, found, tolerance);
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& row : comparison.rows) {
+    if (context.json) {
+      rows.push_back({{"argument", row.name},
+                      {"type", row.type},
+                      {"different", row.different},
+                      {"worst", row.worst}});
+    } else {
+      fmt::print("{:<10} {:<28} {}\n", row.name, row.type,
+                 row.different > 0
+                     ? fmt::format("{} elements differ, by up to {:.3g}", row.different, row.worst)
+                 : row.worst > 0 ? fmt::format("as interpreted, within {:.3g}", row.worst)
+                                 : "as interpreted");
+    }
+  }
+  if (context.json) {
+    fmt::print("{}\n", nlohmann::json({{"kernel", source->kernel.name},
+                                       {"agrees", comparison.agrees},
+                                       {"tolerance", tolerance},
+                                       {"arguments", rows}})
+                           .dump(2));
+  } else if (!context.quiet) {
+    fmt::print("{}: {}\n", source->kernel.name,
+               comparison.agrees ? "machine code and interpreter agree"
+                                 : "machine code and interpreter DIFFER");
+  }
+  if (!comparison.agrees) context.exit_code = kNo;
+}
+
+void bench(const Options& options, Context& context) {
+  const auto source = find_kernel(options);
+  if (!source) return context.fail(source.error());
+  const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
+                                                      .seed = options.seed,
+                                                      .memory_limit = context.run_memory(0)});
+  if (!data) return context.fail(data.error());
+  const auto code = codegen_options(options);
+  const auto begin = Clock::now();
+  const auto compiled = codegen::compile(source->kernel, code);
+  if (!compiled) return context.fail(compiled.error());
+  const double compile_seconds = seconds_since(begin);
+  // Once with every check; the timed ones then repeat the same launch.
+  const auto launched = (*compiled)->launch(data->arguments, source->grid, options.threads);
+  if (!launched) return context.fail(launched.error());
+  const auto words = tile::words_of(data->arguments);
+  std::vector<double> times;
+  const auto start = Clock::now();
+  while (times.size() < 10 || (seconds_since(start) < 0.5 && times.size() < 100000)) {
+    const auto before = Clock::now();
+    (*compiled)->run(words, source->grid, options.threads);
+    times.push_back(seconds_since(before));
+    if (context.stop) break;
+  }
+  std::sort(times.begin(), times.end());
+  double bytes = 0;
+  for (const auto& memory : data->memory) bytes += static_cast<double>(memory.size());
+  const double best = times.front(), median = times[times.size() / 2];
+  if (context.json) {
+    fmt::print("{}\n", nlohmann::json({{"kernel", source->kernel.name},
+                                       {"compile_ms", compile_seconds * 1e3},
+                                       {"from_cache", (*compiled)->from_cache()},
+                                       {"best_us", best * 1e6},
+                                       {"median_us", median * 1e6},
+                                       {"launches", times.size()},
+                                       {"argument_bytes", bytes},
+                                       {"scratch_bytes", (*compiled)->scratch_bytes()}})
+                           .dump(2));
+    return;
+  }
+  fmt::print("{}: compiled in {:.1f} ms{}\n", source->kernel.name, compile_seconds * 1e3,
+             (*compiled)->from_cache() ? ", from the cache" : "");
+  fmt::print(
+      "best {:.2f} us, median {:.2f} us of {} launches; {:.2f} GB/s of arguments, {} bytes of "
+      "scratch\n",
+      best * 1e6, median * 1e6, times.size(), bytes / best / 1e9, (*compiled)->scratch_bytes());
+}
+
+}  // namespace
+
+void add_kernel(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("kernel", "compiles and runs tile kernels");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  tessera kernel list\n"
+      "  tessera kernel show softmax --form asm\n"
+      "  tessera kernel run matmul --arg 'a=f32[33,70]' --arg 'b=f32[70,50]' --arg 'c=f32[33,50]' "
+      "--grid 1\n"
+      "  tessera kernel bench my.tile --arg 'x=f32[4096]' --grid 4");
+  auto options = std::make_shared<Options>();
+
+  const auto add = [&](const char* name, const char* summary, auto action) {
+    CLI::App* sub = command->add_subcommand(name, summary);
+    add_common(*sub, context);
+    sub->callback([&context, options, action] {
+      if (const auto started = context.start(); !started) return context.fail(started.error());
+      action(*options, context);
+    });
+    return sub;
+  };
+  const auto add_source = [&](CLI::App* sub) {
+    sub->add_option("kernel", options->kernel, "an example's name, or a file of tile text")
+        ->required();
+    sub->add_option("--precision", options->precision, "of exp and its like")
+        ->check(CLI::IsMember({"exact", "fast"}))
+        ->capture_default_str();
+    sub->add_flag("--checked", options->checked, "debug mode: check every access and assertion");
+  };
+  const auto add_launch = [&](CLI::App* sub) {
+    sub->add_option("--arg", options->arguments, "x=f32[128,64] is memory, n=1000 a number")
+        ->type_name("NAME=VALUE");
+    sub->add_option("--grid", options->grid, "programs along up to three axes: 64 or 8,12");
+    sub->add_option("--seed", options->seed, "of what the memory is filled with")
+        ->capture_default_str();
+    sub->add_option("--threads", options->threads, "0 for one per core")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    sub->add_option("--cache", options->cache, "a folder for object code");
+  };
+
+  add("list", "lists the example kernels", [](const Options&, Context& c) { list(c); });
+
+  CLI::App* shown = add("show", "prints a form of a kernel", show);
+  add_source(shown);
+  shown->add_option("--form", options->form, "T as written, S as loop nests, llvm, asm or ptx")
+      ->check(CLI::IsMember({"T", "S", "llvm", "asm", "ptx"}))
+      ->capture_default_str();
+  shown->add_option("--machine", options->machine, "host, neoverse-v1, haswell, sapphirerapids, …")
+      ->capture_default_str();
+  shown->footer("Example:\n  tessera kernel show attention --form S");
+
+  CLI::App* ran = add("run", "runs a kernel and compares it with the interpreter", run);
+  add_source(ran);
+  add_launch(ran);
+  ran->add_option("--tolerance", options->tolerance,
+                  "of floats, relative above 1 (default: by dtype)");
+  ran->footer("Example:\n  tessera kernel run vector_add --arg n=777\n\nExit code 1: they differ.");
+
+  CLI::App* timed = add("bench", "times a kernel", bench);
+  add_source(timed);
+  add_launch(timed);
+  timed->footer("Example:\n  tessera kernel bench softmax --threads 2");
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,182 @@
+#include "tessera/runtime/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace tessera::runtime::cuda {
+namespace {
+
+constexpr std::int64_t kMostAlongX = 0x7fffffff, kMostAlong = 65535;
+
+bool is_inside(const Memory& memory, std::int64_t at, std::size_t bytes) {
+  return at >= 0 && at <= memory.bytes() &&
+         bytes <= static_cast<std::uint64_t>(memory.bytes() - at);
+}
+
+Diagnostic outside(const Memory& memory, std::int64_t at, std::size_t bytes) {
+  return Diagnostic{.id = "cuda-error",
+                    .message = fmt::format("{} bytes at {} of {} bytes of GPU memory", bytes, at,
+                                           memory.bytes())};
+}
+
+}  // namespace
+
+Expected<Done> Memory::write(std::span<const std::byte> from, std::int64_t at) {
+  if (!is_inside(*this, at, from.size())) return outside(*this, at, from.size());
+  if (from.empty()) return Done{};
+  return driver_->check(
+      driver_->to_device(address() + static_cast<Address>(at), from.data(), from.size()),
+      "copying to the GPU");
+}
+
+Expected<Done> Memory::read(std::span<std::byte> to, std::int64_t at) const {
+  if (!is_inside(*this, at, to.size())) return outside(*this, at, to.size());
+  if (to.empty()) return Done{};
+  return driver_->check(
+      driver_->to_host(to.data(), address() + static_cast<Address>(at), to.size()),
+      "copying from the GPU");
+}
+
+Expected<Done> Memory::fill(std::byte value) {
+  if (bytes_ == 0) return Done{};
+  return driver_->check(driver_->fill(address(), static_cast<unsigned char>(value),
+                                      static_cast<std::size_t>(bytes_)),
+                        "filling memory of the GPU");
+}
+
+Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const {
+  const auto& grid = launch.grid;
+  if (std::any_of(grid.begin(), grid.end(), [](std::int64_t count) { return count == 0; }))
+    return Done{};
+  if (grid[0] < 0 || grid[0] > kMostAlongX || grid[1] < 0 || grid[1] > kMostAlong || grid[2] < 0 ||
+      grid[2] > kMostAlong) {
+    return Diagnostic{
+        .id = "cuda-grid",
+        .message = fmt::format("a grid of {} x {} x {} programs", grid[0], grid[1], grid[2]),
+        .note = fmt::format("a GPU runs up to {} x {} x {}", kMostAlongX, kMostAlong, kMostAlong)};
+  }
+  std::size_t bytes = launch.words.size_bytes();
+  std::array<void*, 5> extra = {
+      reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(launch.words.data()),
+      reinterpret_cast<void*>(kBufferSize), &bytes, reinterpret_cast<void*>(kBufferEnd)};
+  return driver_->check(
+      driver_->launch(function_, static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
+                      static_cast<unsigned>(grid[2]), static_cast<unsigned>(threads_), 1, 1,
+                      static_cast<unsigned>(shared_bytes_), stream, nullptr,
+                      bytes == 0 ? nullptr : extra.data()),
+      "launching a kernel");
+}
+
+Expected<Done> Event::record(StreamHandle stream) {
+  return driver_->check(driver_->record_event(event_.get(), stream), "recording an event");
+}
+
+Expected<double> Event::since(const Event& earlier) const {
+  TESSERA_TRY_DONE(driver_->check(driver_->wait_event(event_.get()), "waiting for an event"));
+  float milliseconds = 0;
+  TESSERA_TRY_DONE(
+      driver_->check(driver_->elapsed(&milliseconds, earlier.event_.get(), event_.get()),
+                     "reading the time between events"));
+  return static_cast<double>(milliseconds);
+}
+
+Expected<Device> Device::open(int number) {
+  TESSERA_TRY(const Driver* driver, Driver::load());
+  Device opened;
+  opened.driver_ = driver;
+  DeviceHandle handle = 0;
+  TESSERA_TRY_DONE(driver->check(driver->device(&handle, number), "opening a GPU"));
+  ContextHandle context = nullptr;
+  TESSERA_TRY_DONE(driver->check(driver->retain_context(&context, handle), "starting a GPU"));
+  opened.context_ = {handle, driver->release_context};
+  TESSERA_TRY_DONE(driver->check(driver->set_context(context), "using a GPU"));
+  std::array<char, 256> name = {};
+  TESSERA_TRY_DONE(driver->check(
+      driver->device_name(name.data(), static_cast<int>(name.size()), handle), "naming a GPU"));
+  opened.name_ = name.data();
+  int major = 0, minor = 0;
+  std::size_t bytes = 0;
+  TESSERA_TRY_DONE(driver->check(
+      driver->device_attribute(&opened.multiprocessors_, kMultiprocessors, handle), "a GPU"));
+  TESSERA_TRY_DONE(driver->check(driver->device_attribute(&major, kComputeMajor, handle), "a GPU"));
+  TESSERA_TRY_DONE(driver->check(driver->device_attribute(&minor, kComputeMinor, handle), "a GPU"));
+  TESSERA_TRY_DONE(driver->check(driver->device_memory(&bytes, handle), "a GPU's memory"));
+  opened.compute_ = major * 10 + minor;
+  opened.memory_bytes_ = static_cast<std::int64_t>(bytes);
+  return opened;
+}
+
+Expected<Memory> Device::allocate(std::int64_t bytes) const {
+  Memory memory;
+  memory.driver_ = driver_;
+  memory.bytes_ = std::max<std::int64_t>(bytes, 0);
+  if (bytes <= 0) return memory;
+  Address address = 0;
+  TESSERA_TRY_DONE(driver_->check(driver_->allocate(&address, static_cast<std::size_t>(bytes)),
+                                  "allocating memory of the GPU"));
+  memory.memory_ = {address, driver_->free};
+  return memory;
+}
+
+Expected<Function> Device::load(const Code& code) const {
+  Function function;
+  function.driver_ = driver_;
+  function.threads_ = code.threads;
+  function.shared_bytes_ = code.shared_bytes;
+  std::array<char, 4096> log = {};
+  std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
+  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
+  ModuleHandle module = nullptr;
+  auto loaded = driver_->check(
+      driver_->load_module(&module, code.text.c_str(), static_cast<unsigned>(options.size()),
+                           options.data(), values.data()),
+      "loading a kernel");
+  if (!loaded) {
+    Diagnostic problem = std::move(loaded).error();
+    if (log[0] != '\0') problem.note = log.data();
+    return problem;
+  }
+  function.module_ = {module, driver_->unload_module};
+  TESSERA_TRY_DONE(driver_->check(
+      driver_->function(&function.function_, module, code.entry.c_str()), "finding a kernel"));
+  if (code.shared_bytes > 0) {
+    TESSERA_TRY_DONE(driver_->check(driver_->set_function_attribute(
+                                        function.function_, kDynamicSharedBytes, code.shared_bytes),
+                                    "asking for shared memory"));
+  }
+  TESSERA_TRY_DONE(driver_->check(
+      driver_->function_attribute(&function.registers_, kRegisters, function.function_),
+      "reading a kernel's registers"));
+  TESSERA_TRY_DONE(driver_->check(
+      driver_->function_attribute(&function.local_bytes_, kLocalBytes, function.function_),
+      "reading a kernel's local memory"));
+  return function;
+}
+
+Expected<Stream> Device::stream() const {
+  Stream made;
+  made.driver_ = driver_;
+  StreamHandle handle = nullptr;
+  TESSERA_TRY_DONE(driver_->check(driver_->make_stream(&handle, 1), "making a stream"));
+  made.stream_ = {handle, driver_->destroy_stream};
+  return made;
+}
+
+Expected<Event> Device::event() const {
+  Event made;
+  made.driver_ = driver_;
+  EventHandle handle = nullptr;
+  TESSERA_TRY_DONE(driver_->check(driver_->make_event(&handle, 0), "making an event"));
+  made.event_ = {handle, driver_->destroy_event};
+  return made;
+}
+
+Expected<Done> Device::copy(const Memory& to, const Memory& from, StreamHandle stream) const {
+  const auto bytes = static_cast<std::size_t>(std::min(to.bytes(), from.bytes()));
+  return driver_->check(driver_->copy(to.address(), from.address(), bytes, stream),
+                        "copying on the GPU");
+}
+
+}  // namespace tessera::runtime::cuda

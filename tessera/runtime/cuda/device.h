@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "tessera/runtime/cuda/driver.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::runtime::cuda {
+
+/// A handle that the driver gave and that is given back once.
+template <class Handle>
+class Owned {
+ public:
+  using Free = Result (*)(Handle);
+  Owned() = default;
+  Owned(Handle handle, Free free) : handle_(handle), free_(free) {}
+  Owned(Owned&& other) noexcept
+      : handle_(std::exchange(other.handle_, {})), free_(std::exchange(other.free_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    std::swap(free_, other.free_);
+    return *this;
+  }
+  ~Owned() {
+    if (free_ != nullptr) free_(handle_);
+  }
+  Handle get() const { return handle_; }
+
+ private:
+  Handle handle_ = {};
+  Free free_ = nullptr;
+};
+
+class Device;
+
+/// Memory of a GPU.
+class Memory {
+ public:
+  Memory() = default;
+  Address address() const { return memory_.get(); }
+  std::int64_t bytes() const { return bytes_; }
+  Expected<Done> write(std::span<const std::byte> from, std::int64_t at = 0);
+  Expected<Done> read(std::span<std::byte> to, std::int64_t at = 0) const;
+  Expected<Done> fill(std::byte value);
+
+ private:
+  friend class Device;
+  const Driver* driver_ = nullptr;
+  Owned<Address> memory_;
+  std::int64_t bytes_ = 0;
+};
+
+/// A kernel on a GPU, with the module that it lies in.
+class Function {
+ public:
+  /// Programs along each axis; a grid without any does nothing. `words` are the parameters.
+  struct Launch {
+    std::array<std::int64_t, 3> grid = {1, 1, 1};
+    std::span<const std::uint64_t> words = {};
+  };
+  Expected<Done> launch(const Launch& launch, StreamHandle stream = nullptr) const;
+  int registers() const { return registers_; }
+  /// Of a thread, in memory: registers that did not fit, for the most part.
+  int local_bytes() const { return local_bytes_; }
+
+ private:
+  friend class Device;
+  const Driver* driver_ = nullptr;
+  Owned<ModuleHandle> module_;
+  FunctionHandle function_ = nullptr;
+  int threads_ = 0, shared_bytes_ = 0, registers_ = 0, local_bytes_ = 0;
+};
+
+/// Work in order. Made by Device::stream.
+class Stream {
+ public:
+  StreamHandle get() const { return stream_.get(); }
+  Expected<Done> wait() const { return driver_->check(driver_->wait_stream(get()), "waiting"); }
+
+ private:
+  friend class Device;
+  const Driver* driver_ = nullptr;
+  Owned<StreamHandle> stream_;
+};
+
+/// A moment in a stream.
+class Event {
+ public:
+  Expected<Done> record(StreamHandle stream = nullptr);
+  /// Milliseconds from another event to this one, once both have passed.
+  Expected<double> since(const Event& earlier) const;
+
+ private:
+  friend class Device;
+  const Driver* driver_ = nullptr;
+  Owned<EventHandle> event_;
+};
+
+/// A GPU, current in the thread that opened it. What is made by it must not outlive it.
+class Device {
+ public:
+  static Expected<Device> open(int number = 0);
+
+  const std::string& name() const { return name_; }
+  int multiprocessors() const { return multiprocessors_; }
+  int compute() const { return compute_; }  // 90: compute capability 9.0
+  std::int64_t memory_bytes() const { return memory_bytes_; }
+
+  Expected<Memory> allocate(std::int64_t bytes) const;
+  /// PTX or machine code, and how its kernel is to be launched.
+  struct Code {
+    std::string text;
+    std::string entry;
+    int threads = 32, shared_bytes = 0;
+  };
+  Expected<Function> load(const Code& code) const;
+  Expected<Stream> stream() const;
+  Expected<Event> event() const;
+  Expected<Done> copy(const Memory& to, const Memory& from, StreamHandle stream = nullptr) const;
+  Expected<Done> wait() const { return driver_->check(driver_->wait_stream(nullptr), "waiting"); }
+
+ private:
+  const Driver* driver_ = nullptr;
+  Owned<DeviceHandle> context_;
+  std::string name_;
+  int multiprocessors_ = 0, compute_ = 0;
+  std::int64_t memory_bytes_ = 0;
+};
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,83 @@
+#include "tessera/runtime/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <string>
+
+namespace tessera::runtime::cuda {
+namespace {
+
+Diagnostic missing(std::string message) {
+  return Diagnostic{.id = "cuda-missing",
+                    .message = std::move(message),
+                    .note = "GPU kernels run where an NVIDIA GPU and its driver are installed"};
+}
+
+Expected<Driver> find_driver() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return missing("the CUDA driver, libcuda.so.1, is not on this computer");
+  Driver driver = {};
+  std::string absent;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr && absent.empty()) absent = name;
+  };
+  find(driver.init, "cuInit");
+  find(driver.driver_version, "cuDriverGetVersion");
+  find(driver.error_name, "cuGetErrorName");
+  find(driver.error_text, "cuGetErrorString");
+  find(driver.device_count, "cuDeviceGetCount");
+  find(driver.device, "cuDeviceGet");
+  find(driver.device_name, "cuDeviceGetName");
+  find(driver.device_attribute, "cuDeviceGetAttribute");
+  find(driver.device_memory, "cuDeviceTotalMem_v2");
+  find(driver.retain_context, "cuDevicePrimaryCtxRetain");
+  find(driver.release_context, "cuDevicePrimaryCtxRelease_v2");
+  find(driver.set_context, "cuCtxSetCurrent");
+  find(driver.load_module, "cuModuleLoadDataEx");
+  find(driver.unload_module, "cuModuleUnload");
+  find(driver.function, "cuModuleGetFunction");
+  find(driver.function_attribute, "cuFuncGetAttribute");
+  find(driver.set_function_attribute, "cuFuncSetAttribute");
+  find(driver.launch, "cuLaunchKernel");
+  find(driver.allocate, "cuMemAlloc_v2");
+  find(driver.free, "cuMemFree_v2");
+  find(driver.to_device, "cuMemcpyHtoD_v2");
+  find(driver.to_host, "cuMemcpyDtoH_v2");
+  find(driver.copy, "cuMemcpyDtoDAsync_v2");
+  find(driver.fill, "cuMemsetD8_v2");
+  find(driver.make_stream, "cuStreamCreate");
+  find(driver.destroy_stream, "cuStreamDestroy_v2");
+  find(driver.wait_stream, "cuStreamSynchronize");
+  find(driver.make_event, "cuEventCreate");
+  find(driver.destroy_event, "cuEventDestroy_v2");
+  find(driver.record_event, "cuEventRecord");
+  find(driver.wait_event, "cuEventSynchronize");
+  find(driver.elapsed, "cuEventElapsedTime");
+  if (!absent.empty()) return missing(fmt::format("the CUDA driver has no {}", absent));
+  int count = 0;
+  if (driver.init(0) != 0 || driver.device_count(&count) != 0 || count == 0)
+    return missing("the CUDA driver finds no GPU");
+  return driver;
+}
+
+}  // namespace
+
+Expected<const Driver*> Driver::load() {
+  static const Expected<Driver> driver = find_driver();
+  if (!driver) return driver.error();
+  return &*driver;
+}
+
+Expected<Done> Driver::check(Result result, const char* what) const {
+  if (result == 0) return Done{};
+  const char *name = nullptr, *text = nullptr;
+  error_name(result, &name);
+  error_text(result, &text);
+  return Diagnostic{.id = "cuda-error",
+                    .message = fmt::format("{}: {}", what, name == nullptr ? "an error" : name),
+                    .note = text == nullptr ? "" : text};
+}
+
+}  // namespace tessera::runtime::cuda

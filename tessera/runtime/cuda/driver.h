@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/support/expected.h"
+
+namespace tessera::runtime::cuda {
+
+// The CUDA driver as its documentation declares it: names and numbers of the interface alone.
+using Result = int;
+using DeviceHandle = int;
+using ContextHandle = struct CudaContext*;
+using ModuleHandle = struct CudaModule*;
+using FunctionHandle = struct CudaFunction*;
+using StreamHandle = struct CudaStream*;
+using EventHandle = struct CudaEvent*;
+using Address = std::uint64_t;
+
+enum DeviceAttribute : int {
+  kMultiprocessors = 16,
+  kComputeMajor = 75,
+  kComputeMinor = 76,
+  kSharedBytesOfABlock = 97,  // at most, when asked for
+};
+enum FunctionAttribute : int {
+  kLocalBytes = 3,
+  kRegisters = 4,
+  kDynamicSharedBytes = 8,
+};
+enum JitOption : int {
+  kErrorLog = 5,
+  kErrorLogBytes = 6,
+};
+/// `extra` of launch: the parameters as one buffer.
+constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2, kBufferEnd = 0;
+
+/// The functions of libcuda.so.1, found when the program runs.
+struct Driver {
+  Result (*init)(unsigned);
+  Result (*driver_version)(int*);
+  Result (*error_name)(Result, const char**);
+  Result (*error_text)(Result, const char**);
+  Result (*device_count)(int*);
+  Result (*device)(DeviceHandle*, int);
+  Result (*device_name)(char*, int, DeviceHandle);
+  Result (*device_attribute)(int*, int, DeviceHandle);
+  Result (*device_memory)(std::size_t*, DeviceHandle);
+  Result (*retain_context)(ContextHandle*, DeviceHandle);
+  Result (*release_context)(DeviceHandle);
+  Result (*set_context)(ContextHandle);
+  Result (*load_module)(ModuleHandle*, const void*, unsigned, int*, void**);
+  Result (*unload_module)(ModuleHandle);
+  Result (*function)(FunctionHandle*, ModuleHandle, const char*);
+  Result (*function_attribute)(int*, int, FunctionHandle);
+  Result (*set_function_attribute)(FunctionHandle, int, int);
+  Result (*launch)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, StreamHandle, void**, void**);
+  Result (*allocate)(Address*, std::size_t);
+  Result (*free)(Address);
+  Result (*to_device)(Address, const void*, std::size_t);
+  Result (*to_host)(void*, Address, std::size_t);
+  Result (*copy)(Address, Address, std::size_t, StreamHandle);
+  Result (*fill)(Address, unsigned char, std::size_t);
+  Result (*make_stream)(StreamHandle*, unsigned);
+  Result (*destroy_stream)(StreamHandle);
+  Result (*wait_stream)(StreamHandle);
+  Result (*make_event)(EventHandle*, unsigned);
+  Result (*destroy_event)(EventHandle);
+  Result (*record_event)(EventHandle, StreamHandle);
+  Result (*wait_event)(EventHandle);
+  Result (*elapsed)(float*, EventHandle, EventHandle);
+
+  /// Loaded once. Where there is no driver, no GPU, or one that does not start: `cuda-missing`.
+  static Expected<const Driver*> load();
+
+  /// A result that is not success as a diagnostic, `cuda-error`: what was tried, and what the
+  /// driver says of it.
+  Expected<Done> check(Result result, const char* what) const;
+};
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+#include <vector>
+
+#include "tessera/tile/lang_trace.h"
+
+namespace tessera::tile {
+
+/// An operand: a value, or a C++ number; and the line it is used on.
+class Operand {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): this is what operators and functions convert to
+  Operand(const Val& value, std::source_location where = std::source_location::current());
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(
+      T number, std::source_location where = std::source_location::current())
+      : where_(where) {
+    if constexpr (std::is_floating_point_v<T>) {
+      number_ = {Sort::Value, {static_cast<double>(number), 0}};
+    } else {
+      number_ = {std::is_same_v<T, bool> ? Sort::Bool : Sort::Integer,
+                 {0, static_cast<std::int64_t>(number)}};
+    }
+  }
+  // NOLINTEND(google-explicit-constructor)
+
+  /// A C++ number that has not met a value yet.
+  struct Number {
+    Sort sort = Sort::Value;
+    Literal literal = {};
+  };
+
+  bool is_number() const { return number_.has_value(); }
+  const Number& number() const { return *number_; }
+  ValueId id() const { return id_; }
+  const std::source_location& where() const { return where_; }
+
+ private:
+  std::optional<Number> number_;
+  ValueId id_ = 0;
+  std::source_location where_;
+};
+
+using Operands = std::vector<Operand>;
+
+/// An operand that may be left out.
+class Maybe {
+ public:
+  Maybe() = default;
+  // NOLINTBEGIN(google-explicit-constructor): as for operands
+  Maybe(const Operand& x) : operand_(x) {}
+  Maybe(const Val& value, std::source_location where = std::source_location::current())
+      : operand_(Operand(value, where)) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Maybe(
+      T number, std::source_location where = std::source_location::current())
+      : operand_(Operand(number, where)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  explicit operator bool() const { return operand_.has_value(); }
+  const Operand& operator*() const { return *operand_; }
+
+ private:
+  std::optional<Operand> operand_;
+};
+
+/// The axes of `x[{All, None}]`: one of the tile, or a new one of extent 1.
+enum Axis : std::uint8_t { All, None };
+struct Axes {
+  // NOLINTNEXTLINE(google-explicit-constructor): x[{All, None}]
+  Axes(std::initializer_list<Axis> list,
+       std::source_location place = std::source_location::current())
+      : axes(list), where(place) {}
+  std::vector<Axis> axes;
+  std::source_location where;
+};
+
+/// A number, a tile of numbers, a pointer or a tile of pointers. A variable: it can be assigned,
+/// inside of traced loops and branches too.
+class Val {
+ public:
+  /// Without a value until it is assigned.
+  Val();
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  // NOLINTNEXTLINE(google-explicit-constructor): Val m = 0.0
+  Val(Number number, std::source_location where = std::source_location::current())
+      : Val(Operand(number, where)) {}
+  Val(const Val& other);
+  Val& operator=(const Val& other);
+  ~Val();
+
+  /// For those who build with the Builder beside.
+  static Val of(ValueId id);
+  ValueId id() const;
+
+  Type type() const;
+  DType dtype() const { return type().dtype; }
+  Extents shape() const { return type().shape; }
+  int rank() const { return type().rank(); }
+
+  Val to(DType dtype, std::source_location where = std::source_location::current()) const;
+  Val bitcast(DType dtype, std::source_location where = std::source_location::current()) const;
+  /// A transposed tile of two axes.
+  Val T(std::source_location where = std::source_location::current()) const;
+  /// With new axes of extent 1: `rows[{All, None}]`.
+  Val operator[](const Axes& axes) const;
+
+  Val& operator+=(const Operand& x);
+  Val& operator-=(const Operand& x);
+  Val& operator*=(const Operand& x);
+  Val& operator/=(const Operand& x);
+  Val& operator%=(const Operand& x);
+  Val& operator&=(const Operand& x);
+  Val& operator|=(const Operand& x);
+  Val& operator^=(const Operand& x);
+
+ private:
+  friend class Trace;
+  enum class State : std::uint8_t { Nothing, Value, Gone };
+  explicit Val(const Operand& number);
+
+  // Mutable: a region gives every variable its own value, constants too.
+  Trace* trace_ = nullptr;
+  mutable State state_ = State::Nothing;
+  mutable ValueId id_ = 0;
+  mutable Source gone_ = {};  // the region that took its value along
+};
+
+// ------------------------------------------------------------------------------------ operators
+
+Val operator+(const Operand& a, const Operand& b);  // pointer + integers too
+Val operator-(const Operand& a, const Operand& b);
+Val operator*(const Operand& a, const Operand& b);
+Val operator/(const Operand& a, const Operand& b);
+Val operator%(const Operand& a, const Operand& b);
+Val operator&(const Operand& a, const Operand& b);
+Val operator|(const Operand& a, const Operand& b);
+Val operator^(const Operand& a, const Operand& b);
+Val operator<<(const Operand& a, const Operand& b);
+Val operator>>(const Operand& a, const Operand& b);
+Val operator==(const Operand& a, const Operand& b);
+Val operator!=(const Operand& a, const Operand& b);
+Val operator<(const Operand& a, const Operand& b);
+Val operator<=(const Operand& a, const Operand& b);
+Val operator>(const Operand& a, const Operand& b);
+Val operator>=(const Operand& a, const Operand& b);
+Val operator&&(const Operand& a, const Operand& b);  // both sides are computed
+Val operator||(const Operand& a, const Operand& b);
+Val operator!(const Operand& x);
+Val operator~(const Operand& x);
+Val operator-(const Operand& x);
+
+// ---------------------------------------------------------------------------------------- views
+
+/// Memory with extents and strides. What is loaded outside of them is the pad; what is stored there
+/// is dropped. No variable: a loop cannot carry it.
+class View {
+ public:
+  explicit View(ValueId id) : value_(Val::of(id)) {}
+  View(const View&) = default;
+  View& operator=(const View&) = delete;
+  ~View() = default;
+
+  ValueId id() const { return value_.id(); }
+  Type type() const { return value_.type(); }
+  DType dtype() const { return type().dtype; }
+  int rank() const { return type().rank(); }
+
+  Val dim(int axis, std::source_location where = std::source_location::current()) const;
+  Val stride(int axis, std::source_location where = std::source_location::current()) const;
+  Val base(std::source_location where = std::source_location::current()) const;
+  /// The tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
+  Val load(const Operands& at, const Extents& shape, double pad = 0,
+           std::source_location where = std::source_location::current()) const;
+  /// x is converted to the type of the view.
+  void store(const Operands& at, const Operand& x) const;
+
+ private:
+  Val value_;
+};
+
+}  // namespace tessera::tile
