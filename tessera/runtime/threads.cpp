@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 128;  // two lines, as they are fetched in pairs
 constexpr std::size_t kHugePage = 2 << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  // of scratch: more is a mistake
 
 /// How long a thread looks for news before it sleeps: about what it takes to wake one.
 constexpr std::chrono::microseconds kPatience{3};
@@ -52,13 +53,17 @@ class Scratch {
  private:
   void grow(std::int64_t bytes) {
     std::free(memory_);
+    memory_ = nullptr;
+    size_ = 0;
+    if (bytes > kMostBytes) return;
     const bool large = bytes >= static_cast<std::int64_t>(kHugePage);
     const std::size_t unit = large ? kHugePage : kCacheLine;
     const std::size_t size = (static_cast<std::size_t>(bytes) + unit - 1) / unit * unit;
     memory_ = static_cast<std::byte*>(std::aligned_alloc(unit, size));
-    size_ = memory_ == nullptr ? 0 : static_cast<std::int64_t>(size);
+    if (memory_ == nullptr) return;
+    size_ = static_cast<std::int64_t>(size);
     // A panel spans hundreds of small pages, and the core remembers where few of them are.
-    if (large && memory_ != nullptr) madvise(memory_, size, MADV_HUGEPAGE);
+    if (large) madvise(memory_, size, MADV_HUGEPAGE);
   }
 
   std::byte* memory_ = nullptr;

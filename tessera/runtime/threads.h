@@ -28,8 +28,10 @@ class Threads {
                std::byte* scratch) = nullptr;
     const void* context = nullptr;
     std::int64_t count = 0;
-    std::int64_t chunk = 1;          // parts are multiples of it
-    std::int64_t scratch_bytes = 0;  // of each thread, aligned to 128; kept between calls
+    std::int64_t chunk = 1;  // parts are multiples of it
+    /// Of each thread, aligned to 128; kept between calls. Work with scratch must not ask for other
+    /// work with scratch: a thread has one.
+    std::int64_t scratch_bytes = 0;
   };
   /// Runs it on up to `threads` threads; with 1 on this thread alone, without any locks. Throws
   /// std::bad_alloc before the work begins if there is no memory for scratch.

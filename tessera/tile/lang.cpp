@@ -25,7 +25,7 @@ std::vector<ValueId> indices_of(const Operands& list) {
 
 }  // namespace
 
-Operand::Operand(const Val& value, std::source_location where) : where_(where) {
+Operand::Operand(const Val& value, Place where) : where_(where) {
   const Trace::Line line(where);
   id_ = value.id();
 }
@@ -46,6 +46,7 @@ Val::Val(const Val& other)
 }
 
 Val& Val::operator=(const Val& other) {
+  if (this == &other) return *this;
   const bool reachable = trace_ == other.trace_;
   state_ = reachable ? other.state_ : State::Gone;
   id_ = other.id_;
@@ -83,17 +84,13 @@ Type Val::type() const {
   return build().type(id());
 }
 
-Val Val::to(DType dtype, std::source_location where) const {
+Val Val::to(DType dtype, Place where) const {
   return cast(Operand(*this, where), dtype);
 }
 
-Val Val::bitcast(DType dtype, std::source_location where) const {
+Val Val::bitcast(DType dtype, Place where) const {
   const Trace::Line line(where);
   return made(build().bitcast(id(), dtype));
-}
-
-Val Val::T(std::source_location where) const {
-  return permute(Operand(*this, where), {1, 0});
 }
 
 Val Val::operator[](const Axes& axes) const {
@@ -139,23 +136,22 @@ Val& Val::operator^=(const Operand& x) {
 
 // --------------------------------------------------------------------------------------- views
 
-Val View::dim(int axis, std::source_location where) const {
+Val View::dim(int axis, Place where) const {
   const Trace::Line line(where);
   return made(build().dim(id(), axis));
 }
 
-Val View::stride(int axis, std::source_location where) const {
+Val View::stride(int axis, Place where) const {
   const Trace::Line line(where);
   return made(build().stride(id(), axis));
 }
 
-Val View::base(std::source_location where) const {
+Val View::base(Place where) const {
   const Trace::Line line(where);
   return made(build().base(id()));
 }
 
-Val View::load(const Operands& at, const Extents& shape, double pad,
-               std::source_location where) const {
+Val View::load(const Operands& at, const Extents& shape, double pad, Place where) const {
   const Trace::Line line(where);
   return made(build().vload(id(), indices_of(at), shape, literal_of(dtype(), pad)));
 }
@@ -248,7 +244,7 @@ void when(const Operand& condition, const std::function<void()>& then,
 }
 
 void loop_while(const std::function<Val()>& condition, const std::function<void()>& body,
-                std::source_location where) {
+                Place where) {
   const Trace::Line line(where);
   Trace::current().while_loop([&] { return truth(Operand(condition(), where)); }, body);
 }

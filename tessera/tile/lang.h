@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,15 +70,14 @@ constexpr std::int64_t cdiv(std::int64_t a, std::int64_t b) {
 
 // --------------------------------------------------------------------------------- making tiles
 
-Val program_id(int axis, std::source_location where = std::source_location::current());
-Val num_programs(int axis, std::source_location where = std::source_location::current());
+Val program_id(int axis, Place where = Place::current());
+Val num_programs(int axis, Place where = Place::current());
 /// from, from + 1, … to - 1.
 Val arange(std::int64_t from, std::int64_t to, DType dtype = DType::I64,
-           std::source_location where = std::source_location::current());
+           Place where = Place::current());
 /// A shape without axes makes a number.
 Val full(const Extents& shape, const Operand& value, DType dtype = DType::F32);
-Val zeros(const Extents& shape, DType dtype = DType::F32,
-          std::source_location where = std::source_location::current());
+Val zeros(const Extents& shape, DType dtype = DType::F32, Place where = Place::current());
 Val zeros_like(const Operand& x);
 
 // ---------------------------------------------------------------------------------------- shapes
@@ -91,8 +89,7 @@ Val permute(const Operand& x, const std::vector<std::int64_t>& order);
 /// The last two axes exchanged.
 Val trans(const Operand& x);
 Val expand_dims(const Operand& x, int axis);
-Val concat(const Operands& parts, int axis,
-           std::source_location where = std::source_location::current());
+Val concat(const Operands& parts, int axis, Place where = Place::current());
 Val slice(const Operand& x, const std::vector<std::int64_t>& from, const Extents& shape);
 /// x at the index along the axis.
 Val gather(const Operand& x, const Operand& index, int axis);
@@ -121,9 +118,9 @@ Val cumprod(const Operand& x, int axis = 0);
 /// Several tiles at once, by a function of the left and the right elements.
 using Combine = std::function<std::vector<Val>(const std::vector<Val>&, const std::vector<Val>&)>;
 std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine,
-                        std::source_location where = std::source_location::current());
+                        Place where = Place::current());
 std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine,
-                                  std::source_location where = std::source_location::current());
+                                  Place where = Place::current());
 Val softmax(const Operand& x, int axis = -1);
 
 /// What sums of many numbers of this dtype are kept in: f32 for halves, 32 bits for narrow
@@ -203,7 +200,7 @@ void when(const Operand& condition, const std::function<void()>& then,
           const std::function<void()>& otherwise = {});
 /// Repeats the body as long as the condition, computed anew each time, holds.
 void loop_while(const std::function<Val()>& condition, const std::function<void()>& body,
-                std::source_location where = std::source_location::current());
+                Place where = Place::current());
 
 /// Where program `pid` works if the tiles of a rows × columns grid are done in groups of `group`
 /// rows, so that neighbours in time share operands.
@@ -218,9 +215,8 @@ Val multiple_of(const Operand& x, std::vector<std::int64_t> values);
 Val max_contiguous(const Operand& x, std::vector<std::int64_t> values);
 Val max_constancy(const Operand& x, std::vector<std::int64_t> values);
 void device_assert(const Operand& condition, std::string message);
-void device_print(std::string text, const Operands& values = {},
-                  std::source_location where = std::source_location::current());
+void device_print(std::string text, const Operands& values = {}, Place where = Place::current());
 /// What was stored before is seen by what is loaded after.
-void barrier(std::source_location where = std::source_location::current());
+void barrier(Place where = Place::current());
 
 }  // namespace tessera::tile

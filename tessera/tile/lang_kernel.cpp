@@ -24,10 +24,9 @@ Param view(std::string name, DType dtype, Extents shape, Extents strides) {
 
 namespace detail {
 
-Expected<Kernel> trace(std::string name, const std::vector<Param>& params,
-                       const std::vector<Formal>& formals, const Call& call,
-                       const std::source_location& where) {
-  Trace trace(std::move(name));
+Expected<Kernel> trace(const std::string& name, const std::vector<Param>& params,
+                       const std::vector<Formal>& formals, const Call& call, const Place& where) {
+  Trace trace(name);
   return trace.run([&](Builder& builder) {
     std::vector<ValueId> ids;
     {

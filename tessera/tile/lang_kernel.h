@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -84,9 +83,8 @@ struct FormalOf<ViewOf<T, Rank>> {
 };
 
 using Call = std::function<void(const std::vector<ValueId>&)>;
-Expected<Kernel> trace(std::string name, const std::vector<Param>& params,
-                       const std::vector<Formal>& formals, const Call& call,
-                       const std::source_location& where);
+Expected<Kernel> trace(const std::string& name, const std::vector<Param>& params,
+                       const std::vector<Formal>& formals, const Call& call, const Place& where);
 
 template <class... Args>
 struct Formals {
@@ -113,10 +111,10 @@ struct FormalsOf<Result (Class::*)(Args...) const> : Formals<Args...> {};
 /// Traces a body: a lambda or a function of parameters of type Val, View, Num<T>, Ptr<T> or
 /// ViewOf<T, rank>.
 template <class Body>
-Expected<Kernel> kernel(std::string name, const std::vector<Param>& params, const Body& body,
-                        std::source_location where = std::source_location::current()) {
+Expected<Kernel> kernel(const std::string& name, const std::vector<Param>& params, const Body& body,
+                        Place where = Place::current()) {
   using Formals = detail::FormalsOf<Body>;
-  return detail::trace(std::move(name), params, Formals::list(), Formals::call(body), where);
+  return detail::trace(name, params, Formals::list(), Formals::call(body), where);
 }
 
 }  // namespace tessera::tile

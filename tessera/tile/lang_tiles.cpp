@@ -120,17 +120,17 @@ Val hinted(const Operand& x, const char* kind, std::vector<std::int64_t> list) {
 
 }  // namespace
 
-Val program_id(int axis, std::source_location where) {
+Val program_id(int axis, Place where) {
   const Trace::Line line(where);
   return made(build().pid(axis));
 }
 
-Val num_programs(int axis, std::source_location where) {
+Val num_programs(int axis, Place where) {
   const Trace::Line line(where);
   return made(build().npid(axis));
 }
 
-Val arange(std::int64_t from, std::int64_t to, DType dtype, std::source_location where) {
+Val arange(std::int64_t from, std::int64_t to, DType dtype, Place where) {
   const Trace::Line line(where);
   const std::int64_t count = to > from ? to - from : 0;  // none is a mistake that the builder finds
   const Val zero_based = made(build().iota(dtype, count));
@@ -142,7 +142,7 @@ Val full(const Extents& shape, const Operand& value, DType dtype) {
   return Val::of(fit(value, dtype, shape));
 }
 
-Val zeros(const Extents& shape, DType dtype, std::source_location where) {
+Val zeros(const Extents& shape, DType dtype, Place where) {
   return full(shape, Operand(0, where), dtype);
 }
 
@@ -185,7 +185,7 @@ Val expand_dims(const Operand& x, int axis) {
   return reshape(x, shape);
 }
 
-Val concat(const Operands& parts, int axis, std::source_location where) {
+Val concat(const Operands& parts, int axis, Place where) {
   const Trace::Line line(where);
   return made(build().concat(ids_of(parts), parts.empty() ? axis : axis_of(parts.front(), axis)));
 }
@@ -236,15 +236,14 @@ Val cumprod(const Operand& x, int axis) {
   return made(build().scan(Function::Mul, value_of(widened(x)), axis_of(x, axis)));
 }
 
-std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine,
-                        std::source_location where) {
+std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine, Place where) {
   const Trace::Line line(where);
   if (!x.empty()) axis = axis_of(x.front(), axis);
   return values(build().reduce(ids_of(x), axis, traced(combine)));
 }
 
 std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& combine,
-                                  std::source_location where) {
+                                  Place where) {
   const Trace::Line line(where);
   if (!x.empty()) axis = axis_of(x.front(), axis);
   return values(build().scan(ids_of(x), axis, false, traced(combine)));
@@ -360,13 +359,13 @@ void device_assert(const Operand& condition, std::string message) {
   Trace::current().check();
 }
 
-void device_print(std::string text, const Operands& values, std::source_location where) {
+void device_print(std::string text, const Operands& values, Place where) {
   const Trace::Line line(where);
   build().print(std::move(text), ids_of(values));
   Trace::current().check();
 }
 
-void barrier(std::source_location where) {
+void barrier(Place where) {
   const Trace::Line line(where);
   build().barrier();
 }

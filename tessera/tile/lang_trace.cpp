@@ -19,6 +19,7 @@ struct Stop {};
 
 /// The language has no other way to reach the kernel that is traced: `arange(0, 8)` names none.
 Trace*& current_trace() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above; one per thread
   thread_local Trace* trace = nullptr;
   return trace;
 }
@@ -83,9 +84,9 @@ void Trace::fail_at(const Source& source, std::string id, std::string message, s
   fail(std::move(id), std::move(message), std::move(note));
 }
 
-Trace::Line::Line(Trace& trace, const std::source_location& where) : trace_(trace) {
+Trace::Line::Line(Trace& trace, const Place& where) : trace_(trace) {
   if (trace_.pinned_++ == 0) {
-    trace_.source_ = {where.file_name(), static_cast<int>(where.line())};
+    trace_.source_ = {where.file, where.line};
     trace_.builder_.at(trace_.source_);
   }
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,16 @@
 namespace tessera::tile {
 
 class Val;
+
+/// A line of the program. As a default argument, the line of the call.
+struct Place {
+  const char* file = "";
+  int line = 0;
+  // Not std::source_location, which not every compiler that reads this has.
+  static constexpr Place current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
 
 /// The kernel that is being traced on this thread, and the variables that are alive.
 ///
@@ -45,8 +54,8 @@ class Trace {
   /// from the line that called it.
   class Line {
    public:
-    Line(Trace& trace, const std::source_location& where);
-    explicit Line(const std::source_location& where) : Line(current(), where) {}
+    Line(Trace& trace, const Place& where);
+    explicit Line(const Place& where) : Line(current(), where) {}
     Line(const Line&) = delete;
     Line& operator=(const Line&) = delete;
     ~Line() { --trace_.pinned_; }

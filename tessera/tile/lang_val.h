@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <source_location>
 #include <type_traits>
 #include <vector>
 
@@ -15,10 +14,9 @@ namespace tessera::tile {
 class Operand {
  public:
   // NOLINTBEGIN(google-explicit-constructor): this is what operators and functions convert to
-  Operand(const Val& value, std::source_location where = std::source_location::current());
+  Operand(const Val& value, Place where = Place::current());
   template <class T>
-  requires std::is_arithmetic_v<T> Operand(
-      T number, std::source_location where = std::source_location::current())
+  requires std::is_arithmetic_v<T> Operand(T number, Place where = Place::current())
       : where_(where) {
     if constexpr (std::is_floating_point_v<T>) {
       number_ = {Sort::Value, {static_cast<double>(number), 0}};
@@ -38,12 +36,12 @@ class Operand {
   bool is_number() const { return number_.has_value(); }
   const Number& number() const { return *number_; }
   ValueId id() const { return id_; }
-  const std::source_location& where() const { return where_; }
+  const Place& where() const { return where_; }
 
  private:
   std::optional<Number> number_;
   ValueId id_ = 0;
-  std::source_location where_;
+  Place where_;
 };
 
 using Operands = std::vector<Operand>;
@@ -54,11 +52,9 @@ class Maybe {
   Maybe() = default;
   // NOLINTBEGIN(google-explicit-constructor): as for operands
   Maybe(const Operand& x) : operand_(x) {}
-  Maybe(const Val& value, std::source_location where = std::source_location::current())
-      : operand_(Operand(value, where)) {}
+  Maybe(const Val& value, Place where = Place::current()) : operand_(Operand(value, where)) {}
   template <class T>
-  requires std::is_arithmetic_v<T> Maybe(
-      T number, std::source_location where = std::source_location::current())
+  requires std::is_arithmetic_v<T> Maybe(T number, Place where = Place::current())
       : operand_(Operand(number, where)) {}
   // NOLINTEND(google-explicit-constructor)
 
@@ -73,11 +69,10 @@ class Maybe {
 enum Axis : std::uint8_t { All, None };
 struct Axes {
   // NOLINTNEXTLINE(google-explicit-constructor): x[{All, None}]
-  Axes(std::initializer_list<Axis> list,
-       std::source_location place = std::source_location::current())
+  Axes(std::initializer_list<Axis> list, Place place = Place::current())
       : axes(list), where(place) {}
   std::vector<Axis> axes;
-  std::source_location where;
+  Place where;
 };
 
 /// A number, a tile of numbers, a pointer or a tile of pointers. A variable: it can be assigned,
@@ -89,8 +84,7 @@ class Val {
   template <class Number>
   requires std::is_arithmetic_v<Number>
   // NOLINTNEXTLINE(google-explicit-constructor): Val m = 0.0
-  Val(Number number, std::source_location where = std::source_location::current())
-      : Val(Operand(number, where)) {}
+  Val(Number number, Place where = Place::current()) : Val(Operand(number, where)) {}
   Val(const Val& other);
   Val& operator=(const Val& other);
   ~Val();
@@ -104,10 +98,8 @@ class Val {
   Extents shape() const { return type().shape; }
   int rank() const { return type().rank(); }
 
-  Val to(DType dtype, std::source_location where = std::source_location::current()) const;
-  Val bitcast(DType dtype, std::source_location where = std::source_location::current()) const;
-  /// A transposed tile of two axes.
-  Val T(std::source_location where = std::source_location::current()) const;
+  Val to(DType dtype, Place where = Place::current()) const;
+  Val bitcast(DType dtype, Place where = Place::current()) const;
   /// With new axes of extent 1: `rows[{All, None}]`.
   Val operator[](const Axes& axes) const;
 
@@ -172,12 +164,12 @@ class View {
   DType dtype() const { return type().dtype; }
   int rank() const { return type().rank(); }
 
-  Val dim(int axis, std::source_location where = std::source_location::current()) const;
-  Val stride(int axis, std::source_location where = std::source_location::current()) const;
-  Val base(std::source_location where = std::source_location::current()) const;
+  Val dim(int axis, Place where = Place::current()) const;
+  Val stride(int axis, Place where = Place::current()) const;
+  Val base(Place where = Place::current()) const;
   /// The tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
   Val load(const Operands& at, const Extents& shape, double pad = 0,
-           std::source_location where = std::source_location::current()) const;
+           Place where = Place::current()) const;
   /// x is converted to the type of the view.
   void store(const Operands& at, const Operand& x) const;
 

@@ -141,11 +141,13 @@ std::vector<T> samples() {
 }
 
 template <class From, class To>
-void check_pair(unsigned lanes) {
+void check_pair(unsigned lanes, std::optional<std::string> features = {}) {
   using In = typename From::Number;
   using Out = typename To::Number;
   std::vector<In> x = samples<In>();
-  const CompiledMap map(MapLoop::of_cast(From::dtype, To::dtype, lanes, 2));
+  MapLoop loop = MapLoop::of_cast(From::dtype, To::dtype, lanes, 2);
+  loop.features = std::move(features);
+  const CompiledMap map(loop);
   x.resize(x.size() / map.step() * map.step());
   std::vector<Out> y(x.size());
   map(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
@@ -186,6 +188,13 @@ TYPED_TEST(Cast, ToEveryTypeRoundsOnceOrSaturatesOrWraps) {
 
 TYPED_TEST(Cast, SlowOfScalarsIsTheSame) {
   std::apply([](auto... to) { (check_pair<TypeParam, decltype(to)>(1), ...); }, All{});
+}
+
+TYPED_TEST(Cast, SlowEmittedForOtherProcessorsIsTheSame) {
+  const unsigned lanes = 16 / sizeof(typename TypeParam::Number);
+  for (const char* const features : {"", "+sse2", "+bf16,+fullfp16"})
+    std::apply([&](auto... to) { (check_pair<TypeParam, decltype(to)>(lanes, features), ...); },
+               All{});
 }
 
 TEST(SlowCastCode, CallsNothing) {

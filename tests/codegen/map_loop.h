@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tessera/codegen/llvm/math.h"
@@ -22,6 +23,7 @@ struct MapLoop {
   DType out = DType::F32;
   unsigned lanes = 4, pieces = 2;
   std::function<Pieces(llvm::IRBuilderBase&, std::span<const Pieces>)> body;
+  std::optional<std::string> features = {};  // to emit for, if not for those of the machine
 
   std::uint64_t step() const { return lanes * pieces; }
 
@@ -63,7 +65,7 @@ inline std::unique_ptr<llvm::Module> module_of(const MapLoop& loop, const machin
       llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, pointer, pointer, ir.getInt64Ty()},
                               false),
       llvm::Function::ExternalLinkage, "map", *module);
-  function->addFnAttr("target-features", machine::llvm_features(machine));
+  function->addFnAttr("target-features", loop.features.value_or(machine::llvm_features(machine)));
   const auto typed = [&](llvm::Type* element) -> llvm::Type* {
     if (loop.lanes == 1) return element;
     return llvm::FixedVectorType::get(element, loop.lanes);

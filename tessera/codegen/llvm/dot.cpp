@@ -36,6 +36,11 @@ bool is_one(Value* value) {
   return constant != nullptr && constant->isOne();
 }
 
+bool is_true(Value* value) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant != nullptr && !constant->isZero();
+}
+
 std::optional<std::int64_t> known(Value* value) {
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
   if (constant == nullptr) return std::nullopt;
@@ -63,21 +68,29 @@ class Loops {
     c_type_ = type_of(instruction_.c, context);
     lanes_ = machine.vector_bytes / byte_width(instruction_.c);
     const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
-    const bool a_plain = plain && call.shape.a == instruction_.a;
-    const bool b_plain = plain && call.shape.b == instruction_.b;
-    pack_a_ = plan_.pack_a || !a_plain || !is_one(in.a_column);
-    pack_b_ = call.b.panel == 0 && (plan_.pack_b || !b_plain || !is_one(in.b_column));
-    pad_k_ = plan_.k_group * (pack_a_ && pack_b_ ? unroll : 1);
-    whole_turns_ = pack_a_ && pack_b_;
-    if (const auto k = known(in.k); k && *k % (plan_.k_group * unroll) == 0 &&
-                                    (plan_.kc >= *k || plan_.kc % (plan_.k_group * unroll) == 0))
-      whole_turns_ = true;
+    pack_a_ = plan_.pack_a || !plain || call.shape.a != instruction_.a || !is_one(in.a_column);
+    pack_b_ = ir.getInt1(call.b.panel == 0);
+    if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
+        is_one(in.b_column)) {
+      // Rows that lie far apart would push each other out of the first cache.
+      const std::int64_t bytes = machine.l1d / 2;
+      pack_b_ = call.shape.m == 1 ? ir.getFalse()
+                                  : ir.CreateICmpSGT(in.b_row, constant(bytes / column_bytes_of_b()));
+    }
+    const bool both = pack_a_ && is_true(pack_b_);
+    const std::int64_t turn = plan_.k_group * unroll;
+    const auto k_is_multiple_of = [&](std::int64_t unit) {
+      const auto k = known(in_.k);
+      return k && *k % unit == 0 && (*k <= plan_.kc || plan_.kc % unit == 0);
+    };
+    pad_k_ = static_cast<int>(both ? turn : plan_.k_group);
+    whole_turns_ = both || k_is_multiple_of(turn);
+    whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
     if (call.accumulate || call.shape.k <= plan_.kc) accumulate_known_ = call.accumulate;
-    if (const auto k = known(in.k)) whole_k_ = *k % 16 == 0 && (plan_.kc >= *k || plan_.kc % 16 == 0) && *k % pad_k_ == 0 && plan_.kc % pad_k_ == 0;
     if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
     prefetch_b_ = call.shape.m >= 4 * plan_.mr &&
                   (call.b.panel != 0 ||
-                   (pack_b_ && std::min(plan_.nc, call.shape.n) * plan_.kc * byte_width(instruction_.b) > machine.l2));
+                   std::min(plan_.nc, call.shape.n) * column_bytes_of_b() > machine.l2);
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
@@ -110,7 +123,7 @@ class Loops {
           m_size_ = minimum(ir_.CreateSub(in_.m, m), plan_.mc, call_.shape.m);
           if (pack_a_) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
           emit_for(ir_, constant(0), n_whole_, plan_.nr,
-                   [&](Value* column) { panel(column, whole_); });
+                   [&](Value* column) { panel(column, {plan_.nr}); });
           each_tail([&](const Columns& tail) { panel(n_whole_, tail); });
         });
       });
@@ -120,9 +133,8 @@ class Loops {
  private:
   /// Columns of c that are computed together.
   struct Columns {
-    int columns = 0;        // 0: there are never such
-    bool exact = true;      // all of them exist
-    bool in_place = false;  // b is read where it is
+    int columns = 0;    // 0: there are never such
+    bool exact = true;  // all of them exist
   };
 
   /// Rows of a panel of a: `live` of them exist.
@@ -131,6 +143,10 @@ class Loops {
     int rows, live;
   };
 
+  std::int64_t column_bytes_of_b() const {
+    return std::max<std::int64_t>(1, std::min(plan_.kc, call_.shape.k)) *
+           byte_width(instruction_.b);
+  }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
   static std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
@@ -164,16 +180,14 @@ class Loops {
   /// The columns behind the last whole panel: as many as the largest extent leaves over, and any
   /// other number.
   void choose_tails() {
-    whole_ = {.columns = plan_.nr, .in_place = !pack_b_};
     const auto n = known(in_.n);
     const auto rest = static_cast<int>(n.value_or(call_.shape.n) % plan_.nr);
-    if (rest % lanes_ == 0) exact_ = {.columns = rest, .in_place = !pack_b_};
+    if (rest % lanes_ == 0) exact_.columns = rest;
     if (!n) {
       padded_ = {.columns = plan_.nr, .exact = false};
     } else if (rest % lanes_ != 0) {
       padded_ = {.columns = static_cast<int>(round_up(rest, lanes_)), .exact = false};
     }
-    padded_.in_place = call_.b.panel != 0;
   }
 
   void each_tail(llvm::function_ref<void(const Columns&)> body) {
@@ -244,7 +258,6 @@ class Loops {
   }
 
   void pack_columns_of_b(Value* column, const Columns& columns) {
-    if (columns.in_place) return;
     llvm::Function* pack = packer(module_, {.from = call_.shape.b,
                                             .to = instruction_.b,
                                             .lines = columns.columns,
@@ -259,11 +272,20 @@ class Loops {
     ir_.CreateCall(pack, {panel, source_of_b(column), in_.b_column, in_.b_row, live, k_size_});
   }
 
+  /// Missing columns are zeros in the panel, so that the last one is packed in any case.
+  Value* packs(const Columns& columns) {
+    return columns.exact || call_.b.panel != 0 ? pack_b_ : ir_.getTrue();
+  }
+
   void pack_block_of_b() {
-    if (!whole_.in_place)
+    emit_if(ir_, pack_b_, [&] {
       emit_for(ir_, constant(0), n_whole_, plan_.nr,
-               [&](Value* column) { pack_columns_of_b(column, whole_); });
-    each_tail([&](const Columns& tail) { pack_columns_of_b(n_whole_, tail); });
+               [&](Value* column) { pack_columns_of_b(column, {plan_.nr}); });
+    });
+    if (call_.b.panel != 0) return;
+    each_tail([&](const Columns& tail) {
+      emit_if(ir_, packs(tail), [&] { pack_columns_of_b(n_whole_, tail); });
+    });
   }
 
   struct PanelOfB {
@@ -280,11 +302,11 @@ class Loops {
                         ir_.CreateMul(within, constant(plan_.k_group))));
       return {at(b_type_, in_.b, offset), constant(width * plan_.k_group)};
     }
-    if (!columns.in_place) {
-      return {at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_)),
-              constant(columns.columns * plan_.k_group)};
-    }
-    return {source_of_b(column), in_.b_row};
+    Value* packed = packs(columns);
+    Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
+    Value* stride = constant(std::int64_t{columns.columns} * plan_.k_group);
+    return {ir_.CreateSelect(packed, panel, source_of_b(column)),
+            ir_.CreateSelect(packed, stride, in_.b_row)};
   }
 
   /// Brings a part of the next panel of b into the second cache, beside the work on some rows of
@@ -353,12 +375,13 @@ class Loops {
   llvm::Module& module_;
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
   int lanes_ = 0;
-  bool pack_a_ = true, pack_b_ = true, whole_turns_ = false, whole_k_ = false;
+  Value* pack_b_ = nullptr;  // whether it is
+  bool pack_a_ = true, whole_turns_ = false, whole_k_ = false;
   bool prefetch_b_ = false;
   std::int64_t rest_rows_ = -1;  // behind the last whole panel; -1: any
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;
-  Columns whole_, exact_, padded_;
+  Columns exact_, padded_;
   bool tiles_ = false;  // some tiles go through scratch, as only a part of them exists
 
   // Of the loop that is being emitted: where the block begins and how much of it there is.

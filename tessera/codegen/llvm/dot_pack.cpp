@@ -26,19 +26,25 @@ class Packing {
     const int step = pack_.unit == Packer::Unit::Neither ? 1 : k_step();
     Value* k_fast = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-step));
     fill();
+    // As many lines at a time as a register holds; where all are there, in straight code.
+    const int widest = pack_.unit == Packer::Unit::K
+                           ? block()
+                           : std::min(16 / byte_width(pack_.to), static_cast<int>(std::bit_floor(static_cast<unsigned>(pack_.lines))));
     Value* fast_lines = constant(0);
-    if (pack_.unit != Packer::Unit::Neither) {
-      // As many lines at a time as a register holds; where all are there, in straight code.
-      const int chunk = pack_.unit == Packer::Unit::K ? block() : 16 / byte_width(pack_.to);
-      fast_lines = ir_.CreateAnd(lines_, constant(-chunk));
+    if (pack_.unit != Packer::Unit::Neither && !pack_.all_lines) {
+      fast_lines = ir_.CreateAnd(lines_, constant(-widest));
       emit_for(ir_, constant(0), k_fast, step, [&](Value* k) {
-        if (!pack_.all_lines) {
-          emit_for(ir_, constant(0), fast_lines, chunk,
-                   [&](Value* line) { pack_chunk(line, chunk, k); });
-          return;
-        }
-        for (int line = 0; line + chunk <= pack_.lines; line += chunk)
-          pack_chunk(constant(line), chunk, k);
+        emit_for(ir_, constant(0), fast_lines, widest,
+                 [&](Value* line) { pack_chunk(line, widest, k); });
+      });
+    } else if (pack_.unit != Packer::Unit::Neither) {
+      const int narrowest = pack_.unit == Packer::Unit::K ? widest : 2;
+      emit_for(ir_, constant(0), k_fast, step, [&](Value* k) {
+        int line = 0;
+        for (int width = widest; width >= narrowest; width /= 2)
+          for (; line + width <= pack_.lines; line += width)
+            pack_chunk(constant(line), width, k);
+        fast_lines = constant(line);
       });
     }
     copy({fast_lines, lines_}, {constant(0), k_fast});

@@ -114,7 +114,7 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.kc = even_block(shape.k, machine.l1d * 3 / 4 / (plan.nr * b_width) / k_unit * k_unit, k_unit);
   plan.mc = even_block(shape.m, std::max<std::int64_t>(plan.mr, machine.l2 / 8 / (plan.kc * a_width) / plan.mr * plan.mr), plan.mr);
   plan.nc = even_block(shape.n, std::max<std::int64_t>(plan.nr, 2 * machine.l2 / (plan.kc * b_width) / plan.nr * plan.nr), plan.nr);
-  plan.pack_b = shape.n * shape.k * b_width > machine.l1d / 4;
+  plan.pack_b = shape.n * shape.k * b_width > machine.l1d / 2;
   plan.pack_a = shape.n > 2 * plan.nr || plan.pack_b;
   if (shape.m == 1) {
     // Nothing is used twice: b is read once, by rows where it lies in rows.

@@ -59,7 +59,6 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
         if (root.kind == Root::Kind::Reduce) start_fold(e_.op(root.op), whole);
       }
     }
-    llvm::IRBuilderBase& ir = e_.ir;
     const auto do_loop = [&](llvm::Value* first, llvm::Value* last, const Mode& mode) {
       e_.loop(first, last, mode.pieces * mode.width, [&](llvm::Value* i) {
         lane_index_ = i;
@@ -77,7 +76,6 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
         };
         first = clamp(fast_from_, from);
         last = clamp(fast_to_, first);
-        do_loop(from, first, element);
       }
       llvm::Value* span = row_.CreateSub(last, first);
       // An empty range may have its ends the wrong way round.
@@ -89,9 +87,20 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
       llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
       do_loop(first, main_end, whole);
       if (nest_.unroll > 1) do_loop(main_end, vector_end, one);
-      do_loop(vector_end, to, element);
+      if (fast_from_ == nullptr) {
+        do_loop(vector_end, to, element);
+      } else {
+        // What lies before the vectors and what lies behind them, in one loop.
+        llvm::Value* done = row_.CreateSub(vector_end, first);
+        const auto skip = [&](llvm::Value* i) {
+          return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, first), e_.ir.CreateAdd(i, done), i);
+        };
+        e_.loop(from, row_.CreateSub(to, done), 1, [&](llvm::Value* i) {
+          lane_index_ = skip(i);
+          body(element);
+        });
+      }
     }
-    (void)ir;
     if (folds_lanes()) {
       for (const Root& root : nest_.roots) {
         if (root.kind == Root::Kind::Reduce) finish_fold(e_.op(root.op));

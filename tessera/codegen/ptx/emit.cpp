@@ -276,12 +276,11 @@ void Emitter::operation(const Operation& op) {
     return define(out, elementwise(op, std::move(operands)).front());
   }
   if (!plan_.home(out)) return;  // made where it is used
+  if (names_shared(op)) return;
   if (op.code == Code::Reshape) return reshape(op);
   if (op.code == Code::Permute && plan_.home(op.in[0]) &&
-      plan_.home(op.in[0])->permuted(op.ints) == home(out)) {
-    if (operands_.count(op.in[0]) == 0) define(out, home(out), tile_at_home(op.in[0]));
-    return;
-  }
+      plan_.home(op.in[0])->permuted(op.ints) == home(out))
+    return define(out, home(out), tile_at_home(op.in[0]));
   define(out, home(out), made(out, home(out)));
 }
 

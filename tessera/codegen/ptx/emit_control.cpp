@@ -72,6 +72,7 @@ bool Emitter::any_writes(const Operation& op) const {
 }
 
 void Emitter::loop(const Operation& op) {
+  bring(op);
   const std::optional<Ahead> ahead = stages_ > 1 ? find_ahead(op) : std::nullopt;
   if (!ahead) return bind(op.out, rounds(op, nullptr, false));
   copies_ahead_ = true;

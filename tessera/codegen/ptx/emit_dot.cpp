@@ -30,16 +30,63 @@ void Emitter::dot(const Operation& op) {
   return product == Product::Scalars ? dot_scalars(op) : dot_matrix(op, product);
 }
 
-std::optional<SharedOperand> Emitter::in_shared(ValueId id) const {
-  if (const auto found = operands_.find(id); found != operands_.end()) return found->second;
-  if (!definitions_[id]) return {};
-  const Operation& op = kernel_.ops[*definitions_[id]];
-  if (op.code != Code::Permute) return {};
+bool Emitter::names_shared(const Operation& op) {
+  if (op.code != Code::Permute && op.code != Code::Reshape) return false;
   const auto found = operands_.find(op.in[0]);
-  if (found == operands_.end()) return {};
-  SharedOperand turned = found->second;
-  if (op.ints[0] == 1) turned.column_axis = 1 - turned.column_axis;
-  return turned;
+  if (found == operands_.end()) return false;
+  SharedOperand named = found->second;
+  if (op.code == Code::Permute && op.ints[0] == 1) named.column_axis = 1 - named.column_axis;
+  operands_[op.out[0]] = named;
+  return true;
+}
+
+// The sums of one product, two patches beside each other, lie in a thread as the next product wants
+// its first operand: the same rows, and all columns of them in the four threads of a row.
+std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
+  const tile::Extents& shape = type(dot.in[0]).shape;
+  if (product_of(kernel_, dot) == Product::Byte || shape[1] % 16 != 0 ||
+      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
+    return {};
+  const Layout layout =
+      Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
+  const Layout sums = plan_.product(dot);
+  const auto rows = [](const std::vector<IndexBit>& bits) {
+    std::vector<IndexBit> kept = bits;
+    std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
+    return kept;
+  };
+  if (rows(layout.register_bits()) != rows(sums.register_bits())) return {};
+  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i) {
+    const IndexBit &own = layout.thread_bits()[i], &sum = sums.thread_bits()[i];
+    const bool warp = i >= kLaneBits;
+    if (warp && own.axis == 1) return {};
+    if ((own.axis == 0 || sum.axis == 0) && own != sum) return {};
+  }
+  return layout;
+}
+
+std::optional<Pieces> Emitter::fragments(const Operation& dot) {
+  const std::optional<Layout> layout = fragment_layout(dot);
+  if (!layout) return {};
+  const auto found = tiles_.find({dot.in[0], *layout});
+  if (found == tiles_.end()) return {};
+  return found->second;
+}
+
+void Emitter::bring(const Operation& loop) {
+  const tile::Region& body = loop.regions[0];
+  const auto inside = [&](ValueId id) {
+    const bool param =
+        std::find(body.params.begin(), body.params.end(), id) != body.params.end();
+    return param || (definitions_[id] && std::find(body.ops.begin(), body.ops.end(),
+                                                   *definitions_[id]) != body.ops.end());
+  };
+  for (const tile::OpId id : body.ops) {
+    const Operation& op = kernel_.ops[id];
+    if (op.code != Code::Dot || product_of(kernel_, op) == Product::Scalars || inside(op.in[0]))
+      continue;
+    if (const auto layout = fragment_layout(op)) tile(op.in[0], *layout);
+  }
 }
 
 // Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
@@ -97,14 +144,16 @@ void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
   }
 }
 
-std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product) {
+std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product,
+                                                       bool first_in_registers) {
   std::vector<SharedOperand> operands(2);
   std::vector<Pieces> registers(2);
   std::int64_t bytes = 0;
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const ValueId id = op.in[side];
-    if (const auto there = in_shared(id)) {
-      operands[side] = *there;
+    if (side == 0 && first_in_registers) continue;
+    if (const auto there = operands_.find(id); there != operands_.end()) {
+      operands[side] = there->second;
       continue;
     }
     const tile::Extents& shape = type(id).shape;
@@ -222,7 +271,9 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   const DType result_type = dtype(op.out[0]);
   Pieces sums = tile(op.in[2], layout);
   if (result_type != sum_type) sums = emit_cast(ir_, sums, result_type, sum_type);
-  const std::vector<SharedOperand> operands = operands_in_shared(op, product);
+  const std::optional<Pieces> own = fragments(op);
+  const std::vector<SharedOperand> operands =
+      operands_in_shared(op, product, own.has_value());
 
   const std::int64_t step = k_step(product);
   const std::int64_t k = held(type(op.in[0]).shape[1], step);
@@ -230,10 +281,31 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   const std::int64_t chunks_per_step = 2;  // of 16 bytes
   // A matrix: A is read in the order (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8, n), ….
   const bool a_turned = operands[0].column_axis == 0, b_turned = operands[1].column_axis == 1;
-  const Fragments a(*this, operands[0], a_turned, !a_turned,
-                    block_.coordinate(layout, 0, kLaneBits));
+  std::optional<Fragments> a;
+  if (!own)
+    a.emplace(*this, operands[0], a_turned, !a_turned, block_.coordinate(layout, 0, kLaneBits));
   const Fragments b(*this, operands[1], b_turned, b_turned,
                     block_.coordinate(layout, 1, kLaneBits));
+  std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
+  if (own) {
+    const Layout held_in = *fragment_layout(op);
+    for (int reg = 0; reg < held_in.registers(); ++reg)
+      elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
+          (*own)[static_cast<std::size_t>(reg)];
+  }
+  const auto a_fragment = [&](llvm::Value* offset, std::int64_t m, std::int64_t s) {
+    if (!own)
+      return a->turned ? a->read(offset, s * step, m / 8, 4)
+                       : a->read(offset, m, s * chunks_per_step, 4);
+    std::vector<llvm::Value*> words;
+    for (const std::int64_t column : {s * 16, s * 16 + 8}) {
+      for (const std::int64_t row : {m, m + 8}) {
+        llvm::Value* const pair[] = {elements.at({row, column}), elements.at({row, column + 1})};
+        words.push_back(block_.pack(pair, dtype(op.in[0])));
+      }
+    }
+    return words;
+  };
 
   std::set<std::int64_t> rows, columns;  // of the patches of 16 by 8
   for (int reg = 0; reg < layout.registers(); reg += 4) {
@@ -244,14 +316,12 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
 
   const auto multiply = [&](llvm::Value* a_offset, llvm::Value* b_offset, std::int64_t s) {
     std::map<std::int64_t, std::vector<llvm::Value*>> a_words, b_words;
-    const auto read = [&](const Fragments& from, llvm::Value* offset, std::int64_t across, int count) {
-      return from.turned ? from.read(offset, s * step, across / 8, count)
-                         : from.read(offset, across, s * chunks_per_step, count);
-    };
-    for (const std::int64_t m : rows) a_words[m] = read(a, a_offset, m, 4);
+    for (const std::int64_t m : rows) a_words[m] = a_fragment(a_offset, m, s);
     for (const std::int64_t n : columns) {
       if (pairs == 2 && n % 16 != 0) continue;
-      const std::vector<llvm::Value*> words = read(b, b_offset, n, 2 * pairs);
+      const std::vector<llvm::Value*> words =
+          b_turned ? b.read(b_offset, s * step, n / 8, 2 * pairs)
+                   : b.read(b_offset, n, s * chunks_per_step, 2 * pairs);
       for (int i = 0; i < pairs; ++i)
         b_words[n + 8 * i] = {words[static_cast<std::size_t>(2 * i)],
                               words[static_cast<std::size_t>(2 * i + 1)]};
@@ -277,7 +347,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   };
 
   constexpr std::int64_t kUnrolled = 8, kGroup = 4;
-  if (steps <= kUnrolled) {
+  if (steps <= kUnrolled || own) {
     for (std::int64_t s = 0; s < steps; ++s) multiply(block_.i32(0), block_.i32(0), s);
   } else {
     // Four steps are 128 bytes of a row, or whole rows: the exchange of chunks stays the same.
@@ -293,7 +363,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
     group->addIncoming(block_.i32(0), before);
     sums.assign(carried.begin(), carried.end());
     for (std::int64_t s = 0; s < kGroup; ++s)
-      multiply(ir_.CreateMul(group, block_.i32(further(a))),
+      multiply(ir_.CreateMul(group, block_.i32(further(*a))),
                ir_.CreateMul(group, block_.i32(further(b))), s);
     llvm::Value* next = ir_.CreateAdd(group, block_.i32(1));
     group->addIncoming(next, body);

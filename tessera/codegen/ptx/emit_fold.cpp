@@ -31,18 +31,6 @@ std::vector<std::vector<int>> groups(const Layout& layout, int axis) {
   return groups;
 }
 
-/// A layout in which neighbours along the axis are in a thread, then in a warp, then in a block.
-Layout in_order_of_index(const tile::Extents& shape, int axis, int threads) {
-  std::vector<int> order = {axis};
-  for (int other = 0; other < static_cast<int>(shape.size()); ++other)
-    if (other != axis) order.push_back(other);
-  const std::int64_t held = std::int64_t{1} << index_bits(shape[static_cast<std::size_t>(axis)]);
-  return Layout::blocked({.shape = shape,
-                          .order = std::move(order),
-                          .threads = threads,
-                          .run = static_cast<int>(std::max<std::int64_t>(1, held / threads))});
-}
-
 /// Sums of 16-bit floats are carried in f32.
 bool widens(const tile::Operation& op, DType dtype) {
   return op.function == tile::Function::Add && (dtype == DType::F16 || dtype == DType::BF16);
@@ -76,7 +64,7 @@ void Emitter::reduce(const Operation& op) {
   const int axis = static_cast<int>(op.ints[0]);
   const tile::Extents& shape = type(op.in[0]).shape;
   const Layout layout = [&] {
-    if (!op.regions.empty()) return in_order_of_index(shape, axis, block_.threads());
+    if (!op.regions.empty()) return Layout::in_order(shape, axis, block_.threads());
     const std::optional<Layout>& given = plan_.home(op.in[0]);
     return given ? *given : plan_.standard(shape);
   }();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "tessera/codegen/ptx/emitter.h"
 
@@ -63,53 +64,73 @@ llvm::Value* Emitter::scalar_at(const Operation& loop, ValueId id, llvm::Value* 
   return elementwise(op, std::move(operands)).front();
 }
 
+/// The load in the loop whose tile a value is, as it is or turned or without axes of one element.
+std::optional<tile::OpId> Emitter::loaded_from(const Operation& loop, ValueId id) const {
+  const std::vector<tile::OpId>& body = loop.regions[0].ops;
+  for (bool first = true; definitions_[id]; first = false) {
+    if (!first && uses_[id] != 1 && kernel_.ops[*definitions_[id]].code != Code::Vload) return {};
+    const Operation& op = kernel_.ops[*definitions_[id]];
+    if (std::find(body.begin(), body.end(), *definitions_[id]) == body.end()) return {};
+    if (op.code == Code::Vload) return *definitions_[id];
+    const tile::Extents &from = type(op.in[0]).shape, &to = type(id).shape;
+    const bool turned = op.code == Code::Permute && from.size() == 2;
+    const bool squeezed = op.code == Code::Reshape && to.size() == 2 && from.size() > 2 &&
+                          std::equal(to.begin(), to.end(), from.end() - 2) &&
+                          type(id).count() == type(op.in[0]).count();
+    if (!turned && !squeezed) return {};
+    if (uses_[id] != 1) return {};
+    id = op.in[0];
+  }
+  return {};
+}
+
+std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId id,
+                                              int reads) const {
+  const Operation& load = kernel_.ops[id];
+  const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
+  const std::size_t rank = tile.shape.size();
+  if (rank < 2 || byte_width(tile.dtype) != 2 || reads != uses_[load.out[0]]) return {};
+  if (definitions_[load.in[0]]) {  // the view must be there before the loop
+    const std::vector<tile::OpId>& body = loop.regions[0].ops;
+    if (std::find(body.begin(), body.end(), *definitions_[load.in[0]]) != body.end()) return {};
+  }
+  Ring ring{.load = id, .operand = {}, .offset = 0, .row = rank - 2, .column = rank - 1};
+  if (view.strides[ring.column] != 1) std::swap(ring.row, ring.column);
+  constexpr std::int64_t kLeast = 16;
+  const std::int64_t rows = tile.shape[ring.row], columns = tile.shape[ring.column];
+  const bool fits =
+      view.strides[ring.column] == 1 && is_power_of_two(rows) && is_power_of_two(columns) &&
+      rows >= kLeast && columns >= kLeast && tile.count() == rows * columns &&
+      load.literal.number == 0 && !std::signbit(load.literal.number) &&
+      std::all_of(load.in.begin() + 1, load.in.end(),
+                  [&](ValueId at) { return follows_index(loop, at); });
+  if (!fits) return {};
+  ring.operand = {.base = nullptr,
+                  .column_axis = ring.column > ring.row ? 1 : 0,
+                  .rows = rows,
+                  .columns = columns,
+                  .width = 2};
+  return ring;
+}
+
 std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
-  Ahead ahead;
   if (any_writes(op)) return {};  // what is read must not come before what is written
-  const tile::Region& body = op.regions[0];
-  const auto in_body = [&](ValueId id) {
-    return definitions_[id] && std::find(body.ops.begin(), body.ops.end(), *definitions_[id]) !=
-                                   body.ops.end();
-  };
-  for (const tile::OpId id : body.ops) {
-    const Operation& load = kernel_.ops[id];
-    if (load.code != Code::Vload || in_body(load.in[0])) continue;
-    const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
-    // Read by products alone, as their own operand or turned.
-    int read = 0;
-    std::int64_t least = 16;
-    for (const tile::OpId user_id : body.ops) {
-      const Operation& user = kernel_.ops[user_id];
-      if (user.code != Code::Dot || product_of(kernel_, user) == Product::Scalars ||
-          product_of(kernel_, user) == Product::Byte)
-        continue;
-      for (const int side : {0, 1}) {
-        const ValueId in = user.in[static_cast<std::size_t>(side)];
-        if (in == load.out[0]) ++read;
-        if (in_body(in)) {
-          const Operation& turn = kernel_.ops[*definitions_[in]];
-          if (turn.code == Code::Permute && turn.in[0] == load.out[0] && uses_[in] == 1) ++read;
-        }
-      }
+  std::map<tile::OpId, int> reads;  // of loads, by products
+  for (const tile::OpId id : op.regions[0].ops) {
+    const Operation& dot = kernel_.ops[id];
+    if (dot.code != Code::Dot) continue;
+    const Product product = product_of(kernel_, dot);
+    if (product != Product::Half && product != Product::BFloat) continue;
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
+      if (const auto load = loaded_from(op, dot.in[side])) ++reads[*load];
+  }
+  Ahead ahead;
+  for (const auto& [load, count] : reads) {
+    if (auto ring = ring_of(op, load, count)) {
+      ring->offset = ahead.bytes;
+      ahead.bytes += ring->operand.bytes();
+      ahead.rings.push_back(*ring);
     }
-    const int column = contiguous_axis(view);
-    const bool fits =
-        tile.rank() == 2 && byte_width(tile.dtype) == 2 && read > 0 && read == uses_[load.out[0]] &&
-        view.strides[static_cast<std::size_t>(column)] == 1 && is_power_of_two(tile.shape[0]) &&
-        is_power_of_two(tile.shape[1]) && tile.shape[0] >= least && tile.shape[1] >= least &&
-        constant(tile, load.literal) == llvm::Constant::getNullValue(block_.element(tile.dtype)) &&
-        std::all_of(load.in.begin() + 1, load.in.end(),
-                    [&](ValueId at) { return follows_index(op, at); });
-    if (!fits) continue;
-    Ring ring{.load = id,
-              .operand = {.base = nullptr,
-                          .column_axis = column,
-                          .rows = tile.shape[static_cast<std::size_t>(1 - column)],
-                          .columns = tile.shape[static_cast<std::size_t>(column)],
-                          .width = 2},
-              .offset = ahead.bytes};
-    ahead.bytes += ring.operand.bytes();
-    ahead.rings.push_back(ring);
   }
   if (ahead.rings.empty()) return {};
   return ahead;
@@ -128,16 +149,17 @@ std::pair<llvm::Value*, llvm::Value*> Emitter::conditions(const Operation& op, c
     const Operation& load = kernel_.ops[ring.load];
     const View& view = this->view(load.in[0]);
     const tile::Extents& shape = type(load.out[0]).shape;
-    const auto column = static_cast<std::size_t>(ring.operand.column_axis);
+    const std::size_t column = ring.column;
     const auto at = [&](std::size_t axis, llvm::Value* index) {
       return ir_.CreateSExt(scalar_at(op, load.in[1 + axis], index), wide);
     };
     llvm::Value* parts = ir_.CreateOr(at(column, from), at(column, ir_.CreateAdd(from, step)));
-    parts = ir_.CreateOr(parts, view.strides[1 - column]);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      if (axis != column) parts = ir_.CreateOr(parts, view.strides[axis]);
     parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.operand.width)), view.base);
     aligned = ir_.CreateAnd(
         aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
-    for (const std::size_t axis : {std::size_t{0}, std::size_t{1}}) {
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       for (llvm::Value* index : {from, last}) {
         llvm::Value* start = at(axis, index);
         llvm::Value* room = ir_.CreateSub(view.extents[axis], block_.i64(shape[axis]));
@@ -153,8 +175,7 @@ void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy)
   const Operation& load = kernel_.ops[ring.load];
   const View& view = this->view(load.in[0]);
   const SharedOperand& operand = ring.operand;
-  const int column_axis = operand.column_axis, row_axis = 1 - column_axis;
-  const auto row = static_cast<std::size_t>(row_axis), column = static_cast<std::size_t>(column_axis);
+  const std::size_t row = ring.row, column = ring.column;
   llvm::Type* wide = ir_.getInt64Ty();
 
   // Chunks are dealt to the threads row by row; a thread's next one lies whole rows further.
@@ -170,10 +191,16 @@ void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy)
   llvm::Value* first_column =
       ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + column], copy.index), wide),
                     ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(elements)), wide));
-  llvm::Value* from = ir_.CreateAdd(
-      view.base,
-      ir_.CreateMul(ir_.CreateAdd(ir_.CreateMul(first_row, view.strides[row]), first_column),
-                    block_.i64(operand.width)));
+  llvm::Value* place = ir_.CreateAdd(ir_.CreateMul(first_row, view.strides[row]), first_column);
+  llvm::Value* there = ir_.getTrue();  // along the axes of one element
+  for (std::size_t axis = 0; axis < view.extents.size(); ++axis) {
+    if (axis == row || axis == column) continue;
+    llvm::Value* at = ir_.CreateSExt(scalar_at(op, load.in[1 + axis], copy.index), wide);
+    place = ir_.CreateAdd(place, ir_.CreateMul(at, view.strides[axis]));
+    there = ir_.CreateAnd(there, ir_.CreateICmpULT(at, view.extents[axis]));
+  }
+  llvm::Value* from =
+      ir_.CreateAdd(view.base, ir_.CreateMul(place, block_.i64(operand.width)));
   llvm::Value* base = ir_.CreateAdd(operand.base, copy.stage);
 
   const std::int64_t threads = block_.threads();
@@ -201,8 +228,8 @@ void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy)
         llvm::Value* left = ir_.CreateSub(view.extents[column], at_column);
         left = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, block_.i64(elements));
         llvm::Value* inside =
-            ir_.CreateAnd(ir_.CreateICmpULT(at_row, view.extents[row]),
-                          ir_.CreateICmpULT(at_column, view.extents[column]));
+            ir_.CreateAnd(there, ir_.CreateAnd(ir_.CreateICmpULT(at_row, view.extents[row]),
+                                               ir_.CreateICmpULT(at_column, view.extents[column])));
         llvm::Value* bytes = ir_.CreateTrunc(
             ir_.CreateMul(ir_.CreateSelect(inside, left, block_.i64(0)), block_.i64(operand.width)),
             ir_.getInt32Ty());
@@ -261,6 +288,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
 
   ir_.SetInsertPoint(body);
   open_scope();
+  auto operands_before = operands_;
   llvm::Value* next_stage = stage;
   if (given != nullptr) {
     block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(stages_ - 2)});
@@ -288,7 +316,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   for (std::size_t i = 0; i < next.size(); ++i)
     carried[i]->addIncoming(next[i], ir_.GetInsertBlock());
   close_scope();
-  for (const Ring& ring : ahead.rings) operands_.erase(kernel_.ops[ring.load].out[0]);
+  operands_ = std::move(operands_before);
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
   block_.release(reserved);

@@ -92,12 +92,15 @@ class Emitter {
     tile::OpId load = 0;
     SharedOperand operand;  // base: of the first stage
     std::int64_t offset = 0;
+    std::size_t row = 0, column = 1;  // the axes of the load that are those of the matrix
   };
   struct Ahead {
     std::vector<Ring> rings;
     std::int64_t bytes = 0;
   };
   std::optional<Ahead> find_ahead(const Operation& op);
+  std::optional<Ring> ring_of(const Operation& loop, tile::OpId load, int reads) const;
+  std::optional<tile::OpId> loaded_from(const Operation& loop, ValueId id) const;
   /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view.
   std::pair<llvm::Value*, llvm::Value*> conditions(const Operation& op, const Ahead& ahead);
   struct Copy {
@@ -161,8 +164,15 @@ class Emitter {
   void dot_scalars(const Operation& op);
   void dot_matrix(const Operation& op, Product product);
   /// The operand where it lies in shared memory, or from registers put there.
-  std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product);
-  std::optional<SharedOperand> in_shared(ValueId id) const;
+  std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product,
+                                                bool first_in_registers);
+  /// Whether it only names, in another way, a tile that is in shared memory: then the result is too.
+  bool names_shared(const Operation& op);
+  /// The first operand in the layout of fragments, if it is at home there or has been brought there;
+  /// null otherwise. `bring`: before a loop that multiplies it again and again.
+  std::optional<Pieces> fragments(const Operation& dot);
+  void bring(const Operation& loop);
+  std::optional<Layout> fragment_layout(const Operation& dot) const;
   void clear(const SharedOperand& operand);
   void put_operand(const SharedOperand& operand, const Layout& layout, const Pieces& registers,
                    const tile::Extents* shape);

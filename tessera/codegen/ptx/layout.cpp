@@ -6,6 +6,8 @@
 namespace tessera::codegen::ptx {
 namespace {
 
+constexpr int kLaneBits = 5;
+
 int log2_of(std::int64_t power) {
   return std::countr_zero(static_cast<std::uint64_t>(power));
 }
@@ -33,10 +35,6 @@ class Supply {
   }
   std::vector<int> bits_, next_;
 };
-
-void fill(std::vector<IndexBit>& threads, int bits) {
-  threads.resize(static_cast<std::size_t>(bits));
-}
 
 std::vector<IndexBit> dropped(const std::vector<IndexBit>& bits, int axis) {
   std::vector<IndexBit> kept;
@@ -69,11 +67,29 @@ Layout Layout::blocked(const Blocked& blocked) {
   std::vector<IndexBit> registers, threads;
   supply.take(blocked.order.front(), log2_of(blocked.run), registers);
   const int thread_bits = log2_of(blocked.threads);
-  for (const int axis : blocked.order)
-    supply.take(axis, thread_bits - static_cast<int>(threads.size()), threads);
-  fill(threads, thread_bits);
+  const auto take_threads = [&](int axis, int until) {
+    supply.take(axis, until - static_cast<int>(threads.size()), threads);
+  };
+  for (const int axis : blocked.order) take_threads(axis, std::min(kLaneBits, thread_bits));
+  for (auto axis = blocked.order.rbegin(); axis != blocked.order.rend(); ++axis)
+    take_threads(*axis, thread_bits);
+  threads.resize(static_cast<std::size_t>(thread_bits));
   for (const int axis : blocked.order) supply.take(axis, supply.left(axis), registers);
   return {static_cast<int>(blocked.shape.size()), std::move(registers), std::move(threads)};
+}
+
+Layout Layout::in_order(const tile::Extents& shape, int axis, int thread_count) {
+  Supply supply(shape);
+  std::vector<IndexBit> registers, threads;
+  const int thread_bits = log2_of(thread_count);
+  supply.take(axis, std::max(0, supply.left(axis) - thread_bits), registers);
+  supply.take(axis, thread_bits, threads);
+  const int rank = static_cast<int>(shape.size());
+  for (int other = rank; other-- > 0;)
+    supply.take(other, thread_bits - static_cast<int>(threads.size()), threads);
+  threads.resize(static_cast<std::size_t>(thread_bits));
+  for (int other = rank; other-- > 0;) supply.take(other, supply.left(other), registers);
+  return {rank, std::move(registers), std::move(threads)};
 }
 
 Layout Layout::matrix(const Matrix& matrix) {
@@ -87,7 +103,7 @@ Layout Layout::matrix(const Matrix& matrix) {
   supply.take(kRows, 3, threads);
   supply.take(kRows, 1, registers);
 
-  int warp_bits = log2_of(matrix.threads) - 5, row_bits = 0, column_bits = 0;
+  int warp_bits = log2_of(matrix.threads) - kLaneBits, row_bits = 0, column_bits = 0;
   for (; warp_bits > 0; --warp_bits) {
     const int rows = supply.left(kRows) - row_bits, columns = supply.left(kColumns) - column_bits;
     // A patch is twice as high as wide, so equal counts of patches are not a square: a warp with
@@ -104,7 +120,7 @@ Layout Layout::matrix(const Matrix& matrix) {
   supply.take(kRows, supply.left(kRows) - row_bits, registers);
   supply.take(kColumns, column_bits, threads);
   supply.take(kRows, row_bits, threads);
-  fill(threads, log2_of(matrix.threads));
+  threads.resize(static_cast<std::size_t>(log2_of(matrix.threads)));
   return {2, std::move(registers), std::move(threads)};
 }
 

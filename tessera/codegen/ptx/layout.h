@@ -30,8 +30,9 @@ class Layout {
   Layout(int rank, std::vector<IndexBit> registers, std::vector<IndexBit> threads)
       : rank_(rank), registers_(std::move(registers)), threads_(std::move(threads)) {}
 
-  /// The tile cut into runs of `run` elements along the first axis of `order`, dealt to the threads
-  /// in that order of axes, fastest first, round after round.
+  /// The tile cut into runs of `run` elements along the first axis of `order`. The lanes of a warp
+  /// take runs in that order of axes, fastest first, so that a warp reads neighbours; the warps go
+  /// along the slowest axes first, so that a row stays in a warp where there are rows enough.
   struct Blocked {
     tile::Extents shape;
     std::vector<int> order;
@@ -47,6 +48,8 @@ class Layout {
     bool rows_first = false;
   };
   static Layout matrix(const Matrix& matrix);
+  /// Neighbours along an axis in a thread, then in a warp, then in a block.
+  static Layout in_order(const tile::Extents& shape, int axis, int threads);
   /// Small squares per thread, for products without matrix instructions.
   static Layout patches(const tile::Extents& shape, int threads);
 

@@ -12,7 +12,8 @@ namespace tessera::tile {
 ///
 /// Along axis d of a tile, `contiguity[d]` elements in a row grow by one each, in aligned groups;
 /// `constancy[d]` are equal, in aligned groups; `divisor` divides the first element of each
-/// contiguous group (of a pointer: bytes). Elements lie in [low, high] where those are known.
+/// contiguous group (of a pointer: bytes; of what is zero: 2^62). Elements lie in [low, high] where
+/// those are known.
 struct Facts {
   std::int64_t divisor = 1;
   std::vector<std::int64_t> contiguity = {}, constancy = {};

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/tile/passes/ranges.h"
-
 namespace tessera::tile {
 namespace {
 
@@ -93,11 +91,11 @@ std::optional<Linear> LinearForms::parts(ValueId scalar) const {
   }
 }
 
-Facts LinearForms::bounds(const Linear& form) const {
+Range LinearForms::bounds(const Linear& form) const {
   Range range{form.base, form.base};
   for (const Linear::Term& term : form.terms)
     range = add(range, multiply(range_of(facts_[term.value]), {term.factor, term.factor}));
-  return {.low = range.low, .high = range.high};
+  return range;
 }
 
 Linear linear_of(const Kernel& kernel, ValueId scalar) {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "tessera/tile/passes/facts.h"
+#include "tessera/tile/passes/ranges.h"
 
 namespace tessera::tile {
 
@@ -15,7 +15,7 @@ class LinearForms {
   Linear of(ValueId scalar) const;
   const std::vector<Facts>& facts() const { return facts_; }
   /// The least and the greatest that a form can be, where known.
-  Facts bounds(const Linear& form) const;
+  Range bounds(const Linear& form) const;
 
  private:
   std::optional<Linear> parts(ValueId scalar) const;

@@ -25,7 +25,6 @@ class Rewrite {
   /// What stands for a value of the source.
   ValueId of(ValueId old) const { return *now_[old]; }
   std::vector<ValueId> of(const std::vector<ValueId>& old) const;
-  bool known(ValueId old) const { return now_[old].has_value(); }
   void set(ValueId old, ValueId now) { now_[old] = now; }
 
   /// The operation that makes a value of the result; none for a parameter, or while it is open.
@@ -52,8 +51,6 @@ class Rewrite {
   ValueId index(std::int64_t integer);
   ValueId map(Function function, std::vector<ValueId> in);
   ValueId cast(ValueId x, DType to);
-  /// New operations come from this line.
-  void at(const Source& line) { line_ = line; }
 
  private:
   Rewrite(const Kernel& source, const Visit& visit);
@@ -76,7 +73,7 @@ class Rewrite {
   std::vector<int> home_;                        // the serial of the region it is defined in
   std::vector<Open> open_;
   int regions_ = 0;
-  Source line_;
+  Source line_;  // that what is emitted comes from
 };
 
 /// Whether an operation's results follow from its operands alone and nothing else happens.

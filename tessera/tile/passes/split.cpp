@@ -106,8 +106,10 @@ class Splitting {
         if (!gap || factor_of(*gap, index) >= 0 || !bounds_.begins_inside(*op, axis)) continue;
         const std::int64_t factor = -factor_of(*gap, index);
         const auto room = combine(*gap, {.terms = {{index, 1}}}, factor);
-        if (room && std::none_of(room->terms.begin(), room->terms.end(),
-                                 [&](const Linear::Term& t) { return inner.contains(t.value); }))
+        // `split` goes one round beyond.
+        if (room && combine(*room, {.base = factor}, 1) &&
+            std::none_of(room->terms.begin(), room->terms.end(),
+                         [&](const Linear::Term& t) { return inner.contains(t.value); }))
           limits.push_back({op, axis, *room, factor});
       }
     }
@@ -143,11 +145,14 @@ class Splitting {
     const ValueId from = out.cast(in[0], DType::I64), to = out.cast(in[1], DType::I64),
                   step = out.cast(in[2], DType::I64);
     ValueId middle = to;
-    for (const Limit& limit : limits) {
-      Linear room = limit.room;
-      room.base += limit.factor;
+    for (auto limit = limits.begin(); limit != limits.end(); ++limit) {
+      const bool again = std::any_of(limits.begin(), limit, [&](const Limit& other) {
+        return other.room == limit->room && other.factor == limit->factor;
+      });
+      const auto room = combine(limit->room, {.base = limit->factor}, 1);
+      if (again) continue;
       const ValueId end =
-          map(Function::Div, map(Function::Max, emit(out, room), zero), out.index(limit.factor));
+          map(Function::Div, map(Function::Max, emit(out, *room), zero), out.index(limit->factor));
       middle = map(Function::Min, middle, end);
     }
     const ValueId way = map(Function::Max, map(Function::Sub, middle, from), zero);

@@ -9,52 +9,6 @@
 namespace tessera::tile {
 namespace {
 
-using Counts = std::vector<std::int64_t>;
-
-constexpr std::int64_t kLargeDivisor = std::int64_t{1} << 62;
-
-Counts gcd(const Counts& a, const Counts& b) {
-  Counts both;
-  for (std::size_t i = 0; i < a.size(); ++i) both.push_back(std::gcd(a[i], b[i]));
-  return both;
-}
-
-std::int64_t product(std::int64_t a, std::int64_t b) {
-  const Wide wide = Wide{a} * b;
-  return wide > kLargeDivisor ? std::max(a, b) : static_cast<std::int64_t>(wide);
-}
-
-Counts ones(const Extents& shape) {
-  return Counts(shape.size(), 1);
-}
-
-/// How much a step to the next element adds: a pointer counts in bytes.
-std::int64_t step_of(const Type& type) {
-  return type.is_pointer() ? byte_width(type.dtype) : 1;
-}
-
-/// What divides the elements at multiples of `groups`, which may lie inside of groups that grow.
-std::int64_t divisor_at(const Facts& facts, const Counts& groups, std::int64_t step = 1) {
-  std::int64_t divisor = facts.divisor;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::int64_t own = facts.contiguity[i];
-    if (own > 1 && groups[i] % own != 0)
-      divisor = std::gcd(divisor, step * std::gcd(own, groups[i]));
-  }
-  return divisor;
-}
-
-std::int64_t divisor_of_all(const Facts& facts) {
-  return divisor_at(facts, ones(facts.contiguity));
-}
-
-/// With elements that no longer grow.
-Facts still(Facts facts, std::int64_t step = 1) {
-  facts.divisor = divisor_at(facts, ones(facts.contiguity), step);
-  std::fill(facts.contiguity.begin(), facts.contiguity.end(), 1);
-  return facts;
-}
-
 void set_range(Facts& facts, const Range& range) {
   facts.low = range.low, facts.high = range.high;
 }
@@ -128,66 +82,6 @@ class Transfer {
     return facts;
   }
 
-  Facts broadcast() const {
-    Facts facts = in(0);
-    const Extents from = in_type(0).is_scalar() ? ones(type_.shape) : in_type(0).shape;
-    if (in_type(0).is_scalar()) facts.contiguity = facts.constancy = ones(type_.shape);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (from[i] != type_.shape[i]) facts.constancy[i] = type_.shape[i];
-    }
-    return facts;
-  }
-
-  Facts reshape() const {
-    const Facts& x = in(0);
-    const Extents& from = in_type(0).shape;
-    // Axes of extent 1 come and go; the others keep what they have.
-    const auto wide = [](const Extents& shape) {
-      std::vector<std::size_t> axes;
-      for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] != 1) axes.push_back(i);
-      }
-      return axes;
-    };
-    const auto was = wide(from), is = wide(type_.shape);
-    bool same = was.size() == is.size();
-    for (std::size_t i = 0; same && i < was.size(); ++i) same = from[was[i]] == type_.shape[is[i]];
-    if (!same) {
-      Facts facts = still(x, step_of(type_));
-      facts.contiguity = ones(type_.shape);
-      facts.constancy = x.constancy == from ? type_.shape : ones(type_.shape);
-      return facts;
-    }
-    Facts facts = x;
-    facts.contiguity = facts.constancy = ones(type_.shape);
-    for (std::size_t i = 0; i < was.size(); ++i) {
-      facts.contiguity[is[i]] = x.contiguity[was[i]];
-      facts.constancy[is[i]] = x.constancy[was[i]];
-    }
-    return facts;
-  }
-
-  Facts permute() const {
-    Facts facts = in(0);
-    for (std::size_t i = 0; i < op_.ints.size(); ++i) {
-      const auto axis = static_cast<std::size_t>(op_.ints[i]);
-      facts.contiguity[i] = in(0).contiguity[axis];
-      facts.constancy[i] = in(0).constancy[axis];
-    }
-    return facts;
-  }
-
-  Facts slice() const {
-    Facts facts = in(0);
-    for (std::size_t i = 0; i < op_.ints.size(); ++i) {
-      // Groups that begin where the slice does stay whole; gcd(x, 0) = x.
-      facts.contiguity[i] = std::gcd(facts.contiguity[i], op_.ints[i]);
-      facts.constancy[i] = std::gcd(facts.constancy[i], op_.ints[i]);
-    }
-    facts.divisor = divisor_at(in(0), facts.contiguity, step_of(type_));
-    return facts;
-  }
-
   /// Numbers of the range as numbers of the dtype: where they may wrap, only powers of two divide.
   Facts wrapped(Facts facts, const Range& range) const {
     if (fits(range, type_.dtype)) {
@@ -239,8 +133,8 @@ class Transfer {
         if (by && *by >= 0 && *by < 62 && a.low && *a.low >= 0)
           return divided(a, std::int64_t{1} << *by);
         return uniform();
-      case Function::Div: return by && *by > 0 ? divided(a, *by) : uniform();
-      case Function::Rem: return by && *by > 0 ? remainder(a, *by) : uniform();
+      case Function::Div: return by && *by > 0 ? divided(a, *by) : lessened(a, b);
+      case Function::Rem: return by && *by > 0 ? remainder(a, *by) : lessened(a, b);
       case Function::And:
         if (integers() && by && *by >= 0) {
           if (std::has_single_bit(static_cast<std::uint64_t>(*by) + 1) && a.low && *a.low >= 0 &&
@@ -302,6 +196,14 @@ class Transfer {
         facts.constancy[i] = std::max(facts.constancy[i], groups[i]);
     }
     set_range(facts, divide(range_of(a), by));
+    return facts;
+  }
+
+  /// A quotient by a positive number, and any remainder, lies between 0 and the dividend.
+  Facts lessened(const Facts& a, const Facts& b) const {
+    Facts facts = uniform();
+    const bool toward_zero = op_.function == Function::Rem || (b.low && *b.low >= 1);
+    if (toward_zero && a.low && *a.low >= 0) set_range(facts, {0, a.high});
     return facts;
   }
 

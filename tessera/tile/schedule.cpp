@@ -1,0 +1,709 @@
+#include "tessera/tile/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/support/hash.h"
+#include "tessera/tile/verify.h"
+
+namespace tessera::tile {
+namespace {
+
+Diagnostic illegal(std::string message, std::string note = {}) {
+  return {
+      .id = "schedule-illegal", .message = std::move(message), .note = std::move(note), .help = {}};
+}
+
+constexpr std::int64_t kMostUnrolled = 256;            // copies of a body
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;  // of a loop
+constexpr std::size_t kMostLoops = 64;
+
+/// Loop names replaced by expressions; only what primitives make occurs here.
+Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by) {
+  if (const auto* index = std::get_if<node::Index>(&scalar.node()))
+    return index->axis == loop ? by : scalar;
+  if (const auto* apply = std::get_if<node::Apply>(&scalar.node())) {
+    std::vector<Scalar> args;
+    for (const Scalar& arg : apply->args) args.push_back(substituted(arg, loop, by));
+    return tessera::apply(apply->fn, std::move(args));
+  }
+  return scalar;
+}
+
+void collect_indices(const Scalar& scalar, std::set<const void*>& seen,
+                     std::set<std::string>& names) {
+  if (!seen.insert(scalar.id()).second) return;
+  if (const auto* index = std::get_if<node::Index>(&scalar.node())) names.insert(index->axis);
+  for_each_part(scalar, [&](const Scalar& part) { collect_indices(part, seen, names); });
+}
+
+/// Calls visit for every read of the operand, in folds too.
+void for_each_read(const Scalar& scalar, std::set<const void*>& seen,
+                   const std::function<void(const node::Read&, const Scalar&)>& visit) {
+  if (!seen.insert(scalar.id()).second) return;
+  if (const auto* read = std::get_if<node::Read>(&scalar.node())) visit(*read, scalar);
+  for_each_part(scalar, [&](const Scalar& part) { for_each_read(part, seen, visit); });
+}
+
+bool commutes(const Fold& fold) {
+  return fold.simple().has_value();  // sums, products, extremes, and, or
+}
+
+}  // namespace
+
+/// The primitives at work on a schedule that is being changed.
+class Primitives {
+ public:
+  explicit Primitives(const Schedule& schedule) : schedule_(schedule) {}
+
+  Expected<Schedule> apply(const Step& step) {
+    using enum Step::Primitive;
+    const auto takes = [&](std::size_t names, std::size_t numbers) {
+      return step.names.size() == names && step.numbers.size() == numbers;
+    };
+    const auto run = [&]() -> Expected<Done> {
+      const auto& names = step.names;
+      const auto& numbers = step.numbers;
+      switch (step.primitive) {
+        case Split: return takes(1, 1) ? split(names[0], numbers[0]) : miscounted();
+        case Tile:
+          return takes(2, 2) ? tile(names[0], names[1], numbers[0], numbers[1]) : miscounted();
+        case Reorder: return step.numbers.empty() ? reorder(names) : miscounted();
+        case Fuse: return takes(2, 0) ? fuse(names[0], names[1]) : miscounted();
+        case Fission: return takes(1, 0) ? fission(names[0]) : miscounted();
+        case Skew: return takes(2, 1) ? skew(names[0], names[1], numbers[0]) : miscounted();
+        case Unroll: return takes(1, 0) ? unroll(names[0]) : miscounted();
+        case Vectorize: return takes(1, 0) ? vectorize(names[0]) : miscounted();
+        case Parallel: return takes(1, 0) ? parallel(names[0]) : miscounted();
+        case ComputeAt: return takes(2, 0) ? compute_at(names[0], names[1]) : miscounted();
+        case CacheRead: return takes(2, 0) ? cache_read(names[0], names[1]) : miscounted();
+        case CacheWrite: return takes(1, 0) ? cache_write(names[0]) : miscounted();
+        case Pipeline: return takes(1, 1) ? pipeline(names[0], numbers[0]) : miscounted();
+        case Tensorize: return takes(1, 0) ? tensorize(names[0]) : miscounted();
+      }
+      return miscounted();
+    };
+    TESSERA_TRY_DONE(run());
+    for (const Nest& nest : schedule_.nests_) TESSERA_TRY_DONE(check(nest));
+    schedule_.steps_.push_back(step);
+    return std::move(schedule_);
+  }
+
+ private:
+  static Diagnostic miscounted() {
+    return illegal("this primitive takes other arguments", "docs/schedules.md lists them");
+  }
+
+  /// A loop by `name` or `stage/name`.
+  struct Found {
+    Nest* nest = nullptr;
+    std::size_t index = 0;
+    Loop& loop() const { return nest->loops[index]; }
+  };
+  Expected<Found> find(const std::string& text) {
+    const std::size_t slash = text.find('/');
+    const std::string stage = slash == std::string::npos ? "" : text.substr(0, slash);
+    const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
+    std::vector<Found> found;
+    for (Nest& nest : schedule_.nests_) {
+      if (!stage.empty() && nest.stage != stage) continue;
+      for (std::size_t i = 0; i < nest.loops.size(); ++i)
+        if (nest.loops[i].name == name) found.push_back({&nest, i});
+    }
+    if (found.empty()) return illegal(fmt::format("there is no loop {}", text));
+    if (found.size() > 1)
+      return illegal(fmt::format("several stages have a loop {}", text),
+                     "stage/loop says which one is meant");
+    if (found[0].nest->at)
+      return illegal(fmt::format("stage {} is computed in a loop of {}", found[0].nest->stage,
+                                 found[0].nest->at->what),
+                     "its loops are gone");
+    return found[0];
+  }
+  Expected<Nest*> find_stage(const std::string& name) {
+    for (Nest& nest : schedule_.nests_)
+      if (nest.stage == name) return &nest;
+    return illegal(fmt::format("there is no stage {}", name));
+  }
+  const Stage& stage(const Nest& nest) const {
+    return *std::ranges::find_if(*schedule_.stages_,
+                                 [&](const Stage& s) { return s.name() == nest.stage; });
+  }
+
+  static void replace(Nest& nest, std::string_view loop, const Scalar& by) {
+    for (Nest::Axis& axis : nest.axes) axis.at = substituted(axis.at, loop, by);
+  }
+  static Expected<Done> unclaimed(const Nest& nest, const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      if (nest.find(name) != nullptr) return illegal(fmt::format("there is a loop {} already", name));
+    return Done{};
+  }
+  /// Loops that another step has spoken of stay what they are.
+  Expected<Done> plain(const Found& found) const {
+    const std::string& name = found.loop().name;
+    if (found.loop().kind != Loop::Kind::Serial || found.loop().rounds_in_flight != 0)
+      return illegal(fmt::format("loop {} is serial no more", name), "do this before");
+    for (const Nest::Place& read : found.nest->reads)
+      if (read.loop == name)
+        return illegal(fmt::format("operand {} is loaded in loop {}", read.what, name),
+                       "do this before");
+    for (const Nest& nest : schedule_.nests_)
+      if (nest.at && nest.at->what == found.nest->stage && nest.at->loop == name)
+        return illegal(fmt::format("stage {} is computed in loop {}", nest.stage, name),
+                       "do this before");
+    if (found.nest->write == name)
+      return illegal(fmt::format("the result is stored in loop {}", name), "do this before");
+    return Done{};
+  }
+
+  Expected<Done> split(const std::string& name, std::int64_t factor) {
+    TESSERA_TRY(const Found found, find(name));
+    TESSERA_TRY_DONE(plain(found));
+    if (factor <= 0) return illegal(fmt::format("a loop cannot be split by {}", factor));
+    if (factor > kMostExtent) return illegal(fmt::format("{} is beyond any loop", factor));
+    Loop outer = found.loop(), inner = found.loop();
+    outer.name += ".o";
+    inner.name += ".i";
+    TESSERA_TRY_DONE(unclaimed(*found.nest, {outer.name, inner.name}));
+    outer.extent = (found.loop().extent + factor - 1) / factor;
+    inner.extent = factor;
+    replace(*found.nest, found.loop().name, index_of(outer.name) * factor + index_of(inner.name));
+    auto& loops = found.nest->loops;
+    const auto at = loops.begin() + static_cast<std::ptrdiff_t>(found.index);
+    *at = inner;
+    loops.insert(at, outer);
+    return Done{};
+  }
+
+  Expected<Done> tile(const std::string& i, const std::string& j, std::int64_t n, std::int64_t m) {
+    if (i == j) return illegal("a tile has two loops");
+    TESSERA_TRY_DONE(split(i, n));
+    TESSERA_TRY_DONE(split(j, m));
+    return reorder({i + ".o", j + ".o", i + ".i", j + ".i"});
+  }
+
+  Expected<Done> reorder(const std::vector<std::string>& names) {
+    if (names.size() < 2) return illegal("to reorder takes two loops or more");
+    std::vector<std::size_t> places;
+    std::vector<Loop> moved;
+    Nest* nest = nullptr;
+    for (const std::string& name : names) {
+      TESSERA_TRY(const Found found, find(name));
+      if (nest != nullptr && found.nest != nest)
+        return illegal("loops of different stages have no order");
+      nest = found.nest;
+      if (std::ranges::count(places, found.index) > 0)
+        return illegal(fmt::format("loop {} is named twice", name));
+      places.push_back(found.index);
+      moved.push_back(found.loop());
+    }
+    const std::vector<Loop> before = nest->loops;
+    std::ranges::sort(places);
+    for (std::size_t i = 0; i < places.size(); ++i) nest->loops[places[i]] = moved[i];
+    const auto fold = main_fold(stage(*nest));
+    std::vector<std::string> was, is;
+    for (const Loop& loop : before)
+      if (loop.reduces) was.push_back(loop.name);
+    for (const Loop& loop : nest->loops)
+      if (loop.reduces) is.push_back(loop.name);
+    if (was != is && fold != nullptr && !commutes(*fold))
+      return illegal("the order in which the fold takes things in matters",
+                     "it is no sum, product, minimum or maximum");
+    return Done{};
+  }
+
+  Expected<Done> fuse(const std::string& outer, const std::string& inner) {
+    TESSERA_TRY(const Found a, find(outer));
+    TESSERA_TRY(const Found b, find(inner));
+    if (a.nest != b.nest || b.index != a.index + 1)
+      return illegal(fmt::format("loop {} does not follow loop {}", inner, outer));
+    TESSERA_TRY_DONE(plain(a));
+    TESSERA_TRY_DONE(plain(b));
+    if (a.loop().reduces != b.loop().reduces)
+      return illegal("a loop of the output and one of the fold are not fused");
+    if (b.loop().extent > 0 && a.loop().extent > kMostExtent / b.loop().extent)
+      return illegal("the loop would be too long");
+    Loop fused = a.loop();
+    fused.name += "*" + b.loop().name;
+    TESSERA_TRY_DONE(unclaimed(*a.nest, {fused.name}));
+    fused.extent *= b.loop().extent;
+    const std::int64_t width = std::max<std::int64_t>(b.loop().extent, 1);
+    const std::string first = a.loop().name, second = b.loop().name;
+    replace(*a.nest, first, floor_div(index_of(fused.name), Scalar(width)));
+    replace(*a.nest, second, mod(index_of(fused.name), Scalar(width)));
+    a.loop() = fused;
+    a.nest->loops.erase(a.nest->loops.begin() + static_cast<std::ptrdiff_t>(b.index));
+    return Done{};
+  }
+
+  Expected<Done> fission(const std::string& name) {
+    TESSERA_TRY(const Found found, find(name));
+    bool any = false;
+    for (Nest& nest : schedule_.nests_) {
+      if (!nest.at || nest.at->what != found.nest->stage || nest.at->loop != found.loop().name)
+        continue;
+      nest.at.reset();
+      any = true;
+    }
+    if (!any) return illegal(fmt::format("no stage is computed in loop {}", name));
+    return Done{};
+  }
+
+  Expected<Done> skew(const std::string& i, const std::string& j, std::int64_t factor) {
+    TESSERA_TRY(const Found a, find(i));
+    TESSERA_TRY(const Found b, find(j));
+    if (a.nest != b.nest || b.index <= a.index)
+      return illegal(fmt::format("loop {} does not lie inside of loop {}", j, i));
+    TESSERA_TRY_DONE(plain(b));
+    if (a.loop().reduces != b.loop().reduces)
+      return illegal("a loop of the output is not skewed along one of the fold, nor one of the "
+                     "fold along one of the output");
+    if (factor <= 0 || factor > kMostExtent / std::max<std::int64_t>(a.loop().extent, 1))
+      return illegal(fmt::format("a loop cannot be skewed by {}", factor));
+    if (a.loop().extent == 0 || b.loop().extent == 0) return illegal("the loops are empty");
+    Loop skewed = b.loop();
+    skewed.name += ".s";
+    TESSERA_TRY_DONE(unclaimed(*b.nest, {skewed.name}));
+    skewed.extent += factor * (a.loop().extent - 1);
+    replace(*b.nest, b.loop().name, index_of(skewed.name) - index_of(a.loop().name) * factor);
+    b.loop() = skewed;
+    return Done{};
+  }
+
+  Expected<Done> unroll(const std::string& name) {
+    TESSERA_TRY(const Found found, find(name));
+    TESSERA_TRY_DONE(plain_kind(found));
+    found.loop().kind = Loop::Kind::Unrolled;
+    std::int64_t copies = 1;
+    for (const Loop& loop : found.nest->loops)
+      if (loop.kind == Loop::Kind::Unrolled &&
+          (copies *= std::max<std::int64_t>(loop.extent, 1)) > kMostUnrolled)
+        return illegal(fmt::format("loop {} would make the code {} times as long", name, copies),
+                       fmt::format("{} is the most", kMostUnrolled));
+    return Done{};
+  }
+  static Expected<Done> plain_kind(const Found& found) {
+    if (found.loop().kind != Loop::Kind::Serial || found.loop().rounds_in_flight != 0)
+      return illegal(fmt::format("loop {} is serial no more", found.loop().name));
+    return Done{};
+  }
+
+  Expected<Done> vectorize(const std::string& name) {
+    TESSERA_TRY(const Found found, find(name));
+    TESSERA_TRY_DONE(plain(found));
+    const Loop vector = found.loop();
+    if (vector.extent < 1) return illegal(fmt::format("loop {} is empty", name));
+    auto& loops = found.nest->loops;
+    const auto fold = main_fold(stage(*found.nest));
+    if (vector.reduces && fold != nullptr && !commutes(*fold))
+      for (std::size_t i = found.index + 1; i < loops.size(); ++i)
+        if (loops[i].reduces && loops[i].kind != Loop::Kind::Vector)
+          return illegal(fmt::format("loop {} carries a dependence across loop {}", name,
+                                     loops[i].name),
+                         "the order in which the fold takes things in matters");
+    // Vectors lie in the order of the loops, those of the fold last.
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(found.index));
+    loops.push_back(vector);
+    loops.back().kind = Loop::Kind::Vector;
+    return Done{};
+  }
+
+  Expected<Done> parallel(const std::string& name) {
+    TESSERA_TRY(const Found found, find(name));
+    TESSERA_TRY_DONE(plain_kind(found));
+    if (found.loop().reduces)
+      return illegal(fmt::format("loop {} runs through what a fold takes in", name),
+                     "its rounds depend on each other");
+    for (std::size_t i = 0; i < found.index; ++i)
+      if (found.nest->loops[i].kind != Loop::Kind::Parallel)
+        return illegal(fmt::format("loop {} lies inside of loop {}, which is not parallel", name,
+                                   found.nest->loops[i].name),
+                       "parallel loops come first; reorder moves them");
+    found.loop().kind = Loop::Kind::Parallel;
+    return Done{};
+  }
+
+  /// Whether what a read is read at is settled where the loop begins: loops further in that are no
+  /// vectors do not matter.
+  Expected<Done> settled(const Nest& nest, const Loop& loop, const std::vector<Scalar>& at,
+                         const std::string& what) const {
+    for (const Scalar& index : at)
+      for (const std::string& name : loops_of(nest, index)) {
+        const Loop* inner = nest.find(name);
+        if (inner == nullptr)
+          return illegal(fmt::format("{} is read at positions that a fold within runs through", what));
+        if (inner->kind != Loop::Kind::Vector && inner > &loop)
+          return illegal(fmt::format("{} is read at positions that vary with loop {}", what, name),
+                         fmt::format("it lies inside of loop {}", loop.name));
+      }
+    return Done{};
+  }
+  /// The same for every read of a tensor.
+  Expected<Done> settled(const Nest& nest, const Loop& loop, const std::string& tensor) const {
+    std::set<const void*> seen;
+    std::optional<Diagnostic> error;
+    bool any = false;
+    for_each_read(stage(nest).output.value, seen, [&](const node::Read& read, const Scalar&) {
+      if (read.operand != tensor) return;
+      any = true;
+      if (auto done = settled(nest, loop, read.at, tensor); !done && !error)
+        error = std::move(done).error();
+    });
+    if (error) return *error;
+    if (!any) return illegal(fmt::format("stage {} does not read {}", nest.stage, tensor));
+    return Done{};
+  }
+
+  Expected<Done> compute_at(const std::string& name, const std::string& loop) {
+    TESSERA_TRY(Nest* const producer, find_stage(name));
+    TESSERA_TRY(const Found found, find(loop));
+    if (producer == found.nest) return illegal("a stage is not computed in itself");
+    if (producer->at) return illegal(fmt::format("stage {} has its place already", name));
+    for (const Stage& other : *schedule_.stages_) {
+      if (other.name() == found.nest->stage || other.name() == name) continue;
+      if (std::ranges::count(other.operands, name, &Operand::name) > 0)
+        return illegal(fmt::format("stage {} reads {} too", other.name(), name));
+    }
+    if (&schedule_.stages_->back() == &stage(*producer))
+      return illegal(fmt::format("stage {} is a result", name));
+    if (stage(*producer).output.dtype != DType::F32 && stage(*producer).output.dtype != DType::F64)
+      return illegal("a stage that is stored rounded is stored");
+    TESSERA_TRY_DONE(settled(*found.nest, found.loop(), name));
+    producer->at = Nest::Place{found.nest->stage, found.loop().name};
+    return Done{};
+  }
+
+  Expected<Done> cache_read(const std::string& operand, const std::string& loop) {
+    TESSERA_TRY(const Found found, find(loop));
+    if (found.loop().kind == Loop::Kind::Vector)
+      return illegal(fmt::format("loop {} is a vector", loop), "a tile is loaded in a loop");
+    for (const Nest::Place& read : found.nest->reads)
+      if (read.what == operand)
+        return illegal(fmt::format("{} is loaded in loop {} already", operand, read.loop));
+    for (const Nest& nest : schedule_.nests_)
+      if (nest.at && nest.stage == operand)
+        return illegal(fmt::format("stage {} is computed, not loaded", operand));
+    TESSERA_TRY_DONE(settled(*found.nest, found.loop(), operand));
+    found.nest->reads.push_back({operand, found.loop().name});
+    return Done{};
+  }
+
+  Expected<Done> cache_write(const std::string& name) {
+    TESSERA_TRY(const Found found, find(name));
+    if (found.nest->write) return illegal("the result has its place already");
+    if (found.loop().reduces)
+      return illegal(fmt::format("loop {} runs through what a fold takes in", name),
+                     "the result is known after it");
+    found.nest->write = found.loop().name;
+    return Done{};
+  }
+
+  Expected<Done> pipeline(const std::string& name, std::int64_t rounds) {
+    TESSERA_TRY(const Found found, find(name));
+    TESSERA_TRY_DONE(plain_kind(found));
+    if (rounds < 1 || rounds > 16)
+      return illegal(fmt::format("{} rounds cannot be in flight", rounds), "1 to 16 can");
+    found.loop().rounds_in_flight = rounds;
+    return Done{};
+  }
+
+  Expected<Done> tensorize(const std::string& name) {
+    TESSERA_TRY(Nest* const nest, find_stage(name));
+    if (nest->at) return illegal(fmt::format("stage {} has no loops of its own", name));
+    nest->tensorized = true;
+    return Done{};
+  }
+
+  /// What has to hold after every step.
+  Expected<Done> check(Nest& nest) const {
+    if (nest.loops.size() > kMostLoops) return illegal("there are too many loops");
+    std::stable_sort(nest.loops.begin(), nest.loops.end(), [](const Loop& a, const Loop& b) {
+      const auto rank = [](const Loop& loop) {
+        return loop.kind != Loop::Kind::Vector ? 0 : loop.reduces ? 2 : 1;
+      };
+      return rank(a) < rank(b);
+    });
+    const Loop* fold = nullptr;
+    const Loop* other = nullptr;
+    std::int64_t elements = 1;
+    int vectors = 0;
+    for (const Loop& loop : nest.loops) {
+      if (loop.kind == Loop::Kind::Vector) {
+        if (loop.extent > kMostElements / elements)
+          return illegal("the tile would have too many elements",
+                         fmt::format("{} are the most", kMostElements));
+        elements *= loop.extent;
+        if (++vectors > kMostAxes)
+          return illegal("the tile would have too many axes", fmt::format("{} are the most", kMostAxes));
+        continue;
+      }
+      if (loop.kind != Loop::Kind::Parallel) other = &loop;
+      if (loop.kind == Loop::Kind::Parallel && other != nullptr)
+        return illegal(fmt::format("loop {} lies inside of loop {}, which is not parallel",
+                                   loop.name, other->name));
+      if (loop.reduces) fold = &loop;
+      if (!loop.reduces && fold != nullptr)
+        return illegal(fmt::format("loop {} of the output lies inside of loop {} of the fold",
+                                   loop.name, fold->name),
+                       "every element would need an accumulator of its own; vectors have one");
+    }
+    for (const Nest::Place& read : nest.reads) {
+      const Loop* loop = nest.find(read.loop);
+      TESSERA_CHECK(loop != nullptr, "loop {} is gone", read.loop);
+      TESSERA_TRY_DONE(settled(nest, *loop, read.what));
+    }
+    for (const Nest& producer : schedule_.nests_)
+      if (producer.at && producer.at->what == nest.stage) {
+        const Loop* loop = nest.find(producer.at->loop);
+        TESSERA_CHECK(loop != nullptr, "loop {} is gone", producer.at->loop);
+        TESSERA_TRY_DONE(settled(nest, *loop, producer.stage));
+      }
+    if (nest.write) {
+      const Loop* loop = nest.find(*nest.write);
+      TESSERA_CHECK(loop != nullptr, "loop {} is gone", *nest.write);
+      for (const Loop* inner = loop + 1; inner < nest.loops.data() + nest.loops.size(); ++inner)
+        if (!inner->reduces && inner->kind != Loop::Kind::Vector)
+          return illegal(fmt::format("the result of loop {} lies inside of loop {}", inner->name,
+                                     loop->name),
+                         "it would have to be stored there");
+    }
+    return nest.tensorized ? check_product(nest) : Done{};
+  }
+
+  Expected<Done> check_product(const Nest& nest) const {
+    const auto fold = main_fold(stage(nest));
+    const auto product = fold == nullptr ? std::nullopt : product_of(*fold);
+    if (!product)
+      return illegal(fmt::format("stage {} is no product of matrices", nest.stage),
+                     "that is a sum of products of two numbers");
+    const std::vector<std::string> left = loops_of(nest, product->first),
+                                   right = loops_of(nest, product->second);
+    bool sums = false;
+    for (const Loop& loop : nest.loops) {
+      if (loop.kind != Loop::Kind::Vector) continue;
+      const bool in_left = std::ranges::count(left, loop.name) > 0,
+                 in_right = std::ranges::count(right, loop.name) > 0;
+      sums = sums || loop.reduces;
+      if (loop.reduces && !(in_left && in_right))
+        return illegal(fmt::format("the factors do not both vary with loop {}", loop.name),
+                       "the sum of a product of matrices runs through both");
+      if (!loop.reduces && in_left == in_right)
+        return illegal(fmt::format("{} vary with loop {}",
+                                   in_left ? "both factors" : "none of the factors", loop.name),
+                       "an axis of a product of matrices belongs to one of the two");
+    }
+    if (!sums) return illegal("no loop of the sum is a vector", "vectorize one");
+    return Done{};
+  }
+
+  Schedule schedule_;
+};
+
+const Loop* Nest::find(std::string_view loop) const {
+  const auto it = std::ranges::find(loops, loop, &Loop::name);
+  return it == loops.end() ? nullptr : &*it;
+}
+
+const Nest& Schedule::nest(std::string_view stage) const {
+  const auto it = std::ranges::find(nests_, stage, &Nest::stage);
+  TESSERA_CHECK(it != nests_.end(), "there is no stage {}", stage);
+  return *it;
+}
+
+Expected<Schedule> Schedule::of(Stages stages) {
+  Schedule schedule;
+  for (const Stage& stage : stages) {
+    Nest nest{.stage = stage.name()};
+    const auto add = [&](const std::string& name, const Scalar& size,
+                         bool reduces) -> Expected<Done> {
+      const auto extent = number_of_size(size, stage.sizes);
+      if (!extent || *extent < 0 || *extent > kMostExtent)
+        return Diagnostic{.id = "schedule-size",
+                          .where = {.item = stage.name()},
+                          .message = fmt::format("the extent of axis {} is no number", name)};
+      nest.loops.push_back({.name = name, .extent = *extent, .reduces = reduces});
+      nest.axes.push_back(
+          {.name = name, .extent = *extent, .reduces = reduces, .at = index_of(name)});
+      return Done{};
+    };
+    for (const Merged& merged : stage.output.axes)
+      for (const tessera::Axis& axis : merged.parts)
+        TESSERA_TRY_DONE(add(axis.name, Scalar(axis.size()), false));
+    if (const auto fold = main_fold(stage))
+      for (const Bound& bound : fold->bounds) TESSERA_TRY_DONE(add(bound.axis, bound.extent, true));
+    schedule.nests_.push_back(std::move(nest));
+  }
+  schedule.stages_ = std::make_shared<const Stages>(std::move(stages));
+  return schedule;
+}
+
+Expected<Schedule> Schedule::apply(const Step& step) const {
+  return Primitives(*this).apply(step);
+}
+
+Expected<Schedule> Schedule::apply(const std::vector<Step>& steps) const {
+  Schedule schedule = *this;
+  for (const Step& step : steps) {
+    TESSERA_TRY(schedule, schedule.apply(step));
+  }
+  return schedule;
+}
+
+using enum Step::Primitive;
+
+Expected<Schedule> Schedule::split(const std::string& loop, std::int64_t factor) const {
+  return apply({Split, {loop}, {factor}});
+}
+Expected<Schedule> Schedule::tile(const std::string& i, const std::string& j, std::int64_t n,
+                                  std::int64_t m) const {
+  return apply({Tile, {i, j}, {n, m}});
+}
+Expected<Schedule> Schedule::reorder(const std::vector<std::string>& loops) const {
+  return apply({Reorder, loops, {}});
+}
+Expected<Schedule> Schedule::fuse(const std::string& outer, const std::string& inner) const {
+  return apply({Fuse, {outer, inner}, {}});
+}
+Expected<Schedule> Schedule::fission(const std::string& loop) const {
+  return apply({Fission, {loop}, {}});
+}
+Expected<Schedule> Schedule::skew(const std::string& i, const std::string& j,
+                                  std::int64_t factor) const {
+  return apply({Skew, {i, j}, {factor}});
+}
+Expected<Schedule> Schedule::unroll(const std::string& loop) const {
+  return apply({Unroll, {loop}, {}});
+}
+Expected<Schedule> Schedule::vectorize(const std::string& loop) const {
+  return apply({Vectorize, {loop}, {}});
+}
+Expected<Schedule> Schedule::parallel(const std::string& loop) const {
+  return apply({Parallel, {loop}, {}});
+}
+Expected<Schedule> Schedule::compute_at(const std::string& stage, const std::string& loop) const {
+  return apply({ComputeAt, {stage, loop}, {}});
+}
+Expected<Schedule> Schedule::cache_read(const std::string& operand, const std::string& loop) const {
+  return apply({CacheRead, {operand, loop}, {}});
+}
+Expected<Schedule> Schedule::cache_write(const std::string& loop) const {
+  return apply({CacheWrite, {loop}, {}});
+}
+Expected<Schedule> Schedule::pipeline(const std::string& loop, std::int64_t rounds) const {
+  return apply({Pipeline, {loop}, {rounds}});
+}
+Expected<Schedule> Schedule::tensorize(const std::string& stage) const {
+  return apply({Tensorize, {stage}, {}});
+}
+
+std::uint64_t Schedule::hash() const {
+  Hasher hasher;
+  hasher.add_text(to_text(*this));
+  return hasher.value();
+}
+
+// --- reading stages
+
+Expected<Stages> stages_of(const Definition& definition, const std::vector<Shape>& inputs) {
+  TESSERA_TRY(const Sizes sizes, solve_sizes(definition, inputs));
+  return stages_of(definition, sizes);
+}
+
+Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes) {
+  Stages stages;
+  for (const Output& output : definition.outputs)
+    stages.push_back({.operands = definition.inputs, .output = output, .sizes = sizes});
+  return stages;
+}
+
+Expected<Stages> then(Stages stages, const Definition& definition,
+                      const std::vector<Operand>& inputs) {
+  std::vector<Shape> shapes;
+  for (const Operand& operand : definition.inputs) {
+    std::optional<Shape> shape;
+    for (const Operand& input : inputs)
+      if (input.name == operand.name) shape = input.shape;
+    for (const Stage& stage : stages)
+      if (stage.name() == operand.name) {
+        shape.emplace();
+        for (const Dim& dim : stage.output.shape()) shape->push_back(resolved(dim, stage.sizes));
+      }
+    if (!shape)
+      return Diagnostic{.id = "schedule-stage",
+                        .message = fmt::format("nothing is called {}", operand.name)};
+    shapes.push_back(std::move(*shape));
+  }
+  TESSERA_TRY(Stages more, stages_of(definition, shapes));
+  for (Stage& stage : more) {
+    if (std::ranges::any_of(stages, [&](const Stage& s) { return s.name() == stage.name(); }))
+      return Diagnostic{.id = "schedule-stage",
+                        .message = fmt::format("two stages are called {}", stage.name())};
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+std::optional<std::int64_t> number_of_size(const Scalar& extent, const Sizes& sizes) {
+  if (const auto integer = extent.integer()) return integer;
+  if (const auto* size = std::get_if<node::Size>(&extent.node()))
+    return resolved(size->dim, sizes).constant();
+  return std::nullopt;
+}
+
+namespace {
+
+void collect_folds(const Scalar& scalar, std::set<const void*>& seen,
+                   std::vector<std::shared_ptr<const Fold>>& folds) {
+  if (!seen.insert(shared_id(scalar)).second) return;
+  if (const auto* component = std::get_if<node::Component>(&scalar.node())) {
+    folds.push_back(component->fold);
+    return;
+  }
+  for_each_part(scalar, [&](const Scalar& part) { collect_folds(part, seen, folds); });
+}
+
+}  // namespace
+
+std::shared_ptr<const Fold> main_fold(const Stage& stage) {
+  std::set<const void*> seen;
+  std::vector<std::shared_ptr<const Fold>> folds;
+  collect_folds(stage.output.value, seen, folds);
+  if (folds.size() != 1) return nullptr;
+  std::set<std::string> names;
+  for (const Merged& merged : stage.output.axes)
+    for (const tessera::Axis& axis : merged.parts) names.insert(axis.name);
+  for (const Bound& bound : folds[0]->bounds)
+    if (!number_of_size(bound.extent, stage.sizes) || !names.insert(bound.axis).second)
+      return nullptr;
+  return folds[0];
+}
+
+std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold) {
+  if (fold.simple() != Fn::Add || fold.lift[0].sort() != Sort::Value) return std::nullopt;
+  const auto* product = std::get_if<node::Apply>(&fold.lift[0].node());
+  if (product == nullptr || product->fn != Fn::Mul) return std::nullopt;
+  const auto* init = std::get_if<node::Constant>(&fold.init[0].node());
+  if (init == nullptr || init->number != 0) return std::nullopt;
+  return std::pair{product->args[0], product->args[1]};
+}
+
+std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar) {
+  std::set<const void*> seen;
+  std::set<std::string> axes, loops;
+  collect_indices(scalar, seen, axes);
+  for (const std::string& name : axes) {
+    const auto axis = std::ranges::find(nest.axes, name, &Nest::Axis::name);
+    seen.clear();
+    if (axis == nest.axes.end())
+      loops.insert(name);  // of a fold within
+    else
+      collect_indices(axis->at, seen, loops);
+  }
+  return {loops.begin(), loops.end()};
+}
+
+}  // namespace tessera::tile

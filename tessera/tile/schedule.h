@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tessera/expr/definition.h"
+#include "tessera/expr/shape.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::tile {
+
+/// One output of a definition, with its sizes as numbers. A later stage reads an earlier one by the
+/// name of its output.
+struct Stage {
+  std::vector<Operand> operands = {};
+  Output output;
+  Sizes sizes = {};
+
+  const std::string& name() const { return output.name; }
+};
+using Stages = std::vector<Stage>;
+
+/// The outputs of a definition as stages; inputs of these shapes.
+Expected<Stages> stages_of(const Definition& definition, const std::vector<Shape>& inputs);
+/// The same where the sizes have been solved for; all have to be numbers.
+Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes);
+
+/// A stage that reads what the stages before it compute.
+Expected<Stages> then(Stages stages, const Definition& definition,
+                      const std::vector<Operand>& inputs);
+
+struct Loop {
+  enum class Kind : std::uint8_t { Serial, Parallel, Vector, Unrolled };
+
+  std::string name;
+  std::int64_t extent = 1;
+  bool reduces = false;  // it runs through what a fold takes in
+  Kind kind = Kind::Serial;
+  std::int64_t rounds_in_flight = 0;  // of pipeline
+  bool operator==(const Loop&) const = default;
+};
+
+/// The loops of one stage, outermost first; vectors come last.
+struct Nest {
+  /// An index variable of the stage as an expression over the loops. It may leave its range: such
+  /// positions do not count.
+  struct Axis {
+    std::string name;
+    std::int64_t extent = 1;
+    bool reduces = false;
+    Scalar at;
+  };
+  struct Place {
+    std::string what, loop;
+    bool operator==(const Place&) const = default;
+  };
+
+  std::string stage;
+  std::vector<Loop> loops = {};
+  std::vector<Axis> axes = {};
+  bool tensorized = false;
+  std::vector<Place> reads = {};   // operands, and the loops in which they are loaded
+  std::optional<Place> at = {};    // the stage and the loop that it is computed in, if in one
+  std::optional<std::string> write = {};  // the loop in which the result is stored, if it is said
+
+  const Loop* find(std::string_view loop) const;
+};
+
+/// One application of a primitive: `split(i, 64)`.
+struct Step {
+  enum class Primitive : std::uint8_t {
+    Split,      // (i, n)         i = i.o * n + i.i
+    Tile,       // (i, j, n, m)   splits both: i.o j.o i.i j.i
+    Reorder,    // (i, j, …)      these loops in this order, in the places that they have
+    Fuse,       // (i, j)         one loop i*j for two that follow each other
+    Fission,    // (i)            the stages that are computed in the loop get loops of their own
+    Skew,       // (i, j, n)      j.s = j + n*i
+    Unroll,     // (i)            straight-line code
+    Vectorize,  // (i)            an axis of the tile
+    Parallel,   // (i)            programs of the grid
+    ComputeAt,  // (s, i)         stage s is computed in a loop of the stage that reads it
+    CacheRead,  // (x, i)         operand x is loaded in the loop
+    CacheWrite,  // (i)           the result is collected in a tile and stored in the loop
+    Pipeline,    // (i, n)        n rounds are in flight
+    Tensorize,   // (s)           the vectors of stage s are a product of matrices
+  };
+  Primitive primitive = Primitive::Split;
+  std::vector<std::string> names = {};
+  std::vector<std::int64_t> numbers = {};
+  bool operator==(const Step&) const = default;
+};
+
+/// How stages are computed: the steps that were taken, and the loops that came of them. A value;
+/// every primitive returns another. One that would change what is computed is a diagnostic,
+/// `schedule-illegal`. docs/schedules.md says what each does.
+///
+/// Loops are named by the index variables; where there are several stages, `stage/loop` tells
+/// them apart.
+class Schedule {
+ public:
+  /// Every loop serial, in the order of the definition, those of the fold last.
+  static Expected<Schedule> of(Stages stages);
+
+  const Stages& stages() const { return *stages_; }
+  const std::vector<Nest>& nests() const { return nests_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const Nest& nest(std::string_view stage) const;
+
+  Expected<Schedule> apply(const Step& step) const;
+  Expected<Schedule> apply(const std::vector<Step>& steps) const;
+
+  Expected<Schedule> split(const std::string& loop, std::int64_t factor) const;
+  Expected<Schedule> tile(const std::string& i, const std::string& j, std::int64_t n,
+                          std::int64_t m) const;
+  Expected<Schedule> reorder(const std::vector<std::string>& loops) const;
+  Expected<Schedule> fuse(const std::string& outer, const std::string& inner) const;
+  Expected<Schedule> fission(const std::string& loop) const;
+  Expected<Schedule> skew(const std::string& i, const std::string& j, std::int64_t factor) const;
+  Expected<Schedule> unroll(const std::string& loop) const;
+  Expected<Schedule> vectorize(const std::string& loop) const;
+  Expected<Schedule> parallel(const std::string& loop) const;
+  Expected<Schedule> compute_at(const std::string& stage, const std::string& loop) const;
+  Expected<Schedule> cache_read(const std::string& operand, const std::string& loop) const;
+  Expected<Schedule> cache_write(const std::string& loop) const;
+  Expected<Schedule> pipeline(const std::string& loop, std::int64_t rounds) const;
+  Expected<Schedule> tensorize(const std::string& stage) const;
+
+  /// The same for equal steps on every machine and in every run.
+  std::uint64_t hash() const;
+
+ private:
+  friend class Primitives;
+  std::shared_ptr<const Stages> stages_;
+  std::vector<Nest> nests_;
+  std::vector<Step> steps_;
+};
+
+/// One line per step. What is printed parses back.
+std::string to_text(const std::vector<Step>& steps);
+inline std::string to_text(const Schedule& schedule) {
+  return to_text(schedule.steps());
+}
+Expected<std::vector<Step>> parse_schedule(std::string_view text, const std::string& file = {});
+/// The loops, for people: one line each, indented.
+std::string loops_text(const Schedule& schedule);
+
+/// The fold whose axes are loops: the only one that the output's value is made of, if its extents
+/// are numbers; null if there is none such.
+std::shared_ptr<const Fold> main_fold(const Stage& stage);
+/// A size as a number.
+std::optional<std::int64_t> number_of_size(const Scalar& extent, const Sizes& sizes);
+/// The two factors of the products that the main fold sums up, if that is what it does.
+std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold);
+/// The loops that an expression over axes varies with.
+std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar);
+
+}  // namespace tessera::tile
