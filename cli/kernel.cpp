@@ -119,12 +119,13 @@ void run(const Options& options, Context& context) {
   if (!data) return context.fail(data.error());
   KernelData expected = copy_of(*data), found = copy_of(*data);
   const auto code = codegen_options(options);
+  // The interpreter first: it checks every access, so that code that leaves its memory never runs.
+  const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
+  if (!interpreted) return context.fail(interpreted.error());
   const auto compiled = codegen::compile(source->kernel, code);
   if (!compiled) return context.fail(compiled.error());
   const auto launched = (*compiled)->launch(found.arguments, source->grid, options.threads);
   if (!launched) return context.fail(launched.error());
-  const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
-  if (!interpreted) return context.fail(interpreted.error());
   const double tolerance =
       options.tolerance >= 0 ? options.tolerance : default_tolerance(source->kernel);
   const KernelComparison comparison = compare(source->kernel, expected, found, tolerance);
@@ -169,7 +170,12 @@ void bench(const Options& options, Context& context) {
   const auto compiled = codegen::compile(source->kernel, code);
   if (!compiled) return context.fail(compiled.error());
   const double compile_seconds = seconds_since(begin);
-  // Once with every check; the timed ones then repeat the same launch.
+  // Once in debug mode, on a copy: code that leaves its memory is not timed.
+  KernelData copy = copy_of(*data);
+  const auto checked = codegen::compile(source->kernel, {.checked = true});
+  if (!checked) return context.fail(checked.error());
+  const auto tried = (*checked)->launch(copy.arguments, source->grid, options.threads);
+  if (!tried) return context.fail(tried.error());
   const auto launched = (*compiled)->launch(data->arguments, source->grid, options.threads);
   if (!launched) return context.fail(launched.error());
   const auto words = tile::words_of(data->arguments);

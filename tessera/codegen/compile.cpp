@@ -71,7 +71,6 @@ Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool
   if (!object) {
     llvm::LLVMContext context;
     const auto module = module_of(kernel, host(), options, overlap, context);
-    TESSERA_TRY_DONE(set_target(*module, host()));
     TESSERA_TRY(object, object_of(*module, host()));
     if (cache) cache->store(key, *object);
   }

@@ -1,20 +1,18 @@
 #include "tessera/runtime/threads.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <new>
-#include <set>
 #include <span>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "tessera/machine/machine.h"
 
 namespace tessera::runtime {
 namespace {
@@ -142,23 +140,6 @@ struct alignas(kCacheLine) Worker {
   }
 };
 
-/// Cores on which this process may run. Hardware threads of one core are one.
-int physical_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    return static_cast<int>(std::thread::hardware_concurrency());
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string number = std::to_string(cpu);
-    std::ifstream file("/sys/devices/system/cpu/cpu" + number + "/topology/thread_siblings_list");
-    std::string siblings;
-    cores.insert(std::getline(file, siblings) ? siblings : number);
-  }
-  return static_cast<int>(cores.size());
-}
-
 }  // namespace
 
 struct Threads::State {
@@ -213,7 +194,7 @@ std::byte* Threads::scratch(std::int64_t bytes) {
 Threads& process_threads() {
   // Never taken down: work may be done until the very end.
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
-  static auto* const threads = new Threads(physical_cores());
+  static auto* const threads = new Threads(machine::host().cores);
   return *threads;
 }
 

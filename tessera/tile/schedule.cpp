@@ -228,7 +228,7 @@ class Primitives {
     if (b.loop().extent > 0 && a.loop().extent > kMostExtent / b.loop().extent)
       return illegal("the loop would be too long");
     Loop fused = a.loop();
-    fused.name += "*" + b.loop().name;
+    fused.name += "_" + b.loop().name;
     TESSERA_TRY_DONE(unclaimed(*a.nest, {fused.name}));
     fused.extent *= b.loop().extent;
     const std::int64_t width = std::max<std::int64_t>(b.loop().extent, 1);

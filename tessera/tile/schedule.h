@@ -77,7 +77,7 @@ struct Step {
     Split,      // (i, n)         i = i.o * n + i.i
     Tile,       // (i, j, n, m)   splits both: i.o j.o i.i j.i
     Reorder,    // (i, j, …)      these loops in this order, in the places that they have
-    Fuse,       // (i, j)         one loop i*j for two that follow each other
+    Fuse,       // (i, j)         one loop i_j for two that follow each other
     Fission,    // (i)            the stages that are computed in the loop get loops of their own
     Skew,       // (i, j, n)      j.s = j + n*i
     Unroll,     // (i)            straight-line code

@@ -80,14 +80,14 @@ void set_element(std::byte* at, DType dtype, double value) {
 
 /// Numbers of which sums are exact in every type: any difference is a mistake.
 double small_number(Rng& rng, DType dtype) {
-  const bool is_unsigned = dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 ||
-                           dtype == DType::U64;
+  const bool is_unsigned =
+      dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
   const auto value = static_cast<double>(rng.below(is_float(dtype) ? 9 : 200));
   return is_unsigned ? value : is_float(dtype) ? value - 4 : value - 100;
 }
 
-/// A matrix for the largest extents of a case, in one of the layouts. What lies outside of it is NaN
-/// (or large), so that reading it shows.
+/// A matrix for the largest extents of a case, in one of the layouts. What lies outside of it is
+/// NaN (or large), so that reading it shows.
 struct Matrix {
   DType dtype;
   std::int64_t rows, columns, row_stride, column_stride, panel = 0, panel_stride = 0, group = 1;
@@ -130,8 +130,7 @@ class Compiled {
     llvm::Module module("test", context);
     llvm::IRBuilder<> ir(context);
     auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
-    auto* function =
-        llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
+    auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
     ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
     int next = 0;
     const auto word = [&](llvm::Type* as) -> llvm::Value* {
@@ -158,8 +157,7 @@ class Compiled {
     const auto strides = [&](DotOperand& operand, Layout layout) {
       operand.base = word(ir.getPtrTy());
       operand.row_stride = number(layout == Layout::Columns, 1);
-      operand.column_stride =
-          number(layout == Layout::Rows || layout == Layout::PaddedRows, 1);
+      operand.column_stride = number(layout == Layout::Rows || layout == Layout::PaddedRows, 1);
     };
     strides(call.a, c.a);
     strides(call.b, c.b);
@@ -182,8 +180,7 @@ class Compiled {
   void check(const Extents& extents, Rng& rng) const {
     const DotShape& shape = case_.shape;
     Matrix a(shape.a, shape.m, shape.k, case_.a);
-    const DType b_type =
-        case_.b == Layout::Panels ? panel_dtype(shape, machine_) : shape.b;
+    const DType b_type = case_.b == Layout::Panels ? panel_dtype(shape, machine_) : shape.b;
     Matrix b(b_type, shape.k, shape.n, case_.b, panel_, plan_.k_group);
     Matrix c(shape.c, shape.m, shape.n, Layout::PaddedRows);
     const auto fill = [&](Matrix& matrix, DType type, std::int64_t rows, std::int64_t columns) {

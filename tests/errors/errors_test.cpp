@@ -42,6 +42,13 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"sizes-contradict", "part of a verdict: it says why there is no proof"},
     {"prove-unsupported", "part of a verdict: it says why there is no proof"},
     {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
+    {"cache-unusable", "depends on the disk; tests/codegen/cache_test.cpp looks at it"},
+    {"object-unloadable", "object code comes from the compiler or from the cache, which checks it"},
+    {"tile-steps", "the command line sets no limit of steps; a time limit ends a kernel"},
+    {"tile-memory", "tiles of the command line are within the interpreter's own limit"},
+    {"cuda-missing", "depends on the machine; tests/codegen/ptx_test.cpp looks at it"},
+    {"cuda-error", "depends on the machine"},
+    {"cuda-grid", "depends on the machine"},
     {"run-opaque-number", "the command line runs in floating point"},
 };
 

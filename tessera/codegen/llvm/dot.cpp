@@ -26,8 +26,8 @@ struct Arguments {
 
   static constexpr std::size_t count = 13;
   std::array<Value**, count> all() {
-    return {&m,     &n,        &k,              &a, &a_row, &a_column, &b,
-            &b_row, &b_column, &b_panel_stride, &c, &c_row, &scratch};
+    return {&m, &n,     &k,      &a, &a_row, &a_column, &b, &b_row, &b_column, &b_panel_stride,
+            &c, &c_row, &scratch};
   }
 };
 
@@ -74,8 +74,9 @@ class Loops {
         is_one(in.b_column)) {
       // Rows that lie far apart would push each other out of the first cache.
       const std::int64_t bytes = machine.l1d / 2;
-      pack_b_ = call.shape.m == 1 ? ir.getFalse()
-                                  : ir.CreateICmpSGT(in.b_row, constant(bytes / column_bytes_of_b()));
+      pack_b_ = call.shape.m == 1
+                    ? ir.getFalse()
+                    : ir.CreateICmpSGT(in.b_row, constant(bytes / column_bytes_of_b()));
     }
     const bool both = pack_a_ && is_true(pack_b_);
     const std::int64_t turn = plan_.k_group * unroll;
@@ -88,9 +89,9 @@ class Loops {
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
     if (call.accumulate || call.shape.k <= plan_.kc) accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
-    prefetch_b_ = call.shape.m >= 4 * plan_.mr &&
-                  (call.b.panel != 0 ||
-                   std::min(plan_.nc, call.shape.n) * column_bytes_of_b() > machine.l2);
+    prefetch_b_ =
+        call.shape.m >= 4 * plan_.mr &&
+        (call.b.panel != 0 || std::min(plan_.nc, call.shape.n) * column_bytes_of_b() > machine.l2);
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
@@ -100,10 +101,9 @@ class Loops {
         plan_.mc * round_up(plan_.kc, plan_.k_group * unroll) * byte_width(instruction_.a), 128));
     panels_a_ = in_.scratch;
     tile_ = ir_.CreateGEP(ir_.getInt8Ty(), in_.scratch, a_bytes);
-    panels_b_ = ir_.CreateGEP(ir_.getInt8Ty(), tile_,
-                              constant(round_up(std::int64_t{plan_.mr} * plan_.nr *
-                                                    byte_width(instruction_.c),
-                                                128)));
+    panels_b_ = ir_.CreateGEP(
+        ir_.getInt8Ty(), tile_,
+        constant(round_up(std::int64_t{plan_.mr} * plan_.nr * byte_width(instruction_.c), 128)));
     // Where k is 0 there is still a product to store.
     Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
     block(k_end, plan_.kc, call_.shape.k, [&](Value* k) {
@@ -111,8 +111,8 @@ class Loops {
       k_size_ = minimum(ir_.CreateSub(in_.k, k), plan_.kc, call_.shape.k);
       k_padded_ = round_up(k_size_, pad_k_);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
-      accumulate_ = accumulate_known_ ? ir_.getInt1(*accumulate_known_)
-                                      : ir_.CreateICmpNE(k, constant(0));
+      accumulate_ =
+          accumulate_known_ ? ir_.getInt1(*accumulate_known_) : ir_.CreateICmpNE(k, constant(0));
       block(in_.n, plan_.nc, call_.shape.n, [&](Value* n) {
         n_ = n;
         n_size_ = minimum(ir_.CreateSub(in_.n, n), plan_.nc, call_.shape.n);
@@ -154,9 +154,7 @@ class Loops {
   Value* round_up(Value* value, std::int64_t multiple) {
     return ir_.CreateAnd(ir_.CreateAdd(value, constant(multiple - 1)), constant(-multiple));
   }
-  Value* maximum(Value* x, Value* y) {
-    return ir_.CreateSelect(ir_.CreateICmpSGT(x, y), x, y);
-  }
+  Value* maximum(Value* x, Value* y) { return ir_.CreateSelect(ir_.CreateICmpSGT(x, y), x, y); }
   /// The smaller of what is left and a block; what is left, where one block holds the most there
   /// can be.
   Value* minimum(Value* left, std::int64_t size, std::int64_t most) {
@@ -192,9 +190,8 @@ class Loops {
 
   void each_tail(llvm::function_ref<void(const Columns&)> body) {
     Value* live = ir_.CreateSub(n_size_, n_whole_);
-    Value* is_exact = exact_.columns == 0
-                          ? ir_.getFalse()
-                          : ir_.CreateICmpEQ(live, constant(exact_.columns));
+    Value* is_exact =
+        exact_.columns == 0 ? ir_.getFalse() : ir_.CreateICmpEQ(live, constant(exact_.columns));
     emit_if(ir_, is_exact, [&] { body(exact_); });
     if (padded_.columns == 0) return;
     emit_if(ir_, ir_.CreateAnd(ir_.CreateICmpSGT(live, constant(0)), ir_.CreateNot(is_exact)),
@@ -242,17 +239,16 @@ class Loops {
   }
 
   void pack_rows_of_a(const Rows& rows) {
-    llvm::Function* pack =
-        packer(module_, {.from = call_.shape.a,
-                         .to = instruction_.a,
-                         .lines = rows.rows,
-                         .k_group = plan_.k_group,
-                         .k_multiple = pad_k_,
-                         .unit = unit(in_.a_row, in_.a_column),
-                         .offset = instruction_.offset_a,
-                         .all_lines = rows.rows == rows.live,
-                         .whole_k = whole_k_,
-                         .vector_bytes = machine_.vector_bytes});
+    llvm::Function* pack = packer(module_, {.from = call_.shape.a,
+                                            .to = instruction_.a,
+                                            .lines = rows.rows,
+                                            .k_group = plan_.k_group,
+                                            .k_multiple = pad_k_,
+                                            .unit = unit(in_.a_row, in_.a_column),
+                                            .offset = instruction_.offset_a,
+                                            .all_lines = rows.rows == rows.live,
+                                            .whole_k = whole_k_,
+                                            .vector_bytes = machine_.vector_bytes});
     ir_.CreateCall(pack, {panel_of_a(rows.first), source_of_a(rows.first), in_.a_row, in_.a_column,
                           constant(rows.live), k_size_});
   }
@@ -296,10 +292,9 @@ class Loops {
       Value* from = ir_.CreateAdd(n_, column);
       Value* index = ir_.CreateUDiv(from, constant(width));
       Value* within = ir_.CreateSub(from, ir_.CreateMul(index, constant(width)));
-      Value* offset = ir_.CreateAdd(
-          ir_.CreateMul(index, in_.b_panel_stride),
-          ir_.CreateAdd(ir_.CreateMul(k_, constant(width)),
-                        ir_.CreateMul(within, constant(plan_.k_group))));
+      Value* offset = ir_.CreateAdd(ir_.CreateMul(index, in_.b_panel_stride),
+                                    ir_.CreateAdd(ir_.CreateMul(k_, constant(width)),
+                                                  ir_.CreateMul(within, constant(plan_.k_group))));
       return {at(b_type_, in_.b, offset), constant(width * plan_.k_group)};
     }
     Value* packed = packs(columns);
@@ -320,9 +315,9 @@ class Loops {
     Value* panel = ir_.CreateMul(k_padded_, constant(plan_.nr));
     Value* next = at(b_type_, b.base, call_.b.panel != 0 ? in_.b_panel_stride : panel);
     emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {
-      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                          {at(ir_.getInt8Ty(), next, offset), ir_.getInt32(0), ir_.getInt32(2),
-                           ir_.getInt32(1)});
+      ir_.CreateIntrinsic(
+          llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+          {at(ir_.getInt8Ty(), next, offset), ir_.getInt32(0), ir_.getInt32(2), ir_.getInt32(1)});
     });
   }
 
@@ -332,10 +327,9 @@ class Loops {
     each_rows([&](const Rows& rows) {
       if (prefetch_b_) prefetch(b, rows);
       const bool direct = columns.exact && rows.live == rows.rows;
-      const int registers = rows.rows / row_unit(instruction_) *
-                            (columns.columns / (instruction_.form == Instruction::Form::Blocks
-                                                    ? 2
-                                                    : lanes_));
+      const int registers =
+          rows.rows / row_unit(instruction_) *
+          (columns.columns / (instruction_.form == Instruction::Form::Blocks ? 2 : lanes_));
       const int most = machine_.vector_registers * 3 / 4 / registers;
       llvm::Function* kernel = micro_kernel(
           module_,
@@ -351,8 +345,8 @@ class Loops {
            .whole_turns = whole_turns_,
            .packed_a = pack_a_,
            .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
-      Value* c_offset = ir_.CreateAdd(
-          ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row), ir_.CreateAdd(n_, column));
+      Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
+                                      ir_.CreateAdd(n_, column));
       Value* c = at(c_type_, in_.c, c_offset);
       Value* target = direct ? c : tile_;
       Value* target_row = direct ? in_.c_row : constant(columns.columns);
@@ -432,8 +426,8 @@ void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machi
     }
   }
   llvm::Module& module = *ir.GetInsertBlock()->getModule();
-  llvm::Function* loops = shared_function(
-      module, name, types, [&](llvm::IRBuilder<>& body, llvm::Function& function) {
+  llvm::Function* loops =
+      shared_function(module, name, types, [&](llvm::IRBuilder<>& body, llvm::Function& function) {
         unsigned next = 0;
         for (Value** value : in.all())
           if (!llvm::isa<llvm::ConstantInt>(*value)) *value = function.getArg(next++);

@@ -33,8 +33,7 @@ llvm::Function* shared_function(llvm::Module& module, const std::string& name,
   if (llvm::Function* known = module.getFunction(name)) return known;
   llvm::LLVMContext& context = module.getContext();
   auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters, false);
-  auto* function =
-      llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr(llvm::Attribute::NoInline);
   llvm::IRBuilder<> ir(llvm::BasicBlock::Create(context, "entry", function));

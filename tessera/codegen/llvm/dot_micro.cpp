@@ -17,7 +17,7 @@ class Tile {
   Tile(llvm::IRBuilder<>& ir, llvm::Function& function, const MicroKernel& kernel)
       : ir_(ir), kernel_(kernel), instruction_(kernel.instruction) {
     llvm::LLVMContext& context = ir.getContext();
-    Value** const arguments[] = {&groups_, &a_,        &a_stride_, &b_,
+    Value** const arguments[] = {&groups_,   &a_, &a_stride_, &b_,
                                  &b_stride_, &c_, &c_stride_, &accumulate_};
     for (llvm::Argument& argument : function.args()) *arguments[argument.getArgNo()] = &argument;
 
@@ -29,9 +29,9 @@ class Tile {
     tile_columns_ = blocks ? kernel.columns / 2 : kernel.columns / lanes_;
     // A group of k moves as one number where it is more than one element.
     const int group = instruction_.k_group;
-    a_group_ = group == 1 ? type_of(instruction_.a, context)
-                          : ir.getIntNTy(8U * static_cast<unsigned>(
-                                                  group * byte_width(instruction_.a)));
+    a_group_ = group == 1
+                   ? type_of(instruction_.a, context)
+                   : ir.getIntNTy(8U * static_cast<unsigned>(group * byte_width(instruction_.a)));
     a_vector_ = operand_type(instruction_.a);
     b_vector_ = operand_type(instruction_.b);
     if (kernel.accumulate) accumulate_ = ir.getInt1(*kernel.accumulate);
@@ -117,9 +117,8 @@ class Tile {
     }
     const int at = kernel_.packed_a ? step * kernel_.rows + row : step;
     // Whole vectors as far as they go; then halves, quarters, ...
-    const int lanes = kernel_.broadcast_loads
-                          ? 1
-                          : 16 / static_cast<int>(a_group_->getScalarSizeInBits() / 8);
+    const int lanes =
+        kernel_.broadcast_loads ? 1 : 16 / static_cast<int>(a_group_->getScalarSizeInBits() / 8);
     int first = 0, width = lanes;
     while (at >= first + width || first + width > a.run) {
       if (first + width > a.run)
@@ -128,12 +127,13 @@ class Tile {
         first += width;
     }
     Value* from = vector_of_a(a, run, first, width);
-    llvm::FixedVectorType* spread = llvm::FixedVectorType::get(
-        a_group_, static_cast<unsigned>(kernel_.vector_bytes * 8) / a_group_->getScalarSizeInBits());
-    Value* factor = width == 1
-                        ? ir_.CreateVectorSplat(spread->getNumElements(), from)
-                        : ir_.CreateShuffleVector(
-                              from, llvm::SmallVector<int, 64>(spread->getNumElements(), at - first));
+    llvm::FixedVectorType* spread =
+        llvm::FixedVectorType::get(a_group_, static_cast<unsigned>(kernel_.vector_bytes * 8) /
+                                                 a_group_->getScalarSizeInBits());
+    Value* factor =
+        width == 1 ? ir_.CreateVectorSplat(spread->getNumElements(), from)
+                   : ir_.CreateShuffleVector(
+                         from, llvm::SmallVector<int, 64>(spread->getNumElements(), at - first));
     return ir_.CreateBitCast(factor, a_vector_);
   }
 
@@ -144,42 +144,60 @@ class Tile {
       return ir_.CreateAdd(c, ir_.CreateMul(a, b));
     }
     if (instruction_.swapped) std::swap(a, b);
-    // The instructions of x86 name their operands' types otherwise than what they hold.
-    llvm::Module& module = *ir_.GetInsertBlock()->getModule();
-    const llvm::Intrinsic::ID id =
-        llvm::Function::lookupIntrinsicID(instruction_.name);
-    TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", instruction_.name);
+    std::string name = instruction_.name;
+    if (name.back() == '.') name += std::to_string(8 * kernel_.vector_bytes);
+    const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name);
+    TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", name);
     llvm::SmallVector<llvm::Type*, 2> overloads;
     if (llvm::Intrinsic::isOverloaded(id)) overloads = {accumulator_, a_vector_};
-    llvm::Function* callee = llvm::Intrinsic::getDeclaration(&module, id, overloads);
+    llvm::Function* callee =
+        llvm::Intrinsic::getDeclaration(ir_.GetInsertBlock()->getModule(), id, overloads);
+    // Intrinsics of x86 take vectors of i32, whatever is in them.
     llvm::FunctionType* type = callee->getFunctionType();
     return ir_.CreateCall(callee, {c, ir_.CreateBitCast(a, type->getParamType(1)),
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
-  /// `unroll` groups of k. For each register of b, all rows: the order that keeps b's registers
-  /// few and the multipliers busy.
+  /// `unroll` groups of k.
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
     Value* b = in.back();
     llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
     LoadedA a = begin_a(k, unroll);
-    const int b_registers = tile_rows_ * tile_columns_;
-    const int b_width = b_vector_->getNumElements();
+    const int registers = tile_rows_ * tile_columns_;
+    const auto sum = [&](int index) -> Value*& { return out[static_cast<std::size_t>(index)]; };
     for (int step = 0; step < unroll; ++step) {
-      Values rows;
-      for (int row = 0; row < tile_rows_; ++row) rows.push_back(factor_a(a, step, row));
-      const int split = step % kernel_.splits * b_registers;
-      for (int column = 0; column < tile_columns_; ++column) {
-        Value* factor_b = load(b_vector_, b, b_element, std::int64_t{column} * b_width);
+      const int split = step % kernel_.splits * registers;
+      const auto factor_b = [&](int column) {
+        return load(b_vector_, b, b_element, std::int64_t{column} * b_vector_->getNumElements());
+      };
+      const auto accumulate = [&](int row, int column, Value* x, Value* y) {
+        Value*& total = sum(split + row * tile_columns_ + column);
+        total = multiply_add(x, y, total);
+      };
+      // The operand of which a register takes part in many multiplications is the inner loop's, so
+      // that few of the other are alive: all of a's groups are in lanes of two registers, or each
+      // is a register of its own.
+      if (kernel_.broadcast_loads) {
+        Values columns;
+        for (int column = 0; column < tile_columns_; ++column) columns.push_back(factor_b(column));
         for (int row = 0; row < tile_rows_; ++row) {
-          Value*& sum = out[static_cast<std::size_t>(split + row * tile_columns_ + column)];
-          sum = multiply_add(rows[static_cast<std::size_t>(row)], factor_b, sum);
+          Value* x = factor_a(a, step, row);
+          for (int column = 0; column < tile_columns_; ++column)
+            accumulate(row, column, x, columns[static_cast<std::size_t>(column)]);
         }
-        if (instruction_.offset_a) {
-          Value*& sum = out[static_cast<std::size_t>(kernel_.splits * b_registers + column)];
-          Value* offset = llvm::ConstantInt::get(a_vector_, 128);
-          sum = multiply_add(offset, factor_b, sum);
+        for (int column = 0; column < tile_columns_ && instruction_.offset_a; ++column) {
+          Value*& total = sum(kernel_.splits * registers + column);
+          total = multiply_add(llvm::ConstantInt::get(a_vector_, 128),
+                               columns[static_cast<std::size_t>(column)], total);
+        }
+      } else {
+        Values rows;
+        for (int row = 0; row < tile_rows_; ++row) rows.push_back(factor_a(a, step, row));
+        for (int column = 0; column < tile_columns_; ++column) {
+          Value* y = factor_b(column);
+          for (int row = 0; row < tile_rows_; ++row)
+            accumulate(row, column, rows[static_cast<std::size_t>(row)], y);
         }
       }
       b = ir_.CreateGEP(b_element, b, b_stride_);
@@ -241,9 +259,8 @@ class Tile {
         ir_.CreateAlignedStore(add(old, sum), at, align);
       });
     });
-    emit_if(ir_, ir_.CreateNot(accumulate_), [&] {
-      each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); });
-    });
+    emit_if(ir_, ir_.CreateNot(accumulate_),
+            [&] { each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); }); });
   }
 
   llvm::IRBuilder<>& ir_;
@@ -276,9 +293,7 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
   return shared_function(
       module, name_of(kernel),
       {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context)},
-      [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
-        Tile(ir, function, kernel).emit();
-      });
+      [&](llvm::IRBuilder<>& ir, llvm::Function& function) { Tile(ir, function, kernel).emit(); });
 }
 
 }  // namespace tessera::codegen

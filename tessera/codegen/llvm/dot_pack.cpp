@@ -27,9 +27,11 @@ class Packing {
     Value* k_fast = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-step));
     fill();
     // As many lines at a time as a register holds; where all are there, in straight code.
-    const int widest = pack_.unit == Packer::Unit::K
-                           ? block()
-                           : std::min(16 / byte_width(pack_.to), static_cast<int>(std::bit_floor(static_cast<unsigned>(pack_.lines))));
+    const int widest =
+        pack_.unit == Packer::Unit::K
+            ? block()
+            : std::min(16 / byte_width(pack_.to),
+                       static_cast<int>(std::bit_floor(static_cast<unsigned>(pack_.lines))));
     Value* fast_lines = constant(0);
     if (pack_.unit != Packer::Unit::Neither && !pack_.all_lines) {
       fast_lines = ir_.CreateAnd(lines_, constant(-widest));
@@ -42,8 +44,7 @@ class Packing {
       emit_for(ir_, constant(0), k_fast, step, [&](Value* k) {
         int line = 0;
         for (int width = widest; width >= narrowest; width /= 2)
-          for (; line + width <= pack_.lines; line += width)
-            pack_chunk(constant(line), width, k);
+          for (; line + width <= pack_.lines; line += width) pack_chunk(constant(line), width, k);
         fast_lines = constant(line);
       });
     }
@@ -70,8 +71,7 @@ class Packing {
   }
 
   Value* source(Value* line, Value* k) {
-    Value* offset =
-        ir_.CreateAdd(ir_.CreateMul(line, line_stride_), ir_.CreateMul(k, k_stride_));
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(line, line_stride_), ir_.CreateMul(k, k_stride_));
     return ir_.CreateGEP(from_, source_, offset);
   }
 
@@ -120,9 +120,8 @@ class Packing {
   }
 
   void copy(Range lines, Range k) {
-    each(lines, k, [&](Value* line, Value* at_k) {
-      store(load(source(line, at_k), 1), target(line, at_k));
-    });
+    each(lines, k,
+         [&](Value* line, Value* at_k) { store(load(source(line, at_k), 1), target(line, at_k)); });
   }
 
   /// Zeros where copying will leave holes: everywhere if lines are missing, else in what k is
@@ -133,8 +132,8 @@ class Packing {
     Value* k_end = pack_.whole_k ? k_ : round_up(k_, pack_.k_multiple);
     Value* first = k_last;
     if (!pack_.all_lines)
-      first = ir_.CreateSelect(ir_.CreateICmpEQ(lines_, constant(pack_.lines)), k_last,
-                               constant(0));
+      first =
+          ir_.CreateSelect(ir_.CreateICmpEQ(lines_, constant(pack_.lines)), k_last, constant(0));
     const unsigned unit = static_cast<unsigned>(pack_.lines * pack_.k_multiple);
     const unsigned width =
         std::min(16U / static_cast<unsigned>(byte_width(pack_.to)), unit & (~unit + 1));
@@ -146,8 +145,8 @@ class Packing {
 
   /// zip of the low (0) or high (1) halves of two vectors.
   Value* zip(Value* x, Value* y, int half) {
-    const int count = static_cast<int>(
-        llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+    const int count =
+        static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
     llvm::SmallVector<int, 64> mask;
     for (int i = half * count / 2; i < (half + 1) * count / 2; ++i) {
       mask.push_back(i);
@@ -195,8 +194,8 @@ class Packing {
   /// A block of lines by groups of k, where k's lie side by side.
   void transpose(Value* line, Value* k) {
     const int size = block();
-    auto* groups = llvm::FixedVectorType::get(
-        ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)), static_cast<unsigned>(size));
+    auto* groups = llvm::FixedVectorType::get(ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)),
+                                              static_cast<unsigned>(size));
     Values rows;
     for (int i = 0; i < size; ++i) {
       Value* row = load(source(ir_.CreateAdd(line, constant(i)), k), size * pack_.k_group);

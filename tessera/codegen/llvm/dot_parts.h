@@ -19,11 +19,13 @@ namespace tessera::codegen {
 struct Instruction {
   enum class Form : std::uint8_t { Lanes, Blocks };
 
-  const char* name = nullptr;  // null: multiply and add in the type of c
+  /// The intrinsic, where a dot at the end stands for the bits of a vector; null: multiply and add
+  /// in the type of c.
+  const char* name = nullptr;
   DType a = DType::F32, b = DType::F32, c = DType::F32;
   int k_group = 1;
   Form form = Form::Lanes;
-  bool swapped = false;  // b is its first factor
+  bool swapped = false;   // b is its first factor
   bool offset_a = false;  // a is packed with 128 added, which b's sums take off again
 };
 
@@ -42,10 +44,10 @@ struct MicroKernel {
   int vector_bytes = 16;
   bool broadcast_loads = false;  // values of a are spread as they are loaded, not lane by lane
   int rows = 0, columns = 0;
-  int unroll = 4;             // groups of k in a turn of the loop
-  int splits = 1;             // accumulators that take turns, where few would wait for each other
-  bool whole_turns = false;   // the number of groups is a multiple of `unroll`
-  bool packed_a = true;       // in panels of `rows`; else by rows, whose elements lie side by side
+  int unroll = 4;            // groups of k in a turn of the loop
+  int splits = 1;            // accumulators that take turns, where few would wait for each other
+  bool whole_turns = false;  // the number of groups is a multiple of `unroll`
+  bool packed_a = true;      // in panels of `rows`; else by rows, whose elements lie side by side
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);
@@ -59,9 +61,9 @@ struct Packer {
   DType from = DType::F32, to = DType::F32;
   int lines = 0, k_group = 1, k_multiple = 1;
   Unit unit = Unit::Neither;
-  bool offset = false;      // add 128 to each element
-  bool all_lines = false;   // no line is ever missing
-  bool whole_k = false;     // k is a multiple of k_multiple and of 16
+  bool offset = false;     // add 128 to each element
+  bool all_lines = false;  // no line is ever missing
+  bool whole_k = false;    // k is a multiple of k_multiple and of 16
   int vector_bytes = 16;
 };
 llvm::Function* packer(llvm::Module& module, const Packer& pack);

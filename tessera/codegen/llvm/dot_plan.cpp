@@ -15,32 +15,26 @@ using Form = Instruction::Form;
 struct Choice {
   Architecture architecture;
   std::string_view feature;
-  int vector_bytes;
   Instruction instruction;
 };
 
+using enum DType;
+constexpr Architecture arm = Architecture::AArch64, x86 = Architecture::X86_64;
+constexpr const char *dpbf16 = "llvm.x86.avx512bf16.dpbf16ps.", *vnni = "llvm.x86.avx512.vpdpbusd.";
 constexpr std::array choices = {
-    Choice{Architecture::AArch64, "bf16", 16,
-           {"llvm.aarch64.neon.bfmmla", DType::BF16, DType::BF16, DType::F32, 4, Form::Blocks}},
-    Choice{Architecture::AArch64, "i8mm", 16,
-           {"llvm.aarch64.neon.smmla", DType::I8, DType::I8, DType::I32, 8, Form::Blocks}},
-    Choice{Architecture::AArch64, "i8mm", 16,
-           {"llvm.aarch64.neon.ummla", DType::U8, DType::U8, DType::I32, 8, Form::Blocks}},
-    Choice{Architecture::AArch64, "i8mm", 16,
-           {"llvm.aarch64.neon.usmmla", DType::U8, DType::I8, DType::I32, 8, Form::Blocks}},
-    Choice{Architecture::AArch64, "dotprod", 16,
-           {"llvm.aarch64.neon.sdot", DType::I8, DType::I8, DType::I32, 4, Form::Lanes}},
-    Choice{Architecture::AArch64, "dotprod", 16,
-           {"llvm.aarch64.neon.udot", DType::U8, DType::U8, DType::I32, 4, Form::Lanes}},
-    Choice{Architecture::X86_64, "avx512bf16", 64,
-           {"llvm.x86.avx512bf16.dpbf16ps.512", DType::BF16, DType::BF16, DType::F32, 2}},
-    Choice{Architecture::X86_64, "avx512vnni", 64,
-           {"llvm.x86.avx512.vpdpbusd.512", DType::U8, DType::I8, DType::I32, 4}},
-    Choice{Architecture::X86_64, "avx512vnni", 64,
-           {"llvm.x86.avx512.vpdpbusd.512", DType::I8, DType::U8, DType::I32, 4, Form::Lanes, true}},
-    Choice{Architecture::X86_64, "avx512vnni", 64,
-           {"llvm.x86.avx512.vpdpbusd.512", DType::I8, DType::I8, DType::I32, 4, Form::Lanes, false,
-            true}},
+    Choice{arm, "bf16", {"llvm.aarch64.neon.bfmmla", BF16, BF16, F32, 4, Form::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.smmla", I8, I8, I32, 8, Form::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.ummla", U8, U8, I32, 8, Form::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.usmmla", U8, I8, I32, 8, Form::Blocks}},
+    Choice{arm, "dotprod", {"llvm.aarch64.neon.sdot", I8, I8, I32, 4, Form::Lanes}},
+    Choice{arm, "dotprod", {"llvm.aarch64.neon.udot", U8, U8, I32, 4, Form::Lanes}},
+    Choice{x86, "avx512bf16", {dpbf16, BF16, BF16, F32, 2, Form::Lanes}},
+    Choice{x86, "avx512vnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
+    Choice{x86, "avx512vnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
+    Choice{x86, "avx512vnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}},
+    Choice{x86, "avxvnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
+    Choice{x86, "avxvnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
+    Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}},
 };
 
 /// The tile of c that stays in registers: its rows, and vectors along its columns.
@@ -51,10 +45,10 @@ struct RegisterTile {
   int rows, vectors;
 };
 constexpr std::array register_tiles = {
-    RegisterTile{Architecture::AArch64, 32, Form::Lanes, 4, 6},
-    RegisterTile{Architecture::AArch64, 32, Form::Blocks, 8, 3},
-    RegisterTile{Architecture::X86_64, 32, Form::Lanes, 12, 2},
-    RegisterTile{Architecture::X86_64, 16, Form::Lanes, 6, 2},
+    RegisterTile{arm, 32, Form::Lanes, 4, 6},
+    RegisterTile{arm, 32, Form::Blocks, 8, 3},
+    RegisterTile{x86, 32, Form::Lanes, 12, 2},
+    RegisterTile{x86, 16, Form::Lanes, 6, 2},
 };
 
 const RegisterTile& register_tile(const Instruction& instruction, const Machine& machine) {
@@ -83,8 +77,8 @@ std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t mul
 Instruction instruction_for(const DotShape& shape, const Machine& machine) {
   for (const Choice& choice : choices) {
     if (choice.architecture == machine.architecture && machine.has(choice.feature) &&
-        choice.vector_bytes <= machine.vector_bytes && choice.instruction.a == shape.a &&
-        choice.instruction.b == shape.b && same_sum(choice.instruction.c, shape.c))
+        choice.instruction.a == shape.a && choice.instruction.b == shape.b &&
+        same_sum(choice.instruction.c, shape.c))
       return choice.instruction;
   }
   return {.a = shape.c, .b = shape.c, .c = shape.c};
@@ -111,9 +105,16 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
   // A panel of b fills most of the first cache, a block of a a part of the second, of b most of it.
   const std::int64_t k_unit = 4 * plan.k_group;
-  plan.kc = even_block(shape.k, machine.l1d * 3 / 4 / (plan.nr * b_width) / k_unit * k_unit, k_unit);
-  plan.mc = even_block(shape.m, std::max<std::int64_t>(plan.mr, machine.l2 / 8 / (plan.kc * a_width) / plan.mr * plan.mr), plan.mr);
-  plan.nc = even_block(shape.n, std::max<std::int64_t>(plan.nr, 2 * machine.l2 / (plan.kc * b_width) / plan.nr * plan.nr), plan.nr);
+  plan.kc =
+      even_block(shape.k, machine.l1d * 3 / 4 / (plan.nr * b_width) / k_unit * k_unit, k_unit);
+  plan.mc = even_block(
+      shape.m,
+      std::max<std::int64_t>(plan.mr, machine.l2 / 8 / (plan.kc * a_width) / plan.mr * plan.mr),
+      plan.mr);
+  plan.nc = even_block(
+      shape.n,
+      std::max<std::int64_t>(plan.nr, 2 * machine.l2 / (plan.kc * b_width) / plan.nr * plan.nr),
+      plan.nr);
   plan.pack_b = shape.n * shape.k * b_width > machine.l1d / 2;
   plan.pack_a = shape.n > 2 * plan.nr || plan.pack_b;
   if (shape.m == 1) {

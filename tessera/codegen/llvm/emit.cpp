@@ -1,10 +1,6 @@
 #include "tessera/codegen/llvm/emit.h"
 
-#include <llvm/IR/Verifier.h>
-#include <llvm/Support/raw_ostream.h>
-
 #include "tessera/codegen/llvm/emitter.h"
-#include "tessera/support/check.h"
 #include "tessera/tile/argument.h"
 
 namespace tessera::codegen {
@@ -213,11 +209,6 @@ std::unique_ptr<llvm::Module> emit(const tile::cpu::Scheduled& scheduled,
   new llvm::GlobalVariable(*emitter.module, i64, true, llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantInt::get(i64, static_cast<std::uint64_t>(bytes)),
                            kScratchSymbol);
-  std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  const bool is_broken = llvm::verifyModule(*emitter.module, &stream);
-  TESSERA_CHECK(!is_broken, "the code of kernel {} is malformed: {}", scheduled.kernel.name,
-                stream.str());
   return std::move(emitter.module);
 }
 

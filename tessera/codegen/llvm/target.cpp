@@ -3,6 +3,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -39,6 +40,12 @@ void initialize_targets() {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
+  // Loop strength reduction takes longer than all other passes together where a loop is unrolled, to
+  // save two additions per round. LLVM has no other switch for it.
+  const auto& switches = llvm::cl::getRegisteredOptions();
+  if (const auto lsr = switches.find("disable-lsr"); lsr != switches.end()) {
+    static_cast<llvm::cl::opt<bool>*>(lsr->second)->setValue(true);
+  }
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tessera/tile/passes/groups.h"
+
 namespace tessera::tile {
 namespace {
 
@@ -42,10 +44,10 @@ class Transfer {
         }
         return constant(type_, op_.literal.integer);
       case Code::Iota: return {0, type_.shape, {1}, 0, type_.shape[0] - 1};
-      case Code::Broadcast: return broadcast();
-      case Code::Reshape: return reshape();
-      case Code::Permute: return permute();
-      case Code::Slice: return slice();
+      case Code::Broadcast:
+      case Code::Reshape:
+      case Code::Permute:
+      case Code::Slice: return moved(op_, in(0), in_type(0), type_);
       case Code::Map: return type_.dtype == DType::Bool || integers() ? map() : uniform();
       case Code::Cast: return cast();
       case Code::Bitcast: return uniform();

@@ -1,0 +1,235 @@
+#include "tessera/lower/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::lower {
+
+using tile::DType;
+using tile::Extents;
+using tile::Function;
+using tile::Type;
+
+void Evaluator::fail(Diagnostic diagnostic) {
+  if (!error_) error_ = std::move(diagnostic);
+}
+
+void Evaluator::unsupported(std::string what) {
+  fail({.id = "lower-unsupported",
+        .message = std::move(what),
+        .note = "the interpreter computes it"});
+}
+
+const Evaluator::Memory* Evaluator::memory(const std::string& name) const {
+  const auto it = memory_.find(name);
+  return it == memory_.end() ? nullptr : &it->second;
+}
+
+void Evaluator::enter(const tile::Stage& stage, const std::vector<tile::Nest::Axis>& axes) {
+  Frame& frame = frames_.emplace_back();
+  frame.stage = &stage;
+  for (const tile::Nest::Axis& axis : axes) frame.axes.emplace(axis.name, axis);
+}
+
+void Evaluator::bind_loop(const std::string& loop, const Linear& at, const Range& range) {
+  loops_.insert_or_assign(loop, integer(at, range));
+}
+
+void Evaluator::bind_loop(const tile::Loop& loop, const Linear& at) {
+  // A loop of one round has one position.
+  bind_loop(loop.name, loop.extent == 1 ? Linear::constant(0) : at,
+            {0, std::max<std::int64_t>(loop.extent - 1, 0)});
+}
+
+int Evaluator::push_axis(std::int64_t extent) {
+  extents_.push_back(extent);
+  return static_cast<int>(extents_.size()) - 1;
+}
+
+DType Evaluator::dtype_of(Sort sort) const {
+  switch (sort) {
+    case Sort::Value: return number_;
+    case Sort::Integer: return DType::I64;
+    case Sort::Unsigned: return DType::U64;
+    case Sort::Bool: return DType::Bool;
+    case Sort::Text: break;
+  }
+  return number_;
+}
+
+Value Evaluator::evaluate(const Scalar& scalar) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (const auto it = scope->made.find(scalar.id()); it != scope->made.end()) return it->second;
+  if (error_) return integer({}, {});
+  keep_.push_back(scalar);
+  const Value value = std::visit([&](const auto& node) { return visit(node); }, scalar.node());
+  scopes_.back().made.emplace(scalar.id(), value);
+  return value;
+}
+
+Evaluator::Id Evaluator::id_of(const Value& value) {
+  return value.id ? *value.id : materialized(value.linear.value_or(Linear{}));
+}
+
+Value Evaluator::visit(const node::Constant& n) {
+  if (n.sort == Sort::Integer)
+    return integer(Linear::constant(n.integer), {n.integer, n.integer});
+  const Type type = Type::scalar(dtype_of(n.sort));
+  return number(n.sort == Sort::Value ? b_.constant(type, n.number)
+                                      : b_.constant(type, tile::Literal{0, n.integer}),
+                n.sort);
+}
+
+Value Evaluator::visit(const node::Index& n) {
+  if (!over_loops_) return axis(n.axis);
+  const auto it = loops_.find(n.axis);
+  TESSERA_CHECK(it != loops_.end(), "loop {} is not open", n.axis);
+  return it->second;
+}
+
+Value Evaluator::axis(const std::string& name) {
+  const Frame& frame = frames_.back();
+  if (const auto it = frame.fixed.find(name); it != frame.fixed.end()) return it->second;
+  const auto it = frame.axes.find(name);
+  TESSERA_CHECK(it != frame.axes.end(), "axis {} is not bound", name);
+  const bool before = std::exchange(over_loops_, true);
+  const Value value = evaluate(it->second.at);
+  over_loops_ = before;
+  return value;
+}
+
+Value Evaluator::visit(const node::Size& n) {
+  const auto size = resolved(n.dim, frames_.back().stage->sizes).constant();
+  if (!size) unsupported(fmt::format("size {} is not a number", n.dim.to_string()));
+  const std::int64_t value = size.value_or(0);
+  return integer(Linear::constant(value), {value, value});
+}
+
+Value Evaluator::visit(const node::Partial& n) {
+  TESSERA_CHECK(!frames_.back().partials.empty(), "left and right exist in a fold only");
+  const auto& [left, right] = frames_.back().partials.back();
+  return (n.side == node::Partial::Side::Left ? left
+                                              : right)[static_cast<std::size_t>(n.component)];
+}
+
+Value Evaluator::visit(const node::Component& n) {
+  const auto find = [&]() -> const std::vector<Value>* {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+      if (const auto it = scope->folds.find(n.fold.get()); it != scope->folds.end())
+        return &it->second;
+    return nullptr;
+  };
+  const std::vector<Value>* results = find();
+  if (results == nullptr) {
+    run_fold(n.fold, inline_nest(*n.fold));
+    results = find();
+  }
+  if (results == nullptr) return number(constant(Sort::Value, 0), Sort::Value);
+  return (*results)[static_cast<std::size_t>(n.index)];
+}
+
+std::optional<Evaluator::Id> Evaluator::both(std::optional<Id> a, std::optional<Id> b) {
+  if (!a || !b) return a ? a : b;
+  std::vector<Id> ids = {*a, *b};
+  fit(ids);
+  return b_.map(Function::And, ids);
+}
+
+std::optional<Evaluator::Id> Evaluator::guard(const std::vector<tile::Nest::Axis>& axes) {
+  std::vector<Value> at;
+  Extents extents;
+  for (const tile::Nest::Axis& axis : axes) {
+    at.push_back(this->axis(axis.name));
+    extents.push_back(axis.extent);
+  }
+  return in_range(at, extents);
+}
+
+// --- integers
+
+Evaluator::Id Evaluator::scalar_part(const Linear& linear) {
+  std::optional<Id> sum;
+  for (const auto& [id, factor] : linear.scalars) {
+    const Id term = factor == 1 ? id : b_.mul(id, b_.index(factor));
+    sum = sum ? b_.add(*sum, term) : term;
+  }
+  if (!sum) return b_.index(linear.base);
+  return linear.base == 0 ? *sum : b_.add(*sum, b_.index(linear.base));
+}
+
+Evaluator::Id Evaluator::materialized(const Linear& linear) {
+  Id sum = scalar_part(linear);
+  for (const auto& [axis, factor] : linear.axes) {
+    const std::int64_t extent = extents_[static_cast<std::size_t>(axis)];
+    Extents shape(extents_.size(), 1);
+    shape[static_cast<std::size_t>(axis)] = extent;
+    Id term = b_.reshape(b_.iota(DType::I64, extent), shape);
+    if (factor != 1) term = b_.mul(term, b_.broadcast(b_.index(factor), shape));
+    std::vector<Id> ids = {sum, term};
+    fit(ids);
+    sum = b_.add(ids[0], ids[1]);
+  }
+  return sum;
+}
+
+Evaluator::Id Evaluator::constant(Sort sort, double number) {
+  return b_.constant(Type::scalar(dtype_of(sort)), number);
+}
+
+// --- shapes
+
+Evaluator::Id Evaluator::shaped(Id id, Extents shape) {
+  const Type type = b_.type(id);
+  if (type.shape == shape) return id;
+  if (type.is_scalar()) return b_.broadcast(id, std::move(shape));
+  if (type.shape.size() < shape.size()) {
+    Extents longer = type.shape;
+    longer.resize(shape.size(), 1);
+    id = b_.reshape(id, longer);
+    if (longer == shape) return id;
+  }
+  return b_.broadcast(id, std::move(shape));
+}
+
+void Evaluator::fit(std::vector<Id>& ids) {
+  Extents shape;
+  for (const Id id : ids) {
+    const Extents& other = b_.type(id).shape;
+    if (other.size() > shape.size()) shape.resize(other.size(), 1);
+    for (std::size_t i = 0; i < other.size(); ++i) shape[i] = std::max(shape[i], other[i]);
+  }
+  if (shape.empty()) return;
+  for (Id& id : ids) id = shaped(id, shape);
+}
+
+Evaluator::Id Evaluator::placed(Id id, const std::vector<int>& axes) {
+  if (axes.empty()) return b_.reshape(id, {});
+  std::vector<std::int64_t> order(axes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::int64_t i) { return axes[static_cast<std::size_t>(i)]; });
+  if (!std::ranges::is_sorted(order)) id = b_.permute(id, order);
+  Extents shape(static_cast<std::size_t>(std::ranges::max(axes)) + 1, 1);
+  for (const int axis : axes)
+    shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
+  return b_.type(id).shape == shape ? id : b_.reshape(id, shape);
+}
+
+Evaluator::Id Evaluator::taken(Id id, const std::vector<int>& axes) {
+  Extents full = extents_;
+  std::vector<int> sorted = axes;
+  std::ranges::sort(sorted);
+  for (std::size_t i = 0; i < full.size(); ++i)
+    if (!std::ranges::binary_search(sorted, static_cast<int>(i))) full[i] = 1;
+  id = shaped(id, full);
+  Extents kept;
+  for (const int axis : sorted) kept.push_back(extents_[static_cast<std::size_t>(axis)]);
+  if (kept != full) id = b_.reshape(id, kept);
+  std::vector<std::int64_t> order;
+  for (const int axis : axes)
+    order.push_back(std::ranges::lower_bound(sorted, axis) - sorted.begin());
+  return std::ranges::is_sorted(order) ? id : b_.permute(id, order);
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/expr/definition.h"
+#include "tessera/lower/linear.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/builder.h"
+#include "tessera/tile/schedule.h"
+
+namespace tessera::lower {
+
+/// What a scalar expression is within a tile program: a number for every position of the tile. It
+/// is a scalar, or a tile with an extent of 1 along axes that it does not vary with; axes at the
+/// end may be missing. An integer that is linear is not computed before it is needed.
+struct Value {
+  Sort sort = Sort::Value;
+  std::optional<tile::ValueId> id = {};
+  std::optional<Linear> linear = {};  // of an integer
+  Range range = {};                   // of an integer
+};
+
+/// How a fold is run through.
+struct FoldNest {
+  std::vector<tile::Loop> loops = {};  // vectors last
+  std::vector<tile::Nest::Axis> axes = {};
+  std::vector<tile::Nest::Place> reads = {};  // what is loaded where
+  bool tensorized = false;
+};
+
+/// Emits expressions into a kernel that is being built. The first thing that cannot be emitted is
+/// kept (`error`); what is built after it is of no meaning.
+class Evaluator {
+ public:
+  using Id = tile::ValueId;
+
+  Evaluator(tile::Builder& builder, DType number) : b_(builder), number_(number) {}
+
+  /// A tensor in memory.
+  struct Memory {
+    Operand operand;  // its shape as numbers
+    tile::Extents shape;
+    Id param = 0;
+  };
+  void add_memory(Memory memory) { memory_.insert_or_assign(memory.operand.name, std::move(memory)); }
+  const Memory* memory(const std::string& name) const;
+  /// A stage whose elements are computed where they are read.
+  void add_computed(const tile::Stage& stage) { computed_.emplace(stage.name(), &stage); }
+
+  /// The stage whose expressions are evaluated, and its index variables.
+  void enter(const tile::Stage& stage, const std::vector<tile::Nest::Axis>& axes);
+
+  void bind_loop(const std::string& loop, const Linear& at, const Range& range);
+  void bind_loop(const tile::Loop& loop, const Linear& at);
+  /// A new axis of the tile, the last one.
+  int push_axis(std::int64_t extent);
+  void pop_axis() { extents_.pop_back(); }
+  const tile::Extents& extents() const { return extents_; }
+
+  /// What is evaluated between the two is forgotten: it belongs to an inner region.
+  void push_scope() { scopes_.emplace_back(); }
+  void pop_scope() { scopes_.pop_back(); }
+
+  Value evaluate(const Scalar& scalar);
+  Id id_of(const Value& value);
+  Value converted(const Value& value, Sort sort);
+  /// The index variable as an integer.
+  Value axis(const std::string& name);
+  /// Whether the axes are in their ranges; nothing where they always are.
+  std::optional<Id> guard(const std::vector<tile::Nest::Axis>& axes);
+  std::optional<Id> both(std::optional<Id> a, std::optional<Id> b);
+
+  /// Runs the fold and remembers its results.
+  void run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest);
+  /// Evaluates every read of a tensor in an expression, so that it is there further in.
+  void preload(const Scalar& scalar, const std::string& tensor);
+
+  /// The value at every position of the tile's axes, stored at these indices.
+  void store(const Memory& into, const std::vector<Value>& at, const Value& value,
+             std::optional<Id> guard, bool drops_outside);
+
+  DType dtype_of(Sort sort) const;
+  void fail(Diagnostic diagnostic);
+  void unsupported(std::string what);
+  const std::optional<Diagnostic>& error() const { return error_; }
+
+ private:
+  struct Frame {
+    const tile::Stage* stage = nullptr;
+    std::map<std::string, tile::Nest::Axis, std::less<>> axes = {};  // over loops
+    std::map<std::string, Value, std::less<>> fixed = {};
+    std::vector<std::pair<std::vector<Value>, std::vector<Value>>> partials = {};
+  };
+  struct Scope {
+    std::unordered_map<const void*, Value> made = {};
+    std::unordered_map<const Fold*, std::vector<Value>> folds = {};
+  };
+
+  Value visit(const node::Constant& n);
+  Value visit(const node::Index& n);
+  Value visit(const node::Size& n);
+  Value visit(const node::Read& n);
+  Value visit(const node::Apply& n);
+  Value visit(const node::Cast& n);
+  Value visit(const node::Partial& n);
+  Value visit(const node::Component& n);
+
+  // evaluate_number.cpp: functions of numbers
+  Value apply_linear(Fn fn, const std::vector<Value>& args, bool& done);
+  Id apply(Fn fn, Sort meet, const std::vector<Id>& args);
+  Range range_of(Fn fn, const std::vector<Value>& args) const;
+
+  // evaluate_memory.cpp
+  Value read_memory(const Memory& memory, const node::Read& n, const std::vector<Value>& at);
+  Value read_computed(const tile::Stage& stage, const node::Read& n, const std::vector<Value>& at);
+  std::optional<Id> in_range(const std::vector<Value>& at, const tile::Extents& shape);
+  std::optional<Id> load_view(const Memory& memory, const std::vector<Value>& at,
+                              tile::Literal pad);
+  Id load_pointers(const Memory& memory, const std::vector<Value>& at, std::optional<Id> mask);
+  Id pointers(const Memory& memory, const std::vector<Value>& at);
+
+  // evaluate_fold.cpp
+  struct Running;
+  void run_loops(Running& run, std::size_t depth);
+  void step(Running& run);
+  void step_dot(Running& run);
+  std::vector<Id> combine(const Fold& fold, const std::vector<Id>& left,
+                          const std::vector<Id>& right);
+  FoldNest inline_nest(const Fold& fold);
+  std::set<int> tile_axes_of(const Scalar& scalar);
+  void collect_axes(const Scalar& scalar, std::set<const void*>& seen, std::set<int>& axes);
+
+  Value number(Id id, Sort sort) const { return {.sort = sort, .id = id, .linear = {}, .range = Range::all()}; }
+  Value integer(const Linear& linear, const Range& range) const {
+    return {.sort = Sort::Integer, .id = {}, .linear = linear, .range = range};
+  }
+  Id constant(Sort sort, double number);
+  Id scalar_part(const Linear& linear);
+  Id materialized(const Linear& linear);
+
+  /// All of one shape: the extents broadcast, missing axes added.
+  void fit(std::vector<Id>& ids);
+  Id shaped(Id id, tile::Extents shape);
+  /// A tile whose axes are these axes of the program's tile, in order, as one of the full rank.
+  Id placed(Id id, const std::vector<int>& axes);
+  /// The other way: without the axes that are not named, in the order in which they are.
+  Id taken(Id id, const std::vector<int>& axes);
+
+  tile::Builder& b_;
+  DType number_;
+  tile::Extents extents_;
+  std::map<std::string, Memory, std::less<>> memory_;
+  std::map<std::string, const tile::Stage*, std::less<>> computed_;
+  std::map<std::string, Value, std::less<>> loops_;
+  std::vector<Frame> frames_;
+  std::vector<Scope> scopes_ = {{}};
+  std::vector<Scalar> keep_;  // ids of expressions stay their own while memos live
+  std::optional<Diagnostic> error_;
+  bool over_loops_ = false;  // an index is a loop, not a variable
+};
+
+}  // namespace tessera::lower

@@ -1,0 +1,256 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/lower/evaluate.h"
+
+namespace tessera::lower {
+
+using tile::Extents;
+using tile::Function;
+using tile::Literal;
+using tile::Type;
+
+namespace {
+
+/// The axis of the tile along which consecutive elements are read, if the index says no more.
+struct UnitIndex {
+  Linear scalar = {};
+  int axis = -1;
+};
+std::optional<UnitIndex> unit_index(const Value& value) {
+  if (!value.linear || value.linear->axes.size() > 1) return std::nullopt;
+  UnitIndex result{.scalar = *value.linear};
+  for (const auto& [axis, factor] : value.linear->axes) {
+    if (factor != 1) return std::nullopt;
+    result.axis = axis;
+  }
+  result.scalar.axes.clear();
+  return result;
+}
+
+/// All indices as such, each axis of the tile in one of them at most.
+std::optional<std::vector<UnitIndex>> unit_indices(const std::vector<Value>& at) {
+  std::vector<UnitIndex> result;
+  std::set<int> axes;
+  for (const Value& index : at) {
+    const auto unit = unit_index(index);
+    if (!unit || (unit->axis >= 0 && !axes.insert(unit->axis).second)) return std::nullopt;
+    result.push_back(*unit);
+  }
+  return result;
+}
+
+/// The literal of an expression that is a constant.
+std::optional<Literal> literal_of(const Scalar& scalar, DType dtype) {
+  const auto* constant = std::get_if<node::Constant>(&scalar.node());
+  if (constant == nullptr) return std::nullopt;
+  if (is_float(dtype))
+    return tile::literal_of(dtype, constant->sort == Sort::Value
+                                       ? constant->number
+                                       : static_cast<double>(constant->integer));
+  if (constant->sort == Sort::Value) return std::nullopt;
+  return Literal{0, constant->integer};
+}
+
+}  // namespace
+
+std::optional<Evaluator::Id> Evaluator::in_range(const std::vector<Value>& at,
+                                                 const Extents& shape) {
+  std::optional<Id> mask;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    if (at[i].range.within(shape[i])) continue;
+    const Id index = id_of(at[i]);
+    const Type& type = b_.type(index);
+    if (at[i].range.low < 0)
+      mask = both(mask, b_.map(Function::GreaterEqual, {index, b_.constant(type, 0)}));
+    if (at[i].range.high >= shape[i])
+      mask = both(mask, b_.map(Function::Less,
+                               {index, b_.constant(type, Literal{0, shape[i]})}));
+  }
+  return mask;
+}
+
+std::optional<Evaluator::Id> Evaluator::load_view(const Memory& memory, const std::vector<Value>& at,
+                                                  Literal pad) {
+  if (!b_.type(memory.param).is_view()) return std::nullopt;
+  const auto units = unit_indices(at);
+  if (!units) return std::nullopt;
+  std::vector<Id> offsets;
+  std::vector<int> axes;
+  Extents shape, kept;
+  for (const UnitIndex& unit : *units) {
+    shape.push_back(unit.axis < 0 ? 1 : extents_[static_cast<std::size_t>(unit.axis)]);
+    if (unit.axis < 0) continue;
+    axes.push_back(unit.axis);
+    kept.push_back(shape.back());
+  }
+  if (axes.empty()) return std::nullopt;
+  for (const UnitIndex& unit : *units) offsets.push_back(scalar_part(unit.scalar));
+  Id loaded = b_.vload(memory.param, offsets, shape, pad);
+  if (kept != shape) loaded = b_.reshape(loaded, kept);
+  return placed(loaded, axes);
+}
+
+Evaluator::Id Evaluator::pointers(const Memory& memory, const std::vector<Value>& at) {
+  std::int64_t stride = 1;
+  std::optional<Linear> offset = Linear{};
+  std::vector<Id> computed;
+  for (std::size_t i = at.size(); i-- > 0;) {
+    const std::optional<Linear> sum =
+        at[i].linear && offset ? plus(*offset, *at[i].linear, stride) : std::nullopt;
+    if (sum) {
+      offset = sum;
+    } else {
+      const Id index = id_of(at[i]);
+      computed.push_back(
+          stride == 1 ? index
+                      : b_.mul(index, b_.constant(b_.type(index), Literal{0, stride})));
+    }
+    stride *= memory.shape[i];
+  }
+  computed.push_back(materialized(*offset));
+  fit(computed);
+  Id total = computed[0];
+  for (std::size_t i = 1; i < computed.size(); ++i) total = b_.add(total, computed[i]);
+  Id base = b_.type(memory.param).is_view() ? b_.base(memory.param) : memory.param;
+  if (!b_.type(total).is_scalar()) base = b_.broadcast(base, b_.type(total).shape);
+  return b_.offset(base, total);
+}
+
+Evaluator::Id Evaluator::load_pointers(const Memory& memory, const std::vector<Value>& at,
+                                       std::optional<Id> mask) {
+  const Id pointer = pointers(memory, at);
+  if (!mask) return b_.load(pointer);
+  const Extents shape = b_.type(pointer).shape;
+  // The mask varies with no more than the pointers do.
+  return b_.load(pointer, shape.empty() ? *mask : shaped(*mask, shape));
+}
+
+Value Evaluator::visit(const node::Read& n) {
+  std::vector<Value> at;
+  for (const Scalar& index : n.at) at.push_back(converted(evaluate(index), Sort::Integer));
+  if (error_) return integer({}, {});
+  if (const auto it = computed_.find(n.operand); it != computed_.end())
+    return read_computed(*it->second, n, at);
+  const Memory* memory = this->memory(n.operand);
+  TESSERA_CHECK(memory != nullptr, "operand {} is not there", n.operand);
+  return read_memory(*memory, n, at);
+}
+
+Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
+                             const std::vector<Value>& at) {
+  const DType dtype = memory.operand.dtype;
+  const auto otherwise = [&] {
+    return n.otherwise != nullptr ? converted(evaluate(*n.otherwise), n.sort)
+                                  : number(constant(n.sort, 0), n.sort);
+  };
+  const bool empty = std::ranges::count(memory.shape, 0) > 0;
+  if (empty) return otherwise();
+  const auto pad = n.otherwise == nullptr ? std::optional(Literal{})
+                                          : literal_of(*n.otherwise, dtype);
+  const auto widened = [&](Id loaded) {
+    return dtype == dtype_of(n.sort) ? loaded : b_.cast(loaded, dtype_of(n.sort));
+  };
+  if (pad)
+    if (const auto loaded = load_view(memory, at, *pad)) {
+      Value result = number(widened(*loaded), n.sort);
+      return result;
+    }
+  const std::optional<Id> mask = in_range(at, memory.shape);
+  Id loaded = widened(load_pointers(memory, at, mask));
+  if (mask && n.otherwise != nullptr) {
+    std::vector<Id> ids = {*mask, loaded, id_of(otherwise())};
+    fit(ids);
+    loaded = b_.map(Function::Select, ids);
+  }
+  Value result = number(loaded, n.sort);
+  if (n.sort == Sort::Integer && b_.type(loaded).is_scalar()) result.linear = Linear::scalar(loaded);
+  return result;
+}
+
+Value Evaluator::read_computed(const tile::Stage& stage, const node::Read& n,
+                               const std::vector<Value>& at) {
+  Extents shape;
+  Frame frame;
+  frame.stage = &stage;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const auto& parts = stage.output.axes[i].parts;
+    std::int64_t size = 1;
+    Value rest = at[i];
+    for (std::size_t p = parts.size(); p-- > 0;) {
+      const std::int64_t extent = resolved(parts[p].size(), stage.sizes).constant().value_or(1);
+      size *= extent;
+      if (p == 0) {
+        frame.fixed.emplace(parts[p].name, rest);
+        continue;
+      }
+      frame.fixed.emplace(parts[p].name, number(apply(Fn::Mod, Sort::Integer,
+                                                      {id_of(rest), b_.constant(b_.type(id_of(rest)), Literal{0, extent})}),
+                                                Sort::Integer));
+      rest = number(apply(Fn::FloorDiv, Sort::Integer,
+                          {id_of(rest), b_.constant(b_.type(id_of(rest)), Literal{0, extent})}),
+                    Sort::Integer);
+    }
+    shape.push_back(size);
+  }
+  const std::optional<Id> mask = n.otherwise != nullptr ? in_range(at, shape) : std::nullopt;
+  frames_.push_back(std::move(frame));
+  push_scope();
+  Value value = converted(evaluate(stage.output.value), n.sort);
+  pop_scope();
+  frames_.pop_back();
+  if (!mask || error_) return value;
+  std::vector<Id> ids = {*mask, id_of(value), id_of(converted(evaluate(*n.otherwise), n.sort))};
+  fit(ids);
+  return number(b_.map(Function::Select, ids), n.sort);
+}
+
+void Evaluator::preload(const Scalar& scalar, const std::string& tensor) {
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return;
+    if (const auto* read = std::get_if<node::Read>(&part.node()); read && read->operand == tensor)
+      evaluate(part);
+    for_each_part(part, walk);
+  };
+  walk(scalar);
+}
+
+void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Value& value,
+                      std::optional<Id> guard, bool drops_outside) {
+  if (error_) return;
+  Id id = id_of(value);
+  if (b_.type(id).dtype != into.operand.dtype) id = b_.cast(id, into.operand.dtype);
+  if (!extents_.empty()) id = shaped(id, extents_);
+  const auto units = unit_indices(at);
+  std::vector<int> axes;
+  if (units)
+    for (const UnitIndex& unit : *units)
+      if (unit.axis >= 0) axes.push_back(unit.axis);
+  if (drops_outside && !axes.empty() && axes.size() == extents_.size() &&
+      b_.type(into.param).is_view()) {
+    Extents shape;
+    std::vector<Id> offsets;
+    for (const UnitIndex& unit : *units) {
+      shape.push_back(unit.axis < 0 ? 1 : extents_[static_cast<std::size_t>(unit.axis)]);
+      offsets.push_back(scalar_part(unit.scalar));
+    }
+    id = taken(id, axes);
+    if (b_.type(id).shape != shape) id = b_.reshape(id, shape);
+    b_.vstore(into.param, offsets, id);
+    return;
+  }
+  Id pointer = pointers(into, at);
+  if (!extents_.empty()) {
+    const Type type = b_.type(pointer);
+    if (type.shape != extents_) pointer = shaped(pointer, extents_);
+    if (guard) guard = shaped(*guard, extents_);
+  }
+  b_.store(pointer, id, guard);
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tessera/expr/number.h"
+#include "tessera/lower/evaluate.h"
+
+namespace tessera::lower {
+
+using tile::Function;
+using tile::Type;
+
+namespace {
+
+/// Functions that a map has under one name for every sort; those of Values where they differ.
+struct Row {
+  Fn fn;
+  Function integers, values;
+};
+constexpr Row kRows[] = {
+    {Fn::Neg, Function::Neg, Function::Neg},
+    {Fn::Abs, Function::Abs, Function::Abs},
+    {Fn::Exp, Function::None, Function::Exp},
+    {Fn::Log, Function::None, Function::Log},
+    {Fn::Sqrt, Function::None, Function::Sqrt},
+    {Fn::Sin, Function::None, Function::Sin},
+    {Fn::Cos, Function::None, Function::Cos},
+    {Fn::Tanh, Function::None, Function::Tanh},
+    {Fn::Erf, Function::None, Function::Erf},
+    {Fn::Floor, Function::None, Function::Floor},
+    {Fn::Round, Function::None, Function::Round},
+    {Fn::Not, Function::Not, Function::None},
+    {Fn::Add, Function::Add, Function::Add},
+    {Fn::Sub, Function::Sub, Function::Sub},
+    {Fn::Mul, Function::Mul, Function::Mul},
+    {Fn::Div, Function::Div, Function::Div},
+    {Fn::Pow, Function::None, Function::Pow},
+    {Fn::Max, Function::Max, Function::Maximum},
+    {Fn::Min, Function::Min, Function::Minimum},
+    {Fn::Equal, Function::Equal, Function::Equal},
+    {Fn::Less, Function::Less, Function::Less},
+    {Fn::LessEqual, Function::LessEqual, Function::LessEqual},
+    {Fn::And, Function::And, Function::None},
+    {Fn::Or, Function::Or, Function::None},
+    {Fn::Xor, Function::Xor, Function::None},
+    {Fn::Select, Function::Select, Function::Select},
+};
+
+bool compares(Fn fn) {
+  return fn == Fn::Equal || fn == Fn::Less || fn == Fn::LessEqual;
+}
+
+}  // namespace
+
+Value Evaluator::converted(const Value& value, Sort sort) {
+  if (value.sort == sort) return value;
+  return number(b_.cast(id_of(value), dtype_of(sort)), sort);
+}
+
+Value Evaluator::visit(const node::Apply& n) {
+  const Scalar probe(Node{n});
+  const Sort meet = compares(n.fn) ? tessera::apply(Fn::Add, n.args).sort() : probe.sort();
+  std::vector<Value> args;
+  for (std::size_t i = 0; i < n.args.size(); ++i) {
+    const bool condition = n.fn == Fn::Select && i == 0;
+    const bool amount = (n.fn == Fn::ShiftLeft || n.fn == Fn::ShiftRight) && i == 1;
+    Value arg = evaluate(n.args[i]);
+    if (error_) return integer({}, {});
+    args.push_back(converted(arg, condition ? Sort::Bool : amount ? Sort::Integer : meet));
+  }
+  if (probe.sort() == Sort::Integer) {
+    bool done = false;
+    const Value value = apply_linear(n.fn, args, done);
+    if (done) return value;
+  }
+  std::vector<Id> ids;
+  for (const Value& arg : args) ids.push_back(id_of(arg));
+  fit(ids);
+  Value result = number(apply(n.fn, meet, ids), probe.sort());
+  if (probe.sort() == Sort::Integer) {
+    result.range = range_of(n.fn, args);
+    if (b_.type(*result.id).is_scalar()) result.linear = Linear::scalar(*result.id);
+  }
+  return result;
+}
+
+Value Evaluator::apply_linear(Fn fn, const std::vector<Value>& args, bool& done) {
+  const auto linear = [&](std::size_t i) { return i < args.size() ? args[i].linear : std::nullopt; };
+  const auto made = [&](const std::optional<Linear>& result, const Range& range) {
+    done = result.has_value();
+    return integer(result.value_or(Linear{}), range);
+  };
+  const Linear zero;
+  const auto fixed = [&](std::size_t i) -> std::optional<std::int64_t> {
+    if (!linear(i) || !linear(i)->is_constant()) return std::nullopt;
+    return linear(i)->base;
+  };
+  switch (fn) {
+    case Fn::Neg:
+      if (linear(0)) return made(plus(zero, *linear(0), -1), Range{0, 0} - args[0].range);
+      break;
+    case Fn::Add:
+      if (linear(0) && linear(1))
+        return made(plus(*linear(0), *linear(1)), args[0].range + args[1].range);
+      break;
+    case Fn::Sub:
+      if (linear(0) && linear(1))
+        return made(plus(*linear(0), *linear(1), -1), args[0].range - args[1].range);
+      break;
+    case Fn::Mul:
+      if (linear(0) && fixed(1))
+        return made(plus(zero, *linear(0), *fixed(1)), args[0].range * args[1].range);
+      if (linear(1) && fixed(0))
+        return made(plus(zero, *linear(1), *fixed(0)), args[0].range * args[1].range);
+      break;
+    case Fn::FloorDiv:
+      if (fixed(0) && fixed(1)) {
+        const std::int64_t value = integer::floor_div(*fixed(0), *fixed(1));
+        return made(Linear::constant(value), {value, value});
+      }
+      if (linear(0) && fixed(1) == 1) return made(linear(0), args[0].range);
+      break;
+    case Fn::Mod:
+      if (fixed(0) && fixed(1)) {
+        const std::int64_t value = integer::mod(*fixed(0), *fixed(1));
+        return made(Linear::constant(value), {value, value});
+      }
+      // What is within the modulus stays as it is.
+      if (linear(0) && fixed(1) && args[0].range.within(*fixed(1)))
+        return made(linear(0), args[0].range);
+      break;
+    case Fn::Select:
+      if (linear(1) && linear(2) && linear(1)->is_constant() && linear(2)->is_constant() &&
+          linear(1)->base == linear(2)->base)
+        return made(linear(1), args[1].range);
+      break;
+    default: break;
+  }
+  return {};
+}
+
+Range Evaluator::range_of(Fn fn, const std::vector<Value>& args) const {
+  const auto positive = [&](std::size_t i) { return args[i].range.low > 0; };
+  switch (fn) {
+    case Fn::Add: return args[0].range + args[1].range;
+    case Fn::Sub: return args[0].range - args[1].range;
+    case Fn::Mul: return args[0].range * args[1].range;
+    case Fn::FloorDiv:
+      if (positive(1) && args[1].range.low == args[1].range.high)
+        return {integer::floor_div(args[0].range.low, args[1].range.low),
+                integer::floor_div(args[0].range.high, args[1].range.low)};
+      break;
+    case Fn::Mod:
+      if (positive(1)) return {0, args[1].range.high - 1};
+      break;
+    case Fn::Max:
+      return {std::max(args[0].range.low, args[1].range.low),
+              std::max(args[0].range.high, args[1].range.high)};
+    case Fn::Min:
+      return {std::min(args[0].range.low, args[1].range.low),
+              std::min(args[0].range.high, args[1].range.high)};
+    case Fn::Select: return hull(args[1].range, args[2].range);
+    default: break;
+  }
+  return Range::all();
+}
+
+Evaluator::Id Evaluator::apply(Fn fn, Sort meet, const std::vector<Id>& args) {
+  const auto zero = [&](Id like) { return b_.constant(b_.type(like), 0); };
+  const auto map = [&](Function function, Id a, Id b) { return b_.map(function, {a, b}); };
+  const auto choose = [&](Id condition, Id a, Id b) {
+    return b_.map(Function::Select, {condition, a, b});
+  };
+  // A remainder with the sign of the divisor, from one with the sign of the dividend.
+  const auto is_off = [&](Id rest, Id divisor) {
+    const Id differs = map(Function::NotEqual, map(Function::Less, rest, zero(rest)),
+                           map(Function::Less, divisor, zero(divisor)));
+    return map(Function::And, differs, map(Function::NotEqual, rest, zero(rest)));
+  };
+  for (const Row& row : kRows) {
+    if (row.fn != fn) continue;
+    const Function function = meet == Sort::Value ? row.values : row.integers;
+    if (function != Function::None) return b_.map(function, args);
+  }
+  switch (fn) {
+    case Fn::FloorDiv: {
+      const Id quotient = map(Function::Div, args[0], args[1]);
+      if (meet == Sort::Value) return b_.map(Function::Floor, {quotient});
+      if (meet == Sort::Unsigned) return quotient;
+      const Id rest = map(Function::Rem, args[0], args[1]);
+      return choose(is_off(rest, args[1]),
+                    map(Function::Sub, quotient, b_.constant(b_.type(quotient), 1)), quotient);
+    }
+    case Fn::Mod: {
+      const Id rest = map(Function::Rem, args[0], args[1]);
+      if (meet == Sort::Unsigned) return rest;
+      return choose(is_off(rest, args[1]), map(Function::Add, rest, args[1]), rest);
+    }
+    case Fn::ShiftLeft:
+    case Fn::ShiftRight: {
+      const Id amount = args[1], number = args[0];
+      const Id bits =
+          b_.type(number).dtype == DType::U64 ? b_.bitcast(amount, DType::U64) : amount;
+      const Id shifted = map(fn == Fn::ShiftLeft ? Function::Shl : Function::Shr, number, bits);
+      return choose(map(Function::Less, amount, zero(amount)), zero(number), shifted);
+    }
+    default: break;
+  }
+  unsupported(fmt::format("{} of {} has no form as a tile program", to_string(fn),
+                          to_string(meet)));
+  return args[0];
+}
+
+Value Evaluator::visit(const node::Cast& n) {
+  const Value arg = evaluate(*n.arg);
+  const Sort sort = sort_of(n.to);
+  if (error_ || (arg.sort == Sort::Integer && n.to == DType::I64)) return arg;
+  const Id id = id_of(arg);
+  // From a float it goes to 64 bits first and wraps then, as the interpreter has it.
+  const bool from_value = arg.sort == Sort::Value && is_integer(n.to) && n.to != DType::U64;
+  Id narrow = from_value && n.to != DType::I64 ? b_.cast(id, DType::I64) : id;
+  if (b_.type(narrow).dtype != n.to) narrow = b_.cast(narrow, n.to);
+  if (n.to != dtype_of(sort)) narrow = b_.cast(narrow, dtype_of(sort));
+  Value result = number(narrow, sort);
+  if (sort == Sort::Integer && b_.type(narrow).is_scalar()) result.linear = Linear::scalar(narrow);
+  return result;
+}
+
+}  // namespace tessera::lower

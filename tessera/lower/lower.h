@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/machine/machine.h"
+#include "tessera/support/expected.h"
+#include "tessera/tile/argument.h"
+#include "tessera/tile/kernel.h"
+#include "tessera/tile/schedule.h"
+
+namespace tessera::lower {
+
+/// A kernel that computes one stage, and how it is launched. Its parameters are the tensors that
+/// `arguments` names, the result last: views without gaps, pointers for tensors without axes, with
+/// more than eight of them or without elements.
+struct Lowered {
+  tile::Kernel kernel;
+  tile::Grid grid = {1, 1, 1};
+  std::vector<std::string> arguments = {};
+};
+
+/// The stages that have loops of their own, in order. Values are computed in f32, or in f64 where a
+/// tensor of f64 or a cast to it occurs; integers in 64 bits. An index out of range for which the
+/// definition has nothing reads 0.
+///
+/// What has no form as a tile program (forward writes, folds whose length depends on data) is a
+/// diagnostic, `lower-unsupported`.
+Expected<std::vector<Lowered>> lower(const tile::Schedule& schedule);
+
+/// A schedule that is good without tuning: tiles of a few thousand elements of the innermost axes,
+/// products of matrices where sums of products run through both factors, programs over the rest.
+Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine);
+
+/// The types of the tensors that stages read and write, by name.
+Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages);
+
+}  // namespace tessera::lower
