@@ -113,11 +113,16 @@ std::vector<Case> cases() {
           Arguments().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
     for (const std::int64_t n : {1, 7, 257, 4099})
       add(fmt::format("online_softmax {} {}", to_string(dtype), n),
-          examples::online_softmax(dtype, 256),
-          Arguments().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
+          examples::online_softmax(dtype, 256), Arguments().view(dtype, {5, n}).view(dtype, {5, n}),
+          {5, 1, 1}, tolerance_of(dtype));
     for (const std::int64_t n : {1, 7, 768, 1023})
       add(fmt::format("layer_norm {} {}", to_string(dtype), n), examples::layer_norm(dtype, n),
-          Arguments().view(dtype, {5, n}).view(dtype, {n}).view(dtype, {n}).view(dtype, {5, n}).number(DType::F32, 1e-5),
+          Arguments()
+              .view(dtype, {5, n})
+              .view(dtype, {n})
+              .view(dtype, {n})
+              .view(dtype, {5, n})
+              .number(DType::F32, 1e-5),
           {5, 1, 1}, tolerance_of(dtype));
   }
   struct Shape {
@@ -141,24 +146,38 @@ std::vector<Case> cases() {
   }
   add("matmul f16->f16 256x512x256 128x256x64",
       examples::matmul(DType::F16, DType::F16, {128, 256, 64, 8}),
-      Arguments().view(DType::F16, {256, 256}).view(DType::F16, {256, 512}).view(DType::F16, {256, 512}),
+      Arguments()
+          .view(DType::F16, {256, 256})
+          .view(DType::F16, {256, 512})
+          .view(DType::F16, {256, 512}),
       {4, 1, 1}, 8e-3);
   for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
     for (const std::int64_t length : {64, 100, 257})
-      add(fmt::format("attention f16 {} {}", length, mask == examples::Mask::Causal ? "causal" : ""),
+      add(fmt::format("attention f16 {} {}", length,
+                      mask == examples::Mask::Causal ? "causal" : ""),
           examples::attention(DType::F16, 64, {64, 64}, mask),
-          Arguments().view(DType::F16, {2, length, 64}).view(DType::F16, {2, length, 64})
-              .view(DType::F16, {2, length, 64}).view(DType::F16, {2, length, 64}),
+          Arguments()
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64}),
           {tile::cdiv(length, 64), 2, 1}, 4e-3);
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("histogram {}", n), examples::histogram(256),
-        Arguments().pointer(DType::I32, n).pointer(DType::I32, 100).integer(DType::I64, n)
+        Arguments()
+            .pointer(DType::I32, n)
+            .pointer(DType::I32, 100)
+            .integer(DType::I64, n)
             .integer(DType::I64, 100),
         {tile::cdiv(n, 256), 1, 1}, 0);
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("dropout {}", n), examples::dropout(DType::F32, 256),
-        Arguments().pointer(DType::F32, n).pointer(DType::F32, n).integer(DType::I64, n)
-            .number(DType::F32, 0.3).integer(DType::I64, 42),
+        Arguments()
+            .pointer(DType::F32, n)
+            .pointer(DType::F32, n)
+            .integer(DType::I64, n)
+            .number(DType::F32, 0.3)
+            .integer(DType::I64, 42),
         {tile::cdiv(n, 256), 1, 1}, 1e-6);
   return all;
 }
@@ -175,7 +194,8 @@ Expected<OnGpu> put(const runtime::cuda::Device& device, const Kernel& kernel,
                     const std::vector<Argument>& arguments, bool upload) {
   OnGpu on;
   TESSERA_TRY(on.ptx, codegen::ptx_of(kernel));
-  TESSERA_TRY(on.function, device.load({on.ptx.text, on.ptx.entry, on.ptx.threads, on.ptx.shared_bytes}));
+  TESSERA_TRY(on.function,
+              device.load({on.ptx.text, on.ptx.entry, on.ptx.threads, on.ptx.shared_bytes}));
   std::vector<Argument> there = arguments;
   for (Argument& argument : there) {
     if (argument.type.is_number()) continue;
@@ -198,7 +218,8 @@ std::string difference(const Argument& argument, const std::vector<std::byte>& e
   for (std::int64_t i = 0; i < count; ++i) {
     if (!is_float(dtype)) {
       if (integer_at(want, i) != integer_at(got, i))
-        return fmt::format("at {}: {} expected, {} found", i, integer_at(want, i), integer_at(got, i));
+        return fmt::format("at {}: {} expected, {} found", i, integer_at(want, i),
+                           integer_at(got, i));
       continue;
     }
     const double x = number_at(want, i), y = number_at(got, i);
@@ -255,7 +276,9 @@ struct Bench {
 };
 
 Expected<Kernel> copy_kernel(std::int64_t block) {
-  return tile::kernel("copy", {tile::view("x", DType::F32, {tile::kDynamic}), tile::view("out", DType::F32, {tile::kDynamic})},
+  return tile::kernel("copy",
+                      {tile::view("x", DType::F32, {tile::kDynamic}),
+                       tile::view("out", DType::F32, {tile::kDynamic})},
                       [&](const tile::View& x, const tile::View& out) {
                         const tile::Val at = tile::program_id(0) * block;
                         out.store({at}, x.load({at}, {block}));
@@ -265,7 +288,8 @@ Expected<Kernel> copy_kernel(std::int64_t block) {
 /// Several rows in one program: fewer, larger blocks.
 Expected<Kernel> softmax_rows(DType dtype, std::int64_t rows, std::int64_t columns) {
   const tile::Extents shape = {tile::kDynamic, columns};
-  return tile::kernel("softmax_rows", {tile::view("x", dtype, shape), tile::view("out", dtype, shape)},
+  return tile::kernel("softmax_rows",
+                      {tile::view("x", dtype, shape), tile::view("out", dtype, shape)},
                       [&](const tile::View& x, const tile::View& out) {
                         const tile::Val row = tile::program_id(0) * rows;
                         const tile::Val values = x.load({row, 0}, {rows, columns}).to(DType::F32);
@@ -276,25 +300,41 @@ Expected<Kernel> softmax_rows(DType dtype, std::int64_t rows, std::int64_t colum
 
 std::vector<Bench> benches() {
   std::vector<Bench> all;
-  const auto view = [](DType dtype, tile::Extents shape) { return Argument::view(dtype, nullptr, std::move(shape)); };
+  const auto view = [](DType dtype, tile::Extents shape) {
+    return Argument::view(dtype, nullptr, std::move(shape));
+  };
   const std::int64_t n = std::int64_t{1} << 28;
   for (const std::int64_t block : {1024, 2048, 4096, 8192}) {
     const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
-    all.push_back({fmt::format("vector_add f32 2^28 block {}", block), examples::vector_add(DType::F32, block),
-                   {p, p, p, Argument::integer(DType::I64, n)}, {n / block, 1, 1}, 12.0 * static_cast<double>(n), "GB/s"});
-    all.push_back({fmt::format("copy f32 2^28 block {}", block), copy_kernel(block),
-                   {view(DType::F32, {n}), view(DType::F32, {n})}, {n / block, 1, 1}, 8.0 * static_cast<double>(n), "GB/s"});
+    all.push_back({fmt::format("vector_add f32 2^28 block {}", block),
+                   examples::vector_add(DType::F32, block),
+                   {p, p, p, Argument::integer(DType::I64, n)},
+                   {n / block, 1, 1},
+                   12.0 * static_cast<double>(n),
+                   "GB/s"});
+    all.push_back({fmt::format("copy f32 2^28 block {}", block),
+                   copy_kernel(block),
+                   {view(DType::F32, {n}), view(DType::F32, {n})},
+                   {n / block, 1, 1},
+                   8.0 * static_cast<double>(n),
+                   "GB/s"});
   }
   const std::int64_t elements = std::int64_t{1} << 27;
   for (const std::int64_t columns : {1024, 4096}) {
     const std::int64_t rows = elements / columns;
-    all.push_back({fmt::format("softmax f16 {}", columns), examples::softmax(DType::F16, columns),
-                   {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})}, {rows, 1, 1},
-                   4.0 * static_cast<double>(elements), "GB/s"});
+    all.push_back({fmt::format("softmax f16 {}", columns),
+                   examples::softmax(DType::F16, columns),
+                   {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})},
+                   {rows, 1, 1},
+                   4.0 * static_cast<double>(elements),
+                   "GB/s"});
     for (const std::int64_t several : {2, 4, 8})
-      all.push_back({fmt::format("softmax f16 {} by {} rows", columns, several), softmax_rows(DType::F16, several, columns),
-                     {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})}, {rows / several, 1, 1},
-                     4.0 * static_cast<double>(elements), "GB/s"});
+      all.push_back({fmt::format("softmax f16 {} by {} rows", columns, several),
+                     softmax_rows(DType::F16, several, columns),
+                     {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})},
+                     {rows / several, 1, 1},
+                     4.0 * static_cast<double>(elements),
+                     "GB/s"});
   }
   const std::int64_t s = 4096;
   for (const examples::MatmulTiles& tiles :
@@ -304,15 +344,19 @@ std::vector<Bench> benches() {
     all.push_back({fmt::format("matmul f16 4096 {}x{}x{}", tiles.m, tiles.n, tiles.k),
                    examples::matmul(DType::F16, DType::F16, tiles),
                    {view(DType::F16, {s, s}), view(DType::F16, {s, s}), view(DType::F16, {s, s})},
-                   {examples::matmul_programs(s, s, tiles), 1, 1}, 2.0 * static_cast<double>(s * s * s), "TFLOP/s"});
+                   {examples::matmul_programs(s, s, tiles), 1, 1},
+                   2.0 * static_cast<double>(s * s * s),
+                   "TFLOP/s"});
   }
   const std::int64_t heads = 64, length = 4096, width = 64;
   for (const auto& [queries, keys] : {std::pair(64, 64), std::pair(128, 64)}) {
     const Argument qkv = view(DType::F16, {heads, length, width});
     all.push_back({fmt::format("attention f16 64 heads 4096x64 tiles {}x{}", queries, keys),
                    examples::attention(DType::F16, width, {queries, keys}, examples::Mask::None),
-                   {qkv, qkv, qkv, qkv}, {tile::cdiv(length, queries), heads, 1},
-                   4.0 * static_cast<double>(heads * length * length * width), "TFLOP/s"});
+                   {qkv, qkv, qkv, qkv},
+                   {tile::cdiv(length, queries), heads, 1},
+                   4.0 * static_cast<double>(heads * length * length * width),
+                   "TFLOP/s"});
   }
   return all;
 }
@@ -321,7 +365,8 @@ std::vector<Bench> benches() {
 Expected<Done> randomize(runtime::cuda::Memory& memory, DType dtype, std::uint64_t seed) {
   Arguments piece;
   piece.rng = Rng(seed);
-  const std::int64_t count = std::min<std::int64_t>(memory.bytes() / byte_width(dtype), (1 << 20) + 7);
+  const std::int64_t count =
+      std::min<std::int64_t>(memory.bytes() / byte_width(dtype), (1 << 20) + 7);
   piece.fill(dtype, count);
   const std::vector<std::byte>& bytes = piece.memory.front();
   for (std::int64_t at = 0; at < memory.bytes(); at += static_cast<std::int64_t>(bytes.size())) {
@@ -335,21 +380,26 @@ Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench&
   TESSERA_TRY(const Kernel kernel, bench.kernel);
   const auto start = std::chrono::steady_clock::now();
   TESSERA_TRY(OnGpu on, put(device, kernel, bench.arguments, false));
-  const std::chrono::duration<double, std::milli> compile = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double, std::milli> compile =
+      std::chrono::steady_clock::now() - start;
   std::size_t next = 0;
   for (const Argument& argument : bench.arguments) {
     if (argument.type.is_number()) continue;
     TESSERA_TRY_DONE(randomize(on.memory[next], argument.type.dtype, next + 1));
     ++next;
   }
-  TESSERA_TRY(const double ms,
-              median_ms(device, 50, [&] { return on.function.launch({bench.grid, on.words}); }));
+  TESSERA_TRY(const double ms, median_ms(device, 50, [&] {
+                return on.function.launch({bench.grid, on.words});
+              }));
   const double rate = bench.amount / (ms * 1e-3) / (bench.unit[0] == 'G' ? 1e9 : 1e12);
-  fmt::print("{:<44} {:>9.4f} ms {:>8.1f} {:<8} {:>4} threads {:>4} registers {:>5} local {:>7} shared {:>7.1f} ms to compile\n",
-             bench.name, ms, rate, bench.unit, on.ptx.threads, on.function.registers(),
-             on.function.local_bytes(), on.ptx.shared_bytes, compile.count());
-  return fmt::format(R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "registers": {}, "local": {}}})",
-                     bench.name, ms, rate, bench.unit, on.function.registers(), on.function.local_bytes());
+  fmt::print(
+      "{:<44} {:>9.4f} ms {:>8.1f} {:<8} {:>4} threads {:>4} registers {:>5} local {:>7} shared "
+      "{:>7.1f} ms to compile\n",
+      bench.name, ms, rate, bench.unit, on.ptx.threads, on.function.registers(),
+      on.function.local_bytes(), on.ptx.shared_bytes, compile.count());
+  return fmt::format(
+      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "registers": {}, "local": {}}})",
+      bench.name, ms, rate, bench.unit, on.function.registers(), on.function.local_bytes());
 }
 
 Expected<std::string> time_driver_copy(const runtime::cuda::Device& device) {
@@ -360,7 +410,9 @@ Expected<std::string> time_driver_copy(const runtime::cuda::Device& device) {
   TESSERA_TRY(const double ms, median_ms(device, 50, [&] { return device.copy(to, from); }));
   const double rate = 2.0 * static_cast<double>(bytes) / (ms * 1e-3) / 1e9;
   fmt::print("{:<44} {:>9.4f} ms {:>8.1f} GB/s\n", "copy by the driver 2^30 bytes", ms, rate);
-  return fmt::format(R"({{"name": "copy by the driver", "ms": {:.6f}, "rate": {:.3f}, "unit": "GB/s"}})", ms, rate);
+  return fmt::format(
+      R"({{"name": "copy by the driver", "ms": {:.6f}, "rate": {:.3f}, "unit": "GB/s"}})", ms,
+      rate);
 }
 
 int write_ptx(const std::string& folder) {

@@ -125,9 +125,9 @@ Evaluator::Id Evaluator::load_pointers(const Memory& memory, const std::vector<V
                                        std::optional<Id> mask) {
   const Id pointer = pointers(memory, at);
   if (!mask) return b_.load(pointer);
-  const Extents shape = b_.type(pointer).shape;
-  // The mask varies with no more than the pointers do.
-  return b_.load(pointer, shape.empty() ? *mask : shaped(*mask, shape));
+  std::vector<Id> ids = {pointer, *mask};
+  fit(ids);
+  return b_.load(ids[0], ids[1]);
 }
 
 Value Evaluator::visit(const node::Read& n) {

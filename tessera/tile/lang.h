@@ -31,8 +31,7 @@
 /// body that made it; it ends the trace.
 namespace tessera::tile {
 
-// ------------------------------------------------------------------------------- element by
-// element
+// ---------------------------------------------------------------------------- element by element
 
 Val exp(const Operand& x);
 Val exp2(const Operand& x);

@@ -88,7 +88,7 @@ class Primitives {
       return miscounted();
     };
     TESSERA_TRY_DONE(run());
-    for (const Nest& nest : schedule_.nests_) TESSERA_TRY_DONE(check(nest));
+    for (Nest& nest : schedule_.nests_) TESSERA_TRY_DONE(check(nest));
     schedule_.steps_.push_back(step);
     return std::move(schedule_);
   }
@@ -368,6 +368,10 @@ class Primitives {
       if (std::ranges::count(other.operands, name, &Operand::name) > 0)
         return illegal(fmt::format("stage {} reads {} too", other.name(), name));
     }
+    for (const Nest& nest : schedule_.nests_)
+      if (nest.at && nest.at->what == name)
+        return illegal(fmt::format("stage {} is computed in a loop of {}", nest.stage, name),
+                       "those loops would be gone");
     if (&schedule_.stages_->back() == &stage(*producer))
       return illegal(fmt::format("stage {} is a result", name));
     if (stage(*producer).output.dtype != DType::F32 && stage(*producer).output.dtype != DType::F64)

@@ -33,6 +33,7 @@ struct Case {
   bool constant_extents = false;
   std::optional<Extents> blocks = std::nullopt;  // instead of the plan's
   bool in_place = false;                         // where the layout allows
+  std::vector<std::string> without = {};         // features that the machine shall not have
 };
 
 std::string text(const Case& c) {
@@ -126,6 +127,7 @@ struct Matrix {
 class Compiled {
  public:
   explicit Compiled(const Case& c) : case_(c), machine_(machine::host()) {
+    for (const std::string& feature : c.without) std::erase(machine_.features, feature);
     llvm::LLVMContext context;
     llvm::Module module("test", context);
     llvm::IRBuilder<> ir(context);
@@ -273,6 +275,19 @@ TEST(Dot, MultipliesEveryCombinationOfTypes) {
   for (const Types& types : all_types) {
     expect_right({.shape = {types.a, types.b, types.c, 37, 41, 43}}, 40, rng);
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Dot, DoesWithoutMatrixInstructions) {
+  Rng rng(6);
+  for (const std::vector<std::string>& without :
+       {std::vector<std::string>{"bf16", "i8mm", "avx512bf16", "avx512vnni"},
+        {"bf16", "i8mm", "dotprod", "avx512bf16", "avx512vnni", "avxvnni"}}) {
+    for (const DType dtype : {DType::BF16, DType::I8, DType::U8}) {
+      const DType sum = dtype == DType::BF16 ? DType::F32 : DType::I32;
+      expect_right({.shape = {dtype, dtype, sum, 37, 41, 43}, .without = without}, 40, rng);
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "tests/codegen/ptx_emulator.h"
 #include "tessera/support/half.h"
+#include "tests/codegen/ptx_emulator.h"
 
 namespace tessera::codegen {
 namespace {
@@ -81,7 +81,8 @@ int byte_at(std::uint64_t word, int i) {
 template <class Sum, class Element>
 void multiply(Fiber* lanes, int per, const Element& element) {
   const int k_count = 8 * per;
-  std::vector<Sum> a(static_cast<std::size_t>(16 * k_count)), b(static_cast<std::size_t>(k_count * 8)), c(128);
+  std::vector<Sum> a(static_cast<std::size_t>(16 * k_count)),
+      b(static_cast<std::size_t>(k_count * 8)), c(128);
   const auto each = [&](const auto& visit) {
     for (int lane = 0; lane < 32; ++lane) visit(lanes[lane], lane / 4, lane % 4);
   };
@@ -103,10 +104,12 @@ void multiply(Fiber* lanes, int per, const Element& element) {
     for (int column = 0; column < 8; ++column)
       for (int k = 0; k < k_count; ++k)
         c[static_cast<std::size_t>(row * 8 + column)] +=
-            a[static_cast<std::size_t>(row * k_count + k)] * b[static_cast<std::size_t>(k * 8 + column)];
+            a[static_cast<std::size_t>(row * k_count + k)] *
+            b[static_cast<std::size_t>(k * 8 + column)];
   each([&](Fiber& lane, int group, int member) {
     for (int i = 0; i < 4; ++i)
-      lane.results[i] = word_of(c[static_cast<std::size_t>((group + 8 * (i / 2)) * 8 + member * 2 + i % 2)]);
+      lane.results[i] =
+          word_of(c[static_cast<std::size_t>((group + 8 * (i / 2)) * 8 + member * 2 + i % 2)]);
   });
 }
 
@@ -281,8 +284,8 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
     if (auto* many = llvm::dyn_cast<llvm::StructType>(type)) {
       result = llvm::PoisonValue::get(many);
       for (unsigned i = 0; i < many->getNumElements(); ++i)
-        result = ir.CreateInsertValue(
-            result, ir.CreateLoad(many->getElementType(i), slot(results, i)), i);
+        result = ir.CreateInsertValue(result,
+                                      ir.CreateLoad(many->getElementType(i), slot(results, i)), i);
     } else if (!type->isVoidTy()) {
       result = ir.CreateLoad(type, slot(results, 0));
     }
@@ -295,16 +298,19 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
   ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", run));
   std::vector<llvm::Value*> words;
   for (int i = 0; i < kernel.words; ++i)
-    words.push_back(ir.CreateLoad(ir.getInt64Ty(), ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), static_cast<unsigned>(i))));
+    words.push_back(ir.CreateLoad(
+        ir.getInt64Ty(),
+        ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), static_cast<unsigned>(i))));
   ir.CreateCall(entry, words);
   ir.CreateRetVoid();
 
   llvm::GlobalVariable* shared = module.getGlobalVariable("tessera_shared");
-  auto* bytes = llvm::ArrayType::get(ir.getInt8Ty(), static_cast<std::uint64_t>(kernel.shared_bytes) + 128);
-  auto* memory = new llvm::GlobalVariable(
-      module, bytes, false, llvm::GlobalValue::InternalLinkage,
-      llvm::ConstantAggregateZero::get(bytes), "shared", nullptr,
-      llvm::GlobalValue::NotThreadLocal, shared->getAddressSpace());
+  auto* bytes =
+      llvm::ArrayType::get(ir.getInt8Ty(), static_cast<std::uint64_t>(kernel.shared_bytes) + 128);
+  auto* memory =
+      new llvm::GlobalVariable(module, bytes, false, llvm::GlobalValue::InternalLinkage,
+                               llvm::ConstantAggregateZero::get(bytes), "shared", nullptr,
+                               llvm::GlobalValue::NotThreadLocal, shared->getAddressSpace());
   memory->setAlignment(llvm::Align(128));
   shared->replaceAllUsesWith(memory);
   shared->eraseFromParent();
@@ -330,8 +336,8 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   made.module->setDataLayout((*jit)->getDataLayout());
   made.module->setTargetTriple((*jit)->getTargetTriple().str());
   llvm::orc::SymbolMap symbols;
-  symbols[(*jit)->mangleAndIntern("tessera_enter")] = {
-      llvm::orc::ExecutorAddr::fromPtr(&enter), llvm::JITSymbolFlags::Exported};
+  symbols[(*jit)->mangleAndIntern("tessera_enter")] = {llvm::orc::ExecutorAddr::fromPtr(&enter),
+                                                       llvm::JITSymbolFlags::Exported};
   if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)))
     return problem_of(std::move(error));
   if (auto error = (*jit)->addIRModule({std::move(made.module), std::move(context)}))
@@ -351,8 +357,7 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
         const std::int64_t at[3] = {x, y, z};
         std::copy(at, at + 3, state.program);
         run_block(options.backwards);
-        if (!state.problem.empty())
-          return Diagnostic{.id = "emulator", .message = state.problem};
+        if (!state.problem.empty()) return Diagnostic{.id = "emulator", .message = state.problem};
       }
   return Done{};
 }

@@ -39,8 +39,8 @@ void expect_equal(const tile::Argument& argument, const std::vector<std::byte>& 
     ASSERT_EQ(expected, found);
     return;
   }
-  ASSERT_TRUE(std::equal(expected.begin() + argument.bytes, expected.end(),
-                         found.begin() + argument.bytes))
+  ASSERT_TRUE(
+      std::equal(expected.begin() + argument.bytes, expected.end(), found.begin() + argument.bytes))
       << "wrote behind the argument";
   const std::int64_t count = argument.bytes / byte_width(dtype);
   const Tensor want{dtype, {count}, Bytes::copy({expected.data(), bytes})};
@@ -77,13 +77,11 @@ void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArguments& 
 TEST(Ptx, AddsVectorsOfAnyLength) {
   for (const std::int64_t n : {0, 1, 3, 7, 64, 257})
     for (const DType dtype : {DType::F32, DType::F16, DType::I8})
-      expect_emulated(examples::vector_add(dtype, 128),
-                      TestArguments(1)
-                          .pointer(dtype, n)
-                          .pointer(dtype, n)
-                          .pointer(dtype, n)
-                          .integer(DType::I64, n),
-                      {tile::cdiv(n, 128), 1, 1}, 0);
+      expect_emulated(
+          examples::vector_add(dtype, 128),
+          TestArguments(1).pointer(dtype, n).pointer(dtype, n).pointer(dtype, n).integer(DType::I64,
+                                                                                         n),
+          {tile::cdiv(n, 128), 1, 1}, 0);
 }
 
 TEST(Ptx, ReadsAndWrites16BytesAtOnce) {
@@ -100,7 +98,9 @@ TEST(Ptx, SoftmaxOfRowsOfAnyWidth) {
     for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
       expect_emulated(examples::softmax(dtype, n),
                       TestArguments(1).view(dtype, {2, n}).view(dtype, {2, n}), {2, 1, 1},
-                      dtype == DType::F32 ? 1e-6 : dtype == DType::F16 ? 1e-3 : 1e-2);
+                      dtype == DType::F32   ? 1e-6
+                      : dtype == DType::F16 ? 1e-3
+                                            : 1e-2);
 }
 
 TEST(Ptx, SoftmaxInTwoPasses) {
@@ -281,16 +281,16 @@ TEST(Gpu, RunsAKernelWhereThereIsOne) {
   const std::int64_t n = 1000;
   const auto compiled = ptx_of(*examples::vector_add(DType::F32, 256));
   ASSERT_TRUE(compiled) << to_string(compiled.error());
-  const auto function = device->load(
-      {compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes});
+  const auto function =
+      device->load({compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes});
   ASSERT_TRUE(function) << to_string(function.error());
   std::vector<float> x(n), sum(n);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   auto memory = device->allocate(n * 4);
   ASSERT_TRUE(memory) << to_string(memory.error());
   ASSERT_TRUE(memory->write(std::as_bytes(std::span(x))));
-  const std::vector<std::uint64_t> words = {memory->address(), memory->address(),
-                                            memory->address(), n};
+  const std::vector<std::uint64_t> words = {memory->address(), memory->address(), memory->address(),
+                                            n};
   const auto launched = function->launch({{tile::cdiv(n, 256), 1, 1}, words});
   ASSERT_TRUE(launched) << to_string(launched.error());
   ASSERT_TRUE(memory->read(std::as_writable_bytes(std::span(sum))));

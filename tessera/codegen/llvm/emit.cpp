@@ -23,6 +23,8 @@ void emit_function(Emitter& e) {
   e.function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntrySymbol, *e.module);
   e.function->addFnAttr(llvm::Attribute::NoUnwind);
+  // Said before code is written: what is written depends on it.
+  e.function->addFnAttr("target-features", machine::llvm_features(e.machine));
   e.function->getArg(3)->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(128)));
   e.function->getArg(3)->addAttr(llvm::Attribute::NoAlias);
   llvm::Value* words = e.function->getArg(0);

@@ -10,7 +10,6 @@ namespace tessera::codegen::ptx {
 namespace {
 
 constexpr unsigned kShared = 3;  // NVPTX's number of the address space
-constexpr int kLaneBits = 5;
 constexpr std::int64_t kWidestAccess = 16;
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
@@ -148,7 +147,8 @@ llvm::Value* Block::pack(std::span<llvm::Value* const> values, DType dtype) {
   const int width = byte_width(dtype);
   llvm::Type* type = packed_type(dtype, static_cast<int>(values.size()));
   const unsigned word_bits = type->getScalarSizeInBits();
-  const std::size_t per_word = std::max<std::size_t>(1, word_bits / 8 / static_cast<unsigned>(width));
+  const std::size_t per_word =
+      std::max<std::size_t>(1, word_bits / 8 / static_cast<unsigned>(width));
   llvm::Type* word_type = ir.getIntNTy(word_bits);
   llvm::Value* packed = llvm::PoisonValue::get(type);
   for (std::size_t i = 0; i < values.size(); i += per_word) {
@@ -161,8 +161,8 @@ llvm::Value* Block::pack(std::span<llvm::Value* const> values, DType dtype) {
     } else {
       for (std::size_t j = 0; j < per_word; ++j) {
         const unsigned bits = values[i + j]->getType()->getPrimitiveSizeInBits();
-        llvm::Value* part = ir.CreateZExt(
-            ir.CreateBitCast(values[i + j], ir.getIntNTy(bits)), word_type);
+        llvm::Value* part =
+            ir.CreateZExt(ir.CreateBitCast(values[i + j], ir.getIntNTy(bits)), word_type);
         part = ir.CreateShl(part, 8 * static_cast<std::uint64_t>(width) * j);
         word = word == nullptr ? part : ir.CreateOr(word, part);
       }
@@ -179,9 +179,8 @@ Pieces Block::unpack(llvm::Value* packed, DType dtype, int count) {
   llvm::Type* type = element(dtype);
   Pieces values;
   for (unsigned i = 0; i < static_cast<unsigned>(count); ++i) {
-    llvm::Value* word = packed->getType()->isVectorTy()
-                            ? ir.CreateExtractElement(packed, i / per_word)
-                            : packed;
+    llvm::Value* word =
+        packed->getType()->isVectorTy() ? ir.CreateExtractElement(packed, i / per_word) : packed;
     const unsigned j = i % per_word;
     if (width == 2 && per_word == 2) {
       llvm::Value* pair = ir.CreateBitCast(word, llvm::FixedVectorType::get(type, 2));
@@ -190,7 +189,8 @@ Pieces Block::unpack(llvm::Value* packed, DType dtype, int count) {
       llvm::Value* byte = ir.CreateTrunc(ir.CreateLShr(word, 8 * j), ir.getInt8Ty());
       values.push_back(ir.CreateIsNotNull(byte));
     } else {
-      llvm::Value* part = ir.CreateTrunc(ir.CreateLShr(word, 8 * width * j), ir.getIntNTy(8 * width));
+      llvm::Value* part =
+          ir.CreateTrunc(ir.CreateLShr(word, 8 * width * j), ir.getIntNTy(8 * width));
       values.push_back(ir.CreateBitCast(part, type));
     }
   }
@@ -242,8 +242,7 @@ int Block::shared_run(const Buffer& buffer, const Layout& layout,
   std::int64_t run = std::min<std::int64_t>(layout.run(layout.rank() - 1),
                                             kWidestAccess / byte_width(buffer.dtype));
   // What is not a multiple of the run along the last axis would be misaligned.
-  if (!at.empty() && at.back() != 0)
-    run = std::min<std::int64_t>(run, at.back() & -at.back());
+  if (!at.empty() && at.back() != 0) run = std::min<std::int64_t>(run, at.back() & -at.back());
   for (std::size_t axis = 0; axis + 1 < buffer.strides.size(); ++axis)
     while (buffer.strides[axis] % (run * byte_width(buffer.dtype)) != 0) run /= 2;
   return static_cast<int>(run);
@@ -259,9 +258,11 @@ void Block::put(const Buffer& buffer, const Layout& layout, const Pieces& regist
       indices.push_back(ir.CreateAdd(index(layout, axis, reg), i32(from)));
     }
     const auto store = [&] {
-      const std::span<llvm::Value* const> values(registers.data() + reg, static_cast<std::size_t>(run));
-      ir.CreateAlignedStore(pack(values, buffer.dtype), address(buffer, indices),
-                            llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
+      const std::span<llvm::Value* const> values(registers.data() + reg,
+                                                 static_cast<std::size_t>(run));
+      ir.CreateAlignedStore(
+          pack(values, buffer.dtype), address(buffer, indices),
+          llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
     };
     llvm::Value* inside = shape == nullptr ? nullptr : is_inside(layout, *shape, reg);
     if (inside == nullptr) {
@@ -309,7 +310,8 @@ Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, 
       for (std::size_t i = 0; i < after.size(); ++i) {
         const auto place = std::find(from.register_bits().begin(), from.register_bits().end(),
                                      to.register_bits()[i]);
-        source |= static_cast<std::size_t>((reg >> i) & 1) << (place - from.register_bits().begin());
+        source |= static_cast<std::size_t>((reg >> i) & 1)
+                  << (place - from.register_bits().begin());
       }
       renamed.push_back(registers[source]);
     }

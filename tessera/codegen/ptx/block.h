@@ -25,12 +25,8 @@ class Block {
   llvm::IRBuilder<> ir;
 
   int threads() const { return threads_; }
-  llvm::Value* i32(std::int64_t value) {
-    return ir.getInt32(static_cast<std::uint32_t>(value));
-  }
-  llvm::Value* i64(std::int64_t value) {
-    return ir.getInt64(static_cast<std::uint64_t>(value));
-  }
+  llvm::Value* i32(std::int64_t value) { return ir.getInt32(static_cast<std::uint32_t>(value)); }
+  llvm::Value* i64(std::int64_t value) { return ir.getInt64(static_cast<std::uint64_t>(value)); }
   /// In registers; a pointer is an i64. In memory a bool is a byte.
   llvm::Type* element(DType dtype);
 
@@ -105,7 +101,8 @@ class Block {
 
  private:
   /// Runs of registers that shared memory takes at once: their length.
-  int shared_run(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at) const;
+  int shared_run(const Buffer& buffer, const Layout& layout,
+                 std::span<const std::int64_t> at) const;
 
   llvm::Function* function_;
   llvm::Instruction* entry_end_;  // what is computed once stands before it

@@ -34,7 +34,8 @@ Expected<Done> Emitter::emit(int stages) {
 
 void Emitter::fail(const Operation& op, const std::string& message) {
   if (error_) return;
-  const std::string line = op.source.line > 0 ? fmt::format("line {}", op.source.line) : kernel_.name;
+  const std::string line =
+      op.source.line > 0 ? fmt::format("line {}", op.source.line) : kernel_.name;
   error_ = Diagnostic{.id = "ptx-unsupported",
                       .where = {.file = op.source.file, .item = line},
                       .message = message,
@@ -62,8 +63,8 @@ void Emitter::bind_params() {
     auto next = word;
     if (param.is_view()) {
       View view{.base = next(), .extents = {}, .strides = {}};
-      for (const auto& [list, values] : {std::pair(&param.shape, &view.extents),
-                                         std::pair(&param.strides, &view.strides)}) {
+      for (const auto& [list, values] :
+           {std::pair(&param.shape, &view.extents), std::pair(&param.strides, &view.strides)}) {
         for (const std::int64_t known : *list) {
           llvm::Value* given = next();
           values->push_back(known == tile::kDynamic ? given : block_.i64(known));
@@ -122,8 +123,8 @@ Pieces Emitter::made(ValueId id, const Layout& layout) {
     case Code::Iota: {
       Pieces registers;
       for (int reg = 0; reg < layout.registers(); ++reg)
-        registers.push_back(ir_.CreateZExtOrTrunc(block_.index(layout, 0, reg),
-                                                  block_.element(type(id).dtype)));
+        registers.push_back(
+            ir_.CreateZExtOrTrunc(block_.index(layout, 0, reg), block_.element(type(id).dtype)));
       return registers;
     }
     case Code::Broadcast: {
@@ -177,8 +178,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
     }
     case Code::Cast: return emit_cast(ir_, operands[0], from, to);
     case Code::Bitcast:
-      for (llvm::Value*& value : operands[0])
-        value = ir_.CreateBitCast(value, block_.element(to));
+      for (llvm::Value*& value : operands[0]) value = ir_.CreateBitCast(value, block_.element(to));
       return operands[0];
     case Code::Offset: {
       const int width = byte_width(type(op.in[0]).dtype);
@@ -186,8 +186,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
                                dtype(op.in[1]) == DType::U8;
       for (std::size_t i = 0; i < operands[0].size(); ++i) {
         llvm::Value* elements = ir_.CreateIntCast(operands[1][i], ir_.getInt64Ty(), !is_unsigned);
-        operands[0][i] =
-            ir_.CreateAdd(operands[0][i], ir_.CreateMul(elements, block_.i64(width)));
+        operands[0][i] = ir_.CreateAdd(operands[0][i], ir_.CreateMul(elements, block_.i64(width)));
       }
       return operands[0];
     }
@@ -202,8 +201,7 @@ llvm::Value* Emitter::pid(const Operation& op) {
   constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
       {nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},
       {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}};
-  llvm::Value* number =
-      block_.intrinsic(kRegisters[op.code == Code::Npid ? 1 : 0][op.ints[0]], {});
+  llvm::Value* number = block_.intrinsic(kRegisters[op.code == Code::Npid ? 1 : 0][op.ints[0]], {});
   return ir_.CreateZExt(number, ir_.getInt64Ty());
 }
 
@@ -248,8 +246,10 @@ void Emitter::operation(const Operation& op) {
       views_[op.out[0]] = std::move(view);
       return;
     }
-    case Code::Dim: return define(op.out[0], view(op.in[0]).extents[static_cast<std::size_t>(op.ints[0])]);
-    case Code::Stride: return define(op.out[0], view(op.in[0]).strides[static_cast<std::size_t>(op.ints[0])]);
+    case Code::Dim:
+      return define(op.out[0], view(op.in[0]).extents[static_cast<std::size_t>(op.ints[0])]);
+    case Code::Stride:
+      return define(op.out[0], view(op.in[0]).strides[static_cast<std::size_t>(op.ints[0])]);
     case Code::Base: return define(op.out[0], view(op.in[0]).base);
     case Code::Hint:
       if (type(op.out[0]).is_view()) {
@@ -257,9 +257,7 @@ void Emitter::operation(const Operation& op) {
         return;
       }
       break;
-    case Code::Barrier:
-      block_.barrier();
-      return;
+    case Code::Barrier: block_.barrier(); return;
     case Code::Print: return fail(op, "'print' has no place to print to");
     case Code::Yield:
     case Code::Assume:

@@ -9,8 +9,8 @@ using tile::Code;
 Pieces Emitter::flat(const std::vector<ValueId>& values, const std::vector<ValueId>& homes) {
   Pieces all;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Pieces part = type(values[i]).is_scalar() ? Pieces{scalar(values[i])}
-                                                    : tile(values[i], home(homes[i]));
+    const Pieces part =
+        type(values[i]).is_scalar() ? Pieces{scalar(values[i])} : tile(values[i], home(homes[i]));
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -102,7 +102,8 @@ void Emitter::while_loop(const Operation& op) {
   open_scope();
   bind(op.regions[0].params, current);
   region(op.regions[0]);
-  llvm::Value* again = error_ ? ir_.getFalse() : scalar(kernel_.ops[op.regions[0].ops.back()].in[0]);
+  llvm::Value* again =
+      error_ ? ir_.getFalse() : scalar(kernel_.ops[op.regions[0].ops.back()].in[0]);
   close_scope();
   ir_.CreateCondBr(again, body, after);
 

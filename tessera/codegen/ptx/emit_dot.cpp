@@ -7,22 +7,6 @@
 #include "tessera/codegen/ptx/emitter.h"
 
 namespace tessera::codegen::ptx {
-namespace {
-
-constexpr std::int64_t kChunk = 16;  // bytes of a row that ldmatrix reads at once
-constexpr int kLaneBits = 5;
-
-/// What a product's instructions take at once along k.
-std::int64_t k_step(Product product) {
-  return product == Product::Byte ? 32 : 16;
-}
-
-std::int64_t held(std::int64_t extent, std::int64_t least) {
-  return std::max(least, std::int64_t{1} << index_bits(extent));
-}
-
-}  // namespace
-
 using tile::Code;
 
 void Emitter::dot(const Operation& op) {
@@ -30,191 +14,18 @@ void Emitter::dot(const Operation& op) {
   return product == Product::Scalars ? dot_scalars(op) : dot_matrix(op, product);
 }
 
-bool Emitter::names_shared(const Operation& op) {
-  if (op.code != Code::Permute && op.code != Code::Reshape) return false;
-  const auto found = operands_.find(op.in[0]);
-  if (found == operands_.end()) return false;
-  SharedOperand named = found->second;
-  if (op.code == Code::Permute && op.ints[0] == 1) named.column_axis = 1 - named.column_axis;
-  operands_[op.out[0]] = named;
-  return true;
-}
-
-// The sums of one product, two patches beside each other, lie in a thread as the next product wants
-// its first operand: the same rows, and all columns of them in the four threads of a row.
-std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
-  const tile::Extents& shape = type(dot.in[0]).shape;
-  if (product_of(kernel_, dot) == Product::Byte || shape[1] % 16 != 0 ||
-      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
-    return {};
-  const Layout layout =
-      Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
-  const Layout sums = plan_.product(dot);
-  const auto rows = [](const std::vector<IndexBit>& bits) {
-    std::vector<IndexBit> kept = bits;
-    std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
-    return kept;
-  };
-  if (rows(layout.register_bits()) != rows(sums.register_bits())) return {};
-  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i) {
-    const IndexBit &own = layout.thread_bits()[i], &sum = sums.thread_bits()[i];
-    const bool warp = i >= kLaneBits;
-    if (warp && own.axis == 1) return {};
-    if ((own.axis == 0 || sum.axis == 0) && own != sum) return {};
-  }
-  return layout;
-}
-
-std::optional<Pieces> Emitter::fragments(const Operation& dot) {
-  const std::optional<Layout> layout = fragment_layout(dot);
-  if (!layout) return {};
-  const auto found = tiles_.find({dot.in[0], *layout});
-  if (found == tiles_.end()) return {};
-  return found->second;
-}
-
-void Emitter::bring(const Operation& loop) {
-  const tile::Region& body = loop.regions[0];
-  const auto inside = [&](ValueId id) {
-    const bool param =
-        std::find(body.params.begin(), body.params.end(), id) != body.params.end();
-    return param || (definitions_[id] && std::find(body.ops.begin(), body.ops.end(),
-                                                   *definitions_[id]) != body.ops.end());
-  };
-  for (const tile::OpId id : body.ops) {
-    const Operation& op = kernel_.ops[id];
-    if (op.code != Code::Dot || product_of(kernel_, op) == Product::Scalars || inside(op.in[0]))
-      continue;
-    if (const auto layout = fragment_layout(op)) tile(op.in[0], *layout);
-  }
-}
-
-// Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
-// would lie in the same banks: they are exchanged by the number of the row.
-llvm::Value* Emitter::swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk) {
-  const std::int64_t per_row = operand.row_bytes() / kChunk;
-  const std::int64_t rows_per_line = std::max<std::int64_t>(1, 8 / per_row);
-  llvm::Value* turn = ir_.CreateAnd(
-      ir_.CreateLShr(row, block_.i32(std::countr_zero(static_cast<std::uint64_t>(rows_per_line)))),
-      block_.i32(std::min<std::int64_t>(per_row, 8) - 1));
-  return ir_.CreateAdd(ir_.CreateMul(row, block_.i32(operand.row_bytes())),
-                       ir_.CreateMul(ir_.CreateXor(chunk, turn), block_.i32(kChunk)));
-}
-
-void Emitter::clear(const SharedOperand& operand) {
-  llvm::Value* zero = llvm::Constant::getNullValue(llvm::FixedVectorType::get(ir_.getInt32Ty(), 4));
-  const std::int64_t line = block_.threads() * kChunk;
-  for (std::int64_t at = 0; at < operand.bytes(); at += line) {
-    llvm::Value* offset = ir_.CreateAdd(ir_.CreateMul(block_.thread(), block_.i32(kChunk)), block_.i32(at));
-    block_.when(ir_.CreateICmpULT(offset, block_.i32(operand.bytes())), [&] {
-      ir_.CreateAlignedStore(zero, block_.shared(ir_.CreateAdd(operand.base, offset)),
-                             llvm::Align(kChunk));
-    });
-  }
-}
-
-void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
-                          const Pieces& registers, const tile::Extents* shape) {
-  const int column_axis = operand.column_axis;
-  const DType of = operand.width == 1 ? DType::I8 : DType::I16;
-  int run = shape != nullptr ? 1
-                             : std::min<int>(layout.run(column_axis),
-                                             static_cast<int>(kChunk) / operand.width);
-  for (int reg = 0; reg < layout.registers(); reg += run) {
-    llvm::Value* row = block_.index(layout, 1 - column_axis, reg);
-    llvm::Value* column = block_.index(layout, column_axis, reg);
-    const auto write = [&] {
-      const std::int64_t per_chunk = kChunk / operand.width;
-      llvm::Value* chunk = ir_.CreateLShr(
-          column, block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_chunk))));
-      llvm::Value* inside = ir_.CreateMul(ir_.CreateAnd(column, block_.i32(per_chunk - 1)),
-                                          block_.i32(operand.width));
-      llvm::Value* at = ir_.CreateAdd(swizzled(operand, row, chunk), inside);
-      const std::span<llvm::Value* const> values(registers.data() + reg,
-                                                 static_cast<std::size_t>(run));
-      ir_.CreateAlignedStore(block_.pack(values, of), block_.shared(ir_.CreateAdd(operand.base, at)),
-                             llvm::Align(static_cast<std::uint64_t>(run * operand.width)));
-    };
-    llvm::Value* wanted = shape == nullptr ? nullptr : block_.is_inside(layout, *shape, reg);
-    if (wanted == nullptr) {
-      write();
-    } else {
-      block_.when(wanted, write);
-    }
-  }
-}
-
-std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product,
-                                                       bool first_in_registers) {
-  std::vector<SharedOperand> operands(2);
-  std::vector<Pieces> registers(2);
-  std::int64_t bytes = 0;
-  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-    const ValueId id = op.in[side];
-    if (side == 0 && first_in_registers) continue;
-    if (const auto there = operands_.find(id); there != operands_.end()) {
-      operands[side] = there->second;
-      continue;
-    }
-    const tile::Extents& shape = type(id).shape;
-    const int k_axis = side == 0 ? 1 : 0;
-    const std::size_t k = static_cast<std::size_t>(k_axis);
-    const Layout layout = home(id);
-    SharedOperand& operand = operands[side];
-    operand.width = byte_width(dtype(id));
-    // Bytes are multiplied along rows alone.
-    operand.column_axis = product == Product::Byte         ? k_axis
-                          : layout.run(0) > layout.run(1) ? 0
-                                                           : 1;
-    const std::int64_t along_k = held(shape[k], k_step(product));
-    const std::int64_t across = std::max(held(shape[1 - k], side == 0 ? 16 : 8),
-                                         layout.extent(1 - k_axis));
-    operand.columns = operand.column_axis == k_axis ? along_k : across;
-    operand.rows = operand.column_axis == k_axis ? across : along_k;
-    registers[side] = tile(id, layout);
-    bytes += operand.bytes();
-  }
-  if (bytes == 0) return operands;
-
-  std::int64_t offset = block_.scratch(bytes);
-  std::vector<const tile::Extents*> shapes(2, nullptr);
-  bool cleared = false;
-  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-    if (registers[side].empty()) continue;
-    operands[side].base = block_.i32(offset);
-    offset += operands[side].bytes();
-    // What is past the end of k must be 0; what is past the other end goes nowhere.
-    const ValueId id = op.in[side];
-    const std::size_t k = side == 0 ? 1 : 0;
-    const Layout layout = home(id);
-    const std::int64_t extent = type(id).shape[k];
-    if (extent == held(extent, k_step(product)) && layout.extent(static_cast<int>(k)) == extent)
-      continue;
-    shapes[side] = &type(id).shape;
-    clear(operands[side]);
-    cleared = true;
-  }
-  if (cleared) block_.barrier();
-  for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
-    if (!registers[side].empty())
-      put_operand(operands[side], home(op.in[side]), registers[side], shapes[side]);
-  block_.barrier();
-  block_.forget();  // it is read from now on
-  return operands;
-}
-
 /// Where a thread reads an operand's fragments from: a base of its own, and for each fragment a
 /// constant and the exchange of chunks.
 struct Emitter::Fragments {
   Emitter& emitter;
   SharedOperand operand;
-  bool turned;            // the rows run along k: ldmatrix turns them
-  llvm::Value* row;       // of the lane
-  llvm::Value* chunk;     // of the lane, exchanged
+  bool turned;         // the rows run along k: ldmatrix turns them
+  llvm::Value* row;    // of the lane
+  llvm::Value* chunk;  // of the lane, exchanged
   llvm::Value* start;
 
-  /// `lane_row` and `lane_chunk` (0 or 1 times 8 rows or a chunk) from the lane; `across` the warp's
-  /// place along m or n.
+  /// `lane_row` and `lane_chunk` (0 or 1 times 8 rows or a chunk) from the lane; `across` the
+  /// warp's place along m or n.
   Fragments(Emitter& e, const SharedOperand& of, bool k_in_rows, bool low_half_is_row,
             llvm::Value* across)
       : emitter(e), operand(of), turned(k_in_rows) {
@@ -245,17 +56,17 @@ struct Emitter::Fragments {
     Block& block = emitter.block_;
     llvm::IRBuilder<>& ir = emitter.ir_;
     const std::int64_t low = chunks & 7, high = chunks - low;
-    llvm::Value* at = ir.CreateAdd(
-        start, ir.CreateMul(ir.CreateXor(chunk, block.i32(low)), block.i32(kChunk)));
+    llvm::Value* at =
+        ir.CreateAdd(start, ir.CreateMul(ir.CreateXor(chunk, block.i32(low)), block.i32(kChunk)));
     at = ir.CreateAdd(at, offset);
-    llvm::Value* pointer = ir.CreatePtrAdd(
-        block.shared(at), block.i64(rows * operand.row_bytes() + high * kChunk));
+    llvm::Value* pointer =
+        ir.CreatePtrAdd(block.shared(at), block.i64(rows * operand.row_bytes() + high * kChunk));
     using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
-    const llvm::Intrinsic::ID id =
-        count == 4 ? (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
-                             : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16)
-                   : (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
-                             : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16);
+    const llvm::Intrinsic::ID id = count == 4
+                                       ? (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                                                 : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16)
+                                       : (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
+                                                 : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16);
     llvm::Value* loaded = block.intrinsic(id, {pointer}, {pointer->getType()});
     std::vector<llvm::Value*> words;
     for (int i = 0; i < count; ++i)
@@ -272,11 +83,10 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   Pieces sums = tile(op.in[2], layout);
   if (result_type != sum_type) sums = emit_cast(ir_, sums, result_type, sum_type);
   const std::optional<Pieces> own = fragments(op);
-  const std::vector<SharedOperand> operands =
-      operands_in_shared(op, product, own.has_value());
+  const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
 
   const std::int64_t step = k_step(product);
-  const std::int64_t k = held(type(op.in[0]).shape[1], step);
+  const std::int64_t k = held_extent(type(op.in[0]).shape[1], step);
   const std::int64_t steps = k / step;
   const std::int64_t chunks_per_step = 2;  // of 16 bytes
   // A matrix: A is read in the order (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8, n), ….
@@ -336,9 +146,8 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       for (int i = 0; i < 4; ++i) arguments.push_back(sums[static_cast<std::size_t>(reg + i)]);
       using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
       const llvm::Intrinsic::ID id = product == Product::Half ? nvvm_mma_m16n8k16_row_col_f32_f32
-                                     : product == Product::BFloat
-                                         ? nvvm_mma_m16n8k16_row_col_bf16
-                                         : nvvm_mma_m16n8k32_row_col_s8;
+                                     : product == Product::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
+                                                                  : nvvm_mma_m16n8k32_row_col_s8;
       llvm::Value* patch = block_.intrinsic(id, arguments);
       for (int i = 0; i < 4; ++i)
         sums[static_cast<std::size_t>(reg + i)] =
@@ -416,9 +225,11 @@ void Emitter::dot_scalars(const Operation& op) {
       llvm::Value*& element = elements[side][layout.offset(static_cast<int>(side), reg)];
       if (element != nullptr) continue;
       llvm::Value* own = block_.index(layout, static_cast<int>(side), reg);
-      llvm::Value* const indices[] = {side == 0 ? own : k, side == 0 ? static_cast<llvm::Value*>(k) : own};
-      element = emit_cast(ir_, {block_.take_one(buffers[side], indices)}, dtype(op.in[side]), sum_type)
-                    .front();
+      llvm::Value* const indices[] = {side == 0 ? own : k,
+                                      side == 0 ? static_cast<llvm::Value*>(k) : own};
+      element =
+          emit_cast(ir_, {block_.take_one(buffers[side], indices)}, dtype(op.in[side]), sum_type)
+              .front();
     }
   }
   for (int reg = 0; reg < layout.registers(); ++reg) {

@@ -7,8 +7,6 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr int kLaneBits = 5;
-
 /// The registers of a layout whose bits along an axis are 0, and the others that belong to each, in
 /// the order of their index.
 std::vector<std::vector<int>> groups(const Layout& layout, int axis) {
@@ -24,9 +22,8 @@ std::vector<std::vector<int>> groups(const Layout& layout, int axis) {
     groups[group].push_back(reg);
   }
   for (std::vector<int>& group : groups) {
-    std::sort(group.begin(), group.end(), [&](int a, int b) {
-      return layout.offset(axis, a) < layout.offset(axis, b);
-    });
+    std::sort(group.begin(), group.end(),
+              [&](int a, int b) { return layout.offset(axis, a) < layout.offset(axis, b); });
   }
   return groups;
 }
@@ -101,11 +98,13 @@ void Emitter::reduce(const Operation& op) {
     std::vector<Elements> level;
     for (const int reg : group) {
       level.emplace_back();
-      for (const Pieces& input : inputs) level.back().push_back(input[static_cast<std::size_t>(reg)]);
+      for (const Pieces& input : inputs)
+        level.back().push_back(input[static_cast<std::size_t>(reg)]);
     }
     while (level.size() > 1) {  // a tree: short chains, small errors
       std::vector<Elements> upper;
-      for (std::size_t i = 0; i < level.size(); i += 2) upper.push_back(join(level[i], level[i + 1]));
+      for (std::size_t i = 0; i < level.size(); i += 2)
+        upper.push_back(join(level[i], level[i + 1]));
       level = std::move(upper);
     }
     parts.push_back(std::move(level.front()));
@@ -120,8 +119,7 @@ void Emitter::reduce(const Operation& op) {
       continue;
     }
     llvm::Value* upper = nullptr;
-    if (!op.regions.empty() || padded)
-      upper = ir_.CreateIsNotNull(block_.thread_bits(bit, 1));
+    if (!op.regions.empty() || padded) upper = ir_.CreateIsNotNull(block_.thread_bits(bit, 1));
     for (Elements& part : parts) {
       Elements other;
       for (llvm::Value* value : part) other.push_back(block_.across(value, bit));
@@ -273,7 +271,8 @@ void Emitter::gather(const Operation& op) {
     for (int a = 0; a < layout.rank(); ++a) indices.push_back(block_.index(layout, a, reg));
     // An index out of range, or of an element outside of the tile, must not leave the buffer.
     llvm::Value* at = index[static_cast<std::size_t>(reg)];
-    llvm::Value* last = llvm::ConstantInt::get(at->getType(), static_cast<std::uint64_t>(extent - 1));
+    llvm::Value* last =
+        llvm::ConstantInt::get(at->getType(), static_cast<std::uint64_t>(extent - 1));
     at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at, last);
     indices[static_cast<std::size_t>(axis)] = ir_.CreateZExtOrTrunc(at, ir_.getInt32Ty());
     registers.push_back(block_.take_one(buffer, indices));
@@ -311,7 +310,8 @@ void Emitter::slice(const Operation& op) {
   const Pieces source = tile(op.in[0], from);
   tile::Extents extents;
   for (int a = 0; a < from.rank(); ++a)
-    extents.push_back(std::max(from.extent(a), op.ints[static_cast<std::size_t>(a)] + layout.extent(a)));
+    extents.push_back(
+        std::max(from.extent(a), op.ints[static_cast<std::size_t>(a)] + layout.extent(a)));
   Block::Buffer buffer = Block::buffer(extents, dtype(op.in[0]));
   buffer.offset = block_.scratch(buffer.bytes());
   block_.put(buffer, from, source);
@@ -326,7 +326,8 @@ void Emitter::reshape(const Operation& op) {
   const ValueId in = op.in[0], out = op.out[0];
   const tile::Extents &from = type(in).shape, &to = type(out).shape;
   if (type(in).is_scalar()) {
-    const std::size_t count = type(out).is_scalar() ? 1 : static_cast<std::size_t>(home(out).registers());
+    const std::size_t count =
+        type(out).is_scalar() ? 1 : static_cast<std::size_t>(home(out).registers());
     return define(out, type(out).is_scalar() ? Layout(0, {}, {}) : home(out),
                   Pieces(count, scalar(in)));
   }
@@ -338,9 +339,9 @@ void Emitter::reshape(const Operation& op) {
   const auto position = [&](const Layout& of, const tile::Extents& shape, int reg) {
     llvm::Value* position = block_.i32(0);
     for (int axis = 0; axis < of.rank(); ++axis)
-      position = ir_.CreateAdd(
-          ir_.CreateMul(position, block_.i32(shape[static_cast<std::size_t>(axis)])),
-          block_.index(of, axis, reg));
+      position =
+          ir_.CreateAdd(ir_.CreateMul(position, block_.i32(shape[static_cast<std::size_t>(axis)])),
+                        block_.index(of, axis, reg));
     return position;
   };
   const std::int64_t count = type(in).count();

@@ -12,8 +12,6 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr std::int64_t kChunk = 16;  // bytes of one copy
-
 bool is_power_of_two(std::int64_t x) {
   return std::has_single_bit(static_cast<std::uint64_t>(x));
 }
@@ -39,13 +37,13 @@ bool Emitter::follows_index(const Operation& loop, ValueId id) const {
             std::find(inside.begin(), inside.end(), *definitions_[in]) != inside.end() &&
             kernel_.ops[*definitions_[in]].code != Code::Const);
   };
-  const bool sum = op.code == Code::Map &&
-                   (op.function == Function::Add || op.function == Function::Sub);
+  const bool sum =
+      op.code == Code::Map && (op.function == Function::Add || op.function == Function::Sub);
   const bool multiple = op.code == Code::Map && op.function == Function::Mul &&
                         !(varies(op.in[0]) && varies(op.in[1]));
-  const bool same = op.code == Code::Const || op.code == Code::Hint ||
-                    (op.code == Code::Cast && type(id).dtype == DType::I64 &&
-                     type(op.in[0]).dtype == DType::I32);
+  const bool same =
+      op.code == Code::Const || op.code == Code::Hint ||
+      (op.code == Code::Cast && type(id).dtype == DType::I64 && type(op.in[0]).dtype == DType::I32);
   return (sum || multiple || same) && type(id).is_scalar() &&
          std::all_of(op.in.begin(), op.in.end(),
                      [&](ValueId in) { return follows_index(loop, in); });
@@ -98,12 +96,12 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
   if (view.strides[ring.column] != 1) std::swap(ring.row, ring.column);
   constexpr std::int64_t kLeast = 16;
   const std::int64_t rows = tile.shape[ring.row], columns = tile.shape[ring.column];
-  const bool fits =
-      view.strides[ring.column] == 1 && is_power_of_two(rows) && is_power_of_two(columns) &&
-      rows >= kLeast && columns >= kLeast && tile.count() == rows * columns &&
-      load.literal.number == 0 && !std::signbit(load.literal.number) &&
-      std::all_of(load.in.begin() + 1, load.in.end(),
-                  [&](ValueId at) { return follows_index(loop, at); });
+  const bool fits = view.strides[ring.column] == 1 && is_power_of_two(rows) &&
+                    is_power_of_two(columns) && rows >= kLeast && columns >= kLeast &&
+                    tile.count() == rows * columns && load.literal.number == 0 &&
+                    !std::signbit(load.literal.number) &&
+                    std::all_of(load.in.begin() + 1, load.in.end(),
+                                [&](ValueId at) { return follows_index(loop, at); });
   if (!fits) return {};
   ring.operand = {.base = nullptr,
                   .column_axis = ring.column > ring.row ? 1 : 0,
@@ -114,7 +112,7 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
 }
 
 std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
-  if (any_writes(op)) return {};  // what is read must not come before what is written
+  if (any_writes(op)) return {};    // what is read must not come before what is written
   std::map<tile::OpId, int> reads;  // of loads, by products
   for (const tile::OpId id : op.regions[0].ops) {
     const Operation& dot = kernel_.ops[id];
@@ -140,9 +138,8 @@ std::pair<llvm::Value*, llvm::Value*> Emitter::conditions(const Operation& op, c
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
   llvm::Type* wide = ir_.getInt64Ty();
   llvm::Value* one = llvm::ConstantInt::get(step->getType(), 1);
-  llvm::Value* rounds = ir_.CreateSDiv(
-      ir_.CreateSub(ir_.CreateSub(to, from), one),
-      ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
+  llvm::Value* rounds = ir_.CreateSDiv(ir_.CreateSub(ir_.CreateSub(to, from), one),
+                                       ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
   llvm::Value* last = ir_.CreateAdd(from, ir_.CreateMul(rounds, step));
   llvm::Value *aligned = ir_.CreateICmpSLT(from, to), *whole = ir_.getTrue();
   for (const Ring& ring : ahead.rings) {
@@ -186,8 +183,9 @@ void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy)
       block_.thread(), block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_row))));
   const std::int64_t elements = kChunk / operand.width;
 
-  llvm::Value* first_row = ir_.CreateAdd(
-      ir_.CreateSExt(scalar_at(op, load.in[1 + row], copy.index), wide), ir_.CreateZExt(own_row, wide));
+  llvm::Value* first_row =
+      ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + row], copy.index), wide),
+                    ir_.CreateZExt(own_row, wide));
   llvm::Value* first_column =
       ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + column], copy.index), wide),
                     ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(elements)), wide));
@@ -199,8 +197,7 @@ void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy)
     place = ir_.CreateAdd(place, ir_.CreateMul(at, view.strides[axis]));
     there = ir_.CreateAnd(there, ir_.CreateICmpULT(at, view.extents[axis]));
   }
-  llvm::Value* from =
-      ir_.CreateAdd(view.base, ir_.CreateMul(place, block_.i64(operand.width)));
+  llvm::Value* from = ir_.CreateAdd(view.base, ir_.CreateMul(place, block_.i64(operand.width)));
   llvm::Value* base = ir_.CreateAdd(operand.base, copy.stage);
 
   const std::int64_t threads = block_.threads();
@@ -255,9 +252,9 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   const bool writes = any_writes(op);
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
   const auto later = [&](llvm::Value* index, int rounds) {
-    return ir_.CreateAdd(index, ir_.CreateMul(step, llvm::ConstantInt::get(
-                                                        step->getType(),
-                                                        static_cast<std::uint64_t>(rounds))));
+    return ir_.CreateAdd(
+        index, ir_.CreateMul(step, llvm::ConstantInt::get(step->getType(),
+                                                          static_cast<std::uint64_t>(rounds))));
   };
   Ahead ahead;
   std::int64_t reserved = 0;
@@ -296,11 +293,11 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
     llvm::Value* size = block_.i32(ahead.bytes);
     llvm::Value* end = block_.i32(ahead.bytes * (stages_ - 1));
     // The stage that the last round has read is free: the one before this round's.
-    llvm::Value* free = ir_.CreateSelect(ir_.CreateICmpEQ(stage, block_.i32(0)), end,
-                                         ir_.CreateSub(stage, size));
+    llvm::Value* free =
+        ir_.CreateSelect(ir_.CreateICmpEQ(stage, block_.i32(0)), end, ir_.CreateSub(stage, size));
     copy_ahead(op, ahead, {later(index, stages_ - 1), free, whole});
-    next_stage = ir_.CreateSelect(ir_.CreateICmpEQ(stage, end), block_.i32(0),
-                                  ir_.CreateAdd(stage, size));
+    next_stage =
+        ir_.CreateSelect(ir_.CreateICmpEQ(stage, end), block_.i32(0), ir_.CreateAdd(stage, size));
     for (const Ring& ring : ahead.rings) {
       SharedOperand operand = ring.operand;
       operand.base = ir_.CreateAdd(operand.base, stage);

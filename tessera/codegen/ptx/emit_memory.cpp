@@ -44,8 +44,8 @@ void Emitter::in_order(const Access& access) {
   if (block_.barriers() != ordered_at_) accesses_.clear();
   // Threads that hold the same elements in both accesses need no one else's.
   const bool meets = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& earlier) {
-    const bool apart = access.known && earlier.known && access.at == earlier.at &&
-                       access.layout == earlier.layout;
+    const bool apart =
+        access.known && earlier.known && access.at == earlier.at && access.layout == earlier.layout;
     return (access.writes || earlier.writes) && !apart;
   });
   if (meets) {
@@ -97,8 +97,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   place.aligned = ir_.CreateICmpEQ(
       ir_.CreateAnd(parts, block_.i64(std::int64_t{place.run} * width - 1)), block_.i64(0));
   if (stride == tile::kDynamic)
-    place.aligned =
-        ir_.CreateAnd(place.aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
+    place.aligned = ir_.CreateAnd(place.aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
   return place;
 }
 
@@ -107,8 +106,7 @@ llvm::Value* Emitter::within(const Place& place, int reg) {
   for (int axis = 0; axis < place.layout.rank(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     if (at < place.op->ints.size() && place.op->ints[at] != 0) continue;  // known to be
-    llvm::Value* index =
-        ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
+    llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
     llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
     inside = inside == nullptr ? below : ir_.CreateAnd(inside, below);
   }
@@ -135,8 +133,10 @@ Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>
 void Emitter::vload(const Operation& op) {
   if (operands_.count(op.out[0]) != 0) return;  // copied ahead
   const Place place = place_of(op, type(op.out[0]).shape);
-  in_order({.writes = false, .known = place.side_by_side,
-            .at = {op.in.begin() + 1, op.in.end()}, .layout = place.layout});
+  in_order({.writes = false,
+            .known = place.side_by_side,
+            .at = {op.in.begin() + 1, op.in.end()},
+            .layout = place.layout});
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   const bool zero = llvm::cast<llvm::Constant>(pad)->isNullValue();
   Pieces registers = by_runs(place, [&](int run) {
@@ -149,8 +149,7 @@ void Emitter::vload(const Operation& op) {
           block_.packed_type(place.dtype, run), global(from),
           llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
       for (llvm::Value* value : block_.unpack(packed, place.dtype, run))
-        loaded.push_back(inside == nullptr || zero ? value
-                                                   : ir_.CreateSelect(inside, value, pad));
+        loaded.push_back(inside == nullptr || zero ? value : ir_.CreateSelect(inside, value, pad));
     }
     return loaded;
   });
@@ -161,8 +160,10 @@ void Emitter::vstore(const Operation& op) {
   const ValueId x = op.in.back();
   const Place place = place_of(op, type(x).shape);
   const Pieces registers = tile(x, place.layout);
-  in_order({.writes = true, .known = place.side_by_side,
-            .at = {op.in.begin() + 1, op.in.end() - 1}, .layout = place.layout});
+  in_order({.writes = true,
+            .known = place.side_by_side,
+            .at = {op.in.begin() + 1, op.in.end() - 1},
+            .layout = place.layout});
   llvm::Value* first = block_.is_first(place.layout);
   by_runs(place, [&](int run) {
     for (int reg = 0; reg < place.layout.registers(); reg += run) {
@@ -197,8 +198,8 @@ void Emitter::load(const Operation& op) {
   for (int reg = 0; reg < layout.registers(); ++reg) {
     const auto i = static_cast<std::size_t>(reg);
     llvm::Value* wanted = masks.empty() ? nullptr : masks[i];
-    if (llvm::Value* inside = type(out).is_scalar() ? nullptr
-                                                    : block_.is_inside(layout, type(out).shape, reg))
+    if (llvm::Value* inside =
+            type(out).is_scalar() ? nullptr : block_.is_inside(layout, type(out).shape, reg))
       wanted = wanted == nullptr ? inside : ir_.CreateAnd(wanted, inside);
     llvm::Value* from = pointers[i];
     if (wanted != nullptr) from = ir_.CreateSelect(wanted, from, nowhere());
@@ -217,8 +218,8 @@ void Emitter::store(const Operation& op) {
   const Pieces pointers = tile(op.in[0], layout), values = tile(x, layout);
   const Pieces masks = op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
   in_order({.writes = true});
-  llvm::Value* first = scalar_store ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0))
-                                    : block_.is_first(layout);
+  llvm::Value* first =
+      scalar_store ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0)) : block_.is_first(layout);
   for (int reg = 0; reg < layout.registers(); ++reg) {
     const auto i = static_cast<std::size_t>(reg);
     llvm::Value* wanted = first;
@@ -248,7 +249,8 @@ void Emitter::atomic(const Operation& op) {
   const auto operation = [&]() -> std::optional<llvm::AtomicRMWInst::BinOp> {
     using Rmw = llvm::AtomicRMWInst;
     const bool floats = is_float(of);
-    const bool is_unsigned = of == DType::U8 || of == DType::U16 || of == DType::U32 || of == DType::U64;
+    const bool is_unsigned =
+        of == DType::U8 || of == DType::U16 || of == DType::U32 || of == DType::U64;
     switch (op.function) {
       case Function::Add: return floats ? Rmw::FAdd : Rmw::Add;
       case Function::Min: return floats ? Rmw::FMin : is_unsigned ? Rmw::UMin : Rmw::Min;
@@ -292,9 +294,9 @@ void Emitter::atomic(const Operation& op) {
       const auto align = llvm::MaybeAlign(static_cast<std::uint64_t>(byte_width(of)));
       if (cas) {
         llvm::Type* bits = ir_.getIntNTy(element->getPrimitiveSizeInBits());
-        llvm::Value* pair = ir_.CreateAtomicCmpXchg(
-            global(pointers[i]), ir_.CreateBitCast(expected[i], bits),
-            ir_.CreateBitCast(values[i], bits), align, order, order);
+        llvm::Value* pair =
+            ir_.CreateAtomicCmpXchg(global(pointers[i]), ir_.CreateBitCast(expected[i], bits),
+                                    ir_.CreateBitCast(values[i], bits), align, order, order);
         old = ir_.CreateBitCast(ir_.CreateExtractValue(pair, 0), element);
       } else {
         old = ir_.CreateAtomicRMW(*operation, global(pointers[i]), values[i], align, order);

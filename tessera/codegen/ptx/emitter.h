@@ -16,6 +16,9 @@
 
 namespace tessera::codegen::ptx {
 
+/// Bytes of a row of an operand that cp.async writes and ldmatrix reads at once.
+constexpr std::int64_t kChunk = 16;
+
 /// An operand of a product in shared memory: `rows` rows of `columns` elements, in chunks of 16
 /// bytes that are exchanged within a row so that eight rows of one column lie in different banks.
 struct SharedOperand {
@@ -125,7 +128,7 @@ class Emitter {
     Layout layout;
     tile::Extents shape;
     DType dtype;
-    int axis = 0, run = 1;  // elements that one access takes along an axis, if `aligned`
+    int axis = 0, run = 1;      // elements that one access takes along an axis, if `aligned`
     bool side_by_side = false;  // one axis, without gaps: equal indices are equal places
     llvm::Value* aligned = nullptr;
     llvm::Value* address = nullptr;  // of the thread's first register, i64
@@ -166,10 +169,11 @@ class Emitter {
   /// The operand where it lies in shared memory, or from registers put there.
   std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product,
                                                 bool first_in_registers);
-  /// Whether it only names, in another way, a tile that is in shared memory: then the result is too.
+  /// Whether it only names, in another way, a tile that is in shared memory: then the result is
+  /// too.
   bool names_shared(const Operation& op);
-  /// The first operand in the layout of fragments, if it is at home there or has been brought there;
-  /// null otherwise. `bring`: before a loop that multiplies it again and again.
+  /// The first operand in the layout of fragments, if it is at home there or has been brought
+  /// there; null otherwise. `bring`: before a loop that multiplies it again and again.
   std::optional<Pieces> fragments(const Operation& dot);
   void bring(const Operation& loop);
   std::optional<Layout> fragment_layout(const Operation& dot) const;
@@ -192,7 +196,7 @@ class Emitter {
   std::map<ValueId, SharedOperand> operands_;  // tiles that are in shared memory alone
   std::vector<std::vector<std::pair<ValueId, Layout>>> scopes_;
   std::vector<Access> accesses_;  // since the last barrier
-  int ordered_at_ = 0;   // barriers when the first of them was written
+  int ordered_at_ = 0;            // barriers when the first of them was written
   bool wrote_ = false;
   int stages_ = 0;
   bool copies_ahead_ = false;

@@ -32,8 +32,7 @@ llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
-  const bool exponentials =
-      function == tile::Function::Exp || function == tile::Function::Exp2;
+  const bool exponentials = function == tile::Function::Exp || function == tile::Function::Exp2;
   if (dtype != DType::F32 || !exponentials)
     return emit_map(ir, function, dtype, operands, precision);
   Pieces results;

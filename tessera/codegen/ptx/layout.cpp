@@ -6,8 +6,6 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr int kLaneBits = 5;
-
 int log2_of(std::int64_t power) {
   return std::countr_zero(static_cast<std::uint64_t>(power));
 }
@@ -24,8 +22,7 @@ class Supply {
   /// Up to `most` bits of an axis to the end of a list.
   int take(int axis, int most, std::vector<IndexBit>& into) {
     const int count = std::min(most, left(axis));
-    for (int i = 0; i < count; ++i)
-      into.push_back({axis, next_[static_cast<std::size_t>(axis)]++});
+    for (int i = 0; i < count; ++i) into.push_back({axis, next_[static_cast<std::size_t>(axis)]++});
     return count;
   }
 

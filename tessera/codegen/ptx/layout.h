@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <vector>
@@ -80,7 +81,13 @@ class Layout {
   std::vector<IndexBit> registers_, threads_;
 };
 
-/// Bits of an extent rounded up to a power of two.
+/// The thread bits that are the lane in a warp.
+constexpr int kLaneBits = 5;
+
+/// Bits of an extent rounded up to a power of two; that power, or `least` if that is more.
 int index_bits(std::int64_t extent);
+inline std::int64_t held_extent(std::int64_t extent, std::int64_t least = 1) {
+  return std::max(least, std::int64_t{1} << index_bits(extent));
+}
 
 }  // namespace tessera::codegen::ptx

@@ -17,7 +17,7 @@ using tile::ValueId;
 
 constexpr int kMostThreads = 1024;
 constexpr int kBytesPerThread = 64;  // four accesses of 16 bytes keep memory busy
-constexpr int kDeepest = 32;  // longer chains of tiles without a home get one
+constexpr int kDeepest = 32;         // longer chains of tiles without a home get one
 
 std::int64_t padded_count(const Extents& shape) {
   std::int64_t count = 1;
@@ -138,8 +138,8 @@ Expected<Done> Plan::count_threads() {
     if (op.code == Code::Dot) {
       ++dots;
       const bool matrix = product_of(*kernel_, op) != Product::Scalars;
-      products = std::max(products,
-                          padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64));
+      products =
+          std::max(products, padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64));
     }
     for (const ValueId out : op.out)
       if (kernel_->type(out).is_tile())
@@ -211,7 +211,8 @@ void Plan::visit(const tile::Region& region) {
 
 void Plan::settle(const Operation& op) {
   for (const ValueId out : op.out)
-    if (kernel_->type(out).is_tile() && !homes_[out]) homes_[out] = standard(kernel_->type(out).shape);
+    if (kernel_->type(out).is_tile() && !homes_[out])
+      homes_[out] = standard(kernel_->type(out).shape);
 }
 
 void Plan::visit_loop(const Operation& op, std::size_t first, const tile::Region& region) {
@@ -275,7 +276,8 @@ void Plan::visit(const Operation& op) {
       if (first) home = reshaped(*first, whole.shape, shape);
       // Without a home, the layout that will be asked for is not known yet: only one that can
       // always be followed back may stay open.
-      const bool open = !first && (whole.is_scalar() || without_ones(whole.shape) == without_ones(shape));
+      const bool open =
+          !first && (whole.is_scalar() || without_ones(whole.shape) == without_ones(shape));
       if (!home && !open) home = standard(shape);
       break;
     }

@@ -17,6 +17,10 @@ enum class Product : std::uint8_t {
   Byte,     // mma.m16n8k32 of i8
   Scalars,  // multiplications and additions, in the type of the sum
 };
+/// What its instructions take at once along k.
+inline std::int64_t k_step(Product product) {
+  return product == Product::Byte ? 32 : 16;
+}
 Product product_of(const tile::Kernel& kernel, const tile::Operation& dot);
 
 /// How many threads run one program, and which of them holds which elements of each tile.
@@ -32,7 +36,8 @@ class Plan {
   int threads() const { return threads_; }
   const std::optional<Layout>& home(tile::ValueId id) const { return homes_[id]; }
 
-  /// For any tile of this shape; for an access to a view, 16 bytes in a row where its strides allow.
+  /// For any tile of this shape; for an access to a view, 16 bytes in a row where its strides
+  /// allow.
   Layout standard(const tile::Extents& shape) const;
   Layout access(const tile::Type& view, const tile::Extents& shape) const;
   Layout product(const tile::Operation& dot) const;

@@ -43,8 +43,7 @@ llvm::TargetMachine& target() {
 /// PTX takes fewer characters in a name than a kernel may have.
 std::string entry_name(const std::string& name) {
   std::string entry = "tessera_";
-  for (const char c : name)
-    entry += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  for (const char c : name) entry += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return entry;
 }
 
@@ -88,12 +87,12 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
     if (emitter.shared_bytes() <= kMostShared) break;
     if (stages == 0 || !emitter.copies_ahead()) {
-      return Diagnostic{
-          .id = "ptx-shared-memory",
-          .where = {.file = {}, .item = kernel.name},
-          .message = fmt::format("a program needs {} bytes of shared memory", emitter.shared_bytes()),
-          .note = fmt::format("a block has {}", kMostShared),
-          .help = "cut the tiles into smaller ones"};
+      return Diagnostic{.id = "ptx-shared-memory",
+                        .where = {.file = {}, .item = kernel.name},
+                        .message = fmt::format("a program needs {} bytes of shared memory",
+                                               emitter.shared_bytes()),
+                        .note = fmt::format("a block has {}", kMostShared),
+                        .help = "cut the tiles into smaller ones"};
     }
   }
   std::string problem;

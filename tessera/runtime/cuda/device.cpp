@@ -41,9 +41,9 @@ Expected<Done> Memory::read(std::span<std::byte> to, std::int64_t at) const {
 
 Expected<Done> Memory::fill(std::byte value) {
   if (bytes_ == 0) return Done{};
-  return driver_->check(driver_->fill(address(), static_cast<unsigned char>(value),
-                                      static_cast<std::size_t>(bytes_)),
-                        "filling memory of the GPU");
+  return driver_->check(
+      driver_->fill(address(), static_cast<unsigned char>(value), static_cast<std::size_t>(bytes_)),
+      "filling memory of the GPU");
 }
 
 Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const {
@@ -142,9 +142,9 @@ Expected<Function> Device::load(const Code& code) const {
   TESSERA_TRY_DONE(driver_->check(
       driver_->function(&function.function_, module, code.entry.c_str()), "finding a kernel"));
   if (code.shared_bytes > 0) {
-    TESSERA_TRY_DONE(driver_->check(driver_->set_function_attribute(
-                                        function.function_, kDynamicSharedBytes, code.shared_bytes),
-                                    "asking for shared memory"));
+    TESSERA_TRY_DONE(driver_->check(
+        driver_->set_function_attribute(function.function_, kDynamicSharedBytes, code.shared_bytes),
+        "asking for shared memory"));
   }
   TESSERA_TRY_DONE(driver_->check(
       driver_->function_attribute(&function.registers_, kRegisters, function.function_),

@@ -79,7 +79,46 @@ class Scheduler {
     }
     flush(steps, group);
     open_regions_.pop_back();
+    for (std::size_t i = 0; i < steps.size(); ++i) reuse_buffers(region, steps, i);
     return steps;
+  }
+
+  /// Lets a value take over the buffer of one that it is computed from, position by position, and
+  /// that nothing needs afterwards: what stays in the first cache is what is used again.
+  void reuse_buffers(const Region& region, std::vector<Step>& steps, std::size_t at) {
+    for (const Root& root : steps[at].nest.roots) {
+      if (root.kind != Root::Kind::Write || !root.at.empty()) continue;
+      const int own = root.buffer;
+      if (result_.buffer_of[root.value] != own || made_in_[root.value] != &region) continue;
+      for (ValueId other = 0; other < made_in_.size(); ++other) {
+        const int old = result_.buffer_of[other];
+        if (old < 0 || old == own || made_in_[other] != &region || placement_.reshaped[other])
+          continue;
+        if (kernel().type(other) != kernel().type(root.value)) continue;
+        if (!is_done_with(region, steps, at, old) || !reads_in_place(steps[at], old, own)) continue;
+        for (int& buffer : result_.buffer_of) {
+          if (buffer == own) buffer = old;
+        }
+        for (Step& step : steps) replace_buffer(step, own, old);
+        break;
+      }
+    }
+  }
+
+  /// Whether a step is the last to read a buffer that belongs to this region alone.
+  bool is_done_with(const Region& region, const std::vector<Step>& steps, std::size_t at,
+                    int buffer) const {
+    if (!reads(steps[at], buffer)) return false;
+    for (ValueId id = 0; id < made_in_.size(); ++id) {
+      if (result_.buffer_of[id] == buffer && made_in_[id] != &region) return false;
+    }
+    for (std::size_t i = at + 1; i < steps.size(); ++i) {
+      if (reads(steps[i], buffer) || writes(steps[i], buffer)) return false;
+    }
+    const Operation* last = region.ops.empty() ? nullptr : &kernel().ops[region.ops.back()];
+    if (last == nullptr || last->code != Code::Yield) return true;
+    return std::none_of(last->in.begin(), last->in.end(),
+                        [&](ValueId id) { return expression_reads(id, buffer); });
   }
 
   void flush(std::vector<Step>& steps, Group& group) {

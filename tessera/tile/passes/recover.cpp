@@ -58,8 +58,8 @@ std::optional<Axis> place(std::int64_t extent, const std::vector<const Bound*>& 
     if (least && *least >= 0) axis.at = upper[0]->index;
   }
   const auto add_end = [&](const Polynomial& beyond) {
-    auto end = axis.at.plus(beyond);
-    if (end) axis.ends.push_back(*std::move(end));
+    const auto end = axis.at.plus(beyond);
+    if (end) axis.ends.push_back(*end);
     return end.has_value();
   };
   for (const Bound* bound : upper) {

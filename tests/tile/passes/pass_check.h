@@ -77,9 +77,9 @@ inline RandomKernel launched(const tile::Kernel& kernel, const tile::Grid& grid,
     const tile::Type& type = kernel.type(kernel.params()[i]);
     const DType dtype = type.dtype;
     if (type.is_number()) {
-      made.on_nothing.push_back(is_float(dtype)
-                                    ? tile::Argument::number(dtype, double(arguments[i][0]))
-                                    : tile::Argument::integer(dtype, arguments[i][0]));
+      made.on_nothing.push_back(
+          is_float(dtype) ? tile::Argument::number(dtype, static_cast<double>(arguments[i][0]))
+                          : tile::Argument::integer(dtype, arguments[i][0]));
       made.buffer.emplace_back();
       continue;
     }
@@ -87,15 +87,18 @@ inline RandomKernel launched(const tile::Kernel& kernel, const tile::Grid& grid,
     for (const std::int64_t extent : arguments[i]) count *= extent;
     std::vector<std::byte> bytes(static_cast<std::size_t>(count * byte_width(dtype)));
     for (std::int64_t at = 0; at < count; ++at) {
-      const auto number = static_cast<std::int32_t>(rng.below(200)) - 100;
+      const std::int64_t number = static_cast<std::int64_t>(rng.below(200)) - 100;
       const auto real = static_cast<float>(number);
-      std::memcpy(bytes.data() + at * byte_width(dtype),
-                  is_float(dtype) ? (const void*)&real : &number,
+      const auto wide = static_cast<double>(number);
+      const void* element = &number;
+      if (is_float(dtype)) element = &real;
+      if (dtype == DType::F64) element = &wide;
+      std::memcpy(bytes.data() + at * byte_width(dtype), element,
                   static_cast<std::size_t>(byte_width(dtype)));
     }
-    made.on_nothing.push_back(
-        type.is_view() ? tile::Argument::view(dtype, nullptr, arguments[i])
-                       : tile::Argument::pointer(dtype, nullptr, std::int64_t(bytes.size())));
+    made.on_nothing.push_back(type.is_view()
+                                  ? tile::Argument::view(dtype, nullptr, arguments[i])
+                                  : tile::Argument::pointer(dtype, nullptr, std::ssize(bytes)));
     made.buffer.emplace_back(made.memory.size());
     made.memory.push_back(std::move(bytes));
   }

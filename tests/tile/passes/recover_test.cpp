@@ -294,7 +294,8 @@ RandomKernel random_access(std::uint64_t seed) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const Extents line = {shape[axis]};
     ValueId first = scalar(-5, 20);
-    if (flip()) first = b.add(first, b.mul(pid, b.constant(number, double(shape[axis]))));
+    if (flip())
+      first = b.add(first, b.mul(pid, b.constant(number, static_cast<double>(shape[axis]))));
     const ValueId index = b.add(b.broadcast(first, line), b.iota(dtype, shape[axis]));
     const ValueId stride = scalar(-3, 10);
     offset = b.add(offset, spread(b.mul(index, b.broadcast(stride, line)), axis));

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <bit>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+// Where products find their operands: in shared memory, or in registers as fragments.
+
+namespace tessera::codegen::ptx {
+using tile::Code;
+
+bool Emitter::names_shared(const Operation& op) {
+  if (op.code != Code::Permute && op.code != Code::Reshape) return false;
+  const auto found = operands_.find(op.in[0]);
+  if (found == operands_.end()) return false;
+  SharedOperand named = found->second;
+  if (op.code == Code::Permute && op.ints[0] == 1) named.column_axis = 1 - named.column_axis;
+  operands_[op.out[0]] = named;
+  return true;
+}
+
+// The sums of one product, two patches beside each other, lie in a thread as the next product wants
+// its first operand: the same rows, and all columns of them in the four threads of a row.
+std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
+  const tile::Extents& shape = type(dot.in[0]).shape;
+  if (product_of(kernel_, dot) == Product::Byte || shape[1] % 16 != 0 ||
+      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
+    return {};
+  const Layout layout =
+      Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
+  const Layout sums = plan_.product(dot);
+  const auto rows = [](const std::vector<IndexBit>& bits) {
+    std::vector<IndexBit> kept = bits;
+    std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
+    return kept;
+  };
+  if (rows(layout.register_bits()) != rows(sums.register_bits())) return {};
+  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i) {
+    const IndexBit &own = layout.thread_bits()[i], &sum = sums.thread_bits()[i];
+    const bool warp = i >= kLaneBits;
+    if (warp && own.axis == 1) return {};
+    if ((own.axis == 0 || sum.axis == 0) && own != sum) return {};
+  }
+  return layout;
+}
+
+std::optional<Pieces> Emitter::fragments(const Operation& dot) {
+  const std::optional<Layout> layout = fragment_layout(dot);
+  if (!layout) return {};
+  const auto found = tiles_.find({dot.in[0], *layout});
+  if (found == tiles_.end()) return {};
+  return found->second;
+}
+
+void Emitter::bring(const Operation& loop) {
+  const tile::Region& body = loop.regions[0];
+  const auto inside = [&](ValueId id) {
+    const bool param = std::find(body.params.begin(), body.params.end(), id) != body.params.end();
+    return param || (definitions_[id] && std::find(body.ops.begin(), body.ops.end(),
+                                                   *definitions_[id]) != body.ops.end());
+  };
+  for (const tile::OpId id : body.ops) {
+    const Operation& op = kernel_.ops[id];
+    if (op.code != Code::Dot || product_of(kernel_, op) == Product::Scalars || inside(op.in[0]))
+      continue;
+    if (const auto layout = fragment_layout(op)) tile(op.in[0], *layout);
+  }
+}
+
+// Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
+// would lie in the same banks: they are exchanged by the number of the row.
+llvm::Value* Emitter::swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk) {
+  const std::int64_t per_row = operand.row_bytes() / kChunk;
+  const std::int64_t rows_per_line = std::max<std::int64_t>(1, 8 / per_row);
+  llvm::Value* turn = ir_.CreateAnd(
+      ir_.CreateLShr(row, block_.i32(std::countr_zero(static_cast<std::uint64_t>(rows_per_line)))),
+      block_.i32(std::min<std::int64_t>(per_row, 8) - 1));
+  return ir_.CreateAdd(ir_.CreateMul(row, block_.i32(operand.row_bytes())),
+                       ir_.CreateMul(ir_.CreateXor(chunk, turn), block_.i32(kChunk)));
+}
+
+void Emitter::clear(const SharedOperand& operand) {
+  llvm::Value* zero = llvm::Constant::getNullValue(llvm::FixedVectorType::get(ir_.getInt32Ty(), 4));
+  const std::int64_t line = block_.threads() * kChunk;
+  for (std::int64_t at = 0; at < operand.bytes(); at += line) {
+    llvm::Value* offset =
+        ir_.CreateAdd(ir_.CreateMul(block_.thread(), block_.i32(kChunk)), block_.i32(at));
+    block_.when(ir_.CreateICmpULT(offset, block_.i32(operand.bytes())), [&] {
+      ir_.CreateAlignedStore(zero, block_.shared(ir_.CreateAdd(operand.base, offset)),
+                             llvm::Align(kChunk));
+    });
+  }
+}
+
+void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
+                          const Pieces& registers, const tile::Extents* shape) {
+  const int column_axis = operand.column_axis;
+  const DType of = operand.width == 1 ? DType::I8 : DType::I16;
+  int run = shape != nullptr
+                ? 1
+                : std::min<int>(layout.run(column_axis), static_cast<int>(kChunk) / operand.width);
+  for (int reg = 0; reg < layout.registers(); reg += run) {
+    llvm::Value* row = block_.index(layout, 1 - column_axis, reg);
+    llvm::Value* column = block_.index(layout, column_axis, reg);
+    const auto write = [&] {
+      const std::int64_t per_chunk = kChunk / operand.width;
+      llvm::Value* chunk = ir_.CreateLShr(
+          column, block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_chunk))));
+      llvm::Value* inside = ir_.CreateMul(ir_.CreateAnd(column, block_.i32(per_chunk - 1)),
+                                          block_.i32(operand.width));
+      llvm::Value* at = ir_.CreateAdd(swizzled(operand, row, chunk), inside);
+      const std::span<llvm::Value* const> values(registers.data() + reg,
+                                                 static_cast<std::size_t>(run));
+      ir_.CreateAlignedStore(block_.pack(values, of),
+                             block_.shared(ir_.CreateAdd(operand.base, at)),
+                             llvm::Align(static_cast<std::uint64_t>(run * operand.width)));
+    };
+    llvm::Value* wanted = shape == nullptr ? nullptr : block_.is_inside(layout, *shape, reg);
+    if (wanted == nullptr) {
+      write();
+    } else {
+      block_.when(wanted, write);
+    }
+  }
+}
+
+std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product,
+                                                       bool first_in_registers) {
+  std::vector<SharedOperand> operands(2);
+  std::vector<Pieces> registers(2);
+  std::int64_t bytes = 0;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    const ValueId id = op.in[side];
+    if (side == 0 && first_in_registers) continue;
+    if (const auto there = operands_.find(id); there != operands_.end()) {
+      operands[side] = there->second;
+      continue;
+    }
+    const tile::Extents& shape = type(id).shape;
+    const int k_axis = side == 0 ? 1 : 0;
+    const std::size_t k = static_cast<std::size_t>(k_axis);
+    const Layout layout = home(id);
+    SharedOperand& operand = operands[side];
+    operand.width = byte_width(dtype(id));
+    // Bytes are multiplied along rows alone.
+    operand.column_axis = product == Product::Byte ? k_axis : layout.run(0) > layout.run(1) ? 0 : 1;
+    const std::int64_t along_k = held_extent(shape[k], k_step(product));
+    const std::int64_t across =
+        std::max(held_extent(shape[1 - k], side == 0 ? 16 : 8), layout.extent(1 - k_axis));
+    operand.columns = operand.column_axis == k_axis ? along_k : across;
+    operand.rows = operand.column_axis == k_axis ? across : along_k;
+    registers[side] = tile(id, layout);
+    bytes += operand.bytes();
+  }
+  if (bytes == 0) return operands;
+
+  std::int64_t offset = block_.scratch(bytes);
+  std::vector<const tile::Extents*> shapes(2, nullptr);
+  bool cleared = false;
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    if (registers[side].empty()) continue;
+    operands[side].base = block_.i32(offset);
+    offset += operands[side].bytes();
+    // What is past the end of k must be 0; what is past the other end goes nowhere.
+    const ValueId id = op.in[side];
+    const std::size_t k = side == 0 ? 1 : 0;
+    const Layout layout = home(id);
+    const std::int64_t extent = type(id).shape[k];
+    if (extent == held_extent(extent, k_step(product)) &&
+        layout.extent(static_cast<int>(k)) == extent)
+      continue;
+    shapes[side] = &type(id).shape;
+    clear(operands[side]);
+    cleared = true;
+  }
+  if (cleared) block_.barrier();
+  for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
+    if (!registers[side].empty())
+      put_operand(operands[side], home(op.in[side]), registers[side], shapes[side]);
+  block_.barrier();
+  block_.forget();  // it is read from now on
+  return operands;
+}
+
+}  // namespace tessera::codegen::ptx

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/lower/lower.h"
+
+namespace tessera::lower {
+
+using tile::Loop;
+using tile::Nest;
+using tile::Schedule;
+using tile::Stage;
+
+namespace {
+
+/// At most so many, without a remainder if that costs less than half.
+std::int64_t part_of(std::int64_t extent, std::int64_t most) {
+  if (extent <= most) return extent;
+  for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
+    if (extent % factor == 0) return factor;
+  return most;
+}
+
+/// One stage's loops, while they are being chosen.
+class Chooser {
+ public:
+  Chooser(Schedule schedule, const Stage& stage, const machine::Machine& machine)
+      : schedule_(std::move(schedule)), stage_(stage), machine_(machine) {}
+
+  Expected<Schedule> run() {
+    if (stage_.output.forward) return std::move(schedule_);
+    if (!matrices()) elements();
+    // What is left of the output's loops are programs.
+    for (const Loop& loop : std::vector<Loop>(nest().loops))
+      if (!loop.reduces && loop.kind == Loop::Kind::Serial && loop.extent > 0)
+        take(schedule_.parallel(named(loop.name)));
+    if (error_) return *error_;
+    return std::move(schedule_);
+  }
+
+ private:
+  const Nest& nest() const { return schedule_.nest(stage_.name()); }
+  std::string named(const std::string& loop) const { return stage_.name() + "/" + loop; }
+  void take(Expected<Schedule> next) {
+    if (next)
+      schedule_ = *std::move(next);
+    else if (!error_)
+      error_ = std::move(next).error();
+  }
+
+  /// Makes the loops vectors, the last first, until there are so many elements; gives how many.
+  std::int64_t vectorize(const std::vector<Loop>& loops, std::int64_t most) {
+    std::int64_t elements = 1;
+    std::vector<std::string> vectors;
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+      if (loop->extent <= 1) continue;
+      const std::int64_t part = part_of(loop->extent, most / elements);
+      if (part <= 1) break;
+      elements *= part;
+      std::string name = loop->name;
+      if (part < loop->extent) {
+        take(schedule_.split(named(name), part));
+        name += ".i";
+      }
+      vectors.push_back(name);
+      if (part < loop->extent || vectors.size() == 4) break;
+    }
+    // In their order: the innermost is the last axis of the tile.
+    for (auto name = vectors.rbegin(); name != vectors.rend(); ++name)
+      take(schedule_.vectorize(named(*name)));
+    return elements;
+  }
+
+  /// A product of matrices: rows and columns so that the accumulators and a panel of each factor
+  /// stay in the second-level cache.
+  bool matrices() {
+    const auto fold = main_fold(stage_);
+    const auto factors = fold == nullptr ? std::nullopt : tile::product_of(*fold);
+    if (!factors) return false;
+    const auto left = loops_of(nest(), factors->first), right = loops_of(nest(), factors->second);
+    std::vector<Loop> rows, columns, sums;
+    std::int64_t m = 1, n = 1;
+    for (const Loop& loop : nest().loops) {
+      const bool in_left = std::ranges::count(left, loop.name) > 0,
+                 in_right = std::ranges::count(right, loop.name) > 0;
+      if (loop.extent <= 1) continue;
+      if (loop.reduces && in_left && in_right) sums.push_back(loop);
+      if (loop.reduces || in_left == in_right) continue;
+      (in_left ? rows : columns).push_back(loop);
+      (in_left ? m : n) *= loop.extent;
+    }
+    if (sums.empty() || m < 4 || n < 4) return false;
+    const Loop sum = *std::ranges::max_element(sums, {}, &Loop::extent);
+    if (sum.extent < 8) return false;
+    vectorize({sum}, 256);
+    // The wider side is the columns'; few rows make wide tiles.
+    const std::int64_t most = std::clamp<std::int64_t>(
+        machine_.l2 / 2 / static_cast<std::int64_t>(sizeof(float)), 1 << 14, 1 << 16);
+    const std::int64_t taken = vectorize(rows, m <= n ? 64 : 256);
+    vectorize(columns, std::clamp<std::int64_t>(most / std::max<std::int64_t>(taken, 32), 32, 512));
+    take(schedule_.tensorize(stage_.name()));
+    return true;
+  }
+
+  /// Whether neighbours in memory are neighbours along the fold: then it is the fold that is taken
+  /// in tiles.
+  bool folds_along_memory(const Fold& fold) const {
+    std::set<const void*> seen;
+    bool along = false, across = false;
+    const std::function<void(const Scalar&)> walk = [&](const Scalar& scalar) {
+      if (!seen.insert(scalar.id()).second) return;
+      if (const auto* read = std::get_if<node::Read>(&scalar.node());
+          read != nullptr && !read->at.empty())
+        for (const std::string& name : loops_of(nest(), read->at.back())) {
+          const Loop* loop = nest().find(name);
+          if (loop == nullptr || loop->extent <= 1) continue;
+          (loop->reduces ? along : across) = true;
+        }
+      for_each_part(scalar, walk);
+    };
+    for (const Scalar& lift : fold.lift) walk(lift);
+    return along && !across;
+  }
+
+  void elements() {
+    std::vector<Loop> output, sums;
+    std::int64_t all = 1;
+    for (const Loop& loop : nest().loops) {
+      (loop.reduces ? sums : output).push_back(loop);
+      if (!loop.reduces) all = std::min<std::int64_t>(all * std::max<std::int64_t>(loop.extent, 1),
+                                                      std::int64_t{1} << 40);
+    }
+    // Enough programs for all cores, and tiles that stay in the first-level cache.
+    std::int64_t most = std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
+    const auto fold = main_fold(stage_);
+    if (fold != nullptr && folds_along_memory(*fold))
+      most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
+    if (most > 1) vectorize(output, most);
+  }
+
+  Schedule schedule_;
+  const Stage& stage_;
+  const machine::Machine& machine_;
+  std::optional<Diagnostic> error_;
+};
+
+}  // namespace
+
+Expected<Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine) {
+  TESSERA_TRY(Schedule schedule, Schedule::of(std::move(stages)));
+  for (const Stage& stage : tile::Stages(schedule.stages())) {
+    TESSERA_TRY(schedule, Chooser(std::move(schedule), stage, machine).run());
+  }
+  return schedule;
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,342 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/expr/walk.h"
+#include "tessera/lower/evaluate.h"
+
+namespace tessera::lower {
+
+using tile::Extents;
+using tile::Function;
+using tile::Loop;
+using tile::Type;
+
+namespace {
+
+/// A fold within an expression: its inner axes become axes of the tile up to so many elements.
+constexpr std::int64_t kInlineElements = 4096, kTileElements = 1 << 18;
+
+/// What a reduction of a tile has a name for.
+std::optional<Function> reduction(const Fold& fold) {
+  const bool values = fold.init[0].sort() == Sort::Value;
+  const std::optional<Fn> fn = fold.simple();
+  if (!fn) return std::nullopt;
+  switch (*fn) {
+    case Fn::Add: return Function::Add;
+    case Fn::Mul: return Function::Mul;
+    case Fn::Max: return values ? Function::Maximum : Function::Max;
+    case Fn::Min: return values ? Function::Minimum : Function::Min;
+    case Fn::And: return Function::And;
+    case Fn::Or: return Function::Or;
+    default: return std::nullopt;
+  }
+}
+
+std::int64_t product(const Extents& extents) {
+  return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+/// A fold on its way.
+struct Evaluator::Running {
+  const Fold& fold;
+  const FoldNest& nest;
+  std::vector<Loop> serial = {};
+  std::vector<Id> init = {}, result = {};  // accumulators, one per component
+  std::vector<int> vectors = {};           // its axes of the tile
+  std::vector<int> rows = {}, columns = {};  // of a product of matrices
+};
+
+void Evaluator::collect_axes(const Scalar& scalar, std::set<const void*>& seen,
+                             std::set<int>& axes) {
+  if (!seen.insert(scalar.id()).second) return;
+  if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
+    const Frame& frame = frames_.back();
+    const auto it = frame.axes.find(index->axis);
+    // The axes of folds that are not open vary within them alone.
+    if (it != frame.axes.end()) {
+      std::set<const void*> loops_seen;
+      const bool before = std::exchange(over_loops_, true);
+      const std::function<bool(const Scalar&)> open = [&](const Scalar& at) {
+        const auto* loop = std::get_if<node::Index>(&at.node());
+        bool all = loop == nullptr || loops_.contains(loop->axis);
+        for_each_part(at, [&](const Scalar& part) { all = all && open(part); });
+        return all;
+      };
+      const bool is_open = open(it->second.at);
+      over_loops_ = before;
+      if (!is_open) return;
+    } else if (!frame.fixed.contains(index->axis)) {
+      return;
+    }
+    const Value value = axis(index->axis);
+    if (value.linear) {
+      for (const auto& [axis, factor] : value.linear->axes) axes.insert(axis);
+    } else {
+      const Extents& shape = b_.type(*value.id).shape;
+      for (std::size_t i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1) axes.insert(static_cast<int>(i));
+    }
+  }
+  for_each_part(scalar, [&](const Scalar& part) { collect_axes(part, seen, axes); });
+}
+
+std::set<int> Evaluator::tile_axes_of(const Scalar& scalar) {
+  std::set<const void*> seen;
+  std::set<int> axes;
+  collect_axes(scalar, seen, axes);
+  return axes;
+}
+
+FoldNest Evaluator::inline_nest(const Fold& fold) {
+  FoldNest nest;
+  for (const Bound& bound : fold.bounds) {
+    std::optional<std::int64_t> extent =
+        tile::number_of_size(bound.extent, frames_.back().stage->sizes);
+    if (!extent) {
+      // It may depend on outer indices; where it leaves off is checked then.
+      const Range range = evaluate(bound.extent).range;
+      if (range.high < (std::int64_t{1} << 31)) extent = range.high;
+    }
+    if (!extent) {
+      unsupported(fmt::format("how far axis {} runs depends on data", bound.axis));
+      return nest;
+    }
+    extent = std::max<std::int64_t>(*extent, 0);
+    nest.loops.push_back({.name = bound.axis, .extent = *extent, .reduces = true});
+    nest.axes.push_back({bound.axis, *extent, true, index_of(bound.axis)});
+  }
+  std::int64_t elements = 1;
+  const std::int64_t around = product(extents_);
+  for (auto loop = nest.loops.rbegin(); loop != nest.loops.rend(); ++loop) {
+    if (loop->extent < 1 || loop->extent > kInlineElements / elements) break;
+    elements *= loop->extent;
+    if (elements > std::max<std::int64_t>(kTileElements / around, 1) ||
+        static_cast<int>(extents_.size()) + (loop - nest.loops.rbegin()) >= tile::kMostAxes)
+      break;
+    loop->kind = Loop::Kind::Vector;
+  }
+  return nest;
+}
+
+void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest) {
+  if (error_) return;
+  Running run{.fold = *fold, .nest = nest};
+  Frame& frame = frames_.back();
+  const auto axes_before = frame.axes;
+  const auto loops_before = loops_;
+  for (const tile::Nest::Axis& axis : nest.axes) {
+    frame.axes.insert_or_assign(axis.name, axis);
+  }
+  for (const Loop& loop : nest.loops) loops_.erase(loop.name);
+
+  // The accumulators vary with what the terms vary with, whatever the round.
+  std::set<int> varying;
+  for (const Bound& bound : fold->bounds) varying.merge(tile_axes_of(bound.extent));
+  for (const auto* part : {&fold->init, &fold->lift})
+    for (const Scalar& scalar : *part) varying.merge(tile_axes_of(scalar));
+  Extents shape;
+  if (!varying.empty()) {
+    shape.assign(static_cast<std::size_t>(*varying.rbegin()) + 1, 1);
+    for (const int axis : varying)
+      shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
+  }
+  if (nest.tensorized) {
+    const auto factors = tile::product_of(*fold);
+    TESSERA_CHECK(factors.has_value(), "a fold is no product of matrices");
+    const std::set<int> rows = tile_axes_of(factors->first), columns = tile_axes_of(factors->second);
+    run.rows.assign(rows.begin(), rows.end());
+    run.columns.assign(columns.begin(), columns.end());
+    const auto extent = [&](const std::vector<int>& axes) {
+      std::int64_t all = 1;
+      for (const int axis : axes) all *= extents_[static_cast<std::size_t>(axis)];
+      return all;
+    };
+    shape = {extent(run.rows), extent(run.columns)};
+  }
+  for (const Scalar& init : fold->init) {
+    run.init.push_back(id_of(evaluate(init)));
+    run.result.push_back(shape.empty() ? run.init.back() : shaped(run.init.back(), shape));
+  }
+  for (const Loop& loop : nest.loops) {
+    if (loop.kind != Loop::Kind::Vector) {
+      run.serial.push_back(loop);
+    } else if (loop.extent > 1) {
+      run.vectors.push_back(push_axis(loop.extent));
+      bind_loop(loop, Linear::axis(run.vectors.back()));
+    } else {
+      bind_loop(loop, Linear::constant(0));
+    }
+  }
+  push_scope();
+  run_loops(run, 0);
+  pop_scope();
+  for (std::size_t i = 0; i < run.vectors.size(); ++i) pop_axis();
+  frames_.back().axes = axes_before;
+  loops_ = loops_before;
+
+  std::vector<Value> results;
+  for (std::size_t i = 0; i < run.result.size(); ++i) {
+    Id id = run.result[i];
+    if (nest.tensorized && !error_) {
+      std::vector<int> axes = run.rows;
+      axes.insert(axes.end(), run.columns.begin(), run.columns.end());
+      Extents extents;
+      for (const int axis : axes) extents.push_back(extents_[static_cast<std::size_t>(axis)]);
+      id = placed(b_.reshape(id, extents), axes);
+    }
+    Value value = number(id, fold->init[i].sort());
+    if (value.sort == Sort::Integer && b_.type(id).is_scalar()) value.linear = Linear::scalar(id);
+    results.push_back(value);
+  }
+  scopes_.back().folds.emplace(fold.get(), std::move(results));
+}
+
+void Evaluator::run_loops(Running& run, std::size_t depth) {
+  if (error_) return;
+  if (depth == run.serial.size()) {
+    if (run.nest.tensorized)
+      step_dot(run);
+    else
+      step(run);
+    return;
+  }
+  const Loop& loop = run.serial[depth];
+  const auto body = [&](const Linear& at) {
+    push_scope();
+    bind_loop(loop, at);
+    for (const tile::Nest::Place& read : run.nest.reads)
+      if (read.loop == loop.name)
+        for (const Scalar& lift : run.fold.lift) preload(lift, read.what);
+    run_loops(run, depth + 1);
+    pop_scope();
+  };
+  if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
+    for (std::int64_t i = 0; i < loop.extent; ++i) {
+      push_scope();
+      bind_loop(loop.name, Linear::constant(i), {i, i});
+      for (const tile::Nest::Place& read : run.nest.reads)
+        if (read.loop == loop.name)
+          for (const Scalar& lift : run.fold.lift) preload(lift, read.what);
+      run_loops(run, depth + 1);
+      pop_scope();
+    }
+    return;
+  }
+  const std::vector<std::int64_t> hints =
+      loop.rounds_in_flight > 0 ? std::vector<std::int64_t>{loop.rounds_in_flight, 0}
+                                : std::vector<std::int64_t>{};
+  const auto opened =
+      b_.open_for(b_.index(0), b_.index(loop.extent), b_.index(1), run.result, hints);
+  run.result = opened.carried;
+  body(Linear::scalar(opened.index));
+  run.result = b_.close_for(run.result);
+}
+
+std::vector<Evaluator::Id> Evaluator::combine(const Fold& fold, const std::vector<Id>& left,
+                                              const std::vector<Id>& right) {
+  const auto values = [&](const std::vector<Id>& ids) {
+    std::vector<Value> result;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      result.push_back(number(ids[i], fold.init[i].sort()));
+    return result;
+  };
+  frames_.back().partials.emplace_back(values(left), values(right));
+  // It may become a region of its own, which sees nothing of what is around it.
+  const std::vector<Scope> outside = std::exchange(scopes_, {{}});
+  std::vector<Id> result;
+  for (std::size_t i = 0; i < fold.combine.size(); ++i)
+    result.push_back(id_of(converted(evaluate(fold.combine[i]), fold.init[i].sort())));
+  scopes_ = outside;
+  frames_.back().partials.pop_back();
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (b_.type(result[i]).shape != b_.type(left[i]).shape)
+      result[i] = shaped(result[i], b_.type(left[i]).shape);
+  return result;
+}
+
+void Evaluator::step(Running& run) {
+  std::vector<Id> terms;
+  for (std::size_t i = 0; i < run.fold.lift.size(); ++i)
+    terms.push_back(id_of(converted(evaluate(run.fold.lift[i]), run.fold.init[i].sort())));
+  std::optional<Id> within = guard(run.nest.axes);
+  for (const Bound& bound : run.fold.bounds) {
+    if (tile::number_of_size(bound.extent, frames_.back().stage->sizes)) continue;
+    std::vector<Id> ids = {id_of(axis(bound.axis)), id_of(evaluate(bound.extent))};
+    fit(ids);
+    within = both(within, b_.map(Function::Less, ids));
+  }
+  if (error_) return;
+  if (within)
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      std::vector<Id> ids = {*within, terms[i], run.init[i]};
+      fit(ids);
+      terms[i] = b_.map(Function::Select, ids);
+    }
+  if (!run.vectors.empty()) {
+    std::vector<Id> all = terms;
+    fit(all);
+    Extents shape = b_.type(all[0]).shape;
+    shape.resize(extents_.size(), 1);
+    for (const int axis : run.vectors)
+      shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
+    for (Id& term : terms) term = shaped(term, shape);
+    const auto function = reduction(run.fold);
+    for (auto axis = run.vectors.rbegin(); axis != run.vectors.rend(); ++axis) {
+      if (function)
+        terms[0] = b_.reduce(*function, terms[0], *axis);
+      else
+        terms = b_.reduce(terms, *axis, [&](const auto& left, const auto& right) {
+          return combine(run.fold, left, right);
+        });
+    }
+  }
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    Extents shape = b_.type(run.result[i]).shape;
+    if (shape == b_.type(terms[i]).shape) continue;
+    // Reduced over axes of the fold, it may have axes of 1 more than it needs.
+    if (b_.type(terms[i]).shape.size() > shape.size()) {
+      if (shape.empty()) {
+        terms[i] = b_.reshape(terms[i], {});
+        continue;
+      }
+      Extents fewer = b_.type(terms[i]).shape;
+      fewer.resize(shape.size());
+      terms[i] = b_.reshape(terms[i], fewer);
+    }
+    terms[i] = shaped(terms[i], shape);
+  }
+  run.result = combine(run.fold, run.result, terms);
+}
+
+void Evaluator::step_dot(Running& run) {
+  const auto factors = tile::product_of(run.fold);
+  Id left = id_of(converted(evaluate(factors->first), Sort::Value));
+  Id right = id_of(converted(evaluate(factors->second), Sort::Value));
+  const std::optional<Id> within = guard(run.nest.axes);
+  if (error_) return;
+  if (within)
+    for (Id* factor : {&left, &right}) {
+      std::vector<Id> ids = {*within, *factor, constant(Sort::Value, 0)};
+      fit(ids);
+      *factor = b_.map(Function::Select, ids);
+    }
+  std::vector<int> rows = run.rows, columns = run.vectors;
+  rows.insert(rows.end(), run.vectors.begin(), run.vectors.end());
+  columns.insert(columns.end(), run.columns.begin(), run.columns.end());
+  const Extents& acc = b_.type(run.result[0]).shape;
+  const std::int64_t m = acc[0], n = acc[1];
+  std::int64_t k = 1;
+  for (const int axis : run.vectors) k *= extents_[static_cast<std::size_t>(axis)];
+  const auto matrix = [&](Id id, const std::vector<int>& axes, Extents shape) {
+    id = taken(id, axes);
+    return b_.type(id).shape == shape ? id : b_.reshape(id, std::move(shape));
+  };
+  run.result[0] =
+      b_.dot(matrix(left, rows, {m, k}), matrix(right, columns, {k, n}), run.result[0]);
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,268 @@
+#include "tessera/lower/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/lower/evaluate.h"
+
+namespace tessera::lower {
+
+using tile::Extents;
+using tile::Loop;
+using tile::Nest;
+using tile::Schedule;
+using tile::Stage;
+using tile::Type;
+
+namespace {
+
+Expected<Extents> numbers(const Shape& shape, const Sizes& sizes) {
+  Extents result;
+  for (const Dim& dim : shape) {
+    const auto extent = resolved(dim, sizes).constant();
+    if (!extent || *extent < 0)
+      return Diagnostic{.id = "lower-unsupported",
+                        .message = fmt::format("size {} is not a number", dim.to_string())};
+    result.push_back(*extent);
+  }
+  return result;
+}
+
+bool casts_to_f64(const Scalar& scalar, std::set<const void*>& seen) {
+  if (!seen.insert(scalar.id()).second) return false;
+  const auto* cast = std::get_if<node::Cast>(&scalar.node());
+  bool found = cast != nullptr && cast->to == DType::F64;
+  for_each_part(scalar, [&](const Scalar& part) { found = found || casts_to_f64(part, seen); });
+  return found;
+}
+
+/// One stage with loops of its own.
+class StageLowering {
+ public:
+  StageLowering(const Schedule& schedule, const Stage& stage)
+      : schedule_(schedule),
+        stage_(stage),
+        nest_(schedule.nest(stage.name())),
+        fold_(main_fold(stage)),
+        builder_(stage.name()),
+        evaluator_(builder_, number_type()) {}
+
+  Expected<Lowered> run() {
+    if (stage_.output.forward)
+      return Diagnostic{.id = "lower-unsupported",
+                        .message = "a forward write has no form as a tile program",
+                        .note = "the interpreter computes it"};
+    for (const Nest& other : schedule_.nests()) {
+      if (!other.at || other.at->what != nest_.stage) continue;
+      const Stage& inner = stage_called(other.stage);
+      if (inner.output.forward)
+        return Diagnostic{.id = "lower-unsupported",
+                          .message = "a forward write is not computed within a stage"};
+      evaluator_.add_computed(inner);
+      inner_.push_back(&inner);
+    }
+    TESSERA_TRY_DONE(add_params());
+    evaluator_.enter(stage_, nest_.axes);
+    Lowered lowered;
+    lowered.arguments = names_;
+    bind_parallel(lowered.grid);
+    for (const Loop& loop : nest_.loops)
+      if (loop.kind == Loop::Kind::Vector && !loop.reduces)
+        evaluator_.bind_loop(
+            loop, loop.extent > 1 ? Linear::axis(evaluator_.push_axis(loop.extent)) : Linear{});
+    for (const Loop& loop : nest_.loops)
+      if (loop.kind == Loop::Kind::Parallel) preload(loop);
+    nested(0);
+    if (evaluator_.error()) return *evaluator_.error();
+    TESSERA_TRY(lowered.kernel, builder_.finish());
+    return lowered;
+  }
+
+ private:
+  const Stage& stage_called(const std::string& name) const {
+    return *std::ranges::find_if(schedule_.stages(),
+                                 [&](const Stage& stage) { return stage.name() == name; });
+  }
+
+  DType number_type() const {
+    bool wide = false;
+    std::set<const void*> seen;
+    for (const Stage& stage : schedule_.stages()) {
+      wide = wide || stage.output.dtype == DType::F64 || casts_to_f64(stage.output.value, seen);
+      for (const Operand& operand : stage.operands) wide = wide || operand.dtype == DType::F64;
+    }
+    return wide ? DType::F64 : DType::F32;
+  }
+
+  Expected<Done> add_param(const std::string& name, DType dtype, Extents shape) {
+    if (evaluator_.memory(name) != nullptr) return Done{};
+    if (dtype == DType::String)
+      return Diagnostic{.id = "lower-unsupported", .message = "text has no tiles"};
+    if (!element_count(shape))
+      return Diagnostic{.id = "lower-unsupported",
+                        .message = fmt::format("{} has too many elements", name)};
+    const bool viewed = !shape.empty() && shape.size() <= tile::kMostAxes &&
+                        std::ranges::count(shape, 0) == 0;
+    const tile::ValueId id =
+        builder_.param(viewed ? Type::view(dtype, shape) : Type::pointer(dtype), name);
+    evaluator_.add_memory({.operand = {name, dtype, {}}, .shape = std::move(shape), .param = id});
+    names_.push_back(name);
+    return Done{};
+  }
+
+  Expected<Done> add_params() {
+    std::vector<const Stage*> reading = inner_;
+    reading.insert(reading.begin(), &stage_);
+    for (const Stage* stage : reading)
+      for (const Operand& operand : stage->operands) {
+        if (std::ranges::any_of(inner_, [&](const Stage* s) { return s->name() == operand.name; }))
+          continue;
+        TESSERA_TRY(Extents shape, numbers(operand.shape, stage->sizes));
+        TESSERA_TRY_DONE(add_param(operand.name, operand.dtype, std::move(shape)));
+      }
+    if (evaluator_.memory(stage_.name()) != nullptr)
+      return Diagnostic{.id = "lower-unsupported",
+                        .message = fmt::format("{} is read and written", stage_.name())};
+    TESSERA_TRY(Extents shape, numbers(stage_.output.shape(), stage_.sizes));
+    return add_param(stage_.name(), stage_.output.dtype, std::move(shape));
+  }
+
+  /// Programs: the innermost loop runs fastest; from the third on, loops share an axis.
+  void bind_parallel(tile::Grid& grid) {
+    std::vector<const Loop*> loops;
+    for (const Loop& loop : nest_.loops)
+      if (loop.kind == Loop::Kind::Parallel) loops.push_back(&loop);
+    std::ranges::reverse(loops);
+    std::optional<tile::ValueId> rest;
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      const Loop& loop = *loops[i];
+      const auto axis = static_cast<int>(std::min<std::size_t>(i, 2));
+      std::int64_t& programs = grid[static_cast<std::size_t>(axis)];
+      programs *= std::max<std::int64_t>(loop.extent, 0);
+      if (i < 2 || i + 1 == loops.size()) {
+        evaluator_.bind_loop(loop, Linear::scalar(rest ? *rest : builder_.pid(axis)));
+        continue;
+      }
+      if (!rest) rest = builder_.pid(axis);
+      const tile::ValueId extent = builder_.index(std::max<std::int64_t>(loop.extent, 1));
+      evaluator_.bind_loop(loop,
+                           Linear::scalar(builder_.map(tile::Function::Rem, {*rest, extent})));
+      rest = builder_.map(tile::Function::Div, {*rest, extent});
+    }
+  }
+
+  /// What is loaded or computed in a loop, before what lies inside of it.
+  void preload(const Loop& loop) {
+    for (const Nest::Place& read : places())
+      if (read.loop == loop.name) evaluator_.preload(stage_.output.value, read.what);
+  }
+  std::vector<Nest::Place> places() const {
+    std::vector<Nest::Place> result;
+    for (const Nest& nest : schedule_.nests())
+      if (nest.at && nest.at->what == nest_.stage) result.push_back({nest.stage, nest.at->loop});
+    result.insert(result.end(), nest_.reads.begin(), nest_.reads.end());
+    return result;
+  }
+
+  void nested(std::size_t depth) {
+    while (depth < nest_.loops.size() && nest_.loops[depth].kind == Loop::Kind::Parallel) ++depth;
+    if (depth == nest_.loops.size() || nest_.loops[depth].reduces ||
+        nest_.loops[depth].kind == Loop::Kind::Vector)
+      return compute();
+    const Loop& loop = nest_.loops[depth];
+    const auto body = [&](const Linear& at, const Range& range) {
+      evaluator_.push_scope();
+      evaluator_.bind_loop(loop.name, at, range);
+      preload(loop);
+      nested(depth + 1);
+      evaluator_.pop_scope();
+    };
+    if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
+      for (std::int64_t i = 0; i < loop.extent; ++i) body(Linear::constant(i), {i, i});
+      return;
+    }
+    std::vector<std::int64_t> hints;
+    if (loop.rounds_in_flight > 0) hints = {loop.rounds_in_flight, 0};
+    const auto opened = builder_.open_for(builder_.index(0), builder_.index(loop.extent),
+                                          builder_.index(1), {}, hints);
+    body(Linear::scalar(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
+    builder_.close_for({});
+  }
+
+  void compute() {
+    if (fold_ != nullptr) {
+      FoldNest fold{.reads = places(), .tensorized = nest_.tensorized};
+      for (const Loop& loop : nest_.loops)
+        if (loop.reduces) fold.loops.push_back(loop);
+      for (const Nest::Axis& axis : nest_.axes)
+        if (axis.reduces) fold.axes.push_back(axis);
+      evaluator_.run_fold(fold_, fold);
+    }
+    const Sort sort = sort_of(stage_.output.dtype);
+    const Value value = evaluator_.converted(evaluator_.evaluate(stage_.output.value), sort);
+    if (evaluator_.error()) return;
+    std::vector<Nest::Axis> spatial;
+    for (const Nest::Axis& axis : nest_.axes)
+      if (!axis.reduces) spatial.push_back(axis);
+    // Where each axis of the tensor is run through by one index variable, what leaves its range
+    // leaves the tensor.
+    const bool drops_outside = std::ranges::all_of(stage_.output.axes, [&](const Merged& merged) {
+      return merged.parts.size() == 1 || std::ranges::none_of(merged.parts, [&](const Axis& part) {
+               const auto axis = std::ranges::find(spatial, part.name, &Nest::Axis::name);
+               return !evaluator_.axis(part.name).range.within(axis->extent);
+             });
+    });
+    std::vector<Value> at;
+    for (const Merged& merged : stage_.output.axes) {
+      keep_.push_back(Scalar(merged));
+      at.push_back(evaluator_.evaluate(keep_.back()));
+    }
+    evaluator_.store(*evaluator_.memory(stage_.name()), at, value, evaluator_.guard(spatial),
+                     drops_outside);
+  }
+
+  const Schedule& schedule_;
+  const Stage& stage_;
+  const Nest& nest_;
+  std::shared_ptr<const Fold> fold_;
+  tile::Builder builder_;
+  Evaluator evaluator_;
+  std::vector<const Stage*> inner_;  // stages that are computed in this one
+  std::vector<std::string> names_;
+  std::vector<Scalar> keep_;
+};
+
+}  // namespace
+
+Expected<std::vector<Lowered>> lower(const Schedule& schedule) {
+  std::vector<Lowered> result;
+  for (const Stage& stage : schedule.stages()) {
+    if (schedule.nest(stage.name()).at) continue;
+    TESSERA_TRY(Lowered lowered, StageLowering(schedule, stage).run());
+    result.push_back(std::move(lowered));
+  }
+  return result;
+}
+
+Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages) {
+  std::vector<Operand> result;
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape,
+                       const Sizes& sizes) -> Expected<Done> {
+    if (std::ranges::count(result, name, &Operand::name) > 0) return Done{};
+    TESSERA_TRY(const Extents extents, numbers(shape, sizes));
+    result.push_back({name, dtype, {extents.begin(), extents.end()}});
+    return Done{};
+  };
+  for (const Stage& stage : stages) {
+    for (const Operand& operand : stage.operands)
+      TESSERA_TRY_DONE(add(operand.name, operand.dtype, operand.shape, stage.sizes));
+    TESSERA_TRY_DONE(add(stage.name(), stage.output.dtype, stage.output.shape(), stage.sizes));
+  }
+  return result;
+}
+
+}  // namespace tessera::lower
