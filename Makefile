@@ -15,5 +15,4 @@ test:
 	cmake --build --preset release --parallel $(JOBS)
 	tools/check
 	ctest --preset release --label-regex slow --parallel $(JOBS)
-	tools/fuzz smoke
 	@echo "make test: everything passed"

@@ -226,14 +226,8 @@ void add_attention() {
         const std::int64_t count = kHeads * length * kWidth;
         auto q = numbers<float>(count), k = q, v = q, out = q;
         // Under a mask, what a tile of keys has beyond the diagonal is computed for nothing.
-        const examples::AttentionTiles tiles = causal
-                                                   ? examples::AttentionTiles{length > 512   ? 128
-                                                                              : length > 128 ? 64
-                                                                                             : 16,
-                                                                              length > 512   ? 128
-                                                                              : length > 128 ? 64
-                                                                                             : 16}
-                                                   : examples::AttentionTiles{128, 128};
+        const std::int64_t side = !causal || length > 512 ? 128 : length > 128 ? 64 : 16;
+        const examples::AttentionTiles tiles{side, side};
         Launch launch{
             compiled(examples::attention(DType::F32, kWidth, tiles, mask), Precision::Fast),
             {},

@@ -11,6 +11,7 @@
 #include "tessera/driver/golden.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/model.h"
+#include "tessera/driver/native.h"
 #include "tessera/interp/interp.h"
 #include "tessera/support/file.h"
 #include "tessera/support/npy.h"
@@ -19,9 +20,10 @@ namespace tessera::cli {
 namespace {
 
 struct Options {
-  std::string model, engine = "interp", fill, save, golden;
+  std::string model, engine = "interp", fill, save, golden, cache;
   std::vector<std::string> inputs, dims, shapes;
   double tolerance = 1e-4;
+  bool native = false;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
 
@@ -130,7 +132,24 @@ Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>&
   return rows;
 }
 
-void print(const std::vector<Row>& rows, const Options& options, double seconds, Context& context) {
+nlohmann::json json_of(const NativeReport& report) {
+  nlohmann::json interpreted = nlohmann::json::object();
+  for (const auto& [name, entry] : report.interpreted)
+    interpreted[name] = {{"count", entry.count}, {"why", entry.why}};
+  return {{"operators", report.native},
+          {"launches", report.launches},
+          {"compiled", report.compiled},
+          {"compile_seconds", report.compile_seconds},
+          {"interpreted", std::move(interpreted)}};
+}
+
+/// How it was run, and how long that took.
+struct Ran {
+  double seconds = 0;
+  std::optional<NativeReport> native = {};
+};
+
+void print(const std::vector<Row>& rows, const Options& options, const Ran& ran, Context& context) {
   bool agrees = true;
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
@@ -156,14 +175,16 @@ void print(const std::vector<Row>& rows, const Options& options, double seconds,
     if (!context.json) fmt::print("{}: {}{}\n", row.name, row.type, verdict);
   }
   if (context.json) {
-    nlohmann::json object = {{"outputs", std::move(list)}, {"seconds", seconds}};
+    nlohmann::json object = {{"outputs", std::move(list)}, {"seconds", ran.seconds}};
+    if (ran.native) object["native"] = json_of(*ran.native);
     if (!options.golden.empty()) {
       object["tolerance"] = options.tolerance;
       object["agrees"] = agrees;
     }
     fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{:.2f} s\n", seconds);
+    if (ran.native && !context.quiet) fmt::print("{}", to_text(*ran.native));
+    fmt::print("{:.2f} s\n", ran.seconds);
   }
   if (!agrees) context.exit_code = kNo;
 }
@@ -193,14 +214,22 @@ Expected<Done> run_model(const Options& options, Context& context) {
                                     .progress = [&](const interp::Progress& progress) {
                                       line.show(progress.done, progress.nodes, progress.op);
                                     }};
-  TESSERA_TRY(const std::vector<Datum> outputs, interp::run(model.graph, inputs, run_options));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::vector<Datum> outputs;
+  Ran ran;
+  if (options.native) {
+    TESSERA_TRY(NativeRun run,
+                run_native(model.graph, inputs, {.run = run_options, .cache = options.cache}));
+    outputs = std::move(run.outputs);
+    ran.native = std::move(run.report);
+  } else {
+    TESSERA_TRY(outputs, interp::run(model.graph, inputs, run_options));
+  }
+  ran.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   line.clear();
 
   if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, outputs, options.save));
   TESSERA_TRY(const std::vector<Row> rows, compare(model, outputs, golden));
-  print(rows, options, seconds, context);
+  print(rows, options, ran, context);
   return Done{};
 }
 
@@ -213,6 +242,9 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--engine", options->engine, "what runs it")
       ->check(CLI::IsMember({"interp"}))
       ->capture_default_str();
+  command->add_flag("--native", options->native,
+                    "operator by operator as machine code, what has none by the interpreter");
+  command->add_option("--cache", options->cache, "with --native: a folder for object code");
   command->add_option("--input", options->inputs, "NAME=FILE.npy, once for each input");
   command->add_option("--fill", options->fill, "the other inputs: sin, or random:SEED");
   command->add_option("--set", options->dims, "DIM=N: the size of a symbolic dimension");

@@ -7,7 +7,6 @@
 
 namespace tessera::lower {
 
-using tile::DType;
 using tile::Extents;
 using tile::Function;
 using tile::Type;

@@ -5,6 +5,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 

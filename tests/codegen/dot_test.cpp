@@ -329,9 +329,39 @@ TEST(Dot, KnowsItsExtentsAhead) {
   }
 }
 
+TEST(Dot, StreamsAMatrixForOneRow) {
+  Rng rng(7);
+  for (const Layout b : layouts) {
+    expect_right({.shape = {.m = 1, .n = 150, .k = 70}, .b = b}, 20, rng);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Dot, SharesTheFunctionsOfEqualDots) {
+  llvm::LLVMContext context;
+  llvm::Module module("test", context);
+  llvm::IRBuilder<> ir(context);
+  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  const machine::Machine machine = machine::host();
+  DotCall call{.shape = {.m = 64, .n = 64, .k = 64}};
+  call.plan = plan_dot(call.shape, machine);
+  call.extents = {ir.getInt64(64), ir.getInt64(64), ir.getInt64(64)};
+  llvm::Value* memory = function->getArg(0);
+  call.a =
+      call.b = {.base = memory, .row_stride = ir.getInt64(64), .column_stride = ir.getInt64(1)};
+  call.c = call.scratch = memory;
+  call.c_row_stride = ir.getInt64(64);
+  emit_dot(ir, call, machine);
+  const std::size_t functions = module.size();
+  emit_dot(ir, call, machine);
+  EXPECT_EQ(module.size(), functions);
+}
+
 TEST(SlowDot, MultipliesAnything) {
   Rng rng(5);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 600; ++i) {
     const Types& types = pick(all_types, rng);
     Case c{.shape = {types.a, types.b, types.c, 0, 0, 0}};
     c.shape.m = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));

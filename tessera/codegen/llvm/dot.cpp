@@ -78,20 +78,27 @@ class Loops {
                     ? ir.getFalse()
                     : ir.CreateICmpSGT(in.b_row, constant(bytes / column_bytes_of_b()));
     }
+    kc_ = plan_.kc;
+    nc_ = plan_.nc;
+    if (call.b.panel == 0 && pack_b_ == ir.getFalse()) {
+      // One row: b is read by its rows, a few at a time, while c stays in the first cache.
+      kc_ = 2 * unroll;
+      nc_ = round_up(std::max<std::int64_t>(call.shape.n, 1), plan_.nr);
+    }
     const bool both = pack_a_ && is_true(pack_b_);
     const std::int64_t turn = plan_.k_group * unroll;
     const auto k_is_multiple_of = [&](std::int64_t unit) {
       const auto k = known(in_.k);
-      return k && *k % unit == 0 && (*k <= plan_.kc || plan_.kc % unit == 0);
+      return k && *k % unit == 0 && (*k <= kc_ || kc_ % unit == 0);
     };
     pad_k_ = static_cast<int>(both ? turn : plan_.k_group);
     whole_turns_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
-    if (call.accumulate || call.shape.k <= plan_.kc) accumulate_known_ = call.accumulate;
+    if (call.accumulate || call.shape.k <= kc_) accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
     prefetch_b_ =
         call.shape.m >= 4 * plan_.mr &&
-        (call.b.panel != 0 || std::min(plan_.nc, call.shape.n) * column_bytes_of_b() > machine.l2);
+        (call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2);
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
@@ -106,16 +113,16 @@ class Loops {
         constant(round_up(std::int64_t{plan_.mr} * plan_.nr * byte_width(instruction_.c), 128)));
     // Where k is 0 there is still a product to store.
     Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
-    block(k_end, plan_.kc, call_.shape.k, [&](Value* k) {
+    block(k_end, kc_, call_.shape.k, [&](Value* k) {
       k_ = k;
-      k_size_ = minimum(ir_.CreateSub(in_.k, k), plan_.kc, call_.shape.k);
+      k_size_ = minimum(ir_.CreateSub(in_.k, k), kc_, call_.shape.k);
       k_padded_ = round_up(k_size_, pad_k_);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
       accumulate_ =
           accumulate_known_ ? ir_.getInt1(*accumulate_known_) : ir_.CreateICmpNE(k, constant(0));
-      block(in_.n, plan_.nc, call_.shape.n, [&](Value* n) {
+      block(in_.n, nc_, call_.shape.n, [&](Value* n) {
         n_ = n;
-        n_size_ = minimum(ir_.CreateSub(in_.n, n), plan_.nc, call_.shape.n);
+        n_size_ = minimum(ir_.CreateSub(in_.n, n), nc_, call_.shape.n);
         n_whole_ = ir_.CreateSub(n_size_, ir_.CreateURem(n_size_, constant(plan_.nr)));
         pack_block_of_b();
         block(in_.m, plan_.mc, call_.shape.m, [&](Value* m) {
@@ -144,8 +151,7 @@ class Loops {
   };
 
   std::int64_t column_bytes_of_b() const {
-    return std::max<std::int64_t>(1, std::min(plan_.kc, call_.shape.k)) *
-           byte_width(instruction_.b);
+    return std::max<std::int64_t>(1, std::min(kc_, call_.shape.k)) * byte_width(instruction_.b);
   }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
   static std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
@@ -247,8 +253,7 @@ class Loops {
                                             .unit = unit(in_.a_row, in_.a_column),
                                             .offset = instruction_.offset_a,
                                             .all_lines = rows.rows == rows.live,
-                                            .whole_k = whole_k_,
-                                            .vector_bytes = machine_.vector_bytes});
+                                            .whole_k = whole_k_});
     ir_.CreateCall(pack, {panel_of_a(rows.first), source_of_a(rows.first), in_.a_row, in_.a_column,
                           constant(rows.live), k_size_});
   }
@@ -261,8 +266,7 @@ class Loops {
                                             .k_multiple = pad_k_,
                                             .unit = unit(in_.b_column, in_.b_row),
                                             .all_lines = columns.exact,
-                                            .whole_k = whole_k_,
-                                            .vector_bytes = machine_.vector_bytes});
+                                            .whole_k = whole_k_});
     Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
     Value* live = columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
     ir_.CreateCall(pack, {panel, source_of_b(column), in_.b_column, in_.b_row, live, k_size_});
@@ -368,11 +372,12 @@ class Loops {
   Instruction instruction_;
   llvm::Module& module_;
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
+  std::int64_t kc_ = 0, nc_ = 0;
   int lanes_ = 0;
-  Value* pack_b_ = nullptr;  // whether it is
-  bool pack_a_ = true, whole_turns_ = false, whole_k_ = false;
-  bool prefetch_b_ = false;
-  std::int64_t rest_rows_ = -1;  // behind the last whole panel; -1: any
+  Value* pack_b_ = nullptr;  // i1: the strides of b may decide
+  bool pack_a_ = true, prefetch_b_ = false;
+  bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
+  std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;
   Columns exact_, padded_;

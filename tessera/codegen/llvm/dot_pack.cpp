@@ -219,10 +219,10 @@ llvm::Function* packer(llvm::Module& module, const Packer& pack) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
-  const std::string name = fmt::format(
-      "dot.pack.{}{}.{}x{}p{}.{}{}{}{}.v{}", to_string(pack.from), to_string(pack.to), pack.lines,
-      pack.k_group, pack.k_multiple, "lkn"[static_cast<int>(pack.unit)], pack.offset ? "o" : "",
-      pack.all_lines ? "a" : "", pack.whole_k ? "w" : "", pack.vector_bytes);
+  const std::string name =
+      fmt::format("dot.pack.{}{}.{}x{}p{}.{}{}{}{}", to_string(pack.from), to_string(pack.to),
+                  pack.lines, pack.k_group, pack.k_multiple, "lkn"[static_cast<int>(pack.unit)],
+                  pack.offset ? "o" : "", pack.all_lines ? "a" : "", pack.whole_k ? "w" : "");
   return shared_function(module, name, {pointer, pointer, i64, i64, i64, i64},
                          [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
                            for (unsigned i : {0U, 1U})

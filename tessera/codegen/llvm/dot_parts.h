@@ -64,7 +64,6 @@ struct Packer {
   bool offset = false;     // add 128 to each element
   bool all_lines = false;  // no line is ever missing
   bool whole_k = false;    // k is a multiple of k_multiple and of 16
-  int vector_bytes = 16;
 };
 llvm::Function* packer(llvm::Module& module, const Packer& pack);
 

@@ -7,7 +7,6 @@
 #include "tessera/codegen/ptx/emitter.h"
 
 namespace tessera::codegen::ptx {
-using tile::Code;
 
 void Emitter::dot(const Operation& op) {
   const Product product = product_of(kernel_, op);
