@@ -80,7 +80,7 @@ class Loops {
     }
     kc_ = plan_.kc;
     nc_ = plan_.nc;
-    if (call.b.panel == 0 && pack_b_ == ir.getFalse()) {
+    if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b_)) {
       // One row: b is read by its rows, a few at a time, while c stays in the first cache.
       kc_ = 2 * unroll;
       nc_ = round_up(std::max<std::int64_t>(call.shape.n, 1), plan_.nr);
@@ -348,6 +348,7 @@ class Loops {
                unroll),
            .whole_turns = whole_turns_,
            .packed_a = pack_a_,
+           .prefetch_b = call_.shape.m == 1 && call_.b.panel != 0 ? (getenv("AH")?atoi(getenv("AH")):0) : 0,
            .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
       Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
                                       ir_.CreateAdd(n_, column));

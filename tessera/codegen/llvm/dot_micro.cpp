@@ -158,6 +158,16 @@ class Tile {
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
+  /// The lines that a step of k will read in a while.
+  void prefetch(Value* b) {
+    const int bytes = tile_columns_ * kernel_.vector_bytes;
+    for (int line = 0; line < bytes; line += 64) {
+      Value* at = ir_.CreateGEP(ir_.getInt8Ty(), b, constant(kernel_.prefetch_b + line));
+      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                          {at, ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
+    }
+  }
+
   /// `unroll` groups of k.
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
@@ -200,6 +210,7 @@ class Tile {
             accumulate(row, column, rows[static_cast<std::size_t>(row)], y);
         }
       }
+      if (kernel_.prefetch_b != 0) prefetch(b);
       b = ir_.CreateGEP(b_element, b, b_stride_);
     }
     out.back() = b;
@@ -275,12 +286,12 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}.c{}",
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}p{}.c{}",
                      instruction.name == nullptr ? "fma" : instruction.name,
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.packed_a ? "p" : "r",
+                     kernel.packed_a ? "p" : "r", kernel.prefetch_b,
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
