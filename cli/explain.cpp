@@ -8,9 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/driver/rules.h"
 #include "tessera/rules/explain.h"
 #include "tessera/support/file.h"
@@ -118,14 +118,13 @@ Expected<Done> explain_rule(const Options& options, Context& context) {
     return Done{};
   }
   const auto* proved = std::get_if<prove::Proved>(&proofs[0].verdict);
-  const nlohmann::json object = {{"name", rule.name},
-                                 {"about", rule.about},
-                                 {"equation", equation(rule)},
-                                 {"verdict", prove::to_string(proofs[0].verdict)},
-                                 {"guard", to_text(proved ? proved->guard : rule.guard)},
-                                 {"steps", steps},
-                                 {"dot", dot}};
-  fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json({{"name", rule.name},
+              {"about", rule.about},
+              {"equation", equation(rule)},
+              {"verdict", prove::to_string(proofs[0].verdict)},
+              {"guard", to_text(proved ? proved->guard : rule.guard)},
+              {"steps", steps},
+              {"dot", dot}});
   return Done{};
 }
 

@@ -11,8 +11,12 @@
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/driver/kernel.h"
+#include "tessera/lower/lower.h"
+#include "tessera/lower/short_form.h"
 #include "tessera/machine/machine.h"
+#include "tessera/support/file.h"
 #include "tessera/tile/interp.h"
+#include "tessera/tile/schedule.h"
 #include "tessera/tile/text.h"
 
 namespace tessera::cli {
@@ -25,7 +29,8 @@ double seconds_since(Clock::time_point start) {
 }
 
 struct Options {
-  std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache;
+  std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache,
+              definition, schedule;
   std::vector<std::string> arguments;
   std::uint64_t seed = 1;
   double tolerance = -1;
@@ -38,9 +43,55 @@ struct Source {
   tile::Kernel kernel;
   std::vector<std::string> arguments = {};
   tile::Grid grid = {1, 1, 1};
+  std::string schedule = {}, loops = {};  // of a definition
 };
 
+/// A definition on the tensors that --arg gives, by its schedule.
+Expected<Source> lowered_kernel(const Options& options) {
+  std::vector<Operand> inputs;
+  for (const std::string& text : options.arguments) {
+    TESSERA_TRY(Operand input, lower::parse_tensor(text));
+    inputs.push_back(std::move(input));
+  }
+  TESSERA_TRY(const Definition definition, lower::parse_short(options.definition, inputs));
+  TESSERA_TRY(tile::Stages stages, tile::then({}, definition, inputs));
+  if (stages.size() != 1)
+    return Diagnostic{.id = "kernel-definition",
+                      .message = fmt::format("the definition has {} results", stages.size()),
+                      .note = "a kernel computes one"};
+  std::optional<tile::Schedule> schedule;
+  if (options.schedule.empty()) {
+    TESSERA_TRY(schedule, lower::default_schedule(std::move(stages), machine::host()));
+  } else {
+    TESSERA_TRY(const std::string text, read_text(options.schedule));
+    TESSERA_TRY(const auto steps, tile::parse_schedule(text, options.schedule));
+    TESSERA_TRY(const tile::Schedule start, tile::Schedule::of(std::move(stages)));
+    TESSERA_TRY(schedule, start.apply(steps));
+  }
+  TESSERA_TRY(std::vector<lower::Lowered> kernels, lower::lower(*schedule));
+  Source source{.kernel = std::move(kernels[0].kernel), .grid = kernels[0].grid};
+  // Pointers do not say how many elements they point to; what is not viewed has one or none.
+  for (const tile::ValueId param : source.kernel.params())
+    if (source.kernel.type(param).is_pointer())
+      source.arguments.push_back(fmt::format("{}={}[1]", source.kernel.values[param].name,
+                                             to_string(source.kernel.type(param).dtype)));
+  source.schedule = tile::to_text(*schedule);
+  source.loops = tile::loops_text(*schedule);
+  return source;
+}
+
 Expected<Source> find_kernel(const Options& options) {
+  if (!options.definition.empty()) {
+    if (!options.kernel.empty())
+      return Diagnostic{.id = "kernel-definition",
+                        .message = "there is a kernel and a definition",
+                        .note = "one of them is run"};
+    return lowered_kernel(options);
+  }
+  if (!options.schedule.empty())
+    return Diagnostic{.id = "kernel-definition",
+                      .message = "a schedule without a definition",
+                      .help = "give one with --definition 'c[i,j] = sum(k) a[i,k] * b[k,j]'"};
   Source source;
   if (const auto* example = tile::examples::find_example(options.kernel)) {
     TESSERA_TRY(source.kernel, example->make());
@@ -98,7 +149,8 @@ Expected<std::string> form_text(const tile::Kernel& kernel, const Options& optio
 void show(const Options& options, Context& context) {
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
-  const auto text = form_text(source->kernel, options);
+  const auto text = options.form == "loops" ? Expected<std::string>(source->schedule + source->loops)
+                                            : form_text(source->kernel, options);
   if (!text) return context.fail(text.error());
   if (context.json) {
     fmt::print(
@@ -235,8 +287,10 @@ void add_kernel(CLI::App& app, Context& context) {
     return sub;
   };
   const auto add_source = [&](CLI::App* sub) {
-    sub->add_option("kernel", options->kernel, "an example's name, or a file of tile text")
-        ->required();
+    sub->add_option("kernel", options->kernel, "an example's name, or a file of tile text");
+    sub->add_option("--definition", options->definition,
+                    "in place of a kernel: what it computes, on tensors given by --arg");
+    sub->add_option("--schedule", options->schedule, "a file that says how; see docs/schedules.md");
     sub->add_option("--precision", options->precision, "of exp and its like")
         ->check(CLI::IsMember({"exact", "fast"}))
         ->capture_default_str();

@@ -4,10 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/picture.h"
 #include "tessera/support/file.h"
@@ -27,25 +26,16 @@ std::string graph_text(const Graph& graph) {
 
 /// What is to be printed, as JSON; the readable form is made from the same.
 nlohmann::json described(const prove::SweepResult& result, double seconds) {
-  nlohmann::json object = {{"verdict", prove::to_string(result.verdict)},
-                           {"seconds", seconds},
-                           {"values", result.values},
-                           {"congruent", result.congruent},
-                           {"proved_pairs", result.proved}};
-  if (const auto* proved = std::get_if<prove::Proved>(&result.verdict)) {
-    object["assumptions"] = proved->assumptions;
-  } else if (const auto* refuted = std::get_if<prove::Refuted>(&result.verdict)) {
-    object["counterexample"] = {{"output", result.output_names[refuted->output]},
-                                {"position", refuted->position},
-                                {"source", refuted->source},
-                                {"target", refuted->target},
-                                {"what", refuted->what}};
-  } else {
-    object["why"] = std::get<prove::Unknown>(result.verdict).why;
-    if (result.unrelated)
-      object["unrelated"] = {{"source", graph_text(result.unrelated->source)},
-                             {"target", graph_text(result.unrelated->target)}};
-  }
+  nlohmann::json object = verdict_json(result.verdict);
+  object["seconds"] = seconds;
+  object["values"] = result.values;
+  object["congruent"] = result.congruent;
+  object["proved_pairs"] = result.proved;
+  if (const auto* refuted = std::get_if<prove::Refuted>(&result.verdict))
+    object["counterexample"]["output"] = result.output_names[refuted->output];
+  if (result.unrelated && std::holds_alternative<prove::Unknown>(result.verdict))
+    object["unrelated"] = {{"source", graph_text(result.unrelated->source)},
+                           {"target", graph_text(result.unrelated->target)}};
   return object;
 }
 
@@ -101,7 +91,7 @@ Expected<Done> prove_files(const Options& options, Context& context) {
     object["picture"] = options.picture;
   }
   if (context.json)
-    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(object);
   else
     print(object);
   if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNo;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 
@@ -23,10 +24,6 @@ struct Options {
   std::int64_t seed = 1;
 };
 
-void print_json(const nlohmann::json& object) {
-  fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
 /// The inputs of a counterexample as numbers.
 nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
   nlohmann::json list = nlohmann::json::array();
@@ -43,24 +40,15 @@ nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
 
 /// A rule and its verdict; what is printed is made from this.
 nlohmann::json described(const RuleProof& proof) {
-  nlohmann::json object = {{"name", proof.name},
-                           {"verdict", prove::to_string(proof.verdict)},
-                           {"guard", ""},
-                           {"assumptions", nlohmann::json::array()}};
-  if (const auto* proved = std::get_if<prove::Proved>(&proof.verdict)) {
-    object["guard"] = to_text(proved->guard);
-    object["assumptions"] = proved->assumptions;
-  } else if (const auto* refuted = std::get_if<prove::Refuted>(&proof.verdict)) {
-    object["counterexample"] = {
-        {"sizes", refuted->sizes},
-        {"inputs", inputs_json(proof.instances[proof.verdicts.size() - 1], *refuted)},
-        {"output", refuted->output},
-        {"position", refuted->position},
-        {"source", refuted->source},
-        {"target", refuted->target},
-        {"what", refuted->what}};
-  } else {
-    object["why"] = std::get<prove::Unknown>(proof.verdict).why;
+  nlohmann::json object = verdict_json(proof.verdict);
+  object["name"] = proof.name;
+  const auto* proved = std::get_if<prove::Proved>(&proof.verdict);
+  object["guard"] = proved == nullptr ? "" : to_text(proved->guard);
+  if (proved == nullptr) object["assumptions"] = nlohmann::json::array();
+  if (const auto* refuted = std::get_if<prove::Refuted>(&proof.verdict)) {
+    object["counterexample"]["sizes"] = refuted->sizes;
+    object["counterexample"]["inputs"] =
+        inputs_json(proof.instances[proof.verdicts.size() - 1], *refuted);
   }
   return object;
 }
@@ -78,8 +66,9 @@ std::string counterexample_text(const nlohmann::json& shown) {
   return sizes.empty() ? text : fmt::format("{} ({})", text, sizes);
 }
 
-std::string line_of(const nlohmann::json& rule, std::string_view verdict) {
-  std::string text = fmt::format("{:<8} {}", verdict, rule["name"].get<std::string>());
+std::string line_of(const nlohmann::json& rule) {
+  std::string text =
+      fmt::format("{:<8} {}", rule["verdict"].get<std::string>(), rule["name"].get<std::string>());
   if (rule.contains("why")) return text + ": " + rule["why"].get<std::string>();
   if (rule.contains("counterexample"))
     return text + ": " + counterexample_text(rule["counterexample"]);
@@ -88,38 +77,46 @@ std::string line_of(const nlohmann::json& rule, std::string_view verdict) {
   return text;
 }
 
-RulesOptions rules_options(const Options& options, Context& context, ProgressLine& line) {
-  RulesOptions result{.proof = {.seed = static_cast<std::uint64_t>(options.seed),
+using Judge = decltype(prove_rules);
+
+Expected<std::vector<RuleProof>> judged(const Options& options, Context& context, Judge& judge) {
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  ProgressLine line(context);
+  return judge(book, {.proof = {.seed = static_cast<std::uint64_t>(options.seed),
                                 .tries = options.tries,
-                                .stop = &context.stop}};
-  result.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "rules"); };
-  return result;
+                                .stop = &context.stop},
+                      .progress = [&](std::size_t done, std::size_t all) {
+                        line.show(done, all, "rules");
+                      }});
 }
 
-/// Counts of verdicts, the seconds of proving, and every rule.
+/// Every rule, and the seconds of all.
 nlohmann::json summary(const std::vector<RuleProof>& proofs) {
-  nlohmann::json object = {{"total", proofs.size()}, {"rules", nlohmann::json::array()}};
-  std::size_t counts[3] = {};
+  nlohmann::json list = nlohmann::json::array();
   double seconds = 0;
   for (const RuleProof& proof : proofs) {
-    ++counts[proof.verdict.index()];
     seconds += proof.seconds;
-    object["rules"].push_back(described(proof));
+    list.push_back(described(proof));
   }
-  object["proved"] = counts[0];
-  object["refuted"] = counts[1];
-  object["unknown"] = counts[2];
-  object["seconds"] = seconds;
-  return object;
+  return {{"total", proofs.size()}, {"seconds", seconds}, {"rules", std::move(list)}};
+}
+
+std::size_t count(const nlohmann::json& rules, std::string_view verdict) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      rules, [&](const nlohmann::json& rule) { return rule["verdict"] == verdict; }));
+}
+
+/// A line for every rule whose verdict is not what it should be, or for all.
+void print_lines(const nlohmann::json& rules, const Options& options, std::string_view expected) {
+  for (const nlohmann::json& rule : rules)
+    if (options.verbose || rule["verdict"] != expected) fmt::print("{}\n", line_of(rule));
 }
 
 Expected<Done> prove_all(const Options& options, Context& context) {
-  TESSERA_TRY(const RuleBook book, read_rules(options.path));
-  ProgressLine line(context);
-  TESSERA_TRY(const std::vector<RuleProof> proofs,
-              prove_rules(book, rules_options(options, context, line)));
-  line.clear();
+  TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, prove_rules));
   nlohmann::json object = summary(proofs);
+  for (const char* verdict : {"proved", "refuted", "unknown"})
+    object[verdict] = count(object["rules"], verdict);
   if (!options.certificates.empty()) {
     TESSERA_TRY(object["certificates"], save_certificates(proofs, options.certificates));
   }
@@ -128,10 +125,7 @@ Expected<Done> prove_all(const Options& options, Context& context) {
     print_json(object);
     return Done{};
   }
-  for (const nlohmann::json& rule : object["rules"]) {
-    const std::string verdict = rule["verdict"];
-    if (options.verbose || verdict != "proved") fmt::print("{}\n", line_of(rule, verdict));
-  }
+  print_lines(object["rules"], options, "proved");
   fmt::print("{} rules: {} proved, {} refuted, {} unknown in {:.3f} s\n",
              object["total"].get<std::size_t>(), object["proved"].get<std::size_t>(),
              object["refuted"].get<std::size_t>(), object["unknown"].get<std::size_t>(),
@@ -140,33 +134,21 @@ Expected<Done> prove_all(const Options& options, Context& context) {
 }
 
 Expected<Done> fuzz_all(const Options& options, Context& context) {
-  TESSERA_TRY(const RuleBook book, read_rules(options.path));
-  ProgressLine line(context);
-  TESSERA_TRY(const std::vector<RuleProof> proofs,
-              fuzz_rules(book, rules_options(options, context, line)));
-  line.clear();
-  nlohmann::json rules = nlohmann::json::array();
-  std::size_t differing = 0;
-  double seconds = 0;
-  for (const RuleProof& proof : proofs) {
-    const bool differs = std::holds_alternative<prove::Refuted>(proof.verdict);
-    differing += differs ? 1 : 0;
-    seconds += proof.seconds;
-    nlohmann::json& rule = rules.emplace_back(described(proof));
-    rule["verdict"] = differs ? "differs" : "agrees";
-    if (!context.json && (differs || options.verbose))
-      fmt::print("{}\n", line_of(rule, differs ? "differs" : "agrees"));
+  TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, fuzz_rules));
+  nlohmann::json object = summary(proofs);
+  for (nlohmann::json& rule : object["rules"])
+    rule["verdict"] = rule["verdict"] == "refuted" ? "differs" : "agrees";
+  object["agree"] = count(object["rules"], "agrees");
+  object["differ"] = count(object["rules"], "differs");
+  if (object["differ"] != 0) context.exit_code = kNo;
+  if (context.json) {
+    print_json(object);
+    return Done{};
   }
-  if (differing > 0) context.exit_code = kNo;
-  if (context.json)
-    print_json({{"total", proofs.size()},
-                {"agree", proofs.size() - differing},
-                {"differ", differing},
-                {"seconds", seconds},
-                {"rules", std::move(rules)}});
-  else
-    fmt::print("{} rules: {} agree, {} differ in {:.1f} s\n", proofs.size(),
-               proofs.size() - differing, differing, seconds);
+  print_lines(object["rules"], options, "agrees");
+  fmt::print("{} rules: {} agree, {} differ in {:.1f} s\n", object["total"].get<std::size_t>(),
+             object["agree"].get<std::size_t>(), object["differ"].get<std::size_t>(),
+             object["seconds"].get<double>());
   return Done{};
 }
 

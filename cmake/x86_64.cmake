@@ -18,6 +18,9 @@ set(CMAKE_EXE_LINKER_FLAGS_INIT
     "-fuse-ld=lld-19 -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-s -Wl,-rpath,'$ORIGIN/lib'")
 
 set(CMAKE_FIND_ROOT_PATH "${TESSERA_SYSROOT}")
+# Where Debian keeps what its alternatives would link to.
+list(APPEND CMAKE_SYSTEM_LIBRARY_PATH /usr/lib/x86_64-linux-gnu/openblas-pthread)
+list(APPEND CMAKE_SYSTEM_INCLUDE_PATH /usr/include/x86_64-linux-gnu/openblas-pthread)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)

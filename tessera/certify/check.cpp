@@ -70,6 +70,12 @@ void add_quotients(const Dim& size, std::vector<Dim>& facts) {
   }
 }
 
+/// What speaks of a name says nothing any more; the others keep their numbers.
+void forget(std::vector<Dim>& premises, const std::string& name) {
+  for (Dim& premise : premises)
+    if (premise.contains(name)) premise = 0;
+}
+
 Term without_factor(Term term, std::size_t factor) {
   term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(factor));
   return term;
@@ -148,9 +154,7 @@ bool State::enter(Site& site, const Sum& sum, std::size_t term) const {
   if (term >= sum.terms.size()) return false;
   site.term = &sum.terms[term];
   // A name that is bound here no longer means what it meant outside.
-  for (Dim& premise : site.premises)
-    for (const std::string& name : site.term->bound)
-      if (premise.contains(name)) premise = 0;
+  for (const std::string& name : site.term->bound) forget(site.premises, name);
   site.own = site.premises.size();
   site.premises.insert(site.premises.end(), site.term->guards.begin(), site.term->guards.end());
   return true;
@@ -411,8 +415,7 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       CERTIFY(last && !algebra::contains(rest, *name), "{} is spoken of", *name);
       // That it has a value does not follow from what holds of its values.
       std::vector<Dim> others = site.premises;
-      for (Dim& premise : others)
-        if (premise.contains(*name)) premise = 0;
+      forget(others, *name);
       const Dim needed = site.in == Site::In::Most ? *last : *last + 1;
       CERTIFY(step.reasons.size() == 1 && holds(needed, step.reasons[0], others),
               "{} may have no value", *name);

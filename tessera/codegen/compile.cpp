@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
 
 #include "tessera/codegen/cache.h"
 #include "tessera/codegen/llvm/emit.h"
@@ -25,6 +26,9 @@ constexpr std::size_t kGridWords = 3;
 /// Below this, waking other threads costs more than they bring.
 constexpr double kWorthThreads = 20e3;
 
+/// Tiles that need more are a mistake: it is the least that every thread would take.
+constexpr std::int64_t kMostScratch = std::int64_t{1} << 31;
+
 using Entry = int (*)(const void*, std::int64_t, std::int64_t, std::byte*);
 
 struct Variant {
@@ -34,12 +38,22 @@ struct Variant {
   bool from_cache = false;
 };
 
-std::unique_ptr<llvm::Module> module_of(const tile::Kernel& kernel, const machine::Machine& machine,
-                                        const Options& options, bool overlap,
-                                        llvm::LLVMContext& context) {
+Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes) {
+  return Diagnostic{.id = "tile-memory",
+                    .where = {.item = kernel.name},
+                    .message = fmt::format("{} bytes of tiles", bytes),
+                    .note = "a thread keeps tiles that are not computed where they are used",
+                    .help = "use smaller tiles"};
+}
+
+Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel,
+                                                  const machine::Machine& machine,
+                                                  const Options& options, bool overlap,
+                                                  llvm::LLVMContext& context) {
   const tile::Kernel prepared = tile::cpu::prepare(kernel, options.checked);
   const tile::cpu::Scheduled scheduled =
       tile::cpu::schedule(prepared, machine, {.overlap = overlap, .scalar = options.checked});
+  if (scheduled.buffer_bytes > kMostScratch) return too_large(kernel, scheduled.buffer_bytes);
   return emit(scheduled, machine, {.precision = options.precision, .checked = options.checked},
               context);
 }
@@ -70,7 +84,7 @@ Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool
   }
   if (!object) {
     llvm::LLVMContext context;
-    const auto module = module_of(kernel, host(), options, overlap, context);
+    TESSERA_TRY(const auto module, module_of(kernel, host(), options, overlap, context));
     TESSERA_TRY(object, object_of(*module, host()));
     if (cache) cache->store(key, *object);
   }
@@ -128,7 +142,12 @@ class Compiled final : public CompiledKernel {
         words.push_back(first + static_cast<std::uintptr_t>(argument.bytes));
       }
     }
-    const int failed = start(*variant, with_grid(words, grid, few, many), grid, threads);
+    int failed = 0;
+    try {
+      failed = start(*variant, with_grid(words, grid, few, many), grid, threads);
+    } catch (const std::bad_alloc&) {
+      return too_large(kernel_, variant->scratch_bytes);
+    }
     if (failed == 0) return Done{};
     const tile::Kernel prepared = tile::cpu::prepare(kernel_, true);
     const tile::Operation& op = prepared.ops[static_cast<std::size_t>(failed - 1)];
@@ -234,7 +253,7 @@ Expected<std::string> form_of(const tile::Kernel& kernel, Form form,
                                                   machine, {.scalar = options.checked}));
   }
   llvm::LLVMContext context;
-  const auto module = module_of(kernel, machine, options, false, context);
+  TESSERA_TRY(const auto module, module_of(kernel, machine, options, false, context));
   TESSERA_TRY_DONE(set_target(*module, machine));
   if (form == Form::Assembly) return assembly_of(*module, machine);
   std::string text;

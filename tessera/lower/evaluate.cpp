@@ -72,6 +72,10 @@ Evaluator::Id Evaluator::id_of(const Value& value) {
   return value.id ? *value.id : materialized(value.linear.value_or(Linear{}));
 }
 
+Evaluator::Id Evaluator::full(const Value& value) {
+  return extents_.empty() ? id_of(value) : shaped(id_of(value), extents_);
+}
+
 Value Evaluator::visit(const node::Constant& n) {
   if (n.sort == Sort::Integer)
     return integer(Linear::constant(n.integer), {n.integer, n.integer});
@@ -93,8 +97,12 @@ Value Evaluator::axis(const std::string& name) {
   if (const auto it = frame.fixed.find(name); it != frame.fixed.end()) return it->second;
   const auto it = frame.axes.find(name);
   TESSERA_CHECK(it != frame.axes.end(), "axis {} is not bound", name);
+  return evaluate_over_loops(it->second.at);
+}
+
+Value Evaluator::evaluate_over_loops(const Scalar& scalar) {
   const bool before = std::exchange(over_loops_, true);
-  const Value value = evaluate(it->second.at);
+  const Value value = evaluate(scalar);
   over_loops_ = before;
   return value;
 }
@@ -122,7 +130,7 @@ Value Evaluator::visit(const node::Component& n) {
   };
   const std::vector<Value>* results = find();
   if (results == nullptr) {
-    run_fold(n.fold, inline_nest(*n.fold));
+    run_inline(n.fold);
     results = find();
   }
   if (results == nullptr) return number(constant(Sort::Value, 0), Sort::Value);
@@ -136,12 +144,12 @@ std::optional<Evaluator::Id> Evaluator::both(std::optional<Id> a, std::optional<
   return b_.map(Function::And, ids);
 }
 
-std::optional<Evaluator::Id> Evaluator::guard(const std::vector<tile::Nest::Axis>& axes) {
+std::optional<Evaluator::Id> Evaluator::guard(const std::vector<tile::Nest::Axis>& guards) {
   std::vector<Value> at;
   Extents extents;
-  for (const tile::Nest::Axis& axis : axes) {
-    at.push_back(this->axis(axis.name));
-    extents.push_back(axis.extent);
+  for (const tile::Nest::Axis& guard : guards) {
+    at.push_back(evaluate_over_loops(guard.at));
+    extents.push_back(guard.extent);
   }
   return in_range(at, extents);
 }
@@ -162,8 +170,8 @@ Evaluator::Id Evaluator::materialized(const Linear& linear) {
   Id sum = scalar_part(linear);
   for (const auto& [axis, factor] : linear.axes) {
     const std::int64_t extent = extents_[static_cast<std::size_t>(axis)];
-    Extents shape(extents_.size(), 1);
-    shape[static_cast<std::size_t>(axis)] = extent;
+    Extents shape(static_cast<std::size_t>(axis), 1);
+    shape.push_back(extent);
     Id term = b_.reshape(b_.iota(DType::I64, extent), shape);
     if (factor != 1) term = b_.mul(term, b_.broadcast(b_.index(factor), shape));
     std::vector<Id> ids = {sum, term};

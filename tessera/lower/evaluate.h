@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,8 +28,9 @@ struct Value {
 
 /// How a fold is run through.
 struct FoldNest {
-  std::vector<tile::Loop> loops = {};  // vectors last
-  std::vector<tile::Nest::Axis> axes = {};
+  std::vector<tile::Loop> loops = {};  // that are no vectors
+  std::vector<int> vectors = {};       // axes of the tile, the last ones
+  std::vector<tile::Nest::Axis> guards = {};
   std::vector<tile::Nest::Place> reads = {};  // what is loaded where
   bool tensorized = false;
 };
@@ -68,11 +70,14 @@ class Evaluator {
 
   Value evaluate(const Scalar& scalar);
   Id id_of(const Value& value);
+  /// At every position of the tile.
+  Id full(const Value& value);
   Value converted(const Value& value, Sort sort);
   /// The index variable as an integer.
   Value axis(const std::string& name);
-  /// Whether the axes are in their ranges; nothing where they always are.
-  std::optional<Id> guard(const std::vector<tile::Nest::Axis>& axes);
+  Value evaluate_over_loops(const Scalar& scalar);
+  /// Whether they are in their ranges; nothing where they always are.
+  std::optional<Id> guard(const std::vector<tile::Nest::Axis>& guards);
   std::optional<Id> both(std::optional<Id> a, std::optional<Id> b);
 
   /// Runs the fold and remembers its results.
@@ -131,8 +136,10 @@ class Evaluator {
   void step_dot(Running& run);
   std::vector<Id> combine(const Fold& fold, const std::vector<Id>& left,
                           const std::vector<Id>& right);
-  FoldNest inline_nest(const Fold& fold);
+  std::vector<tile::Loop> inline_loops(const Fold& fold);
+  void run_inline(const std::shared_ptr<const Fold>& fold);
   std::set<int> tile_axes_of(const Scalar& scalar);
+  std::int64_t count(const std::vector<int>& axes) const;
   void collect_axes(const Scalar& scalar, std::set<const void*>& seen, std::set<int>& axes);
 
   Value number(Id id, Sort sort) const { return {.sort = sort, .id = id, .linear = {}, .range = Range::all()}; }

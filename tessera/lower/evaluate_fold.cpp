@@ -45,9 +45,7 @@ std::int64_t product(const Extents& extents) {
 struct Evaluator::Running {
   const Fold& fold;
   const FoldNest& nest;
-  std::vector<Loop> serial = {};
-  std::vector<Id> init = {}, result = {};  // accumulators, one per component
-  std::vector<int> vectors = {};           // its axes of the tile
+  std::vector<Id> init = {}, result = {};    // accumulators, one per component
   std::vector<int> rows = {}, columns = {};  // of a product of matrices
 };
 
@@ -59,17 +57,13 @@ void Evaluator::collect_axes(const Scalar& scalar, std::set<const void*>& seen,
     const auto it = frame.axes.find(index->axis);
     // The axes of folds that are not open vary within them alone.
     if (it != frame.axes.end()) {
-      std::set<const void*> loops_seen;
-      const bool before = std::exchange(over_loops_, true);
       const std::function<bool(const Scalar&)> open = [&](const Scalar& at) {
         const auto* loop = std::get_if<node::Index>(&at.node());
         bool all = loop == nullptr || loops_.contains(loop->axis);
         for_each_part(at, [&](const Scalar& part) { all = all && open(part); });
         return all;
       };
-      const bool is_open = open(it->second.at);
-      over_loops_ = before;
-      if (!is_open) return;
+      if (!open(it->second.at)) return;
     } else if (!frame.fixed.contains(index->axis)) {
       return;
     }
@@ -92,8 +86,8 @@ std::set<int> Evaluator::tile_axes_of(const Scalar& scalar) {
   return axes;
 }
 
-FoldNest Evaluator::inline_nest(const Fold& fold) {
-  FoldNest nest;
+std::vector<Loop> Evaluator::inline_loops(const Fold& fold) {
+  std::vector<Loop> loops;
   for (const Bound& bound : fold.bounds) {
     std::optional<std::int64_t> extent =
         tile::number_of_size(bound.extent, frames_.back().stage->sizes);
@@ -104,90 +98,97 @@ FoldNest Evaluator::inline_nest(const Fold& fold) {
     }
     if (!extent) {
       unsupported(fmt::format("how far axis {} runs depends on data", bound.axis));
-      return nest;
+      return {};
     }
-    extent = std::max<std::int64_t>(*extent, 0);
-    nest.loops.push_back({.name = bound.axis, .extent = *extent, .reduces = true});
-    nest.axes.push_back({bound.axis, *extent, true, index_of(bound.axis)});
+    loops.push_back({.name = bound.axis,
+                     .extent = std::max<std::int64_t>(*extent, 0),
+                     .reduces = true});
   }
   std::int64_t elements = 1;
   const std::int64_t around = product(extents_);
-  for (auto loop = nest.loops.rbegin(); loop != nest.loops.rend(); ++loop) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     if (loop->extent < 1 || loop->extent > kInlineElements / elements) break;
     elements *= loop->extent;
     if (elements > std::max<std::int64_t>(kTileElements / around, 1) ||
-        static_cast<int>(extents_.size()) + (loop - nest.loops.rbegin()) >= tile::kMostAxes)
+        static_cast<int>(extents_.size()) + (loop - loops.rbegin()) >= tile::kMostAxes)
       break;
     loop->kind = Loop::Kind::Vector;
   }
-  return nest;
+  return loops;
+}
+
+void Evaluator::run_inline(const std::shared_ptr<const Fold>& fold) {
+  const std::vector<Loop> loops = inline_loops(*fold);
+  if (error_) return;
+  FoldNest nest;
+  Frame& frame = frames_.back();
+  const auto axes_before = frame.axes;
+  const auto loops_before = loops_;
+  for (const Loop& loop : loops) {
+    frame.axes.insert_or_assign(
+        loop.name, tile::Nest::Axis{loop.name, loop.extent, true, index_of(loop.name)});
+    loops_.erase(loop.name);
+  }
+  for (const Loop& loop : loops) {
+    if (loop.kind != Loop::Kind::Vector) {
+      nest.loops.push_back(loop);
+      continue;
+    }
+    if (loop.extent > 1) nest.vectors.push_back(push_axis(loop.extent));
+    bind_loop(loop, loop.extent > 1 ? Linear::axis(nest.vectors.back()) : Linear{});
+  }
+  run_fold(fold, nest);
+  for (std::size_t i = 0; i < nest.vectors.size(); ++i) pop_axis();
+  frames_.back().axes = axes_before;
+  loops_ = loops_before;
 }
 
 void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest) {
   if (error_) return;
   Running run{.fold = *fold, .nest = nest};
-  Frame& frame = frames_.back();
-  const auto axes_before = frame.axes;
-  const auto loops_before = loops_;
-  for (const tile::Nest::Axis& axis : nest.axes) {
-    frame.axes.insert_or_assign(axis.name, axis);
-  }
-  for (const Loop& loop : nest.loops) loops_.erase(loop.name);
-
-  // The accumulators vary with what the terms vary with, whatever the round.
-  std::set<int> varying;
-  for (const Bound& bound : fold->bounds) varying.merge(tile_axes_of(bound.extent));
+  for (const Loop& loop : nest.loops) loops_.erase(loop.name);  // open no more since the last time
+  // The accumulators vary with what the terms vary with, whatever the round and the place in it.
+  const auto varying = [&](const Scalar& scalar) {
+    std::set<int> axes = tile_axes_of(scalar);
+    for (const int axis : nest.vectors) axes.erase(axis);
+    return axes;
+  };
+  std::set<int> axes;
+  for (const Bound& bound : fold->bounds) axes.merge(varying(bound.extent));
   for (const auto* part : {&fold->init, &fold->lift})
-    for (const Scalar& scalar : *part) varying.merge(tile_axes_of(scalar));
+    for (const Scalar& scalar : *part) axes.merge(varying(scalar));
   Extents shape;
-  if (!varying.empty()) {
-    shape.assign(static_cast<std::size_t>(*varying.rbegin()) + 1, 1);
-    for (const int axis : varying)
+  if (!axes.empty()) {
+    shape.assign(static_cast<std::size_t>(*axes.rbegin()) + 1, 1);
+    for (const int axis : axes)
       shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
   }
   if (nest.tensorized) {
     const auto factors = tile::product_of(*fold);
     TESSERA_CHECK(factors.has_value(), "a fold is no product of matrices");
-    const std::set<int> rows = tile_axes_of(factors->first), columns = tile_axes_of(factors->second);
+    const std::set<int> rows = varying(factors->first), columns = varying(factors->second);
     run.rows.assign(rows.begin(), rows.end());
     run.columns.assign(columns.begin(), columns.end());
-    const auto extent = [&](const std::vector<int>& axes) {
-      std::int64_t all = 1;
-      for (const int axis : axes) all *= extents_[static_cast<std::size_t>(axis)];
-      return all;
-    };
-    shape = {extent(run.rows), extent(run.columns)};
+    shape = {count(run.rows), count(run.columns)};
   }
   for (const Scalar& init : fold->init) {
     run.init.push_back(id_of(evaluate(init)));
     run.result.push_back(shape.empty() ? run.init.back() : shaped(run.init.back(), shape));
   }
-  for (const Loop& loop : nest.loops) {
-    if (loop.kind != Loop::Kind::Vector) {
-      run.serial.push_back(loop);
-    } else if (loop.extent > 1) {
-      run.vectors.push_back(push_axis(loop.extent));
-      bind_loop(loop, Linear::axis(run.vectors.back()));
-    } else {
-      bind_loop(loop, Linear::constant(0));
-    }
-  }
   push_scope();
   run_loops(run, 0);
   pop_scope();
-  for (std::size_t i = 0; i < run.vectors.size(); ++i) pop_axis();
-  frames_.back().axes = axes_before;
-  loops_ = loops_before;
 
   std::vector<Value> results;
   for (std::size_t i = 0; i < run.result.size(); ++i) {
     Id id = run.result[i];
     if (nest.tensorized && !error_) {
-      std::vector<int> axes = run.rows;
-      axes.insert(axes.end(), run.columns.begin(), run.columns.end());
+      std::vector<int> placed_axes = run.rows;
+      placed_axes.insert(placed_axes.end(), run.columns.begin(), run.columns.end());
       Extents extents;
-      for (const int axis : axes) extents.push_back(extents_[static_cast<std::size_t>(axis)]);
-      id = placed(b_.reshape(id, extents), axes);
+      for (const int axis : placed_axes)
+        extents.push_back(extents_[static_cast<std::size_t>(axis)]);
+      id = placed(b_.reshape(id, extents), placed_axes);
     }
     Value value = number(id, fold->init[i].sort());
     if (value.sort == Sort::Integer && b_.type(id).is_scalar()) value.linear = Linear::scalar(id);
@@ -196,19 +197,25 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
   scopes_.back().folds.emplace(fold.get(), std::move(results));
 }
 
+std::int64_t Evaluator::count(const std::vector<int>& axes) const {
+  std::int64_t all = 1;
+  for (const int axis : axes) all *= extents_[static_cast<std::size_t>(axis)];
+  return all;
+}
+
 void Evaluator::run_loops(Running& run, std::size_t depth) {
   if (error_) return;
-  if (depth == run.serial.size()) {
+  if (depth == run.nest.loops.size()) {
     if (run.nest.tensorized)
       step_dot(run);
     else
       step(run);
     return;
   }
-  const Loop& loop = run.serial[depth];
-  const auto body = [&](const Linear& at) {
+  const Loop& loop = run.nest.loops[depth];
+  const auto body = [&](const Linear& at, const Range& range) {
     push_scope();
-    bind_loop(loop, at);
+    bind_loop(loop.name, at, range);
     for (const tile::Nest::Place& read : run.nest.reads)
       if (read.loop == loop.name)
         for (const Scalar& lift : run.fold.lift) preload(lift, read.what);
@@ -216,15 +223,7 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
     pop_scope();
   };
   if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
-    for (std::int64_t i = 0; i < loop.extent; ++i) {
-      push_scope();
-      bind_loop(loop.name, Linear::constant(i), {i, i});
-      for (const tile::Nest::Place& read : run.nest.reads)
-        if (read.loop == loop.name)
-          for (const Scalar& lift : run.fold.lift) preload(lift, read.what);
-      run_loops(run, depth + 1);
-      pop_scope();
-    }
+    for (std::int64_t i = 0; i < loop.extent; ++i) body(Linear::constant(i), {i, i});
     return;
   }
   const std::vector<std::int64_t> hints =
@@ -233,7 +232,7 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
   const auto opened =
       b_.open_for(b_.index(0), b_.index(loop.extent), b_.index(1), run.result, hints);
   run.result = opened.carried;
-  body(Linear::scalar(opened.index));
+  body(Linear::scalar(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
   run.result = b_.close_for(run.result);
 }
 
@@ -263,7 +262,7 @@ void Evaluator::step(Running& run) {
   std::vector<Id> terms;
   for (std::size_t i = 0; i < run.fold.lift.size(); ++i)
     terms.push_back(id_of(converted(evaluate(run.fold.lift[i]), run.fold.init[i].sort())));
-  std::optional<Id> within = guard(run.nest.axes);
+  std::optional<Id> within = guard(run.nest.guards);
   for (const Bound& bound : run.fold.bounds) {
     if (tile::number_of_size(bound.extent, frames_.back().stage->sizes)) continue;
     std::vector<Id> ids = {id_of(axis(bound.axis)), id_of(evaluate(bound.extent))};
@@ -277,16 +276,16 @@ void Evaluator::step(Running& run) {
       fit(ids);
       terms[i] = b_.map(Function::Select, ids);
     }
-  if (!run.vectors.empty()) {
+  if (!run.nest.vectors.empty()) {
     std::vector<Id> all = terms;
     fit(all);
     Extents shape = b_.type(all[0]).shape;
     shape.resize(extents_.size(), 1);
-    for (const int axis : run.vectors)
+    for (const int axis : run.nest.vectors)
       shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
     for (Id& term : terms) term = shaped(term, shape);
     const auto function = reduction(run.fold);
-    for (auto axis = run.vectors.rbegin(); axis != run.vectors.rend(); ++axis) {
+    for (auto axis = run.nest.vectors.rbegin(); axis != run.nest.vectors.rend(); ++axis) {
       if (function)
         terms[0] = b_.reduce(*function, terms[0], *axis);
       else
@@ -317,7 +316,7 @@ void Evaluator::step_dot(Running& run) {
   const auto factors = tile::product_of(run.fold);
   Id left = id_of(converted(evaluate(factors->first), Sort::Value));
   Id right = id_of(converted(evaluate(factors->second), Sort::Value));
-  const std::optional<Id> within = guard(run.nest.axes);
+  const std::optional<Id> within = guard(run.nest.guards);
   if (error_) return;
   if (within)
     for (Id* factor : {&left, &right}) {
@@ -325,13 +324,12 @@ void Evaluator::step_dot(Running& run) {
       fit(ids);
       *factor = b_.map(Function::Select, ids);
     }
-  std::vector<int> rows = run.rows, columns = run.vectors;
-  rows.insert(rows.end(), run.vectors.begin(), run.vectors.end());
+  std::vector<int> rows = run.rows, columns = run.nest.vectors;
+  rows.insert(rows.end(), run.nest.vectors.begin(), run.nest.vectors.end());
   columns.insert(columns.end(), run.columns.begin(), run.columns.end());
   const Extents& acc = b_.type(run.result[0]).shape;
   const std::int64_t m = acc[0], n = acc[1];
-  std::int64_t k = 1;
-  for (const int axis : run.vectors) k *= extents_[static_cast<std::size_t>(axis)];
+  const std::int64_t k = count(run.nest.vectors);
   const auto matrix = [&](Id id, const std::vector<int>& axes, Extents shape) {
     id = taken(id, axes);
     return b_.type(id).shape == shape ? id : b_.reshape(id, std::move(shape));

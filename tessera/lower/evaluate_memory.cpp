@@ -64,7 +64,7 @@ std::optional<Evaluator::Id> Evaluator::in_range(const std::vector<Value>& at,
   for (std::size_t i = 0; i < at.size(); ++i) {
     if (at[i].range.within(shape[i])) continue;
     const Id index = id_of(at[i]);
-    const Type& type = b_.type(index);
+    const Type type = b_.type(index);
     if (at[i].range.low < 0)
       mask = both(mask, b_.map(Function::GreaterEqual, {index, b_.constant(type, 0)}));
     if (at[i].range.high >= shape[i])
@@ -223,9 +223,8 @@ void Evaluator::preload(const Scalar& scalar, const std::string& tensor) {
 void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Value& value,
                       std::optional<Id> guard, bool drops_outside) {
   if (error_) return;
-  Id id = id_of(value);
+  Id id = full(value);
   if (b_.type(id).dtype != into.operand.dtype) id = b_.cast(id, into.operand.dtype);
-  if (!extents_.empty()) id = shaped(id, extents_);
   const auto units = unit_indices(at);
   std::vector<int> axes;
   if (units)

@@ -71,13 +71,23 @@ class StageLowering {
     Lowered lowered;
     lowered.arguments = names_;
     bind_parallel(lowered.grid);
-    for (const Loop& loop : nest_.loops)
-      if (loop.kind == Loop::Kind::Vector && !loop.reduces)
-        evaluator_.bind_loop(
-            loop, loop.extent > 1 ? Linear::axis(evaluator_.push_axis(loop.extent)) : Linear{});
+    for (const Loop& loop : nest_.loops) {
+      if (loop.kind != Loop::Kind::Vector) continue;
+      const bool is_axis = loop.extent > 1;
+      const Linear at = is_axis ? Linear::axis(evaluator_.push_axis(loop.extent)) : Linear{};
+      evaluator_.bind_loop(loop, at);
+      if (is_axis && loop.reduces) {
+        fold_axes_.push_back(at.axes.begin()->first);
+        fold_extents_.push_back(loop.extent);
+      }
+    }
     for (const Loop& loop : nest_.loops)
       if (loop.kind == Loop::Kind::Parallel) preload(loop);
-    nested(0);
+    if (const Loop* loop = nest_.write ? nest_.find(*nest_.write) : nullptr;
+        loop != nullptr && loop->kind == Loop::Kind::Parallel)
+      store_collected(static_cast<std::size_t>(loop - nest_.loops.data()) + 1);
+    else
+      nested(0);
     if (evaluator_.error()) return *evaluator_.error();
     TESSERA_TRY(lowered.kernel, builder_.finish());
     return lowered;
@@ -171,15 +181,16 @@ class StageLowering {
 
   void nested(std::size_t depth) {
     while (depth < nest_.loops.size() && nest_.loops[depth].kind == Loop::Kind::Parallel) ++depth;
-    if (depth == nest_.loops.size() || nest_.loops[depth].reduces ||
-        nest_.loops[depth].kind == Loop::Kind::Vector)
-      return compute();
+    if (is_innermost(depth)) return store(compute());
     const Loop& loop = nest_.loops[depth];
     const auto body = [&](const Linear& at, const Range& range) {
       evaluator_.push_scope();
       evaluator_.bind_loop(loop.name, at, range);
       preload(loop);
-      nested(depth + 1);
+      if (nest_.write == loop.name)
+        store_collected(depth + 1);
+      else
+        nested(depth + 1);
       evaluator_.pop_scope();
     };
     if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
@@ -194,36 +205,114 @@ class StageLowering {
     builder_.close_for({});
   }
 
-  void compute() {
+  bool is_innermost(std::size_t depth) const {
+    return depth == nest_.loops.size() || nest_.loops[depth].reduces ||
+           nest_.loops[depth].kind == Loop::Kind::Vector;
+  }
+
+  /// The results of the unrolled loops from here on as one tile, stored at once: the loops become
+  /// axes of the tile.
+  void store_collected(std::size_t depth) {
+    std::vector<const Loop*> loops;
+    for (std::size_t i = depth; !is_innermost(i); ++i) loops.push_back(&nest_.loops[i]);
+    std::vector<tile::ValueId> parts;
+    collect(loops, 0, parts);
+    if (evaluator_.error()) return;
+    if (loops.empty() || parts.empty()) {
+      if (!parts.empty()) store(value_of(parts[0]));
+      return;
+    }
+    Extents shape = result_extents();
+    shape.push_back(1);
+    for (tile::ValueId& part : parts) part = builder_.reshape(part, shape);
+    tile::ValueId all = builder_.concat(parts, static_cast<int>(shape.size()) - 1);
+    shape.pop_back();
+    for (const Loop* loop : loops) shape.push_back(loop->extent);
+    all = builder_.reshape(all, shape);
+    evaluator_.push_scope();
+    close_fold();
+    const std::vector<std::int64_t> fold_extents = std::exchange(fold_extents_, {});
+    const std::vector<int> fold_axes = std::exchange(fold_axes_, {});
+    for (const Loop* loop : loops)
+      evaluator_.bind_loop(loop->name, Linear::axis(evaluator_.push_axis(loop->extent)),
+                           {0, loop->extent - 1});
+    store(value_of(all));
+    for (std::size_t i = 0; i < loops.size(); ++i) evaluator_.pop_axis();
+    fold_extents_ = fold_extents;
+    fold_axes_ = fold_axes;
+    open_fold();
+    evaluator_.pop_scope();
+  }
+  void collect(const std::vector<const Loop*>& loops, std::size_t depth,
+               std::vector<tile::ValueId>& parts) {
+    if (depth == loops.size()) {
+      const Value value = compute();
+      close_fold();
+      parts.push_back(evaluator_.full(value));
+      open_fold();
+      return;
+    }
+    for (std::int64_t i = 0; i < loops[depth]->extent; ++i) {
+      evaluator_.push_scope();
+      evaluator_.bind_loop(loops[depth]->name, Linear::constant(i), {i, i});
+      preload(*loops[depth]);
+      collect(loops, depth + 1, parts);
+      evaluator_.pop_scope();
+    }
+  }
+  Extents result_extents() const {
+    Extents extents = evaluator_.extents();
+    extents.resize(extents.size() - fold_extents_.size());
+    return extents;
+  }
+  Value value_of(tile::ValueId id) const {
+    return {.sort = sort_of(stage_.output.dtype), .id = id};
+  }
+
+  Value compute() {
     if (fold_ != nullptr) {
-      FoldNest fold{.reads = places(), .tensorized = nest_.tensorized};
+      FoldNest fold{.vectors = fold_axes_,
+                    .guards = guards(true),
+                    .reads = places(),
+                    .tensorized = nest_.tensorized};
       for (const Loop& loop : nest_.loops)
-        if (loop.reduces) fold.loops.push_back(loop);
-      for (const Nest::Axis& axis : nest_.axes)
-        if (axis.reduces) fold.axes.push_back(axis);
+        if (loop.reduces && loop.kind != Loop::Kind::Vector) fold.loops.push_back(loop);
       evaluator_.run_fold(fold_, fold);
     }
-    const Sort sort = sort_of(stage_.output.dtype);
-    const Value value = evaluator_.converted(evaluator_.evaluate(stage_.output.value), sort);
+    return evaluator_.converted(evaluator_.evaluate(stage_.output.value),
+                                sort_of(stage_.output.dtype));
+  }
+
+  std::vector<Nest::Axis> guards(bool reduces) const {
+    std::vector<Nest::Axis> result;
+    for (const Nest::Axis& guard : nest_.guards)
+      if (guard.reduces == reduces) result.push_back(guard);
+    return result;
+  }
+
+  /// The axes of the fold are no axes of the result.
+  void close_fold() {
+    for (std::size_t i = 0; i < fold_axes_.size(); ++i) evaluator_.pop_axis();
+  }
+  void open_fold() {
+    for (const std::int64_t extent : fold_extents_) evaluator_.push_axis(extent);
+  }
+
+  void store(const Value& value) {
     if (evaluator_.error()) return;
-    std::vector<Nest::Axis> spatial;
-    for (const Nest::Axis& axis : nest_.axes)
-      if (!axis.reduces) spatial.push_back(axis);
-    // Where each axis of the tensor is run through by one index variable, what leaves its range
-    // leaves the tensor.
-    const bool drops_outside = std::ranges::all_of(stage_.output.axes, [&](const Merged& merged) {
-      return merged.parts.size() == 1 || std::ranges::none_of(merged.parts, [&](const Axis& part) {
-               const auto axis = std::ranges::find(spatial, part.name, &Nest::Axis::name);
-               return !evaluator_.axis(part.name).range.within(axis->extent);
-             });
-    });
+    // What leaves an axis of the tensor that is run through by one index variable is dropped.
+    const auto is_dropped = [&](const Nest::Axis& guard) {
+      return std::ranges::any_of(stage_.output.axes, [&](const Merged& merged) {
+        return merged.parts.size() == 1 && merged.parts[0].name == guard.name;
+      });
+    };
+    const std::vector<Nest::Axis> guards = this->guards(false);
     std::vector<Value> at;
-    for (const Merged& merged : stage_.output.axes) {
-      keep_.push_back(Scalar(merged));
-      at.push_back(evaluator_.evaluate(keep_.back()));
-    }
-    evaluator_.store(*evaluator_.memory(stage_.name()), at, value, evaluator_.guard(spatial),
-                     drops_outside);
+    for (const Merged& merged : stage_.output.axes) at.push_back(evaluator_.evaluate(Scalar(merged)));
+    close_fold();
+    evaluator_.store(*evaluator_.memory(stage_.name()), at, value, evaluator_.guard(guards),
+                     std::ranges::all_of(guards, is_dropped));
+    open_fold();
   }
 
   const Schedule& schedule_;
@@ -234,7 +323,8 @@ class StageLowering {
   Evaluator evaluator_;
   std::vector<const Stage*> inner_;  // stages that are computed in this one
   std::vector<std::string> names_;
-  std::vector<Scalar> keep_;
+  std::vector<int> fold_axes_;  // of the tile, the last ones
+  std::vector<std::int64_t> fold_extents_;
 };
 
 }  // namespace

@@ -136,6 +136,12 @@ class Primitives {
 
   static void replace(Nest& nest, std::string_view loop, const Scalar& by) {
     for (Nest::Axis& axis : nest.axes) axis.at = substituted(axis.at, loop, by);
+    for (Nest::Axis& guard : nest.guards) guard.at = substituted(guard.at, loop, by);
+  }
+  /// The loop becomes this expression, which leaves its range at times.
+  static void add_guard(Nest& nest, const Loop& loop, const Scalar& at) {
+    const bool is_axis = std::ranges::count(nest.axes, loop.name, &Nest::Axis::name) > 0;
+    nest.guards.push_back({is_axis ? loop.name : "", loop.extent, loop.reduces, at});
   }
   static Expected<Done> unclaimed(const Nest& nest, const std::vector<std::string>& names) {
     for (const std::string& name : names)
@@ -171,11 +177,12 @@ class Primitives {
     TESSERA_TRY_DONE(unclaimed(*found.nest, {outer.name, inner.name}));
     outer.extent = (found.loop().extent + factor - 1) / factor;
     inner.extent = factor;
-    replace(*found.nest, found.loop().name, index_of(outer.name) * factor + index_of(inner.name));
+    const Scalar at = index_of(outer.name) * factor + index_of(inner.name);
+    replace(*found.nest, found.loop().name, at);
+    if (found.loop().extent % factor != 0) add_guard(*found.nest, found.loop(), at);
     auto& loops = found.nest->loops;
-    const auto at = loops.begin() + static_cast<std::ptrdiff_t>(found.index);
-    *at = inner;
-    loops.insert(at, outer);
+    found.loop() = inner;
+    loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(found.index), outer);
     return Done{};
   }
 
@@ -269,7 +276,9 @@ class Primitives {
     skewed.name += ".s";
     TESSERA_TRY_DONE(unclaimed(*b.nest, {skewed.name}));
     skewed.extent += factor * (a.loop().extent - 1);
-    replace(*b.nest, b.loop().name, index_of(skewed.name) - index_of(a.loop().name) * factor);
+    const Scalar at = index_of(skewed.name) - index_of(a.loop().name) * factor;
+    replace(*b.nest, b.loop().name, at);
+    add_guard(*b.nest, b.loop(), at);
     b.loop() = skewed;
     return Done{};
   }
@@ -469,11 +478,14 @@ class Primitives {
     if (nest.write) {
       const Loop* loop = nest.find(*nest.write);
       TESSERA_CHECK(loop != nullptr, "loop {} is gone", *nest.write);
-      for (const Loop* inner = loop + 1; inner < nest.loops.data() + nest.loops.size(); ++inner)
-        if (!inner->reduces && inner->kind != Loop::Kind::Vector)
-          return illegal(fmt::format("the result of loop {} lies inside of loop {}", inner->name,
-                                     loop->name),
-                         "it would have to be stored there");
+      for (const Loop* inner = loop + 1; inner < nest.loops.data() + nest.loops.size(); ++inner) {
+        if (inner->reduces || inner->kind == Loop::Kind::Vector) continue;
+        if (inner->kind != Loop::Kind::Unrolled)
+          return illegal(fmt::format("loop {} lies inside of loop {}, where the result is stored",
+                                     inner->name, loop->name),
+                         "what is collected in a tile comes from vectors and unrolled loops");
+        if (++vectors > kMostAxes) return illegal("the tile would have too many axes");
+      }
     }
     return nest.tensorized ? check_product(nest) : Done{};
   }

@@ -47,8 +47,7 @@ struct Loop {
 
 /// The loops of one stage, outermost first; vectors come last.
 struct Nest {
-  /// An index variable of the stage as an expression over the loops. It may leave its range: such
-  /// positions do not count.
+  /// An index variable of the stage as an expression over the loops.
   struct Axis {
     std::string name;
     std::int64_t extent = 1;
@@ -63,6 +62,9 @@ struct Nest {
   std::string stage;
   std::vector<Loop> loops = {};
   std::vector<Axis> axes = {};
+  /// What has to stay in its range for a position to count: a loop that was split with a remainder
+  /// or skewed. It has the name of the index variable if it is one, else none.
+  std::vector<Axis> guards = {};
   bool tensorized = false;
   std::vector<Place> reads = {};   // operands, and the loops in which they are loaded
   std::optional<Place> at = {};    // the stage and the loop that it is computed in, if in one

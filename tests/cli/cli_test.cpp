@@ -4,20 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "tessera/support/npy.h"
-#include "tests/support/command.h"
+#include "tests/support/tessera_command.h"
 
 namespace tessera {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::kBadInput;
+using testing::kLimit;
+using testing::kNo;
+using testing::kSuccess;
+using testing::kUsage;
 using testing::Outcome;
-using testing::TemporaryFolder;
-
-constexpr int kSuccess = 0, kNo = 1, kUsage = 2, kBadInput = 3, kLimit = 4;
+using Cli = testing::TesseraCommand;
 
 constexpr const char* kScaled = "graph(x: f32[n, 3]) { y = mul(x, 2.0)  return y }";
 constexpr const char* kExpandBomb =
@@ -26,18 +28,6 @@ constexpr const char* kLoopBomb =
     "graph(x: f32[2]) {"
     "  y = loop(_, _, x) {states=1} { body(i: i64[], c: bool[], v: f32[2]) { return c, relu(v) } }"
     "  return y }";
-
-class Cli : public ::testing::Test {
- protected:
-  Outcome tessera(const std::vector<std::string>& arguments) const {
-    return testing::run_command(TESSERA_BINARY, arguments, folder.path());
-  }
-  nlohmann::json json(const std::vector<std::string>& arguments) const {
-    return nlohmann::json::parse(tessera(arguments).out);
-  }
-
-  const TemporaryFolder folder;
-};
 
 TEST_F(Cli, HelpOfEveryCommandShowsAnExample) {
   for (const char* command : {"inspect", "run", "convert", "conformance", "operators"}) {

@@ -4,20 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/support/command.h"
+#include "tests/support/tessera_command.h"
 
 namespace tessera {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kUnknown;
 using testing::Outcome;
-using testing::TemporaryFolder;
 
-constexpr int kProved = 0, kRefuted = 1, kUnknown = 5;
+constexpr int kProved = testing::kSuccess, kRefuted = testing::kNo;
 
-class Prove : public ::testing::Test {
+class Prove : public testing::TesseraCommand {
  protected:
   Prove() {
     folder.write("sum.tessera", "graph(x: f32[2, 3]) { return relu(add(x, x)) }");
@@ -27,11 +25,6 @@ class Prove : public ::testing::Test {
     folder.write("root.tessera", "graph(x: f32[2, 3]) { return sqrt(mul(x, x)) }");
     folder.write("above.tessera", "graph(x: f32[2, 3]) { return log(exp(max(neg(x), x))) }");
   }
-  Outcome tessera(const std::vector<std::string>& arguments) const {
-    return testing::run_command(TESSERA_BINARY, arguments, folder.path());
-  }
-
-  const TemporaryFolder folder;
 };
 
 TEST_F(Prove, HelpShowsAnExampleAndTheExitCodes) {

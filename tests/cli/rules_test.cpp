@@ -3,19 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/support/command.h"
+#include "tests/support/tessera_command.h"
 
 namespace tessera {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::kBadInput;
+using testing::kLimit;
+using testing::kNo;
+using testing::kSuccess;
+using testing::kUsage;
 using testing::Outcome;
-using testing::TemporaryFolder;
-
-constexpr int kSuccess = 0, kNo = 1, kUsage = 2, kBadInput = 3;
+using RulesCli = testing::TesseraCommand;
 
 constexpr const char* kTrue =
     "rule sum_into_matmul {\n"
@@ -59,18 +60,6 @@ constexpr const char* kTaso =
     "   dst d0 = matmul(t4, t5)\n"
     "   dst d1 = matmul(t1, d0)\n"
     "   map s1 == d1\n";
-
-class RulesCli : public ::testing::Test {
- protected:
-  Outcome tessera(const std::vector<std::string>& arguments) const {
-    return testing::run_command(TESSERA_BINARY, arguments, folder.path());
-  }
-  nlohmann::json json(const std::vector<std::string>& arguments) const {
-    return nlohmann::json::parse(tessera(arguments).out);
-  }
-
-  const TemporaryFolder folder;
-};
 
 TEST_F(RulesCli, HelpShowsAnExample) {
   for (const std::string command : {"prove", "fuzz", "list", "show", "check-certificate"}) {
@@ -237,7 +226,8 @@ TEST_F(RulesCli, ExplainDrawsAPicture) {
 }
 
 TEST_F(RulesCli, TheTimeLimitHolds) {
-  EXPECT_EQ(tessera({"rules", "fuzz", "--tries", "1000000", "--time-limit", "300ms"}).exit_code, 4);
+  EXPECT_EQ(tessera({"rules", "fuzz", "--tries", "1000000", "--time-limit", "300ms"}).exit_code,
+            kLimit);
 }
 
 }  // namespace

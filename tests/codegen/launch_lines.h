@@ -29,7 +29,8 @@
 /// `*f32 35`; or a number with a name for the reader. Behind it: `below 7`, integers from 0 to 6;
 /// `edge`, the values at the ends of the type; `zero`; `at 0 + 3`, in the memory of argument 0, from
 /// its element 3 on. `within 1e-4` is how far floats may be from the interpreter's, in relation to
-/// their size; a few units of the last place unless said.
+/// their size; a few units of the last place unless said. A line `// for $T in f32 f64` makes the
+/// paragraph stand for several, with `$T` replaced.
 namespace tessera::codegen {
 
 struct LaunchLine {
@@ -226,6 +227,26 @@ inline std::string try_kernel(const std::string& paragraph) {
   return {};
 }
 
+inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (std::size_t at; (at = text.find(what)) != std::string::npos;) text.replace(at, what.size(), by);
+  return text;
+}
+
+inline void expand(const std::string& paragraph, std::vector<std::string>& into) {
+  const std::size_t at = paragraph.find("// for $");
+  if (at == std::string::npos) {
+    into.push_back(paragraph);
+    return;
+  }
+  const std::size_t end = paragraph.find('\n', at);
+  std::istringstream words(paragraph.substr(at + 7, end - at - 7));
+  std::string name, in;
+  words >> name >> in;
+  for (std::string word; words >> word;) {
+    expand(replaced(paragraph.substr(0, at) + paragraph.substr(end + 1), name, word), into);
+  }
+}
+
 inline std::vector<std::string> paragraphs(const std::string& path) {
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
@@ -233,7 +254,7 @@ inline std::vector<std::string> paragraphs(const std::string& path) {
   text << file.rdbuf();
   std::vector<std::string> found;
   for (const std::string& part : split(text.str(), "\n\n")) {
-    if (part.find("kernel ") != std::string::npos) found.push_back(part);
+    if (part.find("kernel ") != std::string::npos) expand(part, found);
   }
   return found;
 }

@@ -348,7 +348,6 @@ class Loops {
                unroll),
            .whole_turns = whole_turns_,
            .packed_a = pack_a_,
-           .prefetch_b = call_.shape.m == 1 && call_.b.panel != 0 ? (getenv("AH")?atoi(getenv("AH")):0) : 0,
            .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
       Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
                                       ir_.CreateAdd(n_, column));

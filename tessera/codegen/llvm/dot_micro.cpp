@@ -42,11 +42,10 @@ class Tile {
       for (int row = 0; row < kernel_.rows; ++row)
         a_rows_.push_back(ir_.CreateGEP(a_group_, a_, ir_.CreateMul(a_stride_, constant(row))));
     }
-    Values state(static_cast<std::size_t>(kernel_.splits * tile_rows_ * tile_columns_),
+    Values state(index(kernel_.splits * tile_rows_ * tile_columns_),
                  llvm::Constant::getNullValue(accumulator_));
     if (instruction_.offset_a)
-      state.append(static_cast<std::size_t>(tile_columns_),
-                   llvm::Constant::getNullValue(accumulator_));
+      state.append(index(tile_columns_), llvm::Constant::getNullValue(accumulator_));
     state.push_back(b_);
 
     Value* whole = kernel_.whole_turns
@@ -63,6 +62,7 @@ class Tile {
   }
 
  private:
+  static std::size_t index(int position) { return static_cast<std::size_t>(position); }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
 
   llvm::FixedVectorType* operand_type(DType dtype) {
@@ -103,7 +103,7 @@ class Tile {
     llvm::Type* type = width == 1 ? a_group_
                                   : static_cast<llvm::Type*>(llvm::FixedVectorType::get(
                                         a_group_, static_cast<unsigned>(width)));
-    Value* value = load(type, a.bases[static_cast<std::size_t>(run)], a_group_, first);
+    Value* value = load(type, a.bases[index(run)], a_group_, first);
     a.loaded.push_back({{run, first}, value});
     return value;
   }
@@ -158,16 +158,6 @@ class Tile {
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
-  /// The lines that a step of k will read in a while.
-  void prefetch(Value* b) {
-    const int bytes = tile_columns_ * kernel_.vector_bytes;
-    for (int line = 0; line < bytes; line += 64) {
-      Value* at = ir_.CreateGEP(ir_.getInt8Ty(), b, constant(kernel_.prefetch_b + line));
-      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                          {at, ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
-    }
-  }
-
   /// `unroll` groups of k.
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
@@ -175,7 +165,7 @@ class Tile {
     llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
     LoadedA a = begin_a(k, unroll);
     const int registers = tile_rows_ * tile_columns_;
-    const auto sum = [&](int index) -> Value*& { return out[static_cast<std::size_t>(index)]; };
+    const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
     for (int step = 0; step < unroll; ++step) {
       const int split = step % kernel_.splits * registers;
       const auto factor_b = [&](int column) {
@@ -194,23 +184,21 @@ class Tile {
         for (int row = 0; row < tile_rows_; ++row) {
           Value* x = factor_a(a, step, row);
           for (int column = 0; column < tile_columns_; ++column)
-            accumulate(row, column, x, columns[static_cast<std::size_t>(column)]);
+            accumulate(row, column, x, columns[index(column)]);
         }
         for (int column = 0; column < tile_columns_ && instruction_.offset_a; ++column) {
           Value*& total = sum(kernel_.splits * registers + column);
-          total = multiply_add(llvm::ConstantInt::get(a_vector_, 128),
-                               columns[static_cast<std::size_t>(column)], total);
+          total =
+              multiply_add(llvm::ConstantInt::get(a_vector_, 128), columns[index(column)], total);
         }
       } else {
         Values rows;
         for (int row = 0; row < tile_rows_; ++row) rows.push_back(factor_a(a, step, row));
         for (int column = 0; column < tile_columns_; ++column) {
           Value* y = factor_b(column);
-          for (int row = 0; row < tile_rows_; ++row)
-            accumulate(row, column, rows[static_cast<std::size_t>(row)], y);
+          for (int row = 0; row < tile_rows_; ++row) accumulate(row, column, rows[index(row)], y);
         }
       }
-      if (kernel_.prefetch_b != 0) prefetch(b);
       b = ir_.CreateGEP(b_element, b, b_stride_);
     }
     out.back() = b;
@@ -222,14 +210,14 @@ class Tile {
   }
 
   void add_splits(Values& state) {
-    const std::size_t registers = static_cast<std::size_t>(tile_rows_ * tile_columns_);
+    const std::size_t registers = index(tile_rows_ * tile_columns_);
     for (int split = kernel_.splits - 1; split > 0; --split)
       for (std::size_t i = 0; i < registers; ++i)
-        state[i] = add(state[i], state[static_cast<std::size_t>(split) * registers + i]);
+        state[i] = add(state[i], state[index(split) * registers + i]);
     if (!instruction_.offset_a) return;
-    const std::size_t sums = static_cast<std::size_t>(kernel_.splits) * registers;
+    const std::size_t sums = index(kernel_.splits) * registers;
     for (std::size_t i = 0; i < registers; ++i)
-      state[i] = ir_.CreateSub(state[i], state[sums + i % static_cast<std::size_t>(tile_columns_)]);
+      state[i] = ir_.CreateSub(state[i], state[sums + i % index(tile_columns_)]);
   }
 
   /// Vectors along n, [row][column / lanes].
@@ -237,13 +225,13 @@ class Tile {
     const int registers = tile_rows_ * tile_columns_;
     if (instruction_.form == Instruction::Form::Lanes)
       return Values(state.begin(), state.begin() + registers);
-    Values out(static_cast<std::size_t>(registers));
+    Values out(index(registers));
     const int vectors = tile_columns_ / 2;
     for (int row = 0; row < kernel_.rows; ++row) {
       const int low = row % 2 * 2;
       for (int v = 0; v < vectors; ++v) {
-        const std::size_t at = static_cast<std::size_t>(row / 2 * tile_columns_ + 2 * v);
-        out[static_cast<std::size_t>(row * vectors + v)] = ir_.CreateShuffleVector(
+        const std::size_t at = index(row / 2 * tile_columns_ + 2 * v);
+        out[index(row * vectors + v)] = ir_.CreateShuffleVector(
             state[at], state[at + 1], llvm::ArrayRef<int>{low, low + 1, low + 4, low + 5});
       }
     }
@@ -261,8 +249,7 @@ class Tile {
     const int vectors = kernel_.columns / lanes_;
     const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
       for (int row = 0; row < kernel_.rows; ++row)
-        for (int v = 0; v < vectors; ++v)
-          action(c_address(row, v), sums[static_cast<std::size_t>(row * vectors + v)]);
+        for (int v = 0; v < vectors; ++v) action(c_address(row, v), sums[index(row * vectors + v)]);
     };
     emit_if(ir_, accumulate_, [&] {
       each([&](Value* at, Value* sum) {
@@ -286,12 +273,12 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}p{}.c{}",
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}.c{}",
                      instruction.name == nullptr ? "fma" : instruction.name,
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.packed_a ? "p" : "r", kernel.prefetch_b,
+                     kernel.packed_a ? "p" : "r",
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
@@ -304,7 +291,10 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
   return shared_function(
       module, name_of(kernel),
       {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context)},
-      [&](llvm::IRBuilder<>& ir, llvm::Function& function) { Tile(ir, function, kernel).emit(); });
+      [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
+        function.setAlignment(llvm::Align(64));
+        Tile(ir, function, kernel).emit();
+      });
 }
 
 }  // namespace tessera::codegen

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <llvm/IR/Module.h>
 
 #include <bit>

@@ -48,7 +48,6 @@ struct MicroKernel {
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
   bool packed_a = true;      // in panels of `rows`; else by rows, whose elements lie side by side
-  int prefetch_b = 0;        // bytes ahead, where b comes from memory; 0: not
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);

@@ -7,6 +7,25 @@ namespace tessera::codegen {
 
 using tile::ValueId;
 
+namespace {
+
+bool is_constant(const llvm::Value* value, std::uint64_t number) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->getValue() == number;
+}
+
+}  // namespace
+
+llvm::Value* sum_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  if (is_constant(a, 0)) return b;
+  return is_constant(b, 0) ? a : ir.CreateAdd(a, b);
+}
+
+llvm::Value* product_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  if (is_constant(a, 1)) return b;
+  return is_constant(b, 1) ? a : ir.CreateMul(a, b);
+}
+
 Emitter::Emitter(const tile::cpu::Scheduled& s, const machine::Machine& m, const EmitOptions& o,
                  llvm::LLVMContext& context)
     : scheduled(s),

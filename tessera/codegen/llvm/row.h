@@ -70,7 +70,7 @@ class Row {
   Lanes iota(DType dtype, const Position& position);
   Lanes vload(tile::OpId id, const Positions& positions);
   void prefetch(const tile::Operation& op, const Place& place);
-  Lanes gather(const tile::Operation& op, const Positions& positions);
+  Lanes gather(tile::OpId id, const Positions& positions);
   Lanes read(DType dtype, const Place& place);
   void write(DType dtype, const Place& place, const Lanes& x);
   Pieces spread(const Lanes& x);
@@ -109,7 +109,7 @@ class Row {
   Emitter& e_;
   const tile::cpu::Nest& nest_;
   int lane_, fold_;  // -1: none, or the same axis as the lane
-  llvm::BasicBlock *before_, *start_;
+  llvm::BasicBlock* start_;
   llvm::IRBuilder<> row_;  // before the row
   std::vector<llvm::Value*> outer_;
 
@@ -119,6 +119,7 @@ class Row {
   static Key key(tile::ValueId id, const Positions& positions);
   std::map<Key, Lanes> uniform_, local_;
   std::map<std::pair<llvm::Value*, int>, llvm::Value*> spread_;
+  std::map<Key, Place> places_;  // by all that they depend on
   std::map<Key, bool> collected_;
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
   std::map<tile::ValueId, Accumulator> accumulators_;      // by result

@@ -44,8 +44,7 @@ Positions Row::moved(const Operation& op, const Positions& positions) {
   for (const tile::cpu::AxisMap& axis : *map) {
     Position position{.uniform = e_.index(0)};
     if (axis.axis >= 0) position = positions[static_cast<std::size_t>(axis.axis)];
-    if (axis.offset != 0)
-      position.uniform = row_.CreateAdd(position.uniform, e_.index(axis.offset));
+    if (axis.offset != 0) position.uniform = sum_of(row_, position.uniform, e_.index(axis.offset));
     result.push_back(position);
   }
   return result;
@@ -100,7 +99,7 @@ Row::Lanes Row::compute(ValueId id, const Operation& op, const Positions& positi
       llvm::Value *pointer = element(0), *mask = element(1), *other = element(2);
       return {{e_.emit_scalar_load(op, *e_.definition[id], pointer, mask, other)}, false, false};
     }
-    case Code::Gather: return gather(op, positions);
+    case Code::Gather: return gather(*e_.definition[id], positions);
     case Code::Map:
     case Code::Cast:
     case Code::Bitcast:
@@ -152,11 +151,11 @@ Row::Lanes Row::iota(DType dtype, const Position& position) {
   if (!position.lane) {
     llvm::IRBuilderBase& at = position.fold ? e_.ir : static_cast<llvm::IRBuilderBase&>(row_);
     llvm::Value* value =
-        position.fold ? at.CreateAdd(position.uniform, fold_index_) : position.uniform;
+        position.fold ? sum_of(at, position.uniform, fold_index_) : position.uniform;
     return {{at.CreateIntCast(value, element, false)}, true, !position.fold};
   }
   llvm::Value* first =
-      e_.ir.CreateIntCast(e_.ir.CreateAdd(position.uniform, lane_index_), element, false);
+      e_.ir.CreateIntCast(sum_of(e_.ir, position.uniform, lane_index_), element, false);
   Pieces pieces;
   for (int piece = 0; piece < mode_.pieces; ++piece) {
     if (mode_.width == 1) {
@@ -176,18 +175,27 @@ Row::Lanes Row::iota(DType dtype, const Position& position) {
 
 Row::Place Row::view_place(const ViewParts& view, DType dtype, const std::vector<llvm::Value*>& at,
                            const Positions& positions) {
+  // Every mode of the row asks for the same places.
+  Key asked = key(0, positions);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    asked.second.emplace_back(at[i], false, false);
+    asked.second.emplace_back(view.strides[i], false, false);
+  }
+  asked.second.emplace_back(view.base, false, false);
+  if (const auto found = places_.find(asked); found != places_.end()) return found->second;
   Place place;
   llvm::Value* offset = e_.index(0);
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    llvm::Value* start = row_.CreateAdd(at[i], positions[i].uniform);
-    offset = row_.CreateAdd(offset, row_.CreateMul(start, view.strides[i]));
+    llvm::Value* start = sum_of(row_, at[i], positions[i].uniform);
+    offset = sum_of(row_, offset, product_of(row_, start, view.strides[i]));
     const auto add = [&](llvm::Value*& stride) {
-      stride = stride == nullptr ? view.strides[i] : row_.CreateAdd(stride, view.strides[i]);
+      stride = stride == nullptr ? view.strides[i] : sum_of(row_, stride, view.strides[i]);
     };
     if (positions[i].lane) add(place.lane_stride);
     if (positions[i].fold) add(place.fold_stride);
   }
   place.pointer = row_.CreateGEP(e_.memory_type(dtype), view.base, offset);
+  places_[asked] = place;
   return place;
 }
 
@@ -206,10 +214,10 @@ Row::Place Row::buffer_place(int buffer, DType dtype, const Extents& shape,
 llvm::Value* Row::element_index(const Place& place) {
   llvm::Value* offset = e_.index(0);
   if (place.lane_stride != nullptr && lane_ >= 0) {
-    offset = e_.ir.CreateAdd(offset, e_.ir.CreateMul(lane_index_, place.lane_stride));
+    offset = sum_of(e_.ir, offset, product_of(e_.ir, lane_index_, place.lane_stride));
   }
   if (place.fold_stride != nullptr) {
-    offset = e_.ir.CreateAdd(offset, e_.ir.CreateMul(fold_index_, place.fold_stride));
+    offset = sum_of(e_.ir, offset, product_of(e_.ir, fold_index_, place.fold_stride));
   }
   return offset;
 }
@@ -222,7 +230,7 @@ Row::Lanes Row::read(DType dtype, const Place& place) {
   llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
   if (place.lane_stride == nullptr) return {{e_.load(e_.ir, dtype, first)}, true, false};
   const auto at = [&](int lane) {
-    return e_.ir.CreateGEP(element, first, e_.ir.CreateMul(place.lane_stride, e_.index(lane)));
+    return e_.ir.CreateGEP(element, first, product_of(e_.ir, place.lane_stride, e_.index(lane)));
   };
   Pieces pieces;
   for (int piece = 0; piece < mode_.pieces; ++piece) {
@@ -253,7 +261,7 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
     const int lane = piece * mode_.width;
     llvm::Value* value = pieces[static_cast<std::size_t>(piece)];
     const auto at = [&](int i) {
-      return e_.ir.CreateGEP(element, first, e_.ir.CreateMul(place.lane_stride, e_.index(i)));
+      return e_.ir.CreateGEP(element, first, product_of(e_.ir, place.lane_stride, e_.index(i)));
     };
     if (mode_.width == 1 || is_one(place.lane_stride)) {
       e_.store(e_.ir, dtype, at(lane), value);
@@ -272,12 +280,13 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   std::vector<llvm::Value*> at;
   for (std::size_t i = 1; i < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
   Place place = view_place(e_.views[op.in[0]], dtype, at, positions);
-  const bool early = is_uniform(positions);
+  const bool one_for_all = is_uniform(positions);
+  const bool early = one_for_all && !e_.options.checked;  // a check comes before its access
   const bool is_marked =
       op.ints.size() == positions.size() &&
       std::all_of(op.ints.begin(), op.ints.end(), [](std::int64_t known) { return known == 1; });
-  if (is_marked || (!early && !mode_.guarded)) {
-    if (e_.options.checked && !early) {
+  if ((is_marked && early == one_for_all) || (!one_for_all && !mode_.guarded)) {
+    if (e_.options.checked) {
       e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
                        byte_width(dtype), id);
     }
@@ -292,7 +301,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
       early ? place.pointer
             : builder.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place));
   pointer = builder.CreateSelect(inside, pointer, nothing);
-  if (e_.options.checked && !early) {
+  if (e_.options.checked) {
     e_.branch(inside, [&] { e_.check_address(pointer, byte_width(dtype), id); });
   }
   llvm::Value* loaded = e_.load(builder, dtype, pointer);
@@ -316,13 +325,13 @@ void Row::prefetch(const Operation& op, const Place& place) {
   for (std::size_t i = 0; i < view.strides.size(); ++i) {
     const std::int64_t factor = e_.per_program(op.in[i + 1]);
     if (factor == 0) continue;
-    llvm::Value* part = row_.CreateMul(view.strides[i], e_.index(factor));
-    distance = distance == nullptr ? part : row_.CreateAdd(distance, part);
+    llvm::Value* part = product_of(row_, view.strides[i], e_.index(factor));
+    distance = distance == nullptr ? part : sum_of(row_, distance, part);
   }
   if (distance == nullptr) return;
   const DType dtype = e_.type(op.out[0]).dtype;
   llvm::Value* first = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer,
-                                       e_.ir.CreateAdd(element_index(place), distance));
+                                       sum_of(e_.ir, element_index(place), distance));
   const std::int64_t bytes = std::int64_t{mode_.pieces} * mode_.width * byte_width(dtype);
   for (std::int64_t at = 0; at < bytes; at += kLine) {
     llvm::Value* line = e_.ir.CreateGEP(e_.ir.getInt8Ty(), first, e_.index(at));
@@ -338,9 +347,9 @@ llvm::Value* Row::is_inside(OpId id, const Positions& positions) {
   llvm::Value* inside = at.getTrue();
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (i < op.ints.size() && op.ints[i] == 1) continue;
-    llvm::Value* position = at.CreateAdd(e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
-    if (positions[i].lane) position = at.CreateAdd(position, lane_index_);
-    if (positions[i].fold) position = at.CreateAdd(position, fold_index_);
+    llvm::Value* position = sum_of(at, e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
+    if (positions[i].lane) position = sum_of(at, position, lane_index_);
+    if (positions[i].fold) position = sum_of(at, position, fold_index_);
     inside = at.CreateAnd(inside, at.CreateICmpULT(position, view.shape[i]));
   }
   return inside;
@@ -373,7 +382,7 @@ void Row::limit(OpId id, const Positions& positions) {
   llvm::Value *from = nullptr, *to = nullptr, *fits = nullptr;
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (i < op.ints.size() && op.ints[i] == 1) continue;
-    llvm::Value* at = row_.CreateAdd(e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
+    llvm::Value* at = sum_of(row_, e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
     if (positions[i].lane) {
       llvm::Value *least = row_.CreateNeg(at), *most = row_.CreateSub(view.shape[i], at);
       from =
@@ -385,7 +394,7 @@ void Row::limit(OpId id, const Positions& positions) {
         positions[i].fold ? nest_.space[static_cast<std::size_t>(fold_)] : 1;
     llvm::Value* inside =
         row_.CreateAnd(row_.CreateICmpSGE(at, e_.index(0)),
-                       row_.CreateICmpSLE(row_.CreateAdd(at, e_.index(extent)), view.shape[i]));
+                       row_.CreateICmpSLE(at, row_.CreateSub(view.shape[i], e_.index(extent))));
     fits = fits == nullptr ? inside : row_.CreateAnd(fits, inside);
   }
   if (from == nullptr && fits == nullptr) return;
@@ -399,7 +408,8 @@ void Row::limit(OpId id, const Positions& positions) {
       fast_to_ == nullptr ? to : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, fast_to_, to);
 }
 
-Row::Lanes Row::gather(const Operation& op, const Positions& positions) {
+Row::Lanes Row::gather(OpId id, const Positions& positions) {
+  const Operation& op = e_.op(id);
   const DType dtype = element_dtype(op.in[0]);
   const Extents& shape = e_.type(op.in[0]).shape;
   const auto axis = static_cast<std::size_t>(op.ints[0]);
@@ -407,6 +417,7 @@ Row::Lanes Row::gather(const Operation& op, const Positions& positions) {
   llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
   index =
       e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned_dtype(e_.type(op.in[1]).dtype));
+  if (e_.options.checked) e_.check(e_.ir.CreateICmpULT(index, e_.index(shape[axis])), id);
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, index, e_.index(0));
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, e_.index(shape[axis] - 1));
   Positions others = positions;
@@ -414,7 +425,7 @@ Row::Lanes Row::gather(const Operation& op, const Positions& positions) {
   const Place place = buffer_place(e_.scheduled.buffer_of[op.in[0]], dtype, shape, others);
   const std::int64_t stride = tile::Type::view(dtype, shape).strides[axis];
   llvm::Value* offset =
-      e_.ir.CreateAdd(element_index(place), e_.ir.CreateMul(index, e_.index(stride)));
+      sum_of(e_.ir, element_index(place), product_of(e_.ir, index, e_.index(stride)));
   llvm::Value* pointer = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, offset);
   return {{e_.load(e_.ir, dtype, pointer)}, false, false};
 }

@@ -23,8 +23,8 @@ struct Emitter::Fragments {
   llvm::Value* chunk;  // of the lane, exchanged
   llvm::Value* start;
 
-  /// `lane_row` and `lane_chunk` (0 or 1 times 8 rows or a chunk) from the lane; `across` the
-  /// warp's place along m or n.
+  /// `low_half_is_row`: the second eight lanes give rows 8 to 15 and the upper sixteen the next
+  /// chunk; else the other way round. `across`: the warp's place along m or n.
   Fragments(Emitter& e, const SharedOperand& of, bool k_in_rows, bool low_half_is_row,
             llvm::Value* across)
       : emitter(e), operand(of), turned(k_in_rows) {

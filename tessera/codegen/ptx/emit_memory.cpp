@@ -139,20 +139,37 @@ void Emitter::vload(const Operation& op) {
             .layout = place.layout});
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   const bool zero = llvm::cast<llvm::Constant>(pad)->isNullValue();
-  Pieces registers = by_runs(place, [&](int run) {
+  const std::vector<llvm::Value*> pads(static_cast<std::size_t>(place.run), pad);
+  const auto load_at = [&](int reg, int run, llvm::Value* otherwise) {
+    llvm::Value* inside = within(place, reg);
+    llvm::Value* from = address(place, reg);
+    if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
+    llvm::Value* packed = ir_.CreateAlignedLoad(
+        block_.packed_type(place.dtype, run), global(from),
+        llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+    return inside == nullptr || zero ? packed : ir_.CreateSelect(inside, packed, otherwise);
+  };
+  // Both ways give packed runs: what is taken apart before they join would have to be moved.
+  const Pieces runs = by_runs(place, [&](int run) {
     Pieces loaded;
-    for (int reg = 0; reg < place.layout.registers(); reg += run) {
-      llvm::Value* inside = within(place, reg);
-      llvm::Value* from = address(place, reg);
-      if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
-      llvm::Value* packed = ir_.CreateAlignedLoad(
-          block_.packed_type(place.dtype, run), global(from),
-          llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-      for (llvm::Value* value : block_.unpack(packed, place.dtype, run))
-        loaded.push_back(inside == nullptr || zero ? value : ir_.CreateSelect(inside, value, pad));
+    for (int reg = 0; reg < place.layout.registers(); reg += place.run) {
+      if (run == place.run) {
+        loaded.push_back(load_at(reg, run, block_.pack(pads, place.dtype)));
+        continue;
+      }
+      Pieces elements;
+      for (int i = 0; i < place.run; ++i) {
+        llvm::Value* packed = load_at(reg + i, 1, block_.pack({&pad, 1}, place.dtype));
+        elements.push_back(block_.unpack(packed, place.dtype, 1).front());
+      }
+      loaded.push_back(block_.pack(elements, place.dtype));
     }
     return loaded;
   });
+  Pieces registers;
+  for (llvm::Value* packed : runs)
+    for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
+      registers.push_back(value);
   define(op.out[0], place.layout, std::move(registers));
 }
 

@@ -22,7 +22,7 @@ llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   llvm::Value* product = ir.CreateFMul(x, constant(kHigh));
   llvm::Value* lost = fma(x, constant(kHigh), ir.CreateFNeg(product));
   lost = fma(x, constant(kLow), lost);
-  llvm::Value* power = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {product});
+  llvm::Value* power = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {product});
   llvm::Value* corrected = fma(power, ir.CreateFMul(lost, constant(kLn2)), power);
   llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(88.0)), corrected, power);
@@ -39,7 +39,7 @@ Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dty
   for (llvm::Value* x : operands[0]) {
     results.push_back(function == tile::Function::Exp
                           ? exponential(ir, x)
-                          : ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {}, {x}));
+                          : ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x}));
   }
   return results;
 }

@@ -8,6 +8,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "tessera/codegen/llvm/optimize.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 constexpr std::int64_t kMostShared = 227 << 10;  // of a block on Hopper
+constexpr int kMostStages = 8;
 
 llvm::TargetMachine& target() {
   // A TargetMachine serves one thread at a time.
@@ -61,7 +63,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .words = tile::word_positions(kernel).back(),
                    .shared_bytes = 0};
   // Fewer copies in flight where shared memory is short of room for them.
-  for (int stages = options.stages;; stages = stages > 2 ? stages - 1 : 0) {
+  for (int stages = std::min(options.stages, kMostStages);; stages = stages > 2 ? stages - 1 : 0) {
     result.module = std::make_unique<llvm::Module>(kernel.name, context);
     llvm::Module& module = *result.module;
     module.setTargetTriple(kTriple);

@@ -361,8 +361,9 @@ class Scheduler {
       if (update_in_place(param, next, yields, body)) continue;
       staged.emplace_back(next, result_.buffer_of[param]);
     }
-    if (staged.size() == 1) return add_copies(staged, body);
-    // Several: what one copy overwrites, another may still read.
+    const bool alone = staged.size() == 1 && copies_in_place(staged[0].first, staged[0].second);
+    if (alone) return add_copies(staged, body);
+    // What one copy overwrites, another, or a later element of it, may still read.
     for (auto& [next, buffer] : staged) {
       if (placement_.kept[next] && made_in_[next] == &region) continue;
       const int temporary = new_buffer(kernel().type(next));
@@ -370,6 +371,12 @@ class Scheduler {
       next = staging_value(next, temporary);
     }
     add_copies(staged, body);
+  }
+
+  /// Whether each element of a value can go into the buffer without changing those after it.
+  bool copies_in_place(ValueId value, int buffer) const {
+    return !root_reads(value, buffer) ||
+           reads_at(value, identity_map(kernel().type(value).shape.size()), buffer);
   }
 
   /// A value of the same type that lives in the buffer: made for the purpose, known to no

@@ -124,9 +124,10 @@ class Placer {
     }
   }
 
-  /// A load in place is clipped at the ends of its view: right where the pad is zero.
+  /// A load in place is clipped at the ends of its view: right where the pad is zero. In debug mode
+  /// every element is checked.
   bool may_read_in_place(const TracedSource& traced) const {
-    return is_zero(kernel_.ops[*traced.source.vload].literal);
+    return !options_.scalar && is_zero(kernel_.ops[*traced.source.vload].literal);
   }
 
   bool feeds_packed_dot(ValueId value) const {

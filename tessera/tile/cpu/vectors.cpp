@@ -16,7 +16,12 @@ struct Survey {
   bool has_addresses = false;  // gathers, scatters, atomics: element by element
   bool has_region_fold = false;
   bool has_series = false;  // functions that are computed by polynomials
+  std::int64_t length = 0;  // an estimate in instructions
 };
+
+constexpr std::int64_t kSeriesLength = 20;
+/// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
+constexpr std::int64_t kLongest = 800;
 
 bool is_series(Function function) {
   switch (function) {
@@ -103,7 +108,9 @@ class Surveyor {
     const Operation& op = kernel().ops[*placement_.definition[id]];
     if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
     if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
-    if (op.code == Code::Map && is_series(op.function)) survey_.has_series = true;
+    const bool series = op.code == Code::Map && is_series(op.function);
+    survey_.has_series = survey_.has_series || series;
+    survey_.length += series ? kSeriesLength : 1;
     if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
     for (const ValueId in : op.in) {
       if (op.code == Code::Gather && in == op.in[0]) continue;
@@ -153,12 +160,14 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   nest.lane = lane >= 0 ? lane : rank - 1;
   if (lane < 0 || options.scalar || survey.has_addresses) return;
   nest.width = width;
-  // A quarter of the registers leaves room for temporaries; polynomials have many constants
-  // besides.
-  const std::int64_t registers = machine.vector_registers * (survey.has_series ? 3 : 4) / 16;
+  // Folds need many chains to keep the pipes busy; a quarter of the registers leaves room for
+  // temporaries. Polynomials have many constants besides. What only streams needs little.
+  const int sixteenths = survey.has_series ? 3 : nest.fold ? 4 : 2;
+  const std::int64_t registers = std::max(1, machine.vector_registers * sixteenths / 16);
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
-  const std::int64_t fit = nest.space[static_cast<std::size_t>(lane)] / width;
-  nest.unroll = static_cast<int>(std::clamp<std::int64_t>(registers / each, 1, fit));
+  const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,
+                                    kLongest / std::max<std::int64_t>(1, survey.length));
+  nest.unroll = static_cast<int>(std::max<std::int64_t>(1, std::min(registers / each, fit)));
 }
 
 }  // namespace tessera::tile::cpu

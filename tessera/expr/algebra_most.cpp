@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "tessera/expr/algebra_parts.h"
+
+namespace tessera::algebra {
+namespace {
+
+/// The largest of largest ones is the largest of all of them; below every number is nothing.
+std::vector<Term> flattened(Names& names, std::vector<Term> groups) {
+  std::vector<Term> flat;
+  for (Term& piece : groups) {
+    const Factor* only = only_factor(value_of(piece));
+    const Rational scale = only == nullptr ? 0 : value_of(piece).terms[0].coefficient;
+    if (scale.sign() > 0 && only->kind == Kind::Bottom) continue;
+    if (scale.sign() <= 0 || only->kind != Kind::Most || !only->exponent.is(1)) {
+      flat.push_back(std::move(piece));
+      continue;
+    }
+    for (Term inner : opened(names, args_of(*only)[0]).terms) {
+      inner.bound.insert(inner.bound.end(), piece.bound.begin(), piece.bound.end());
+      inner.guards.insert(inner.guards.end(), piece.guards.begin(), piece.guards.end());
+      inner.factors = group(scaled(value_of(inner), scale)).factors;
+      flat.push_back(std::move(inner));
+    }
+  }
+  return flat;
+}
+
+/// With one number for all those among them.
+std::vector<Term> with_one_number(std::vector<Term> groups) {
+  std::vector<Term> pieces;
+  std::optional<Rational> largest;
+  for (Term& piece : groups) {
+    const auto value = is_plain(piece) ? constant_of(value_of(piece)) : std::nullopt;
+    if (!value)
+      pieces.push_back(std::move(piece));
+    else if (!largest || largest->less_than(*value))
+      largest = value;
+  }
+  if (largest) pieces.push_back(group(constant(*largest)));
+  return pieces;
+}
+
+/// min(x, y), as one of them, is below x, which is another: max(x, min(x, y)) = x.
+bool is_below_another(const Term& piece, const Sum& pieces) {
+  const Factor* only = only_factor(value_of(piece));
+  if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1)) return false;
+  const Rational& scale = value_of(piece).terms[0].coefficient;
+  if (scale.sign() > 0) return false;
+  return std::ranges::any_of(args_of(*only)[0].terms, [&](const Term& inner) {
+    if (!is_plain(inner)) return false;
+    const Sum bound = closed(scaled(value_of(inner), scale));
+    return std::ranges::any_of(pieces.terms, [&](const Term& other) {
+      return &other != &piece && is_plain(other) && same(value_of(other), bound);
+    });
+  });
+}
+
+/// The terms that all pieces have, free of what they bind.
+Sum common_terms(const Sum& pieces, const std::vector<std::string>& bound) {
+  Sum common;
+  for (const Term& term : value_of(pieces.terms[0]).terms) {
+    const bool everywhere =
+        std::ranges::none_of(bound, [&](const std::string& s) { return contains(term, s); }) &&
+        std::ranges::all_of(pieces.terms, [&](const Term& piece) {
+          return std::ranges::any_of(value_of(piece).terms,
+                                     [&](const Term& other) { return compare(term, other) == 0; });
+        });
+    if (everywhere) common.terms.push_back(term);
+  }
+  return common;
+}
+
+}  // namespace
+
+Term group(Sum value) {
+  return {.factors = {{.kind = Kind::Group, .args = shared({closed(std::move(value))})}}};
+}
+
+Sum most(Names& names, std::vector<Term> groups) {
+  for (const Term& piece : groups)
+    if (is_poisoned(value_of(piece))) return poison();
+  std::vector<Term> flat = flattened(names, std::move(groups));
+  if (flat.empty()) return factor({.kind = Kind::Bottom});
+  // Equal ones count once.
+  Sum pieces = closed({with_one_number(std::move(flat))});
+  for (Term& piece : pieces.terms) piece.coefficient = 1;
+  if (pieces.terms.size() == 1 && is_plain(pieces.terms[0]))
+    return opened(names, value_of(pieces.terms[0]));
+
+  for (std::size_t i = 0; i < pieces.terms.size(); ++i) {
+    if (!is_below_another(pieces.terms[i], pieces)) continue;
+    pieces.terms.erase(pieces.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    return most(names, opened(names, std::move(pieces)).terms);
+  }
+
+  // What all have in common goes outside: max(a + c, b + c) = c + max(a, b), and for s > 0
+  // max(s*a, s*b) = s*max(a, b).
+  std::vector<std::string> bound;
+  for (const Term& piece : pieces.terms)
+    bound.insert(bound.end(), piece.bound.begin(), piece.bound.end());
+  if (const Sum outer = common_terms(pieces, bound); !outer.terms.empty()) {
+    for (Term& piece : pieces.terms)
+      piece.factors = group(add(value_of(piece), scaled(outer, -1))).factors;
+    return add(most(names, opened(names, std::move(pieces)).terms), opened(names, outer));
+  }
+  // Zero everywhere is still the largest of nothing where the ranges are empty.
+  std::vector<const Sum*> values;
+  for (const Term& piece : pieces.terms) values.push_back(&value_of(piece));
+  const Content content = content_of(values, Leaves::Positive, bound);
+  if (!content.measure.is(1) || !content.factors.empty()) {
+    for (Term& piece : pieces.terms)
+      piece.factors = group(divided(value_of(piece), content)).factors;
+    pieces = closed(std::move(pieces));
+  }
+  Term result{.coefficient = content.measure, .factors = content.factors};
+  result.factors.push_back({.kind = Kind::Most, .args = shared({std::move(pieces)})});
+  return {{std::move(result)}};
+}
+
+}  // namespace tessera::algebra

@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include "tests/codegen/launch_lines.h"
+
+namespace tessera::codegen {
+namespace {
+
+void expect_as_interpreted(const std::string& file) {
+  const std::string path = std::string(TESSERA_SOURCE_DIR "/tests/codegen/kernels/") + file;
+  for (const std::string& kernel : launch_line::paragraphs(path)) {
+    EXPECT_EQ(launch_line::try_kernel(kernel), "") << kernel;
+  }
+}
+
+TEST(MoreKernels, OfTheKindsThatLibrariesHave) {
+  expect_as_interpreted("libraries.tile");
+}
+
+TEST(MoreKernels, WithLoopsBranchesAndMemoryInOrder) {
+  expect_as_interpreted("control.tile");
+}
+
+TEST(MoreKernels, OfEveryShapeAndView) {
+  expect_as_interpreted("shapes.tile");
+}
+
+TEST(SlowMoreKernels, WithEveryFunctionOfEveryType) {
+  expect_as_interpreted("numbers.tile");
+}
+
+}  // namespace
+}  // namespace tessera::codegen
