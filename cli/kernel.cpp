@@ -29,8 +29,8 @@ double seconds_since(Clock::time_point start) {
 }
 
 struct Options {
-  std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache,
-              definition, schedule;
+  std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache, definition,
+                      schedule;
   std::vector<std::string> arguments;
   std::uint64_t seed = 1;
   double tolerance = -1;
@@ -86,11 +86,14 @@ Expected<Source> find_kernel(const Options& options) {
       return Diagnostic{.id = "kernel-definition",
                         .message = "there is a kernel and a definition",
                         .note = "one of them is run"};
+    if (!options.grid.empty())
+      return Diagnostic{.id = "kernel-definition",
+                        .message = "the grid of a definition follows from its schedule"};
     return lowered_kernel(options);
   }
-  if (!options.schedule.empty())
+  if (!options.schedule.empty() || options.form == "loops")
     return Diagnostic{.id = "kernel-definition",
-                      .message = "a schedule without a definition",
+                      .message = "a schedule belongs to a definition",
                       .help = "give one with --definition 'c[i,j] = sum(k) a[i,k] * b[k,j]'"};
   Source source;
   if (const auto* example = tile::examples::find_example(options.kernel)) {
@@ -149,8 +152,9 @@ Expected<std::string> form_text(const tile::Kernel& kernel, const Options& optio
 void show(const Options& options, Context& context) {
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
-  const auto text = options.form == "loops" ? Expected<std::string>(source->schedule + source->loops)
-                                            : form_text(source->kernel, options);
+  const auto text = options.form == "loops"
+                        ? Expected<std::string>(source->schedule + source->loops)
+                        : form_text(source->kernel, options);
   if (!text) return context.fail(text.error());
   if (context.json) {
     fmt::print(
@@ -291,14 +295,14 @@ void add_kernel(CLI::App& app, Context& context) {
     sub->add_option("--definition", options->definition,
                     "in place of a kernel: what it computes, on tensors given by --arg");
     sub->add_option("--schedule", options->schedule, "a file that says how; see docs/schedules.md");
+    sub->add_option("--arg", options->arguments, "x=f32[128,64] is memory, n=1000 a number")
+        ->type_name("NAME=VALUE");
     sub->add_option("--precision", options->precision, "of exp and its like")
         ->check(CLI::IsMember({"exact", "fast"}))
         ->capture_default_str();
     sub->add_flag("--checked", options->checked, "debug mode: check every access and assertion");
   };
   const auto add_launch = [&](CLI::App* sub) {
-    sub->add_option("--arg", options->arguments, "x=f32[128,64] is memory, n=1000 a number")
-        ->type_name("NAME=VALUE");
     sub->add_option("--grid", options->grid, "programs along up to three axes: 64 or 8,12");
     sub->add_option("--seed", options->seed, "of what the memory is filled with")
         ->capture_default_str();
@@ -312,12 +316,19 @@ void add_kernel(CLI::App& app, Context& context) {
 
   CLI::App* shown = add("show", "prints a form of a kernel", show);
   add_source(shown);
-  shown->add_option("--form", options->form, "T as written, S as loop nests, llvm, asm or ptx")
-      ->check(CLI::IsMember({"T", "S", "llvm", "asm", "ptx"}))
+  shown
+      ->add_option("--form", options->form,
+                   "T as written, S as loop nests, llvm, asm or ptx; of a "
+                   "definition, its schedule and loops")
+      ->check(CLI::IsMember({"loops", "T", "S", "llvm", "asm", "ptx"}))
       ->capture_default_str();
   shown->add_option("--machine", options->machine, "host, neoverse-v1, haswell, sapphirerapids, …")
       ->capture_default_str();
-  shown->footer("Example:\n  tessera kernel show attention --form S");
+  shown->footer(
+      "Examples:\n"
+      "  tessera kernel show attention --form S\n"
+      "  tessera kernel show --definition 'c[i,j] = sum(k) a[i,k] * b[k,j]' --arg 'a=f32[64,32]' "
+      "--arg 'b=f32[32,64]' --form loops");
 
   CLI::App* ran = add("run", "runs a kernel and compares it with the interpreter", run);
   add_source(ran);

@@ -268,12 +268,10 @@ Expected<std::vector<Datum>> NativeRunner::run_core(const OpDef& op, const Attrs
   for (std::size_t i = 0; i < wanted; ++i) {
     std::vector<std::int64_t> shape;
     for (const Dim& dim : types[i].shape) shape.push_back(dim.constant().value_or(0));
-    TESSERA_TRY(interp::Memory::Block block,
-                memory_.allocate(shape, byte_width(types[i].dtype)));
+    TESSERA_TRY(interp::Memory::Block block, memory_.allocate(shape, byte_width(types[i].dtype)));
     if (std::ranges::count(shape, 0) == 0)
-      TESSERA_TRY_DONE(
-          launch(program->kernels[i], tensors,
-                 tile::Argument::view(types[i].dtype, block.data(), shape)));
+      TESSERA_TRY_DONE(launch(program->kernels[i], tensors,
+                              tile::Argument::view(types[i].dtype, block.data(), shape)));
     results.push_back(Tensor{types[i].dtype, shape, std::move(block).freeze()});
   }
   ++report.native;

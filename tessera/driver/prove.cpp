@@ -1,6 +1,7 @@
 #include "tessera/driver/prove.h"
 
 #include "tessera/driver/model.h"
+#include "tessera/support/file.h"
 #include "tessera/support/npy.h"
 
 namespace tessera {
@@ -30,10 +31,7 @@ Expected<std::vector<std::filesystem::path>> save_counterexample(
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   for (std::size_t i = 0; i < refuted->inputs.size(); ++i) {
-    std::string name = result.input_names[i];
-    for (char& c : name)
-      if (c == '/' || c == '\\' || c == '\0') c = '_';
-    paths.push_back(folder / ((name.starts_with('.') ? "_" : "") + name + ".npy"));
+    paths.push_back(folder / (file_name(result.input_names[i]) + ".npy"));
     TESSERA_TRY_DONE(write_npy(paths.back(), refuted->inputs[i]));
   }
   return paths;

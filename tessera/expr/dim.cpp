@@ -26,6 +26,26 @@ struct Dim::Atom {
     return *x.b <=> *y.b;
   }
   friend bool operator==(const Atom& x, const Atom& y) { return (x <=> y) == 0; }
+
+  /// An operation that did not simplify.
+  static Dim of(Kind kind, const Dim& a, const Dim& b) {
+    return of_atom(
+        {.kind = kind, .a = std::make_shared<const Dim>(a), .b = std::make_shared<const Dim>(b)});
+  }
+
+  /// Made anew of what `change` makes of its sides.
+  template <class Change>
+  Dim remade(const Change& change) const {
+    switch (kind) {
+      case Kind::Symbol: return symbol(name);
+      case Kind::FloorDiv: return floor_div(change(*a), change(*b));
+      case Kind::Mod: return mod(change(*a), change(*b));
+      case Kind::Min: return min(change(*a), change(*b));
+      case Kind::Max: return max(change(*a), change(*b));
+      case Kind::Undefined: break;
+    }
+    return undefined();
+  }
 };
 
 /// coefficient * product of the factors, which are sorted and may repeat. No factor: a constant.
@@ -224,9 +244,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
     if (rest.empty()) return Dim::of(std::move(quotient));
     if (!quotient.empty()) return Dim::of(std::move(quotient)) + floor_div(Dim::of(rest), b);
   }
-  return Dim::of_atom({.kind = Dim::Atom::Kind::FloorDiv,
-                       .a = std::make_shared<const Dim>(a),
-                       .b = std::make_shared<const Dim>(b)});
+  return Dim::Atom::of(Dim::Atom::Kind::FloorDiv, a, b);
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
@@ -238,33 +256,22 @@ Dim mod(const Dim& a, const Dim& b) {
   if (quotient.is_undefined()) return quotient;
   const Dim remainder = a - quotient * b;
   // Where the quotient did not simplify, the remainder is its own atom, not a - (a/b)*b.
-  const Dim whole = Dim::of_atom({.kind = Dim::Atom::Kind::FloorDiv,
-                                  .a = std::make_shared<const Dim>(a),
-                                  .b = std::make_shared<const Dim>(b)});
-  if (quotient != whole) return remainder;
-  return Dim::of_atom({.kind = Dim::Atom::Kind::Mod,
-                       .a = std::make_shared<const Dim>(a),
-                       .b = std::make_shared<const Dim>(b)});
+  if (quotient != Dim::Atom::of(Dim::Atom::Kind::FloorDiv, a, b)) return remainder;
+  return Dim::Atom::of(Dim::Atom::Kind::Mod, a, b);
 }
 
 Dim min(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
   if ((b - a).least().value_or(-1) >= 0) return a;
   if ((a - b).least().value_or(-1) >= 0) return b;
-  const bool ordered = a < b;
-  return Dim::of_atom({.kind = Dim::Atom::Kind::Min,
-                       .a = std::make_shared<const Dim>(ordered ? a : b),
-                       .b = std::make_shared<const Dim>(ordered ? b : a)});
+  return Dim::Atom::of(Dim::Atom::Kind::Min, std::min(a, b), std::max(a, b));
 }
 
 Dim max(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
   if ((a - b).least().value_or(-1) >= 0) return a;
   if ((b - a).least().value_or(-1) >= 0) return b;
-  const bool ordered = a < b;
-  return Dim::of_atom({.kind = Dim::Atom::Kind::Max,
-                       .a = std::make_shared<const Dim>(ordered ? a : b),
-                       .b = std::make_shared<const Dim>(ordered ? b : a)});
+  return Dim::Atom::of(Dim::Atom::Kind::Max, std::min(a, b), std::max(a, b));
 }
 
 Dim product(const std::vector<Dim>& dims) {
@@ -319,22 +326,10 @@ Dim Dim::substituted(const Substitution& with) const {
     const Term& term = *each;
     Dim value = term.coefficient;
     for (const Atom& atom : term.factors) {
-      switch (atom.kind) {
-        case Atom::Kind::Symbol: value = value * with(atom.name).value_or(symbol(atom.name)); break;
-        case Atom::Kind::FloorDiv:
-          value = value * floor_div(atom.a->substituted(with), atom.b->substituted(with));
-          break;
-        case Atom::Kind::Mod:
-          value = value * mod(atom.a->substituted(with), atom.b->substituted(with));
-          break;
-        case Atom::Kind::Min:
-          value = value * min(atom.a->substituted(with), atom.b->substituted(with));
-          break;
-        case Atom::Kind::Max:
-          value = value * max(atom.a->substituted(with), atom.b->substituted(with));
-          break;
-        case Atom::Kind::Undefined: return undefined();
-      }
+      const auto put_in = atom.kind == Atom::Kind::Symbol ? with(atom.name) : std::nullopt;
+      value =
+          value *
+          (put_in ? *put_in : atom.remade([&](const Dim& side) { return side.substituted(with); }));
     }
     sum = sum + value;
   }
@@ -416,28 +411,10 @@ Dim Dim::replaced(const Dim& atom, const Dim& by) const {
   Dim sum = 0;
   for (const Term& term : *terms_) {
     Dim value = term.coefficient;
-    for (const Atom& factor : term.factors) {
-      if (factor == wanted) {
-        value = value * by;
-        continue;
-      }
-      switch (factor.kind) {
-        case Atom::Kind::Symbol:
-        case Atom::Kind::Undefined: value = value * of({{{factor}, 1}}); break;
-        case Atom::Kind::FloorDiv:
-          value = value * floor_div(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
-          break;
-        case Atom::Kind::Mod:
-          value = value * mod(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
-          break;
-        case Atom::Kind::Min:
-          value = value * min(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
-          break;
-        case Atom::Kind::Max:
-          value = value * max(factor.a->replaced(atom, by), factor.b->replaced(atom, by));
-          break;
-      }
-    }
+    for (const Atom& factor : term.factors)
+      value = value * (factor == wanted ? by : factor.remade([&](const Dim& side) {
+                return side.replaced(atom, by);
+              }));
     sum = sum + value;
   }
   return sum;

@@ -128,11 +128,13 @@ class Chooser {
     std::int64_t all = 1;
     for (const Loop& loop : nest().loops) {
       (loop.reduces ? sums : output).push_back(loop);
-      if (!loop.reduces) all = std::min<std::int64_t>(all * std::max<std::int64_t>(loop.extent, 1),
-                                                      std::int64_t{1} << 40);
+      if (!loop.reduces)
+        all = std::min<std::int64_t>(all * std::max<std::int64_t>(loop.extent, 1),
+                                     std::int64_t{1} << 40);
     }
     // Enough programs for all cores, and tiles that stay in the first-level cache.
-    std::int64_t most = std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
+    std::int64_t most =
+        std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
     const auto fold = main_fold(stage_);
     if (fold != nullptr && folds_along_memory(*fold))
       most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);

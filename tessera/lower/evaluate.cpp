@@ -77,8 +77,7 @@ Evaluator::Id Evaluator::full(const Value& value) {
 }
 
 Value Evaluator::visit(const node::Constant& n) {
-  if (n.sort == Sort::Integer)
-    return integer(Linear::constant(n.integer), {n.integer, n.integer});
+  if (n.sort == Sort::Integer) return integer(Linear::constant(n.integer), {n.integer, n.integer});
   const Type type = Type::scalar(dtype_of(n.sort));
   return number(n.sort == Sort::Value ? b_.constant(type, n.number)
                                       : b_.constant(type, tile::Literal{0, n.integer}),

@@ -49,7 +49,9 @@ class Evaluator {
     tile::Extents shape;
     Id param = 0;
   };
-  void add_memory(Memory memory) { memory_.insert_or_assign(memory.operand.name, std::move(memory)); }
+  void add_memory(Memory memory) {
+    memory_.insert_or_assign(memory.operand.name, std::move(memory));
+  }
   const Memory* memory(const std::string& name) const;
   /// A stage whose elements are computed where they are read.
   void add_computed(const tile::Stage& stage) { computed_.emplace(stage.name(), &stage); }
@@ -142,7 +144,9 @@ class Evaluator {
   std::int64_t count(const std::vector<int>& axes) const;
   void collect_axes(const Scalar& scalar, std::set<const void*>& seen, std::set<int>& axes);
 
-  Value number(Id id, Sort sort) const { return {.sort = sort, .id = id, .linear = {}, .range = Range::all()}; }
+  Value number(Id id, Sort sort) const {
+    return {.sort = sort, .id = id, .linear = {}, .range = Range::all()};
+  }
   Value integer(const Linear& linear, const Range& range) const {
     return {.sort = Sort::Integer, .id = {}, .linear = linear, .range = range};
   }

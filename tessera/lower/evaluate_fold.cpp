@@ -100,9 +100,8 @@ std::vector<Loop> Evaluator::inline_loops(const Fold& fold) {
       unsupported(fmt::format("how far axis {} runs depends on data", bound.axis));
       return {};
     }
-    loops.push_back({.name = bound.axis,
-                     .extent = std::max<std::int64_t>(*extent, 0),
-                     .reduces = true});
+    loops.push_back(
+        {.name = bound.axis, .extent = std::max<std::int64_t>(*extent, 0), .reduces = true});
   }
   std::int64_t elements = 1;
   const std::int64_t around = product(extents_);
@@ -226,9 +225,9 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
     for (std::int64_t i = 0; i < loop.extent; ++i) body(Linear::constant(i), {i, i});
     return;
   }
-  const std::vector<std::int64_t> hints =
-      loop.rounds_in_flight > 0 ? std::vector<std::int64_t>{loop.rounds_in_flight, 0}
-                                : std::vector<std::int64_t>{};
+  const std::vector<std::int64_t> hints = loop.rounds_in_flight > 0
+                                              ? std::vector<std::int64_t>{loop.rounds_in_flight, 0}
+                                              : std::vector<std::int64_t>{};
   const auto opened =
       b_.open_for(b_.index(0), b_.index(loop.extent), b_.index(1), run.result, hints);
   run.result = opened.carried;
@@ -334,8 +333,7 @@ void Evaluator::step_dot(Running& run) {
     id = taken(id, axes);
     return b_.type(id).shape == shape ? id : b_.reshape(id, std::move(shape));
   };
-  run.result[0] =
-      b_.dot(matrix(left, rows, {m, k}), matrix(right, columns, {k, n}), run.result[0]);
+  run.result[0] = b_.dot(matrix(left, rows, {m, k}), matrix(right, columns, {k, n}), run.result[0]);
 }
 
 }  // namespace tessera::lower

@@ -68,14 +68,13 @@ std::optional<Evaluator::Id> Evaluator::in_range(const std::vector<Value>& at,
     if (at[i].range.low < 0)
       mask = both(mask, b_.map(Function::GreaterEqual, {index, b_.constant(type, 0)}));
     if (at[i].range.high >= shape[i])
-      mask = both(mask, b_.map(Function::Less,
-                               {index, b_.constant(type, Literal{0, shape[i]})}));
+      mask = both(mask, b_.map(Function::Less, {index, b_.constant(type, Literal{0, shape[i]})}));
   }
   return mask;
 }
 
-std::optional<Evaluator::Id> Evaluator::load_view(const Memory& memory, const std::vector<Value>& at,
-                                                  Literal pad) {
+std::optional<Evaluator::Id> Evaluator::load_view(const Memory& memory,
+                                                  const std::vector<Value>& at, Literal pad) {
   if (!b_.type(memory.param).is_view()) return std::nullopt;
   const auto units = unit_indices(at);
   if (!units) return std::nullopt;
@@ -107,8 +106,7 @@ Evaluator::Id Evaluator::pointers(const Memory& memory, const std::vector<Value>
     } else {
       const Id index = id_of(at[i]);
       computed.push_back(
-          stride == 1 ? index
-                      : b_.mul(index, b_.constant(b_.type(index), Literal{0, stride})));
+          stride == 1 ? index : b_.mul(index, b_.constant(b_.type(index), Literal{0, stride})));
     }
     stride *= memory.shape[i];
   }
@@ -150,8 +148,8 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   };
   const bool empty = std::ranges::count(memory.shape, 0) > 0;
   if (empty) return otherwise();
-  const auto pad = n.otherwise == nullptr ? std::optional(Literal{})
-                                          : literal_of(*n.otherwise, dtype);
+  const auto pad =
+      n.otherwise == nullptr ? std::optional(Literal{}) : literal_of(*n.otherwise, dtype);
   const auto widened = [&](Id loaded) {
     return dtype == dtype_of(n.sort) ? loaded : b_.cast(loaded, dtype_of(n.sort));
   };
@@ -168,7 +166,8 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
     loaded = b_.map(Function::Select, ids);
   }
   Value result = number(loaded, n.sort);
-  if (n.sort == Sort::Integer && b_.type(loaded).is_scalar()) result.linear = Linear::scalar(loaded);
+  if (n.sort == Sort::Integer && b_.type(loaded).is_scalar())
+    result.linear = Linear::scalar(loaded);
   return result;
 }
 
@@ -188,9 +187,11 @@ Value Evaluator::read_computed(const tile::Stage& stage, const node::Read& n,
         frame.fixed.emplace(parts[p].name, rest);
         continue;
       }
-      frame.fixed.emplace(parts[p].name, number(apply(Fn::Mod, Sort::Integer,
-                                                      {id_of(rest), b_.constant(b_.type(id_of(rest)), Literal{0, extent})}),
-                                                Sort::Integer));
+      frame.fixed.emplace(
+          parts[p].name,
+          number(apply(Fn::Mod, Sort::Integer,
+                       {id_of(rest), b_.constant(b_.type(id_of(rest)), Literal{0, extent})}),
+                 Sort::Integer));
       rest = number(apply(Fn::FloorDiv, Sort::Integer,
                           {id_of(rest), b_.constant(b_.type(id_of(rest)), Literal{0, extent})}),
                     Sort::Integer);

@@ -87,7 +87,9 @@ Value Evaluator::visit(const node::Apply& n) {
 }
 
 Value Evaluator::apply_linear(Fn fn, const std::vector<Value>& args, bool& done) {
-  const auto linear = [&](std::size_t i) { return i < args.size() ? args[i].linear : std::nullopt; };
+  const auto linear = [&](std::size_t i) {
+    return i < args.size() ? args[i].linear : std::nullopt;
+  };
   const auto made = [&](const std::optional<Linear>& result, const Range& range) {
     done = result.has_value();
     return integer(result.value_or(Linear{}), range);
@@ -201,15 +203,14 @@ Evaluator::Id Evaluator::apply(Fn fn, Sort meet, const std::vector<Id>& args) {
     case Fn::ShiftLeft:
     case Fn::ShiftRight: {
       const Id amount = args[1], number = args[0];
-      const Id bits =
-          b_.type(number).dtype == DType::U64 ? b_.bitcast(amount, DType::U64) : amount;
+      const Id bits = b_.type(number).dtype == DType::U64 ? b_.bitcast(amount, DType::U64) : amount;
       const Id shifted = map(fn == Fn::ShiftLeft ? Function::Shl : Function::Shr, number, bits);
       return choose(map(Function::Less, amount, zero(amount)), zero(number), shifted);
     }
     default: break;
   }
-  unsupported(fmt::format("{} of {} has no form as a tile program", to_string(fn),
-                          to_string(meet)));
+  unsupported(
+      fmt::format("{} of {} has no form as a tile program", to_string(fn), to_string(meet)));
   return args[0];
 }
 

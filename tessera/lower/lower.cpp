@@ -116,8 +116,8 @@ class StageLowering {
     if (!element_count(shape))
       return Diagnostic{.id = "lower-unsupported",
                         .message = fmt::format("{} has too many elements", name)};
-    const bool viewed = !shape.empty() && shape.size() <= tile::kMostAxes &&
-                        std::ranges::count(shape, 0) == 0;
+    const bool viewed =
+        !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
     const tile::ValueId id =
         builder_.param(viewed ? Type::view(dtype, shape) : Type::pointer(dtype), name);
     evaluator_.add_memory({.operand = {name, dtype, {}}, .shape = std::move(shape), .param = id});
@@ -308,7 +308,8 @@ class StageLowering {
     };
     const std::vector<Nest::Axis> guards = this->guards(false);
     std::vector<Value> at;
-    for (const Merged& merged : stage_.output.axes) at.push_back(evaluator_.evaluate(Scalar(merged)));
+    for (const Merged& merged : stage_.output.axes)
+      at.push_back(evaluator_.evaluate(Scalar(merged)));
     close_fold();
     evaluator_.store(*evaluator_.memory(stage_.name()), at, value, evaluator_.guard(guards),
                      std::ranges::all_of(guards, is_dropped));

@@ -24,7 +24,7 @@ Uses uses_of(std::string_view text) {
   Uses uses;
   std::vector<Open> open;
   Lexer lexer(text);
-  for (Token before; lexer.peek().kind != Token::Kind::End; ) {
+  for (Token before; lexer.peek().kind != Token::Kind::End;) {
     const Token word = lexer.take();
     if (word.kind == Token::Kind::Bad) break;
     const bool opens = Lexer::is(word, "[") || Lexer::is(word, "(") || Lexer::is(word, "{");
@@ -106,8 +106,7 @@ Expected<Definition> parse_short(std::string_view text, const std::vector<Operan
                             to_string(input->dtype));
     for (std::size_t i = 0; i < at.size(); ++i)
       operands += fmt::format("{}{}", i == 0 ? "" : ", ",
-                              at[i].empty() ? input->shape[i].to_string()
-                                            : name_text("#" + at[i]));
+                              at[i].empty() ? input->shape[i].to_string() : name_text("#" + at[i]));
     operands += "]";
   }
   return parse_definition(fmt::format("define({}) {{ {}: {}[{}] = {} }}", operands, name_text(name),

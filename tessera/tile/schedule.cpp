@@ -18,7 +18,7 @@ Diagnostic illegal(std::string message, std::string note = {}) {
       .id = "schedule-illegal", .message = std::move(message), .note = std::move(note), .help = {}};
 }
 
-constexpr std::int64_t kMostUnrolled = 256;            // copies of a body
+constexpr std::int64_t kMostUnrolled = 256;                  // copies of a body
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;  // of a loop
 constexpr std::size_t kMostLoops = 64;
 
@@ -145,7 +145,8 @@ class Primitives {
   }
   static Expected<Done> unclaimed(const Nest& nest, const std::vector<std::string>& names) {
     for (const std::string& name : names)
-      if (nest.find(name) != nullptr) return illegal(fmt::format("there is a loop {} already", name));
+      if (nest.find(name) != nullptr)
+        return illegal(fmt::format("there is a loop {} already", name));
     return Done{};
   }
   /// Loops that another step has spoken of stay what they are.
@@ -267,8 +268,9 @@ class Primitives {
       return illegal(fmt::format("loop {} does not lie inside of loop {}", j, i));
     TESSERA_TRY_DONE(plain(b));
     if (a.loop().reduces != b.loop().reduces)
-      return illegal("a loop of the output is not skewed along one of the fold, nor one of the "
-                     "fold along one of the output");
+      return illegal(
+          "a loop of the output is not skewed along one of the fold, nor one of the "
+          "fold along one of the output");
     if (factor <= 0 || factor > kMostExtent / std::max<std::int64_t>(a.loop().extent, 1))
       return illegal(fmt::format("a loop cannot be skewed by {}", factor));
     if (a.loop().extent == 0 || b.loop().extent == 0) return illegal("the loops are empty");
@@ -311,9 +313,9 @@ class Primitives {
     if (vector.reduces && fold != nullptr && !commutes(*fold))
       for (std::size_t i = found.index + 1; i < loops.size(); ++i)
         if (loops[i].reduces && loops[i].kind != Loop::Kind::Vector)
-          return illegal(fmt::format("loop {} carries a dependence across loop {}", name,
-                                     loops[i].name),
-                         "the order in which the fold takes things in matters");
+          return illegal(
+              fmt::format("loop {} carries a dependence across loop {}", name, loops[i].name),
+              "the order in which the fold takes things in matters");
     // Vectors lie in the order of the loops, those of the fold last.
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(found.index));
     loops.push_back(vector);
@@ -344,7 +346,8 @@ class Primitives {
       for (const std::string& name : loops_of(nest, index)) {
         const Loop* inner = nest.find(name);
         if (inner == nullptr)
-          return illegal(fmt::format("{} is read at positions that a fold within runs through", what));
+          return illegal(
+              fmt::format("{} is read at positions that a fold within runs through", what));
         if (inner->kind != Loop::Kind::Vector && inner > &loop)
           return illegal(fmt::format("{} is read at positions that vary with loop {}", what, name),
                          fmt::format("it lies inside of loop {}", loop.name));
@@ -451,7 +454,8 @@ class Primitives {
                          fmt::format("{} are the most", kMostElements));
         elements *= loop.extent;
         if (++vectors > kMostAxes)
-          return illegal("the tile would have too many axes", fmt::format("{} are the most", kMostAxes));
+          return illegal("the tile would have too many axes",
+                         fmt::format("{} are the most", kMostAxes));
         continue;
       }
       if (loop.kind != Loop::Kind::Parallel) other = &loop;

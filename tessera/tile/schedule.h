@@ -66,8 +66,8 @@ struct Nest {
   /// or skewed. It has the name of the index variable if it is one, else none.
   std::vector<Axis> guards = {};
   bool tensorized = false;
-  std::vector<Place> reads = {};   // operands, and the loops in which they are loaded
-  std::optional<Place> at = {};    // the stage and the loop that it is computed in, if in one
+  std::vector<Place> reads = {};  // operands, and the loops in which they are loaded
+  std::optional<Place> at = {};   // the stage and the loop that it is computed in, if in one
   std::optional<std::string> write = {};  // the loop in which the result is stored, if it is said
 
   const Loop* find(std::string_view loop) const;
@@ -76,17 +76,17 @@ struct Nest {
 /// One application of a primitive: `split(i, 64)`.
 struct Step {
   enum class Primitive : std::uint8_t {
-    Split,      // (i, n)         i = i.o * n + i.i
-    Tile,       // (i, j, n, m)   splits both: i.o j.o i.i j.i
-    Reorder,    // (i, j, …)      these loops in this order, in the places that they have
-    Fuse,       // (i, j)         one loop i_j for two that follow each other
-    Fission,    // (i)            the stages that are computed in the loop get loops of their own
-    Skew,       // (i, j, n)      j.s = j + n*i
-    Unroll,     // (i)            straight-line code
-    Vectorize,  // (i)            an axis of the tile
-    Parallel,   // (i)            programs of the grid
-    ComputeAt,  // (s, i)         stage s is computed in a loop of the stage that reads it
-    CacheRead,  // (x, i)         operand x is loaded in the loop
+    Split,       // (i, n)         i = i.o * n + i.i
+    Tile,        // (i, j, n, m)   splits both: i.o j.o i.i j.i
+    Reorder,     // (i, j, …)      these loops in this order, in the places that they have
+    Fuse,        // (i, j)         one loop i_j for two that follow each other
+    Fission,     // (i)            the stages that are computed in the loop get loops of their own
+    Skew,        // (i, j, n)      j.s = j + n*i
+    Unroll,      // (i)            straight-line code
+    Vectorize,   // (i)            an axis of the tile
+    Parallel,    // (i)            programs of the grid
+    ComputeAt,   // (s, i)         stage s is computed in a loop of the stage that reads it
+    CacheRead,   // (x, i)         operand x is loaded in the loop
     CacheWrite,  // (i)           the result is collected in a tile and stored in the loop
     Pipeline,    // (i, n)        n rounds are in flight
     Tensorize,   // (s)           the vectors of stage s are a product of matrices

@@ -37,7 +37,8 @@ std::string place_text(const std::string& name) {
 
 Expected<Step> parse_step(Lexer& lexer) {
   const Token word = lexer.peek();
-  const auto row = std::ranges::find(kNames, word.text, &std::pair<Step::Primitive, std::string_view>::second);
+  const auto row =
+      std::ranges::find(kNames, word.text, &std::pair<Step::Primitive, std::string_view>::second);
   if (word.kind != Token::Kind::Name || word.quoted || row == kNames.end())
     return lexer.expected("a primitive such as split or vectorize");
   lexer.take();
@@ -69,10 +70,10 @@ Expected<Step> parse_step(Lexer& lexer) {
 std::string to_text(const std::vector<Step>& steps) {
   std::string text;
   for (const Step& step : steps) {
-    text += fmt::format(
-        "{}(", std::ranges::find(kNames, step.primitive,
-                                 &std::pair<Step::Primitive, std::string_view>::first)
-                   ->second);
+    text +=
+        fmt::format("{}(", std::ranges::find(kNames, step.primitive,
+                                             &std::pair<Step::Primitive, std::string_view>::first)
+                               ->second);
     std::string_view comma;
     for (const std::string& name : step.names) {
       text += fmt::format("{}{}", comma, place_text(name));

@@ -13,11 +13,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::kBadInput;
-using testing::kLimit;
-using testing::kNo;
-using testing::kSuccess;
-using testing::kUsage;
 using testing::Outcome;
 using Cli = testing::TesseraCommand;
 

@@ -10,13 +10,12 @@ namespace tessera {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::kUnknown;
 using testing::Outcome;
-
-constexpr int kProved = testing::kSuccess, kRefuted = testing::kNo;
 
 class Prove : public testing::TesseraCommand {
  protected:
+  static constexpr int kProved = kSuccess, kRefuted = kNo;
+
   Prove() {
     folder.write("sum.tessera", "graph(x: f32[2, 3]) { return relu(add(x, x)) }");
     folder.write("twice.tessera", "graph(x: f32[2, 3]) { return relu(mul(2.0, x)) }");

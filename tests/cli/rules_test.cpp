@@ -10,11 +10,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::kBadInput;
-using testing::kLimit;
-using testing::kNo;
-using testing::kSuccess;
-using testing::kUsage;
 using testing::Outcome;
 using RulesCli = testing::TesseraCommand;
 

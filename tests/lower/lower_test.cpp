@@ -17,8 +17,9 @@ Operand tensor(std::string name, Shape shape, DType dtype = DType::F32) {
   return {std::move(name), dtype, std::move(shape)};
 }
 
-const std::string kMatmul = "define(a: f32[#i, #k], b: f32[#k, #j]) { out: f32[i, j] = "
-                            "sum(k) a[i, k] * b[k, j] }";
+const std::string kMatmul =
+    "define(a: f32[#i, #k], b: f32[#k, #j]) { out: f32[i, j] = "
+    "sum(k) a[i, k] * b[k, j] }";
 const std::string kSoftmax =
     "define(x: f32[#i, #j]) { out: f32[i, j] = exp(x[i, j] - max_of(k: #j) x[i, k]) / "
     "sum(k: #j) { exp(x[i, k] - max_of(l: #j) x[i, l]) } }";
@@ -29,9 +30,7 @@ std::vector<Case> cases() {
        {tensor("x", {5, 7, 33}), tensor("y", {33})},
        "define(x: f32[#i, #j, #k], y: f32[#k]) { out: f32[i, j, k] = max(x[i, j, k] * 2.0 + y[k], "
        "0.0) }"},
-      {"Transpose",
-       {tensor("x", {70, 90})},
-       "define(x: f32[#i, #j]) { out: f32[j, i] = x[i, j] }"},
+      {"Transpose", {tensor("x", {70, 90})}, "define(x: f32[#i, #j]) { out: f32[j, i] = x[i, j] }"},
       {"OneNumber", {tensor("x", {})}, "define(x: f32[]) { out: f32[] = exp(x[]) }"},
       {"MatmulOfOddSizes", {tensor("a", {37, 129}), tensor("b", {129, 61})}, kMatmul},
       {"MatmulOfAPrimeSum", {tensor("a", {8, 521}), tensor("b", {521, 16})}, kMatmul},
@@ -61,7 +60,8 @@ std::vector<Case> cases() {
       {"SumOverTheFirstAxis",
        {tensor("x", {100, 30})},
        "define(x: f32[#i, #j]) { out: f32[j] = sum(i) x[i, j] }"},
-      {"SumOfAll", {tensor("x", {10, 1000})},
+      {"SumOfAll",
+       {tensor("x", {10, 1000})},
        "define(x: f32[#i, #j]) { out: f32[] = sum(i, j) x[i, j] }"},
       {"SoftmaxInOneStage", {tensor("x", {9, 130})}, kSoftmax},
       {"RunningSum",
@@ -104,8 +104,9 @@ TEST_P(LowerCase, ComputesWhatTheDefinitionSays) {
   const auto schedule =
       default_schedule(staged(c.inputs, {c.definition}), machine::Machine{.cores = 2});
   ASSERT_TRUE(schedule) << to_string(schedule.error());
-  const double tolerance =
-      c.name == "DoublesStayDoubles" ? 1e-12 : c.name == "Halves" ? 2e-3 : 1e-4;
+  const double tolerance = c.name == "DoublesStayDoubles" ? 1e-12
+                           : c.name == "Halves"           ? 2e-3
+                                                          : 1e-4;
   expect_computes(*schedule, c.inputs, By::Interpreter, tolerance);
   expect_computes(*schedule, c.inputs, By::MachineCode, tolerance);
 }
@@ -126,10 +127,10 @@ TEST(Lower, SaysWhyAForwardWriteIsNotLowered) {
 }
 
 TEST(Lower, SaysWhyAFoldOverDataIsNotLowered) {
-  const auto schedule = default_schedule(
-      staged({tensor("x", {4}), tensor("n", {1}, DType::I64)},
-             {"define(x: f32[#i], n: i64[1]) { out: f32[] = sum(j: n[0]) x[j] }"}),
-      machine::Machine{});
+  const auto schedule =
+      default_schedule(staged({tensor("x", {4}), tensor("n", {1}, DType::I64)},
+                              {"define(x: f32[#i], n: i64[1]) { out: f32[] = sum(j: n[0]) x[j] }"}),
+                       machine::Machine{});
   ASSERT_TRUE(schedule) << to_string(schedule.error());
   const auto kernels = lower(*schedule);
   ASSERT_FALSE(kernels);

@@ -163,9 +163,9 @@ Row::Lanes Row::iota(DType dtype, const Position& position) {
       continue;
     }
     std::vector<llvm::Constant*> steps;
-    for (int i = 0; i < mode_.width; ++i) {
-      steps.push_back(
-          llvm::ConstantInt::get(element, static_cast<std::uint64_t>(piece * mode_.width + i)));
+    const int first_lane = piece * mode_.width;
+    for (int lane = first_lane; lane < first_lane + mode_.width; ++lane) {
+      steps.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(lane)));
     }
     llvm::Value* base = e_.ir.CreateVectorSplat(static_cast<unsigned>(mode_.width), first);
     pieces.push_back(e_.ir.CreateAdd(base, llvm::ConstantVector::get(steps)));

@@ -131,9 +131,8 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       const std::vector<llvm::Value*> words =
           b_turned ? b.read(b_offset, s * step, n / 8, 2 * pairs)
                    : b.read(b_offset, n, s * chunks_per_step, 2 * pairs);
-      for (int i = 0; i < pairs; ++i)
-        b_words[n + 8 * i] = {words[static_cast<std::size_t>(2 * i)],
-                              words[static_cast<std::size_t>(2 * i + 1)]};
+      for (std::size_t i = 0; 2 * i < words.size(); ++i)
+        b_words[n + 8 * static_cast<std::int64_t>(i)] = {words[2 * i], words[2 * i + 1]};
     }
     for (int reg = 0; reg < layout.registers(); reg += 4) {
       std::vector<llvm::Value*> arguments = a_words[layout.offset(0, reg)];
@@ -142,15 +141,15 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       if (product == Product::Half)
         for (llvm::Value*& word : arguments)
           word = ir_.CreateBitCast(word, llvm::FixedVectorType::get(ir_.getHalfTy(), 2));
-      for (int i = 0; i < 4; ++i) arguments.push_back(sums[static_cast<std::size_t>(reg + i)]);
+      const auto first = static_cast<std::size_t>(reg);
+      for (std::size_t i = 0; i < 4; ++i) arguments.push_back(sums[first + i]);
       using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
       const llvm::Intrinsic::ID id = product == Product::Half ? nvvm_mma_m16n8k16_row_col_f32_f32
                                      : product == Product::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
                                                                   : nvvm_mma_m16n8k32_row_col_s8;
       llvm::Value* patch = block_.intrinsic(id, arguments);
-      for (int i = 0; i < 4; ++i)
-        sums[static_cast<std::size_t>(reg + i)] =
-            ir_.CreateExtractValue(patch, static_cast<unsigned>(i));
+      for (std::size_t i = 0; i < 4; ++i)
+        sums[first + i] = ir_.CreateExtractValue(patch, static_cast<unsigned>(i));
     }
   };
 
