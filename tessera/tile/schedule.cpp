@@ -34,13 +34,6 @@ Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by
   return scalar;
 }
 
-void collect_indices(const Scalar& scalar, std::set<const void*>& seen,
-                     std::set<std::string>& names) {
-  if (!seen.insert(scalar.id()).second) return;
-  if (const auto* index = std::get_if<node::Index>(&scalar.node())) names.insert(index->axis);
-  for_each_part(scalar, [&](const Scalar& part) { collect_indices(part, seen, names); });
-}
-
 /// Calls visit for every read of the operand, in folds too.
 void for_each_read(const Scalar& scalar, std::set<const void*>& seen,
                    const std::function<void(const node::Read&, const Scalar&)>& visit) {
@@ -624,106 +617,6 @@ std::uint64_t Schedule::hash() const {
   Hasher hasher;
   hasher.add_text(to_text(*this));
   return hasher.value();
-}
-
-// --- reading stages
-
-Expected<Stages> stages_of(const Definition& definition, const std::vector<Shape>& inputs) {
-  TESSERA_TRY(const Sizes sizes, solve_sizes(definition, inputs));
-  return stages_of(definition, sizes);
-}
-
-Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes) {
-  Stages stages;
-  for (const Output& output : definition.outputs)
-    stages.push_back({.operands = definition.inputs, .output = output, .sizes = sizes});
-  return stages;
-}
-
-Expected<Stages> then(Stages stages, const Definition& definition,
-                      const std::vector<Operand>& inputs) {
-  std::vector<Shape> shapes;
-  for (const Operand& operand : definition.inputs) {
-    std::optional<Shape> shape;
-    for (const Operand& input : inputs)
-      if (input.name == operand.name) shape = input.shape;
-    for (const Stage& stage : stages)
-      if (stage.name() == operand.name) {
-        shape.emplace();
-        for (const Dim& dim : stage.output.shape()) shape->push_back(resolved(dim, stage.sizes));
-      }
-    if (!shape)
-      return Diagnostic{.id = "schedule-stage",
-                        .message = fmt::format("nothing is called {}", operand.name)};
-    shapes.push_back(std::move(*shape));
-  }
-  TESSERA_TRY(Stages more, stages_of(definition, shapes));
-  for (Stage& stage : more) {
-    if (std::ranges::any_of(stages, [&](const Stage& s) { return s.name() == stage.name(); }))
-      return Diagnostic{.id = "schedule-stage",
-                        .message = fmt::format("two stages are called {}", stage.name())};
-    stages.push_back(std::move(stage));
-  }
-  return stages;
-}
-
-std::optional<std::int64_t> number_of_size(const Scalar& extent, const Sizes& sizes) {
-  if (const auto integer = extent.integer()) return integer;
-  if (const auto* size = std::get_if<node::Size>(&extent.node()))
-    return resolved(size->dim, sizes).constant();
-  return std::nullopt;
-}
-
-namespace {
-
-void collect_folds(const Scalar& scalar, std::set<const void*>& seen,
-                   std::vector<std::shared_ptr<const Fold>>& folds) {
-  if (!seen.insert(shared_id(scalar)).second) return;
-  if (const auto* component = std::get_if<node::Component>(&scalar.node())) {
-    folds.push_back(component->fold);
-    return;
-  }
-  for_each_part(scalar, [&](const Scalar& part) { collect_folds(part, seen, folds); });
-}
-
-}  // namespace
-
-std::shared_ptr<const Fold> main_fold(const Stage& stage) {
-  std::set<const void*> seen;
-  std::vector<std::shared_ptr<const Fold>> folds;
-  collect_folds(stage.output.value, seen, folds);
-  if (folds.size() != 1) return nullptr;
-  std::set<std::string> names;
-  for (const Merged& merged : stage.output.axes)
-    for (const tessera::Axis& axis : merged.parts) names.insert(axis.name);
-  for (const Bound& bound : folds[0]->bounds)
-    if (!number_of_size(bound.extent, stage.sizes) || !names.insert(bound.axis).second)
-      return nullptr;
-  return folds[0];
-}
-
-std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold) {
-  if (fold.simple() != Fn::Add || fold.lift[0].sort() != Sort::Value) return std::nullopt;
-  const auto* product = std::get_if<node::Apply>(&fold.lift[0].node());
-  if (product == nullptr || product->fn != Fn::Mul) return std::nullopt;
-  const auto* init = std::get_if<node::Constant>(&fold.init[0].node());
-  if (init == nullptr || init->number != 0) return std::nullopt;
-  return std::pair{product->args[0], product->args[1]};
-}
-
-std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar) {
-  std::set<const void*> seen;
-  std::set<std::string> axes, loops;
-  collect_indices(scalar, seen, axes);
-  for (const std::string& name : axes) {
-    const auto axis = std::ranges::find(nest.axes, name, &Nest::Axis::name);
-    seen.clear();
-    if (axis == nest.axes.end())
-      loops.insert(name);  // of a fold within
-    else
-      collect_indices(axis->at, seen, loops);
-  }
-  return {loops.begin(), loops.end()};
 }
 
 }  // namespace tessera::tile

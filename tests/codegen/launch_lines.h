@@ -27,14 +27,14 @@
 ///
 /// An argument is a view, `f32[5, 7] by [1, 5]` with strides; a pointer to so many elements,
 /// `*f32 35`; or a number with a name for the reader. Behind it: `below 7`, integers from 0 to 6;
-/// `edge`, the values at the ends of the type; `zero`; `at 0 + 3`, in the memory of argument 0, from
-/// its element 3 on. `within 1e-4` is how far floats may be from the interpreter's, in relation to
-/// their size; a few units of the last place unless said. A line `// for $T in f32 f64` makes the
-/// paragraph stand for several, with `$T` replaced.
+/// `edge`, the values at the ends of the type; `zero`; `at 0 + 3`, in the memory of argument 0,
+/// from its element 3 on. `within 1e-4` is how far floats may be from the interpreter's, in
+/// relation to their size; a few units of the last place unless said. A line `// for $T in f32 f64`
+/// makes the paragraph stand for several, with `$T` replaced.
 namespace tessera::codegen {
 
 struct LaunchLine {
-  std::vector<tile::Argument> arguments;  // on memory of the buffer, once `place` was called
+  std::vector<tile::Argument> arguments;    // on memory of the buffer, once `place` was called
   std::vector<std::size_t> buffer, offset;  // of each argument
   std::vector<std::vector<std::byte>> memory;
   std::vector<DType> dtypes;  // of each buffer
@@ -74,16 +74,36 @@ inline tile::Extents numbers(const std::string& text) {
 inline void fill(DType dtype, std::byte* data, std::int64_t count, const std::string& how,
                  Rng& rng) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  constexpr double kFloats[] = {0.0,   -0.0,   1.0,     -1.0,      kInf,    -kInf,   NAN,
-                                0.5,   -2.5,   3.5,     1e-40,     -1e-42,  65504.0, 1e30,
-                                -1e38, 1e-310, 127.5,   -128.5,    255.49,  256.0,   32767.9,
-                                -1e9,  2147483647.0, 4294967295.5, 9.3e18, -9.3e18, 1.9e19, 6e-8};
-  constexpr std::int64_t kIntegers[] = {0,      1,      -1,          2,          -2,
-                                        7,      31,     32,          63,         64,
-                                        127,    -128,   128,         255,        32767,
-                                        -32768, 65535,  2147483647,  -2147483648ll, 4294967295ll,
+  constexpr double kFloats[] = {
+      0.0,     -0.0,   1.0,          -1.0,         kInf,   -kInf,   NAN,    0.5,    -2.5,   3.5,
+      1e-40,   -1e-42, 65504.0,      1e30,         -1e38,  1e-310,  127.5,  -128.5, 255.49, 256.0,
+      32767.9, -1e9,   2147483647.0, 4294967295.5, 9.3e18, -9.3e18, 1.9e19, 6e-8};
+  constexpr std::int64_t kIntegers[] = {0,
+                                        1,
+                                        -1,
+                                        2,
+                                        -2,
+                                        7,
+                                        31,
+                                        32,
+                                        63,
+                                        64,
+                                        127,
+                                        -128,
+                                        128,
+                                        255,
+                                        32767,
+                                        -32768,
+                                        65535,
+                                        2147483647,
+                                        -2147483648ll,
+                                        4294967295ll,
                                         std::numeric_limits<std::int64_t>::max(),
-                                        std::numeric_limits<std::int64_t>::min(), -64, 8, 16, 15};
+                                        std::numeric_limits<std::int64_t>::min(),
+                                        -64,
+                                        8,
+                                        16,
+                                        15};
   const bool edge = how.find("edge") != std::string::npos;
   const std::size_t below = how.find("below");
   const std::uint64_t limit = below == std::string::npos ? 0 : std::stoull(how.substr(below + 6));
@@ -128,11 +148,13 @@ inline LaunchLine parse(const std::string& text, const tile::Kernel& kernel) {
     if (!is_pointer && !is_view) {
       const DType dtype = kernel.type(kernel.params()[line.arguments.size()]).dtype;
       const std::string number = part.substr(space + 1);
-      line.arguments.push_back(is_float(dtype) ? tile::Argument::number(dtype, std::stod(number))
-                                               : tile::Argument::integer(dtype, std::stoll(number)));
+      line.arguments.push_back(is_float(dtype)
+                                   ? tile::Argument::number(dtype, std::stod(number))
+                                   : tile::Argument::integer(dtype, std::stoll(number)));
       continue;
     }
-    const DType dtype = *parse_dtype(part.substr(is_pointer, (is_pointer ? space : open) - is_pointer));
+    const DType dtype =
+        *parse_dtype(part.substr(is_pointer, (is_pointer ? space : open) - is_pointer));
     tile::Argument argument;
     if (is_pointer) {
       argument = tile::Argument::pointer(dtype, nullptr,
@@ -150,7 +172,8 @@ inline LaunchLine parse(const std::string& text, const tile::Kernel& kernel) {
       line.buffer.back() = line.buffer[static_cast<std::size_t>(std::stoi(part.substr(at + 4)))];
       const std::size_t plus = part.find('+', at);
       if (plus != std::string::npos)
-        line.offset.back() = std::stoull(part.substr(plus + 1)) * static_cast<std::size_t>(byte_width(dtype));
+        line.offset.back() =
+            std::stoull(part.substr(plus + 1)) * static_cast<std::size_t>(byte_width(dtype));
     } else {
       const auto bytes = static_cast<std::size_t>(argument.bytes);
       line.buffer.back() = line.memory.size();
@@ -188,7 +211,8 @@ inline std::string difference(const LaunchLine& line, const std::vector<std::vec
     for (std::int64_t i = 0; i < count; ++i) {
       if (!is_float(dtype)) {
         const std::int64_t x = integer_at(want, i), y = integer_at(got, i);
-        if (x != y) return fmt::format("buffer {} at {}: {} by the interpreter, {} as code", b, i, x, y);
+        if (x != y)
+          return fmt::format("buffer {} at {}: {} by the interpreter, {} as code", b, i, x, y);
         continue;
       }
       const double x = number_at(want, i), y = number_at(got, i);
@@ -220,7 +244,8 @@ inline std::string try_kernel(const std::string& paragraph) {
         if (!launched) return text + (checked ? ": checked: " : ": ") + to_string(launched.error());
         const std::string differs = difference(line, expected, found);
         if (!differs.empty())
-          return fmt::format("{}: {} threads{}: {}", text, threads, checked ? ", checked" : "", differs);
+          return fmt::format("{}: {} threads{}: {}", text, threads, checked ? ", checked" : "",
+                             differs);
       }
     }
   }
@@ -228,7 +253,8 @@ inline std::string try_kernel(const std::string& paragraph) {
 }
 
 inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at; (at = text.find(what)) != std::string::npos;) text.replace(at, what.size(), by);
+  for (std::size_t at; (at = text.find(what)) != std::string::npos;)
+    text.replace(at, what.size(), by);
   return text;
 }
 

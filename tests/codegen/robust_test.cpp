@@ -2,8 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
-#include <cstring>
+#include <ctime>
 #include <numeric>
 #include <thread>
 
@@ -54,16 +53,37 @@ TEST(Launch, RefusesWhatDoesNotFit) {
       {"too few", {view, pointer}, {2, 1, 1}, "launch-argument"},
       {"too many", {view, pointer, n, n}, {2, 1, 1}, "launch-argument"},
       {"order", {pointer, view, n}, {2, 1, 1}, "launch-argument"},
-      {"null view", {Argument::view(DType::F32, nullptr, {20}), pointer, n}, {2, 1, 1}, "launch-argument"},
-      {"null pointer", {view, Argument::pointer(DType::F32, nullptr, 80), n}, {2, 1, 1}, "launch-argument"},
-      {"misaligned view", {Argument::view(DType::F32, odd, {20}), pointer, n}, {2, 1, 1}, "launch-argument"},
-      {"misaligned", {view, Argument::pointer(DType::F32, odd, 80), n}, {2, 1, 1}, "launch-argument"},
+      {"null view",
+       {Argument::view(DType::F32, nullptr, {20}), pointer, n},
+       {2, 1, 1},
+       "launch-argument"},
+      {"null pointer",
+       {view, Argument::pointer(DType::F32, nullptr, 80), n},
+       {2, 1, 1},
+       "launch-argument"},
+      {"misaligned view",
+       {Argument::view(DType::F32, odd, {20}), pointer, n},
+       {2, 1, 1},
+       "launch-argument"},
+      {"misaligned",
+       {view, Argument::pointer(DType::F32, odd, 80), n},
+       {2, 1, 1},
+       "launch-argument"},
       {"dtype", {Argument::view(DType::I32, x, {20}), pointer, n}, {2, 1, 1}, "launch-argument"},
       {"rank", {Argument::view(DType::F32, x, {20, 1}), pointer, n}, {2, 1, 1}, "launch-argument"},
-      {"number dtype", {view, pointer, Argument::integer(DType::I32, 20)}, {2, 1, 1}, "launch-argument"},
-      {"stride", {Argument::view(DType::F32, x, {20}, {2}), pointer, n}, {2, 1, 1}, "launch-argument"},
+      {"number dtype",
+       {view, pointer, Argument::integer(DType::I32, 20)},
+       {2, 1, 1},
+       "launch-argument"},
+      {"stride",
+       {Argument::view(DType::F32, x, {20}, {2}), pointer, n},
+       {2, 1, 1},
+       "launch-argument"},
       {"extent", {Argument::view(DType::F32, x, {-20}), pointer, n}, {2, 1, 1}, "launch-argument"},
-      {"huge extent", {Argument::view(DType::F32, x, {std::int64_t{1} << 62}), pointer, n}, {2, 1, 1}, "launch-argument"},
+      {"huge extent",
+       {Argument::view(DType::F32, x, {std::int64_t{1} << 62}), pointer, n},
+       {2, 1, 1},
+       "launch-argument"},
       {"short memory", {short_view, pointer, n}, {2, 1, 1}, "launch-argument"},
       {"negative bytes", {view, negative, n}, {2, 1, 1}, "launch-argument"},
       {"negative grid", {view, pointer, n}, {-1, 1, 1}, "launch-grid"},
@@ -147,15 +167,19 @@ std::string checked_error(const std::string& text, int threads = 1) {
 }
 
 TEST(DebugMode, NamesTheLineOfAnAccessOutsideOfItsMemory) {
-  const std::string head = "kernel k(x: *f32, y: *f32, z: view i32[?]) {\n  lane: i64[8] = iota()\n";
+  const std::string head =
+      "kernel k(x: *f32, y: *f32, z: view i32[?]) {\n  lane: i64[8] = iota()\n";
   const auto body = [&](const std::string& text) { return checked_error(head + text + "\n}"); };
   EXPECT_EQ(body("store(offset(y, lane), load(offset(x, lane)))"), "");
-  EXPECT_EQ(body("store(offset(y, lane),\n load(offset(x, add(lane, 13))))"), "tile-out-of-bounds line 4");
-  EXPECT_EQ(body("store(offset(y, lane),\n load(offset(x, sub(lane, 1))))"), "tile-out-of-bounds line 4");
+  EXPECT_EQ(body("store(offset(y, lane),\n load(offset(x, add(lane, 13))))"),
+            "tile-out-of-bounds line 4");
+  EXPECT_EQ(body("store(offset(y, lane),\n load(offset(x, sub(lane, 1))))"),
+            "tile-out-of-bounds line 4");
   EXPECT_EQ(body("a = load(offset(x, mul(lane, 4)), lt(lane, 5))\n store(offset(y, lane), a)"), "");
   EXPECT_EQ(body("a = load(offset(x, mul(lane, 4)), lt(lane, 6))\n store(offset(y, lane), a)"),
             "tile-out-of-bounds line 3");
-  EXPECT_EQ(body("a: f32[8] = 1.0\n\n store(offset(y, mul(lane, 3)), a)"), "tile-out-of-bounds line 5");
+  EXPECT_EQ(body("a: f32[8] = 1.0\n\n store(offset(y, mul(lane, 3)), a)"),
+            "tile-out-of-bounds line 5");
   EXPECT_EQ(body("a: f32[8] = 1.0\n o = atomic(offset(y, mul(lane, 3)), a) {fn = add}"),
             "tile-out-of-bounds line 4");
   EXPECT_EQ(body("store(offset(y, 20), load(x))"), "tile-out-of-bounds line 3");
@@ -181,7 +205,8 @@ TEST(DebugMode, NamesTheLineOfAnAccessOutsideOfItsMemory) {
 }
 
 TEST(DebugMode, NamesTheLineOfAFalseAssertion) {
-  const std::string head = "kernel k(x: *f32, y: *f32, z: view i32[?]) {\n  lane: i64[8] = iota()\n";
+  const std::string head =
+      "kernel k(x: *f32, y: *f32, z: view i32[?]) {\n  lane: i64[8] = iota()\n";
   const auto body = [&](const std::string& text) { return checked_error(head + text + "\n}"); };
   EXPECT_EQ(body("assert(lt(lane, 8)) {message = \"small\"}"), "");
   EXPECT_EQ(body("assert(lt(lane, 7)) {message = \"small\"}"), "tile-assertion line 3");
@@ -196,11 +221,9 @@ TEST(DebugMode, NamesTheLineOfAFalseAssertion) {
 void expect_quick(const std::string& text, const TestArguments& arguments, double tolerance = 0) {
   const auto kernel = tile::parse_kernel(text);
   ASSERT_TRUE(kernel) << to_string(kernel.error());
-  const auto before = std::chrono::steady_clock::now();
+  const std::clock_t before = std::clock();  // of this process: the machine may be busy
   ASSERT_TRUE(compile(*kernel));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
-  EXPECT_LT(took.count(), 3.0) << kernel->name;
-  std::printf("%s: %.3f s\n", kernel->name.c_str(), took.count());
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 3.0) << kernel->name;
   expect_both_ways(*kernel, arguments, {1, 1, 1}, tolerance);
 }
 
@@ -212,7 +235,8 @@ TEST(Compiling, TakesTilesOfAMillionElements) {
     u: f32[2048, 1024] = reshape(mul(t, 2.0))
     p = permute(u) {order = [1, 0]}
     vstore(out, 0, reshape(add(p, 1.0)): f32[2097152])
-  })", arguments);
+  })",
+               arguments);
 }
 
 TEST(Compiling, TakesLongExpressions) {
@@ -221,25 +245,39 @@ TEST(Compiling, TakesLongExpressions) {
   const std::string head = "(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
   std::string chain = "kernel chain" + head, maths = "kernel maths" + head;
   for (int i = 0; i < 200; ++i) chain += fmt::format("v{} = add(mul(v{}, 0.5), v0)\n", i + 1, i);
-  for (int i = 0; i < 50; ++i) maths += fmt::format("v{} = tanh(add(v{}, exp(neg(abs(v0)))))\n", i + 1, i);
+  for (int i = 0; i < 50; ++i)
+    maths += fmt::format("v{} = tanh(add(v{}, exp(neg(abs(v0)))))\n", i + 1, i);
   expect_quick(chain + "vstore(out, 0, v200)\n}", arguments, 1e-4);
   expect_quick(maths + "vstore(out, 0, v50)\n}", arguments, 1e-4);
   // Each value is used twice: as many uses as 2^40 if they were expanded.
-  std::string doubled = "kernel doubled(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
-  for (int i = 0; i < 40; ++i) doubled += fmt::format("v{} = mul(add(v{}, v{}), 0.5)\n", i + 1, i, i);
+  std::string doubled =
+      "kernel doubled(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
+  for (int i = 0; i < 40; ++i)
+    doubled += fmt::format("v{} = mul(add(v{}, v{}), 0.5)\n", i + 1, i, i);
   expect_quick(doubled + "vstore(out, 0, v40)\n}", arguments, 1e-5);
-  std::string moved = "kernel moved(x: view f32[?], out: view f32[?]) {\n r: f32[128] = vload(x, 0)\n v0: f32[8, 16] = reshape(r)\n";
+  std::string moved =
+      "kernel moved(x: view f32[?], out: view f32[?]) {\n r: f32[128] = vload(x, 0)\n v0: f32[8, "
+      "16] = reshape(r)\n";
   for (int i = 0; i < 30; ++i) {
-    moved += fmt::format("p{0} = permute(v{0}) {{order = [1, 0]}}\n q{0} = add(p{0}, p{0})\n v{1} = add(v{0}, permute(mul(q{0}, 0.25)) {{order = [1, 0]}})\n", i, i + 1);
+    moved += fmt::format(
+        "p{0} = permute(v{0}) {{order = [1, 0]}}\n q{0} = add(p{0}, p{0})\n v{1} = add(v{0}, "
+        "permute(mul(q{0}, 0.25)) {{order = [1, 0]}})\n",
+        i, i + 1);
   }
   expect_quick(moved + "vstore(out, 0, reshape(v30): f32[128])\n}", arguments, 1e-4);
-  std::string folded = "kernel folded(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
+  std::string folded =
+      "kernel folded(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
   for (int i = 0; i < 30; ++i)
-    folded += fmt::format("m{0} = reduce(v{0}) {{fn = max}}\n v{1} = mul(add(v{0}, m{0}), 0.5)\n", i, i + 1);
+    folded += fmt::format("m{0} = reduce(v{0}) {{fn = max}}\n v{1} = mul(add(v{0}, m{0}), 0.5)\n",
+                          i, i + 1);
   expect_quick(folded + "vstore(out, 0, v30)\n}", arguments, 1e-4);
-  std::string shifted = "kernel shifted(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
+  std::string shifted =
+      "kernel shifted(x: view f32[?], out: view f32[?]) {\n v0: f32[128] = vload(x, 0)\n";
   for (int i = 0; i < 24; ++i) {
-    shifted += fmt::format("a{0}: f32[{2}] = slice(v{0}) {{from = [0]}}\n b{0}: f32[{2}] = slice(v{0}) {{from = [1]}}\n v{1} = mul(add(a{0}, b{0}), 0.5)\n", i, i + 1, 127 - i);
+    shifted += fmt::format(
+        "a{0}: f32[{2}] = slice(v{0}) {{from = [0]}}\n b{0}: f32[{2}] = slice(v{0}) {{from = "
+        "[1]}}\n v{1} = mul(add(a{0}, b{0}), 0.5)\n",
+        i, i + 1, 127 - i);
   }
   expect_quick(shifted + "vstore(out, 0, v24)\n}", arguments, 1e-4);
 }
@@ -247,18 +285,19 @@ TEST(Compiling, TakesLongExpressions) {
 TEST(Compiling, TakesDeepNests) {
   TestArguments arguments(3);
   arguments.view(DType::I32, {100}).view(DType::I32, {100}).integer(DType::I64, 1);
-  std::string head = "kernel deep(x: view i32[?], out: view i32[?], n: i64) {\n v0: i32[8] = vload(x, 0)\n";
-  std::string loops = head, tail, ifs = head, tail2;
+  std::string head =
+      "kernel deep(x: view i32[?], out: view i32[?], n: i64) {\n v0: i32[8] = vload(x, 0)\n";
+  std::string loops = head, ifs = head;
   for (int i = 0; i < 30; ++i) {
     loops += fmt::format("r{0} = for (i{0} = 0 to n step 1, v{1} = add(v{0}, 1)) {{\n", i, i + 1);
-    tail = fmt::format("yield({})\n}}\n", i == 29 ? "mul(v30, 3)" : fmt::format("r{}", i + 1)) + (i == 29 ? "" : "") + tail;
     ifs += fmt::format("r{0} = if (lt(n, {1})) {{ v{1} = add(v{0}, {1})\n", i, i + 1);
-    tail2 = "";
   }
   std::string ends, branches;
   for (int i = 29; i >= 0; --i) {
-    ends += fmt::format("yield({})\n}}\n", i == 29 ? std::string("mul(v30, 3)") : fmt::format("r{}", i + 1));
-    branches += fmt::format("yield({})\n}} else {{ yield(v{}) }}\n", i == 29 ? std::string("v30") : fmt::format("r{}", i + 1), i);
+    ends += fmt::format("yield({})\n}}\n",
+                        i == 29 ? std::string("mul(v30, 3)") : fmt::format("r{}", i + 1));
+    branches += fmt::format("yield({})\n}} else {{ yield(v{}) }}\n",
+                            i == 29 ? std::string("v30") : fmt::format("r{}", i + 1), i);
   }
   expect_quick(loops + ends + "vstore(out, 0, r0)\n}", arguments);
   expect_quick(ifs + branches + "vstore(out, 0, r0)\n}", arguments);
@@ -268,10 +307,17 @@ TEST(Compiling, TakesKernelsThatDoLittle) {
   TestArguments arguments(4);
   arguments.view(DType::F32, {10}).integer(DType::I64, 3);
   expect_quick("kernel nothing(x: view f32[?], n: i64) {}", arguments);
-  expect_quick("kernel unused(x: view f32[?], n: i64) { a: f32[16] = vload(x, n)\n b = exp(a) }", arguments);
-  expect_quick("kernel scalar(x: view f32[?], n: i64) { p = base(x)\n a = load(offset(p, n))\n store(p, mul(a, sqrt(abs(a)))) }", arguments, 1e-6);
+  expect_quick("kernel unused(x: view f32[?], n: i64) { a: f32[16] = vload(x, n)\n b = exp(a) }",
+               arguments);
+  expect_quick(
+      "kernel scalar(x: view f32[?], n: i64) { p = base(x)\n a = load(offset(p, n))\n store(p, "
+      "mul(a, sqrt(abs(a)))) }",
+      arguments, 1e-6);
   expect_quick("kernel prints(x: view f32[?], n: i64) { print(n) {message = \"n\"} }", arguments);
-  expect_quick("kernel endless(x: view f32[?], n: i64) { k = while (i = n) { yield(lt(i, 100)) } do { yield(mul(i, 2)) } }", arguments);
+  expect_quick(
+      "kernel endless(x: view f32[?], n: i64) { k = while (i = n) { yield(lt(i, 100)) } do { "
+      "yield(mul(i, 2)) } }",
+      arguments);
   TestArguments none(5);
   expect_quick("kernel none() {}", none);
 }
@@ -281,14 +327,17 @@ TEST(Compiling, TakesManyParametersAndStatements) {
   TestArguments arguments(6);
   for (int i = 0; i < 60; ++i) {
     params += fmt::format("{}p{}: view i32[?, ?] by [?, ?]", i ? ", " : "", i);
-    body += fmt::format("t{0}: i32[3, 5] = vload(p{0}, 0, 0)\n vstore(p{1}, 0, 0, add(t{0}, {0}))\n", i, (i + 1) % 60);
+    body +=
+        fmt::format("t{0}: i32[3, 5] = vload(p{0}, 0, 0)\n vstore(p{1}, 0, 0, add(t{0}, {0}))\n", i,
+                    (i + 1) % 60);
     arguments.view(DType::I32, {4, 5});
   }
   expect_quick(fmt::format("kernel many({}) {{\n{}}}", params, body), arguments);
 }
 
 TEST(Compiling, RefusesScratchThatNoMemoryHolds) {
-  std::string text = "kernel huge(x: view f64[?], out: view f64[?]) {\n v0: f64[67108864] = vload(x, 0)\n";
+  std::string text =
+      "kernel huge(x: view f64[?], out: view f64[?]) {\n v0: f64[67108864] = vload(x, 0)\n";
   for (int i = 0; i < 200; ++i) text += fmt::format("v{1} = scan(v{0}) {{fn = add}}\n", i, i + 1);
   for (int i = 0; i < 200; ++i) text += fmt::format("vstore(out, {0}, v{0})\n", i);
   const auto kernel = tile::parse_kernel(text + "}");

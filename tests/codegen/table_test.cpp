@@ -80,7 +80,10 @@ void try_matmul_bias(DType dtype, std::int64_t n) {
   for (const Activation activation :
        {Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu}) {
     TestArguments arguments(5);
-    arguments.view(dtype, {n, n}).view(dtype, {n, n + 1}).view(dtype, {n + 1}).view(dtype, {n, n + 1});
+    arguments.view(dtype, {n, n})
+        .view(dtype, {n, n + 1})
+        .view(dtype, {n + 1})
+        .view(dtype, {n, n + 1});
     run(matmul_bias(dtype, kTiles, activation), arguments,
         {matmul_programs(n, n + 1, kTiles), 1, 1}, bound(dtype, n));
   }
@@ -91,7 +94,8 @@ void try_matmul_pointers(DType dtype, std::int64_t n) {
   TestArguments arguments(6);
   arguments.pointer(dtype, n * (n + 3)).pointer(dtype, n * n).pointer(dtype, n * n);
   // a is transposed and has gaps.
-  for (const std::int64_t number : {n, n, n, std::int64_t{1}, n + 3, n, std::int64_t{1}, n, std::int64_t{1}})
+  for (const std::int64_t number :
+       {n, n, n, std::int64_t{1}, n + 3, n, std::int64_t{1}, n, std::int64_t{1}})
     arguments.integer(DType::I64, number);
   run(matmul_pointers(dtype, kTiles), arguments, {matmul_programs(n, n, kTiles), 1, 1},
       bound(dtype, n));
@@ -101,7 +105,9 @@ void try_matmul_packed(DType dtype, std::int64_t n) {
   constexpr MatmulTiles kTiles{32, 48, 16, 2};
   constexpr std::int64_t kPanel = 24;
   TestArguments arguments(7);
-  arguments.view(dtype, {n + 1, n}).view(dtype, {tile::cdiv(n, kPanel), n, kPanel}).view(dtype, {n + 1, n});
+  arguments.view(dtype, {n + 1, n})
+      .view(dtype, {tile::cdiv(n, kPanel), n, kPanel})
+      .view(dtype, {n + 1, n});
   run(matmul_packed(dtype, kTiles, kPanel), arguments, {matmul_programs(n + 1, n, kTiles), 1, 1},
       bound(dtype, n));
 }
@@ -125,7 +131,10 @@ void try_dropout(DType dtype, std::int64_t n) {
 
 void try_histogram(DType, std::int64_t n) {
   TestArguments arguments(10);
-  arguments.pointer(DType::I32, n).pointer(DType::I32, 50).integer(DType::I64, n).integer(DType::I64, 50);
+  arguments.pointer(DType::I32, n)
+      .pointer(DType::I32, 50)
+      .integer(DType::I64, n)
+      .integer(DType::I64, 50);
   run(histogram(64), arguments, {tile::cdiv(n, 64), 1, 1}, 0);
 }
 
@@ -169,11 +178,11 @@ void try_sizes(std::initializer_list<std::int64_t> sizes) {
 }
 
 TEST(Examples, OfEveryTypeAndOddSizeAreAsInterpreted) {
-  try_sizes({0, 1, 7, 65});
+  try_sizes({0, 7, 65});
 }
 
 TEST(SlowExamples, OfEveryTypeAndOddSizeAreAsInterpreted) {
-  try_sizes({3, 5, 15, 16, 17, 31, 32, 33, 63, 64, 127, 128, 129, 257});
+  try_sizes({1, 3, 5, 15, 16, 17, 31, 32, 33, 63, 64, 127, 128, 129, 257});
 }
 
 }  // namespace
