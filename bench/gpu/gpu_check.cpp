@@ -74,6 +74,13 @@ struct Arguments {
     list.push_back(Argument::number(dtype, value));
     return *this;
   }
+  /// A copy has memory of its own; its arguments have to point there.
+  void point_to_memory() {
+    std::size_t next = 0;
+    for (Argument& argument : list) {
+      if (!argument.type.is_number()) argument.data = memory[next++].data();
+    }
+  }
 };
 
 struct Case {
@@ -232,6 +239,7 @@ std::string difference(const Argument& argument, const std::vector<std::byte>& e
 
 Expected<std::string> check(const runtime::cuda::Device& device, Case& c) {
   TESSERA_TRY(const Kernel kernel, c.kernel);
+  c.arguments.point_to_memory();
   TESSERA_TRY(const OnGpu on, put(device, kernel, c.arguments.list, true));
   TESSERA_TRY_DONE(on.function.launch({c.grid, on.words}));
   TESSERA_TRY_DONE(device.wait());

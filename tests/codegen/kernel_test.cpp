@@ -18,19 +18,25 @@ TEST(Kernels, AddVectorsOfAnyLength) {
   })");
   for (const std::int64_t n : kOddSizes) {
     TestArguments arguments(1);
-    arguments.pointer(DType::F32, n).pointer(DType::F32, n).pointer(DType::F32, n).integer(DType::I64, n);
+    arguments.pointer(DType::F32, n)
+        .pointer(DType::F32, n)
+        .pointer(DType::F32, n)
+        .integer(DType::I64, n);
     expect_both_ways(kernel, arguments, {(n + 127) / 128, 1, 1}, 0);
   }
 }
 
 TEST(Kernels, AddViewsOfAnyTypeAndLength) {
-  for (const char* type : {"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) {
-    const tile::Kernel kernel = parsed(fmt::format(R"(kernel add(x: view {0}[?], y: view {0}[?], out: view {0}[?]) {{
+  for (const char* type :
+       {"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"}) {
+    const tile::Kernel kernel =
+        parsed(fmt::format(R"(kernel add(x: view {0}[?], y: view {0}[?], out: view {0}[?]) {{
       at = mul(pid(), 128)
       a: {0}[128] = vload(x, at)
       b: {0}[128] = vload(y, at)
       vstore(out, at, add(mul(a, b), a))
-    }})", type));
+    }})",
+                           type));
     const DType dtype = *parse_dtype(type);
     for (const std::int64_t n : kOddSizes) {
       TestArguments arguments(2);
@@ -59,11 +65,13 @@ TEST(Kernels, SoftmaxOfRows) {
 TEST(Kernels, ReductionsAlongEitherAxis) {
   for (const char* fn : {"add", "max", "min", "maximum", "minimum", "mul"}) {
     for (const int axis : {0, 1}) {
-      const tile::Kernel kernel = parsed(fmt::format(R"(kernel fold(x: view f32[?, ?], out: view f32[?]) {{
+      const tile::Kernel kernel =
+          parsed(fmt::format(R"(kernel fold(x: view f32[?, ?], out: view f32[?]) {{
         t: f32[24, 40] = vload(x, 0, 0) {{pad = 1.0}}
         r = reduce(t) {{fn = {}, axis = {}}}
         vstore(out, 0, r)
-      }})", fn, axis));
+      }})",
+                             fn, axis));
       for (const std::int64_t n : {1, 7, 23, 40, 41}) {
         TestArguments arguments(4);
         arguments.view(DType::F32, {n, n}).view(DType::F32, {50});
@@ -88,7 +96,8 @@ TEST(Kernels, TransposesAndSlices) {
 }
 
 TEST(Kernels, MultipliesMatricesOfAnyShape) {
-  const tile::Kernel kernel = parsed(R"(kernel matmul(a: view f32[?, ?], b: view f32[?, ?], c: view f32[?, ?]) {
+  const tile::Kernel kernel =
+      parsed(R"(kernel matmul(a: view f32[?, ?], b: view f32[?, ?], c: view f32[?, ?]) {
     m = mul(pid(), 32)
     n = mul(pid() {axis = 1}, 48)
     k = dim(a) {axis = 1}
@@ -102,9 +111,23 @@ TEST(Kernels, MultipliesMatricesOfAnyShape) {
   })");
   for (const std::int64_t n : {1, 3, 7, 31, 32, 33, 64, 65}) {
     TestArguments arguments(6);
-    arguments.view(DType::F32, {n, n + 2}).view(DType::F32, {n + 2, n + 1}).view(DType::F32, {n, n + 1});
+    arguments.view(DType::F32, {n, n + 2})
+        .view(DType::F32, {n + 2, n + 1})
+        .view(DType::F32, {n, n + 1});
     expect_both_ways(kernel, arguments, {(n + 31) / 32, (n + 48) / 48, 1}, 1e-4);
   }
+}
+
+TEST(Kernels, MultiplyByATileOfOneNumber) {
+  const tile::Kernel kernel =
+      parsed(R"(kernel scale(x: view f32[?, ?], s: f32, out: view f32[?, ?]) {
+    a: f32[8, 1] = vload(x, 0, 0)
+    b: f32[1, 1] = reshape(s)
+    vstore(out, 0, 0, dot(a, b, 0))
+  })");
+  TestArguments arguments(8);
+  arguments.view(DType::F32, {8, 1}).number(DType::F32, 1.5).view(DType::F32, {8, 1});
+  expect_both_ways(kernel, arguments, {1, 1, 1});
 }
 
 TEST(Kernels, CarryTilesThroughLoopsAndBranches) {

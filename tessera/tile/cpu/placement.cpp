@@ -287,7 +287,7 @@ TracedSource trace_source(const Kernel& kernel, const Placement& placement, Valu
       break;
     }
     if (const auto moved = operand_map(kernel, op, traced.source.map);
-        moved && op.code != Code::Broadcast) {
+        moved && op.code != Code::Broadcast && kernel.type(op.in[0]).is_tile()) {
       traced.source.map = *moved;
       traced.base = op.in[0];
       continue;
