@@ -16,6 +16,7 @@ struct Choice {
   Architecture architecture;
   std::string_view feature;
   Instruction instruction;
+  int most_bytes = 64;  // of the vectors that it takes
 };
 
 using enum DType;
@@ -32,9 +33,9 @@ constexpr std::array choices = {
     Choice{x86, "avx512vnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
     Choice{x86, "avx512vnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
     Choice{x86, "avx512vnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}},
-    Choice{x86, "avxvnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
-    Choice{x86, "avxvnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
-    Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}},
+    Choice{x86, "avxvnni", {vnni, U8, I8, I32, 4, Form::Lanes}, 32},
+    Choice{x86, "avxvnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}, 32},
+    Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}, 32},
 };
 
 /// The tile of c that stays in registers: its rows, and vectors along its columns.
@@ -77,8 +78,8 @@ std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t mul
 Instruction instruction_for(const DotShape& shape, const Machine& machine) {
   for (const Choice& choice : choices) {
     if (choice.architecture == machine.architecture && machine.has(choice.feature) &&
-        choice.instruction.a == shape.a && choice.instruction.b == shape.b &&
-        same_sum(choice.instruction.c, shape.c))
+        machine.vector_bytes <= choice.most_bytes && choice.instruction.a == shape.a &&
+        choice.instruction.b == shape.b && same_sum(choice.instruction.c, shape.c))
       return choice.instruction;
   }
   return {.a = shape.c, .b = shape.c, .c = shape.c};
