@@ -26,7 +26,7 @@ struct Attribute {
 };
 
 /// The printer and the parser both go by it.
-constexpr std::array kAttributes = {
+inline constexpr std::array kAttributes = {
     Attribute{Code::Pid, "axis", Attribute::Field::First},
     Attribute{Code::Npid, "axis", Attribute::Field::First},
     Attribute{Code::Const, "value", Attribute::Field::Number},

@@ -201,7 +201,8 @@ TEST(Object, WhatAMachineLacksIsNotUsed) {
 }
 
 TEST(Object, TheVersionNamesLlvmAndTheBuild) {
-  EXPECT_THAT(generator_version(), ::testing::MatchesRegex("tessera [0-9.]+ [0-9a-f]+ llvm 19\\..*"));
+  EXPECT_THAT(generator_version(),
+              ::testing::MatchesRegex("tessera [0-9.]+ [0-9a-f]+ llvm 19\\..*"));
   EXPECT_EQ(generator_version(), generator_version());
 }
 

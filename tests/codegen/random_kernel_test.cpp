@@ -22,9 +22,8 @@ void expect_as_interpreted(const RandomKernel& random, const Options& options, i
 }
 
 TEST(RandomKernels, RunAsTheInterpreterRunsThem) {
-  testing::for_each_random_kernel(1, 40, {}, [](const RandomKernel& random) {
-    expect_as_interpreted(random, {}, 2);
-  });
+  testing::for_each_random_kernel(
+      1, 40, {}, [](const RandomKernel& random) { expect_as_interpreted(random, {}, 2); });
 }
 
 TEST(RandomKernels, RunInDebugModeToo) {

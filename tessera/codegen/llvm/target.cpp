@@ -40,8 +40,8 @@ void initialize_targets() {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
-  // Loop strength reduction takes longer than all other passes together where a loop is unrolled, to
-  // save two additions per round. LLVM has no other switch for it.
+  // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
+  // to save two additions per round. LLVM has no other switch for it.
   const auto& switches = llvm::cl::getRegisteredOptions();
   if (const auto lsr = switches.find("disable-lsr"); lsr != switches.end()) {
     static_cast<llvm::cl::opt<bool>*>(lsr->second)->setValue(true);
