@@ -27,7 +27,7 @@ bool is_zero_tile(const Kernel& kernel, const Placement& placement, ValueId id) 
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
-      : machine_(machine), options_(options), placement_(place(kernel, options)) {
+      : machine_(machine), options_(options), placement_(place(kernel, machine, options)) {
     result_.kernel = kernel;
     result_.buffer_of.assign(kernel.values.size(), -1);
     uses_ = uses(kernel);

@@ -44,7 +44,9 @@ bool is_zero(const Literal& literal) {
 
 class Placer {
  public:
-  Placer(const Kernel& kernel, const NestOptions& options) : kernel_(kernel), options_(options) {
+  Placer(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
+      : kernel_(kernel), options_(options) {
+    result_.vector_bytes = machine.vector_bytes;
     const std::size_t values = kernel.values.size();
     result_.definition = definitions(kernel);
     result_.kept.assign(values, false);
@@ -306,6 +308,7 @@ TracedSource trace_source(const Kernel& kernel, const Placement& placement, Valu
       if (load.code != Code::Vload || matrix.size() != 2 || matrix[0] != tile[1]) break;
       const Type& view = kernel.type(load.in[0]);
       if (view.dtype != DType::F32 && view.dtype != DType::F64) break;
+      if (tile[2] * byte_width(view.dtype) % placement.vector_bytes != 0) break;
       if (!starts_at_zero(kernel, placement, load.in[3])) break;
       if (view.shape[2] != tile[2] || view.strides[2] != 1 || view.strides[1] != tile[2]) break;
       traced.source.vload = *inner;
@@ -318,8 +321,8 @@ TracedSource trace_source(const Kernel& kernel, const Placement& placement, Valu
   return traced;
 }
 
-Placement place(const Kernel& kernel, const NestOptions& options) {
-  return Placer(kernel, options).run();
+Placement place(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options) {
+  return Placer(kernel, machine, options).run();
 }
 
 }  // namespace tessera::tile::cpu

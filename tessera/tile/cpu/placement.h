@@ -14,9 +14,11 @@ struct Placement {
   std::vector<bool> kept = {};                       // by value: has a buffer of its own
   /// By value: the value whose buffer it is another shape of (a reshape of a kept value).
   std::vector<std::optional<ValueId>> reshaped = {};
+  /// Panels of a packed matrix are whole vectors of this many bytes, or they are not read in place.
+  int vector_bytes = 16;
 };
 
-Placement place(const Kernel& kernel, const NestOptions& options);
+Placement place(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options);
 
 /// Whether a tile is computed where it is used unless it is kept.
 bool is_inline(const Kernel& kernel, const Operation& op);
