@@ -86,9 +86,7 @@ Expected<Done> parse_items(Lexer& lexer, Item item) {
 /// Whether an integer type other than u64 has this value.
 bool fits(std::int64_t integer, DType dtype) {
   const int bits = dtype == DType::Bool ? 1 : 8 * byte_width(dtype);
-  const bool is_signed =
-      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-  if (is_signed) return integer >> (bits - 1) == 0 || integer >> (bits - 1) == -1;
+  if (is_signed(dtype)) return integer >> (bits - 1) == 0 || integer >> (bits - 1) == -1;
   return integer >> bits == 0;
 }
 

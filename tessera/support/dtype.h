@@ -44,6 +44,14 @@ inline bool is_integer(DType dtype) {
   return sort_of(dtype) == Sort::Integer || sort_of(dtype) == Sort::Unsigned;
 }
 
+/// Integers of either kind, whatever their width.
+inline bool is_signed(DType dtype) {
+  return dtype >= DType::I8 && dtype <= DType::I64;
+}
+inline bool is_unsigned(DType dtype) {
+  return dtype >= DType::U8 && dtype <= DType::U64;
+}
+
 std::string_view to_string(Sort sort);
 
 }  // namespace tessera

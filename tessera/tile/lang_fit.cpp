@@ -10,10 +10,6 @@
 namespace tessera::tile {
 namespace {
 
-bool is_signed(DType dtype) {
-  return dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-}
-
 /// bool < integer < float.
 int kind_of(DType dtype) {
   return dtype == DType::Bool ? 0 : (is_float(dtype) ? 2 : 1);

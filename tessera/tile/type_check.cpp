@@ -104,10 +104,8 @@ bool fits(DType dtype, std::int64_t integer) {
   if (dtype == DType::Bool) return integer == 0 || integer == 1;
   const int bits = 8 * byte_width(dtype);
   if (bits == 64) return true;
-  const bool is_signed =
-      dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-  const std::int64_t high = (std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
-  return integer >= (is_signed ? -high - 1 : 0) && integer <= high;
+  const std::int64_t high = (std::int64_t{1} << (is_signed(dtype) ? bits - 1 : bits)) - 1;
+  return integer >= (is_signed(dtype) ? -high - 1 : 0) && integer <= high;
 }
 
 std::optional<std::string> type_mistake(const Type& type) {

@@ -94,15 +94,14 @@ class Packing {
     }
     Value* value = ir_.CreateAlignedLoad(
         type, at, llvm::Align(static_cast<std::uint64_t>(byte_width(pack_.from))));
-    const bool is_signed = pack_.from == DType::I8 || pack_.from == DType::I16 ||
-                           pack_.from == DType::I32 || pack_.from == DType::I64;
+    const bool with_sign = is_signed(pack_.from);
     if (pack_.from != pack_.to && type != result) {
       if (!is_float(pack_.to)) {
-        value = ir_.CreateIntCast(value, result, is_signed);
+        value = ir_.CreateIntCast(value, result, with_sign);
       } else if (is_float(pack_.from)) {
         value = ir_.CreateFPCast(value, result);
       } else {
-        value = is_signed ? ir_.CreateSIToFP(value, result) : ir_.CreateUIToFP(value, result);
+        value = with_sign ? ir_.CreateSIToFP(value, result) : ir_.CreateUIToFP(value, result);
       }
     }
     return pack_.offset ? ir_.CreateXor(value, llvm::ConstantInt::get(result, 128)) : value;

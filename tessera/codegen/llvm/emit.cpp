@@ -154,10 +154,10 @@ void Emitter::emit_loop(const Step& step) {
     llvm::Value *from = scalars[operation.in[0]], *to = scalars[operation.in[1]],
                 *by = scalars[operation.in[2]];
     llvm::Type* i = from->getType();
-    const bool is_unsigned = is_unsigned_dtype(type(operation.in[0]).dtype);
+    const bool natural = is_unsigned(type(operation.in[0]).dtype);
     llvm::Value* runs =
-        ir.CreateAnd(is_unsigned ? ir.CreateICmpULT(from, to) : ir.CreateICmpSLT(from, to),
-                     is_unsigned ? ir.CreateICmpNE(by, llvm::ConstantInt::get(i, 0))
+        ir.CreateAnd(natural ? ir.CreateICmpULT(from, to) : ir.CreateICmpSLT(from, to),
+                     natural ? ir.CreateICmpNE(by, llvm::ConstantInt::get(i, 0))
                                  : ir.CreateICmpSGT(by, llvm::ConstantInt::get(i, 0)));
     llvm::Value* safe = ir.CreateSelect(runs, by, llvm::ConstantInt::get(i, 1));
     llvm::Value* span = ir.CreateSub(to, from);

@@ -12,7 +12,7 @@ namespace {
 
 llvm::AtomicRMWInst::BinOp rmw_of(Function function, DType dtype) {
   using Rmw = llvm::AtomicRMWInst;
-  const bool real = is_float(dtype), natural = is_unsigned_dtype(dtype);
+  const bool real = is_float(dtype), natural = is_unsigned(dtype);
   switch (function) {
     case Function::Add: return real ? Rmw::FAdd : Rmw::Add;
     case Function::Sub: return real ? Rmw::FSub : Rmw::Sub;

@@ -72,9 +72,7 @@ llvm::Constant* Emitter::literal(DType dtype, const tile::Literal& literal) {
 }
 
 llvm::Value* Emitter::as_index(llvm::IRBuilderBase& at, ValueId id) {
-  const DType dtype = type(id).dtype;
-  const bool is_signed = dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32;
-  return at.CreateIntCast(scalars[id], at.getInt64Ty(), is_signed);
+  return at.CreateIntCast(scalars[id], at.getInt64Ty(), is_signed(type(id).dtype));
 }
 
 llvm::Value* Emitter::load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width) {

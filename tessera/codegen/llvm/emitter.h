@@ -18,10 +18,6 @@ struct ViewParts {
   std::vector<llvm::Value*> shape = {}, strides = {};
 };
 
-inline bool is_unsigned_dtype(DType dtype) {
-  return dtype == DType::U8 || dtype == DType::U16 || dtype == DType::U32 || dtype == DType::U64;
-}
-
 /// a + b and a * b without the steps that a 0 or a 1 makes needless: what is not written need not
 /// be optimized. (LLVM's folder that does this looks through loops that are not yet whole.)
 llvm::Value* sum_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b);

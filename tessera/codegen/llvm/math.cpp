@@ -9,10 +9,6 @@ namespace {
 using tile::Function;
 using Predicate = llvm::CmpInst::Predicate;
 
-bool is_signed(DType dtype) {
-  return dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-}
-
 bool is_half(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;
 }

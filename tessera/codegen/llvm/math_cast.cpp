@@ -13,10 +13,6 @@ namespace {
 using Ops = llvm::Instruction::CastOps;
 using Predicate = llvm::CmpInst::Predicate;
 
-bool is_signed(DType dtype) {
-  return dtype == DType::I8 || dtype == DType::I16 || dtype == DType::I32 || dtype == DType::I64;
-}
-
 llvm::Type* element_of(DType dtype, llvm::IRBuilderBase& ir) {
   switch (dtype) {
     case DType::F16: return ir.getHalfTy();

@@ -17,7 +17,7 @@ namespace {
 llvm::Constant* neutral(llvm::Type* type, Function function, DType dtype) {
   llvm::Type* element = type->getScalarType();
   const unsigned bits = element->getScalarSizeInBits();
-  const bool natural = is_unsigned_dtype(dtype) || dtype == DType::Bool;
+  const bool natural = is_unsigned(dtype) || dtype == DType::Bool;
   const auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
   const auto integer = [&](const llvm::APInt& value) {
     return llvm::ConstantInt::get(type, value);

@@ -137,7 +137,7 @@ Row::Lanes Row::map(const Operation& op, const std::vector<Lanes>& operands) {
       for (std::size_t i = 0; i < pieces[0].size(); ++i) {
         llvm::Value* by =
             at.CreateIntCast(pieces[1][i], pieces[1][i]->getType()->getWithNewType(at.getInt64Ty()),
-                             !is_unsigned_dtype(from));
+                             !is_unsigned(from));
         result.push_back(at.CreateGEP(e_.memory_type(e_.type(op.in[0]).dtype), pieces[0][i], by));
       }
       break;
@@ -416,7 +416,7 @@ Row::Lanes Row::gather(OpId id, const Positions& positions) {
   // An index out of range reads the nearest element: memory stays safe whatever the data is.
   llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
   index =
-      e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned_dtype(e_.type(op.in[1]).dtype));
+      e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned(e_.type(op.in[1]).dtype));
   if (e_.options.checked) e_.check(e_.ir.CreateICmpULT(index, e_.index(shape[axis])), id);
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, index, e_.index(0));
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, e_.index(shape[axis] - 1));

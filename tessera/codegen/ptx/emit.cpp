@@ -182,10 +182,9 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
       return operands[0];
     case Code::Offset: {
       const int width = byte_width(type(op.in[0]).dtype);
-      const bool is_unsigned = dtype(op.in[1]) == DType::U32 || dtype(op.in[1]) == DType::U16 ||
-                               dtype(op.in[1]) == DType::U8;
+      const bool with_sign = is_signed(dtype(op.in[1]));
       for (std::size_t i = 0; i < operands[0].size(); ++i) {
-        llvm::Value* elements = ir_.CreateIntCast(operands[1][i], ir_.getInt64Ty(), !is_unsigned);
+        llvm::Value* elements = ir_.CreateIntCast(operands[1][i], ir_.getInt64Ty(), with_sign);
         operands[0][i] = ir_.CreateAdd(operands[0][i], ir_.CreateMul(elements, block_.i64(width)));
       }
       return operands[0];

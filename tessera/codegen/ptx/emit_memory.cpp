@@ -266,12 +266,11 @@ void Emitter::atomic(const Operation& op) {
   const auto operation = [&]() -> std::optional<llvm::AtomicRMWInst::BinOp> {
     using Rmw = llvm::AtomicRMWInst;
     const bool floats = is_float(of);
-    const bool is_unsigned =
-        of == DType::U8 || of == DType::U16 || of == DType::U32 || of == DType::U64;
+    const bool natural = is_unsigned(of);
     switch (op.function) {
       case Function::Add: return floats ? Rmw::FAdd : Rmw::Add;
-      case Function::Min: return floats ? Rmw::FMin : is_unsigned ? Rmw::UMin : Rmw::Min;
-      case Function::Max: return floats ? Rmw::FMax : is_unsigned ? Rmw::UMax : Rmw::Max;
+      case Function::Min: return floats ? Rmw::FMin : natural ? Rmw::UMin : Rmw::Min;
+      case Function::Max: return floats ? Rmw::FMax : natural ? Rmw::UMax : Rmw::Max;
       case Function::And: return Rmw::And;
       case Function::Or: return Rmw::Or;
       case Function::Xor: return Rmw::Xor;

@@ -122,7 +122,6 @@ bool widens(DType from, DType to) {
            (from == DType::F32 && to == DType::F64);
   }
   if (from == DType::Bool || to == DType::Bool) return false;
-  const auto is_signed = [](DType dtype) { return dtype >= DType::I8 && dtype <= DType::I64; };
   if (byte_width(to) <= byte_width(from)) return false;
   return is_signed(from) == is_signed(to) || is_signed(to);
 }
@@ -172,8 +171,7 @@ std::optional<ValueId> fold_binary(Rewrite& out, const Operation& op, const Type
   if (left && mirror != nullptr) return map(mirror->mirrored, b, a);
   if (!right) return {};
   // A difference becomes a sum, so that there is one form to look for.
-  const bool is_signed = dtype >= DType::I8 && dtype <= DType::I64;
-  if (op.function == Function::Sub && is_signed) {
+  if (op.function == Function::Sub && is_signed(dtype)) {
     const Operation negate{.code = Code::Map, .function = Function::Neg};
     return map(Function::Add, a, out.constant(type, evaluate(negate, dtype, dtype, {*right})));
   }
