@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/lower/group.h"
+#include "tessera/machine/machine.h"
+#include "tessera/runtime/program.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::program {
+
+struct CompileOptions {
+  machine::Machine machine = machine::host();
+  int threads = 1;  // to compile with, and that the schedules count on when the program runs
+  bool exact = false;
+  DType products = DType::F32;
+  std::filesystem::path cache = {};  // for object code; nowhere if empty
+  std::int64_t memory_limit = 0;     // of the arena; 0: none
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct CompileReport {
+  struct Step {
+    std::string what;      // the operators
+    std::string strategy;  // how they are computed
+  };
+  std::vector<Step> steps = {};
+  /// Operators without machine code: how many, and why the first of them.
+  struct Interpreted {
+    std::int64_t count = 0;
+    std::string why = {};
+  };
+  std::map<std::string, Interpreted> interpreted = {};
+  std::size_t kernels = 0, kernels_from_cache = 0;
+  std::int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
+  double seconds_lowering = 0, seconds_code = 0, seconds_weights = 0;
+  std::vector<std::string> notes = {};  // what a memory limit cost
+};
+
+struct Compiled {
+  runtime::Program program = {};
+  CompileReport report = {};
+};
+
+/// A graph whose sizes are all known as a program for a CPU: groups, layouts, kernels, memory.
+Expected<Compiled> compile(const Graph& graph, const CompileOptions& options);
+
+}  // namespace tessera::program

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/runtime/program.h"
+#include "tessera/support/datum.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::runtime {
+
+/// Whether a program can run at all: every index, offset, size and target is within what it points
+/// into, addresses of kernels stay in their values in every round, entries are in the image.
+Expected<Done> check(const Program& program);
+
+/// Runs the text of a host step.
+using Host = std::function<Expected<std::vector<Datum>>(const std::string& text,
+                                                        std::span<const Datum> inputs)>;
+
+struct SessionOptions {
+  int threads = 1;  // 0: one per core
+  Host host = {};   // without one, a program with host steps is refused
+  /// Is told how long each step took; timing every step costs a little.
+  std::function<void(std::size_t step, std::int64_t start_ns, std::int64_t end_ns)> observe = {};
+};
+
+/// A program that is ready to run: its code is mapped, read and execute, never writable; its
+/// weights are where they were loaded. Shared by any number of sessions.
+class LoadedProgram {
+ public:
+  /// Checks the program; refuses one for another kind of CPU.
+  static Expected<std::shared_ptr<const LoadedProgram>> load(Program program);
+  virtual ~LoadedProgram() = default;
+  virtual const Program& program() const = 0;
+};
+
+/// One caller's memory for a program: the arena. Results are the same bits in every run and for any
+/// number of threads. Not to be used by two threads at a time; make two sessions.
+class Session {
+ public:
+  static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const LoadedProgram> program,
+                                                   const SessionOptions& options = {});
+  virtual ~Session() = default;
+
+  /// Inputs of other types or shapes are a diagnostic.
+  virtual Expected<std::vector<Datum>> run(std::span<const Datum> inputs) = 0;
+  /// The same into memory of the caller, aligned to 64 bytes: no copies and nothing allocated.
+  virtual Expected<Done> run(std::span<const std::byte* const> inputs,
+                             std::span<std::byte* const> outputs) = 0;
+};
+
+}  // namespace tessera::runtime
