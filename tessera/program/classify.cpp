@@ -1,0 +1,200 @@
+#include "tessera/program/classify.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/program/stage.h"
+
+namespace tessera::program {
+
+using tile::Stage;
+
+namespace {
+
+/// The reads of an expression, each once.
+void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
+    if (!seen.insert(s.id()).second) return;
+    if (const auto* read = std::get_if<node::Read>(&s.node())) visit(*read);
+    for_each_part(s, walk);
+  };
+  walk(scalar);
+}
+
+bool has_fold(const Scalar& scalar) {
+  std::set<const void*> seen;
+  bool found = false;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
+    if (found || !seen.insert(s.id()).second) return;
+    found = std::holds_alternative<node::Component>(s.node());
+    for_each_part(s, walk);
+  };
+  walk(scalar);
+  return found;
+}
+
+const std::string* axis_of(const Scalar& scalar) {
+  const auto* index = std::get_if<node::Index>(&scalar.node());
+  return index == nullptr ? nullptr : &index->axis;
+}
+
+/// A number, or a number plus a multiple of one position.
+bool is_even(const Scalar& scalar) {
+  if (scalar.integer() || axis_of(scalar) != nullptr) return true;
+  const auto* apply = std::get_if<node::Apply>(&scalar.node());
+  if (apply == nullptr || apply->args.size() != 2) return false;
+  const bool sum = apply->fn == Fn::Add || apply->fn == Fn::Sub;
+  if (!sum && apply->fn != Fn::Mul) return false;
+  return (apply->args[0].integer() && is_even(apply->args[1])) ||
+         (apply->args[1].integer() && is_even(apply->args[0]));
+}
+
+/// Whether every read is at positions of the output, none twice.
+bool reads_own_positions(const Stage& stage) {
+  bool own = true;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    std::set<std::string> axes;
+    for (const Scalar& index : read.at) {
+      const std::string* axis = axis_of(index);
+      own = own && (index.integer() || (axis != nullptr && axes.insert(*axis).second));
+    }
+    own = own && read.otherwise == nullptr;
+  });
+  for (const Merged& merged : stage.output.axes)
+    own = own &&
+          std::ranges::count_if(merged.parts, [](const Axis& a) { return !a.size().is(1); }) <= 1;
+  return own;
+}
+
+bool is_move(const Stage& stage) {
+  const auto* read = std::get_if<node::Read>(&stage.output.value.node());
+  return read != nullptr && read->otherwise == nullptr && std::ranges::all_of(read->at, is_even) &&
+         std::ranges::all_of(stage.output.axes,
+                             [](const Merged& merged) { return merged.parts.size() == 1; });
+}
+
+void collect_axes(const Scalar& scalar, std::set<std::string>& axes) {
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
+    if (!seen.insert(s.id()).second) return;
+    if (const auto* index = std::get_if<node::Index>(&s.node())) axes.insert(index->axis);
+    for_each_part(s, walk);
+  };
+  walk(scalar);
+}
+
+/// Whether each factor has positions of its own in the output, and both share some of the sum.
+bool is_contraction(const Stage& stage) {
+  const auto fold = tile::main_fold(stage);
+  const auto factors = fold == nullptr ? std::nullopt : tile::product_of(*fold);
+  if (!factors) return false;
+  std::set<std::string> left, right;
+  collect_axes(factors->first, left);
+  collect_axes(factors->second, right);
+  bool left_alone = false, right_alone = false, shared = false;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts) {
+      if (part.size().is(1)) continue;
+      left_alone = left_alone || (left.contains(part.name) && !right.contains(part.name));
+      right_alone = right_alone || (right.contains(part.name) && !left.contains(part.name));
+    }
+  for (const Bound& bound : fold->bounds)
+    shared = shared || (left.contains(bound.axis) && right.contains(bound.axis) &&
+                        tile::number_of_size(bound.extent, stage.sizes).value_or(1) > 1);
+  // A vector times a matrix is one too.
+  return shared && (left_alone || right_alone) && (left_alone || fold->bounds.size() == 1) &&
+         (right_alone || fold->bounds.size() == 1);
+}
+
+NodeKind kind_of(const Stage& stage) {
+  if (stage.output.forward) return NodeKind::Host;
+  if (has_fold(stage.output.value)) {
+    if (is_contraction(stage)) return NodeKind::Contraction;
+    return reduction_of(stage) ? NodeKind::Reduction : NodeKind::Window;
+  }
+  if (is_move(stage) && !reads_own_positions(stage)) return NodeKind::Move;
+  return reads_own_positions(stage) ? NodeKind::Map : NodeKind::Alone;
+}
+
+bool is_plain_tensor(const Graph& graph, ValueId value) {
+  const Type& type = graph.type(value);
+  return numbers(type).has_value() && type.dtype != DType::String;
+}
+
+}  // namespace
+
+std::optional<ReductionOf> reduction_of(const Stage& stage) {
+  const auto fold = tile::main_fold(stage);
+  if (fold == nullptr) return std::nullopt;
+  std::optional<ReductionOf> result;
+  bool fits = true;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    ReductionOf one{.operand = read.operand, .folded = {}};
+    std::set<std::string> axes;
+    for (const Scalar& index : read.at) {
+      const std::string* axis = axis_of(index);
+      fits = fits && (index.integer() || (axis != nullptr && axes.insert(*axis).second));
+      one.folded.push_back(
+          axis != nullptr &&
+          std::ranges::any_of(fold->bounds, [&](const Bound& b) { return b.axis == *axis; }));
+    }
+    fits = fits && read.otherwise == nullptr;
+    if (result && (result->operand != one.operand || result->folded != one.folded)) fits = false;
+    result = std::move(one);
+  });
+  if (!fits || !result || std::ranges::count(result->folded, true) == 0) return std::nullopt;
+  return result;
+}
+
+bool reads_beyond(const Stage& stage, const std::string& tensor) {
+  bool beyond = false;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    beyond = beyond || (read.operand == tensor && read.otherwise != nullptr);
+  });
+  return beyond;
+}
+
+NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
+                  std::string& why) {
+  for (const ValueId input : graph.inputs(node))
+    if (input.present() && !is_plain_tensor(graph, input)) {
+      why = "the sizes of its operands depend on data";
+      return NodeKind::Host;
+    }
+  for (const ValueId output : graph.outputs(node))
+    if (!is_plain_tensor(graph, output)) {
+      why = "the sizes of its result depend on data";
+      return NodeKind::Host;
+    }
+  static const std::set<std::string, std::less<>> views{"reshape", "flatten", "squeeze",
+                                                        "unsqueeze", "identity"};
+  if (views.contains(node.op->name)) return NodeKind::View;
+  if (node.op->kind() != OpDef::Kind::Core) {
+    why =
+        node.op->kind() == OpDef::Kind::Control ? "it is control flow" : "it is no index notation";
+    return NodeKind::Host;
+  }
+  auto made = stages_of_node(graph, node);
+  if (!made) {
+    why = made.error().message;
+    return NodeKind::Host;
+  }
+  stages = *std::move(made);
+  if (node.op->name == "transpose") return NodeKind::Transpose;
+  NodeKind kind = kind_of(stages[0]);
+  // Several results of one node (split) are each for themselves.
+  for (const Stage& stage : stages)
+    if (kind_of(stage) != kind) kind = NodeKind::Alone;
+  if (stages.size() > 1 && kind != NodeKind::Move) kind = NodeKind::Alone;
+  for (const Stage& stage : stages)
+    if (stage.output.forward) {
+      why = "its writes say where they go";
+      return NodeKind::Host;
+    }
+  return kind;
+}
+
+}  // namespace tessera::program

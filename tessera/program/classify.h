@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+#include "tessera/program/group.h"
+
+namespace tessera::program {
+
+/// What kind of node this is; its stages where it has some. `why` says why it is one for the host.
+NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
+                  std::string& why);
+
+/// Of a reduction: the axes of its operand that are folded, and the operand.
+struct ReductionOf {
+  std::string operand;
+  std::vector<bool> folded = {};  // by axis of the operand
+};
+std::optional<ReductionOf> reduction_of(const tile::Stage& stage);
+
+}  // namespace tessera::program

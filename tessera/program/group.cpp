@@ -1,0 +1,364 @@
+#include "tessera/program/group.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+
+#include "tessera/program/classify.h"
+#include "tessera/program/stage.h"
+
+namespace tessera::program {
+namespace {
+
+constexpr std::size_t kMostNodes = 48;  // of a group
+
+using Shape = std::vector<std::int64_t>;
+
+class Grouper {
+ public:
+  explicit Grouper(const Graph& graph) : graph_(graph) {
+    const auto nodes = graph.nodes();
+    out_.kinds.resize(nodes.size());
+    out_.stages.resize(nodes.size());
+    out_.why_host.resize(nodes.size());
+    group_of_.resize(nodes.size());
+    users_.resize(graph.value_count());
+    node_of_.resize(graph.value_count());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      out_.kinds[n] = classify(graph, nodes[n], out_.stages[n], out_.why_host[n]);
+      for (const ValueId input : graph.inputs(nodes[n]))
+        if (input.present()) users_[input.index].push_back(n);
+      for (const ValueId output : graph.outputs(nodes[n])) node_of_[output.index] = n;
+    }
+    for (const ValueId output : graph.outputs()) users_[output.index].push_back(nodes.size());
+  }
+
+  Grouping run() {
+    for (std::size_t n = 0; n < out_.kinds.size(); ++n) {
+      switch (out_.kinds[n]) {
+        case NodeKind::View:
+        case NodeKind::Transpose:
+        case NodeKind::Move: break;
+        case NodeKind::Map: map(n); break;
+        case NodeKind::Reduction: reduction(n); break;
+        case NodeKind::Contraction:
+          if (!attention(n)) start(n);
+          break;
+        case NodeKind::Alone:
+        case NodeKind::Window:
+        case NodeKind::Host: start(n); break;
+      }
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  /// A group that is being made.
+  struct Growing {
+    NodeGroup group;
+    std::set<std::size_t> needs = {};  // groups whose results it reads
+    std::optional<Shape> domain = {};  // of its reductions
+    std::vector<bool> folded = {};     // axes of the domain
+    bool gone = false;                 // it has become a part of another
+  };
+
+  Shape shape(ValueId value) const { return *numbers(graph_.type(value)); }
+  ValueId result(std::size_t n) const { return graph_.outputs(graph_.nodes()[n])[0]; }
+
+  /// The node that computes what is read: behind moves, whose elements are computed where they are
+  /// read. Nothing for inputs, constants and what is behind a view.
+  template <class Visit>
+  void for_each_source(std::size_t n, const Visit& visit) const {
+    for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
+      if (!input.present()) continue;
+      const auto from = node_of_[input.index];
+      if (!from) continue;
+      visit(input, *from);
+    }
+  }
+
+  /// The groups that a node needs, through views and moves.
+  void collect_needs(std::size_t n, std::set<std::size_t>& needs) const {
+    for_each_source(n, [&](ValueId, std::size_t from) {
+      if (group_of_[from])
+        needs.insert(current(*group_of_[from]));
+      else
+        collect_needs(from, needs);
+    });
+  }
+
+  std::size_t current(std::size_t g) const {
+    while (moved_.contains(g)) g = moved_.at(g);
+    return g;
+  }
+
+  bool depends(std::size_t g, std::size_t on) const {
+    std::set<std::size_t> seen;
+    const std::function<bool(std::size_t)> walk = [&](std::size_t at) {
+      at = current(at);
+      if (at == on) return true;
+      if (!seen.insert(at).second) return false;
+      return std::ranges::any_of(growing_[at].needs, walk);
+    };
+    return walk(g);
+  }
+
+  std::size_t start(std::size_t n) {
+    Growing made;
+    made.group.kind = out_.kinds[n];
+    made.group.why = out_.why_host[n];
+    made.group.spatial =
+        (made.group.kind == NodeKind::Contraction || made.group.kind == NodeKind::Window) &&
+        is_image(n);
+    growing_.push_back(std::move(made));
+    join(n, growing_.size() - 1);
+    return growing_.size() - 1;
+  }
+
+  /// Windows move over the axes behind the first two.
+  bool is_image(std::size_t n) const {
+    static const std::set<std::string, std::less<>> matrices{"matmul", "gemm", "einsum",
+                                                             "matmul_integer"};
+    return graph_.type(result(n)).shape->size() >= 3 &&
+           !matrices.contains(graph_.nodes()[n].op->name);
+  }
+
+  void join(std::size_t n, std::size_t g) {
+    growing_[g].group.nodes.push_back(n);
+    collect_needs(n, growing_[g].needs);
+    group_of_[n] = g;
+    growing_[g].needs.erase(g);
+  }
+
+  bool may_join(std::size_t n, std::size_t g) const {
+    if (growing_[g].group.nodes.size() >= kMostNodes) return false;
+    std::set<std::size_t> needs;
+    collect_needs(n, needs);
+    return std::ranges::none_of(needs,
+                                [&](std::size_t other) { return other != g && depends(other, g); });
+  }
+
+  bool is_single_use(ValueId value) const { return users_[value.index].size() == 1; }
+
+  void map(std::size_t n) {
+    const Shape own = shape(result(n));
+    std::optional<std::size_t> best;
+    const auto rank = [&](std::size_t g) {
+      switch (growing_[g].group.kind) {
+        case NodeKind::Contraction: return 3;
+        case NodeKind::Reduction: return 2;
+        case NodeKind::Window: return 2;
+        default: return 1;
+      }
+    };
+    for_each_source(n, [&](ValueId input, std::size_t from) {
+      if (!group_of_[from]) return;
+      const std::size_t g = current(*group_of_[from]);
+      if (!takes_map(g, input, own) || !may_join(n, g)) return;
+      if (!best || rank(g) > rank(*best) || (rank(g) == rank(*best) && g > *best)) best = g;
+    });
+    if (!best) {
+      start(n);
+      return;
+    }
+    join(n, *best);
+    // Other maps that only this node reads are computed along with it.
+    for_each_source(n, [&](ValueId input, std::size_t from) {
+      if (!group_of_[from]) return;
+      const std::size_t g = current(*group_of_[from]);
+      if (g != *best && growing_[g].group.kind == NodeKind::Map && is_single_use(input) &&
+          shape(input) == own && growing_[g].group.nodes.size() + 1 < kMostNodes &&
+          results_of(g).size() == 1 && !depends(g, *best) &&
+          growing_[*best].group.kind != NodeKind::Contraction)
+        merge(g, *best);
+    });
+  }
+
+  bool takes_map(std::size_t g, ValueId input, const Shape& own) const {
+    const Growing& growing = growing_[g];
+    switch (growing.group.kind) {
+      case NodeKind::Map:
+      case NodeKind::Window:
+      case NodeKind::Contraction: return is_single_use(input) && shape(input) == own;
+      case NodeKind::Reduction:
+        return own == *growing.domain || own == reduced(growing, own.size());
+      default: return false;
+    }
+  }
+
+  /// The domain with its folded axes of size 1, or without them.
+  static Shape reduced(const Growing& growing, std::size_t rank) {
+    Shape result;
+    for (std::size_t i = 0; i < growing.domain->size(); ++i) {
+      if (!growing.folded[i])
+        result.push_back((*growing.domain)[i]);
+      else if (rank == growing.domain->size())
+        result.push_back(1);
+    }
+    return result;
+  }
+
+  void reduction(std::size_t n) {
+    const auto how = reduction_of(out_.stages[n][0]);
+    std::optional<std::size_t> source;
+    std::optional<Shape> domain;
+    for_each_source(n, [&](ValueId input, std::size_t from) {
+      if (tensor_name(input) != how->operand) return;
+      domain = shape(input);
+      if (group_of_[from]) source = current(*group_of_[from]);
+    });
+    if (!domain)  // an input or a constant
+      for (const ValueId input : graph_.inputs(graph_.nodes()[n]))
+        if (input.present() && tensor_name(input) == how->operand) domain = shape(input);
+    if (source && may_join(n, *source)) {
+      Growing& g = growing_[*source];
+      const bool same =
+          g.group.kind == NodeKind::Reduction && g.domain == domain && g.folded == how->folded;
+      if (same || g.group.kind == NodeKind::Map) {
+        g.group.kind = NodeKind::Reduction;
+        g.domain = domain;
+        g.folded = how->folded;
+        join(n, *source);
+        return;
+      }
+    }
+    // Those that fold the same tensor in the same way belong together.
+    for (std::size_t g = growing_.size(); g-- > 0;)
+      if (!growing_[g].gone && growing_[g].group.kind == NodeKind::Reduction &&
+          growing_[g].domain == domain && growing_[g].folded == how->folded &&
+          reads_tensor(g, how->operand) && may_join(n, g)) {
+        join(n, g);
+        return;
+      }
+    const std::size_t g = start(n);
+    growing_[g].domain = domain;
+    growing_[g].folded = how->folded;
+  }
+
+  bool reads_tensor(std::size_t g, const std::string& name) const {
+    for (const std::size_t n : growing_[g].group.nodes)
+      for (const ValueId input : graph_.inputs(graph_.nodes()[n]))
+        if (input.present() && tensor_name(input) == name) return true;
+    return false;
+  }
+
+  std::vector<ValueId> results_of(std::size_t g) const {
+    const auto& nodes = growing_[g].group.nodes;
+    std::vector<ValueId> results;
+    for (const std::size_t n : nodes)
+      for (const ValueId output : graph_.outputs(graph_.nodes()[n]))
+        if (std::ranges::any_of(users_[output.index], [&](std::size_t user) {
+              return std::ranges::find(nodes, user) == nodes.end();
+            }))
+          results.push_back(output);
+    return results;
+  }
+
+  void merge(std::size_t from, std::size_t into) {
+    Growing& source = growing_[from];
+    Growing& target = growing_[into];
+    target.group.nodes.insert(target.group.nodes.end(), source.group.nodes.begin(),
+                              source.group.nodes.end());
+    std::ranges::sort(target.group.nodes);
+    target.needs.insert(source.needs.begin(), source.needs.end());
+    source.gone = true;
+    moved_.emplace(from, into);
+    target.needs.erase(from);
+    target.needs.erase(into);
+  }
+
+  /// A product of what a softmax makes of another product, if nobody else sees these.
+  bool attention(std::size_t n) {
+    if (is_image(n)) return false;
+    std::optional<std::size_t> rows;
+    for_each_source(n, [&](ValueId input, std::size_t from) {
+      if (!group_of_[from] || !is_single_use(input)) return;
+      const std::size_t g = current(*group_of_[from]);
+      if (growing_[g].group.kind == NodeKind::Reduction && results_of(g).size() == 1 &&
+          growing_[g].domain == shape(input) && growing_[g].folded.back() &&
+          std::ranges::count(growing_[g].folded, true) == 1)
+        rows = g;
+    });
+    if (!rows) return false;
+    std::optional<std::size_t> scores;
+    for (const std::size_t g : growing_[*rows].needs) {
+      const Growing& before = growing_[current(g)];
+      if (before.group.kind != NodeKind::Contraction || before.group.spatial ||
+          !before.group.parts.empty())
+        continue;
+      const auto made = results_of(current(g));
+      const auto& nodes = growing_[*rows].group.nodes;
+      const bool only_here = made.size() == 1 && shape(made[0]) == *growing_[*rows].domain &&
+                             std::ranges::all_of(users_[made[0].index], [&](std::size_t user) {
+                               return std::ranges::find(nodes, user) != nodes.end();
+                             });
+      if (only_here) scores = current(g);
+    }
+    if (!scores || !may_join(n, *rows)) return false;
+    std::set<std::size_t> needs;
+    collect_needs(n, needs);
+    for (const std::size_t other : needs)
+      if (other != *rows && depends(other, *scores)) return false;
+    const std::size_t whole = start(n);
+    std::vector<NodeGroup> parts{growing_[*scores].group, growing_[*rows].group,
+                                 growing_[whole].group};
+    merge(*scores, whole);
+    merge(*rows, whole);
+    growing_[whole].group.parts = std::move(parts);
+    return true;
+  }
+
+  void finish() {
+    // In the order of their last nodes, as far as they do not need each other.
+    std::vector<int> waiting(growing_.size(), 0);
+    std::vector<std::vector<std::size_t>> next(growing_.size());
+    for (std::size_t g = 0; g < growing_.size(); ++g) {
+      if (growing_[g].gone) continue;
+      std::set<std::size_t> needs;
+      for (const std::size_t other : growing_[g].needs)
+        if (current(other) != g) needs.insert(current(other));
+      waiting[g] = static_cast<int>(needs.size());
+      for (const std::size_t other : needs) next[other].push_back(g);
+    }
+    using Entry = std::pair<std::size_t, std::size_t>;  // last node, group
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    const auto push = [&](std::size_t g) { ready.emplace(growing_[g].group.nodes.back(), g); };
+    for (std::size_t g = 0; g < growing_.size(); ++g) {
+      if (growing_[g].gone) continue;
+      std::ranges::sort(growing_[g].group.nodes);
+      if (waiting[g] == 0) push(g);
+    }
+    while (!ready.empty()) {
+      const std::size_t g = ready.top().second;
+      ready.pop();
+      growing_[g].group.results = results_of(g);
+      for (NodeGroup& part : growing_[g].group.parts) {
+        std::ranges::sort(part.nodes);
+        part.results = {result(part.nodes.back())};
+      }
+      out_.groups.push_back(growing_[g].group);
+      for (const std::size_t other : next[g])
+        if (--waiting[other] == 0) push(other);
+    }
+  }
+
+  const Graph& graph_;
+  Grouping out_;
+  std::vector<Growing> growing_;
+  std::vector<std::optional<std::size_t>> group_of_;  // by node
+  std::map<std::size_t, std::size_t> moved_;
+  std::vector<std::vector<std::size_t>> users_;      // by value; nodes().size(): the caller
+  std::vector<std::optional<std::size_t>> node_of_;  // by value
+};
+
+}  // namespace
+
+Grouping group_nodes(const Graph& graph) {
+  return Grouper(graph).run();
+}
+
+}  // namespace tessera::program

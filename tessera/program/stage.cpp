@@ -1,0 +1,123 @@
+#include "tessera/program/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/shape.h"
+#include "tessera/expr/transform.h"
+
+namespace tessera::program {
+
+std::string tensor_name(ValueId value) {
+  return fmt::format("v{}", value.index);
+}
+
+std::optional<std::vector<std::int64_t>> numbers(const Type& type) {
+  if (!type.is_ranked_tensor()) return std::nullopt;
+  std::vector<std::int64_t> result;
+  for (const Dim& dim : *type.shape) {
+    if (!dim.constant()) return std::nullopt;
+    result.push_back(*dim.constant());
+  }
+  return result;
+}
+
+Known known_of(const Graph& graph, ValueId value) {
+  if (!value.present()) return {.present = false};
+  if (const Tensor* constant = graph.constant(value)) return known(*constant);
+  return {.type = graph.type(value)};
+}
+
+namespace {
+
+/// The one element of a constant.
+Scalar number_of(const Tensor& constant) {
+  switch (sort_of(constant.dtype)) {
+    case Sort::Value: return number_at(constant, 0);
+    case Sort::Bool: return truth(integer_at(constant, 0) != 0);
+    case Sort::Integer:
+    case Sort::Unsigned:
+    case Sort::Text: break;
+  }
+  return Scalar(Node(node::Constant{
+      .sort = sort_of(constant.dtype), .number = 0, .integer = integer_at(constant, 0)}));
+}
+
+}  // namespace
+
+Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node) {
+  std::vector<Known> inputs;
+  for (const ValueId input : graph.inputs(node)) inputs.push_back(known_of(graph, input));
+  const auto signature = signature_of(inputs);
+  if (!signature) return bad_operands(fmt::format("{} takes tensors", node.op->name));
+  TESSERA_TRY(const Definition definition, node.op->define(*node.attrs, *signature));
+  TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
+
+  std::map<std::string, ValueId, std::less<>> tensor;  // what operands are
+  std::size_t next = 0;
+  for (const ValueId input : graph.inputs(node))
+    if (input.present()) tensor.emplace(definition.inputs[next++].name, input);
+  const std::string suffix = "_" + tensor_name(graph.outputs(node)[0]);
+
+  Transform transform;
+  transform.size = [&](const Dim& dim) { return resolved(dim, sizes); };
+  transform.index = [&](const std::string& axis) { return index_of(axis + suffix); };
+  transform.bound = [&](const std::string& axis) { return axis + suffix; };
+  std::set<std::string> is_read;
+  transform.read = [&](const node::Read& read) {
+    const ValueId value = tensor.at(read.operand);
+    if (const Tensor* constant = graph.constant(value);
+        constant != nullptr && constant->count() == 1 && read.otherwise == nullptr)
+      return number_of(*constant);
+    is_read.insert(tensor_name(value));
+    return Scalar(Node(node::Read{tensor_name(value), read.sort, read.at, read.otherwise}));
+  };
+  const auto numbered = [&](Operand operand) {
+    for (Dim& dim : operand.shape) dim = resolved(dim, sizes);
+    operand.name = tensor_name(tensor.at(operand.name));
+    return operand;
+  };
+  const auto axis_of = [&](const Axis& axis) {
+    return Axis{axis.name + suffix, resolved(axis.size(), sizes)};
+  };
+
+  std::vector<Operand> operands;
+  for (const Operand& input : definition.inputs) {
+    Operand operand = numbered(input);
+    const bool known = std::ranges::any_of(
+        operands, [&](const Operand& other) { return other.name == operand.name; });
+    if (!known) operands.push_back(std::move(operand));
+  }
+  tile::Stages stages;
+  const auto outputs = graph.outputs(node);
+  for (std::size_t i = 0; i < outputs.size() && i < definition.outputs.size(); ++i) {
+    const Output& output = definition.outputs[i];
+    Output made{.name = tensor_name(outputs[i]),
+                .dtype = output.dtype,
+                .axes = {},
+                .value = transform(output.value)};
+    for (const Merged& merged : output.axes) {
+      Merged& axis = made.axes.emplace_back();
+      for (const Axis& part : merged.parts) axis.parts.push_back(axis_of(part));
+    }
+    if (output.forward) {
+      Forward forward{.over = {},
+                      .target = {},
+                      .value = transform(output.forward->value),
+                      .combine = output.forward->combine};
+      for (const Axis& axis : output.forward->over) forward.over.push_back(axis_of(axis));
+      for (const Scalar& target : output.forward->target)
+        forward.target.push_back(transform(target));
+      made.forward = std::move(forward);
+    }
+    stages.push_back({.operands = {}, .output = std::move(made), .sizes = {}});
+  }
+  for (const Operand& operand : operands)
+    if (is_read.contains(operand.name))
+      for (tile::Stage& stage : stages) stage.operands.push_back(operand);
+  return stages;
+}
+
+}  // namespace tessera::program
