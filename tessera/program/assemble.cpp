@@ -1,0 +1,565 @@
+#include "tessera/program/assemble.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "tessera/expr/text.h"
+#include "tessera/expr/transform.h"
+#include "tessera/expr/work.h"
+#include "tessera/ir/text.h"
+#include "tessera/program/stage.h"
+#include "tessera/tile/text.h"
+
+namespace tessera::program {
+
+using runtime::ValueIndex;
+
+namespace {
+
+/// Where a value of the graph is.
+struct Place {
+  ValueIndex value = 0;
+  Order order = {};
+};
+
+/// A group over tensors and axes whose names do not tell where in the graph it is, so that equal
+/// groups are equal.
+struct Canonical {
+  lower::Group group = {};
+  std::map<std::string, std::string, std::less<>> name_of = {};  // tensor of the graph -> here
+  std::string key = {};
+};
+
+Canonical canonical(const lower::Group& group) {
+  Canonical result;
+  std::map<std::string, std::string, std::less<>> axes;
+  const auto tensor = [&](const std::string& name) {
+    return result.name_of.emplace(name, fmt::format("t{}", result.name_of.size())).first->second;
+  };
+  const auto axis = [&](const std::string& name) {
+    return axes.emplace(name, fmt::format("i{}", axes.size())).first->second;
+  };
+  for (const tile::Stage& stage : group.stages) {
+    tile::Stage made = stage;
+    for (Operand& operand : made.operands) operand.name = tensor(operand.name);
+    made.output.name = tensor(stage.name());
+    for (Merged& merged : made.output.axes)
+      for (Axis& part : merged.parts) part.name = axis(part.name);
+    Transform transform;
+    transform.index = [&](const std::string& name) { return index_of(axis(name)); };
+    transform.bound = axis;
+    transform.read = [&](const node::Read& read) {
+      return Scalar(Node(node::Read{tensor(read.operand), read.sort, read.at, read.otherwise}));
+    };
+    made.output.value = transform(stage.output.value);
+    result.key += to_text(Definition{.inputs = made.operands, .outputs = {made.output}}) + "\n";
+    result.group.stages.push_back(std::move(made));
+  }
+  for (const std::string& name : group.results) {
+    result.group.results.push_back(result.name_of.at(name));
+    result.key += result.group.results.back() + " ";
+  }
+  for (const std::string& name : group.weights)
+    if (const auto it = result.name_of.find(name); it != result.name_of.end()) {
+      result.group.weights.insert(it->second);
+    }
+  for (const std::string& name : result.group.weights) result.key += "w " + name + " ";
+  return result;
+}
+
+/// Multiplications and additions of a stage, about.
+double flops_of(const tile::Stage& stage) {
+  double elements = 1;
+  for (const Dim& dim : stage.output.shape())
+    elements *= static_cast<double>(dim.constant().value_or(1));
+  const auto fold = tile::main_fold(stage);
+  if (fold == nullptr) return elements;
+  for (const Bound& bound : fold->bounds)
+    elements *= static_cast<double>(tile::number_of_size(bound.extent, stage.sizes).value_or(1));
+  return 2 * elements;
+}
+
+class Assembler {
+ public:
+  Assembler(const Graph& graph, const CompileOptions& options)
+      : graph_(graph),
+        options_(options),
+        grouping_(group_nodes(graph)),
+        wishes_(wishes(graph, grouping_)),
+        node_of_(graph.value_count()) {
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+      for (const ValueId output : graph.outputs(graph.nodes()[n])) node_of_[output.index] = n;
+    machine_ = options.machine;
+    machine_.cores = std::max(1, options.threads);
+  }
+
+  Expected<Draft> run() {
+    draft_.program.name = graph_.name();
+    for (const ValueId input : graph_.inputs()) {
+      const ValueIndex index =
+          add_value(input, runtime::Value::Home::Input, row_major(rank_of(input)));
+      draft_.program.values[index].offset = static_cast<std::int64_t>(draft_.program.inputs.size());
+      draft_.program.inputs.push_back(index);
+      places_[input.index] = Place{index, row_major(rank_of(input))};
+    }
+    for (const ValueId output : graph_.outputs()) outputs_.insert(output.index);
+    for (const NodeGroup& group : grouping_.groups) TESSERA_TRY_DONE(emit(group));
+    TESSERA_TRY_DONE(finish_outputs());
+    return std::move(draft_);
+  }
+
+ private:
+  std::size_t rank_of(ValueId value) const {
+    const Type& type = graph_.type(value);
+    return type.is_ranked_tensor() ? type.shape->size() : 0;
+  }
+  std::vector<std::int64_t> shape_of(ValueId value) const {
+    return numbers(graph_.type(value)).value_or(std::vector<std::int64_t>{});
+  }
+
+  ValueIndex add(runtime::Value value) {
+    draft_.program.values.push_back(std::move(value));
+    return static_cast<ValueIndex>(draft_.program.values.size() - 1);
+  }
+
+  ValueIndex add_value(ValueId id, runtime::Value::Home home, const Order& order) {
+    const Type& type = graph_.type(id);
+    runtime::Value value{.name = graph_.name(id), .home = home, .dtype = type.dtype};
+    if (!numbers(type) || type.kind != Type::Kind::Tensor || type.dtype == DType::String) {
+      value.home = runtime::Value::Home::Boxed;
+      return add(std::move(value));
+    }
+    value.shape = in_memory(shape_of(id), order);
+    value.bytes = element_count(value.shape).value_or(0) * byte_width(type.dtype);
+    return add(std::move(value));
+  }
+
+  ValueIndex add_temporary(const Operand& operand) {
+    runtime::Value value{.name = operand.name, .dtype = operand.dtype};
+    for (const Dim& dim : operand.shape) value.shape.push_back(dim.constant().value_or(0));
+    value.bytes = element_count(value.shape).value_or(0) * byte_width(operand.dtype);
+    return add(std::move(value));
+  }
+
+  ValueIndex weight(ValueId constant, std::shared_ptr<const Definition> packing,
+                    const std::string& key) {
+    const auto it = weights_.find({constant.index, key});
+    if (it != weights_.end()) return it->second;
+    ValueIndex index = 0;
+    if (packing == nullptr) {
+      index = add_value(constant, runtime::Value::Home::Weight, row_major(rank_of(constant)));
+    } else {
+      const Output& output = packing->outputs[0];
+      Operand packed{graph_.name(constant), output.dtype, output.shape()};
+      index = add_temporary(packed);
+      draft_.program.values[index].home = runtime::Value::Home::Weight;
+    }
+    draft_.weights.emplace(index, WeightUse{constant, std::move(packing)});
+    weights_.emplace(std::pair{constant.index, key}, index);
+    return index;
+  }
+
+  // --- where values are ---------------------------------------------------------------------
+
+  Expected<Place> place_of(ValueId value) {
+    if (const auto it = places_.find(value.index); it != places_.end()) return it->second;
+    if (graph_.constant(value) != nullptr) {
+      const Place place{weight(value, nullptr, {}), row_major(rank_of(value))};
+      places_[value.index] = place;
+      return place;
+    }
+    const std::size_t n = *node_of_[value.index];
+    const GraphNode& node = graph_.nodes()[n];
+    switch (grouping_.kinds[n]) {
+      case NodeKind::View: {
+        const ValueId input = graph_.inputs(node)[0];
+        TESSERA_TRY(const Place from, place_in(input, row_major(rank_of(input))));
+        places_[value.index] = Place{from.value, row_major(rank_of(value))};
+        break;
+      }
+      case NodeKind::Transpose: {
+        TESSERA_TRY(const Place from, place_of(graph_.inputs(node)[0]));
+        places_[value.index] = Place{from.value, transposed(from.order, permutation(graph_, node))};
+        break;
+      }
+      case NodeKind::Move: {
+        // Somebody wants the whole of it.
+        TESSERA_TRY_DONE(emit_kernels({.kind = NodeKind::Alone, .nodes = {n}, .results = {value}}));
+        break;
+      }
+      default: TESSERA_CHECK(false, "{} is not computed yet", graph_.name(value));
+    }
+    return places_.at(value.index);
+  }
+
+  /// The value with its axes in this order; a copy where they lie otherwise.
+  Expected<Place> place_in(ValueId value, const Order& order) {
+    TESSERA_TRY(const Place place, place_of(value));
+    const auto shape = shape_of(value);
+    if (same_places(shape, place.order, order)) return Place{place.value, order};
+    const auto key = std::pair{value.index, order};
+    if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
+    const ValueIndex copy = add_value(value, runtime::Value::Home::Arena, order);
+    TESSERA_TRY_DONE(emit_copy(value, place, {copy, order}));
+    return copies_.emplace(key, Place{copy, order}).first->second;
+  }
+
+  Expected<Done> emit_copy(ValueId value, const Place& from, const Place& to) {
+    const Type& type = graph_.type(value);
+    const std::vector<Axis> at = [&] {
+      std::vector<Axis> axes;
+      for (std::size_t i = 0; i < type.shape->size(); ++i)
+        axes.push_back({fmt::format("i{}", i), (*type.shape)[i]});
+      return axes;
+    }();
+    const Operand source{"from", type.dtype, *type.shape};
+    lower::Group group{.stages = {{.operands = {source},
+                                   .output = {.name = "to",
+                                              .dtype = type.dtype,
+                                              .axes = each(at),
+                                              .value = source(indices(at))},
+                                   .sizes = {}}},
+                       .results = {"to"},
+                       .weights = {}};
+    TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "from", from.order));
+    TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "to", to.order));
+    return emit_code(group, {{"from", from.value}, {"to", to.value}}, {}, "reorder");
+  }
+
+  // --- groups -------------------------------------------------------------------------------
+
+  /// As one; if it has no form as kernels, by its parts; what is left is the host's.
+  Expected<Done> emit(const NodeGroup& group) {
+    if (group.results.empty()) return Done{};
+    if (group.kind == NodeKind::Host) return emit_host(group.nodes[0], group.why);
+    auto done = emit_kernels(group);
+    if (done) return done;
+    for (const ValueId result : group.results) given_.erase(result.index);
+    if (!group.parts.empty()) {
+      for (const NodeGroup& part : group.parts) TESSERA_TRY_DONE(emit(part));
+      return Done{};
+    }
+    if (group.nodes.size() == 1) return emit_host(group.nodes[0], done.error().message);
+    for (const std::size_t n : group.nodes) {
+      const auto outputs = graph_.outputs(graph_.nodes()[n]);
+      TESSERA_TRY_DONE(emit({.kind = grouping_.kinds[n],
+                             .nodes = {n},
+                             .results = {outputs.begin(), outputs.end()},
+                             .spatial = group.spatial}));
+    }
+    return Done{};
+  }
+
+  /// The nodes of a group and the moves that they read, in order.
+  Expected<std::vector<std::size_t>> with_moves(const NodeGroup& group) {
+    std::set<std::size_t> all(group.nodes.begin(), group.nodes.end());
+    std::vector<std::size_t> open(group.nodes);
+    while (!open.empty()) {
+      const std::size_t n = open.back();
+      open.pop_back();
+      for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
+        if (!input.present() || places_.contains(input.index)) continue;
+        const auto from = node_of_[input.index];
+        if (!from || grouping_.kinds[*from] != NodeKind::Move || all.contains(*from)) continue;
+        const bool beyond = std::ranges::any_of(grouping_.stages[n], [&](const tile::Stage& stage) {
+          return reads_beyond(stage, tensor_name(input));
+        });
+        if (beyond) continue;
+        all.insert(*from);
+        open.push_back(*from);
+      }
+    }
+    return std::vector<std::size_t>(all.begin(), all.end());
+  }
+
+  Expected<Done> emit_kernels(const NodeGroup& node_group) {
+    TESSERA_TRY(const std::vector<std::size_t> nodes, with_moves(node_group));
+    lower::Group group;
+    std::map<std::string, ValueId, std::less<>> ids;
+    std::vector<std::string> names;  // of what is read
+    std::string what;
+    for (const std::size_t n : nodes) {
+      const GraphNode& node = graph_.nodes()[n];
+      if (std::ranges::find(node_group.nodes, n) != node_group.nodes.end())
+        what += (what.empty() ? "" : "+") + node.op->name;
+      for (const ValueId input : graph_.inputs(node))
+        if (input.present()) ids[tensor_name(input)] = input;
+      for (const ValueId output : graph_.outputs(node)) ids[tensor_name(output)] = output;
+      for (const tile::Stage& stage : grouping_.stages[n]) group.stages.push_back(stage);
+    }
+    for (const ValueId result : node_group.results) group.results.push_back(tensor_name(result));
+    double flops = 0;
+    for (const tile::Stage& stage : group.stages) flops += flops_of(stage);
+
+    std::set<std::string> computed;
+    for (const tile::Stage& stage : group.stages) computed.insert(stage.name());
+    // Stages that nobody reads are those of other results of a node.
+    TESSERA_TRY(group.stages, lower::inlined(std::move(group.stages), group.results));
+    std::set<std::string> is_read;
+    for (const tile::Stage& stage : group.stages)
+      for (const Operand& operand : stage.operands) is_read.insert(operand.name);
+    std::erase_if(group.stages, [&](const tile::Stage& stage) {
+      return !is_read.contains(stage.name()) &&
+             std::ranges::find(group.results, stage.name()) == group.results.end();
+    });
+    std::set<std::string> stages;
+    for (const tile::Stage& stage : group.stages) stages.insert(stage.name());
+
+    std::map<std::string, ValueIndex, std::less<>> values;
+    std::map<std::string, ValueId, std::less<>> constants;
+    std::map<std::string, Order, std::less<>> orders;
+    std::int64_t most = 0;
+    std::optional<Order> of_largest;
+    for (const std::string& name : is_read) {
+      if (stages.contains(name)) continue;
+      const ValueId id = ids.at(name);
+      if (graph_.constant(id) != nullptr && numbers(graph_.type(id))) {
+        group.weights.insert(name);
+        constants.emplace(name, id);
+        orders.emplace(name, row_major(rank_of(id)));
+        continue;
+      }
+      TESSERA_TRY(Place place, place_of(id));
+      const auto shape = shape_of(id);
+      // The first convolution of a model reads its few channels as they come.
+      if (node_group.spatial && rank_of(id) > 2 && rank_of(id) == rank_of(node_group.results[0]) &&
+          shape[1] >= 8) {
+        TESSERA_TRY(place, place_in(id, channels_last(rank_of(id))));
+      }
+      values.emplace(name, place.value);
+      orders.emplace(name, place.order);
+      const std::int64_t bytes = draft_.program.values[place.value].bytes;
+      if (rank_of(id) == rank_of(node_group.results[0]) && bytes > most) {
+        most = bytes;
+        of_largest = place.order;
+      }
+    }
+    std::vector<Place> results;
+    for (const ValueId result : node_group.results) {
+      const std::size_t rank = rank_of(result);
+      Order order = row_major(rank);
+      if (node_group.spatial && rank > 2)
+        order = channels_last(rank);
+      else if (wishes_[result.index])
+        order = *wishes_[result.index];
+      else if (of_largest && of_largest->size() == rank)
+        order = *of_largest;
+      results.push_back({add_result(result, order), order});
+      values.emplace(tensor_name(result), results.back().value);
+      orders.emplace(tensor_name(result), order);
+    }
+    for (const auto& [name, order] : orders)
+      if (order != row_major(order.size())) {
+        TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
+      }
+    TESSERA_TRY_DONE(emit_code(group, values, constants, what, flops));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      places_[node_group.results[i].index] = results[i];
+    return Done{};
+  }
+
+  /// A result of the program lies with the caller, if it can.
+  ValueIndex add_result(ValueId result, const Order& order) {
+    const bool direct = outputs_.contains(result.index) && !given_.contains(result.index) &&
+                        same_places(shape_of(result), order, row_major(order.size()));
+    const ValueIndex index = add_value(
+        result, direct ? runtime::Value::Home::Output : runtime::Value::Home::Arena, order);
+    if (direct) given_.emplace(result.index, index);
+    return index;
+  }
+
+  const Expected<lower::GroupCode>& code_of(const Canonical& group) {
+    if (const auto it = codes_.find(group.key); it != codes_.end()) return it->second;
+    auto made = lower::lower_group(group.group, machine_,
+                                   {.exact = options_.exact, .products = options_.products});
+    return codes_.emplace(group.key, std::move(made)).first->second;
+  }
+
+  std::uint32_t kernel_of(const tile::Kernel& kernel) {
+    const auto [it, is_new] =
+        kernels_.emplace(tile::to_text(kernel), static_cast<std::uint32_t>(draft_.kernels.size()));
+    if (is_new) {
+      draft_.kernels.push_back(kernel);
+      draft_.program.kernels.push_back({.name = kernel.name});
+    }
+    return it->second;
+  }
+
+  /// `values` are the tensors of the group, but for constants.
+  Expected<Done> emit_code(const lower::Group& group,
+                           const std::map<std::string, ValueIndex, std::less<>>& values,
+                           const std::map<std::string, ValueId, std::less<>>& constants,
+                           const std::string& what, double flops = 0) {
+    const Canonical same = canonical(group);
+    const Expected<lower::GroupCode>& found = code_of(same);
+    if (!found) return found.error();
+    const lower::GroupCode& code = *found;
+
+    std::map<std::string, ValueIndex, std::less<>> arguments;
+    for (const auto& [name, value] : values)
+      if (const auto it = same.name_of.find(name); it != same.name_of.end())
+        arguments.emplace(it->second, value);
+    std::map<std::string, ValueId, std::less<>> weights;
+    for (const auto& [name, id] : constants)
+      if (const auto it = same.name_of.find(name); it != same.name_of.end())
+        weights.emplace(it->second, id);
+    for (const lower::Packing& packing : code.packings)
+      arguments.emplace(
+          packing.definition.outputs[0].name,
+          weight(weights.at(packing.weight), std::make_shared<const Definition>(packing.definition),
+                 to_text(packing.definition)));
+    for (const Operand& temporary : code.temporaries)
+      arguments.emplace(temporary.name, add_temporary(temporary));
+
+    double bytes = 0;
+    for (const auto& [name, value] : arguments)
+      bytes += static_cast<double>(draft_.program.values[value].bytes);
+    for (std::size_t k = 0; k < code.kernels.size(); ++k) {
+      const lower::Lowered& lowered = code.kernels[k];
+      if (std::ranges::count(lowered.grid, 0) > 0) continue;
+      runtime::step::Launch launch{.kernel = kernel_of(lowered.kernel), .grid = lowered.grid};
+      for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
+        const std::string& name = lowered.arguments[i];
+        if (!arguments.contains(name)) arguments.emplace(name, weight(weights.at(name), {}, {}));
+        const ValueIndex value = arguments.at(name);
+        const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
+        launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
+                                  .at = {.value = value},
+                                  .bytes = draft_.program.values[value].bytes});
+        launch.words.push_back(0);
+        if (!type.is_view()) continue;
+        for (const std::int64_t extent : type.shape)
+          launch.words.push_back(static_cast<std::uint64_t>(extent));
+        for (const std::int64_t stride : type.strides)
+          launch.words.push_back(static_cast<std::uint64_t>(stride));
+      }
+      add_step(std::move(launch), what, k == 0 ? code.strategy : "…", k == 0 ? flops : 0,
+               k == 0 ? bytes : 0);
+    }
+    return Done{};
+  }
+
+  void add_step(runtime::Step step, const std::string& what, const std::string& strategy,
+                double flops, double bytes) {
+    draft_.program.steps.push_back(std::move(step));
+    draft_.program.notes.push_back({.what = what, .flops = flops, .bytes = bytes});
+    draft_.report.steps.push_back({what, strategy});
+  }
+
+  // --- what is left to the host -------------------------------------------------------------
+
+  Expected<Done> emit_host(std::size_t n, const std::string& why) {
+    const GraphNode& node = graph_.nodes()[n];
+    auto& entry = draft_.report.interpreted[node.op->name];
+    if (entry.count++ == 0) entry.why = why;
+
+    Graph alone;
+    alone.set_name(node.op->name);
+    runtime::step::Host step;
+    std::vector<ValueId> inputs;
+    std::map<std::uint32_t, ValueId> made;
+    for (const ValueId input : graph_.inputs(node)) {
+      if (!input.present()) {
+        inputs.push_back({});
+        continue;
+      }
+      if (const auto it = made.find(input.index); it != made.end()) {
+        inputs.push_back(it->second);
+        continue;
+      }
+      const Tensor* constant = graph_.constant(input);
+      if (constant != nullptr && (constant->dtype == DType::String || constant->count() <= 64)) {
+        inputs.push_back(alone.add_constant(*constant, {}));
+      } else {
+        Place place;
+        if (numbers(graph_.type(input)) && graph_.type(input).dtype != DType::String) {
+          TESSERA_TRY(place, place_in(input, row_major(rank_of(input))));
+        } else {
+          TESSERA_TRY(place, place_of(input));
+        }
+        inputs.push_back(alone.add_input(graph_.type(input), fmt::format("x{}", inputs.size())));
+        step.inputs.push_back(place.value);
+      }
+      made.emplace(input.index, inputs.back());
+    }
+    std::vector<Type> types;
+    for (const ValueId output : graph_.outputs(node)) types.push_back(graph_.type(output));
+    const auto subgraphs = graph_.subgraphs(node);
+    alone.set_outputs(alone.add_node({.op = node.op,
+                                      .attrs = *node.attrs,
+                                      .inputs = std::move(inputs),
+                                      .outputs = std::move(types),
+                                      .subgraphs = {subgraphs.begin(), subgraphs.end()}}));
+    step.text = static_cast<std::uint32_t>(draft_.program.texts.size());
+    draft_.program.texts.push_back(to_text(alone));
+    for (const ValueId output : graph_.outputs(node)) {
+      const Order order = row_major(rank_of(output));
+      const ValueIndex value = add_result(output, order);
+      step.outputs.push_back(value);
+      places_[output.index] = Place{value, order};
+    }
+    add_step(std::move(step), node.op->name, "interpreted: " + why, 0, 0);
+    return Done{};
+  }
+
+  // --- results of the program ---------------------------------------------------------------
+
+  Expected<Done> finish_outputs() {
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ValueId output = graph_.outputs()[i];
+      const auto it = given_.find(output.index);
+      if (it != given_.end() && !taken_.contains(it->second)) {
+        taken_.insert(it->second);
+        draft_.program.values[it->second].offset = static_cast<std::int64_t>(i);
+        draft_.program.values[it->second].name = graph_.name(output);
+        draft_.program.outputs.push_back(it->second);
+        continue;
+      }
+      TESSERA_TRY(const Place place, place_of(output));
+      if (draft_.program.values[place.value].home == runtime::Value::Home::Boxed) {
+        draft_.program.outputs.push_back(place.value);
+        continue;
+      }
+      const Order order = row_major(rank_of(output));
+      const ValueIndex value = add_value(output, runtime::Value::Home::Output, order);
+      draft_.program.values[value].offset = static_cast<std::int64_t>(i);
+      draft_.program.outputs.push_back(value);
+      if (same_places(shape_of(output), place.order, order)) {
+        add_step(runtime::step::Copy{.from = {.value = place.value},
+                                     .to = {.value = value},
+                                     .bytes = draft_.program.values[value].bytes},
+                 "copy", "", 0, 0);
+      } else {
+        TESSERA_TRY_DONE(emit_copy(output, place, {value, order}));
+      }
+    }
+    return Done{};
+  }
+
+  const Graph& graph_;
+  const CompileOptions& options_;
+  machine::Machine machine_;
+  Grouping grouping_;
+  std::vector<std::optional<Order>> wishes_;
+  std::vector<std::optional<std::size_t>> node_of_;  // by value
+  Draft draft_;
+  std::set<std::uint32_t> outputs_;            // values of the graph
+  std::map<std::uint32_t, ValueIndex> given_;  // results that lie with the caller
+  std::set<ValueIndex> taken_;
+  std::map<std::uint32_t, Place> places_;  // by value of the graph
+  std::map<std::pair<std::uint32_t, Order>, Place> copies_;
+  std::map<std::pair<std::uint32_t, std::string>, ValueIndex> weights_;
+  std::map<std::string, Expected<lower::GroupCode>> codes_;
+  std::map<std::string, std::uint32_t> kernels_;
+};
+
+}  // namespace
+
+Expected<Draft> assemble(const Graph& graph, const CompileOptions& options) {
+  return Assembler(graph, options).run();
+}
+
+}  // namespace tessera::program

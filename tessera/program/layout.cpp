@@ -1,0 +1,129 @@
+#include "tessera/program/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/program/stage.h"
+
+namespace tessera::program {
+
+Order row_major(std::size_t rank) {
+  Order order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Order channels_last(std::size_t rank) {
+  Order order = row_major(rank);
+  if (rank > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  return order;
+}
+
+bool same_places(std::span<const std::int64_t> shape, const Order& a, const Order& b) {
+  const auto proper = [&](const Order& order) {
+    Order result;
+    for (const int axis : order)
+      if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
+    return result;
+  };
+  return proper(a) == proper(b);
+}
+
+std::vector<std::int64_t> permutation(const Graph& graph, const GraphNode& node) {
+  const std::size_t rank = graph.type(graph.outputs(node)[0]).shape->size();
+  std::vector<std::int64_t> perm(rank);
+  for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(rank - 1 - i);
+  if (node.attrs->has("perm")) {
+    perm = node.attrs->ints("perm");
+    for (std::int64_t& axis : perm)
+      if (axis < 0) axis += static_cast<std::int64_t>(rank);
+  }
+  return perm;
+}
+
+Order transposed(const Order& order, std::span<const std::int64_t> perm) {
+  Order result(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (std::size_t j = 0; j < perm.size(); ++j)
+      if (perm[j] == order[i]) result[i] = static_cast<int>(j);
+  return result;
+}
+
+std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const Order& order) {
+  std::vector<std::int64_t> result;
+  for (const int axis : order) result.push_back(shape[static_cast<std::size_t>(axis)]);
+  return result;
+}
+
+namespace {
+
+enum Strength { None, Weak, Strong };
+
+/// The wish of one value, while readers are asked from the last to the first.
+struct Wish {
+  Order order = {};
+  int strength = None;
+
+  void take(const Order& other, int how) {
+    if (how <= strength) return;
+    order = other;
+    strength = how;
+  }
+};
+
+}  // namespace
+
+std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& grouping) {
+  std::vector<Wish> wish(graph.value_count());
+  const auto rank_of = [&](ValueId value) -> std::size_t {
+    const Type& type = graph.type(value);
+    return type.is_ranked_tensor() ? type.shape->size() : 0;
+  };
+  for (const ValueId output : graph.outputs())
+    wish[output.index].take(row_major(rank_of(output)), Weak);
+  std::vector<bool> spatial(graph.nodes().size(), false);
+  for (const NodeGroup& group : grouping.groups)
+    for (const std::size_t n : group.nodes) spatial[n] = group.spatial;
+
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const GraphNode& node = graph.nodes()[n];
+    const ValueId result = graph.outputs(node)[0];
+    const Wish& own = wish[result.index];
+    for (const ValueId input : graph.inputs(node)) {
+      if (!input.present() || rank_of(input) == 0) continue;
+      Wish& theirs = wish[input.index];
+      switch (grouping.kinds[n]) {
+        case NodeKind::View:
+        case NodeKind::Host: theirs.take(row_major(rank_of(input)), Strong); break;
+        case NodeKind::Transpose:
+          if (own.strength != None) {
+            // What lies at place i of the result is axis perm[order[i]] of the input.
+            const auto perm = permutation(graph, node);
+            Order order;
+            for (const int axis : own.order)
+              order.push_back(static_cast<int>(perm[static_cast<std::size_t>(axis)]));
+            theirs.take(order, own.strength);
+          }
+          break;
+        case NodeKind::Contraction:
+        case NodeKind::Window:
+          if (spatial[n] && rank_of(input) == rank_of(result))
+            theirs.take(channels_last(rank_of(input)), Strong);
+          break;
+        case NodeKind::Map:
+        case NodeKind::Move:
+        case NodeKind::Alone:
+          if (own.strength != None && rank_of(input) == rank_of(result))
+            theirs.take(own.order, own.strength);
+          break;
+        case NodeKind::Reduction: break;
+      }
+    }
+  }
+  std::vector<std::optional<Order>> result(graph.value_count());
+  for (std::size_t i = 0; i < wish.size(); ++i)
+    if (wish[i].strength != None) result[i] = wish[i].order;
+  return result;
+}
+
+}  // namespace tessera::program
