@@ -53,6 +53,15 @@ class Evaluator {
     memory_.insert_or_assign(memory.operand.name, std::move(memory));
   }
   const Memory* memory(const std::string& name) const;
+  /// A parameter of the kernel: a view, or a pointer for tensors without axes, with more than eight
+  /// of them or without elements.
+  Expected<Done> add_tensor(const std::string& name, DType dtype, tile::Extents shape);
+  /// A stage that is there as a tile: what is read at these positions.
+  struct Held {
+    std::vector<Linear> at;
+    Value value;
+  };
+  void hold(const std::string& name, Held held) { held_.insert_or_assign(name, std::move(held)); }
   /// A stage whose elements are computed where they are read.
   void add_computed(const tile::Stage& stage) { computed_.emplace(stage.name(), &stage); }
 
@@ -84,6 +93,10 @@ class Evaluator {
 
   /// Runs the fold and remembers its results.
   void run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest);
+  /// The result of a fold of one component that was run elsewhere.
+  void set_fold(const Fold& fold, const Value& value) {
+    scopes_.back().folds.insert_or_assign(&fold, std::vector{value});
+  }
   /// Evaluates every read of a tensor in an expression, so that it is there further in.
   void preload(const Scalar& scalar, const std::string& tensor);
 
@@ -125,6 +138,7 @@ class Evaluator {
   // evaluate_memory.cpp
   Value read_memory(const Memory& memory, const node::Read& n, const std::vector<Value>& at);
   Value read_computed(const tile::Stage& stage, const node::Read& n, const std::vector<Value>& at);
+  Value read_held(const Held& held, const node::Read& n, const std::vector<Value>& at);
   std::optional<Id> in_range(const std::vector<Value>& at, const tile::Extents& shape);
   std::optional<Id> load_view(const Memory& memory, const std::vector<Value>& at,
                               tile::Literal pad);
@@ -167,6 +181,7 @@ class Evaluator {
   tile::Extents extents_;
   std::map<std::string, Memory, std::less<>> memory_;
   std::map<std::string, const tile::Stage*, std::less<>> computed_;
+  std::map<std::string, Held, std::less<>> held_;
   std::map<std::string, Value, std::less<>> loops_;
   std::vector<Frame> frames_;
   std::vector<Scope> scopes_ = {{}};

@@ -6,6 +6,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 
@@ -57,6 +58,20 @@ std::optional<Literal> literal_of(const Scalar& scalar, DType dtype) {
 }
 
 }  // namespace
+
+Expected<Done> Evaluator::add_tensor(const std::string& name, DType dtype, Extents shape) {
+  if (memory(name) != nullptr) return Done{};
+  if (dtype == DType::String)
+    return Diagnostic{.id = "lower-unsupported", .message = "text has no tiles"};
+  if (!element_count(shape))
+    return Diagnostic{.id = "lower-unsupported",
+                      .message = fmt::format("{} has too many elements", name)};
+  const bool viewed =
+      !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
+  const Id id = b_.param(viewed ? Type::view(dtype, shape) : Type::pointer(dtype), name);
+  add_memory({.operand = {name, dtype, {}}, .shape = std::move(shape), .param = id});
+  return Done{};
+}
 
 std::optional<Evaluator::Id> Evaluator::in_range(const std::vector<Value>& at,
                                                  const Extents& shape) {
@@ -132,6 +147,7 @@ Value Evaluator::visit(const node::Read& n) {
   std::vector<Value> at;
   for (const Scalar& index : n.at) at.push_back(converted(evaluate(index), Sort::Integer));
   if (error_) return integer({}, {});
+  if (const auto it = held_.find(n.operand); it != held_.end()) return read_held(it->second, n, at);
   if (const auto it = computed_.find(n.operand); it != computed_.end())
     return read_computed(*it->second, n, at);
   const Memory* memory = this->memory(n.operand);
@@ -169,6 +185,15 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   if (n.sort == Sort::Integer && b_.type(loaded).is_scalar())
     result.linear = Linear::scalar(loaded);
   return result;
+}
+
+Value Evaluator::read_held(const Held& held, const node::Read& n, const std::vector<Value>& at) {
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (at[i].linear != held.at[i]) {
+      unsupported(fmt::format("{} is read at other positions than it is computed", n.operand));
+      break;
+    }
+  return held.value;
 }
 
 Value Evaluator::read_computed(const tile::Stage& stage, const node::Read& n,

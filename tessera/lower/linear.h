@@ -27,6 +27,7 @@ struct Linear {
   std::map<tile::ValueId, std::int64_t> scalars = {};
   std::map<int, std::int64_t> axes = {};
 
+  bool operator==(const Linear&) const = default;
   bool is_constant() const { return scalars.empty() && axes.empty(); }
   static Linear constant(std::int64_t value) { return {.base = value}; }
   static Linear scalar(tile::ValueId id) { return {.scalars = {{id, 1}}}; }

@@ -110,19 +110,8 @@ class StageLowering {
   }
 
   Expected<Done> add_param(const std::string& name, DType dtype, Extents shape) {
-    if (evaluator_.memory(name) != nullptr) return Done{};
-    if (dtype == DType::String)
-      return Diagnostic{.id = "lower-unsupported", .message = "text has no tiles"};
-    if (!element_count(shape))
-      return Diagnostic{.id = "lower-unsupported",
-                        .message = fmt::format("{} has too many elements", name)};
-    const bool viewed =
-        !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
-    const tile::ValueId id =
-        builder_.param(viewed ? Type::view(dtype, shape) : Type::pointer(dtype), name);
-    evaluator_.add_memory({.operand = {name, dtype, {}}, .shape = std::move(shape), .param = id});
-    names_.push_back(name);
-    return Done{};
+    if (evaluator_.memory(name) == nullptr) names_.push_back(name);
+    return evaluator_.add_tensor(name, dtype, std::move(shape));
   }
 
   Expected<Done> add_params() {

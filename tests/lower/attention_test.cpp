@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tessera/lower/group.h"
+#include "tests/lower/run_stages.h"
+
+namespace tessera::lower {
+namespace {
+
+/// Attention with its axes called by letters: batch b, heads h, queries i, keys j, d of the first
+/// product and e of the second.
+struct Case {
+  std::string name;
+  std::map<char, std::int64_t> size;
+  std::string q = "bhid", k = "bhjd", v = "bhje", out = "bhie";  // orders of axes
+  std::string score = "S * 0.125";                               // of S, the product
+  std::vector<Operand> more = {};                                // what the score reads as well
+  std::string weight = "exp(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]";
+  std::string product = "Q * K";
+};
+
+std::string listed(const std::string& letters, const std::string& prefix) {
+  std::string text;
+  for (const char c : letters) text += (text.empty() ? "" : ", ") + prefix + c;
+  return text;
+}
+
+std::string replaced(std::string text, char letter, const std::string& by) {
+  const auto at = text.find(letter);
+  return at == std::string::npos ? text : text.replace(at, 1, by);
+}
+
+std::vector<Operand> inputs_of(const Case& c) {
+  std::vector<Operand> inputs = c.more;
+  for (const auto& [name, axes] : {std::pair("q", c.q), {"k", c.k}, {"v", c.v}}) {
+    Shape shape;
+    for (const char axis : axes) shape.push_back(c.size.at(axis));
+    inputs.push_back({name, DType::F32, shape});
+  }
+  return inputs;
+}
+
+std::string read(const std::string& name, const std::string& axes) {
+  return fmt::format("{}[{}]", name, listed(axes, ""));
+}
+std::string tensor(const std::string& name, const std::string& axes) {
+  return fmt::format("{}: f32[{}]", name, listed(axes, "#"));
+}
+
+Group group_of(const Case& c) {
+  std::string more;
+  for (const Operand& operand : c.more) {
+    std::string shape;
+    for (const Dim& dim : operand.shape)
+      shape += (shape.empty() ? "" : ", ") + std::to_string(*dim.constant());
+    more += fmt::format(", {}: {}[{}]", operand.name, to_string(operand.dtype), shape);
+  }
+  const std::string product =
+      replaced(replaced(c.product, 'Q', read("q", c.q)), 'K', read("k", c.k));
+  const std::string s = tensor("s", "bhij"), m = tensor("m", "bhi"), t = tensor("t", "bhi");
+  Group group{.results = {"out"}};
+  group.stages = staged(
+      inputs_of(c),
+      {fmt::format("define({}, {}{}) {{ s: f32[b, h, i, j] = {} }}", tensor("q", c.q),
+                   tensor("k", c.k), more,
+                   replaced(c.score, 'S', fmt::format("(sum(d) {{ {} }})", product))),
+       fmt::format("define({}) {{ m: f32[b, h, i] = max_of(j) s[b, h, i, j] }}", s),
+       fmt::format("define({}, {}) {{ t: f32[b, h, i] = sum(j) exp(s[b, h, i, j] - m[b, h, i]) }}",
+                   s, m),
+       fmt::format("define({}, {}, {}, {}) {{ out: f32[{}] = sum(j) {{ ({}) * {} }} }}", s, m, t,
+                   tensor("v", c.v), listed(c.out, ""), c.weight, read("v", c.v))});
+  auto stages = inlined(group.stages, group.results);
+  EXPECT_TRUE(stages);
+  if (stages) group.stages = *std::move(stages);
+  return group;
+}
+
+Tensor run(const Group& group, const Tensors& tensors, const GroupOptions& options, By by) {
+  const auto code = lower_attention(group, machine::host(), options);
+  EXPECT_TRUE(code && *code) << "not taken for attention";
+  if (!code || !*code) return {};
+  EXPECT_EQ((*code)->kernels.size(), 1U);
+  const auto found = by_kernels(group.stages, (*code)->kernels, tensors, by);
+  EXPECT_TRUE(found) << to_string(found.error());
+  return found ? found->at("out") : Tensor{};
+}
+
+void expect_right(const Case& c, const GroupOptions& options = {}, By by = By::MachineCode) {
+  const Group group = group_of(c);
+  const Tensors tensors = random_inputs(inputs_of(c), 3);
+  testing::expect_near(run(group, tensors, options, by),
+                       by_definition(group.stages, tensors).at("out"),
+                       options.products == DType::BF16 ? 5e-2 : 1e-5);
+}
+
+const std::map<char, std::int64_t> kSmall = {{'b', 2},  {'h', 3}, {'i', 5},
+                                             {'j', 11}, {'d', 7}, {'e', 6}};
+
+class Attention : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Attention, IsWhatItsDefinitionSays) {
+  expect_right(GetParam());
+}
+TEST_P(Attention, KeepsTheOrderOfAdditionsWhereAsked) {
+  expect_right(GetParam(), {.exact = true});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Attention,
+    ::testing::ValuesIn(std::vector<Case>{
+        {"HeadsBeforeTime", kSmall},
+        {"TimeBeforeHeads", kSmall, "bihd", "bjhd", "bjhe", "bihe"},
+        {"KeysTransposed", kSmall, "bhid", "bhdj", "bhje", "bhie"},
+        {"EverythingTheOtherWayRound", kSmall, "dihb", "djhb", "ejhb", "eihb"},
+        {"KeysFirst",
+         kSmall,
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "S",
+         {},
+         "exp(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]",
+         "K * Q"},
+        {"OneQuery", {{'b', 2}, {'h', 3}, {'i', 1}, {'j', 33}, {'d', 16}, {'e', 16}}},
+        {"OneOfAll", {{'b', 1}, {'h', 1}, {'i', 1}, {'j', 2}, {'d', 1}, {'e', 2}}},
+        {"AWindow", {{'b', 5}, {'h', 3}, {'i', 49}, {'j', 49}, {'d', 32}, {'e', 32}}},
+        {"APrimeNumberOfRows", {{'b', 1}, {'h', 2}, {'i', 197}, {'j', 197}, {'d', 17}, {'e', 19}}},
+        {"RowsInBlocks", {{'b', 1}, {'h', 1}, {'i', 301}, {'j', 1021}, {'d', 8}, {'e', 8}}},
+        {"AMaskOfKeys",
+         kSmall,
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "S * 0.5 + mask[b, 0, 0, j]",
+         {{"mask", DType::F32, {2, 1, 1, 11}}}},
+        {"ABiasOfPositions",
+         kSmall,
+         "bihd",
+         "bjhd",
+         "bjhe",
+         "bihe",
+         "S * 0.5 + bias[h, i, j]",
+         {{"bias", DType::F32, {3, 5, 11}}}},
+        {"AMaskOfTruths",
+         kSmall,
+         "bihd",
+         "bjhd",
+         "bjhe",
+         "bihe",
+         "select(mask[i, j], S * 0.5, -10000.0)",
+         {{"mask", DType::Bool, {5, 11}}}},
+        {"KeysUpToTheQuery",
+         {{'b', 1}, {'h', 2}, {'i', 37}, {'j', 37}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "select(j <= i, S * 0.5, -inf)"},
+        {"SoftCap", kSmall, "bhid", "bhjd", "bhje", "bhie", "tanh(S / 3.0) * 3.0"},
+        {"DividedLast",
+         kSmall,
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "S / 8.0",
+         {},
+         "(1.0 / t[b,h,i]) * exp(s[b,h,i,j] - m[b,h,i])"},
+    }),
+    [](const auto& param) { return param.param.name; });
+
+TEST(AttentionGroups, HeadsMayShareKeysAndValues) {
+  Group group{.results = {"out"}};
+  const std::vector<Operand> inputs = {{"q", DType::F32, {2, 6, 5, 8}},
+                                       {"k", DType::F32, {2, 2, 9, 8}},
+                                       {"v", DType::F32, {2, 2, 9, 8}}};
+  group.stages = staged(
+      inputs,
+      {"define(q: f32[#b, #h, #i, #d], k: f32[#b, 2, #j, #d]) { s: f32[b, h, i, j] = sum(d) q[b, "
+       "h, i, d] * k[b, floor_div(h, 3), j, d] }",
+       "define(s: f32[#b, #h, #i, #j]) { m: f32[b, h, i, z: 1] = max_of(j) s[b, h, i, j] }",
+       "define(s: f32[#b, #h, #i, #j], m: f32[#b, #h, #i, 1]) { t: f32[b, h, i, z: 1] = sum(j) "
+       "exp(s[b, h, i, j] - m[b, h, i, 0]) }",
+       "define(s: f32[#b, #h, #i, #j], m: f32[#b, #h, #i, 1], t: f32[#b, #h, #i, 1], v: f32[#b, 2, "
+       "#j, #e]) { out: f32[b, i, (h: 6, e: 8)] = sum(j) { exp(s[b, h, i, j] - m[b, h, i, 0]) / "
+       "t[b, h, i, 0] * v[b, floor_div(h, 3), j, e] } }"});
+  const Tensors tensors = random_inputs(inputs, 3);
+  for (const By by : {By::MachineCode, By::Interpreter})
+    testing::expect_near(run(group, tensors, {}, by),
+                         by_definition(group.stages, tensors).at("out"), 1e-5);
+}
+
+TEST(AttentionGroups, ARowThatSeesNothingIsWhatTheDefinitionSays) {
+  Case c{"", kSmall};
+  c.score = "select(mask[j] < 0.0, -inf, S)";
+  c.more = {{"mask", DType::F32, {11}}};
+  const Group group = group_of(c);
+  Tensors tensors = random_inputs(inputs_of(c), 3);
+  Buffer hidden(44);
+  for (std::int64_t i = 0; i < 11; ++i) store_number(DType::F32, hidden.data(), i, -1.0);
+  tensors.insert_or_assign("mask", Tensor{DType::F32, {11}, std::move(hidden).freeze()});
+  for (const bool exact : {false, true}) {
+    const Tensor out = run(group, tensors, {.exact = exact}, By::MachineCode);
+    for (std::int64_t i = 0; i < out.count(); ++i) EXPECT_TRUE(std::isnan(number_at(out, i)));
+  }
+}
+
+TEST(AttentionGroups, ProductsMayBeOfBf16) {
+  expect_right({"", {{'b', 1}, {'h', 2}, {'i', 33}, {'j', 40}, {'d', 16}, {'e', 24}}},
+               {.products = DType::BF16});
+}
+
+TEST(AttentionGroups, WhatReadsOtherRowsIsNone) {
+  Case c{"", {{'b', 2}, {'h', 3}, {'i', 5}, {'j', 5}, {'d', 7}, {'e', 6}}};
+  c.weight = "exp(s[b,h,j,i] - m[b,h,i]) / t[b,h,i]";
+  const auto code = lower_attention(group_of(c), machine::host(), {});
+  ASSERT_TRUE(code);
+  EXPECT_FALSE(*code);
+}
+
+}  // namespace
+}  // namespace tessera::lower
