@@ -9,10 +9,10 @@
 #include <array>
 #include <mutex>
 #include <new>
+#include <optional>
 
-#include "tessera/codegen/cache.h"
+#include "tessera/codegen/kernel_object.h"
 #include "tessera/codegen/llvm/emit.h"
-#include "tessera/codegen/llvm/object.h"
 #include "tessera/runtime/threads.h"
 #include "tessera/tile/cpu/nest.h"
 #include "tessera/tile/cpu/prepare.h"
@@ -26,69 +26,32 @@ constexpr std::size_t kGridWords = 3;
 /// Below this, waking other threads costs more than they bring.
 constexpr double kWorthThreads = 20e3;
 
-/// Tiles that need more are a mistake: it is the least that every thread would take.
-constexpr std::int64_t kMostScratch = std::int64_t{1} << 31;
-
 using Entry = int (*)(const void*, std::int64_t, std::int64_t, std::byte*);
 
 struct Variant {
-  std::shared_ptr<const Image> image;
+  std::shared_ptr<const LoadedObject> image;
   Entry entry = nullptr;
   std::int64_t scratch_bytes = 0;
   bool from_cache = false;
 };
-
-Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes) {
-  return Diagnostic{.id = "tile-memory",
-                    .where = {.item = kernel.name},
-                    .message = fmt::format("{} bytes of tiles", bytes),
-                    .note = "a thread keeps tiles that are not computed where they are used",
-                    .help = "use smaller tiles"};
-}
-
-Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel,
-                                                  const machine::Machine& machine,
-                                                  const Options& options, bool overlap,
-                                                  llvm::LLVMContext& context) {
-  const tile::Kernel prepared = tile::cpu::prepare(kernel, options.checked);
-  const tile::cpu::Scheduled scheduled =
-      tile::cpu::schedule(prepared, machine, {.overlap = overlap, .scalar = options.checked});
-  if (scheduled.buffer_bytes > kMostScratch) return too_large(kernel, scheduled.buffer_bytes);
-  return emit(scheduled, machine, {.precision = options.precision, .checked = options.checked},
-              context);
-}
 
 const machine::Machine& host() {
   static const machine::Machine machine = machine::host();
   return machine;
 }
 
-/// Everything that the object code depends on.
-std::string cache_key(const tile::Kernel& kernel, const Options& options, bool overlap) {
-  return fmt::format("{}\n{}\n{}\nprecision {} checked {} overlap {}\n{}", generator_version(),
-                     host().cpu, machine::llvm_features(host()),
-                     static_cast<int>(options.precision), options.checked, overlap,
-                     tile::to_text(kernel));
-}
-
 Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool overlap) {
   Variant variant;
+  const ObjectFor what{.machine = host(), .options = options, .overlap = overlap};
   std::optional<ObjectCache> cache;
-  std::optional<std::vector<std::byte>> object;
   std::string key;
   if (!options.cache.empty()) {
     TESSERA_TRY(cache, ObjectCache::open(options.cache));
-    key = cache_key(kernel, options, overlap);
-    object = cache->find(key);
-    variant.from_cache = object.has_value();
+    key = object_key(kernel, what);
   }
-  if (!object) {
-    llvm::LLVMContext context;
-    TESSERA_TRY(const auto module, module_of(kernel, host(), options, overlap, context));
-    TESSERA_TRY(object, object_of(*module, host()));
-    if (cache) cache->store(key, *object);
-  }
-  TESSERA_TRY(variant.image, Image::load(*object));
+  TESSERA_TRY(const KernelObject object, object_of(kernel, what, key, cache ? &*cache : nullptr));
+  variant.from_cache = object.from_cache;
+  TESSERA_TRY(variant.image, LoadedObject::load(object.bytes));
   variant.entry = reinterpret_cast<Entry>(variant.image->address(kEntrySymbol));
   variant.scratch_bytes = *static_cast<const std::int64_t*>(variant.image->address(kScratchSymbol));
   return variant;
@@ -253,7 +216,7 @@ Expected<std::string> form_of(const tile::Kernel& kernel, Form form,
                                                   machine, {.scalar = options.checked}));
   }
   llvm::LLVMContext context;
-  TESSERA_TRY(const auto module, module_of(kernel, machine, options, false, context));
+  TESSERA_TRY(const auto module, module_of(kernel, {machine, options}, context));
   TESSERA_TRY_DONE(set_target(*module, machine));
   if (form == Form::Assembly) return assembly_of(*module, machine);
   std::string text;

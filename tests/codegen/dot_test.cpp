@@ -173,7 +173,7 @@ class Compiled {
     ir.CreateRetVoid();
     auto object = object_of(module, machine_);
     EXPECT_TRUE(object.has_value());
-    auto image = Image::load(*object);
+    auto image = LoadedObject::load(*object);
     EXPECT_TRUE(image.has_value());
     image_ = *image;
   }
@@ -236,7 +236,7 @@ class Compiled {
   machine::Machine machine_;
   std::int64_t panel_ = 0;
   DotPlan plan_;
-  std::shared_ptr<const Image> image_;
+  std::shared_ptr<const LoadedObject> image_;
 };
 
 struct Types {

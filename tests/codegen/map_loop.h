@@ -123,7 +123,7 @@ class CompiledMap {
     const auto module = module_of(loop, machine::host(), context);
     auto object = object_of(*module, machine::host());
     TESSERA_CHECK(object.has_value(), "no object code");
-    auto image = Image::load(*object);
+    auto image = LoadedObject::load(*object);
     TESSERA_CHECK(image.has_value(), "no image");
     image_ = *image;
     entry_ = reinterpret_cast<Entry*>(image_->address("map"));
@@ -141,7 +141,7 @@ class CompiledMap {
  private:
   using Entry = void(const void*, const void*, const void*, void*, std::int64_t);
   std::uint64_t step_;
-  std::shared_ptr<const Image> image_;
+  std::shared_ptr<const LoadedObject> image_;
   Entry* entry_ = nullptr;
 };
 

@@ -35,7 +35,7 @@ ObjectBytes object_from(const std::string& text) {
 }
 
 template <class Function>
-Function* function_of(const Image& image, const std::string& name) {
+Function* function_of(const LoadedObject& image, const std::string& name) {
   return reinterpret_cast<Function*>(image.address(name));
 }
 
@@ -68,7 +68,7 @@ declare <4 x float> @llvm.maxnum.v4f32(<4 x float>, <4 x float>)
 )";
 
 TEST(Object, RunsOnThisComputer) {
-  const auto image = Image::load(object_from(kSaxpy));
+  const auto image = LoadedObject::load(object_from(kSaxpy));
   ASSERT_TRUE(image.has_value());
   std::vector<float> x(64), y(64, 1.0f);
   for (int i = 0; i < 64; ++i) x[i] = static_cast<float>(i - 32);
@@ -82,7 +82,7 @@ TEST(Object, IsTheSameEveryTime) {
 }
 
 TEST(Object, CallsTheProcessForMemoryAndMath) {
-  const auto image = Image::load(object_from(R"(
+  const auto image = LoadedObject::load(object_from(R"(
 define double @use(ptr %to, ptr %from, i64 %n, double %x) {
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %n, i1 false)
   %y = call double @cbrt(double %x)
@@ -100,10 +100,10 @@ declare double @cbrt(double)
   EXPECT_EQ(to, from);
 }
 
-TEST(Object, ImagesWithTheSameNamesLiveSideBySide) {
-  const auto twice = Image::load(object_from(kTwice));
+TEST(Object, ObjectsWithTheSameNamesLiveSideBySide) {
+  const auto twice = LoadedObject::load(object_from(kTwice));
   auto thrice =
-      Image::load(object_from("define i32 @twice(i32 %x) { %y = mul i32 %x, 3\n ret i32 %y }"));
+      LoadedObject::load(object_from("define i32 @twice(i32 %x) { %y = mul i32 %x, 3\n ret i32 %y }"));
   ASSERT_TRUE(twice.has_value());
   ASSERT_TRUE(thrice.has_value());
   EXPECT_EQ(function_of<int(int)>(**twice, "twice")(7), 14);
@@ -118,7 +118,7 @@ TEST(Object, ThreadsCompileAndLoadAtTheSameTime) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 5; ++i) {
-        const auto image = Image::load(object_from(kTwice));
+        const auto image = LoadedObject::load(object_from(kTwice));
         if (image && function_of<int(int)>(**image, "twice")(i) == 2 * i) ++right;
       }
     });
@@ -128,7 +128,7 @@ TEST(Object, ThreadsCompileAndLoadAtTheSameTime) {
 
 TEST(Object, BytesThatAreNoObjectAreDiagnosed) {
   const std::string text = "no object code at all, but long enough to be looked at";
-  const auto image = Image::load(std::as_bytes(std::span(text)));
+  const auto image = LoadedObject::load(std::as_bytes(std::span(text)));
   ASSERT_FALSE(image.has_value());
   EXPECT_EQ(image.error().id, "object-unloadable");
 }
@@ -136,14 +136,14 @@ TEST(Object, BytesThatAreNoObjectAreDiagnosed) {
 TEST(Object, ACutObjectIsDiagnosed) {
   const ObjectBytes whole = object_from(kSaxpy);
   for (const std::size_t size : {std::size_t{0}, std::size_t{40}, whole.size() / 2}) {
-    const auto image = Image::load(std::span(whole).first(size));
+    const auto image = LoadedObject::load(std::span(whole).first(size));
     ASSERT_FALSE(image.has_value()) << size;
     EXPECT_EQ(image.error().id, "object-unloadable");
   }
 }
 
 TEST(Object, AMissingFunctionIsDiagnosed) {
-  const auto image = Image::load(
+  const auto image = LoadedObject::load(
       object_from("define void @f() { call void @no_such_function_anywhere()\n ret void }\n"
                   "declare void @no_such_function_anywhere()"));
   ASSERT_FALSE(image.has_value());

@@ -43,6 +43,7 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"prove-unsupported", "part of a verdict: it says why there is no proof"},
     {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
     {"cache-unusable", "depends on the disk; tests/codegen/cache_test.cpp looks at it"},
+    {"object-unlinkable", "code generation calls nothing; tests/codegen/image_test.cpp looks at it"},
     {"object-unloadable", "object code comes from the compiler or from the cache, which checks it"},
     {"tile-steps", "the command line sets no limit of steps; a time limit ends a kernel"},
     {"tile-memory", "tiles of the command line are within the interpreter's own limit"},

@@ -150,8 +150,17 @@ void Emitter::emit_dot_step(const DotStep& step) {
                                   ir.CreateICmpEQ(call.extents.n, index(call.shape.n))),
                      ir.CreateICmpSGT(call.extents.k, index(0)));
     branch(ir.CreateNot(is_whole), [&] {
+      // By stores: LLVM would call a function of the system.
       const std::int64_t bytes = type(o.out[0]).count() * byte_width(call.shape.c);
-      ir.CreateMemSet(c, ir.getInt8(0), static_cast<std::uint64_t>(bytes), llvm::MaybeAlign(16));
+      const int line = 64;
+      llvm::Value* zeros = llvm::Constant::getNullValue(memory_type(DType::U8, line));
+      const std::int64_t whole = bytes / line * line;
+      loop(index(0), index(whole), line, [&](llvm::Value* at) {
+        ir.CreateAlignedStore(zeros, ir.CreateGEP(ir.getInt8Ty(), c, at), llvm::Align(16));
+      });
+      loop(index(whole), index(bytes), 1, [&](llvm::Value* at) {
+        ir.CreateStore(ir.getInt8(0), ir.CreateGEP(ir.getInt8Ty(), c, at));
+      });
     });
   }
   emit_dot(ir, call, machine);

@@ -29,10 +29,10 @@ Expected<ObjectBytes> object_of(llvm::Module& module, const machine::Machine& ma
 Expected<std::string> assembly_of(llvm::Module& module, const machine::Machine& machine);
 
 /// Object code in memory, ready to run for as long as it lives.
-class Image {
+class LoadedObject {
  public:
-  static Expected<std::shared_ptr<const Image>> load(std::span<const std::byte> object);
-  virtual ~Image() = default;
+  static Expected<std::shared_ptr<const LoadedObject>> load(std::span<const std::byte> object);
+  virtual ~LoadedObject() = default;
   /// The address of a function of the object, which is there.
   virtual void* address(const std::string& symbol) const = 0;
 };

@@ -68,10 +68,10 @@ orc::LLJIT& linker() {
   return *linker;
 }
 
-class LinkedImage : public Image {
+class Linked : public LoadedObject {
  public:
-  explicit LinkedImage(orc::JITDylib& library) : library_(library) {}
-  ~LinkedImage() override {
+  explicit Linked(orc::JITDylib& library) : library_(library) {}
+  ~Linked() override {
     llvm::consumeError(linker().getExecutionSession().removeJITDylib(library_));
   }
 
@@ -104,14 +104,15 @@ class LinkedImage : public Image {
 
 }  // namespace
 
-Expected<std::shared_ptr<const Image>> Image::load(std::span<const std::byte> object) {
+Expected<std::shared_ptr<const LoadedObject>> LoadedObject::load(
+    std::span<const std::byte> object) {
   static std::atomic<std::uint64_t> count = 0;
   cause().clear();
   auto library = linker().createJITDylib(fmt::format("kernel {}", count++));
   if (!library) return cannot_load(library.takeError());
-  auto image = std::make_shared<LinkedImage>(*library);
+  auto image = std::make_shared<Linked>(*library);
   TESSERA_TRY_DONE(image->link(object));
-  return std::shared_ptr<const Image>(std::move(image));
+  return std::shared_ptr<const LoadedObject>(std::move(image));
 }
 
 }  // namespace tessera::codegen

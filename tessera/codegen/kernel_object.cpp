@@ -1,0 +1,63 @@
+#include "tessera/codegen/kernel_object.h"
+
+#include <fmt/format.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+
+#include "tessera/codegen/llvm/emit.h"
+#include "tessera/tile/cpu/nest.h"
+#include "tessera/tile/cpu/prepare.h"
+#include "tessera/tile/text.h"
+
+namespace tessera::codegen {
+namespace {
+
+/// Tiles that need more are a mistake: it is the least that every thread would take.
+constexpr std::int64_t kMostScratch = std::int64_t{1} << 31;
+
+}  // namespace
+
+Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes) {
+  return Diagnostic{.id = "tile-memory",
+                    .where = {.item = kernel.name},
+                    .message = fmt::format("{} bytes of tiles", bytes),
+                    .note = "a thread keeps tiles that are not computed where they are used",
+                    .help = "use smaller tiles"};
+}
+
+Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, const ObjectFor& what,
+                                                  llvm::LLVMContext& context) {
+  const bool checked = what.options.checked;
+  const tile::cpu::Scheduled scheduled =
+      tile::cpu::schedule(tile::cpu::prepare(kernel, checked), what.machine,
+                          {.overlap = what.overlap, .scalar = checked});
+  if (scheduled.buffer_bytes > kMostScratch) return too_large(kernel, scheduled.buffer_bytes);
+  return emit(scheduled, what.machine, {.precision = what.options.precision, .checked = checked},
+              context);
+}
+
+std::string object_key(const tile::Kernel& kernel, const ObjectFor& what) {
+  const machine::Machine& m = what.machine;
+  tile::Kernel nameless = kernel;
+  nameless.name = "kernel";
+  return fmt::format(
+      "{}\n{} {} {}\ncaches {} {} {} {} vectors {} {}\nprecision {} checked {} overlap {}\n{}",
+      generator_version(), to_string(m.architecture), m.cpu, machine::llvm_features(m), m.l1d, m.l2,
+      m.l3, m.cache_line, m.vector_bytes, m.vector_registers,
+      static_cast<int>(what.options.precision), what.options.checked, what.overlap,
+      tile::to_text(nameless));
+}
+
+Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
+                                 const std::string& key, const ObjectCache* cache) {
+  if (cache != nullptr) {
+    if (auto found = cache->find(key)) return KernelObject{*std::move(found), true};
+  }
+  llvm::LLVMContext context;
+  TESSERA_TRY(const auto module, module_of(kernel, what, context));
+  TESSERA_TRY(ObjectBytes object, object_of(*module, what.machine));
+  if (cache != nullptr) cache->store(key, object);
+  return KernelObject{std::move(object), false};
+}
+
+}  // namespace tessera::codegen
