@@ -477,6 +477,7 @@ class Assembler {
         Place place;
         if (numbers(graph_.type(input)) && graph_.type(input).dtype != DType::String) {
           TESSERA_TRY(place, place_in(input, row_major(rank_of(input))));
+          place.value = with_shape(place.value, input);
         } else {
           TESSERA_TRY(place, place_of(input));
         }
@@ -503,6 +504,18 @@ class Assembler {
     }
     add_step(std::move(step), node.op->name, "interpreted: " + why, 0, 0);
     return Done{};
+  }
+
+  /// The host is told shapes by values, so that a view is one of its own.
+  ValueIndex with_shape(ValueIndex value, ValueId view) {
+    if (draft_.program.values[value].shape == shape_of(view)) return value;
+    const ValueIndex copy =
+        add_value(view, runtime::Value::Home::Arena, row_major(rank_of(view)));
+    add_step(runtime::step::Copy{.from = {.value = value},
+                                 .to = {.value = copy},
+                                 .bytes = draft_.program.values[copy].bytes},
+             "copy", "", 0, 0);
+    return copy;
   }
 
   // --- results of the program ---------------------------------------------------------------
