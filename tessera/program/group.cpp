@@ -38,6 +38,7 @@ class Grouper {
 
   Grouping run() {
     for (std::size_t n = 0; n < out_.kinds.size(); ++n) {
+      if (group_of_[n]) continue;  // of a bundle
       switch (out_.kinds[n]) {
         case NodeKind::View:
         case NodeKind::Transpose:
@@ -162,7 +163,7 @@ class Grouper {
       if (!best || rank(g) > rank(*best) || (rank(g) == rank(*best) && g > *best)) best = g;
     });
     if (!best) {
-      start(n);
+      if (!bundle(n)) start(n);
       return;
     }
     join(n, *best);
@@ -176,6 +177,56 @@ class Grouper {
           growing_[*best].group.kind != NodeKind::Contraction)
         merge(g, *best);
     });
+  }
+
+  /// Maps of a result that several of them read, up to the one that all end in: they join the group
+  /// of the result as a whole. The first of them is n.
+  bool bundle(std::size_t n) {
+    for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
+      if (!input.present() || !node_of_[input.index] || !group_of_[*node_of_[input.index]])
+        continue;
+      const std::size_t g = current(*group_of_[*node_of_[input.index]]);
+      const NodeKind kind = growing_[g].group.kind;
+      if ((kind != NodeKind::Contraction && kind != NodeKind::Window) ||
+          results_of(g).size() != 1 || !may_join(n, g))
+        continue;
+      const std::vector<std::size_t> nodes = bundle_of(input, n);
+      if (nodes.empty() || growing_[g].group.nodes.size() + nodes.size() > kMostNodes) continue;
+      for (const std::size_t node : nodes) join(node, g);
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<std::size_t> bundle_of(ValueId value, std::size_t first) const {
+    constexpr std::size_t reach = 24;
+    std::vector<std::size_t> nodes;
+    const auto is_inside = [&](std::size_t n) {
+      return std::ranges::find(nodes, n) != nodes.end();
+    };
+    const auto all_users_inside = [&](ValueId v) {
+      return std::ranges::all_of(users_[v.index], is_inside);
+    };
+    for (std::size_t n = first; n < std::min(first + reach, out_.kinds.size()); ++n) {
+      if (out_.kinds[n] != NodeKind::Map || group_of_[n] || shape(result(n)) != shape(value))
+        continue;
+      bool reads = false, available = true;
+      for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
+        if (!input.present()) continue;
+        const auto from = node_of_[input.index];
+        const bool inside = input == value || (from && is_inside(*from));
+        reads = reads || inside;
+        available = available && (inside || !from || *from < first);
+      }
+      if (!reads || !available) continue;
+      nodes.push_back(n);
+      const bool closed = all_users_inside(value) &&
+                          std::all_of(nodes.begin(), nodes.end() - 1, [&](std::size_t inner) {
+                            return all_users_inside(result(inner));
+                          });
+      if (closed) return nodes;
+    }
+    return {};
   }
 
   bool takes_map(std::size_t g, ValueId input, const Shape& own) const {
