@@ -211,10 +211,13 @@ Expected<Stages> inlined(Stages stages, const std::vector<std::string>& results)
         gone = true;
       }
     }
-    if (gone && !is_result(from.name()))
+    if (gone && !is_result(from.name())) {
+      // One that had several readers may have one now.
       stages.erase(stages.begin() + static_cast<std::ptrdiff_t>(i));
-    else
+      i = 0;
+    } else {
       ++i;
+    }
   }
   return stages;
 }
