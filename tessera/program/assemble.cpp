@@ -509,8 +509,7 @@ class Assembler {
   /// The host is told shapes by values, so that a view is one of its own.
   ValueIndex with_shape(ValueIndex value, ValueId view) {
     if (draft_.program.values[value].shape == shape_of(view)) return value;
-    const ValueIndex copy =
-        add_value(view, runtime::Value::Home::Arena, row_major(rank_of(view)));
+    const ValueIndex copy = add_value(view, runtime::Value::Home::Arena, row_major(rank_of(view)));
     add_step(runtime::step::Copy{.from = {.value = value},
                                  .to = {.value = copy},
                                  .bytes = draft_.program.values[copy].bytes},

@@ -7,6 +7,7 @@
 #include "tessera/ir/expand.h"
 #include "tessera/program/assemble.h"
 #include "tessera/program/memory.h"
+#include "tessera/program/phases.h"
 #include "tessera/program/weights.h"
 
 namespace tessera::program {
@@ -69,7 +70,8 @@ void plan(Draft& draft) {
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
-  TESSERA_TRY(const Graph core, expand(graph, [](const OpDef&) { return true; }));
+  TESSERA_TRY(const Graph plain, expand(graph, [](const OpDef&) { return true; }));
+  TESSERA_TRY(const Graph core, with_phases(plain));
   TESSERA_TRY(Draft draft, assemble(core, options));
   plan(draft);
   draft.report.seconds_lowering = watch.lap();
