@@ -19,7 +19,8 @@ struct Taps {
   std::int64_t after = 0;           // padding behind the image
 };
 
-struct Axis2 {
+class Axis2 {
+ public:
   std::int64_t stride = 1, before = 0, window = 1, image = 1, result = 1;
 
   std::int64_t positions() const { return result / stride; }
@@ -35,7 +36,24 @@ struct Axis2 {
     const std::int64_t low = -floor_of(window - 1 - phase - before, stride);
     Taps taps{.low = low, .count = high - low + 1, .first = phase + before - low * stride};
     if (taps.count < 1 || low > 0) return std::nullopt;
-    taps.after = positions() - image + low + taps.count - 1;
+    return padded(taps);
+  }
+
+  /// The same for the pixels that any phase reads: some of the taps are none of the window's.
+  std::optional<Taps> all_taps(std::int64_t phase) const {
+    std::int64_t low = 0, high = 0;
+    for (std::int64_t other = 0; other < stride; ++other) {
+      const auto taps = this->taps(other);
+      if (!taps) return std::nullopt;
+      low = std::min(low, taps->low);
+      high = std::max(high, taps->low + taps->count - 1);
+    }
+    return padded({.low = low, .count = high - low + 1, .first = phase + before - low * stride});
+  }
+
+ private:
+  std::optional<Taps> padded(Taps taps) const {
+    taps.after = positions() - image + taps.low + taps.count - 1;
     if (taps.after < 0) return std::nullopt;
     return taps;
   }
@@ -75,7 +93,8 @@ Tensor weights_of(const Tensor& whole, const Taps& rows, const Taps& columns,
           const std::int64_t r = rows.first - j * axes[0].stride;
           const std::int64_t s = columns.first - i * axes[1].stride;
           const std::int64_t at = ((c * filters + f) * axes[0].window + r) * axes[1].window + s;
-          std::copy_n(whole.bytes.data() + static_cast<std::size_t>(at) * width, width, to);
+          if (r >= 0 && r < axes[0].window && s >= 0 && s < axes[1].window)
+            std::copy_n(whole.bytes.data() + static_cast<std::size_t>(at) * width, width, to);
           to += width;
         }
   return {whole.dtype, shape, std::move(buffer).freeze()};
@@ -111,11 +130,14 @@ std::optional<ValueId> phased(Rebuilder& out, const GraphNode& node) {
   const DType dtype = graph.type(inputs[0]).dtype;
   const std::int64_t filters = weights->shape[1];
   const Dim batch = (*image)[0], height = axes[0].positions(), width = axes[1].positions();
+  // With few filters, one convolution with zeros among its weights beats several small ones.
+  const bool widen = filters < 16;
   std::vector<Attrs> attrs_of;
   std::vector<Tensor> weights_of_phase;
   for (std::int64_t py = 0; py < block; ++py)
     for (std::int64_t px = 0; px < block; ++px) {
-      const auto rows = axes[0].taps(py), columns = axes[1].taps(px);
+      const auto rows = widen ? axes[0].all_taps(py) : axes[0].taps(py),
+                 columns = widen ? axes[1].all_taps(px) : axes[1].taps(px);
       if (!rows || !columns) return std::nullopt;
       const auto conv = completed(
           op("conv"), {{"pads", Ints{-rows->low, -columns->low, rows->after, columns->after}}});
