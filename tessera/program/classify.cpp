@@ -171,7 +171,16 @@ NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stage
     }
   static const std::set<std::string, std::less<>> views{"reshape", "flatten", "squeeze",
                                                         "unsqueeze", "identity"};
-  if (views.contains(node.op->name)) return NodeKind::View;
+  if (views.contains(node.op->name)) {
+    // One that adds or takes away axes of one position may be computed along with others.
+    auto from = *numbers(graph.type(graph.inputs(node)[0])),
+         to = *numbers(graph.type(graph.outputs(node)[0]));
+    std::erase(from, 1);
+    std::erase(to, 1);
+    if (from == to && node.op->kind() == OpDef::Kind::Core)
+      if (auto made = stages_of_node(graph, node)) stages = *std::move(made);
+    return NodeKind::View;
+  }
   if (node.op->kind() != OpDef::Kind::Core) {
     why =
         node.op->kind() == OpDef::Kind::Control ? "it is control flow" : "it is no index notation";

@@ -143,6 +143,16 @@ class Grouper {
                                 [&](std::size_t other) { return other != g && depends(other, g); });
   }
 
+  static Shape without_ones(Shape shape) {
+    std::erase(shape, 1);
+    return shape;
+  }
+
+  /// A view that only adds or takes away axes of one position.
+  bool is_thin(std::size_t n) const {
+    return out_.kinds[n] == NodeKind::View && !out_.stages[n].empty();
+  }
+
   bool is_single_use(ValueId value) const { return users_[value.index].size() == 1; }
 
   void map(std::size_t n) {
@@ -156,16 +166,28 @@ class Grouper {
         default: return 1;
       }
     };
+    std::vector<std::size_t> views, best_views;
     for_each_source(n, [&](ValueId input, std::size_t from) {
+      views.clear();
+      while (is_thin(from) && is_single_use(input) &&
+             node_of_[graph_.inputs(graph_.nodes()[from])[0].index]) {
+        views.push_back(from);
+        input = graph_.inputs(graph_.nodes()[from])[0];
+        from = *node_of_[input.index];
+      }
       if (!group_of_[from]) return;
       const std::size_t g = current(*group_of_[from]);
-      if (!takes_map(g, input, own) || !may_join(n, g)) return;
-      if (!best || rank(g) > rank(*best) || (rank(g) == rank(*best) && g > *best)) best = g;
+      const bool reduces = growing_[g].group.kind == NodeKind::Reduction;
+      if ((reduces && !views.empty()) || !takes_map(g, input, own) || !may_join(n, g)) return;
+      if (best && (rank(g) < rank(*best) || (rank(g) == rank(*best) && g <= *best))) return;
+      best = g;
+      best_views = views;
     });
     if (!best) {
       if (!bundle(n)) start(n);
       return;
     }
+    for (const std::size_t view : best_views) join(view, *best);
     join(n, *best);
     // Other maps that only this node reads are computed along with it.
     for_each_source(n, [&](ValueId input, std::size_t from) {
@@ -234,7 +256,8 @@ class Grouper {
     switch (growing.group.kind) {
       case NodeKind::Map:
       case NodeKind::Window:
-      case NodeKind::Contraction: return is_single_use(input) && shape(input) == own;
+      case NodeKind::Contraction:
+        return is_single_use(input) && without_ones(shape(input)) == without_ones(own);
       case NodeKind::Reduction:
         return own == *growing.domain || own == reduced(growing, own.size());
       default: return false;
@@ -322,16 +345,31 @@ class Grouper {
     target.needs.erase(into);
   }
 
+  bool has_weights(std::size_t n) const {
+    return std::ranges::any_of(graph_.inputs(graph_.nodes()[n]), [&](ValueId input) {
+      return input.present() && graph_.constant(input) != nullptr;
+    });
+  }
+
+  /// Whether a maximum is among what a group folds, as in a softmax.
+  bool has_maximum(std::size_t g) const {
+    return std::ranges::any_of(growing_[g].group.nodes, [&](std::size_t n) {
+      if (out_.kinds[n] != NodeKind::Reduction) return false;
+      const auto fold = tile::main_fold(out_.stages[n][0]);
+      return fold != nullptr && fold->simple() == Fn::Max;
+    });
+  }
+
   /// A product of what a softmax makes of another product, if nobody else sees these.
   bool attention(std::size_t n) {
-    if (is_image(n)) return false;
+    if (is_image(n) || has_weights(n)) return false;
     std::optional<std::size_t> rows;
     for_each_source(n, [&](ValueId input, std::size_t from) {
       if (!group_of_[from] || !is_single_use(input)) return;
       const std::size_t g = current(*group_of_[from]);
       if (growing_[g].group.kind == NodeKind::Reduction && results_of(g).size() == 1 &&
           growing_[g].domain == shape(input) && growing_[g].folded.back() &&
-          std::ranges::count(growing_[g].folded, true) == 1)
+          std::ranges::count(growing_[g].folded, true) == 1 && has_maximum(g))
         rows = g;
     });
     if (!rows) return false;
@@ -340,6 +378,10 @@ class Grouper {
       const Growing& before = growing_[current(g)];
       if (before.group.kind != NodeKind::Contraction || before.group.spatial ||
           !before.group.parts.empty())
+        continue;
+      if (std::ranges::any_of(before.group.nodes, [&](std::size_t node) {
+            return out_.kinds[node] == NodeKind::Contraction && has_weights(node);
+          }))
         continue;
       const auto made = results_of(current(g));
       const auto& nodes = growing_[*rows].group.nodes;
