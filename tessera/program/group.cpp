@@ -205,16 +205,25 @@ class Grouper {
   /// of the result as a whole. The first of them is n.
   bool bundle(std::size_t n) {
     for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
-      if (!input.present() || !node_of_[input.index] || !group_of_[*node_of_[input.index]])
-        continue;
-      const std::size_t g = current(*group_of_[*node_of_[input.index]]);
+      if (!input.present() || !node_of_[input.index]) continue;
+      std::size_t from = *node_of_[input.index];
+      std::vector<std::size_t> views;
+      for (ValueId made = input; is_thin(from);) {
+        made = graph_.inputs(graph_.nodes()[from])[0];
+        if (!is_single_use(made) || !node_of_[made.index]) break;
+        views.push_back(from);
+        from = *node_of_[made.index];
+      }
+      if (!group_of_[from]) continue;
+      const std::size_t g = current(*group_of_[from]);
       const NodeKind kind = growing_[g].group.kind;
       if ((kind != NodeKind::Contraction && kind != NodeKind::Window) ||
           results_of(g).size() != 1 || !may_join(n, g))
         continue;
       const std::vector<std::size_t> nodes = bundle_of(input, n);
       if (nodes.empty() || growing_[g].group.nodes.size() + nodes.size() > kMostNodes) continue;
-      for (const std::size_t node : nodes) join(node, g);
+      for (const auto& joined : {views, nodes})
+        for (const std::size_t node : joined) join(node, g);
       return true;
     }
     return false;
