@@ -1,0 +1,133 @@
+#include "tessera/program/group.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tessera/interp/interp.h"
+#include "tessera/ir/bind.h"
+#include "tessera/ir/expand.h"
+#include "tessera/program/layout.h"
+#include "tessera/program/phases.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera::program {
+namespace {
+
+using testing::parsed;
+
+/// The operators of each group, in order.
+std::vector<std::string> groups_of(std::string_view text) {
+  const auto graph = expand(parsed(text), [](const OpDef&) { return true; });
+  EXPECT_TRUE(graph.has_value());
+  std::vector<std::string> result;
+  for (const NodeGroup& group : group_nodes(*graph).groups) {
+    std::string names;
+    for (const std::size_t n : group.nodes)
+      names += (names.empty() ? "" : " ") + graph->nodes()[n].op->name;
+    result.push_back(names);
+  }
+  return result;
+}
+
+using Groups = std::vector<std::string>;
+
+TEST(Groups, WhatIsComputedOfAConvolutionGoesWithIt) {
+  EXPECT_EQ(groups_of("graph(x: f32[1, 8, 9, 9], w: f32[8, 8, 1, 1], r: f32[1, 8, 9, 9]) { "
+                      "a = conv(x, w)  b = add(a, r)  return relu(b) }"),
+            (Groups{"conv add relu"}));
+}
+
+TEST(Groups, AResultThatIsUsedTwiceIsKept) {
+  EXPECT_EQ(groups_of("graph(x: f32[4, 8], w: f32[8, 8]) { a = matmul(x, w)  b = relu(a)  return "
+                      "a, b }"),
+            (Groups{"matmul", "relu"}));
+}
+
+TEST(Groups, MapsThatPartAndMeetAgainStayTogether) {
+  EXPECT_EQ(groups_of("graph(x: f32[4, 8], w: f32[8, 8]) { a = matmul(x, w)  b = sigmoid(a)  "
+                      "return mul(a, b) }"),
+            (Groups{"matmul sigmoid mul"}));
+}
+
+TEST(Groups, ASoftmaxIsOne) {
+  EXPECT_EQ(groups_of("graph(x: f32[4, 8]) { return softmax(x) }"),
+            (Groups{"reduce_max sub exp reduce_sum div"}));
+}
+
+TEST(Groups, ASoftmaxBetweenProductsIsAttention) {
+  EXPECT_EQ(groups_of("graph(q: f32[2, 4, 8], k: f32[2, 8, 4], v: f32[2, 4, 8]) { return "
+                      "matmul(softmax(matmul(q, k)), v) }"),
+            (Groups{"matmul reduce_max sub exp reduce_sum div matmul"}));
+}
+
+TEST(Groups, ANormalizationBetweenProductsIsNoAttention) {
+  EXPECT_EQ(groups_of("graph(q: f32[2, 4, 8], k: f32[2, 8, 4], v: f32[2, 4, 8], s: f32[4]) { "
+                      "return matmul(rms_normalization(matmul(q, k), s), v) }")
+                .size(),
+            3U);
+}
+
+TEST(Groups, AGateDoesNotGoWithThePoolThatItDependsOn) {
+  // The product needs the gate, which needs the mean: together with the mean it would wait for
+  // itself.
+  EXPECT_EQ(groups_of("graph(x: f32[1, 8, 5, 5], w: f32[8, 8, 1, 1]) { m = global_average_pool(x) "
+                      " g = sigmoid(conv(m, w))  return mul(x, g) }"),
+            (Groups{"reduce_mean", "conv sigmoid", "mul"}));
+}
+
+TEST(Groups, ViewsAndSlicesAreInNone) {
+  EXPECT_EQ(groups_of("graph(x: f32[4, 8]) { a = transpose(x)  b = reshape(a, [2, 16])  return "
+                      "relu(b) }"),
+            (Groups{"relu"}));
+}
+
+TEST(Layout, OrdersAreEqualUpToAxesOfOnePosition) {
+  const std::vector<std::int64_t> image{1, 64, 7, 7}, pooled{1, 64, 1, 1};
+  EXPECT_FALSE(same_places(image, row_major(4), channels_last(4)));
+  EXPECT_TRUE(same_places(pooled, row_major(4), channels_last(4)));
+}
+
+TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
+  // In memory: axes 0, 2, 3, 1. The transpose names axis 1 of the input its last one.
+  const std::vector<std::int64_t> perm{0, 2, 3, 1};
+  EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
+}
+
+TEST(Phases, TransposedConvolutionsAreConvolutions) {
+  const char* attributes[] = {"{strides=[2, 2]}", "{strides=[2, 2], pads=[1, 1, 1, 1]}",
+                              "{strides=[3, 3], pads=[1, 0, 2, 0], output_padding=[1, 2]}",
+                              "{strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1]}", "{}"};
+  for (const std::int64_t filters : {3, 17})
+    for (const std::int64_t window : {2, 3, 4, 5})
+      for (const char* attribute : attributes) {
+        SCOPED_TRACE(fmt::format("{} filters, window {}, {}", filters, window, attribute));
+        const Tensor x = testing::random_f32({2, 3, 4, 5}, 1),
+                     w = testing::random_f32({3, filters, window, window}, 2),
+                     b = testing::random_f32({filters}, 3);
+        const Graph open = parsed(
+            fmt::format("graph(x: f32[2, 3, 4, 5], w: f32[3, {0}, {1}, {1}], b: f32[{0}]) {{ "
+                        "return conv_transpose(x, w, b) {2} }}",
+                        filters, window, attribute));
+        // With constants in place of the weights.
+        GraphBuilder builder;
+        const Val image = builder.input("x", DType::F32, {2, 3, 4, 5});
+        const auto results =
+            placed(builder, open, {image, builder.constant(w), builder.constant(b)}, {});
+        ASSERT_TRUE(results.has_value());
+        const auto graph = builder.finish(*results);
+        ASSERT_TRUE(graph.has_value());
+        const auto phased = with_phases(*graph);
+        ASSERT_TRUE(phased.has_value());
+        testing::expect_valid(*phased);
+        const std::vector<Datum> inputs{x};
+        const auto expected = interp::run(*graph, inputs, {}),
+                   found = interp::run(*phased, inputs, {});
+        ASSERT_TRUE(expected && found);
+        testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
+      }
+}
+
+}  // namespace
+}  // namespace tessera::program
