@@ -10,6 +10,7 @@
 #include "tessera/expr/transform.h"
 #include "tessera/expr/work.h"
 #include "tessera/ir/text.h"
+#include "tessera/program/classify.h"
 #include "tessera/program/stage.h"
 #include "tessera/tile/text.h"
 
@@ -182,7 +183,8 @@ class Assembler {
       }
       case NodeKind::Transpose: {
         TESSERA_TRY(const Place from, place_of(graph_.inputs(node)[0]));
-        places_[value.index] = Place{from.value, transposed(from.order, permutation(graph_, node))};
+        places_[value.index] =
+            Place{from.value, transposed(from.order, *permutation_of(grouping_.stages[n][0]))};
         break;
       }
       case NodeKind::Move: {

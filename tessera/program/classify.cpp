@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "tessera/expr/walk.h"
@@ -41,15 +42,76 @@ const std::string* axis_of(const Scalar& scalar) {
   return index == nullptr ? nullptr : &index->axis;
 }
 
-/// A number, or a number plus a multiple of one position.
-bool is_even(const Scalar& scalar) {
-  if (scalar.integer() || axis_of(scalar) != nullptr) return true;
+/// A number plus multiples of positions.
+struct Evenly {
+  std::int64_t base = 0;
+  std::map<std::string, std::int64_t> times = {};
+};
+
+std::optional<Evenly> evenly(const Scalar& scalar) {
+  if (const auto number = scalar.integer()) return Evenly{.base = *number};
+  if (const std::string* axis = axis_of(scalar)) return Evenly{.times = {{*axis, 1}}};
   const auto* apply = std::get_if<node::Apply>(&scalar.node());
-  if (apply == nullptr || apply->args.size() != 2) return false;
-  const bool sum = apply->fn == Fn::Add || apply->fn == Fn::Sub;
-  if (!sum && apply->fn != Fn::Mul) return false;
-  return (apply->args[0].integer() && is_even(apply->args[1])) ||
-         (apply->args[1].integer() && is_even(apply->args[0]));
+  if (apply == nullptr || apply->args.size() != 2) return std::nullopt;
+  auto a = evenly(apply->args[0]), b = evenly(apply->args[1]);
+  if (!a || !b) return std::nullopt;
+  if (apply->fn == Fn::Mul) {
+    if (!a->times.empty()) std::swap(a, b);
+    if (!a->times.empty()) return std::nullopt;
+    b->base *= a->base;
+    for (auto& [axis, times] : b->times) times *= a->base;
+    return b;
+  }
+  if (apply->fn != Fn::Add && apply->fn != Fn::Sub) return std::nullopt;
+  const std::int64_t sign = apply->fn == Fn::Add ? 1 : -1;
+  a->base += sign * b->base;
+  for (const auto& [axis, times] : b->times) a->times[axis] += sign * times;
+  return a;
+}
+
+bool is_even(const Scalar& scalar) {
+  const auto form = evenly(scalar);
+  return form && form->times.size() <= 1;
+}
+
+/// Where an element lies, row by row, as multiples of the positions that it is named by; axes of
+/// one position left out.
+std::optional<Evenly> place_of(const Stage& stage, const std::vector<Scalar>& at,
+                               const Shape& shape) {
+  std::set<std::string> ones;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts)
+      if (part.size().is(1)) ones.insert(part.name);
+  Evenly place;
+  std::int64_t stride = 1;
+  for (std::size_t i = at.size(); i-- > 0;) {
+    const auto index = evenly(at[i]);
+    if (!index) return std::nullopt;
+    place.base += stride * index->base;
+    for (const auto& [axis, times] : index->times)
+      if (!ones.contains(axis)) place.times[axis] += stride * times;
+    stride *= shape[i].constant().value_or(0);
+  }
+  return place;
+}
+
+/// The one read that an element is, if it is nothing else.
+const node::Read* only_read(const Stage& stage) {
+  const auto* read = std::get_if<node::Read>(&stage.output.value.node());
+  return read != nullptr && read->otherwise == nullptr ? read : nullptr;
+}
+
+/// Whether the elements are those of the operand, in the same order.
+bool is_view(const Stage& stage) {
+  const node::Read* read = only_read(stage);
+  if (read == nullptr || stage.operands.size() != 1 ||
+      stage.operands[0].dtype != stage.output.dtype)
+    return false;
+  if (product(stage.operands[0].shape) != product(stage.output.shape())) return false;
+  const auto from = place_of(stage, read->at, stage.operands[0].shape);
+  const std::vector<Scalar> own(stage.output.axes.begin(), stage.output.axes.end());
+  const auto to = place_of(stage, own, stage.output.shape());
+  return from && to && from->base == to->base && from->times == to->times;
 }
 
 /// Whether every read is at positions of the output, none twice.
@@ -70,8 +132,8 @@ bool reads_own_positions(const Stage& stage) {
 }
 
 bool is_move(const Stage& stage) {
-  const auto* read = std::get_if<node::Read>(&stage.output.value.node());
-  return read != nullptr && read->otherwise == nullptr && std::ranges::all_of(read->at, is_even) &&
+  const node::Read* read = only_read(stage);
+  return read != nullptr && std::ranges::all_of(read->at, is_even) &&
          std::ranges::all_of(stage.output.axes,
                              [](const Merged& merged) { return merged.parts.size() == 1; });
 }
@@ -115,6 +177,8 @@ NodeKind kind_of(const Stage& stage) {
     if (is_contraction(stage)) return NodeKind::Contraction;
     return reduction_of(stage) ? NodeKind::Reduction : NodeKind::Window;
   }
+  if (is_view(stage)) return NodeKind::View;
+  if (permutation_of(stage)) return NodeKind::Transpose;
   if (is_move(stage) && !reads_own_positions(stage)) return NodeKind::Move;
   return reads_own_positions(stage) ? NodeKind::Map : NodeKind::Alone;
 }
@@ -125,6 +189,45 @@ bool is_plain_tensor(const Graph& graph, ValueId value) {
 }
 
 }  // namespace
+
+std::optional<std::vector<int>> permutation_of(const Stage& stage) {
+  const node::Read* read = only_read(stage);
+  if (read == nullptr || read->at.size() != stage.output.axes.size() ||
+      stage.operands.size() != 1 || stage.operands[0].dtype != stage.output.dtype)
+    return std::nullopt;
+  std::vector<int> result;
+  for (const Merged& merged : stage.output.axes) {
+    if (merged.parts.size() != 1) return std::nullopt;
+    const auto at = std::ranges::find_if(read->at, [&](const Scalar& index) {
+      const std::string* axis = axis_of(index);
+      return axis != nullptr && *axis == merged.parts[0].name;
+    });
+    if (at == read->at.end()) return std::nullopt;
+    const auto from = static_cast<std::size_t>(at - read->at.begin());
+    if (stage.operands[0].shape[from] != merged.parts[0].size()) return std::nullopt;
+    result.push_back(static_cast<int>(from));
+  }
+  return result;
+}
+
+bool is_windowed(const Stage& stage) {
+  std::set<std::string> own;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts) own.insert(part.name);
+  bool windowed = false;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    for (const Scalar& index : read.at) {
+      std::set<std::string> axes;
+      collect_axes(index, axes);
+      windowed =
+          windowed ||
+          (axes.size() > 1 &&
+           std::ranges::any_of(axes, [&](const std::string& axis) { return own.contains(axis); }) &&
+           std::ranges::any_of(axes, [&](const std::string& axis) { return !own.contains(axis); }));
+    }
+  });
+  return windowed;
+}
 
 std::optional<ReductionOf> reduction_of(const Stage& stage) {
   const auto fold = tile::main_fold(stage);
@@ -169,18 +272,6 @@ NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stage
       why = "the sizes of its result depend on data";
       return NodeKind::Host;
     }
-  static const std::set<std::string, std::less<>> views{"reshape", "flatten", "squeeze",
-                                                        "unsqueeze", "identity"};
-  if (views.contains(node.op->name)) {
-    // One that adds or takes away axes of one position may be computed along with others.
-    auto from = *numbers(graph.type(graph.inputs(node)[0])),
-         to = *numbers(graph.type(graph.outputs(node)[0]));
-    std::erase(from, 1);
-    std::erase(to, 1);
-    if (from == to && node.op->kind() == OpDef::Kind::Core)
-      if (auto made = stages_of_node(graph, node)) stages = *std::move(made);
-    return NodeKind::View;
-  }
   if (node.op->kind() != OpDef::Kind::Core) {
     why =
         node.op->kind() == OpDef::Kind::Control ? "it is control flow" : "it is no index notation";
@@ -192,12 +283,19 @@ NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stage
     return NodeKind::Host;
   }
   stages = *std::move(made);
-  if (node.op->name == "transpose") return NodeKind::Transpose;
   NodeKind kind = kind_of(stages[0]);
   // Several results of one node (split) are each for themselves.
   for (const Stage& stage : stages)
     if (kind_of(stage) != kind) kind = NodeKind::Alone;
   if (stages.size() > 1 && kind != NodeKind::Move) kind = NodeKind::Alone;
+  if (kind == NodeKind::View) {
+    // One that adds or takes away axes of one position may be computed along with others.
+    auto from = *numbers(graph.type(graph.inputs(node)[0])),
+         to = *numbers(graph.type(graph.outputs(node)[0]));
+    std::erase(from, 1);
+    std::erase(to, 1);
+    if (from != to) stages.clear();
+  }
   for (const Stage& stage : stages)
     if (stage.output.forward) {
       why = "its writes say where they go";

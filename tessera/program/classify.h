@@ -13,6 +13,12 @@ namespace tessera::program {
 NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
                   std::string& why);
 
+/// Of a transpose: the axis of the operand that each axis of the result is.
+std::optional<std::vector<int>> permutation_of(const tile::Stage& stage);
+
+/// Whether a fold runs over windows of its operand: positions of both are added up.
+bool is_windowed(const tile::Stage& stage);
+
 /// Of a reduction: the axes of its operand that are folded, and the operand.
 struct ReductionOf {
   std::string operand;

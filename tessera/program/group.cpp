@@ -120,12 +120,9 @@ class Grouper {
     return growing_.size() - 1;
   }
 
-  /// Windows move over the axes behind the first two.
+  /// Windows that move over the axes behind the first two.
   bool is_image(std::size_t n) const {
-    static const std::set<std::string, std::less<>> matrices{"matmul", "gemm", "einsum",
-                                                             "matmul_integer"};
-    return graph_.type(result(n)).shape->size() >= 3 &&
-           !matrices.contains(graph_.nodes()[n].op->name);
+    return graph_.type(result(n)).shape->size() >= 3 && is_windowed(out_.stages[n][0]);
   }
 
   void join(std::size_t n, std::size_t g) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tessera/program/stage.h"
+#include "tessera/program/classify.h"
 
 namespace tessera::program {
 
@@ -29,19 +29,7 @@ bool same_places(std::span<const std::int64_t> shape, const Order& a, const Orde
   return proper(a) == proper(b);
 }
 
-std::vector<std::int64_t> permutation(const Graph& graph, const GraphNode& node) {
-  const std::size_t rank = graph.type(graph.outputs(node)[0]).shape->size();
-  std::vector<std::int64_t> perm(rank);
-  for (std::size_t i = 0; i < rank; ++i) perm[i] = static_cast<std::int64_t>(rank - 1 - i);
-  if (node.attrs->has("perm")) {
-    perm = node.attrs->ints("perm");
-    for (std::int64_t& axis : perm)
-      if (axis < 0) axis += static_cast<std::int64_t>(rank);
-  }
-  return perm;
-}
-
-Order transposed(const Order& order, std::span<const std::int64_t> perm) {
+Order transposed(const Order& order, std::span<const int> perm) {
   Order result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     for (std::size_t j = 0; j < perm.size(); ++j)
@@ -98,10 +86,9 @@ std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& gro
         case NodeKind::Transpose:
           if (own.strength != None) {
             // What lies at place i of the result is axis perm[order[i]] of the input.
-            const auto perm = permutation(graph, node);
+            const auto perm = *permutation_of(grouping.stages[n][0]);
             Order order;
-            for (const int axis : own.order)
-              order.push_back(static_cast<int>(perm[static_cast<std::size_t>(axis)]));
+            for (const int axis : own.order) order.push_back(perm[static_cast<std::size_t>(axis)]);
             theirs.take(order, own.strength);
           }
           break;

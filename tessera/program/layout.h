@@ -20,11 +20,8 @@ Order channels_last(std::size_t rank);
 /// Whether two orders put the elements at the same places; axes of one position do not matter.
 bool same_places(std::span<const std::int64_t> shape, const Order& a, const Order& b);
 
-/// The axis of its input that each axis of a transpose's result is.
-std::vector<std::int64_t> permutation(const Graph& graph, const GraphNode& transpose);
-
 /// The order of a transpose's result where its elements stay in their places.
-Order transposed(const Order& order, std::span<const std::int64_t> perm);
+Order transposed(const Order& order, std::span<const int> perm);
 
 /// The sizes in memory.
 std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const Order& order);

@@ -5,9 +5,9 @@
 
 namespace tessera::program {
 
-/// Transposed convolutions with strides as convolutions. Of the result, every s-th pixel is computed
-/// of every s-th tap of the window: s * s convolutions of the small image, whose results lie
-/// interleaved. In place of sums in which most terms do not count:
+/// Transposed convolutions with strides as convolutions. Of the result, every s-th pixel is
+/// computed of every s-th tap of the window: s * s convolutions of the small image, whose results
+/// lie interleaved. In place of sums in which most terms do not count:
 ///
 ///   y = conv_transpose(x, w) {strides=[2, 2]}
 ///     =>  y = depth_to_space(concat(conv(x, w00), conv(x, w01), conv(x, w10), conv(x, w11)))

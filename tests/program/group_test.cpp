@@ -91,7 +91,7 @@ TEST(Layout, OrdersAreEqualUpToAxesOfOnePosition) {
 
 TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
   // In memory: axes 0, 2, 3, 1. The transpose names axis 1 of the input its last one.
-  const std::vector<std::int64_t> perm{0, 2, 3, 1};
+  const std::vector<int> perm{0, 2, 3, 1};
   EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
 }
 
