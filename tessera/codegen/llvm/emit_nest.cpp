@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "tessera/codegen/llvm/emitter.h"
@@ -18,8 +19,11 @@ void Emitter::emit_nest(const Nest& nest) {
   const std::size_t rank = nest.space.size();
   std::vector<llvm::Value*> from(rank, index(0)), to;
   for (const std::int64_t extent : nest.space) to.push_back(index(extent));
-  const Operation* effect =
-      nest.roots.front().kind == Root::Kind::Effect ? &op(nest.roots.front().op) : nullptr;
+  // Several stores in one nest all end at the same place.
+  const auto store = std::find_if(nest.roots.begin(), nest.roots.end(), [](const Root& root) {
+    return root.kind == Root::Kind::Effect;
+  });
+  const Operation* effect = store == nest.roots.end() ? nullptr : &op(store->op);
   if (effect != nullptr && effect->code == Code::Vstore) {
     const ViewParts& view = views[effect->in[0]];
     for (std::size_t i = 0; i < rank; ++i) {

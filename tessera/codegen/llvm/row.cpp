@@ -85,8 +85,17 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
             first, row_.CreateMul(row_.CreateUDiv(span, e_.index(step)), e_.index(step)));
       };
       llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
-      do_loop(first, main_end, whole);
-      if (nest_.unroll > 1) do_loop(main_end, vector_end, one);
+      const auto vectors = [&](bool is_masked) {
+        Mode many = whole, single = one;
+        many.masked = single.masked = is_masked;
+        do_loop(first, main_end, many);
+        if (nest_.unroll > 1) do_loop(main_end, vector_end, single);
+      };
+      if (unmasked_ == nullptr)
+        vectors(false);
+      else
+        e_.branch(
+            unmasked_, [&] { vectors(false); }, [&] { vectors(true); });
       if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
@@ -152,14 +161,27 @@ Row::Lanes Row::root_value(const Root& root) {
 
 void Row::step(bool first) {
   local_.clear();
-  // Everything is computed before anything is written: a root may read what another replaces.
-  std::vector<std::pair<const Root*, Lanes>> writes;
+  std::vector<Waiting> waiting;
   for (const Root& root : nest_.roots) {
     switch (root.kind) {
-      case Root::Kind::Write: writes.emplace_back(&root, root_value(root)); break;
+      case Root::Kind::Write: {
+        const auto& buffer = e_.scheduled.buffers[static_cast<std::size_t>(root.buffer)];
+        Lanes stored = root_value(root);
+        if (e_.type(root.value).is_pointer()) {
+          for (llvm::Value*& piece : stored.pieces)
+            piece =
+                e_.ir.CreatePtrToInt(piece, piece->getType()->getWithNewType(e_.ir.getInt64Ty()));
+          stored.early = false;
+        }
+        waiting.push_back(
+            {buffer.dtype,
+             buffer_place(root.buffer, buffer.dtype, buffer.shape, identity(), root.at),
+             std::move(stored)});
+        break;
+      }
       case Root::Kind::Reduce:
       case Root::Kind::Scan: fold(root, first); break;
-      case Root::Kind::Effect: effect(root.op); break;
+      case Root::Kind::Effect: effect(root.op, waiting); break;
       case Root::Kind::Check:
         if (e_.options.checked) {
           e_.check(spread(evaluate(e_.op(root.op).in[0], identity())).front(), root.op);
@@ -167,21 +189,10 @@ void Row::step(bool first) {
         break;
     }
   }
-  for (const auto& [root, x] : writes) {
-    const auto& buffer = e_.scheduled.buffers[static_cast<std::size_t>(root->buffer)];
-    Lanes stored = x;
-    if (e_.type(root->value).is_pointer()) {
-      for (llvm::Value*& piece : stored.pieces) {
-        piece = e_.ir.CreatePtrToInt(piece, piece->getType()->getWithNewType(e_.ir.getInt64Ty()));
-      }
-      stored.early = false;
-    }
-    write(buffer.dtype,
-          buffer_place(root->buffer, buffer.dtype, buffer.shape, identity(), root->at), stored);
-  }
+  for (const Waiting& w : waiting) write(w.dtype, w.place, w.x);
 }
 
-void Row::effect(OpId id) {
+void Row::effect(OpId id, std::vector<Waiting>& waiting) {
   const Operation& op = e_.op(id);
   if (op.code != Code::Vstore) return effect_of_elements(id);
   const ValueId stored = op.in.back();
@@ -190,12 +201,12 @@ void Row::effect(OpId id) {
   for (std::size_t i = 1; i + 1 < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
   const DType dtype = e_.type(stored).dtype;
   const Place place = view_place(view, dtype, at, identity());
-  const Lanes x = evaluate(stored, identity());
+  Lanes x = evaluate(stored, identity());
   if (e_.options.checked) {
     e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
                      byte_width(dtype), id);
   }
-  write(dtype, place, x);
+  waiting.push_back({dtype, place, std::move(x)});
 }
 
 /// Stores through pointers and atomics: one element at a time.

@@ -23,7 +23,9 @@ using Positions = std::vector<Position>;
 /// outer ones. What does not depend on either is computed once, before the row.
 ///
 /// The lanes are done by whole unrolled vectors as far as every load is inside of its view, then by
-/// single vectors, then element by element with guards.
+/// single vectors, then element by element with guards. Loads that may be outside of their view for
+/// all lanes alike (a row of padding above an image) are masked in a second version of the vectors,
+/// which runs where there are such.
 class Row {
  public:
   /// `outer` has an index for every axis but the lane's and the fold's. lane < 0: there is none.
@@ -46,6 +48,7 @@ class Row {
   struct Mode {
     int pieces = 1, width = 1;
     bool guarded = true;
+    bool masked = false;  // loads that are outside as a whole give their pad
   };
   /// Where the elements of a load or store are.
   struct Place {
@@ -85,6 +88,9 @@ class Row {
   // guards
   void collect(tile::ValueId id, const Positions& positions);
   void limit(tile::OpId id, const Positions& positions);
+  bool is_maskable(const tile::Operation& op, const Positions& positions, std::size_t axis) const;
+  Lanes masked(const tile::Operation& op, const Positions& positions,
+               std::vector<llvm::Value*> at);
   llvm::Value* is_inside(tile::OpId id, const Positions& positions);
 
   // roots
@@ -92,7 +98,13 @@ class Row {
   /// All roots at one position of the fold; the first one starts folds that have no neutral
   /// element.
   void step(bool first);
-  void effect(tile::OpId id);
+  /// Writes that wait until everything is computed: a root may read what another replaces.
+  struct Waiting {
+    DType dtype = DType::F32;
+    Place place = {};
+    Lanes x = {};
+  };
+  void effect(tile::OpId id, std::vector<Waiting>& waiting);
   void effect_of_elements(tile::OpId id);
   Lanes root_value(const tile::cpu::Root& root);
   void fold(const tile::cpu::Root& root, bool first);
@@ -122,6 +134,7 @@ class Row {
   std::map<Key, Place> places_;  // by all that they depend on
   std::map<Key, bool> collected_;
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
+  llvm::Value* unmasked_ = nullptr;                        // whether no load is outside; null: yes
   std::map<tile::ValueId, Accumulator> accumulators_;      // by result
 };
 

@@ -279,8 +279,11 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   const DType dtype = e_.type(op.out[0]).dtype;
   std::vector<llvm::Value*> at;
   for (std::size_t i = 1; i < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
-  Place place = view_place(e_.views[op.in[0]], dtype, at, positions);
   const bool one_for_all = is_uniform(positions);
+  if (mode_.masked && !one_for_all)
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      if (is_maskable(op, positions, i)) return masked(op, positions, std::move(at));
+  const Place place = view_place(e_.views[op.in[0]], dtype, at, positions);
   const bool early = one_for_all && !e_.options.checked;  // a check comes before its access
   const bool is_marked =
       op.ints.size() == positions.size() &&
@@ -309,6 +312,55 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   const bool uniform =
       std::none_of(positions.begin(), positions.end(), [](const Position& p) { return p.lane; });
   return {{value}, uniform, early};
+}
+
+/// Whether an axis decides for all lanes alike, before the row, whether a load is inside.
+bool Row::is_maskable(const Operation& op, const Positions& positions, std::size_t axis) const {
+  const DType dtype = e_.type(op.out[0]).dtype;
+  const bool is_proven = axis < op.ints.size() && op.ints[axis] == 1;
+  const bool is_known = e_.type(op.in[0]).shape[axis] > 0;  // something can be read instead
+  return !is_proven && is_known && !positions[axis].lane && !positions[axis].fold &&
+         nest_.width > 1 && !e_.options.checked && dtype != DType::Bool;
+}
+
+/// The nearest elements that are there, as bits, where the load is inside; those of the pad
+/// elsewhere.
+Row::Lanes Row::masked(const Operation& op, const Positions& positions,
+                       std::vector<llvm::Value*> at) {
+  const ViewParts& view = e_.views[op.in[0]];
+  const DType dtype = e_.type(op.out[0]).dtype;
+  llvm::Value* inside = row_.getTrue();
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (!is_maskable(op, positions, i)) continue;
+    llvm::Value* position = sum_of(row_, at[i], positions[i].uniform);
+    inside = row_.CreateAnd(inside, row_.CreateICmpULT(position, view.shape[i]));
+    llvm::Value* nearest =
+        row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, position, e_.index(0));
+    nearest = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, nearest,
+                                         row_.CreateSub(view.shape[i], e_.index(1)));
+    at[i] = row_.CreateSub(nearest, positions[i].uniform);
+  }
+  Lanes x = read(dtype, view_place(view, dtype, at, positions));
+  llvm::Value* pad = e_.literal(dtype, op.literal);
+  if (x.uniform) {
+    for (llvm::Value*& piece : x.pieces) piece = e_.ir.CreateSelect(inside, piece, pad);
+    return x;
+  }
+  llvm::Type* type = x.pieces.front()->getType();
+  llvm::Type* bits = type->getWithNewType(e_.ir.getIntNTy(type->getScalarSizeInBits()));
+  const auto all_of = [&](llvm::Value* bit) {
+    return row_.CreateVectorSplat(static_cast<unsigned>(mode_.width),
+                                  row_.CreateSExt(bit, bits->getScalarType()));
+  };
+  llvm::Value* keep = all_of(inside);
+  llvm::Value* other = row_.CreateVectorSplat(static_cast<unsigned>(mode_.width), pad);
+  other = row_.CreateAnd(row_.CreateBitCast(other, bits), all_of(row_.CreateNot(inside)));
+  for (llvm::Value*& piece : x.pieces) {
+    llvm::Value* kept = e_.ir.CreateAnd(e_.ir.CreateBitCast(piece, bits), keep);
+    if (!llvm::cast<llvm::Constant>(pad)->isNullValue()) kept = e_.ir.CreateOr(kept, other);
+    piece = e_.ir.CreateBitCast(kept, type);
+  }
+  return x;
 }
 
 /// What the next program reads here, for kernels whose programs go through a row each: while one
@@ -388,6 +440,11 @@ void Row::limit(OpId id, const Positions& positions) {
       from =
           from == nullptr ? least : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, least);
       to = to == nullptr ? most : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, most);
+      continue;
+    }
+    if (is_maskable(op, positions, i)) {
+      llvm::Value* inside = row_.CreateICmpULT(at, view.shape[i]);
+      unmasked_ = unmasked_ == nullptr ? inside : row_.CreateAnd(unmasked_, inside);
       continue;
     }
     const std::int64_t extent =

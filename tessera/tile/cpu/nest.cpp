@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/tile/cpu/placement.h"
+#include "tessera/tile/cpu/share.h"
 #include "tessera/tile/cpu/vectors.h"
 
 namespace tessera::tile::cpu {
@@ -27,7 +28,10 @@ bool is_zero_tile(const Kernel& kernel, const Placement& placement, ValueId id) 
 class Scheduler {
  public:
   Scheduler(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
-      : machine_(machine), options_(options), placement_(place(kernel, machine, options)) {
+      : machine_(machine),
+        options_(options),
+        placement_(place(kernel, machine, options)),
+        sharing_(kernel, placement_, options) {
     result_.kernel = kernel;
     result_.buffer_of.assign(kernel.values.size(), -1);
     uses_ = uses(kernel);
@@ -145,11 +149,9 @@ class Scheduler {
       case Code::Cas:
         if (!is_tile(op.code == Code::Vstore ? op.in.back() : op.in[1])) break;
         for (const ValueId out : op.out) buffer_of(out);
-        flush(steps, group);
-        add_root({.kind = Root::Kind::Effect, .op = id},
-                 kernel().type(op.code == Code::Vstore ? op.in.back() : op.in[1]).shape, {}, steps,
-                 group);
-        return flush(steps, group);
+        return add_root({.kind = Root::Kind::Effect, .op = id},
+                        kernel().type(op.code == Code::Vstore ? op.in.back() : op.in[1]).shape, {},
+                        steps, group);
       case Code::Assert:
         if (!is_tile(op.in[0])) break;
         return add_root({.kind = Root::Kind::Check, .op = id}, kernel().type(op.in[0]).shape, {},
@@ -172,10 +174,15 @@ class Scheduler {
     const bool waits = std::any_of(op.in.begin(), op.in.end(), [&](ValueId in) {
       return is_tile(in) || is_pending(in, group);
     });
-    if (waits || has_effect(op.code)) {
+    if (waits || has_effect(op.code) || (reads_memory(op.code) && has_effects(group))) {
       flush(steps, group);
     }
     steps.push_back({.kind = Step::Kind::Scalar, .op = id});
+  }
+
+  static bool has_effects(const Group& group) {
+    return std::any_of(group.nest.roots.begin(), group.nest.roots.end(),
+                       [](const Root& root) { return root.kind == Root::Kind::Effect; });
   }
 
   /// The map of an operand that is read at other positions than the nest's own.
@@ -234,6 +241,7 @@ class Scheduler {
     if (group.nest.roots.empty() || group.nest.space != space) return false;
     if (fold && group.nest.fold && *fold != *group.nest.fold) return false;
     if (fold && kernel().ops[root.op].code == Code::Scan) return false;
+    if (!sharing_.may_join(group.nest, root)) return false;
     std::vector<ValueId> read;
     if (root.kind == Root::Kind::Write) {
       read = {root.value};
@@ -540,6 +548,7 @@ class Scheduler {
   const machine::Machine& machine_;
   const NestOptions& options_;
   Placement placement_;
+  Sharing sharing_;
   Scheduled result_;
   std::vector<int> uses_;
   std::vector<const Region*> made_in_;       // by value, for values of operations
