@@ -149,6 +149,7 @@ class Evaluator {
   struct Running;
   void run_loops(Running& run, std::size_t depth);
   void step(Running& run);
+  bool step_product(Running& run);
   void step_dot(Running& run);
   std::vector<Id> combine(const Fold& fold, const std::vector<Id>& left,
                           const std::vector<Id>& right);

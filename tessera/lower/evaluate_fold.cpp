@@ -257,7 +257,24 @@ std::vector<Evaluator::Id> Evaluator::combine(const Fold& fold, const std::vecto
   return result;
 }
 
+/// A sum that takes in a product without rounding it first: how sums round on the way is open.
+bool Evaluator::step_product(Running& run) {
+  const auto factors = tile::product_of(run.fold);
+  if (!factors || !run.nest.vectors.empty() || !run.nest.guards.empty()) return false;
+  if (std::ranges::any_of(run.fold.bounds, [&](const Bound& bound) {
+        return !tile::number_of_size(bound.extent, frames_.back().stage->sizes);
+      }))
+    return false;
+  std::vector<Id> ids = {id_of(converted(evaluate(factors->first), Sort::Value)),
+                         id_of(converted(evaluate(factors->second), Sort::Value)), run.result[0]};
+  if (error_) return true;
+  fit(ids);
+  run.result[0] = b_.map(Function::Fma, ids);
+  return true;
+}
+
 void Evaluator::step(Running& run) {
+  if (step_product(run)) return;
   std::vector<Id> terms;
   for (std::size_t i = 0; i < run.fold.lift.size(); ++i)
     terms.push_back(id_of(converted(evaluate(run.fold.lift[i]), run.fold.init[i].sort())));

@@ -1,5 +1,8 @@
 #include "tessera/codegen/llvm/row.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "tessera/support/check.h"
 #include "tessera/tile/cpu/placement.h"
 
@@ -159,8 +162,47 @@ Row::Lanes Row::root_value(const Root& root) {
   return evaluate(root.value, identity());
 }
 
+void Row::evaluate_by_levels() {
+  struct Part {
+    int level;
+    ValueId id;
+    Positions positions;
+  };
+  std::vector<Part> parts;
+  std::map<Key, int> levels;
+  const std::function<int(ValueId, const Positions&)> visit =
+      [&](ValueId id, const Positions& positions) -> int {
+    if (!e_.type(id).is_tile() || id >= e_.definition.size() || !e_.definition[id]) return 0;
+    if (e_.scheduled.buffer_of[id] >= 0) return 0;
+    const Key k = key(id, positions);
+    if (const auto found = levels.find(k); found != levels.end()) return found->second;
+    const Operation& op = e_.op(*e_.definition[id]);
+    int level = 0;
+    if (op.code == Code::Map || op.code == Code::Cast) {
+      for (const ValueId in : op.in) level = std::max(level, visit(in, positions) + 1);
+      parts.push_back({level, id, positions});
+    } else if (tile::cpu::operand_map(e_.kernel, op,
+                                      tile::cpu::identity_map(positions.size())) &&
+               e_.type(op.in[0]).is_tile()) {
+      level = visit(op.in[0], moved(op, positions));
+    }
+    return levels[k] = level;
+  };
+  for (const Root& root : nest_.roots) {
+    if (root.kind == Root::Kind::Effect) visit(e_.op(root.op).in.back(), identity());
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.level < b.level; });
+  for (const Part& part : parts) evaluate(part.id, part.positions);
+}
+
 void Row::step(bool first) {
   local_.clear();
+  const bool is_stores =
+      std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
+        return root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore;
+      });
+  if (is_stores && nest_.roots.size() > 1) evaluate_by_levels();
   std::vector<Waiting> waiting;
   for (const Root& root : nest_.roots) {
     switch (root.kind) {
@@ -203,8 +245,7 @@ void Row::effect(OpId id, std::vector<Waiting>& waiting) {
   const Place place = view_place(view, dtype, at, identity());
   Lanes x = evaluate(stored, identity());
   if (e_.options.checked) {
-    e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
-                     byte_width(dtype), id);
+    e_.check_address(address(dtype, place), byte_width(dtype), id);
   }
   waiting.push_back({dtype, place, std::move(x)});
 }

@@ -54,6 +54,7 @@ class Row {
   struct Place {
     llvm::Value* pointer = nullptr;                              // for lane and fold 0
     llvm::Value *lane_stride = nullptr, *fold_stride = nullptr;  // null: does not depend on it
+    std::int64_t beyond = 0;  // elements: accesses that differ by this alone share an address
   };
   /// What a fold has gathered so far; lanes that are folded keep one scalar more for what is done
   /// element by element.
@@ -83,6 +84,7 @@ class Row {
   Place buffer_place(int buffer, DType dtype, const tile::Extents& shape,
                      const Positions& positions, const tile::Extents& at = {});
   llvm::Value* element_index(const Place& place);
+  llvm::Value* address(DType dtype, const Place& place);
   bool is_uniform(const Positions& positions) const;
 
   // guards
@@ -98,6 +100,9 @@ class Row {
   /// All roots at one position of the fold; the first one starts folds that have no neutral
   /// element.
   void step(bool first);
+  /// What several roots are made of, in an order in which few values are alive: what is equally far
+  /// from the loads one after the other, each with the loads that it is the first to need.
+  void evaluate_by_levels();
   /// Writes that wait until everything is computed: a root may read what another replaces.
   struct Waiting {
     DType dtype = DType::F32;

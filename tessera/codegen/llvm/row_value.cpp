@@ -19,6 +19,18 @@ bool is_one(const llvm::Value* value) {
   return constant != nullptr && constant->isOne();
 }
 
+/// Takes what is added as a number out of a sum.
+llvm::Value* without_constant(llvm::Value* value, std::int64_t& constant) {
+  for (;;) {
+    auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(value);
+    if (sum == nullptr || sum->getOpcode() != llvm::Instruction::Add) return value;
+    const auto* number = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1));
+    if (number == nullptr) return value;
+    constant += number->getSExtValue();
+    value = sum->getOperand(0);
+  }
+}
+
 }  // namespace
 
 Row::Key Row::key(ValueId id, const Positions& positions) {
@@ -186,7 +198,15 @@ Row::Place Row::view_place(const ViewParts& view, DType dtype, const std::vector
   Place place;
   llvm::Value* offset = e_.index(0);
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    llvm::Value* start = sum_of(row_, at[i], positions[i].uniform);
+    std::int64_t beyond = 0;
+    const auto* stride = llvm::dyn_cast<llvm::ConstantInt>(view.strides[i]);
+    llvm::Value *start = at[i], *position = positions[i].uniform;
+    if (stride != nullptr) {
+      start = without_constant(start, beyond);
+      position = without_constant(position, beyond);
+      place.beyond += beyond * stride->getSExtValue();
+    }
+    start = sum_of(row_, start, position);
     offset = sum_of(row_, offset, product_of(row_, start, view.strides[i]));
     const auto add = [&](llvm::Value*& stride) {
       stride = stride == nullptr ? view.strides[i] : sum_of(row_, stride, view.strides[i]);
@@ -222,15 +242,26 @@ llvm::Value* Row::element_index(const Place& place) {
   return offset;
 }
 
+llvm::Value* Row::address(DType dtype, const Place& place) {
+  llvm::Type* element = e_.memory_type(dtype);
+  llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
+  return place.beyond == 0 ? first : e_.ir.CreateGEP(element, first, e_.index(place.beyond));
+}
+
 Row::Lanes Row::read(DType dtype, const Place& place) {
   llvm::Type* element = e_.memory_type(dtype);
   if (place.lane_stride == nullptr && place.fold_stride == nullptr) {
-    return {{e_.load(row_, dtype, place.pointer)}, true, true};
+    return {
+        {e_.load(row_, dtype, row_.CreateGEP(element, place.pointer, e_.index(place.beyond)))},
+        true,
+        true};
   }
+  if (place.lane_stride == nullptr)
+    return {{e_.load(e_.ir, dtype, address(dtype, place))}, true, false};
   llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
-  if (place.lane_stride == nullptr) return {{e_.load(e_.ir, dtype, first)}, true, false};
   const auto at = [&](int lane) {
-    return e_.ir.CreateGEP(element, first, product_of(e_.ir, place.lane_stride, e_.index(lane)));
+    llvm::Value* way = product_of(e_.ir, place.lane_stride, e_.index(lane));
+    return e_.ir.CreateGEP(element, first, sum_of(e_.ir, way, e_.index(place.beyond)));
   };
   Pieces pieces;
   for (int piece = 0; piece < mode_.pieces; ++piece) {
@@ -251,7 +282,7 @@ Row::Lanes Row::read(DType dtype, const Place& place) {
 
 void Row::write(DType dtype, const Place& place, const Lanes& x) {
   llvm::Type* element = e_.memory_type(dtype);
-  llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
+  llvm::Value* first = address(dtype, place);
   if (place.lane_stride == nullptr) {
     // Every lane writes the same element: the row has one, or the value is one for all of them.
     return e_.store(e_.ir, dtype, first, x.pieces.front());
@@ -290,8 +321,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
       std::all_of(op.ints.begin(), op.ints.end(), [](std::int64_t known) { return known == 1; });
   if ((is_marked && early == one_for_all) || (!one_for_all && !mode_.guarded)) {
     if (e_.options.checked) {
-      e_.check_address(e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place)),
-                       byte_width(dtype), id);
+      e_.check_address(address(dtype, place), byte_width(dtype), id);
     }
     prefetch(op, place);
     return read(dtype, place);
@@ -300,9 +330,9 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   llvm::IRBuilderBase& builder = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
   llvm::Value* inside = is_inside(id, positions);
   llvm::AllocaInst* nothing = e_.slot(e_.memory_type(dtype));
-  llvm::Value* pointer =
-      early ? place.pointer
-            : builder.CreateGEP(e_.memory_type(dtype), place.pointer, element_index(place));
+  llvm::Value* pointer = early ? row_.CreateGEP(e_.memory_type(dtype), place.pointer,
+                                                e_.index(place.beyond))
+                               : address(dtype, place);
   pointer = builder.CreateSelect(inside, pointer, nothing);
   if (e_.options.checked) {
     e_.branch(inside, [&] { e_.check_address(pointer, byte_width(dtype), id); });
@@ -370,7 +400,8 @@ void Row::prefetch(const Operation& op, const Place& place) {
   std::int64_t rows = 1;
   for (const std::int64_t extent : nest_.space) rows *= extent;
   const bool is_one_row = lane_ >= 0 && rows == nest_.space[static_cast<std::size_t>(lane_)];
-  if (!is_one_row || nest_.roots.front().kind != tile::cpu::Root::Kind::Effect) return;
+  if (!is_one_row || nest_.roots.size() > 1) return;
+  if (nest_.roots.front().kind != tile::cpu::Root::Kind::Effect) return;
   if (mode_.pieces != nest_.unroll || mode_.width == 1 || !is_one(place.lane_stride)) return;
   const ViewParts& view = e_.views[op.in[0]];
   llvm::Value* distance = nullptr;
@@ -382,8 +413,7 @@ void Row::prefetch(const Operation& op, const Place& place) {
   }
   if (distance == nullptr) return;
   const DType dtype = e_.type(op.out[0]).dtype;
-  llvm::Value* first = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer,
-                                       sum_of(e_.ir, element_index(place), distance));
+  llvm::Value* first = e_.ir.CreateGEP(e_.memory_type(dtype), address(dtype, place), distance);
   const std::int64_t bytes = std::int64_t{mode_.pieces} * mode_.width * byte_width(dtype);
   for (std::int64_t at = 0; at < bytes; at += kLine) {
     llvm::Value* line = e_.ir.CreateGEP(e_.ir.getInt8Ty(), first, e_.index(at));
@@ -481,9 +511,8 @@ Row::Lanes Row::gather(OpId id, const Positions& positions) {
   others[axis] = {.uniform = e_.index(0)};
   const Place place = buffer_place(e_.scheduled.buffer_of[op.in[0]], dtype, shape, others);
   const std::int64_t stride = tile::Type::view(dtype, shape).strides[axis];
-  llvm::Value* offset =
-      sum_of(e_.ir, element_index(place), product_of(e_.ir, index, e_.index(stride)));
-  llvm::Value* pointer = e_.ir.CreateGEP(e_.memory_type(dtype), place.pointer, offset);
+  llvm::Value* pointer = e_.ir.CreateGEP(e_.memory_type(dtype), address(dtype, place),
+                                         product_of(e_.ir, index, e_.index(stride)));
   return {{e_.load(e_.ir, dtype, pointer)}, false, false};
 }
 

@@ -167,7 +167,10 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,
                                     kLongest / std::max<std::int64_t>(1, survey.length));
-  nest.unroll = static_cast<int>(std::max<std::int64_t>(1, std::min(registers / each, fit)));
+  // Each of several roots is a chain of its own.
+  const auto roots = static_cast<std::int64_t>(nest.roots.size());
+  nest.unroll =
+      static_cast<int>(std::max<std::int64_t>(1, std::min(registers / each / roots, fit)));
 }
 
 }  // namespace tessera::tile::cpu

@@ -1,0 +1,90 @@
+#include "tessera/lower/windows.h"
+
+#include <algorithm>
+
+namespace tessera::lower {
+
+using tile::Loop;
+using tile::Nest;
+using tile::Schedule;
+using tile::Stage;
+
+namespace {
+
+/// Positions of a window that are written out, and terms altogether: longer code is no faster, and
+/// takes the compiler long.
+constexpr std::int64_t kMostTaps = 64, kMostTerms = 256;
+/// Sums that are kept in registers at a time.
+constexpr std::int64_t kMostNeighbours = 8;
+
+/// As many neighbours at a time as there are registers for, so that few are left over.
+std::int64_t neighbours_of(std::int64_t extent, std::int64_t taps) {
+  const std::int64_t most = std::max<std::int64_t>(1, kMostTerms / taps);
+  if (extent <= std::min<std::int64_t>(most, 2 * kMostNeighbours)) return extent;
+  std::int64_t best = 1;
+  for (std::int64_t n = std::min(most, kMostNeighbours); n >= 2; --n)
+    if (extent % n == 0) return n;
+  best = std::min(most, kMostNeighbours / 2);
+  return std::max<std::int64_t>(best, 1);
+}
+
+}  // namespace
+
+Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
+                                                  const machine::Machine& machine) {
+  const auto fold = main_fold(stage);
+  if (fold == nullptr || stage.output.forward) return std::optional<Schedule>();
+  TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
+  const Nest nest = schedule.nest(stage.name());
+  std::vector<Loop> output, window;
+  std::int64_t taps = 1;
+  for (const Loop& loop : nest.loops) {
+    if (loop.extent < 1) return std::optional<Schedule>();
+    if (loop.extent > 1) (loop.reduces ? window : output).push_back(loop);
+    if (loop.reduces) taps = std::min(taps * loop.extent, kMostTaps + 1);
+  }
+  const std::int64_t width = std::max(1, machine.vector_bytes / 4);
+  if (taps > kMostTaps || output.empty() || output.back().extent < width)
+    return std::optional<Schedule>();
+
+  const auto take = [&](Expected<Schedule> next) -> Expected<Done> {
+    TESSERA_TRY(schedule, std::move(next));
+    return Done{};
+  };
+  std::string vectors = output.back().name;
+  // What the window reads for all vectors stays in the first-level cache.
+  const std::int64_t most = std::max<std::int64_t>(64, machine.l1d / 2 / 4 / taps / width * width);
+  if (output.back().extent > most) {
+    TESSERA_TRY_DONE(take(schedule.split(vectors, most)));
+    vectors += ".i";
+  }
+  output.pop_back();
+  std::vector<std::string> neighbours;
+  if (!output.empty()) {
+    const Loop across = output.back();
+    const std::int64_t n = neighbours_of(across.extent, taps);
+    std::string inner = across.name;
+    if (n < across.extent) {
+      TESSERA_TRY_DONE(take(schedule.split(across.name, n)));
+      neighbours.push_back(across.name + ".o");
+      inner += ".i";
+    }
+    TESSERA_TRY_DONE(take(schedule.unroll(inner)));
+    neighbours.push_back(inner);
+  }
+  for (const Loop& loop : window) TESSERA_TRY_DONE(take(schedule.unroll(loop.name)));
+  TESSERA_TRY_DONE(take(schedule.vectorize(vectors)));
+  // Programs over all other loops, then the neighbours.
+  std::vector<std::string> grid;
+  for (const Loop& loop : schedule.nest(stage.name()).loops)
+    if (!loop.reduces && loop.kind == Loop::Kind::Serial &&
+        std::ranges::find(neighbours, loop.name) == neighbours.end())
+      grid.push_back(loop.name);
+  std::vector<std::string> order = grid;
+  order.insert(order.end(), neighbours.begin(), neighbours.end());
+  if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));
+  for (const std::string& name : grid) TESSERA_TRY_DONE(take(schedule.parallel(name)));
+  return std::optional(std::move(schedule));
+}
+
+}  // namespace tessera::lower
