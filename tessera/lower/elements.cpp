@@ -58,14 +58,16 @@ Expected<Done> pack_weights(Stage& stage, const Group& group, std::vector<Packin
     order.erase(order.begin() + *axis);
     order.push_back(*axis);
 
-    const std::string packed = operand.name + ".packed";
+    const std::string packed = fmt::format("{}.{}", operand.name, fmt::join(order, "_"));
     Operand weight = operand;
     for (Dim& dim : weight.shape) dim = resolved(dim, stage.sizes);
     std::vector<Axis> axes;
     for (const Dim& dim : weight.shape) axes.push_back({fmt::format("i{}", axes.size()), dim});
     Output output{packed, weight.dtype, {}, weight(indices(axes))};
     for (const int i : order) output.axes.push_back({{axes[static_cast<std::size_t>(i)]}});
-    packings.push_back({weight.name, {.inputs = {weight}, .outputs = {output}}});
+    if (std::ranges::none_of(
+            packings, [&](const Packing& p) { return p.definition.outputs[0].name == packed; }))
+      packings.push_back({weight.name, {.inputs = {weight}, .outputs = {output}}});
 
     Transform transform;
     transform.read = [&](const node::Read& read) -> std::optional<Scalar> {

@@ -20,9 +20,8 @@ void Emitter::emit_nest(const Nest& nest) {
   std::vector<llvm::Value*> from(rank, index(0)), to;
   for (const std::int64_t extent : nest.space) to.push_back(index(extent));
   // Several stores in one nest all end at the same place.
-  const auto store = std::find_if(nest.roots.begin(), nest.roots.end(), [](const Root& root) {
-    return root.kind == Root::Kind::Effect;
-  });
+  const auto store = std::find_if(nest.roots.begin(), nest.roots.end(),
+                                  [](const Root& root) { return root.kind == Root::Kind::Effect; });
   const Operation* effect = store == nest.roots.end() ? nullptr : &op(store->op);
   if (effect != nullptr && effect->code == Code::Vstore) {
     const ViewParts& view = views[effect->in[0]];

@@ -181,8 +181,7 @@ void Row::evaluate_by_levels() {
     if (op.code == Code::Map || op.code == Code::Cast) {
       for (const ValueId in : op.in) level = std::max(level, visit(in, positions) + 1);
       parts.push_back({level, id, positions});
-    } else if (tile::cpu::operand_map(e_.kernel, op,
-                                      tile::cpu::identity_map(positions.size())) &&
+    } else if (tile::cpu::operand_map(e_.kernel, op, tile::cpu::identity_map(positions.size())) &&
                e_.type(op.in[0]).is_tile()) {
       level = visit(op.in[0], moved(op, positions));
     }
@@ -198,10 +197,9 @@ void Row::evaluate_by_levels() {
 
 void Row::step(bool first) {
   local_.clear();
-  const bool is_stores =
-      std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
-        return root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore;
-      });
+  const bool is_stores = std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
+    return root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore;
+  });
   if (is_stores && nest_.roots.size() > 1) evaluate_by_levels();
   std::vector<Waiting> waiting;
   for (const Root& root : nest_.roots) {

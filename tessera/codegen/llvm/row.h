@@ -91,8 +91,7 @@ class Row {
   void collect(tile::ValueId id, const Positions& positions);
   void limit(tile::OpId id, const Positions& positions);
   bool is_maskable(const tile::Operation& op, const Positions& positions, std::size_t axis) const;
-  Lanes masked(const tile::Operation& op, const Positions& positions,
-               std::vector<llvm::Value*> at);
+  Lanes masked(const tile::Operation& op, const Positions& positions, std::vector<llvm::Value*> at);
   llvm::Value* is_inside(tile::OpId id, const Positions& positions);
 
   // roots

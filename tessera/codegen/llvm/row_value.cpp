@@ -251,10 +251,9 @@ llvm::Value* Row::address(DType dtype, const Place& place) {
 Row::Lanes Row::read(DType dtype, const Place& place) {
   llvm::Type* element = e_.memory_type(dtype);
   if (place.lane_stride == nullptr && place.fold_stride == nullptr) {
-    return {
-        {e_.load(row_, dtype, row_.CreateGEP(element, place.pointer, e_.index(place.beyond)))},
-        true,
-        true};
+    return {{e_.load(row_, dtype, row_.CreateGEP(element, place.pointer, e_.index(place.beyond)))},
+            true,
+            true};
   }
   if (place.lane_stride == nullptr)
     return {{e_.load(e_.ir, dtype, address(dtype, place))}, true, false};
@@ -330,9 +329,9 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   llvm::IRBuilderBase& builder = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
   llvm::Value* inside = is_inside(id, positions);
   llvm::AllocaInst* nothing = e_.slot(e_.memory_type(dtype));
-  llvm::Value* pointer = early ? row_.CreateGEP(e_.memory_type(dtype), place.pointer,
-                                                e_.index(place.beyond))
-                               : address(dtype, place);
+  llvm::Value* pointer =
+      early ? row_.CreateGEP(e_.memory_type(dtype), place.pointer, e_.index(place.beyond))
+            : address(dtype, place);
   pointer = builder.CreateSelect(inside, pointer, nothing);
   if (e_.options.checked) {
     e_.branch(inside, [&] { e_.check_address(pointer, byte_width(dtype), id); });
@@ -364,8 +363,7 @@ Row::Lanes Row::masked(const Operation& op, const Positions& positions,
     if (!is_maskable(op, positions, i)) continue;
     llvm::Value* position = sum_of(row_, at[i], positions[i].uniform);
     inside = row_.CreateAnd(inside, row_.CreateICmpULT(position, view.shape[i]));
-    llvm::Value* nearest =
-        row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, position, e_.index(0));
+    llvm::Value* nearest = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, position, e_.index(0));
     nearest = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, nearest,
                                          row_.CreateSub(view.shape[i], e_.index(1)));
     at[i] = row_.CreateSub(nearest, positions[i].uniform);
@@ -502,8 +500,7 @@ Row::Lanes Row::gather(OpId id, const Positions& positions) {
   const auto axis = static_cast<std::size_t>(op.ints[0]);
   // An index out of range reads the nearest element: memory stays safe whatever the data is.
   llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
-  index =
-      e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned(e_.type(op.in[1]).dtype));
+  index = e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned(e_.type(op.in[1]).dtype));
   if (e_.options.checked) e_.check(e_.ir.CreateICmpULT(index, e_.index(shape[axis])), id);
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, index, e_.index(0));
   index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, e_.index(shape[axis] - 1));

@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/lower/run_group.h"
+
+namespace tessera::lower {
+namespace {
+
+/// A depthwise convolution with bias and a ceiling, channels last.
+struct Depthwise {
+  std::int64_t c = 8, h = 9, w = 9, k = 3, stride = 1, pad = 1, dilation = 1, batch = 1;
+};
+
+GroupCase depthwise(const Depthwise& d) {
+  const auto positions = [&](std::int64_t size) {
+    return (size + 2 * d.pad - d.dilation * (d.k - 1) - 1) / d.stride + 1;
+  };
+  const auto at = [&](const char* out, const char* tap) {
+    return fmt::format("{}*{} + {}*{} - {}", d.stride, out, d.dilation, tap, d.pad);
+  };
+  return {
+      .name =
+          fmt::format("c{} {}x{} k{} s{} p{} d{}", d.c, d.h, d.w, d.k, d.stride, d.pad, d.dilation),
+      .inputs = {f32("x", {d.batch, d.h, d.w, d.c}), f32("w", {d.c, d.k, d.k}), f32("b", {d.c})},
+      .definitions = {fmt::format(
+          "define(x: f32[#n, #h, #v, #c], w: f32[#c, #r, #s], b: f32[#c]) {{ out: f32[n, y: "
+          "{}, z: {}, c] = min(sum(r, s) {{ (x[n, {}, {}, c] else 0.0) * w[c, r, s] }} + b[c], "
+          "3.0) }}",
+          positions(d.h), positions(d.w), at("y", "r"), at("z", "s"))},
+      .weights = {"w", "b"}};
+}
+
+TEST(Elements, ComputesDepthwiseConvolutionsOfManyShapes) {
+  for (const Depthwise& d : {Depthwise{}, Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3},
+                             Depthwise{.c = 1}, Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
+                             Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
+                             Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
+                             Depthwise{.c = 8, .h = 7, .w = 7, .k = 7, .pad = 3},
+                             Depthwise{.c = 8, .h = 21, .w = 23, .pad = 2, .dilation = 2},
+                             Depthwise{.c = 8, .h = 9, .w = 40, .pad = 0, .batch = 2},
+                             Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
+                             Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5}})
+    expect_group(depthwise(d), lower_elements);
+}
+
+TEST(Elements, DepthwiseWeightsArePackedAlongTheVectors) {
+  const auto code = expect_group(depthwise({}), lower_elements);
+  ASSERT_TRUE(code);
+  EXPECT_EQ(code->kernels.size(), 1U);
+  ASSERT_EQ(code->packings.size(), 1U);
+  EXPECT_EQ(code->packings[0].weight, "w");
+  EXPECT_EQ(numbers_of(code->packings[0].definition.outputs[0].shape()),
+            (std::vector<std::int64_t>{3, 3, 8}));
+}
+
+TEST(Elements, ComputesPools) {
+  for (const auto& [channels, size] : {std::pair(8, 11), {3, 8}, {13, 21}}) {
+    const std::string x = "define(x: f32[#n, #h, #v, #c]) ";
+    const int out = (size + 2 - 3) / 2 + 1;
+    const std::vector<Operand> inputs = {f32("x", {2, size, size, channels})};
+    expect_group({"max",
+                  inputs,
+                  {fmt::format("{}{{ out: f32[n, y: {}, z: {}, c] = max_of(r: 3, s: 3) (x[n, 2*y + "
+                               "r - 1, 2*z + s - 1, c] else -inf) }}",
+                               x, out, out)}},
+                 lower_elements);
+    expect_group({"average",
+                  inputs,
+                  {fmt::format("{}{{ out: f32[n, y: {}, z: {}, c] = (sum(r: 3, s: 3) (x[n, 2*y + r "
+                               "- 1, 2*z + s - 1, c] else 0.0)) / 9.0 }}",
+                               x, out, out)}},
+                 lower_elements);
+    expect_group({"global", inputs, {x + "{ out: f32[n, c] = (sum(h, v) x[n, h, v, c]) / 100.0 }"}},
+                 lower_elements);
+    expect_group({"one number", inputs, {x + "{ out: f32[] = sum(n, h, v, c) x[n, h, v, c] }"}},
+                 lower_elements, 1e-2);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::lower
