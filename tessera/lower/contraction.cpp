@@ -1,9 +1,341 @@
-#include "tessera/lower/group.h"
+#include "tessera/lower/contraction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "tessera/expr/transform.h"
+#include "tessera/expr/walk.h"
+#include "tessera/lower/evaluate.h"
+#include "tessera/tile/cpu/panels.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 
-Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&) {
-  return Attempt{};
+using tile::Extents;
+using tile::Function;
+using tile::Nest;
+using tile::Type;
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// The factor b in panels, over index variables of its own: [batch and panel, sums, column].
+Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu::Panels& panels) {
+  const auto axis = [](const IndexAxis& a) { return Axis{a.name, Dim(a.extent)}; };
+  const Axis panel{"panel", Dim(ceil_div(c.column.extent, panels.columns))};
+  const Axis within{"within", Dim(panels.columns)};
+  Merged outer, sums;
+  for (const IndexAxis& a : batch) outer.parts.push_back(axis(a));
+  outer.parts.push_back(panel);
+  for (const IndexAxis& a : c.sums) sums.parts.push_back(axis(a));
+  Transform transform;
+  transform.index = [&](const std::string& name) -> std::optional<Scalar> {
+    if (name != c.column.name) return std::nullopt;
+    return Scalar(panel) * Scalar(panels.columns) + Scalar(within);
+  };
+  // The last panel is filled up.
+  transform.read = [](const node::Read& read) -> std::optional<Scalar> {
+    if (read.otherwise != nullptr) return std::nullopt;
+    node::Read filled = read;
+    filled.otherwise = std::make_shared<const Scalar>(
+        read.sort == Sort::Value ? Scalar(0.0) : Scalar(std::int64_t{0}));
+    return Scalar(Node{filled});
+  };
+  transform.size = [&](const Dim& size) { return resolved(size, c.stage->sizes); };
+  Operand weight = *std::ranges::find(c.stage->operands, c.weight, &Operand::name);
+  for (Dim& dim : weight.shape) dim = resolved(dim, c.stage->sizes);
+  return {.weight = c.weight,
+          .definition = {.inputs = {weight},
+                         .outputs = {{.name = c.weight + ".packed",
+                                      .dtype = panels.dtype,
+                                      .axes = {outer, sums, Merged{{within}}},
+                                      .value = transform(*c.known_b)}}}};
+}
+
+class ContractionLowering {
+ public:
+  ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
+                      const GroupOptions& options)
+      : c_(contraction),
+        panels_(tile::cpu::panels_for(options.products, count(contraction.rows), machine)),
+        tiles_(choose_tiles(contraction, panels_.columns, machine)),
+        b_(contraction.stage->name()),
+        e_(b_, DType::F32) {
+    for (const IndexAxis& axis : c_.batch)
+      if (c_.known_b && axes_in(*c_.known_b).contains(axis.name)) batch_of_b_.push_back(axis);
+  }
+
+  Expected<GroupCode> run(const machine::Machine& machine, const GroupOptions& options) {
+    GroupCode code;
+    for (const tile::Stage& stage : c_.before) {
+      TESSERA_TRY(Attempt ahead,
+                  lower_elements({.stages = {stage}, .results = {stage.name()}}, machine, options));
+      for (Lowered& kernel : ahead->kernels) code.kernels.push_back(std::move(kernel));
+      TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stage}));
+      code.temporaries.push_back(tensors.back());
+    }
+    if (c_.known_b) code.packings.push_back(packing_of(c_, batch_of_b_, panels_));
+    TESSERA_TRY(Lowered kernel, lowered());
+    code.kernels.push_back(std::move(kernel));
+    code.strategy =
+        fmt::format("dot {}x{}x{}{}{}", tiles_.row_count(), tiles_.columns, tiles_.sum_count(),
+                    c_.known_b ? ", weights packed" : "", c_.before.empty() ? "" : ", padded");
+    return code;
+  }
+
+ private:
+  using Id = tile::ValueId;
+
+  Expected<Lowered> lowered() {
+    Lowered result;
+    TESSERA_TRY_DONE(add_params());
+    result.arguments = names_;
+    std::vector<Nest::Axis> axes;
+    for (const IndexAxes& part : {c_.batch, c_.rows, c_.sums, IndexAxes{c_.column}})
+      for (const IndexAxis& axis : part)
+        axes.push_back({axis.name, axis.extent, false, index_of(axis.name)});
+    e_.enter(*c_.stage, axes);
+    bind_programs(result.grid);
+    const Id sum = product();
+    store(sum);
+    if (e_.error()) return *e_.error();
+    TESSERA_TRY(result.kernel, b_.finish());
+    return result;
+  }
+
+  /// The tensors that are read, what is computed ahead, and the result.
+  Expected<Done> add_params() {
+    TESSERA_TRY(std::vector<Operand> tensors, tensors_of({*c_.stage}));
+    const Operand result = tensors.back();
+    tensors.pop_back();
+    TESSERA_TRY(const std::vector<Operand> ahead, tensors_of(c_.before));
+    tensors.insert(tensors.end(), ahead.begin(), ahead.end());
+    if (c_.known_b) {
+      const Packing packing = packing_of(c_, batch_of_b_, panels_);
+      const Output& packed = packing.definition.outputs[0];
+      tensors.push_back({packed.name, packed.dtype, packed.shape()});
+    }
+    tensors.push_back(result);
+    const std::set<std::string> used = read_tensors();
+    for (const Operand& tensor : tensors) {
+      if (!used.contains(tensor.name) && tensor.name != result.name) continue;
+      Extents shape;
+      for (const Dim& dim : tensor.shape) shape.push_back(dim.constant().value_or(0));
+      const bool viewed =
+          !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
+      const Id id = b_.param(viewed ? Type::view(tensor.dtype, shape) : Type::pointer(tensor.dtype),
+                             tensor.name);
+      e_.add_memory({.operand = tensor, .shape = std::move(shape), .param = id});
+      names_.push_back(tensor.name);
+    }
+    return Done{};
+  }
+  std::set<std::string> read_tensors() const {
+    std::set<std::string> names;
+    for (const Factor* factor : {&c_.a, &c_.b})
+      for (const StridedRead& read : factor->reads) names.insert(read.operand);
+    if (c_.known_b) names.insert(c_.weight + ".packed");
+    std::set<const void*> seen;
+    const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+      if (!seen.insert(part.id()).second) return;
+      if (const auto* read = std::get_if<node::Read>(&part.node())) names.insert(read->operand);
+      const auto* component = std::get_if<node::Component>(&part.node());
+      if (component == nullptr || component->fold != c_.fold) for_each_part(part, walk);
+    };
+    walk(c_.stage->output.value);
+    return names;
+  }
+
+  /// Which tile this program computes.
+  void bind_programs(tile::Grid& grid) {
+    Id rest = b_.pid(0);
+    std::int64_t left = 1;
+    const auto take = [&](std::int64_t programs) {
+      left *= programs;
+      if (programs == 1) return b_.index(0);
+      const Id extent = b_.index(programs);
+      const Id at = b_.map(Function::Rem, {rest, extent});
+      rest = b_.map(Function::Div, {rest, extent});
+      return at;
+    };
+    const auto bind_column = [&] {
+      column_tile_ = take(ceil_div(c_.column.extent, tiles_.columns));
+    };
+    if (!tiles_.columns_outer) bind_column();
+    starts_.resize(c_.rows.size());
+    for (std::size_t i = c_.rows.size(); i-- > 0;) {
+      const Id tile = take(ceil_div(c_.rows[i].extent, tiles_.rows[i]));
+      starts_[i] = b_.mul(tile, b_.index(tiles_.rows[i]));
+    }
+    if (tiles_.columns_outer) bind_column();
+    for (std::size_t i = c_.batch.size(); i-- > 0;) {
+      const IndexAxis& axis = c_.batch[i];
+      const Id at = take(axis.extent);
+      e_.bind_loop(axis.name, axis.extent == 1 ? Linear{} : Linear::scalar(at),
+                   {0, axis.extent - 1});
+    }
+    grid = {left, 1, 1};
+  }
+
+  /// Positions from `start` on, along a new axis of the tile.
+  void bind_tile(const std::string& name, Id start, std::int64_t tile, std::int64_t extent) {
+    Linear at = Linear::scalar(start);
+    if (extent == 1) at = {};
+    if (tile > 1) at.axes.emplace(e_.push_axis(tile), 1);
+    e_.bind_loop(name, at, {0, ceil_div(extent, tile) * tile - 1});
+  }
+
+  /// A factor at the open axes of the tile; `axes` are the groups of index variables that it may
+  /// vary with.
+  Id factor(const Factor& factor, const AxisGroups& groups, const std::string& column) {
+    AxisGroups all;
+    for (const IndexAxis& axis : c_.batch) all.push_back({.axes = {axis}});
+    all.insert(all.end(), groups.begin(), groups.end());
+    if (!column.empty()) all.push_back({.axes = {c_.column}});
+    Transform transform;
+    transform.read = [&](const node::Read& n) -> std::optional<Scalar> {
+      const auto read = std::ranges::find(factor.reads, n.operand, &StridedRead::view);
+      Extents shape, strides;
+      std::vector<Scalar> at;
+      for (const AxisGroup& group : all) {
+        const std::int64_t stride = read->at.factor(group.name());
+        if (stride == 0) continue;
+        shape.push_back(group.extent());
+        strides.push_back(stride);
+        at.push_back(index_of(group.name()));
+      }
+      const Evaluator::Memory& memory = *e_.memory(read->operand);
+      Id base = b_.type(memory.param).is_view() ? b_.base(memory.param) : memory.param;
+      if (read->at.base != 0) base = b_.offset(base, b_.index(read->at.base));
+      const Id view = shape.empty() ? base : b_.view(base, Type::view(read->dtype, shape, strides));
+      e_.add_memory({.operand = {n.operand, read->dtype, {}}, .shape = shape, .param = view});
+      return Scalar(Node{node::Read{n.operand, n.sort, at, nullptr}});
+    };
+    return e_.id_of(e_.converted(e_.evaluate(transform(factor.value)), Sort::Value));
+  }
+
+  /// The sum of the products: [rows, columns].
+  Id product() {
+    const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
+    const std::int64_t rounds = count(c_.sums) / k;
+    Id sum = b_.broadcast(b_.constant(Type::scalar(DType::F32), 0.0), {m, n});
+    if (rounds == 1) return step(b_.index(0), sum);
+    const auto loop = b_.open_for(b_.index(0), b_.index(rounds), b_.index(1), {sum});
+    return b_.close_for({step(loop.index, loop.carried[0])})[0];
+  }
+
+  Id step(Id round, Id sum) {
+    const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
+    // Where each part of the sum begins.
+    AxisGroups sums = tiles_.sums;
+    std::vector<Id> sum_starts(sums.size());
+    Id rest = round;
+    for (std::size_t i = sums.size(); i-- > 0;) {
+      const std::int64_t parts = sums[i].extent() / sums[i].tile;
+      const Id extent = b_.index(parts);
+      sum_starts[i] = b_.mul(parts == 1 ? b_.index(0) : b_.map(Function::Rem, {rest, extent}),
+                             b_.index(sums[i].tile));
+      if (parts > 1) rest = b_.map(Function::Div, {rest, extent});
+    }
+    const auto bind_sums = [&] {
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        bind_tile(sums[i].name(), sum_starts[i], sums[i].tile, sums[i].extent());
+    };
+    const auto matrix = [&](Id id, Extents shape) {
+      id = e_.full({.sort = Sort::Value, .id = id});
+      while (!e_.extents().empty()) e_.pop_axis();
+      e_.pop_scope();
+      return b_.type(id).shape == shape ? id : b_.reshape(id, std::move(shape));
+    };
+
+    e_.push_scope();
+    AxisGroups groups = row_groups(c_, tiles_.rows);
+    std::size_t at = 0;
+    for (const AxisGroup& group : groups) {
+      // The inner ones are whole: where the first begins says where the group does.
+      std::int64_t inner = group.extent() / group.axes[0].extent;
+      bind_tile(group.name(), b_.mul(starts_[at], b_.index(inner)), group.tile, group.extent());
+      at += group.axes.size();
+    }
+    bind_sums();
+    groups.insert(groups.end(), sums.begin(), sums.end());
+    const Id left = matrix(factor(c_.a, groups, {}), {m, k});
+
+    Id right = 0;
+    if (c_.known_b) {
+      right = packed(b_.mul(round, b_.index(k)));
+    } else {
+      e_.push_scope();
+      bind_sums();
+      bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(n)), n, c_.column.extent);
+      right = matrix(factor(c_.b, sums, c_.column.name), {k, n});
+    }
+    return b_.dot(left, right, sum);
+  }
+
+  /// Panels [panels, k, columns] as the matrix [k, n].
+  Id packed(Id first_sum) {
+    const std::int64_t n = tiles_.columns, k = tiles_.sum_count(), width = panels_.columns;
+    const std::int64_t panels = ceil_div(n, width), all = ceil_div(c_.column.extent, width);
+    Id panel = b_.mul(column_tile_, b_.index(panels));
+    Id batch = b_.index(0);
+    for (const IndexAxis& axis : batch_of_b_)
+      batch = b_.add(b_.mul(batch, b_.index(axis.extent)), e_.id_of(e_.axis(axis.name)));
+    panel = b_.add(panel, b_.mul(batch, b_.index(all)));
+    const Id view = e_.memory(c_.weight + ".packed")->param;
+    Id tile = b_.vload(view, {panel, first_sum, b_.index(0)}, {panels, k, width});
+    tile = b_.reshape(b_.permute(tile, {1, 0, 2}), {k, panels * width});
+    return panels * width == n ? tile : b_.slice(tile, {0, 0}, {k, n});
+  }
+
+  /// What is made of the sums, at the axes of the result.
+  void store(Id sum) {
+    for (std::size_t i = 0; i < c_.rows.size(); ++i)
+      bind_tile(c_.rows[i].name, starts_[i], tiles_.rows[i], c_.rows[i].extent);
+    bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(tiles_.columns)), tiles_.columns,
+              c_.column.extent);
+    e_.set_fold(*c_.fold, {.sort = Sort::Value, .id = b_.reshape(sum, e_.extents())});
+    const Output& output = c_.stage->output;
+    const Value value = e_.converted(e_.evaluate(output.value), sort_of(output.dtype));
+    std::vector<Value> at;
+    for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
+    // What leaves an axis of the result by itself is dropped; in a merged one it has to be told.
+    std::vector<Nest::Axis> guards;
+    for (const Merged& merged : output.axes)
+      if (merged.parts.size() > 1)
+        for (std::size_t i = 0; i < c_.rows.size(); ++i)
+          if (c_.rows[i].extent % tiles_.rows[i] != 0 &&
+              std::ranges::count(merged.parts, c_.rows[i].name, &Axis::name) > 0)
+            guards.push_back(
+                {c_.rows[i].name, c_.rows[i].extent, false, index_of(c_.rows[i].name)});
+    e_.store(*e_.memory(c_.stage->name()), at, value, e_.guard(guards), guards.empty());
+  }
+
+  const Contraction& c_;
+  tile::cpu::Panels panels_;
+  ContractionTiles tiles_;
+  tile::Builder b_;
+  Evaluator e_;
+  IndexAxes batch_of_b_;
+  std::vector<std::string> names_;
+  std::vector<Id> starts_;  // of the rows
+  Id column_tile_ = 0;
+};
+
+}  // namespace
+
+Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
+                                    const GroupOptions& options) {
+  const auto contraction = contraction_of(group);
+  if (!contraction) return Attempt{};
+  TESSERA_TRY(GroupCode code,
+              ContractionLowering(*contraction, machine, options).run(machine, options));
+  return Attempt(std::move(code));
 }
 
 }  // namespace tessera::lower

@@ -43,7 +43,7 @@ class Evaluator {
 
   Evaluator(tile::Builder& builder, DType number) : b_(builder), number_(number) {}
 
-  /// A tensor in memory.
+  /// A tensor in memory; a view may have strides of its own.
   struct Memory {
     Operand operand;  // its shape as numbers
     tile::Extents shape;

@@ -110,10 +110,12 @@ std::optional<Evaluator::Id> Evaluator::load_view(const Memory& memory,
 }
 
 Evaluator::Id Evaluator::pointers(const Memory& memory, const std::vector<Value>& at) {
-  std::int64_t stride = 1;
+  const Type type = b_.type(memory.param);
+  std::int64_t dense = 1;
   std::optional<Linear> offset = Linear{};
   std::vector<Id> computed;
   for (std::size_t i = at.size(); i-- > 0;) {
+    const std::int64_t stride = type.is_view() ? type.strides[i] : dense;
     const std::optional<Linear> sum =
         at[i].linear && offset ? plus(*offset, *at[i].linear, stride) : std::nullopt;
     if (sum) {
@@ -123,13 +125,13 @@ Evaluator::Id Evaluator::pointers(const Memory& memory, const std::vector<Value>
       computed.push_back(
           stride == 1 ? index : b_.mul(index, b_.constant(b_.type(index), Literal{0, stride})));
     }
-    stride *= memory.shape[i];
+    dense *= memory.shape[i];
   }
   computed.push_back(materialized(*offset));
   fit(computed);
   Id total = computed[0];
   for (std::size_t i = 1; i < computed.size(); ++i) total = b_.add(total, computed[i]);
-  Id base = b_.type(memory.param).is_view() ? b_.base(memory.param) : memory.param;
+  Id base = type.is_view() ? b_.base(memory.param) : memory.param;
   if (!b_.type(total).is_scalar()) base = b_.broadcast(base, b_.type(total).shape);
   return b_.offset(base, total);
 }

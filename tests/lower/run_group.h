@@ -79,10 +79,11 @@ using Strategy = Expected<Attempt> (*)(const Group&, const machine::Machine&, co
 /// Every result is what its definition says, interpreted and as machine code. Gives the strategy
 /// that was taken; nothing where the group is not of its kind.
 inline std::optional<GroupCode> expect_group(const GroupCase& c, Strategy strategy,
-                                             double tolerance = 1e-4) {
+                                             double tolerance = 1e-4,
+                                             const GroupOptions& options = {}) {
   SCOPED_TRACE(c.name);
   const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
-  const auto code = strategy(group, machine::host(), {});
+  const auto code = strategy(group, machine::host(), options);
   EXPECT_TRUE(code) << to_string(code.error());
   if (!code || !*code) return std::nullopt;
   const Tensors inputs = random_inputs(c.inputs, 7);

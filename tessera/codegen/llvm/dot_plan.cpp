@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "tessera/codegen/llvm/dot_parts.h"
+#include "tessera/tile/cpu/panels.h"
 
 namespace tessera::codegen {
 namespace {
@@ -38,25 +39,10 @@ constexpr std::array choices = {
     Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}, 32},
 };
 
-/// The tile of c that stays in registers: its rows, and vectors along its columns.
-struct RegisterTile {
-  Architecture architecture;
-  int registers;
-  Form form;
-  int rows, vectors;
-};
-constexpr std::array register_tiles = {
-    RegisterTile{arm, 32, Form::Lanes, 4, 6},
-    RegisterTile{arm, 32, Form::Blocks, 8, 3},
-    RegisterTile{x86, 32, Form::Lanes, 12, 2},
-    RegisterTile{x86, 16, Form::Lanes, 6, 2},
-};
-
-const RegisterTile& register_tile(const Instruction& instruction, const Machine& machine) {
-  return *std::find_if(register_tiles.begin(), register_tiles.end() - 1, [&](const auto& tile) {
-    return tile.architecture == machine.architecture && tile.form == instruction.form &&
-           tile.registers <= machine.vector_registers;
-  });
+tile::cpu::RegisterTile register_tile(const Instruction& instruction, const Machine& machine) {
+  using tile::cpu::Products;
+  return tile::cpu::register_tile(
+      instruction.form == Form::Blocks ? Products::Blocks : Products::Lanes, machine);
 }
 
 bool same_sum(DType x, DType y) {

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/lower/group.h"
+#include "tessera/lower/linear.h"
+
+namespace tessera::lower {
+
+/// An index variable and how far it runs.
+struct IndexAxis {
+  std::string name;
+  std::int64_t extent = 1;
+  bool operator==(const IndexAxis&) const = default;
+};
+using IndexAxes = std::vector<IndexAxis>;
+std::int64_t count(const IndexAxes& axes);
+
+/// base + sum of factor * index variable.
+struct Affine {
+  std::int64_t base = 0;
+  std::map<std::string, std::int64_t> factors = {};
+
+  std::int64_t factor(const std::string& axis) const;
+};
+
+/// A read as a view of memory with an axis for every index variable: where its element lies.
+struct StridedRead {
+  std::string view;     // what it is called in the expression that it was taken from
+  std::string operand;  // the tensor
+  DType dtype = DType::F32;
+  Affine at;  // in elements
+};
+
+/// One factor of the products: an expression over `reads`, each read by its name without indices.
+struct Factor {
+  Scalar value = 0.0;
+  std::vector<StridedRead> reads = {};
+
+  /// Whether it is what lies in memory, as numbers of f32.
+  bool is_plain() const;
+  /// Whether memory is run through evenly by two index variables, the second one faster.
+  bool merges(const IndexAxis& outer, const IndexAxis& inner) const;
+};
+
+/// A sum of products of which each factor varies with axes of the output of its own:
+///
+///   out[batch, rows, columns] = f(sum(sums) a[batch, rows, sums] * b[batch, sums, columns])
+///
+/// with f of anything at the same position. A factor that reads outside of its tensor, or at
+/// positions that are not affine, is computed first, as a stage of its own (`before`).
+struct Contraction {
+  const tile::Stage* stage = nullptr;
+  std::shared_ptr<const Fold> fold = nullptr;
+  IndexAxes batch = {}, rows = {}, sums = {};
+  IndexAxis column = {};
+  Factor a = {}, b = {};
+  tile::Stages before = {};
+  /// The factor b where it is known when code is made: over the index variables themselves.
+  std::optional<Scalar> known_b = {};
+  std::string weight = {};  // the tensor that it reads
+
+  /// Whether two index variables count as one, the second one faster, wherever they are read.
+  bool merges(const IndexAxis& outer, const IndexAxis& inner) const {
+    return a.merges(outer, inner) && b.merges(outer, inner);
+  }
+};
+
+/// Index variables that are run through as one, in order; part of them at a time.
+struct AxisGroup {
+  IndexAxes axes = {};
+  std::int64_t tile = 1;
+
+  std::int64_t extent() const { return count(axes); }
+  const std::string& name() const { return axes.back().name; }
+};
+using AxisGroups = std::vector<AxisGroup>;
+
+/// The index variables in an expression.
+std::set<std::string> axes_in(const Scalar& scalar);
+
+/// Nothing where the group is no such thing.
+std::optional<Contraction> contraction_of(const Group& group);
+
+/// What one program computes, and how it walks along the sum.
+struct ContractionTiles {
+  std::vector<std::int64_t> rows = {};  // of each axis of rows
+  std::int64_t columns = 1;
+  AxisGroups sums = {};        // the tiles of all of them are what one dot takes in
+  bool columns_outer = false;  // programs run through all rows before the next columns
+
+  std::int64_t row_count() const;
+  std::int64_t sum_count() const;
+};
+ContractionTiles choose_tiles(const Contraction& contraction, std::int64_t panel,
+                              const machine::Machine& machine);
+
+/// The rows of a tile as a is read: neighbours that merge and are whole are one.
+AxisGroups row_groups(const Contraction& contraction, const std::vector<std::int64_t>& tiles);
+
+}  // namespace tessera::lower

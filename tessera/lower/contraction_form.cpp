@@ -1,0 +1,360 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/number.h"
+#include "tessera/expr/transform.h"
+#include "tessera/expr/walk.h"
+#include "tessera/lower/contraction.h"
+
+namespace tessera::lower {
+
+using tile::Stage;
+
+namespace {
+
+/// A copy of a factor that is computed ahead has at most so many elements for each that it reads.
+constexpr std::int64_t kMostCopies = 16;
+constexpr std::int64_t kLeastSum = 4;
+
+/// What indices of a stage are as affine functions, and where they lie.
+class Indices {
+ public:
+  explicit Indices(const Stage& stage) : stage_(stage) {}
+
+  void add(const IndexAxis& axis) { extents_.emplace(axis.name, axis.extent); }
+  const std::map<std::string, std::int64_t>& extents() const { return extents_; }
+
+  Range range(const Affine& affine) const {
+    Range result{affine.base, affine.base};
+    for (const auto& [name, factor] : affine.factors)
+      result = result + Range{0, extents_.at(name) - 1} * Range{factor, factor};
+    return result;
+  }
+
+  std::optional<Affine> affine(const Scalar& scalar) const {
+    if (const auto number = tile::number_of_size(scalar, stage_.sizes)) return Affine{*number, {}};
+    if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
+      if (!extents_.contains(index->axis)) return std::nullopt;
+      return Affine{0, {{index->axis, 1}}};
+    }
+    const auto* apply = std::get_if<node::Apply>(&scalar.node());
+    if (apply == nullptr) return std::nullopt;
+    std::vector<Affine> args;
+    for (const Scalar& arg : apply->args) {
+      auto part = affine(arg);
+      if (!part) return std::nullopt;
+      args.push_back(*std::move(part));
+    }
+    switch (apply->fn) {
+      case Fn::Neg: return sum({}, args[0], -1);
+      case Fn::Add: return sum(args[0], args[1], 1);
+      case Fn::Sub: return sum(args[0], args[1], -1);
+      case Fn::Mul:
+        if (args[0].factors.empty()) std::swap(args[0], args[1]);
+        if (!args[1].factors.empty()) return std::nullopt;
+        return sum({}, args[0], args[1].base);
+      case Fn::FloorDiv:
+      case Fn::Mod:
+        if (!args[1].factors.empty() || args[1].base < 1) return std::nullopt;
+        return divided(args[0], args[1].base, apply->fn == Fn::Mod);
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  static Affine sum(Affine a, const Affine& b, std::int64_t times) {
+    a.base += b.base * times;
+    for (const auto& [name, factor] : b.factors) a.factors[name] += factor * times;
+    std::erase_if(a.factors, [](const auto& entry) { return entry.second == 0; });
+    return a;
+  }
+
+  /// What the divisor goes into evenly, and the rest, if that stays below it.
+  std::optional<Affine> divided(const Affine& a, std::int64_t by, bool remainder) const {
+    Affine whole{.base = integer::floor_div(a.base, by)}, rest{.base = integer::mod(a.base, by)};
+    for (const auto& [name, factor] : a.factors) {
+      if (factor % by == 0)
+        whole.factors.emplace(name, factor / by);
+      else
+        rest.factors.emplace(name, factor);
+    }
+    if (!range(rest).within(by)) return std::nullopt;
+    return remainder ? rest : whole;
+  }
+
+  const Stage& stage_;
+  std::map<std::string, std::int64_t> extents_;
+};
+
+void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return;
+    if (const auto* read = std::get_if<node::Read>(&part.node())) visit(*read);
+    for_each_part(part, walk);
+  };
+  walk(scalar);
+}
+
+bool is_zero(const Scalar& scalar) {
+  const auto* constant = std::get_if<node::Constant>(&scalar.node());
+  return constant != nullptr && constant->number == 0 && constant->integer == 0;
+}
+
+Axis named(const IndexAxis& axis) {
+  return {axis.name, Dim(axis.extent)};
+}
+
+/// Takes the reads of a factor apart.
+class Reads {
+ public:
+  Reads(const Stage& stage, const Indices& indices, tile::Stages& before, std::string prefix)
+      : stage_(stage), indices_(indices), before_(before), prefix_(std::move(prefix)) {}
+
+  /// Nothing where something is not to be had as strided memory.
+  std::optional<Factor> run(const Scalar& value) {
+    bool fine = true;
+    Factor factor;
+    Transform transform;
+    transform.read = [&](const node::Read& read) -> std::optional<Scalar> {
+      const auto strided = this->strided(read);
+      if (!strided) fine = false;
+      if (!fine) return std::nullopt;
+      factor.reads.push_back(*strided);
+      factor.reads.back().view = fmt::format("{}.{}", prefix_, factor.reads.size());
+      return Scalar(Node{node::Read{factor.reads.back().view, read.sort, {}, nullptr}});
+    };
+    factor.value = transform(value);
+    if (!fine || !axes_in(factor.value).empty()) return std::nullopt;
+    return factor;
+  }
+
+ private:
+  std::optional<StridedRead> strided(const node::Read& read) {
+    const auto operand = std::ranges::find(stage_.operands, read.operand, &Operand::name);
+    if (operand == stage_.operands.end()) return std::nullopt;
+    std::vector<Affine> at;
+    std::vector<std::int64_t> shape;
+    bool outside = false;
+    for (std::size_t i = 0; i < read.at.size(); ++i) {
+      auto affine = indices_.affine(read.at[i]);
+      const auto extent = resolved(operand->shape[i], stage_.sizes).constant();
+      if (!affine || !extent || *extent < 1) return std::nullopt;
+      outside = outside || !indices_.range(*affine).within(*extent);
+      at.push_back(*std::move(affine));
+      shape.push_back(*extent);
+    }
+    if (!outside) return strided(read.operand, operand->dtype, at, shape);
+    if (read.otherwise == nullptr || !is_zero(*read.otherwise)) return std::nullopt;
+    // The tensor with as much around it as is read.
+    std::vector<Merged> axes;
+    node::Read source{read.operand, read.sort, {}, read.otherwise};
+    std::int64_t before = 1, after = 1;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const Range range = indices_.range(at[i]);
+      before *= shape[i];
+      std::int64_t first = 0;
+      if (!range.within(shape[i])) {
+        first = range.low;
+        shape[i] = range.high - range.low + 1;
+      }
+      after *= shape[i];
+      at[i].base -= first;
+      const Axis axis = named({fmt::format("i{}", i), shape[i]});
+      axes.push_back({{axis}});
+      source.at.push_back(first == 0 ? Scalar(axis) : Scalar(axis) + Scalar(first));
+    }
+    if (after / kMostCopies > before) return std::nullopt;
+    const std::string name = fmt::format("{}.{}.padded{}", stage_.name(), prefix_, before_.size());
+    before_.push_back({.operands = {*operand},
+                       .output = {.name = name,
+                                  .dtype = operand->dtype,
+                                  .axes = std::move(axes),
+                                  .value = Scalar(Node{source})},
+                       .sizes = stage_.sizes});
+    return strided(name, operand->dtype, at, shape);
+  }
+
+  static std::optional<StridedRead> strided(const std::string& tensor, DType dtype,
+                                            const std::vector<Affine>& at,
+                                            const std::vector<std::int64_t>& shape) {
+    StridedRead result{.view = {}, .operand = tensor, .dtype = dtype, .at = {}};
+    std::int64_t stride = 1;
+    for (std::size_t i = at.size(); i-- > 0;) {
+      result.at.base += at[i].base * stride;
+      for (const auto& [name, factor] : at[i].factors) result.at.factors[name] += factor * stride;
+      stride *= shape[i];
+    }
+    for (const auto& [name, factor] : result.at.factors)
+      if (factor < 0) return std::nullopt;
+    return result;
+  }
+
+  const Stage& stage_;
+  const Indices& indices_;
+  tile::Stages& before_;
+  std::string prefix_;
+};
+
+/// The factor computed ahead, at every position that it has.
+Factor computed_ahead(const Stage& stage, const Scalar& value, const IndexAxes& axes,
+                      tile::Stages& before, const std::string& prefix) {
+  StridedRead read{
+      .view = prefix + ".1", .operand = stage.name() + "." + prefix, .dtype = DType::F32, .at = {}};
+  std::int64_t stride = 1;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    read.at.factors.emplace(axis->name, stride);
+    stride *= axis->extent;
+  }
+  std::vector<Merged> output;
+  for (const IndexAxis& axis : axes) output.push_back({{named(axis)}});
+  before.push_back({.operands = stage.operands,
+                    .output = {.name = read.operand, .axes = std::move(output), .value = value},
+                    .sizes = stage.sizes});
+  return {.value = Scalar(Node{node::Read{read.view, Sort::Value, {}, nullptr}}), .reads = {read}};
+}
+
+bool is_f32(const Stage& stage) {
+  const auto wide = [](DType dtype) { return dtype == DType::F64; };
+  std::set<const void*> seen;
+  bool casts = false;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return;
+    const auto* cast = std::get_if<node::Cast>(&part.node());
+    casts = casts || (cast != nullptr && wide(cast->to));
+    for_each_part(part, walk);
+  };
+  walk(stage.output.value);
+  return !casts && !wide(stage.output.dtype) &&
+         std::ranges::none_of(stage.operands, [&](const Operand& o) { return wide(o.dtype); });
+}
+
+}  // namespace
+
+std::set<std::string> axes_in(const Scalar& scalar) {
+  std::set<const void*> seen;
+  std::set<std::string> axes;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return;
+    if (const auto* index = std::get_if<node::Index>(&part.node())) axes.insert(index->axis);
+    for_each_part(part, walk);
+  };
+  walk(scalar);
+  return axes;
+}
+
+std::int64_t count(const IndexAxes& axes) {
+  std::int64_t all = 1;
+  for (const IndexAxis& axis : axes) all *= axis.extent;
+  return all;
+}
+
+std::int64_t Affine::factor(const std::string& axis) const {
+  const auto it = factors.find(axis);
+  return it == factors.end() ? 0 : it->second;
+}
+
+bool Factor::is_plain() const {
+  const auto* read = std::get_if<node::Read>(&value.node());
+  return read != nullptr && reads.size() == 1 && reads[0].dtype == DType::F32;
+}
+
+bool Factor::merges(const IndexAxis& outer, const IndexAxis& inner) const {
+  return std::ranges::all_of(reads, [&](const StridedRead& read) {
+    return read.at.factor(outer.name) == read.at.factor(inner.name) * inner.extent;
+  });
+}
+
+std::optional<Contraction> contraction_of(const Group& group) {
+  if (group.stages.size() != 1 || group.stages[0].output.forward || !is_f32(group.stages[0]))
+    return std::nullopt;
+  const Stage& stage = group.stages[0];
+  Contraction c{.stage = &stage, .fold = tile::main_fold(stage)};
+  if (c.fold == nullptr) return std::nullopt;
+  auto factors = tile::product_of(*c.fold);
+  if (!factors) return std::nullopt;
+
+  Indices indices(stage);
+  IndexAxes output;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts) {
+      const auto extent = resolved(part.size(), stage.sizes).constant();
+      if (!extent || *extent < 1) return std::nullopt;
+      output.push_back({part.name, *extent});
+    }
+  for (const Bound& bound : c.fold->bounds)
+    c.sums.push_back({bound.axis, *tile::number_of_size(bound.extent, stage.sizes)});
+  for (const IndexAxes* axes : {&output, &c.sums})
+    for (const IndexAxis& axis : *axes) indices.add(axis);
+  if (count(c.sums) < kLeastSum) return std::nullopt;
+
+  // The columns lie side by side in the result: b is the factor that varies with them.
+  std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
+  const auto owner = [&](const IndexAxis& axis) {
+    const bool in_left = left.contains(axis.name), in_right = right.contains(axis.name);
+    return in_left == in_right ? 0 : in_left ? -1 : 1;
+  };
+  const auto last = std::find_if(output.rbegin(), output.rend(),
+                                 [](const IndexAxis& axis) { return axis.extent > 1; });
+  if (last == output.rend() || owner(*last) == 0) return std::nullopt;
+  if (owner(*last) < 0) {
+    std::swap(factors->first, factors->second);
+    std::swap(left, right);
+  }
+  for (const IndexAxis& axis : output) {
+    if (axis.name == last->name)
+      c.column = axis;
+    else if (owner(axis) < 0)
+      c.rows.push_back(axis);
+    else
+      c.batch.push_back(axis);
+  }
+  for (const IndexAxis& axis : c.sums)
+    if (owner(axis) != 0 || !left.contains(axis.name)) return std::nullopt;
+
+  std::set<std::string> read_by_b;
+  for_each_read(factors->second, [&](const node::Read& read) { read_by_b.insert(read.operand); });
+  if (read_by_b.size() == 1 && group.weights.contains(*read_by_b.begin())) {
+    c.known_b = factors->second;
+    c.weight = *read_by_b.begin();
+  }
+  const auto factor = [&](const Scalar& value, const std::set<std::string>& within,
+                          const std::string& prefix) -> std::optional<Factor> {
+    if (auto strided = Reads(stage, indices, c.before, prefix).run(value)) return strided;
+    IndexAxes axes;
+    for (const IndexAxes& part : {c.batch, c.rows, c.sums, IndexAxes{c.column}})
+      for (const IndexAxis& axis : part)
+        if (within.contains(axis.name)) axes.push_back(axis);
+    std::int64_t elements = 0;
+    for_each_read(value, [&](const node::Read& read) {
+      const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);
+      std::int64_t all = 1;
+      for (const Dim& dim : operand->shape)
+        all *= resolved(dim, stage.sizes).constant().value_or(1);
+      elements = std::max(elements, all);
+    });
+    if (count(axes) / kMostCopies > elements) return std::nullopt;
+    return computed_ahead(stage, value, axes, c.before, prefix);
+  };
+  auto a = factor(factors->first, left, "a");
+  if (!a) return std::nullopt;
+  c.a = *std::move(a);
+  // In the order in which a lies.
+  std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
+    return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
+  });
+  if (c.known_b) return c;
+  auto b = factor(factors->second, right, "b");
+  if (!b) return std::nullopt;
+  c.b = *std::move(b);
+  // One row: to read b along the sum is what a reduction does better.
+  const bool along_columns = std::ranges::all_of(
+      c.b.reads, [&](const StridedRead& read) { return read.at.factor(c.column.name) <= 1; });
+  if (count(c.rows) == 1 && !along_columns) return std::nullopt;
+  return c;
+}
+
+}  // namespace tessera::lower

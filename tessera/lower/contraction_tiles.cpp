@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <limits>
+
+#include "tessera/lower/contraction.h"
+#include "tessera/tile/cpu/panels.h"
+
+namespace tessera::lower {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Neighbours that merge are one, as far as `whole` says of the inner one.
+template <class Whole>
+AxisGroups grouped(const Contraction& c, const IndexAxes& axes, Whole&& whole) {
+  AxisGroups groups;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (i > 0 && c.merges(axes[i - 1], axes[i]) && whole(i))
+      groups.back().axes.push_back(axes[i]);
+    else
+      groups.push_back({.axes = {axes[i]}});
+  }
+  return groups;
+}
+
+/// About so many in parts that are as even as can be.
+std::int64_t even_part(std::int64_t extent, std::int64_t most) {
+  return most < 1 ? 1 : ceil_div(extent, ceil_div(extent, most));
+}
+
+/// Cycles, roughly: enough to choose by.
+class Cost {
+ public:
+  Cost(const Contraction& c, std::int64_t panel, const machine::Machine& machine)
+      : c_(c), panel_(panel), machine_(machine) {
+    sum_ = static_cast<double>(count(c.sums));
+    lanes_ = machine.vector_bytes / 4;
+    mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
+  }
+
+  double operator()(const ContractionTiles& tiles, bool in_place) const {
+    const std::int64_t m = tiles.row_count(), n = tiles.columns;
+    const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
+    const auto vectors = static_cast<double>(ceil_div(n, lanes_));
+    // A row beside the last whole register tile costs more than its share.
+    const double work = sum_ * vectors / 4 *
+                        (static_cast<double>(m / mr_ * mr_) + 1.4 * static_cast<double>(m % mr_));
+    const double left = rows * sum_ * (in_place ? 0.3 : 0.7);
+    const double right = columns * sum_ * 0.1;
+    const double rounds =
+        std::max(1.0, sum_ / std::min<double>(512, static_cast<double>(tiles.sum_count())));
+    const bool fits = rows * (columns + 512) * 4 < 0.7 * static_cast<double>(machine_.l2);
+    const double sums = rows * vectors * (2 * rounds + 4) * (fits ? 0.5 : 1);
+    const double calls = 15 * rounds * static_cast<double>(ceil_div(m, mr_) * ceil_div(n, panel_));
+    std::int64_t programs = ceil_div(c_.column.extent, n) * count(c_.batch);
+    for (std::size_t i = 0; i < c_.rows.size(); ++i)
+      programs *= ceil_div(c_.rows[i].extent, tiles.rows[i]);
+    return static_cast<double>(ceil_div(programs, machine_.cores)) *
+           (work + left + right + sums + calls + 1000);
+  }
+
+ private:
+  const Contraction& c_;
+  std::int64_t panel_;
+  const machine::Machine& machine_;
+  double sum_ = 0;
+  std::int64_t lanes_ = 4, mr_ = 4;
+};
+
+/// As much of the sum as leaves a tile of a in a quarter of the second-level cache.
+void take_sums(AxisGroups& groups, std::int64_t most) {
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    const std::int64_t extent = group->extent();
+    group->tile = std::min(extent, most);
+    while (extent % group->tile != 0) --group->tile;
+    most = group->tile < extent ? 1 : std::max<std::int64_t>(most / extent, 1);
+  }
+}
+
+}  // namespace
+
+std::int64_t ContractionTiles::row_count() const {
+  std::int64_t all = 1;
+  for (const std::int64_t tile : rows) all *= tile;
+  return all;
+}
+
+std::int64_t ContractionTiles::sum_count() const {
+  std::int64_t all = 1;
+  for (const AxisGroup& group : sums) all *= group.tile;
+  return all;
+}
+
+AxisGroups row_groups(const Contraction& c, const std::vector<std::int64_t>& tiles) {
+  AxisGroups groups =
+      grouped(c, c.rows, [&](std::size_t i) { return tiles[i] == c.rows[i].extent; });
+  std::size_t at = 0;
+  for (AxisGroup& group : groups)
+    for (std::size_t i = 0; i < group.axes.size(); ++i) group.tile *= tiles[at++];
+  return groups;
+}
+
+ContractionTiles choose_tiles(const Contraction& c, std::int64_t panel,
+                              const machine::Machine& machine) {
+  const Cost cost(c, panel, machine);
+  const AxisGroups sums = grouped(c, c.sums, [](std::size_t) { return true; });
+  ContractionTiles best;
+  double least = std::numeric_limits<double>::infinity();
+  // Columns that share an axis of the result with other index variables are not cut.
+  const bool whole_columns = std::ranges::any_of(c.stage->output.axes, [&](const Merged& merged) {
+    return merged.parts.size() > 1 && merged.parts.back().name == c.column.name;
+  });
+  for (const std::int64_t target : {1, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384}) {
+    ContractionTiles tiles;
+    std::int64_t left = target;
+    tiles.rows.resize(c.rows.size());
+    for (std::size_t i = c.rows.size(); i-- > 0;) {
+      tiles.rows[i] = even_part(c.rows[i].extent, left);
+      left /= tiles.rows[i];
+    }
+    const AxisGroups rows = row_groups(c, tiles.rows);
+    const bool in_place =
+        c.a.is_plain() && sums.size() == 1 &&
+        std::ranges::count_if(rows, [](const AxisGroup& group) { return group.tile > 1; }) <= 1;
+    tiles.sums = sums;
+    const std::int64_t all = count(c.sums);
+    take_sums(tiles.sums,
+              in_place ? all : std::max<std::int64_t>(machine.l2 / 16 / tiles.row_count(), 16));
+    for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel); ++parts) {
+      tiles.columns =
+          std::min(c.column.extent, ceil_div(ceil_div(c.column.extent, parts), panel) * panel);
+      if (whole_columns && tiles.columns < c.column.extent) break;
+      const double cycles = cost(tiles, in_place);
+      if (cycles >= least) continue;
+      least = cycles;
+      best = tiles;
+    }
+  }
+  // What is run through again and again should be what is small.
+  const double rows = static_cast<double>(count(c.rows)),
+               columns = static_cast<double>(c.column.extent);
+  best.columns_outer = rows / static_cast<double>(best.row_count()) * columns >
+                       columns / static_cast<double>(best.columns) * rows;
+  return best;
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,173 @@
+#include <gtest/gtest.h>
+
+#include "tests/lower/run_group.h"
+
+namespace tessera::lower {
+namespace {
+
+const std::string kMatmul =
+    "define(a: f32[#i, #k], w: f32[#k, #j]) { out: f32[i, j] = sum(k) a[i, k] * w[k, j] }";
+
+std::vector<GroupCase> cases() {
+  return {
+      {"Matmul", {f32("a", {64, 96}), f32("w", {96, 72})}, {kMatmul}, {"out"}, {"w"}},
+      {"MatmulOfOddSizes", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmul}, {"out"}, {"w"}},
+      {"MatmulOfManyColumns",
+       {f32("a", {33, 40}), f32("w", {40, 1000})},
+       {kMatmul},
+       {"out"},
+       {"w"}},
+      {"MatmulOfALongSum", {f32("a", {70, 1100}), f32("w", {1100, 30})}, {kMatmul}, {"out"}, {"w"}},
+      {"MatmulOfActivations", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmul}},
+      {"OneRow", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmul}, {"out"}, {"w"}},
+      {"OneRowOfActivations", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmul}},
+      {"MatrixTimesVector",
+       {f32("w", {50, 300}), f32("x", {300})},
+       {"define(w: f32[#i, #k], x: f32[#k]) { out: f32[i] = sum(k) w[i, k] * x[k] }"},
+       {"out"},
+       {"w"}},
+      {"TransposedOperandsWithEpilogue",
+       {f32("a", {45, 37}), f32("w", {61, 45}), f32("bias", {61}), f32("r", {37, 61})},
+       {"define(a: f32[#k, #i], w: f32[#j, #k], bias: f32[#j], r: f32[#i, #j]) { out: f32[i, j] = "
+        "max((sum(k) { a[k, i] * w[j, k] }) * 0.5 + bias[j] + r[i, j], 0.0) }"},
+       {"out"},
+       {"w", "bias"}},
+      {"WeightOnTheLeft",
+       {f32("w", {20, 33}), f32("a", {33, 50})},
+       {"define(w: f32[#i, #k], a: f32[#k, #j]) { out: f32[i, j] = sum(k) w[i, k] * a[k, j] }"},
+       {"out"},
+       {"w"}},
+      {"BatchesOfHeads",
+       {f32("q", {2, 17, 3, 16}), f32("k", {2, 21, 3, 16})},
+       {"define(q: f32[#n, #i, #h, #d], k: f32[#n, #j, #h, #d]) { out: f32[n, h, i, j] = (sum(d) { "
+        "q[n, i, h, d] * k[n, j, h, d] }) * 0.25 }"}},
+      {"BatchedWeights",
+       {f32("a", {3, 20, 24}), f32("w", {3, 24, 30})},
+       {"define(a: f32[#n, #i, #k], w: f32[#n, #k, #j]) { out: f32[n, i, j] = sum(k) a[n, i, k] * "
+        "w[n, k, j] }"},
+       {"out"},
+       {"w"}},
+      {"RowsOfTwoAxes",
+       {f32("a", {3, 20, 24}), f32("w", {24, 30})},
+       {"define(a: f32[#n, #i, #k], w: f32[#k, #j]) { out: f32[n, i, j] = sum(k) a[n, i, k] * "
+        "w[k, j] }"},
+       {"out"},
+       {"w"}},
+      {"Pointwise",
+       {f32("x", {2, 9, 11, 24}), f32("w", {40, 24, 1, 1}), f32("b", {40}),
+        f32("r", {2, 9, 11, 40})},
+       {"define(x: f32[#n, #y, #z, #c], w: f32[#f, #c, #u, #v], b: f32[#f], r: f32[#n, #y, #z, "
+        "#f]) "
+        "{ out: f32[n, y, z, f] = max(sum(c, u, v) { x[n, y + u, z + v, c] * w[f, c, u, v] } + "
+        "b[f] + r[n, y, z, f], 0.0) }"},
+       {"out"},
+       {"w", "b"}},
+      {"Convolution",
+       {f32("x", {1, 14, 14, 32}), f32("w", {40, 32, 3, 3}), f32("b", {40})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s], b: f32[#f]) { out: f32[n, y: 14, "
+        "z: "
+        "14, f] = max(sum(c, r, s) { (x[n, y + r - 1, z + s - 1, c] else 0.0) * w[f, c, r, s] } + "
+        "b[f], 0.0) }"},
+       {"out"},
+       {"w", "b"}},
+      {"ConvolutionWithStridesAndDilations",
+       {f32("x", {2, 15, 17, 8}), f32("w", {28, 8, 3, 2})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 7, z: 9, f] = "
+        "sum(c, r, s) { (x[n, 2*y + 2*r - 1, 2*z + 3*s - 2, c] else 0.0) * w[f, c, r, s] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionWithoutPads",
+       {f32("x", {1, 12, 12, 16}), f32("w", {24, 16, 3, 3})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 10, z: 10, f] = "
+        "sum(c, r, s) { x[n, y + r, z + s, c] * w[f, c, r, s] } }"},
+       {"out"},
+       {"w"}},
+      {"FirstConvolutionOfAnImage",
+       {f32("x", {1, 3, 30, 30}), f32("w", {20, 3, 7, 7})},
+       {"define(x: f32[#n, #c, #h, #v], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 15, z: 15, f] = "
+        "max(sum(c, r, s) { (x[n, c, 2*y + r - 3, 2*z + s - 3] else 0.0) * w[f, c, r, s] }, 0.0) "
+        "}"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionAlongOneAxis",
+       {f32("x", {1, 17, 17, 20}), f32("w", {24, 20, 1, 7})},
+       {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s]) { out: f32[n, y: 17, z: 17, f] = "
+        "sum(c, r, s) { (x[n, y + r, z + s - 3, c] else 0.0) * w[f, c, r, s] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionOfOneDimension",
+       {f32("x", {2, 50, 12}), f32("w", {16, 12, 5})},
+       {"define(x: f32[#n, #h, #c], w: f32[#f, #c, #r]) { out: f32[n, y: 50, f] = sum(c, r) { "
+        "(x[n, "
+        "y + r - 2, c] else 0.0) * w[f, c, r] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionOfThreeDimensions",
+       {f32("x", {1, 6, 7, 8, 12}), f32("w", {16, 12, 3, 3, 3})},
+       {"define(x: f32[#n, #h, #v, #u, #c], w: f32[#f, #c, #r, #s, #t]) { out: f32[n, y: 6, z: 7, "
+        "o: "
+        "8, f] = sum(c, r, s, t) { (x[n, y + r - 1, z + s - 1, o + t - 1, c] else 0.0) * w[f, c, "
+        "r, "
+        "s, t] } }"},
+       {"out"},
+       {"w"}},
+      {"ConvolutionInGroups",
+       {f32("x", {1, 9, 9, 24}), f32("w", {20, 6, 3, 3}), f32("b", {20})},
+       {"define(x: f32[#n, #h, #v, 4*#c], w: f32[4*#f, #c, #r, #s], b: f32[4*#f]) { out: f32[n, y: "
+        "9, z: 9, (g: 4, f)] = max(sum(c, r, s) { (x[n, y + r - 1, z + s - 1, g*#c + c] else 0.0) "
+        "* "
+        "w[g*#f + f, c, r, s] } + b[g*#f + f], 0.0) }"},
+       {"out"},
+       {"w", "b"}},
+      {"ChannelsFirst",
+       {f32("x", {1, 8, 11, 13}), f32("w", {12, 8, 3, 3}), f32("b", {12})},
+       {"define(x: f32[#n, #c, #h, #v], w: f32[#f, #c, #r, #s], b: f32[#f]) { out: f32[n, f, y: 6, "
+        "z: 7] = sum(c, r, s) { (x[n, c, 2*y + r - 1, 2*z + s - 1] else 0.0) * w[f, c, r, s] } + "
+        "b[f] }"},
+       {"out"},
+       {"w", "b"}},
+      {"PrologueAndWeightsThatAreScaled",
+       {f32("x", {1, 7, 7, 16}), f32("s", {16}), f32("w", {24, 16})},
+       {"define(x: f32[#n, #y, #z, #c], s: f32[#c], w: f32[#f, #c]) { out: f32[n, y, z, f] = "
+        "sum(c) "
+        "{ max(x[n, y, z, c] * s[c], 0.0) * (w[f, c] * 2.0) } }"},
+       {"out"},
+       {"w"}},
+      {"RowsThatAreGathered",
+       {f32("x", {40, 32}), Operand{"at", DType::I32, {15}}, f32("w", {32, 24})},
+       {"define(x: f32[#m, #k], at: i32[#i], w: f32[#k, #j]) { out: f32[i, j] = sum(k) x[at[i], k] "
+        "* w[k, j] }"},
+       {"out"},
+       {"w"}},
+      {"Halves",
+       {Operand{"a", DType::F16, {20, 32}}, Operand{"w", DType::F16, {32, 40}}},
+       {"define(a: f16[#i, #k], w: f16[#k, #j]) { out: f16[i, j] = f16(sum(k) a[i, k] * w[k, j]) "
+        "}"},
+       {"out"},
+       {"w"}},
+  };
+}
+
+class ContractionCase : public ::testing::TestWithParam<GroupCase> {};
+
+TEST_P(ContractionCase, ComputesWhatTheDefinitionSays) {
+  const GroupCase& c = GetParam();
+  EXPECT_TRUE(expect_group(c, lower_contraction, c.name == "Halves" ? 2e-3 : 1e-4));
+}
+
+INSTANTIATE_TEST_SUITE_P(Contraction, ContractionCase, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Contraction, LeavesWhatIsNoProductOfMatricesToOthers) {
+  for (const char* definition : {
+           "define(x: f32[#i, #k], w: f32[#i, #k]) { out: f32[i] = sum(k) x[i, k] * w[i, k] }",
+           "define(x: f32[#i, #k], w: f32[#i, #k]) { out: f32[i, k] = x[i, k] * w[i, k] }",
+           "define(x: f32[#i, #k], w: f32[#i, #k]) { out: f32[i] = sum(k) x[i, k] + w[i, k] }",
+       }) {
+    const GroupCase c{"No", {f32("x", {20, 30}), f32("w", {20, 30})}, {definition}, {"out"}, {"w"}};
+    EXPECT_FALSE(expect_group(c, lower_contraction));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::lower
