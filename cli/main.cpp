@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   tessera::cli::add_explain(app, context);
   tessera::cli::add_machine(app, context);
   tessera::cli::add_kernel(app, context);
+  tessera::cli::add_verify(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -13,7 +13,7 @@
 
 #include "tessera/codegen/kernel_object.h"
 #include "tessera/codegen/llvm/emit.h"
-#include "tessera/runtime/threads.h"
+#include "tessera/runtime/launch.h"
 #include "tessera/tile/cpu/nest.h"
 #include "tessera/tile/cpu/prepare.h"
 #include "tessera/tile/text.h"
@@ -22,15 +22,11 @@
 namespace tessera::codegen {
 namespace {
 
-constexpr std::size_t kGridWords = 3;
-/// Below this, waking other threads costs more than they bring.
-constexpr double kWorthThreads = 20e3;
-
-using Entry = int (*)(const void*, std::int64_t, std::int64_t, std::byte*);
+using runtime::kGridWords;
 
 struct Variant {
   std::shared_ptr<const LoadedObject> image;
-  Entry entry = nullptr;
+  runtime::KernelEntry entry = nullptr;
   std::int64_t scratch_bytes = 0;
   bool from_cache = false;
 };
@@ -52,7 +48,7 @@ Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool
   TESSERA_TRY(const KernelObject object, object_of(kernel, what, key, cache ? &*cache : nullptr));
   variant.from_cache = object.from_cache;
   TESSERA_TRY(variant.image, LoadedObject::load(object.bytes));
-  variant.entry = reinterpret_cast<Entry>(variant.image->address(kEntrySymbol));
+  variant.entry = reinterpret_cast<runtime::KernelEntry>(variant.image->address(kEntrySymbol));
   variant.scratch_bytes = *static_cast<const std::int64_t*>(variant.image->address(kScratchSymbol));
   return variant;
 }
@@ -149,22 +145,12 @@ class Compiled final : public CompiledKernel {
   int start(const Variant& variant, const std::uint64_t* context, const tile::Grid& grid,
             int threads) const {
     const std::int64_t programs = grid[0] * grid[1] * grid[2];
-    if (programs == 0) return 0;
-    if (threads != 1 && work_ * static_cast<double>(programs) < kWorthThreads) threads = 1;
-    if (threads == 1 || programs == 1) {
-      return variant.entry(context, 0, programs, runtime::Threads::scratch(variant.scratch_bytes));
-    }
-    runtime::Threads& pool = runtime::process_threads();
-    if (threads == 0) threads = pool.count();
-    // Enough parts that an unlucky thread is not waited for, few enough that taking one costs
-    // nothing.
-    const std::int64_t chunk = std::max<std::int64_t>(1, programs / (threads * 8));
-    return pool.run({.run = variant.entry,
-                     .context = context,
-                     .count = programs,
-                     .chunk = chunk,
-                     .scratch_bytes = variant.scratch_bytes},
-                    threads);
+    return runtime::run_kernel({.entry = variant.entry,
+                                .launch = context,
+                                .programs = programs,
+                                .scratch_bytes = variant.scratch_bytes,
+                                .work = work_ * static_cast<double>(programs)},
+                               threads);
   }
 
   bool share_memory(std::span<const tile::Argument> arguments) const {

@@ -5,17 +5,12 @@
 #include <llvm/IR/Module.h>
 
 #include "tessera/codegen/llvm/emit.h"
+#include "tessera/runtime/launch.h"
 #include "tessera/tile/cpu/nest.h"
 #include "tessera/tile/cpu/prepare.h"
 #include "tessera/tile/text.h"
 
 namespace tessera::codegen {
-namespace {
-
-/// Tiles that need more are a mistake: it is the least that every thread would take.
-constexpr std::int64_t kMostScratch = std::int64_t{1} << 31;
-
-}  // namespace
 
 Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes) {
   return Diagnostic{.id = "tile-memory",
@@ -31,7 +26,8 @@ Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, co
   const tile::cpu::Scheduled scheduled =
       tile::cpu::schedule(tile::cpu::prepare(kernel, checked), what.machine,
                           {.overlap = what.overlap, .scalar = checked});
-  if (scheduled.buffer_bytes > kMostScratch) return too_large(kernel, scheduled.buffer_bytes);
+  if (scheduled.buffer_bytes > runtime::kMostScratch)
+    return too_large(kernel, scheduled.buffer_bytes);
   return emit(scheduled, what.machine, {.precision = what.options.precision, .checked = checked},
               context);
 }

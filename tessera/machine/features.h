@@ -43,6 +43,7 @@ std::vector<std::string> features_of(Architecture architecture, const CpuWords& 
 
 /// The words of this computer.
 CpuWords host_words();
+Architecture host_architecture();
 
 /// Sets the width and the number of the vector registers, which follow from the features.
 void set_vectors(Machine& machine);

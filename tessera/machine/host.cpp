@@ -217,6 +217,10 @@ const Cpu* host_cpu(const std::vector<std::string>&) {
 
 }  // namespace
 
+Architecture host_architecture() {
+  return kHostArchitecture;
+}
+
 Machine host() {
   const std::vector<std::string> features = features_of(kHostArchitecture, host_words());
   Machine machine = machine_of(*host_cpu(features));

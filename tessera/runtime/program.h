@@ -11,12 +11,16 @@
 
 namespace tessera::runtime {
 
+/// Of weights, of the arena, and of the caller's memory.
+inline constexpr std::int64_t kAlignment = 64;
+
 /// A compiled model: flat buffers and flat steps, all sizes and offsets decided. Knows no compiler.
 ///
-/// What is reached from outside by its index (values, kernels, texts, steps) is checked once, when
-/// a program is loaded or made (check()), and not while it runs.
+/// What is reached by its index (values, kernels, texts, steps) is checked once, when a program is
+/// loaded (check()), and not while it runs. docs/program.md describes steps and file.
 
-/// A tensor of the program, as it lies in memory: row by row, without gaps.
+/// A tensor of the program, as it lies in memory: row by row, without gaps. Several may share
+/// memory.
 struct Value {
   enum class Home : std::uint8_t {
     Input,   // the caller's; `offset` says which
@@ -30,7 +34,7 @@ struct Value {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape = {};
   std::int64_t offset = 0;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  // at least what the elements take; just that where it is the caller's
 
   bool operator==(const Value&) const = default;
 };
@@ -77,7 +81,8 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-/// Goes on at step `otherwise` where the condition, one bool, is false.
+/// Goes on at step `otherwise` where the condition, one bool, is false. This and Jump stay in the
+/// loop they are in; its `end` begins the next round.
 struct Branch {
   ValueIndex condition = 0;
   std::uint32_t otherwise = 0;
@@ -118,7 +123,8 @@ struct Program {
     std::int64_t scratch_bytes = 0;
     bool operator==(const Kernel&) const = default;
   };
-  /// For people: what a step does, and how much.
+  /// What a step does, for people, and how much (0: not known). Sessions leave little work on one
+  /// thread.
   struct Note {
     std::string what = {};
     double flops = 0, bytes = 0;
@@ -129,6 +135,7 @@ struct Program {
   std::string architecture = {};           // of the code, as machine::to_string has it
   std::vector<std::string> features = {};  // that the code uses
   std::vector<Value> values = {};
+  /// What the caller gives and gets: of home Input or Output, in this order, or Boxed.
   std::vector<ValueIndex> inputs = {}, outputs = {};
   std::vector<Kernel> kernels = {};
   std::vector<std::string> texts = {};
@@ -136,7 +143,7 @@ struct Program {
   std::vector<Note> notes = {};  // one per step
   std::int64_t arena_bytes = 0, swap_bytes = 0;
   Bytes image = {};    // machine code without imports, position-independent
-  Bytes weights = {};  // 64-byte aligned
+  Bytes weights = {};  // aligned to kAlignment
 };
 
 }  // namespace tessera::runtime

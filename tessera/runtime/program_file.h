@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "tessera/runtime/program.h"
 #include "tessera/support/expected.h"
@@ -16,5 +17,8 @@ Expected<Program> load(const std::filesystem::path& file);
 
 /// As load, and compares the weights with their checksum too.
 Expected<Done> verify(const std::filesystem::path& file);
+
+/// The same for a file already in memory; `name` is for diagnostics.
+Expected<Program> parse_program(const Bytes& file, const std::string& name);
 
 }  // namespace tessera::runtime

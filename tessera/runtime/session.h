@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -23,6 +24,8 @@ using Host = std::function<Expected<std::vector<Datum>>(const std::string& text,
 struct SessionOptions {
   int threads = 1;  // 0: one per core
   Host host = {};   // without one, a program with host steps is refused
+  /// Where the temporary file of a program with a memory limit goes.
+  std::filesystem::path swap_folder = "/var/tmp";
   /// Is told how long each step took; timing every step costs a little.
   std::function<void(std::size_t step, std::int64_t start_ns, std::int64_t end_ns)> observe = {};
 };
@@ -34,6 +37,7 @@ class LoadedProgram {
   /// Checks the program; refuses one for another kind of CPU.
   static Expected<std::shared_ptr<const LoadedProgram>> load(Program program);
   virtual ~LoadedProgram() = default;
+  /// Its image is the executable one.
   virtual const Program& program() const = 0;
 };
 
@@ -47,7 +51,8 @@ class Session {
 
   /// Inputs of other types or shapes are a diagnostic.
   virtual Expected<std::vector<Datum>> run(std::span<const Datum> inputs) = 0;
-  /// The same into memory of the caller, aligned to 64 bytes: no copies and nothing allocated.
+  /// The same into memory of the caller, aligned to kAlignment and not shared by two of them: no
+  /// copies and, but by host steps, nothing allocated. Boxed inputs or outputs are a diagnostic.
   virtual Expected<Done> run(std::span<const std::byte* const> inputs,
                              std::span<std::byte* const> outputs) = 0;
 };

@@ -57,6 +57,13 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"cuda-error", "depends on the machine"},
     {"cuda-grid", "depends on the machine"},
     {"run-opaque-number", "the command line runs in floating point"},
+    {"program-invalid", "a file that was changed is damaged first; tests/runtime looks at it"},
+    {"program-cpu", "depends on the machine; tests/runtime/session_test.cpp looks at it"},
+    {"program-memory", "depends on the machine"},
+    {"program-swap", "depends on the disk; tests/runtime/session_test.cpp looks at it"},
+    {"program-host", "the command line brings a host; tests/runtime/session_test.cpp looks at it"},
+    {"program-argument", "readers check inputs first; tests/runtime/session_test.cpp looks at it"},
+    {"program-kernel", "compiled kernels have no assertions; tests/runtime looks at it"},
 };
 
 std::vector<std::string> cases() {

@@ -1,0 +1,28 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/context.h"
+#include "tessera/runtime/program_file.h"
+
+namespace tessera::cli {
+
+void add_verify(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("verify", "whether a saved program is whole, its weights too");
+  auto file = std::make_shared<std::string>();
+  command->add_option("program", *file, "a saved program (.tsr)")->required();
+  add_common(*command, context);
+  command->footer("Example:\n  tessera verify resnet50.tsr");
+  command->callback([file, &context] {
+    if (auto started = context.start(); !started) return context.fail(started.error());
+    if (auto verified = runtime::verify(*file); !verified) return context.fail(verified.error());
+    if (context.json)
+      fmt::print("{{\"whole\": true}}\n");
+    else if (!context.quiet)
+      fmt::print("{} is whole\n", *file);
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,32 @@
+#include "tessera/runtime/launch.h"
+
+#include <algorithm>
+
+#include "tessera/runtime/threads.h"
+
+namespace tessera::runtime {
+namespace {
+
+/// Below this, waking other threads costs more than they bring.
+constexpr double kWorthThreads = 20e3;
+
+}  // namespace
+
+int run_kernel(const KernelCall& call, int threads) {
+  if (call.programs == 0) return 0;
+  if (threads == 1 || call.programs == 1 || call.work < kWorthThreads)
+    return call.entry(call.launch, 0, call.programs, Threads::scratch(call.scratch_bytes));
+  Threads& pool = process_threads();
+  if (threads == 0) threads = pool.count();
+  // Enough parts that an unlucky thread is not waited for, few enough that taking one costs
+  // nothing.
+  const std::int64_t chunk = std::max<std::int64_t>(1, call.programs / (threads * 8));
+  return pool.run({.run = call.entry,
+                   .context = call.launch,
+                   .count = call.programs,
+                   .chunk = chunk,
+                   .scratch_bytes = call.scratch_bytes},
+                  threads);
+}
+
+}  // namespace tessera::runtime
