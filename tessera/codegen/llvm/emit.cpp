@@ -1,5 +1,7 @@
 #include "tessera/codegen/llvm/emit.h"
 
+#include <algorithm>
+
 #include "tessera/codegen/llvm/emitter.h"
 #include "tessera/tile/argument.h"
 
@@ -86,6 +88,28 @@ void emit_function(Emitter& e) {
   e.ir.CreateRet(e.ir.getInt32(0));
 }
 
+/// Where x86-64 has no instructions for bf16, LLVM carries one from block to block as f32 and calls
+/// this function to narrow it again: its argument and result are in the first vector register.
+void define_narrowing(Emitter& e) {
+  const bool has_bf16 = std::ranges::any_of(
+      e.kernel.values, [](const auto& value) { return value.type.dtype == DType::BF16; });
+  if (e.machine.architecture != machine::Architecture::X86_64 || !has_bf16 ||
+      e.machine.has("avx512bf16"))
+    return;
+  llvm::Type* result = llvm::FixedVectorType::get(e.ir.getInt16Ty(), 8);
+  auto* type = llvm::FunctionType::get(result, {e.ir.getFloatTy()}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, "__truncsfbf2", *e.module);
+  function->setVisibility(llvm::Function::HiddenVisibility);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr("target-features", machine::llvm_features(e.machine));
+  e.ir.SetInsertPoint(llvm::BasicBlock::Create(e.ir.getContext(), "entry", function));
+  llvm::Value* narrow = emit_cast(e.ir, {function->getArg(0)}, DType::F32, DType::BF16).front();
+  e.ir.CreateRet(e.ir.CreateInsertElement(llvm::Constant::getNullValue(result),
+                                          e.ir.CreateBitCast(narrow, e.ir.getInt16Ty()),
+                                          std::uint64_t{0}));
+}
+
 }  // namespace
 
 void Emitter::emit_steps(const std::vector<Step>& steps) {
@@ -158,7 +182,7 @@ void Emitter::emit_loop(const Step& step) {
     llvm::Value* runs =
         ir.CreateAnd(natural ? ir.CreateICmpULT(from, to) : ir.CreateICmpSLT(from, to),
                      natural ? ir.CreateICmpNE(by, llvm::ConstantInt::get(i, 0))
-                                 : ir.CreateICmpSGT(by, llvm::ConstantInt::get(i, 0)));
+                             : ir.CreateICmpSGT(by, llvm::ConstantInt::get(i, 0)));
     llvm::Value* safe = ir.CreateSelect(runs, by, llvm::ConstantInt::get(i, 1));
     llvm::Value* span = ir.CreateSub(to, from);
     llvm::Value* count =
@@ -206,6 +230,7 @@ std::unique_ptr<llvm::Module> emit(const tile::cpu::Scheduled& scheduled,
                                    llvm::LLVMContext& context) {
   Emitter emitter(scheduled, machine, options, context);
   emit_function(emitter);
+  define_narrowing(emitter);
   auto* i64 = llvm::Type::getInt64Ty(context);
   const std::int64_t bytes = scheduled.buffer_bytes + emitter.dot_scratch_bytes;
   new llvm::GlobalVariable(*emitter.module, i64, true, llvm::GlobalValue::ExternalLinkage,

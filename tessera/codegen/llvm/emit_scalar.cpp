@@ -33,8 +33,28 @@ llvm::AtomicRMWInst::BinOp rmw_of(Function function, DType dtype) {
 }  // namespace
 
 llvm::Value* Emitter::emit_atomic(const Operation& op, llvm::Value* pointer, llvm::Value* x) {
-  return ir.CreateAtomicRMW(rmw_of(op.function, type(op.in[1]).dtype), pointer, x,
-                            llvm::MaybeAlign(), llvm::AtomicOrdering::AcquireRelease);
+  const DType dtype = type(op.in[1]).dtype;
+  const bool is_half = is_float(dtype) && byte_width(dtype) == 2;
+  if (!is_half || op.function == Function::Exchange) {
+    return ir.CreateAtomicRMW(rmw_of(op.function, dtype), pointer, x, llvm::MaybeAlign(),
+                              llvm::AtomicOrdering::AcquireRelease);
+  }
+  // LLVM would call functions of the system for halves.
+  llvm::AllocaInst* old = slot(x->getType());
+  llvm::BasicBlock *round = block("round"), *after = block("after");
+  ir.CreateStore(load(ir, dtype, pointer), old);
+  ir.CreateBr(round);
+  ir.SetInsertPoint(round);
+  llvm::Value* expected = ir.CreateLoad(x->getType(), old);
+  const std::vector<Pieces> operands = {{expected}, {x}};
+  llvm::Value* found = emit_cas(
+      pointer, expected, emit_map(ir, op.function, dtype, operands, options.precision).front());
+  ir.CreateStore(found, old);
+  llvm::Type* bits = ir.getInt16Ty();
+  ir.CreateCondBr(ir.CreateICmpEQ(ir.CreateBitCast(found, bits), ir.CreateBitCast(expected, bits)),
+                  after, round);
+  ir.SetInsertPoint(after);
+  return found;
 }
 
 llvm::Value* Emitter::emit_cas(llvm::Value* pointer, llvm::Value* expected, llvm::Value* x) {
