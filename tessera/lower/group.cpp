@@ -1,5 +1,7 @@
 #include "tessera/lower/group.h"
 
+#include "tessera/tile/passes/for_grid.h"
+
 namespace tessera::lower {
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
@@ -8,7 +10,10 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
   for (const auto strategy :
        {lower_attention, lower_winograd, lower_contraction, lower_rows, lower_elements}) {
     TESSERA_TRY(Attempt code, strategy(group, machine, options));
-    if (code) return *std::move(code);
+    if (!code) continue;
+    for (Lowered& lowered : code->kernels)
+      lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
+    return *std::move(code);
   }
   return Diagnostic{.id = "lower-unsupported",
                     .message = "the group has no form as tile programs",
