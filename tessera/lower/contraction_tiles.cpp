@@ -2,7 +2,9 @@
 #include <limits>
 
 #include "tessera/lower/contraction.h"
+
 #include "tessera/tile/cpu/panels.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 namespace {
@@ -131,6 +133,8 @@ ContractionTiles choose_tiles(const Contraction& c, std::int64_t panel,
       tiles.columns =
           std::min(c.column.extent, ceil_div(ceil_div(c.column.extent, parts), panel) * panel);
       if (whole_columns && tiles.columns < c.column.extent) break;
+      const std::int64_t wide = tiles.columns + panel;  // up to the end of its last panel
+      if (tiles.sum_count() * wide > tile::kMostElements) continue;
       const double cycles = cost(tiles, in_place);
       if (cycles >= least) continue;
       least = cycles;

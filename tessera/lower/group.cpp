@@ -6,18 +6,25 @@ namespace tessera::lower {
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options) {
+  Diagnostic why{.id = "lower-unsupported",
+                 .message = "the group has no form as tile programs",
+                 .note = "the interpreter computes it"};
   // The special ones first: what two of them can do, the earlier does faster.
   for (const auto strategy :
        {lower_attention, lower_winograd, lower_contraction, lower_rows, lower_elements}) {
-    TESSERA_TRY(Attempt code, strategy(group, machine, options));
-    if (!code) continue;
-    for (Lowered& lowered : code->kernels)
+    // One that fails (a tile would be too large) leaves the group to the next.
+    Expected<Attempt> attempt = strategy(group, machine, options);
+    if (!attempt) {
+      why = std::move(attempt).error();
+      continue;
+    }
+    if (!*attempt) continue;
+    GroupCode code = **std::move(attempt);
+    for (Lowered& lowered : code.kernels)
       lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
-    return *std::move(code);
+    return code;
   }
-  return Diagnostic{.id = "lower-unsupported",
-                    .message = "the group has no form as tile programs",
-                    .note = "the interpreter computes it"};
+  return why;
 }
 
 }  // namespace tessera::lower

@@ -113,9 +113,13 @@ class Assembler {
   }
 
  private:
-  std::size_t rank_of(ValueId value) const {
+  /// A tensor of numbers whose sizes are known; all else is in a box.
+  bool is_plain(ValueId value) const {
     const Type& type = graph_.type(value);
-    return type.is_ranked_tensor() ? type.shape->size() : 0;
+    return type.kind == Type::Kind::Tensor && type.dtype != DType::String && numbers(type);
+  }
+  std::size_t rank_of(ValueId value) const {
+    return is_plain(value) ? graph_.type(value).shape->size() : 0;
   }
   std::vector<std::int64_t> shape_of(ValueId value) const {
     return numbers(graph_.type(value)).value_or(std::vector<std::int64_t>{});
@@ -129,7 +133,7 @@ class Assembler {
   ValueIndex add_value(ValueId id, runtime::Value::Home home, const Order& order) {
     const Type& type = graph_.type(id);
     runtime::Value value{.name = graph_.name(id), .home = home, .dtype = type.dtype};
-    if (!numbers(type) || type.kind != Type::Kind::Tensor || type.dtype == DType::String) {
+    if (!is_plain(id)) {
       value.home = runtime::Value::Home::Boxed;
       return add(std::move(value));
     }
@@ -365,10 +369,12 @@ class Assembler {
 
   /// A result of the program lies with the caller, if it can.
   ValueIndex add_result(ValueId result, const Order& order) {
-    const bool direct = outputs_.contains(result.index) && !given_.contains(result.index) &&
+    const bool direct = is_plain(result) && outputs_.contains(result.index) &&
+                        !given_.contains(result.index) &&
                         same_places(shape_of(result), order, row_major(order.size()));
-    const ValueIndex index = add_value(
-        result, direct ? runtime::Value::Home::Output : runtime::Value::Home::Arena, order);
+    const ValueIndex index =
+        direct ? add_value(result, runtime::Value::Home::Output, row_major(order.size()))
+               : add_value(result, runtime::Value::Home::Arena, order);
     if (direct) given_.emplace(result.index, index);
     return index;
   }
@@ -477,7 +483,7 @@ class Assembler {
         inputs.push_back(alone.add_constant(*constant, {}));
       } else {
         Place place;
-        if (numbers(graph_.type(input)) && graph_.type(input).dtype != DType::String) {
+        if (is_plain(input)) {
           TESSERA_TRY(place, place_in(input, row_major(rank_of(input))));
           place.value = with_shape(place.value, input);
         } else {

@@ -1,0 +1,112 @@
+#include "tessera/program/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tessera/engine/engine.h"
+#include "tessera/interp/interp.h"
+#include "tessera/runtime/session.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+#include "tests/support/random_graph.h"
+
+namespace tessera::program {
+namespace {
+
+using testing::parsed;
+
+std::vector<Datum> data_of(const std::vector<Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+/// Compiled and run, compared with what the interpreter computes.
+CompileReport expect_same(const Graph& graph, const std::vector<Tensor>& inputs,
+                          const CompileOptions& options = {}, double tolerance = 2e-5) {
+  const auto expected = interp::run(graph, data_of(inputs), {});
+  if (!expected) return {};  // a random graph may ask for what no input has
+  const auto compiled = compile(graph, options);
+  EXPECT_TRUE(compiled) << to_string(compiled.error());
+  if (!compiled) return {};
+  const auto loaded = runtime::LoadedProgram::load(compiled->program);
+  EXPECT_TRUE(loaded) << to_string(loaded.error());
+  if (!loaded) return {};
+  std::vector<std::vector<Datum>> found;
+  for (const int threads : {1, 2}) {
+    auto session =
+        runtime::Session::create(*loaded, {.threads = threads, .host = engine::interpreter_host()});
+    EXPECT_TRUE(session) << to_string(session.error());
+    if (!session) return {};
+    auto outputs = (*session)->run(data_of(inputs));
+    EXPECT_TRUE(outputs) << to_string(outputs.error());
+    if (!outputs) return {};
+    found.push_back(*std::move(outputs));
+  }
+  for (std::size_t i = 0; i < expected->size(); ++i) {
+    const Tensor &one = found[0][i].tensor(), &two = found[1][i].tensor();
+    testing::expect_near(one, (*expected)[i].tensor(), tolerance);
+    EXPECT_TRUE(std::ranges::equal(one.bytes.view(), two.bytes.view()))
+        << "two threads compute other bits than one";
+  }
+  return compiled->report;
+}
+
+TEST(Compile, AConvolutionWithWhatFollows) {
+  const CompileReport report = expect_same(
+      parsed("graph(x: f32[2, 9, 9, 9], w: f32[13, 9, 3, 3], b: f32[13], r: f32[2, 13, 9, 9]) { "
+             "a = conv(x, w, b) {pads=[1, 1, 1, 1]}  return relu(add(a, r)) }"),
+      {testing::random_f32({2, 9, 9, 9}, 1), testing::random_f32({13, 9, 3, 3}, 2),
+       testing::random_f32({13}, 3), testing::random_f32({2, 13, 9, 9}, 4)});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
+TEST(Compile, AttentionOverHeads) {
+  const CompileReport report = expect_same(
+      parsed("graph(x: f32[2, 7, 24], w: f32[24, 24], m: f32[7, 7]) { "
+             "h = reshape(matmul(x, w), [2, 7, 3, 8])  q = transpose(h) {perm=[0, 2, 1, 3]}  "
+             "k = transpose(h) {perm=[0, 2, 3, 1]}  s = add(mul(matmul(q, k), 0.35), m)  "
+             "o = transpose(matmul(softmax(s), q)) {perm=[0, 2, 1, 3]}  return reshape(o, [2, 7, "
+             "24]) }"),
+      {testing::random_f32({2, 7, 24}, 1), testing::random_f32({24, 24}, 2),
+       testing::random_f32({7, 7}, 3)});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
+TEST(Compile, WhatHasNoMachineCodeIsInterpretedAndNamed) {
+  const CompileReport report =
+      expect_same(parsed("graph(x: f32[4]) { y = neg(x)  return non_zero(y) }"),
+                  {testing::f32({4}, {1, 0, 2, 4})});
+  ASSERT_TRUE(report.interpreted.contains("non_zero"));
+  EXPECT_EQ(report.interpreted.at("non_zero").count, 1);
+}
+
+TEST(Compile, ResultsThatAreInputsConstantsOrEachOther) {
+  expect_same(parsed("graph(x: f32[2, 3]) { y = relu(x)  t = transpose(x)  return x, y, y, t, "
+                     "reshape(y, [3, 2]) }"),
+              {testing::random_f32({2, 3}, 1)});
+}
+
+TEST(Compile, TensorsWithoutElements) {
+  expect_same(parsed("graph(x: f32[0, 3], y: f32[2, 0]) { return relu(x), reduce_sum(y, [1]), "
+                     "matmul(y, x) }"),
+              {testing::f32({0, 3}, {}), testing::f32({2, 0}, {})});
+}
+
+void expect_same_when_optimized(const Graph& graph, std::uint64_t seed) {
+  const auto inputs = testing::random_inputs(graph, seed);
+
+  expect_same(graph, inputs, {}, 1e-4);
+}
+
+TEST(Compile, RandomGraphs) {
+  testing::for_each_random_graph({.seed = 11, .count = 20, .max_nodes = 8},
+                                 [](const Graph& graph) { expect_same_when_optimized(graph, 3); });
+}
+
+TEST(SlowCompile, AThousandRandomGraphs) {
+  testing::for_each_random_graph({.seed = 1'000, .count = 1'000, .max_nodes = 12},
+                                 [](const Graph& graph) { expect_same_when_optimized(graph, 5); });
+}
+
+}  // namespace
+}  // namespace tessera::program
