@@ -530,6 +530,8 @@ class Assembler {
   Expected<Done> finish_outputs() {
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ValueId output = graph_.outputs()[i];
+      TESSERA_TRY(const Place place,
+                  place_of(output));  // may compute it, where the caller wants it
       const auto it = given_.find(output.index);
       if (it != given_.end() && !taken_.contains(it->second)) {
         taken_.insert(it->second);
@@ -538,7 +540,6 @@ class Assembler {
         draft_.program.outputs.push_back(it->second);
         continue;
       }
-      TESSERA_TRY(const Place place, place_of(output));
       if (draft_.program.values[place.value].home == runtime::Value::Home::Boxed) {
         draft_.program.outputs.push_back(place.value);
         continue;

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstdlib>
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
