@@ -1,7 +1,6 @@
 #include "tessera/codegen/llvm/emitter.h"
 
 #include "tessera/support/check.h"
-#include "tessera/tile/passes/facts.h"
 
 namespace tessera::codegen {
 
@@ -95,8 +94,9 @@ llvm::AllocaInst* Emitter::slot(llvm::Type* type) {
   return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type);
 }
 
-std::int64_t Emitter::per_program(ValueId id) const {
-  for (const tile::Linear::Term& term : tile::linear_of(kernel, id).terms) {
+std::int64_t Emitter::per_program(ValueId id) {
+  if (!forms_) forms_.emplace(kernel);
+  for (const tile::Linear::Term& term : forms_->of(id).terms) {
     if (!definition[term.value]) continue;
     const tile::Operation& made = kernel.ops[*definition[term.value]];
     if (made.code == tile::Code::Pid && made.ints[0] == 0) return term.factor;

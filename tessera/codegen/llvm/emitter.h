@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/codegen/llvm/emit.h"
+#include "tessera/tile/passes/linear.h"
 
 namespace tessera::codegen {
 
@@ -73,7 +74,7 @@ class Emitter {
   void check_address(llvm::Value* pointer, std::int64_t bytes, tile::OpId op);
 
   /// How much larger an integer is in the next program along axis 0, where that is a fixed number.
-  std::int64_t per_program(tile::ValueId id) const;
+  std::int64_t per_program(tile::ValueId id);
 
   llvm::BasicBlock* block(const char* name);
 
@@ -90,6 +91,9 @@ class Emitter {
   llvm::Value* emit_cas(llvm::Value* pointer, llvm::Value* expected, llvm::Value* x);
   llvm::Value* emit_scalar_load(const tile::Operation& op, tile::OpId id, llvm::Value* pointer,
                                 llvm::Value* mask, llvm::Value* other);
+
+ private:
+  std::optional<tile::LinearForms> forms_;  // of the scalars; made when first asked for
 };
 
 }  // namespace tessera::codegen
