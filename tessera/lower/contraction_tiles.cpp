@@ -49,11 +49,16 @@ class Cost {
     const double work = sum_ * vectors / 4 *
                         (static_cast<double>(m / mr_ * mr_) + 1.4 * static_cast<double>(m % mr_));
     const double left = rows * sum_ * (in_place ? 0.3 : 0.7);
-    const double right = columns * sum_ * 0.1;
+    // Every tile of rows reads all of b again, from as near as it fits.
+    const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4;
+    const double right = columns * sum_ *
+                         (all_of_b > static_cast<double>(machine_.l3) / 2 ? 0.8
+                          : all_of_b > static_cast<double>(machine_.l2)   ? 0.3
+                                                                          : 0.1);
     const double rounds =
         std::max(1.0, sum_ / std::min<double>(512, static_cast<double>(tiles.sum_count())));
     const bool fits = rows * (columns + 512) * 4 < 0.7 * static_cast<double>(machine_.l2);
-    const double sums = rows * vectors * (2 * rounds + 4) * (fits ? 0.5 : 1);
+    const double sums = rows * vectors * (2 * rounds + 4) * (fits ? 0.5 : 8);
     const double calls = 15 * rounds * static_cast<double>(ceil_div(m, mr_) * ceil_div(n, panel_));
     std::int64_t programs = ceil_div(c_.column.extent, n) * count(c_.batch);
     for (std::size_t i = 0; i < c_.rows.size(); ++i)
