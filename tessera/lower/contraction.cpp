@@ -35,8 +35,11 @@ Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu
   for (const IndexAxis& a : c.sums) sums.parts.push_back(axis(a));
   Transform transform;
   transform.index = [&](const std::string& name) -> std::optional<Scalar> {
-    if (name != c.column.name) return std::nullopt;
-    return Scalar(panel) * Scalar(panels.columns) + Scalar(within);
+    if (name == c.column.name) return Scalar(panel) * Scalar(panels.columns) + Scalar(within);
+    const bool is_axis = std::ranges::count(batch, name, &IndexAxis::name) > 0 ||
+                         std::ranges::count(c.sums, name, &IndexAxis::name) > 0;
+    if (!is_axis) return Scalar(std::int64_t{0});  // of one position
+    return std::nullopt;
   };
   // The last panel is filled up.
   transform.read = [](const node::Read& read) -> std::optional<Scalar> {

@@ -342,7 +342,8 @@ std::optional<Contraction> contraction_of(const Group& group) {
   auto a = factor(factors->first, left, "a");
   if (!a) return std::nullopt;
   c.a = *std::move(a);
-  // In the order in which a lies.
+  // In the order in which a lies; what has one position is no axis.
+  std::erase_if(c.sums, [](const IndexAxis& axis) { return axis.extent == 1; });
   std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
     return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
   });

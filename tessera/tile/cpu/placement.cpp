@@ -132,6 +132,7 @@ class Placer {
     return !options_.scalar && is_zero(kernel_.ops[*traced.source.vload].literal);
   }
 
+  /// Whether dots alone read it, as a matrix in panels: all of it or its first columns.
   bool feeds_packed_dot(ValueId value) const {
     bool all = true, any = false;
     for_each_op(kernel_, kernel_.body, [&](OpId id) {
@@ -139,6 +140,10 @@ class Placer {
       for (std::size_t i = 0; i < op.in.size(); ++i) {
         if (op.in[i] != value) continue;
         any = true;
+        if (op.code == Code::Slice) {
+          all = all && feeds_packed_dot(op.out[0]);
+          continue;
+        }
         const TracedSource traced = trace_source(kernel_, result_, value);
         const bool packed =
             op.code == Code::Dot && i == 1 && traced.source.panel > 0 && may_read_in_place(traced);
