@@ -225,9 +225,10 @@ void add_attention() {
       add(fmt::format("attention/{}/{}", causal ? "causal" : "full", length), [=](auto& state) {
         const std::int64_t count = kHeads * length * kWidth;
         auto q = numbers<float>(count), k = q, v = q, out = q;
-        // Under a mask, what a tile of keys has beyond the diagonal is computed for nothing.
-        const std::int64_t side = !causal || length > 512 ? 128 : length > 128 ? 64 : 16;
-        const examples::AttentionTiles tiles{side, side};
+        // Under a mask, what the queries' own tile has beyond the diagonal is computed for nothing.
+        const examples::AttentionTiles tiles = causal && length <= 128
+                                                   ? examples::AttentionTiles{16, 32}
+                                                   : examples::AttentionTiles{32, 128};
         Launch launch{
             compiled(examples::attention(DType::F32, kWidth, tiles, mask), Precision::Fast),
             {},

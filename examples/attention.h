@@ -9,7 +9,7 @@
 namespace tessera::tile::examples {
 
 struct AttentionTiles {
-  std::int64_t queries = 64, keys = 64;
+  std::int64_t queries = 32, keys = 128;
 };
 
 enum class Mask : std::uint8_t { None, Causal };
@@ -35,36 +35,42 @@ inline Expected<Kernel> attention(DType dtype, std::int64_t width, const Attenti
           return reshape(x.load({head, at, 0}, {1, count, width}), {count, width});
         };
 
-        // Powers of 2 are cheaper than of e; the factor goes into the queries.
-        const Val query = (rows(q, first, tiles.queries).to(wide) * scale).to(dtype);
-        const Val positions = first + arange(0, tiles.queries);
+        // Powers of 2 are cheaper than of e; the factor goes into the queries. They are columns, so
+        // that the keys are read as they lie and a maximum is taken of many columns at once.
+        const Val query = (trans(rows(q, first, tiles.queries)).to(wide) * scale).to(dtype);
         Val greatest = full({tiles.queries}, kLowest, wide), total = zeros({tiles.queries}, wide);
         Val result = zeros({tiles.queries, width}, wide);
 
-        // The keys from `from` to `to`; some of them may be out of sight.
-        const auto attend = [&](const Val& from, const Val& to, bool hidden) {
-          for (const Val at : range(from, to, tiles.keys)) {
-            Val scores = dot(query, trans(rows(k, at, tiles.keys)));
+        // The keys from `from` to `to`, so many at a time; some may be out of sight.
+        const auto attend = [&](const Val& from, const Val& to, std::int64_t count, bool hidden) {
+          for (const Val at : range(from, to, count)) {
+            Val scores = dot(rows(k, at, count), query);
             if (hidden) {
-              const Val key = at + arange(0, tiles.keys);
-              const Val seen = mask == Mask::Causal ? key[{None, All}] <= positions[{All, None}]
-                                                    : key[{None, All}] < length;
+              const Val key = (at + arange(0, count))[{All, None}];
+              const Val position = (first + arange(0, tiles.queries))[{None, All}];
+              const Val seen = mask == Mask::Causal ? key <= position : key < length;
               scores = where(seen, scores, kLowest);
             }
-            const Val now = maximum(greatest, max(scores, 1));
+            const Val now = maximum(greatest, max(scores, 0));
             const Val fade = exp2(greatest - now);
-            const Val powers = exp2(scores - now[{All, None}]);
-            total = total * fade + sum(powers, 1);
-            result = dot(powers.to(dtype), rows(v, at, tiles.keys), result * fade[{All, None}]);
+            const Val powers = exp2(scores - now[{None, All}]);
+            total = total * fade + sum(powers, 0);
+            result = dot(trans(powers).to(dtype), rows(v, at, count), result * fade[{All, None}]);
             greatest = now;
           }
         };
 
         // Whole tiles that all queries see, then the rest.
-        const Val end = mask == Mask::Causal ? minimum(first + tiles.queries, length) : length;
-        const Val whole = (mask == Mask::Causal ? first : length) / tiles.keys * tiles.keys;
-        attend(0, whole, false);
-        attend(whole, end, true);
+        if (mask == Mask::Causal) {
+          const Val whole = first / tiles.keys * tiles.keys;
+          attend(0, whole, tiles.keys, false);
+          attend(whole, first, tiles.queries, false);
+          attend(first, minimum(first + tiles.queries, length), tiles.queries, true);
+        } else {
+          const Val whole = length / tiles.keys * tiles.keys;
+          attend(0, whole, tiles.keys, false);
+          attend(whole, length, tiles.keys, true);
+        }
         out.store({head, first, 0},
                   reshape(result / total[{All, None}], {1, tiles.queries, width}));
       });
