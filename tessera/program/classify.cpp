@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
+#include "tessera/program/evenly.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
@@ -35,38 +36,6 @@ bool has_fold(const Scalar& scalar) {
   };
   walk(scalar);
   return found;
-}
-
-const std::string* axis_of(const Scalar& scalar) {
-  const auto* index = std::get_if<node::Index>(&scalar.node());
-  return index == nullptr ? nullptr : &index->axis;
-}
-
-/// A number plus multiples of positions.
-struct Evenly {
-  std::int64_t base = 0;
-  std::map<std::string, std::int64_t> times = {};
-};
-
-std::optional<Evenly> evenly(const Scalar& scalar) {
-  if (const auto number = scalar.integer()) return Evenly{.base = *number};
-  if (const std::string* axis = axis_of(scalar)) return Evenly{.times = {{*axis, 1}}};
-  const auto* apply = std::get_if<node::Apply>(&scalar.node());
-  if (apply == nullptr || apply->args.size() != 2) return std::nullopt;
-  auto a = evenly(apply->args[0]), b = evenly(apply->args[1]);
-  if (!a || !b) return std::nullopt;
-  if (apply->fn == Fn::Mul) {
-    if (!a->times.empty()) std::swap(a, b);
-    if (!a->times.empty()) return std::nullopt;
-    b->base *= a->base;
-    for (auto& [axis, times] : b->times) times *= a->base;
-    return b;
-  }
-  if (apply->fn != Fn::Add && apply->fn != Fn::Sub) return std::nullopt;
-  const std::int64_t sign = apply->fn == Fn::Add ? 1 : -1;
-  a->base += sign * b->base;
-  for (const auto& [axis, times] : b->times) a->times[axis] += sign * times;
-  return a;
 }
 
 bool is_even(const Scalar& scalar) {
@@ -227,6 +196,27 @@ bool is_windowed(const Stage& stage) {
     }
   });
   return windowed;
+}
+
+std::optional<std::int64_t> columns_of(const Stage& stage, const std::string& operand) {
+  const auto fold = tile::main_fold(stage);
+  if (fold == nullptr) return std::nullopt;
+  std::set<std::string> used;
+  std::int64_t elements = 1;
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    if (read.operand != operand) return;
+    for (const Scalar& index : read.at) collect_axes(index, used);
+  });
+  for (const Operand& tensor : stage.operands)
+    if (tensor.name == operand) elements = product(tensor.shape).constant().value_or(0);
+  std::int64_t positions = 1, columns = 1;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts)
+      (used.contains(part.name) ? positions : columns) *= part.size().constant().value_or(1);
+  for (const Bound& bound : fold->bounds)
+    positions *= tile::number_of_size(bound.extent, stage.sizes).value_or(1);
+  if (positions != elements) return std::nullopt;
+  return columns;
 }
 
 std::optional<ReductionOf> reduction_of(const Stage& stage) {

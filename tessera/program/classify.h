@@ -19,6 +19,10 @@ std::optional<std::vector<int>> permutation_of(const tile::Stage& stage);
 /// Whether a fold runs over windows of its operand: positions of both are added up.
 bool is_windowed(const tile::Stage& stage);
 
+/// Of a contraction: how often each element of the operand is read, if that is once for every
+/// position along axes of the result that the operand does not have.
+std::optional<std::int64_t> columns_of(const tile::Stage& stage, const std::string& operand);
+
 /// Of a reduction: the axes of its operand that are folded, and the operand.
 struct ReductionOf {
   std::string operand;

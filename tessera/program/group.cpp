@@ -46,7 +46,7 @@ class Grouper {
         case NodeKind::Map: map(n); break;
         case NodeKind::Reduction: reduction(n); break;
         case NodeKind::Contraction:
-          if (!attention(n)) start(n);
+          if (!attention(n)) take_maps(start(n), n);
           break;
         case NodeKind::Alone:
         case NodeKind::Window:
@@ -349,6 +349,20 @@ class Grouper {
     moved_.emplace(from, into);
     target.needs.erase(from);
     target.needs.erase(into);
+  }
+
+  /// Maps that only this contraction reads are computed along with it, if that computes their
+  /// elements about once: each is read for one row, and there are few columns.
+  void take_maps(std::size_t g, std::size_t n) {
+    constexpr std::int64_t most_columns = 512;
+    for_each_source(n, [&](ValueId input, std::size_t from) {
+      if (!group_of_[from] || !is_single_use(input)) return;
+      const std::size_t map = current(*group_of_[from]);
+      const auto columns = columns_of(out_.stages[n][0], tensor_name(input));
+      if (growing_[map].group.kind == NodeKind::Map && results_of(map).size() == 1 && columns &&
+          *columns <= most_columns && !reads_beyond(out_.stages[n][0], tensor_name(input)))
+        merge(map, g);
+    });
   }
 
   bool has_weights(std::size_t n) const {

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "tessera/expr/shape.h"
 #include "tessera/expr/transform.h"
+#include "tessera/expr/walk.h"
+#include "tessera/program/evenly.h"
 
 namespace tessera::program {
 
@@ -45,6 +49,36 @@ Scalar number_of(const Tensor& constant) {
       .sort = sort_of(constant.dtype), .number = 0, .integer = integer_at(constant, 0)}));
 }
 
+/// How far the axes of outputs and folds run, where that is a number.
+std::map<std::string, std::int64_t> extents_of(const Definition& definition, const Sizes& sizes,
+                                               const std::string& suffix) {
+  std::map<std::string, std::int64_t> extents;
+  const auto add = [&](const std::string& axis, const Scalar& extent) {
+    if (const auto number = tile::number_of_size(extent, sizes)) {
+      const auto [it, is_new] = extents.emplace(axis + suffix, *number);
+      if (!is_new) it->second = std::max(it->second, *number);
+    }
+  };
+  std::set<const void*> seen;
+  std::set<std::string> open;  // axes whose extent is no number
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& scalar) {
+    if (!seen.insert(scalar.id()).second) return;
+    if (const auto* component = std::get_if<node::Component>(&scalar.node()))
+      for (const Bound& bound : component->fold->bounds) {
+        add(bound.axis, bound.extent);
+        if (!tile::number_of_size(bound.extent, sizes)) open.insert(bound.axis + suffix);
+      }
+    for_each_part(scalar, walk);
+  };
+  for (const Output& output : definition.outputs) {
+    for (const Merged& merged : output.axes)
+      for (const Axis& part : merged.parts) add(part.name, Scalar(part.size()));
+    walk(output.value);
+  }
+  for (const std::string& axis : open) extents.erase(axis);
+  return extents;
+}
+
 }  // namespace
 
 Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node) {
@@ -65,9 +99,19 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
   transform.size = [&](const Dim& dim) { return resolved(dim, sizes); };
   transform.index = [&](const std::string& axis) { return index_of(axis + suffix); };
   transform.bound = [&](const std::string& axis) { return axis + suffix; };
+  // A window that stays inside of its image reads nothing beyond it.
+  const std::map<std::string, std::int64_t> extents = extents_of(definition, sizes, suffix);
+  const auto stays_inside = [&](const node::Read& read, ValueId value) {
+    const auto shape = numbers(graph.type(value));
+    for (std::size_t i = 0; i < read.at.size(); ++i)
+      if (!shape || !stays_within(read.at[i], (*shape)[i], extents)) return false;
+    return true;
+  };
   std::set<std::string> is_read;
-  transform.read = [&](const node::Read& read) {
+  transform.read = [&](const node::Read& given) {
+    node::Read read = given;
     const ValueId value = tensor.at(read.operand);
+    if (read.otherwise != nullptr && stays_inside(read, value)) read.otherwise = nullptr;
     if (const Tensor* constant = graph.constant(value);
         constant != nullptr && constant->count() == 1 && read.otherwise == nullptr)
       return number_of(*constant);
