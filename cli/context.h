@@ -81,6 +81,7 @@ Expected<double> parse_seconds(const std::string& text);
 void add_inspect(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_convert(CLI::App& app, Context& context);
+void add_optimize(CLI::App& app, Context& context);
 void add_conformance(CLI::App& app, Context& context);
 void add_operators(CLI::App& app, Context& context);
 void add_prove(CLI::App& app, Context& context);

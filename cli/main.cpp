@@ -13,6 +13,7 @@ constexpr const char* kFooter =
     "  tessera run model.onnx --fill sin --save out/\n"
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
     "  tessera convert model.onnx model.tessera\n"
+    "  tessera optimize model.onnx faster.onnx --explain\n"
     "  tessera prove model.onnx optimized.onnx\n"
     "  tessera rules prove\n"
     "\n"
@@ -28,6 +29,7 @@ int run(int argc, char** argv) {
   tessera::cli::add_inspect(app, context);
   tessera::cli::add_run(app, context);
   tessera::cli::add_convert(app, context);
+  tessera::cli::add_optimize(app, context);
   tessera::cli::add_conformance(app, context);
   tessera::cli::add_operators(app, context);
   tessera::cli::add_prove(app, context);

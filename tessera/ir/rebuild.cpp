@@ -49,6 +49,7 @@ void Rebuilder::replace(const GraphNode& node, const Results& with) {
   TESSERA_CHECK(with.size() == outputs.size(), "{} results take the place of {}", with.size(),
                 outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!with[i].present()) continue;
     mapped_[outputs[i].index] = with[i];
     take_name(outputs[i], with[i]);
   }

@@ -45,7 +45,8 @@ class Rebuilder {
 };
 
 /// Walks over the nodes in order. What the visitor returns takes the place of the node's results
-/// and has their names, unless it is called something already.
+/// and has their names, unless it is called something already; a result for which it returns none
+/// is not used.
 ///
 /// Keeps: inputs and outputs in order, names, and of the constants those that are used.
 Graph rebuild(const Graph& graph,

@@ -18,7 +18,7 @@ class Replacement {
   }
 
   Expected<Graph> run() {
-    TESSERA_TRY(target_, built_target());
+    TESSERA_TRY(target_, target_of(from_, match_));
     mark_live();
     made_.set_name(from_.name());
     for (const ValueId id : from_.inputs()) {
@@ -48,23 +48,6 @@ class Replacement {
 
  private:
   const Graph& source() const { return match_.rule().source; }
-
-  /// The target over inputs of the types that are found here.
-  Expected<Graph> built_target() const {
-    GraphBuilder out;
-    Vals values;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const ValueId id = inputs_[i];
-      const Type pattern = match_.binding.type(source().type(source().inputs()[i]));
-      const Tensor* constant = id.present() ? from_.constant(id) : nullptr;
-      values.push_back(out.input({}, constant != nullptr
-                                         ? known(*constant)
-                                         : Known{.type = id.present() ? from_.type(id) : pattern}));
-    }
-    TESSERA_TRY(const Vals outputs,
-                placed(out, match_.rule().target, values, match_.binding, KnownSizes::Constant));
-    return out.finish(outputs);
-  }
 
   /// The nodes that the outputs will depend on.
   void mark_live() {
@@ -179,6 +162,25 @@ class Replacement {
 };
 
 }  // namespace
+
+Expected<Graph> target_of(const Graph& graph, const Match& match) {
+  const Graph& source = match.rule().source;
+  GraphBuilder out;
+  Vals values;
+  for (const ValueId input : source.inputs()) {
+    const ValueId id = match.values[input.index];
+    const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
+    if (constant != nullptr)
+      values.push_back(out.input({}, known(*constant)));
+    else if (id.present())
+      values.push_back(out.input({}, {.type = graph.type(id)}));
+    else
+      values.push_back(out.input({}, {.type = match.binding.type(source.type(input))}));
+  }
+  TESSERA_TRY(const Vals outputs,
+              placed(out, match.rule().target, values, match.binding, KnownSizes::Constant));
+  return out.finish(outputs);
+}
 
 Expected<Graph> apply(const Graph& graph, const Match& match) {
   return Replacement(graph, match).run();

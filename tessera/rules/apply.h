@@ -4,6 +4,10 @@
 
 namespace tessera::rules {
 
+/// The target of a rule as a graph of its own, over inputs of the types that are found where it
+/// matches. Sizes that are known are constants.
+Expected<Graph> target_of(const Graph& graph, const Match& match);
+
 /// The graph with the target of a rule in place of its source.
 ///
 /// Keeps:  inputs and outputs with their names; the names of all that is not replaced.

@@ -20,23 +20,36 @@ std::vector<Known> known_values(const Graph& graph) {
   return all;
 }
 
-std::vector<Known> of_inputs(const std::vector<Known>& all, std::span<const ValueId> ids) {
+template <class KnownOf>
+std::vector<Known> of_inputs(std::span<const ValueId> ids, const KnownOf& known_of) {
   std::vector<Known> known;
   for (const ValueId id : ids)
-    known.push_back(id.present() ? all[id.index] : Known{.present = false});
+    known.push_back(id.present() ? known_of(id) : Known{.present = false});
   return known;
 }
 
-/// Who uses what.
-struct Uses {
-  explicit Uses(const Graph& graph) : by(graph.value_count()), is_output(graph.value_count()) {
-    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-      for (const ValueId id : graph.inputs(graph.nodes()[n]))
-        if (id.present()) by[id.index].push_back(&graph.nodes()[n]);
-    for (const ValueId id : graph.outputs()) is_output[id.index] = true;
+/// A graph that stays as it is.
+class WholeGraph final : public Surroundings {
+ public:
+  explicit WholeGraph(const Graph& graph)
+      : known_(known_values(graph)), users_(graph.value_count()), is_output_(graph.value_count()) {
+    for (const GraphNode& node : graph.nodes())
+      for (const ValueId id : graph.inputs(node))
+        if (id.present()) users_[id.index].push_back(&node);
+    for (const ValueId id : graph.outputs()) is_output_[id.index] = true;
   }
-  std::vector<std::vector<const GraphNode*>> by;
-  std::vector<bool> is_output;
+
+  const Known& known(ValueId value) const override { return known_[value.index]; }
+  bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const override {
+    return !is_output_[value.index] &&
+           std::ranges::all_of(users_[value.index],
+                               [&](const GraphNode* user) { return nodes.contains(user); });
+  }
+
+ private:
+  std::vector<Known> known_;
+  std::vector<std::vector<const GraphNode*>> users_;
+  std::vector<bool> is_output_;
 };
 
 /// What a partial match has found out.
@@ -49,11 +62,10 @@ struct State {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const std::vector<Known>& known, const Uses& uses,
+  Matcher(const Graph& graph, const Surroundings& surroundings,
           std::shared_ptr<const Pattern> pattern)
       : graph_(graph),
-        known_(known),
-        uses_(uses),
+        surroundings_(surroundings),
         pattern_(std::move(pattern)),
         source_(pattern_->rule.source) {}
 
@@ -156,7 +168,7 @@ class Matcher {
       if (!state.binding.bind_attr(symbol->name, *value, spec->neutral.value_or(1))) return {};
     }
     if (!same_meaning(*node->op, state.binding.attrs(*node->op, *wanted.attrs), *node->attrs,
-                      of_inputs(known_, inputs)))
+                      of_inputs(inputs, [&](ValueId id) { return surroundings_.known(id); })))
       return {};
     std::vector<Goal> goals;
     for (std::size_t i = 0; i < inputs.size(); ++i) goals.push_back({operands[i], inputs[i]});
@@ -282,10 +294,7 @@ class Matcher {
     for (const GraphNode* node : nodes)
       for (const ValueId id : graph_.outputs(*node)) {
         if (replaced.contains(id)) continue;
-        if (uses_.is_output[id.index] ||
-            !std::ranges::all_of(uses_.by[id.index],
-                                 [&](const GraphNode* user) { return nodes.contains(user); }))
-          return false;
+        if (!surroundings_.is_used_within(id, nodes)) return false;
       }
     std::vector<ValueId> inputs;
     for (const ValueId id : source_.inputs())
@@ -327,19 +336,42 @@ class Matcher {
   }
 
   const Graph& graph_;
-  const std::vector<Known>& known_;
-  const Uses& uses_;
+  const Surroundings& surroundings_;
   std::shared_ptr<const Pattern> pattern_;
   const Graph& source_;
   std::vector<Match> found_;
 };
+
+/// Whether the operands of a node could be those of the pattern's root, told by the operators that
+/// compute them: what most patterns fail by, without any work.
+bool may_match(const Graph& graph, const GraphNode& node, const Pattern& pattern) {
+  const Graph& source = pattern.rule.source;
+  const GraphNode& root = *source.producer(source.outputs()[0]);
+  const auto inputs = graph.inputs(node), operands = source.inputs(root);
+  if (inputs.size() != operands.size()) return false;
+  const auto fits = [&](ValueId wanted, ValueId found) {
+    if (!wanted.present() || !found.present()) return wanted.present() == found.present();
+    if (source.constant(wanted) != nullptr) return graph.constant(found) != nullptr;
+    const GraphNode* by = source.producer(wanted);
+    if (by == nullptr) return true;
+    if (graph.constant(found) != nullptr) return pattern.known[wanted.index].value.has_value();
+    const GraphNode* made_by = graph.producer(found);
+    return made_by != nullptr && made_by->op == by->op;
+  };
+  bool straight = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i) straight &= fits(operands[i], inputs[i]);
+  if (straight) return true;
+  const auto index = static_cast<std::size_t>(&root - source.nodes().data());
+  return pattern.commutes[index] && fits(operands[0], inputs[1]) && fits(operands[1], inputs[0]);
+}
 
 Pattern pattern_of(const Rule& rule) {
   Pattern pattern{.rule = rule, .generic = is_generic(rule)};
   const Graph& source = pattern.rule.source;
   pattern.known = known_values(source);
   for (const GraphNode& node : source.nodes()) {
-    const std::vector<Known> inputs = of_inputs(pattern.known, source.inputs(node));
+    const std::vector<Known> inputs =
+        of_inputs(source.inputs(node), [&](ValueId id) { return pattern.known[id.index]; });
     pattern.commutes.push_back(commutes(*node.op, *node.attrs, inputs));
     if (node.op->kind() == OpDef::Kind::Control) continue;
     if (auto inferred = infer(*node.op, *node.attrs, inputs))
@@ -374,14 +406,19 @@ const RuleSet::Patterns& RuleSet::rooted_at(const OpDef& op) const {
   return it == by_root_.end() ? kNone : it->second;
 }
 
+std::vector<Match> matches_at(const Graph& graph, const GraphNode& node,
+                              const std::shared_ptr<const Pattern>& pattern,
+                              const Surroundings& surroundings) {
+  if (!may_match(graph, node, *pattern)) return {};
+  return Matcher(graph, surroundings, pattern).at(node);
+}
+
 std::vector<Match> matches(const Graph& graph, const RuleSet& rules) {
-  const std::vector<Known> known = known_values(graph);
-  const Uses uses(graph);
+  const WholeGraph whole(graph);
   std::vector<Match> all;
   for (const GraphNode& node : graph.nodes())
     for (const auto& pattern : rules.rooted_at(*node.op))
-      for (Match& match : Matcher(graph, known, uses, pattern).at(node))
-        all.push_back(std::move(match));
+      for (Match& match : matches_at(graph, node, pattern, whole)) all.push_back(std::move(match));
   return all;
 }
 

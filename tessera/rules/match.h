@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tessera/ir/bind.h"
@@ -43,6 +44,20 @@ struct Match {
 
   const Rule& rule() const { return pattern->rule; }
 };
+
+/// What the matcher has to know of a graph beyond what the graph says.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  virtual const Known& known(ValueId value) const = 0;
+  /// Whether a value is no output and used by none but these nodes.
+  virtual bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const = 0;
+};
+
+/// All ways in which a rule applies at one place, the node that computes its first output.
+std::vector<Match> matches_at(const Graph& graph, const GraphNode& node,
+                              const std::shared_ptr<const Pattern>& pattern,
+                              const Surroundings& surroundings);
 
 /// All places where rules apply, by place, then by rule:
 ///

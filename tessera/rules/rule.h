@@ -33,6 +33,7 @@ struct Rule {
   Graph source, target;
   Guard guard;             // what else has to hold of the sizes
   bool both_ways = false;  // the target may be replaced by the source as well
+  bool helps = false;      // the target is no slower, whatever the machine and the sizes
   Numerics numerics;
   std::string found;                   // how
   std::vector<std::string> constants;  // inputs that stand for constants only

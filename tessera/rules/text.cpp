@@ -145,6 +145,9 @@ class RuleParser {
     } else if (lexer_.accept("both")) {
       TESSERA_TRY_DONE(lexer_.expect("ways"));
       rule_.both_ways = true;
+    } else if (lexer_.accept("helps")) {
+      TESSERA_TRY_DONE(lexer_.expect("everywhere"));
+      rule_.helps = true;
     } else if (lexer_.accept("where")) {
       do {
         TESSERA_TRY(rule_.guard.emplace_back(), parse_condition(lexer_));
@@ -157,7 +160,7 @@ class RuleParser {
       TESSERA_TRY(rule_.target, parse_body(lexer_, inputs_));
       has_target_ = true;
     } else {
-      return lexer_.expected("about, found, numerics, both ways, where, source, then target");
+      return lexer_.expected("about, found, numerics, both ways, helps everywhere, where, source, then target");
     }
     return Done{};
   }
@@ -233,6 +236,7 @@ std::string to_text(const Rule& rule) {
   field("numerics", to_text(rule.numerics));
   if (!rule.found.empty()) field("found", quoted_text(rule.found));
   if (rule.both_ways) text += "  both ways\n";
+  if (rule.helps) field("helps", "everywhere");
   if (!rule.guard.empty()) field("where", to_text(rule.guard));
   const std::string head = "  source (" + inputs_text(rule) + ") ";
   std::string body = body_text(rule.source, 2);

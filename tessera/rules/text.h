@@ -17,11 +17,13 @@ namespace tessera::rules {
 ///     numerics reals
 ///     found    "by hand"
 ///     both ways
+///     helps    everywhere
 ///     where    m <= n, k == 2*r
 ///     source (x: f32[m, k], y: f32[k, n], z: const f32[k, n]) { return matmul(x, add(y, z)) }
 ///     target { return add(matmul(x, y), matmul(x, z)) }
 ///   }
 ///
+/// - `helps everywhere`: the target is no slower than the source, whatever the machine.
 /// - `numerics` is `exact`, `reals` or `error 1e-6`.
 /// - `const` before the type: the input stands for constants only.
 /// - `f32[*s]` is any shape, the same wherever `*s` is; `*s` may stand among other sizes.

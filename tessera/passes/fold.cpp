@@ -1,0 +1,122 @@
+#include "tessera/passes/fold.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/interp/interp.h"
+#include "tessera/passes/scaled.h"
+
+namespace tessera::passes {
+namespace {
+
+std::optional<std::int64_t> bytes_of(const Type& type) {
+  if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+  const std::optional<std::int64_t> count = product(*type.shape).constant();
+  return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
+}
+
+/// Integers that inference knows, all of them numbers.
+std::optional<Tensor> known_integers(const Known& known) {
+  if (known.content) return known.content;
+  if (!known.value || !known.type.is_ranked_tensor() || is_float(known.type.dtype)) return {};
+  std::vector<std::int64_t> shape;
+  for (const Dim& dim : *known.type.shape) {
+    if (!dim.constant()) return std::nullopt;
+    shape.push_back(*dim.constant());
+  }
+  Buffer buffer(known.value->size() * static_cast<std::size_t>(byte_width(known.type.dtype)));
+  for (std::size_t i = 0; i < known.value->size(); ++i) {
+    const std::optional<std::int64_t> integer = (*known.value)[i].constant();
+    if (!integer) return std::nullopt;
+    store_integer(known.type.dtype, buffer.data(), static_cast<std::int64_t>(i), *integer);
+  }
+  return Tensor{known.type.dtype, std::move(shape), std::move(buffer).freeze()};
+}
+
+class Folding {
+ public:
+  Folding(std::int64_t most_bytes, Changes& changes) : most_bytes_(most_bytes), changes_(changes) {}
+
+  std::optional<Rewriter::Results> operator()(Rewriter& out, std::size_t index) {
+    const GraphNode node = out.made().nodes()[index];
+    if (!node.op->pure) return std::nullopt;
+    if (node.op->control == OpDef::Control::If) return taken_branch(out, node);
+    if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
+    auto results = by_inference(out, node);
+    if (!results) results = by_evaluation(out, node);
+    if (results) changes_.push_back(fmt::format("{} computed", node.op->name));
+    return results;
+  }
+
+ private:
+  static std::optional<Rewriter::Results> by_inference(Rewriter& out, const GraphNode& node) {
+    std::vector<Tensor> tensors;
+    const auto outputs = out.made().outputs(node);
+    for (const ValueId id : outputs) {
+      auto tensor = known_integers(out.known(id));
+      if (!tensor) return std::nullopt;
+      tensors.push_back(*std::move(tensor));
+    }
+    Rewriter::Results results;
+    for (Tensor& tensor : tensors) results.push_back(out.constant(std::move(tensor)));
+    return results;
+  }
+
+  std::optional<Rewriter::Results> by_evaluation(Rewriter& out, const GraphNode& node) const {
+    const Graph& graph = out.made();
+    std::vector<interp::Value> inputs;
+    std::int64_t largest = most_bytes_;
+    for (const ValueId id : graph.inputs(node)) {
+      const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
+      if (id.present() && constant == nullptr) return std::nullopt;
+      inputs.push_back(constant == nullptr ? interp::Value{} : interp::Value{*constant});
+      if (constant != nullptr)
+        largest = std::max(largest, static_cast<std::int64_t>(constant->bytes.size()));
+    }
+    std::int64_t made = 0;
+    for (const ValueId id : graph.outputs(node)) {
+      const std::optional<std::int64_t> bytes = bytes_of(graph.type(id));
+      if (!bytes) return std::nullopt;
+      made += *bytes;
+    }
+    if (made > largest) return std::nullopt;
+    if (auto product = scaled_weights(*node.op, inputs))
+      return Rewriter::Results{out.constant(*std::move(product))};
+    const auto results = interp::run_op<double>(
+        *node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()),
+        {.threads = 1, .memory_limit = 16 * largest + (64 << 20)});
+    // What cannot be computed is left for the run to complain about.
+    if (!results || !std::ranges::all_of(*results, [](const interp::Value& value) {
+          return value.datum.is_tensor();
+        }))
+      return std::nullopt;
+    Rewriter::Results ids;
+    for (const interp::Value& result : *results) ids.push_back(out.constant(result.datum.tensor()));
+    return ids;
+  }
+
+  std::optional<Rewriter::Results> taken_branch(Rewriter& out, const GraphNode& node) {
+    const auto inputs = out.made().inputs(node);
+    const Tensor* condition = out.made().constant(inputs[0]);
+    if (condition == nullptr || condition->count() != 1) return std::nullopt;
+    const std::size_t branch = integer_at(*condition, 0) != 0 ? 0 : 1;
+    const std::shared_ptr<const Graph> graph = out.made().subgraphs(node)[branch];
+    const Rewriter::Results captures(inputs.begin() + 1, inputs.end());
+    auto results = out.emit(*graph, captures);
+    if (results)
+      changes_.push_back(fmt::format("if: the {} branch", branch == 0 ? "then" : "else"));
+    return results;
+  }
+
+  std::int64_t most_bytes_;
+  Changes& changes_;
+};
+
+}  // namespace
+
+Rewriter::Change folding(std::int64_t most_bytes, Changes& changes) {
+  return Folding(most_bytes, changes);
+}
+
+}  // namespace tessera::passes

@@ -1,0 +1,235 @@
+#include "tessera/passes/rewriter.h"
+
+#include <algorithm>
+
+#include "tessera/ir/rebuild.h"
+#include "tessera/passes/dce.h"
+
+namespace tessera::passes {
+
+Rewriter::Rewriter(const Graph& from, std::vector<Change> changes)
+    : from_(from),
+      changes_(std::move(changes)),
+      mapped_(from.value_count()),
+      to_come_(from.value_count()),
+      changes_left_(1000 + 20 * from.nodes().size()) {
+  made_.set_name(from.name());
+  for (const GraphNode& node : from.nodes())
+    for (const ValueId id : from.inputs(node))
+      if (id.present()) ++to_come_[id.index];
+  for (const ValueId id : from.outputs()) ++to_come_[id.index];
+  for (const ValueId id : from.inputs()) {
+    const ValueId input = made_.add_input(from.type(id), {});
+    add_value({.type = from.type(id)});
+    replace({&id, 1}, {input});
+  }
+}
+
+void Rewriter::add_value(Known known) {
+  known_.push_back(std::move(known));
+  uses_.emplace_back();
+}
+
+std::vector<Known> Rewriter::known(std::span<const ValueId> values) const {
+  std::vector<Known> all;
+  for (const ValueId id : values)
+    all.push_back(id.present() ? known_[id.index] : Known{.present = false});
+  return all;
+}
+
+bool Rewriter::is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const {
+  const Use& use = uses_[value.index];
+  return use.to_come == 0 && std::ranges::all_of(use.by, [&](std::uint32_t user) {
+           return nodes.contains(&made_.nodes()[user]);
+         });
+}
+
+std::size_t Rewriter::uses(ValueId value) const {
+  return uses_[value.index].to_come + uses_[value.index].by.size();
+}
+
+ValueId Rewriter::constant(Tensor tensor) {
+  add_value(tessera::known(tensor));
+  return made_.add_constant(std::move(tensor), {});
+}
+
+ValueId Rewriter::mapped(ValueId old) {
+  if (!old.present() || mapped_[old.index].present())
+    return old.present() ? mapped_[old.index] : old;
+  const Tensor* weight = from_.constant(old);
+  TESSERA_CHECK(weight != nullptr, "{} is used before it is made", from_.name(old));
+  replace({&old, 1}, {constant(*weight)});
+  return mapped_[old.index];
+}
+
+void Rewriter::replace(std::span<const ValueId> old, const Results& with) {
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    mapped_[old[i].index] = with[i];
+    uses_[with[i].index].to_come += to_come_[old[i].index];
+    // An input or a weight is not called after a result that it takes the place of.
+    const bool kept = from_.producer(old[i]) == nullptr || made_.producer(with[i]) != nullptr;
+    if (kept && from_.is_named(old[i]) && !made_.is_named(with[i]))
+      made_.set_name(with[i], from_.name(old[i]));
+  }
+}
+
+std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node) const {
+  std::vector<Known> results;
+  if (node.op->kind() != OpDef::Kind::Control)
+    if (auto told = infer(*node.op, node.attrs, known(node.inputs))) results = *std::move(told);
+  if (node.outputs.empty()) {
+    const bool whole = std::ranges::all_of(results, [](const Known& result) {
+      return result.type.is_ranked_tensor() &&
+             std::ranges::none_of(*result.type.shape,
+                                  [](const Dim& dim) { return dim.is_undefined(); });
+    });
+    if (results.empty() || !whole) return std::nullopt;
+    return results;
+  }
+  results.resize(node.outputs.size());
+  for (std::size_t i = 0; i < results.size(); ++i) results[i].type = node.outputs[i];
+  return results;
+}
+
+Rewriter::Results Rewriter::place(Graph::NewNode node, std::vector<Known> known) {
+  const auto index = static_cast<std::uint32_t>(made_.nodes().size());
+  node.outputs.clear();
+  for (const Known& result : known) node.outputs.push_back(result.type);
+  for (const ValueId id : node.inputs)
+    if (id.present()) uses_[id.index].by.push_back(index);
+  for (Known& result : known) add_value(std::move(result));
+  dead_.push_back(false);
+  return made_.add_node(std::move(node));
+}
+
+Rewriter::Results Rewriter::changed(Results results) {
+  const std::size_t node = made_.nodes().size() - 1;
+  for (const Change& change : changes_) {
+    if (changes_left_ == 0) break;
+    std::optional<Results> others = change(*this, node);
+    if (!others) continue;
+    const bool fits = std::ranges::equal(
+        results, *others, [&](ValueId a, ValueId b) { return made_.type(a) == made_.type(b); });
+    hold(fits ? *others : results);
+    for (const ValueId id : fits ? results : *others) drop_if_unused(id);
+    release(fits ? *others : results);
+    if (!fits) continue;
+    --changes_left_;
+    return *others;
+  }
+  return results;
+}
+
+void Rewriter::hold(const Results& values) {
+  for (const ValueId id : values) ++uses_[id.index].to_come;
+}
+
+void Rewriter::release(const Results& values) {
+  for (const ValueId id : values) --uses_[id.index].to_come;
+}
+
+void Rewriter::drop_if_unused(ValueId value) {
+  std::vector<ValueId> open = {value};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    const GraphNode* producer = made_.producer(id);
+    if (producer == nullptr) continue;
+    const auto node = static_cast<std::uint32_t>(producer - made_.nodes().data());
+    const auto results = made_.outputs(*producer);
+    if (dead_[node] || std::ranges::any_of(results, [&](ValueId r) { return uses(r) > 0; }))
+      continue;
+    dead_[node] = true;
+    for (const ValueId input : made_.inputs(*producer)) {
+      if (!input.present()) continue;
+      std::erase(uses_[input.index].by, node);
+      open.push_back(input);
+    }
+  }
+}
+
+std::optional<Rewriter::Results> Rewriter::emit(Graph::NewNode node) {
+  std::optional<std::vector<Known>> known = inferred(node);
+  if (!known) return std::nullopt;
+  return changed(place(std::move(node), *std::move(known)));
+}
+
+std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Results& inputs) {
+  std::vector<ValueId> values(graph.value_count());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
+  const auto value = [&](ValueId id) {
+    if (!id.present()) return id;
+    if (const Tensor* weight = graph.constant(id); weight && !values[id.index].present())
+      values[id.index] = constant(*weight);
+    return values[id.index];
+  };
+  Results held;  // what later nodes may use
+  for (const GraphNode& node : graph.nodes()) {
+    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+    for (const ValueId id : graph.inputs(node)) copy.inputs.push_back(value(id));
+    for (const ValueId id : graph.outputs(node)) copy.outputs.push_back(graph.type(id));
+    for (const auto& subgraph : graph.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+    const std::optional<Results> results = emit(std::move(copy));
+    if (!results) {
+      release(held);
+      return std::nullopt;
+    }
+    hold(*results);
+    held.insert(held.end(), results->begin(), results->end());
+    for (std::size_t i = 0; i < results->size(); ++i)
+      values[graph.outputs(node)[i].index] = (*results)[i];
+  }
+  release(held);
+  Results outputs;
+  for (const ValueId id : graph.outputs()) outputs.push_back(value(id));
+  return outputs;
+}
+
+Expected<Graph> Rewriter::run() {
+  for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
+    const GraphNode& node = from_.nodes()[n];
+    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+    for (const ValueId id : from_.inputs(node)) {
+      const ValueId operand = mapped(id);
+      copy.inputs.push_back(operand);
+      // Told apart from the use by the new node, which takes the place of this one.
+      if (id.present()) --uses_[operand.index].to_come, --to_come_[id.index];
+    }
+    for (const ValueId id : from_.outputs(node)) copy.outputs.push_back(from_.type(id));
+    for (const auto& subgraph : from_.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+    std::optional<std::vector<Known>> known = inferred(copy);
+    TESSERA_CHECK(known.has_value(), "a node of a valid graph has no types");
+    Results results = place(std::move(copy), *std::move(known));
+    made_.set_node_name(made_.nodes().size() - 1, from_.node_name(n));
+    results = changed(std::move(results));
+    replace(from_.outputs(node), results);
+  }
+  return finished();
+}
+
+Graph Rewriter::finished() {
+  Results outputs;
+  std::set<ValueId> taken;
+  for (const ValueId id : from_.outputs()) {
+    ValueId value = mapped(id);
+    // An output keeps its name and is a result of its own; where another value took its place it is
+    // that value, copied.
+    const bool named = from_.is_named(id) && made_.name(value) != from_.name(id);
+    const bool was_result = from_.producer(id) != nullptr && !taken.contains(id);
+    const bool plain = made_.producer(value) != nullptr || !was_result;
+    if (named || !plain) {
+      value = made_.add_node({.op = find_op("identity"),
+                              .attrs = {},
+                              .inputs = {value},
+                              .outputs = {made_.type(value)}})[0];
+      if (from_.is_named(id)) made_.set_name(value, from_.name(id));
+      mapped_[id.index] = value;
+      taken.insert(id);
+    }
+    outputs.push_back(value);
+  }
+  made_.set_outputs(std::move(outputs));
+  return without_dead(made_);
+}
+
+}  // namespace tessera::passes

@@ -1,0 +1,135 @@
+#include "tests/passes/pass_check.h"
+
+namespace tessera {
+namespace {
+
+using testing::expect_pass;
+using testing::expect_same_results;
+using testing::expect_unchanged;
+using testing::only;
+using testing::optimized;
+using testing::parsed;
+
+TEST(Fold, ComputesWhatDependsOnConstantsAlone) {
+  expect_pass({.passes = {"fold"},
+               .before = "graph(x: f32[2]) { return add(x, mul(2.0, 3.0)) }",
+               .after = "graph(x: f32[2]) { return add(x, 6.0) }"});
+}
+
+TEST(Fold, TurnsSizeComputationsIntoNumbers) {
+  expect_pass({.passes = {"fold"},
+               .before = "graph(x: f32[2, 3, 4]) { s = shape(x)  "
+                         "r = concat(gather(s, [0]), [-1]) {axis=0}  return reshape(x, r) }",
+               .after = "graph(x: f32[2, 3, 4]) { return reshape(x, [2, -1]) }"});
+}
+
+TEST(Fold, LeavesWhatWouldGrowTheModel) {
+  expect_unchanged({"fold"}, "graph(x: f32[1]) { return mul(x, expand(2.0, [1024, 1024])) }");
+}
+
+TEST(Fold, KeepsDraws) {
+  const Graph graph = parsed("graph() { return random_uniform() {shape=[2]} }");
+  EXPECT_EQ(optimized(graph, only({"fold"})).nodes().size(), 1u);
+}
+
+TEST(Cse, ComputesARepeatedValueOnce) {
+  expect_pass({.passes = {"cse"},
+               .before = "graph(x: f32[2], y: f32[2]) { a = add(x, y)  b = add(x, y)  "
+                         "return mul(a, b) }",
+               .after = "graph(x: f32[2], y: f32[2]) { a = add(x, y)  return mul(a, a) }"});
+}
+
+TEST(Cse, KeepsTwoRandomDrawsApart) {
+  const Graph graph = parsed(
+      "graph() { a = random_uniform() {shape=[2]}  b = random_uniform() {shape=[2]}  "
+      "return add(a, b) }");
+  EXPECT_EQ(optimized(graph, only({"cse"})).nodes().size(), 3u);
+}
+
+TEST(Cse, KeepsTheNamesOfOutputsThatAreOneValue) {
+  const Graph after =
+      optimized(parsed("graph(x: f32[2]) { a = neg(x)  b = neg(x)  return a, b }"), only({"cse"}));
+  EXPECT_EQ(after.name(after.outputs()[0]), "a");
+  EXPECT_EQ(after.name(after.outputs()[1]), "b");
+}
+
+TEST(Dce, DropsWhatNoOutputNeeds) {
+  expect_pass({.passes = {"dce"},
+               .before = "graph(x: f32[2]) { a = exp(x)  b = neg(x)  return b }",
+               .after = "graph(x: f32[2]) { return neg(x) }"});
+}
+
+TEST(Moves, DropsWhatMovesNothing) {
+  for (const char* nothing :
+       {"identity(x)", "cast(x) {to=\"f32\"}", "transpose(x) {perm=[0, 1, 2]}",
+        "reshape(x, [2, -1, 4])", "pad(x, [0, 0, 0, 0, 0, 0])", "slice(x, [0], [9], [1])",
+        "concat(x) {axis=1}", "expand(x, [1, 3, 4])", "squeeze(unsqueeze(x, [1]), [1])",
+        "dropout(x)", "tile(x, [1, 1, 1])"}) {
+    SCOPED_TRACE(nothing);
+    const std::string before = fmt::format("graph(x: f32[2, 3, 4]) {{ return relu({}) }}", nothing);
+    expect_pass({.passes = {"moves"},
+                 .before = before,
+                 .after = "graph(x: f32[2, 3, 4]) { return relu(x) }"});
+  }
+}
+
+TEST(Moves, JoinsTransposes) {
+  expect_pass({.passes = {"moves"},
+               .before = "graph(x: f32[2, 3, 4]) "
+                         "{ return transpose(transpose(x) {perm=[1, 2, 0]}) {perm=[1, 2, 0]} }",
+               .after = "graph(x: f32[2, 3, 4]) { return transpose(x) {perm=[2, 0, 1]} }"});
+}
+
+TEST(Moves, JoinsReshapesOfAllKinds) {
+  expect_pass({.passes = {"moves"},
+               .before = "graph(x: f32[2, 3, 4]) "
+                         "{ return reshape(unsqueeze(flatten(x), [0]), [4, 6]) }",
+               .after = "graph(x: f32[2, 3, 4]) { return reshape(x, [4, 6]) }"});
+}
+
+TEST(Moves, LeavesARealTransposeAlone) {
+  expect_unchanged({"moves"}, "graph(x: f32[3, 3]) { return transpose(x) {perm=[1, 0]} }");
+  expect_unchanged({"moves"}, "graph(x: f32[4]) { return slice(x, [-1], [-9], [0], [-1]) }");
+}
+
+TEST(Algebra, FoldsABatchNormalizationIntoWeights) {
+  expect_pass({.passes = {"algebra"},
+               .before = "graph(x: f32[1, 1, 2, 2]) { return batch_normalization("
+                         "conv(x, f32[2, 1, 1, 1] [1.0, 2.0]), [1.0, 1.0], [0.0, 1.0], "
+                         "[0.0, 1.0], [3.99999, 0.99999]) }",
+               .after = "graph(x: f32[1, 1, 2, 2]) { return conv(x, f32[2, 1, 1, 1] [0.5, 2.0], "
+                        "[0.0, 0.0]) }"});
+}
+
+TEST(Algebra, ExactKeepsWhatRoundsOtherwise) {
+  const Graph graph = parsed("graph(x: f32[3]) { return neg(neg(div(x, 3.0))) }");
+  passes::Options options;
+  options.exact = true;
+  testing::expect_graph(optimized(graph, options), "graph(x: f32[3]) { return div(x, 3.0) }");
+}
+
+TEST(Pipeline, TakesTheBranchThatIsKnown) {
+  const Graph graph = parsed(
+      "graph(x: f32[2]) { y = if_else(greater(2.0, 1.0), x) { then(a) { return exp(a) } "
+      "else(a) { return neg(a) } }  return relu(y) }");
+  testing::expect_graph(optimized(graph), "graph(x: f32[2]) { return relu(exp(x)) }");
+}
+
+TEST(Pipeline, KeepsTheMeaningOfAnyGraph) {
+  testing::for_each_random_graph({.seed = 11, .count = 300, .max_nodes = 25}, [](const Graph& g) {
+    const Graph after = optimized(g);
+    testing::expect_valid(after);
+    expect_same_results(g, after, 1e-4);
+  });
+}
+
+TEST(Pipeline, KeepsEveryBitIfAskedTo) {
+  testing::for_each_random_graph({.seed = 12, .count = 100, .max_nodes = 20}, [](const Graph& g) {
+    passes::Options options;
+    options.exact = true;
+    expect_same_results(g, optimized(g, options), 0);
+  });
+}
+
+}  // namespace
+}  // namespace tessera
