@@ -309,13 +309,10 @@ class ContractionLowering {
     for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
     // What leaves an axis of the result by itself is dropped; in a merged one it has to be told.
     std::vector<Nest::Axis> guards;
-    for (const Merged& merged : output.axes)
-      if (merged.parts.size() > 1)
-        for (std::size_t i = 0; i < c_.rows.size(); ++i)
-          if (c_.rows[i].extent % tiles_.rows[i] != 0 &&
-              std::ranges::count(merged.parts, c_.rows[i].name, &Axis::name) > 0)
-            guards.push_back(
-                {c_.rows[i].name, c_.rows[i].extent, false, index_of(c_.rows[i].name)});
+    for (std::size_t i = 0; i < c_.rows.size(); ++i)
+      if (const IndexAxis& axis = c_.rows[i];
+          axis.extent % tiles_.rows[i] != 0 && c_.is_merged(axis))
+        guards.push_back({axis.name, axis.extent, false, index_of(axis.name)});
     e_.store(*e_.memory(c_.stage->name()), at, value, e_.guard(guards), guards.empty());
   }
 

@@ -64,6 +64,8 @@ struct Contraction {
   std::optional<Scalar> known_b = {};
   std::string weight = {};  // the tensor that it reads
 
+  /// Whether an index variable shares an axis of the result with others.
+  bool is_merged(const IndexAxis& axis) const;
   /// Whether two index variables count as one, the second one faster, wherever they are read.
   bool merges(const IndexAxis& outer, const IndexAxis& inner) const {
     return a.merges(outer, inner) && b.merges(outer, inner);

@@ -268,6 +268,16 @@ bool Factor::merges(const IndexAxis& outer, const IndexAxis& inner) const {
   });
 }
 
+bool Contraction::is_merged(const IndexAxis& axis) const {
+  return std::ranges::any_of(stage->output.axes, [&](const Merged& merged) {
+    const auto is_other = [&](const Axis& part) {
+      return part.name != axis.name && resolved(part.size(), stage->sizes).constant() != 1;
+    };
+    return std::ranges::count(merged.parts, axis.name, &Axis::name) > 0 &&
+           std::ranges::any_of(merged.parts, is_other);
+  });
+}
+
 std::optional<Contraction> contraction_of(const Group& group) {
   if (group.stages.size() != 1 || group.stages[0].output.forward || !is_f32(group.stages[0]))
     return std::nullopt;

@@ -115,9 +115,7 @@ ContractionTiles choose_tiles(const Contraction& c, std::int64_t panel,
   ContractionTiles best;
   double least = std::numeric_limits<double>::infinity();
   // Columns that share an axis of the result with other index variables are not cut.
-  const bool whole_columns = std::ranges::any_of(c.stage->output.axes, [&](const Merged& merged) {
-    return merged.parts.size() > 1 && merged.parts.back().name == c.column.name;
-  });
+  const bool whole_columns = c.is_merged(c.column);
   for (const std::int64_t target : {1, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384}) {
     ContractionTiles tiles;
     std::int64_t left = target;
