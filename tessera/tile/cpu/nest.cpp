@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 #include "tessera/tile/cpu/placement.h"
@@ -11,7 +12,8 @@
 namespace tessera::tile::cpu {
 namespace {
 
-constexpr std::int64_t kAlignment = 128;
+/// Buffers whole pages apart would meet in the same places of the first cache.
+constexpr std::int64_t kAlignment = 128, kPage = 4096;
 
 /// Whether a value is a constant of zeros, so that a dot need not read what it adds to.
 bool is_zero_tile(const Kernel& kernel, const Placement& placement, ValueId id) {
@@ -48,6 +50,7 @@ class Scheduler {
       const std::int64_t bytes =
           Type::tile(buffer.dtype, buffer.shape).count() * byte_width(buffer.dtype);
       result_.buffer_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      if (bytes % kPage == 0) result_.buffer_bytes += kAlignment;
     }
     return std::move(result_);
   }
@@ -75,6 +78,7 @@ class Scheduler {
     std::vector<Step> steps;
     Group group;
     open_regions_.push_back(&region);
+    place_concats(region);
     for (const OpId id : region.ops) {
       const Operation& op = kernel().ops[id];
       if (op.code == Code::Yield) break;
@@ -214,17 +218,45 @@ class Scheduler {
     if (op.code == Code::Scan) flush(steps, group);
   }
 
-  void add_concat(OpId id, std::vector<Step>& steps, Group& group) {
-    const Operation& op = kernel().ops[id];
-    const int buffer = buffer_of(op.out[0]);
+  /// Where the parts of a concat are written: side by side in its buffer, or in that of another one
+  /// that it is a part of.
+  struct Parts {
+    int buffer = -1;
+    Extents at = {};
+  };
+  Parts parts_of(ValueId concat) {
+    if (const auto outer = inner_concats_.find(concat); outer != inner_concats_.end())
+      return outer->second;
+    return {buffer_of(concat), Extents(kernel().type(concat).shape.size(), 0)};
+  }
+  template <class Visit>
+  void each_part(const Operation& op, const Visit& visit) {
+    Parts parts = parts_of(op.out[0]);
     const auto axis = static_cast<std::size_t>(op.ints[0]);
-    Extents at(kernel().type(op.out[0]).shape.size(), 0);
     for (const ValueId part : op.in) {
-      flush(steps, group);
-      add_write(part, buffer, at, steps, group);
-      at[axis] += kernel().type(part).shape[axis];
+      visit(part, parts);
+      parts.at[axis] += kernel().type(part).shape[axis];
     }
-    flush(steps, group);
+  }
+
+  void add_concat(OpId id, std::vector<Step>& steps, Group& group) {
+    each_part(kernel().ops[id], [&](ValueId part, const Parts& parts) {
+      if (!inner_concats_.contains(part)) add_write(part, parts.buffer, parts.at, steps, group);
+    });
+  }
+
+  void place_concats(const Region& region) {
+    const auto is_inner = [&](ValueId part) {
+      const auto definition = placement_.definition[part];
+      return definition && kernel().ops[*definition].code == Code::Concat && uses_[part] == 1 &&
+             std::find(region.ops.begin(), region.ops.end(), *definition) != region.ops.end();
+    };
+    for (auto id = region.ops.rbegin(); id != region.ops.rend(); ++id) {
+      if (kernel().ops[*id].code != Code::Concat) continue;
+      each_part(kernel().ops[*id], [&](ValueId part, const Parts& parts) {
+        if (is_inner(part)) inner_concats_[part] = parts;
+      });
+    }
   }
 
   /// Puts a root into the open group if that changes nothing, or else into a group of its own.
@@ -553,6 +585,7 @@ class Scheduler {
   std::vector<int> uses_;
   std::vector<const Region*> made_in_;       // by value, for values of operations
   std::vector<const Region*> open_regions_;  // innermost last
+  std::map<ValueId, Parts> inner_concats_;   // that are parts of others
 };
 
 }  // namespace

@@ -185,7 +185,7 @@ class Placer {
     const std::set<OpId>& consumers = consumers_[out];
     bool keep_it = false;
     if (cost_[out] > kWorthKeeping) {
-      keep_it = consumers.size() > 1 ||
+      keep_it = (consumers.size() > 1 && !share_a_nest(out, consumers)) ||
                 std::any_of(consumers.begin(), consumers.end(),
                             [&](OpId c) { return loops_[c].size() > loops_[id].size(); });
     }
@@ -195,6 +195,23 @@ class Placer {
     }
     if (keep_it) result_.kept[out] = true;
     return keep_it;
+  }
+
+  /// Whether what needs a value is computed in one go: tiles of the same shape that are kept, one
+  /// after the other, with nothing between that ends a nest.
+  bool share_a_nest(ValueId value, const std::set<OpId>& consumers) const {
+    int first = static_cast<int>(order_.size()), last = -1;
+    for (const OpId id : consumers) {
+      const Operation& op = kernel_.ops[id];
+      const ValueId tile = op.code == Code::Concat ? op.in[0] : op.out.empty() ? value : op.out[0];
+      if (op.code != Code::Concat && !is_inline(kernel_, op)) return false;
+      if (kernel_.type(tile).shape != kernel_.type(value).shape) return false;
+      first = std::min(first, position_[id]), last = std::max(last, position_[id]);
+    }
+    return std::all_of(order_.begin() + first, order_.begin() + last, [&](OpId id) {
+      const Operation& op = kernel_.ops[id];
+      return op.code == Code::Concat || is_inline(kernel_, op);
+    });
   }
 
   bool may_alias(OpId read, OpId write) const {

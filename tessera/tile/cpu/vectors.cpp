@@ -21,7 +21,7 @@ struct Survey {
 
 constexpr std::int64_t kSeriesLength = 20;
 /// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
-constexpr std::int64_t kLongest = 800;
+constexpr std::int64_t kLongest = 200;
 
 bool is_series(Function function) {
   switch (function) {
@@ -106,11 +106,12 @@ class Surveyor {
   void operands(ValueId id, const IndexMap& map) {
     if (!placement_.definition[id]) return;
     const Operation& op = kernel().ops[*placement_.definition[id]];
+    ++survey_.length;
     if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
     if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
     const bool series = op.code == Code::Map && is_series(op.function);
     survey_.has_series = survey_.has_series || series;
-    survey_.length += series ? kSeriesLength : 1;
+    if (series) survey_.length += kSeriesLength;
     if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
     for (const ValueId in : op.in) {
       if (op.code == Code::Gather && in == op.in[0]) continue;
