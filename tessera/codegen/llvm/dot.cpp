@@ -97,7 +97,7 @@ class Loops {
     if (call.accumulate || call.shape.k <= kc_) accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
     prefetch_b_ =
-        call.shape.m >= 4 * plan_.mr &&
+        call.shape.m >= 8 * plan_.mr &&
         (call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2);
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
