@@ -1,9 +1,286 @@
-#include "tessera/lower/group.h"
+#include "tessera/lower/winograd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/lower/evaluate.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
+namespace {
 
-Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const GroupOptions&) {
-  return Attempt{};
+using tile::Extents;
+using tile::Type;
+using tile::ValueId;
+
+std::int64_t blocks(std::int64_t extent, std::int64_t size) {
+  return (extent + size - 1) / size;
+}
+
+/// floor(a / b) for b > 0.
+std::int64_t floor_of(std::int64_t a, std::int64_t b) {
+  return (a >= 0 ? a : a - b + 1) / b;
+}
+
+/// The weight, transformed, as panels that a product of matrices reads as they lie:
+///   [block of filters, point, panel, channel, filter]
+Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const std::string& name) {
+  const Winograd transform = Winograd::of(plan.m);
+  const std::int64_t n = transform.points();
+  const Axis block{"block", blocks(conv.filters, plan.filters)}, i{"i", n}, j{"j", n},
+      panel{"panel", blocks(plan.filters, plan.panel)}, c{"c", conv.channels}, q{"q", plan.panel};
+  const Scalar f = Scalar(block) * plan.filters + Scalar(panel) * plan.panel + Scalar(q);
+  /// An element of the transform, whose row is an index.
+  const auto factor = [&](const Axis& row, int column) {
+    const auto at = static_cast<std::size_t>(column);
+    Scalar result = transform.filter.back()[at];
+    for (std::size_t k = transform.filter.size() - 1; k-- > 0;)
+      result = select(equal(row, static_cast<std::int64_t>(k)), transform.filter[k][at], result);
+    return result;
+  };
+  const auto weight = [&](int r, int s) {
+    const std::array<Scalar, 4> wanted = {f, c, r, s};
+    std::vector<Scalar> at(conv.weights.shape.size(), 0);
+    for (std::size_t k = 0; k < 4; ++k)
+      if (conv.weight_at[k] >= 0) at[static_cast<std::size_t>(conv.weight_at[k])] = wanted[k];
+    return conv.weights.or_zero(at);
+  };
+  Scalar sum = 0.0;
+  for (int r = 0; r < 3; ++r) {
+    Scalar row = 0.0;
+    for (int s = 0; s < 3; ++s) row = row + factor(j, s) * weight(r, s);
+    sum = sum + factor(i, r) * row;
+  }
+  return {.inputs = {conv.weights},
+          .outputs = {{.name = name,
+                       .dtype = DType::F32,
+                       .axes = each({block, i, j, panel, c, q}),
+                       .value = sum}}};
+}
+
+/// One kernel: pixels of a block of tiles transformed, then for each block of filters a product of
+/// matrices for every point, the results transformed back, g, and the store.
+class Kernel {
+ public:
+  Kernel(const tile::Stage& stage, const Convolution3x3& conv, const WinogradPlan& plan)
+      : stage_(stage),
+        conv_(conv),
+        plan_(plan),
+        transform_(Winograd::of(plan.m)),
+        b_(stage.name()),
+        evaluator_(b_, DType::F32),
+        packed_(conv.weight + ".winograd") {}
+
+  Expected<GroupCode> run() {
+    const std::int64_t tile_rows = blocks(conv_.rows, plan_.m);
+    const std::int64_t tile_columns = blocks(conv_.columns, plan_.m);
+    const std::int64_t blocks_y = blocks(tile_rows, plan_.rows);
+    const std::int64_t blocks_x = blocks(tile_columns, plan_.columns);
+    filter_blocks_ = blocks(conv_.filters, plan_.filters);
+    const Definition weights = packing(conv_, plan_, packed_);
+    TESSERA_TRY_DONE(add_tensors(weights.outputs[0]));
+
+    Lowered lowered{
+        .kernel = {},
+        .grid = {plan_.programs, blocks_x * blocks_y, blocks(conv_.images, plan_.images)},
+        .arguments = names_};
+    const ValueId share = pid(0, lowered.grid[0]), block = pid(1, lowered.grid[1]);
+    image_ = b_.mul(pid(2, lowered.grid[2]), b_.index(plan_.images));
+    row_ = b_.mul(b_.map(tile::Function::Div, {block, b_.index(blocks_x)}), b_.index(plan_.rows));
+    column_ =
+        b_.mul(b_.map(tile::Function::Rem, {block, b_.index(blocks_x)}), b_.index(plan_.columns));
+
+    transform_pixels();
+    const std::int64_t rounds = blocks(filter_blocks_, plan_.programs);
+    if (rounds == 1) {
+      filters(share);
+    } else {
+      const ValueId from = b_.mul(share, b_.index(rounds));
+      const auto loop = b_.open_for(
+          from,
+          b_.map(tile::Function::Min, {b_.add(from, b_.index(rounds)), b_.index(filter_blocks_)}),
+          b_.index(1), {});
+      filters(loop.index);
+      b_.close_for({});
+    }
+    if (evaluator_.error()) return *evaluator_.error();
+    TESSERA_TRY(lowered.kernel, b_.finish());
+    GroupCode code;
+    code.kernels.push_back(std::move(lowered));
+    code.packings.push_back({.weight = conv_.weight, .definition = weights});
+    code.strategy = fmt::format("winograd F({0}x{0},3x3), {1}x{2}x{3} tiles, {4} filters", plan_.m,
+                                plan_.images, plan_.rows, plan_.columns, plan_.filters);
+    return code;
+  }
+
+ private:
+  Extents tiles(std::int64_t last) const { return {plan_.images, plan_.rows, plan_.columns, last}; }
+  std::int64_t tile_count() const { return plan_.images * plan_.rows * plan_.columns; }
+
+  ValueId pid(int axis, std::int64_t count) {
+    const ValueId id = b_.pid(axis);
+    b_.assume(b_.map(tile::Function::Less, {id, b_.index(count)}));
+    return id;
+  }
+
+  Expected<Done> add_tensors(const Output& packed) {
+    const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
+      names_.push_back(name);
+      Extents extents;
+      for (const Dim& dim : shape) extents.push_back(*resolved(dim, stage_.sizes).constant());
+      return evaluator_.add_tensor(name, dtype, std::move(extents));
+    };
+    for (const Operand& operand : stage_.operands)
+      if (operand.name != conv_.weight)
+        TESSERA_TRY_DONE(add(operand.name, operand.dtype, operand.shape));
+    TESSERA_TRY_DONE(add(packed_, DType::F32, packed.shape()));
+    return add(stage_.name(), stage_.output.dtype, stage_.output.shape());
+  }
+
+  /// Pixel (i, j) of every tile of the block. Those of all tiles of the image are a view, whose
+  /// bounds are those of the image.
+  ValueId pixels(int i, int j) {
+    const std::int64_t m = plan_.m, y = i - conv_.top, x = j - conv_.left;
+    const std::int64_t first_y = y - floor_of(y, m) * m, first_x = x - floor_of(x, m) * m;
+    const Type type = Type::tile(DType::F32, tiles(conv_.channels));
+    if (first_y >= conv_.height || first_x >= conv_.width) return b_.constant(type, 0.0);
+    const std::int64_t pixel = conv_.channels, line = conv_.width * pixel;
+    const ValueId base = b_.offset(b_.base(evaluator_.memory(conv_.image)->param),
+                                   b_.index(first_y * line + first_x * pixel));
+    const ValueId view =
+        b_.view(base, Type::view(DType::F32,
+                                 {conv_.images, blocks(conv_.height - first_y, m),
+                                  blocks(conv_.width - first_x, m), conv_.channels},
+                                 {conv_.height * line, m * line, m * pixel, 1}));
+    return b_.vload(view,
+                    {image_, b_.add(row_, b_.index(floor_of(y, m))),
+                     b_.add(column_, b_.index(floor_of(x, m))), b_.index(0)},
+                    tiles(conv_.channels));
+  }
+
+  using Square = std::vector<std::vector<ValueId>>;
+  /// matrix · x · matrix^T
+  Square both_ways(const Winograd::Matrix& matrix, const Square& x) {
+    Square half;  // transposed
+    for (std::size_t j = 0; j < x[0].size(); ++j) {
+      std::vector<ValueId> column;
+      for (const auto& row : x) column.push_back(row[j]);
+      half.push_back(product(b_, matrix, column));
+    }
+    Square result;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      std::vector<ValueId> row;
+      for (const auto& column : half) row.push_back(column[i]);
+      result.push_back(product(b_, matrix, row));
+    }
+    return result;
+  }
+
+  void transform_pixels() {
+    const int n = transform_.points();
+    Square x;
+    for (int i = 0; i < n; ++i) {
+      x.emplace_back();
+      for (int j = 0; j < n; ++j) x.back().push_back(pixels(i, j));
+    }
+    x = both_ways(transform_.in, x);
+    for (auto& row : x)
+      for (const ValueId point : row)
+        points_.push_back(b_.reshape(point, {tile_count(), conv_.channels}));
+  }
+
+  /// A block of filters.
+  void filters(ValueId block) {
+    const std::int64_t n = transform_.points(), panels = blocks(plan_.filters, plan_.panel);
+    const std::int64_t channels = conv_.channels;
+    const ValueId weights =
+        b_.view(b_.base(evaluator_.memory(packed_)->param),
+                Type::view(DType::F32, {filter_blocks_ * n * n * panels, channels, plan_.panel}));
+    const ValueId zero = b_.constant(Type::tile(DType::F32, {tile_count(), plan_.filters}), 0.0);
+    Square sums;
+    for (std::int64_t k = 0; k < n * n; ++k) {
+      const ValueId panel = b_.add(b_.mul(block, b_.index(n * n * panels)), b_.index(k * panels));
+      ValueId matrix =
+          b_.vload(weights, {panel, b_.index(0), b_.index(0)}, {panels, channels, plan_.panel});
+      matrix = b_.reshape(b_.permute(matrix, {1, 0, 2}), {channels, plan_.filters});
+      const ValueId sum = b_.dot(points_[static_cast<std::size_t>(k)], matrix, zero);
+      if (k % n == 0) sums.emplace_back();
+      sums.back().push_back(
+          b_.reshape(sum, {plan_.images, plan_.rows, 1, plan_.columns, 1, plan_.filters}));
+    }
+    const Square results = both_ways(transform_.out, sums);
+    std::vector<ValueId> lines;
+    for (const auto& line : results) lines.push_back(b_.concat(line, 4));
+    const std::int64_t m = plan_.m;
+    store(b_.reshape(b_.concat(lines, 2),
+                     {plan_.images, plan_.rows * m, plan_.columns * m, plan_.filters}),
+          block);
+  }
+
+  /// g of the sums, into the result.
+  void store(ValueId sums, ValueId block) {
+    evaluator_.push_scope();
+    const std::int64_t m = plan_.m;
+    const std::array<std::int64_t, 4> extents = {conv_.images, conv_.rows, conv_.columns,
+                                                 conv_.filters};
+    const std::array<ValueId, 4> from = {image_, b_.mul(row_, b_.index(m)),
+                                         b_.mul(column_, b_.index(m)),
+                                         b_.mul(block, b_.index(plan_.filters))};
+    const std::array<std::int64_t, 4> sizes = {plan_.images, plan_.rows * m, plan_.columns * m,
+                                               plan_.filters};
+    std::vector<tile::Nest::Axis> axes;
+    for (std::size_t i = 0; i < 4; ++i) {
+      Linear at = Linear::scalar(from[i]);
+      if (!conv_.axes[i].empty()) at = *plus(at, Linear::axis(evaluator_.push_axis(sizes[i])));
+      for (const Axis& part : stage_.output.axes[i].parts) {
+        const bool runs = part.name == conv_.axes[i];
+        axes.push_back({part.name, runs ? extents[i] : 1, false, index_of(part.name)});
+        evaluator_.bind_loop(part.name, runs ? at : Linear{},
+                             {0, runs ? blocks(extents[i], sizes[i]) * sizes[i] - 1 : 0});
+      }
+    }
+    evaluator_.enter(stage_, axes);
+    evaluator_.set_fold(*conv_.fold, {.id = b_.reshape(sums, evaluator_.extents())});
+    const Value value = evaluator_.converted(evaluator_.evaluate(stage_.output.value),
+                                             sort_of(stage_.output.dtype));
+    std::vector<Value> at;
+    for (const Merged& merged : stage_.output.axes)
+      at.push_back(evaluator_.evaluate(Scalar(merged)));
+    evaluator_.store(*evaluator_.memory(stage_.name()), at, value, {}, true);
+    while (!evaluator_.extents().empty()) evaluator_.pop_axis();
+    evaluator_.pop_scope();
+  }
+
+  const tile::Stage& stage_;
+  const Convolution3x3& conv_;
+  const WinogradPlan& plan_;
+  Winograd transform_;
+  tile::Builder b_;
+  Evaluator evaluator_;
+  std::string packed_;
+  std::vector<std::string> names_;
+  std::int64_t filter_blocks_ = 1;
+  ValueId image_ = 0, row_ = 0, column_ = 0;  // where the block begins, in images and tiles
+  std::vector<ValueId> points_;               // of the pixels: [tiles, channels] each
+};
+
+}  // namespace
+
+Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x3& convolution,
+                                   const WinogradPlan& plan) {
+  return Kernel(stage, convolution, plan).run();
+}
+
+Expected<Attempt> lower_winograd(const Group& group, const machine::Machine& machine,
+                                 const GroupOptions& options) {
+  if (options.exact || options.products != DType::F32 || group.stages.size() != 1) return Attempt{};
+  const auto convolution = convolution3x3(group.stages[0], group.weights);
+  if (!convolution) return Attempt{};
+  const auto plan = plan_winograd(*convolution, machine);
+  if (!plan) return Attempt{};
+  TESSERA_TRY(GroupCode code, lower_winograd(group.stages[0], *convolution, *plan));
+  return Attempt{std::move(code)};
 }
 
 }  // namespace tessera::lower

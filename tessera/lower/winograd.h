@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/lower/group.h"
+#include "tessera/tile/builder.h"
+
+namespace tessera::lower {
+
+/// A convolution with a 3 x 3 window that moves by one pixel, channels last:
+///
+///   out[n, y, x, f] = g(sum(c, r, s) image[n, y + r - top, x + s - left, c] * weight[f, c, r, s])
+///
+/// with the axes of the weight in any order, and any g of elements.
+struct Convolution3x3 {
+  std::string image, weight;
+  std::int64_t images = 0, height = 0, width = 0, channels = 0;  // of the image
+  std::int64_t rows = 0, columns = 0, filters = 0;               // of the result
+  std::int64_t top = 0, left = 0;                                // pixels of padding
+  std::array<std::string, 4> axes = {};  // of the result: n, y, x, f; empty where there is none
+  std::shared_ptr<const Fold> fold = {};
+  tessera::Operand weights = {};      // its shape as numbers
+  std::array<int, 4> weight_at = {};  // which of its axes are f, c, r, s; -1: none, extent 1
+};
+
+/// What a stage computes, if it is such a convolution of a weight.
+std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
+                                             const std::set<std::string>& weights);
+
+/// The minimal algorithm F(m x m, 3 x 3): tiles of m x m results are
+///
+///   out^T · ((filter · w · filter^T) * (in^T · d · in)) · out      * element by element
+///
+/// from tiles d of (m + 2)^2 pixels. S. Winograd, "Arithmetic complexity of computations", 1980;
+/// A. Lavin, S. Gray, "Fast algorithms for convolutional neural networks", 2016.
+struct Winograd {
+  using Matrix = std::vector<std::vector<double>>;
+  int m = 0;
+  Matrix in = {};      // [m + 2, m + 2]
+  Matrix filter = {};  // [m + 2, 3]
+  Matrix out = {};     // [m, m + 2]
+
+  int points() const { return m + 2; }
+  /// For m = 2 and m = 4.
+  static Winograd of(int m);
+};
+
+/// matrix · x, where x are tiles of one type: additions and multiplications that rows, or columns,
+/// share up to signs are done once.
+std::vector<tile::ValueId> product(tile::Builder& builder, const Winograd::Matrix& matrix,
+                                   const std::vector<tile::ValueId>& x);
+
+/// How the work is cut: a program takes a block of tiles, transforms their pixels, and goes
+/// through some blocks of filters.
+struct WinogradPlan {
+  int m = 4;
+  std::int64_t images = 1, rows = 1, columns = 1;  // tiles of a block along n, y, x
+  std::int64_t filters = 0;                        // of a block
+  std::int64_t panel = 0;     // filters that lie side by side in a packed weight
+  std::int64_t programs = 1;  // that share the filters of a block of tiles
+};
+std::optional<WinogradPlan> plan_winograd(const Convolution3x3& convolution,
+                                          const machine::Machine& machine);
+Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x3& convolution,
+                                   const WinogradPlan& plan);
+
+}  // namespace tessera::lower

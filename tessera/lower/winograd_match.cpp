@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/lower/winograd.h"
+
+namespace tessera::lower {
+namespace {
+
+/// offset + sum of factor * index variable; variables that have one position are left out.
+struct Affine {
+  std::int64_t offset = 0;
+  std::map<std::string, std::int64_t> factors = {};
+
+  bool is(const std::string& axis) const { return offset == 0 && is_plus(axis, ""); }
+  /// Whether it is a + b + offset; either may be empty.
+  bool is_plus(const std::string& a, const std::string& b) const {
+    std::map<std::string, std::int64_t> expected;
+    for (const std::string& axis : {a, b})
+      if (!axis.empty()) expected[axis] = 1;
+    return factors == expected;
+  }
+};
+
+class Reader {
+ public:
+  explicit Reader(const tile::Stage& stage) : stage_(stage) {
+    for (const Merged& merged : stage.output.axes)
+      for (const Axis& axis : merged.parts) add(axis.name, resolved(axis.size(), stage.sizes));
+  }
+  void add(const std::string& axis, const Dim& extent) {
+    extents_[axis] = extent.constant().value_or(-1);
+  }
+  std::int64_t extent(const std::string& axis) const { return extents_.at(axis); }
+
+  std::optional<Affine> affine(const Scalar& scalar) const {
+    if (const auto integer = tile::number_of_size(scalar, stage_.sizes)) return Affine{*integer};
+    if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
+      const auto extent = extents_.find(index->axis);
+      if (extent == extents_.end()) return std::nullopt;
+      return extent->second == 1 ? Affine{} : Affine{0, {{index->axis, 1}}};
+    }
+    const auto* apply = std::get_if<node::Apply>(&scalar.node());
+    if (apply == nullptr || scalar.sort() != Sort::Integer) return std::nullopt;
+    std::vector<Affine> args;
+    for (const Scalar& arg : apply->args) {
+      auto part = affine(arg);
+      if (!part) return std::nullopt;
+      args.push_back(*std::move(part));
+    }
+    switch (apply->fn) {
+      case Fn::Neg: return sum({}, args[0], -1);
+      case Fn::Add: return sum(args[0], args[1], 1);
+      case Fn::Sub: return sum(args[0], args[1], -1);
+      case Fn::Mul:
+        if (args[0].factors.empty()) return sum({}, args[1], args[0].offset);
+        if (args[1].factors.empty()) return sum({}, args[0], args[1].offset);
+        return std::nullopt;
+      default: return std::nullopt;
+    }
+  }
+
+  /// The indices of a read, or nothing.
+  std::optional<std::vector<Affine>> indices(const node::Read& read) const {
+    std::vector<Affine> result;
+    for (const Scalar& at : read.at) {
+      auto index = affine(at);
+      if (!index) return std::nullopt;
+      result.push_back(*std::move(index));
+    }
+    return result;
+  }
+
+ private:
+  static Affine sum(Affine a, const Affine& b, std::int64_t times) {
+    a.offset += times * b.offset;
+    for (const auto& [axis, factor] : b.factors)
+      if ((a.factors[axis] += times * factor) == 0) a.factors.erase(axis);
+    return a;
+  }
+
+  const tile::Stage& stage_;
+  std::map<std::string, std::int64_t> extents_;
+};
+
+std::optional<std::vector<std::int64_t>> shape_of(const tile::Stage& stage,
+                                                  const std::string& operand) {
+  const auto it = std::ranges::find(stage.operands, operand, &Operand::name);
+  if (it == stage.operands.end() || it->dtype != DType::F32) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  for (const Dim& dim : it->shape) {
+    const auto extent = resolved(dim, stage.sizes).constant();
+    if (!extent || *extent < 1) return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+bool is_zero(const Scalar& scalar) {
+  const auto* constant = std::get_if<node::Constant>(&scalar.node());
+  return constant != nullptr && constant->number == 0 && constant->integer == 0;
+}
+
+/// How often a tensor is read.
+int reads_of(const Scalar& scalar, const std::string& operand, std::set<const void*>& seen) {
+  if (!seen.insert(shared_id(scalar)).second) return 0;
+  const auto* read = std::get_if<node::Read>(&scalar.node());
+  int count = read != nullptr && read->operand == operand ? 1 : 0;
+  for_each_part(scalar, [&](const Scalar& part) { count += reads_of(part, operand, seen); });
+  return count;
+}
+
+/// Whether any f64 is about, which a kernel of floats would lose.
+bool is_wide(const Scalar& scalar, std::set<const void*>& seen) {
+  if (!seen.insert(shared_id(scalar)).second) return false;
+  const auto* cast = std::get_if<node::Cast>(&scalar.node());
+  bool wide = cast != nullptr && cast->to == DType::F64;
+  for_each_part(scalar, [&](const Scalar& part) { wide = wide || is_wide(part, seen); });
+  return wide;
+}
+bool is_wide(const tile::Stage& stage) {
+  std::set<const void*> seen;
+  return stage.output.dtype == DType::F64 || is_wide(stage.output.value, seen) ||
+         std::ranges::any_of(stage.operands,
+                             [](const Operand& o) { return o.dtype == DType::F64; });
+}
+
+}  // namespace
+
+std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
+                                             const std::set<std::string>& weights) {
+  const auto fold = main_fold(stage);
+  if (fold == nullptr || stage.output.forward || stage.output.axes.size() != 4 || is_wide(stage))
+    return std::nullopt;
+  auto factors = tile::product_of(*fold);
+  if (!factors) return std::nullopt;
+  const auto* weight = std::get_if<node::Read>(&factors->second.node());
+  const auto* image = std::get_if<node::Read>(&factors->first.node());
+  if (weight != nullptr && image != nullptr && !weights.contains(weight->operand))
+    std::swap(weight, image);
+  if (weight == nullptr || image == nullptr || !weights.contains(weight->operand) ||
+      weights.contains(image->operand) || weight->otherwise != nullptr)
+    return std::nullopt;
+  if (std::set<const void*> seen; reads_of(stage.output.value, weight->operand, seen) != 1)
+    return std::nullopt;
+  const auto image_shape = shape_of(stage, image->operand);
+  const auto weight_shape = shape_of(stage, weight->operand);
+  if (!image_shape || !weight_shape || image_shape->size() != 4) return std::nullopt;
+  if (image->otherwise != nullptr && !is_zero(*image->otherwise)) return std::nullopt;
+
+  Reader reader(stage);
+  for (const Bound& bound : fold->bounds)
+    reader.add(bound.axis, *tile::number_of_size(bound.extent, stage.sizes));
+  const auto at = reader.indices(*image), taps = reader.indices(*weight);
+  if (!at || !taps) return std::nullopt;
+
+  // The variables of the result's axes, then the others by where the image is read.
+  Convolution3x3 result{.image = image->operand, .weight = weight->operand, .fold = fold};
+  std::array<std::int64_t, 4> extents = {};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto index = reader.affine(Scalar(stage.output.axes[i]));
+    const auto extent = resolved(stage.output.axes[i], stage.sizes).constant();
+    if (!index || !extent || *extent < 1 || index->offset != 0 || index->factors.size() > 1)
+      return std::nullopt;
+    extents[i] = *extent;
+    if (index->factors.empty()) {
+      if (i > 0) return std::nullopt;  // one row or column, or one filter: nothing to gain
+      continue;
+    }
+    if (index->factors.begin()->second != 1) return std::nullopt;
+    result.axes[i] = index->factors.begin()->first;
+  }
+  const auto tap_beside = [&](std::size_t i) -> std::optional<std::string> {
+    for (const auto& [axis, factor] : (*at)[i].factors)
+      if (axis != result.axes[i] && reader.extent(axis) == 3 &&
+          (*at)[i].is_plus(result.axes[i], axis))
+        return axis;
+    return std::nullopt;
+  };
+  const auto r = tap_beside(1), s = tap_beside(2);
+  const auto& channel = (*at)[3].factors;
+  if (!r || !s || *r == *s || !(*at)[0].is(result.axes[0]) || channel.size() > 1 ||
+      !(*at)[3].is(channel.empty() ? "" : channel.begin()->first))
+    return std::nullopt;
+  const std::string c = channel.empty() ? "" : channel.begin()->first;
+  for (const Bound& bound : fold->bounds)
+    if (reader.extent(bound.axis) != 1 && bound.axis != c && bound.axis != *r && bound.axis != *s)
+      return std::nullopt;
+
+  result.weights = {weight->operand, DType::F32, {weight_shape->begin(), weight_shape->end()}};
+  const std::array<std::string, 4> wanted = {result.axes[3], c, *r, *s};
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    result.weight_at[i] = -1;
+    for (std::size_t axis = 0; axis < taps->size(); ++axis)
+      if (!wanted[i].empty() && (*taps)[axis].is(wanted[i]))
+        result.weight_at[i] = static_cast<int>(axis), ++found;
+    if (!wanted[i].empty() && result.weight_at[i] < 0) return std::nullopt;
+  }
+  for (const Affine& index : *taps)
+    if (index.factors.empty() && index.offset == 0) ++found;
+  if (found != taps->size()) return std::nullopt;
+
+  result.images = extents[0], result.rows = extents[1], result.columns = extents[2];
+  result.filters = extents[3];
+  result.height = (*image_shape)[1], result.width = (*image_shape)[2];
+  result.channels = (*image_shape)[3];
+  result.top = -(*at)[1].offset, result.left = -(*at)[2].offset;
+  // What the weight does not have, or another index range, is no convolution of these sizes.
+  const auto fits = [&](int axis, std::int64_t extent) {
+    return axis < 0 ? extent == 1 : (*weight_shape)[static_cast<std::size_t>(axis)] == extent;
+  };
+  if ((*image_shape)[0] != result.images || !fits(result.weight_at[0], result.filters) ||
+      !fits(result.weight_at[1], result.channels) || !fits(result.weight_at[2], 3) ||
+      !fits(result.weight_at[3], 3) || (!c.empty() && reader.extent(c) != result.channels))
+    return std::nullopt;
+  // Without something instead, what is read has to be there.
+  const bool leaves = result.top > 0 || result.left > 0 ||
+                      result.rows - result.top + 2 > result.height ||
+                      result.columns - result.left + 2 > result.width;
+  if (leaves && image->otherwise == nullptr) return std::nullopt;
+  return result;
+}
+
+}  // namespace tessera::lower
