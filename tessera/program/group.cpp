@@ -394,6 +394,7 @@ class Grouper {
     });
     if (!rows) return false;
     std::optional<std::size_t> scores;
+    std::vector<std::size_t> views;  // between scores and rows
     for (const std::size_t g : growing_[*rows].needs) {
       const Growing& before = growing_[current(g)];
       if (before.group.kind != NodeKind::Contraction || before.group.spatial ||
@@ -404,12 +405,21 @@ class Grouper {
           }))
         continue;
       const auto made = results_of(current(g));
+      if (made.size() != 1) continue;
+      ValueId seen = made[0];
+      std::vector<std::size_t> thin;
+      while (is_single_use(seen) && users_[seen.index][0] < n && is_thin(users_[seen.index][0])) {
+        thin.push_back(users_[seen.index][0]);
+        seen = result(thin.back());
+      }
       const auto& nodes = growing_[*rows].group.nodes;
-      const bool only_here = made.size() == 1 && shape(made[0]) == *growing_[*rows].domain &&
-                             std::ranges::all_of(users_[made[0].index], [&](std::size_t user) {
+      const bool only_here = shape(seen) == *growing_[*rows].domain &&
+                             std::ranges::all_of(users_[seen.index], [&](std::size_t user) {
                                return std::ranges::find(nodes, user) != nodes.end();
                              });
-      if (only_here) scores = current(g);
+      if (!only_here) continue;
+      scores = current(g);
+      views = std::move(thin);
     }
     if (!scores || !may_join(n, *rows)) return false;
     std::set<std::size_t> needs;
@@ -421,6 +431,8 @@ class Grouper {
                                  growing_[whole].group};
     merge(*scores, whole);
     merge(*rows, whole);
+    for (const std::size_t view : views)
+      if (!group_of_[view]) join(view, whole);
     growing_[whole].group.parts = std::move(parts);
     return true;
   }

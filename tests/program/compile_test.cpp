@@ -73,6 +73,17 @@ TEST(Compile, AttentionOverHeads) {
   EXPECT_TRUE(report.interpreted.empty());
 }
 
+TEST(Compile, AttentionUnderAMaskBetweenViews) {
+  const CompileReport report = expect_same(
+      parsed("graph(q: f32[4, 3, 9, 8], k: f32[4, 3, 8, 9], v: f32[4, 3, 9, 8], m: f32[1, 4, 1, 9, "
+             "9]) { s = reshape(matmul(q, k), [1, 4, 3, 9, 9])  t = reshape(add(s, m), [4, 3, 9, "
+             "9])  return matmul(softmax(t), v) }"),
+      {testing::random_f32({4, 3, 9, 8}, 1), testing::random_f32({4, 3, 8, 9}, 2),
+       testing::random_f32({4, 3, 9, 8}, 3), testing::random_f32({1, 4, 1, 9, 9}, 4)});
+  ASSERT_EQ(report.steps.size(), 1U);
+  EXPECT_TRUE(report.steps[0].strategy.starts_with("attention")) << report.steps[0].strategy;
+}
+
 TEST(Compile, WhatHasNoMachineCodeIsInterpretedAndNamed) {
   const CompileReport report =
       expect_same(parsed("graph(x: f32[4]) { y = neg(x)  return non_zero(y) }"),
