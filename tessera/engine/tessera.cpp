@@ -78,7 +78,7 @@ Expected<Done> describe(const tessera_program* program, std::size_t index, bool 
   return Done{};
 }
 
-Expected<Datum> datum_of(const tessera_tensor& tensor) {
+Expected<Datum> datum_of(const tessera_tensor& tensor, bool kept) {
   if (tensor.dtype < TESSERA_F16 || tensor.dtype >= TESSERA_STRING)
     return misuse("an array of this type cannot be given");
   if ((tensor.rank > 0 && tensor.shape == nullptr) || (tensor.bytes > 0 && tensor.data == nullptr))
@@ -89,8 +89,8 @@ Expected<Datum> datum_of(const tessera_tensor& tensor) {
   if (!count || static_cast<std::size_t>(*count) > tensor.bytes / width ||
       static_cast<std::size_t>(*count) * width != tensor.bytes)
     return misuse("the bytes of an array are not those of its shape");
-  // The caller's memory outlives the call, not the session: what is kept is copied by the session.
-  result.bytes = Bytes(nullptr, {static_cast<const std::byte*>(tensor.data), tensor.bytes});
+  const std::span memory(static_cast<const std::byte*>(tensor.data), tensor.bytes);
+  result.bytes = kept ? Bytes::copy(memory) : Bytes(nullptr, memory);
   return Datum(std::move(result));
 }
 
@@ -173,12 +173,15 @@ int tessera_run_tensors(tessera_session* session, const tessera_tensor* inputs, 
     if (session == nullptr || (inputs == nullptr && input_count > 0) ||
         (outputs == nullptr && output_count > 0))
       return misuse("a null pointer is given");
+    const runtime::Program& program = session->loaded->program();
+    if (input_count != program.inputs.size() || output_count != program.outputs.size())
+      return misuse("another number of inputs or outputs is given");
     std::vector<Datum> data;
-    for (const tessera_tensor& tensor : std::span(inputs, input_count)) {
-      TESSERA_TRY(data.emplace_back(), datum_of(tensor));
+    for (std::size_t i = 0; i < input_count; ++i) {
+      // What a box holds may be seen in a result, which outlives the caller's memory.
+      const bool boxed = program.values[program.inputs[i]].home == runtime::Value::Home::Boxed;
+      TESSERA_TRY(data.emplace_back(), datum_of(inputs[i], boxed));
     }
-    if (output_count != session->loaded->program().outputs.size())
-      return misuse("another number of outputs is asked for");
     TESSERA_TRY(session->results, session->session->run(data));
     for (std::size_t i = 0; i < output_count; ++i) {
       TESSERA_TRY(outputs[i], tensor_of(session->results[i]));
