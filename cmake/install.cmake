@@ -12,6 +12,12 @@ set_target_properties(tessera_all PROPERTIES EXPORT_NAME tessera)
 target_link_libraries(tessera_all INTERFACE ${libraries})
 add_library(tessera::tessera ALIAS tessera_all)
 
+# tessera::engine for those who run saved programs: it needs neither LLVM nor protobuf.
+if(TARGET tessera_engine)
+  set_target_properties(tessera_engine PROPERTIES EXPORT_NAME engine)
+  add_library(tessera::engine ALIAS tessera_engine)
+endif()
+
 install(TARGETS tessera_all tessera_flags ${libraries} EXPORT tesseraTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tessera" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/rules" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera")

@@ -15,3 +15,4 @@ step("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${w
      "-DCMAKE_CXX_FLAGS=${FLAGS}")
 step("${CMAKE_COMMAND}" --build "${work}/build")
 step("${work}/build/uses_tessera")
+step("${work}/build/uses_engine")
