@@ -65,6 +65,13 @@ class Evaluator {
   /// A stage whose elements are computed where they are read.
   void add_computed(const tile::Stage& stage) { computed_.emplace(stage.name(), &stage); }
 
+  /// A stage that has been computed: reads of it, at the positions of the tile, are this value.
+  void add_tile(const std::string& stage, const Value& value) {
+    tiles_.insert_or_assign(stage, value);
+  }
+  /// What is divided by one number for many elements is multiplied by the inverse.
+  void invert_divisors() { inverts_ = true; }
+
   /// The stage whose expressions are evaluated, and its index variables.
   void enter(const tile::Stage& stage, const std::vector<tile::Nest::Axis>& axes);
 
@@ -103,6 +110,9 @@ class Evaluator {
   /// The value at every position of the tile's axes, stored at these indices.
   void store(const Memory& into, const std::vector<Value>& at, const Value& value,
              std::optional<Id> guard, bool drops_outside);
+
+  /// The value along those axes of the tile that the indices run along, stored there.
+  void store_part(const Memory& into, const std::vector<Value>& at, const Value& value);
 
   DType dtype_of(Sort sort) const;
   void fail(Diagnostic diagnostic);
@@ -183,12 +193,14 @@ class Evaluator {
   std::map<std::string, Memory, std::less<>> memory_;
   std::map<std::string, const tile::Stage*, std::less<>> computed_;
   std::map<std::string, Held, std::less<>> held_;
+  std::map<std::string, Value, std::less<>> tiles_;
   std::map<std::string, Value, std::less<>> loops_;
   std::vector<Frame> frames_;
   std::vector<Scope> scopes_ = {{}};
   std::vector<Scalar> keep_;  // ids of expressions stay their own while memos live
   std::optional<Diagnostic> error_;
   bool over_loops_ = false;  // an index is a loop, not a variable
+  bool inverts_ = false;
 };
 
 }  // namespace tessera::lower

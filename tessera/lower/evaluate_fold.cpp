@@ -308,6 +308,12 @@ void Evaluator::step(Running& run) {
         terms = b_.reduce(terms, *axis, [&](const auto& left, const auto& right) {
           return combine(run.fold, left, right);
         });
+      // Axes behind it stay in their places.
+      shape[static_cast<std::size_t>(*axis)] = 1;
+      if (static_cast<std::size_t>(*axis) + 1 < shape.size())
+        for (Id& term : terms) term = b_.reshape(term, shape);
+      else
+        shape.pop_back();
     }
   }
   for (std::size_t i = 0; i < terms.size(); ++i) {

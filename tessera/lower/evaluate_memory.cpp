@@ -147,6 +147,8 @@ Evaluator::Id Evaluator::load_pointers(const Memory& memory, const std::vector<V
 
 Value Evaluator::visit(const node::Read& n) {
   std::vector<Value> at;
+  if (const auto it = tiles_.find(n.operand); it != tiles_.end())
+    return converted(it->second, n.sort);
   for (const Scalar& index : n.at) at.push_back(converted(evaluate(index), Sort::Integer));
   if (error_) return integer({}, {});
   if (const auto it = held_.find(n.operand); it != held_.end()) return read_held(it->second, n, at);
@@ -278,6 +280,26 @@ void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Va
     if (guard) guard = shaped(*guard, extents_);
   }
   b_.store(pointer, id, guard);
+}
+
+void Evaluator::store_part(const Memory& into, const std::vector<Value>& at, const Value& value) {
+  if (error_) return;
+  const auto units = unit_indices(at);
+  if (!units || !b_.type(into.param).is_view())
+    return unsupported(fmt::format("{} is not stored along its axes", into.operand.name));
+  Extents shape;
+  std::vector<int> axes;
+  std::vector<Id> offsets;
+  for (const UnitIndex& unit : *units) {
+    shape.push_back(unit.axis < 0 ? 1 : extents_[static_cast<std::size_t>(unit.axis)]);
+    offsets.push_back(scalar_part(unit.scalar));
+    if (unit.axis >= 0) axes.push_back(unit.axis);
+  }
+  Id id = id_of(value);
+  if (!extents_.empty()) id = taken(id, axes);
+  if (b_.type(id).dtype != into.operand.dtype) id = b_.cast(id, into.operand.dtype);
+  if (b_.type(id).shape != shape) id = b_.reshape(id, shape);
+  b_.vstore(into.param, offsets, id);
 }
 
 }  // namespace tessera::lower

@@ -94,8 +94,14 @@ Value Evaluator::visit(const node::Apply& n) {
   }
   std::vector<Id> ids;
   for (const Value& arg : args) ids.push_back(id_of(arg));
+  Fn fn = n.fn;
+  if (inverts_ && fn == Fn::Div && meet == Sort::Value && b_.type(ids[0]).is_tile() &&
+      b_.type(ids[1]).count() * 4 <= b_.type(ids[0]).count()) {
+    ids[1] = b_.map(Function::Div, {b_.constant(b_.type(ids[1]), 1), ids[1]});
+    fn = Fn::Mul;
+  }
   fit(ids);
-  Value result = number(apply(n.fn, meet, ids), probe.sort());
+  Value result = number(apply(fn, meet, ids), probe.sort());
   if (probe.sort() == Sort::Integer) {
     result.range = range_of(n.fn, args);
     if (b_.type(*result.id).is_scalar()) result.linear = Linear::scalar(*result.id);

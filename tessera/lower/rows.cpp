@@ -1,9 +1,290 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/lower/axes.h"
+#include "tessera/lower/evaluate.h"
 #include "tessera/lower/group.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 
-Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&) {
-  return Attempt{};
+using tile::Extents;
+using tile::Stage;
+using tile::Stages;
+using tile::Type;
+
+namespace {
+
+/// Elements of a tile: enough that a program is worth its start, few enough that what is kept of it
+/// stays in the first-level cache; and what a row may have at most.
+constexpr std::int64_t kTile = 4096, kLongestRow = 1 << 18;
+/// Programs for each core, so that they end together.
+constexpr std::int64_t kProgramsPerCore = 4;
+/// A row of neighbours in memory that is worth its cache lines.
+constexpr std::int64_t kLine = 16;
+
+std::int64_t part_of(std::int64_t extent, std::int64_t most) {
+  if (extent <= most) return extent;
+  for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
+    if (extent % factor == 0) return factor;
+  return std::max<std::int64_t>(most, 1);
+}
+
+/// Stages over rows: what no fold runs through is programs, what one does lies in the tile as a
+/// whole. Every stage is a tile, computed once; reads of it are that tile.
+class RowsLowering {
+ public:
+  RowsLowering(const Group& group, Stages stages, AxisClasses axes, const machine::Machine& machine,
+               const GroupOptions& options)
+      : group_(group),
+        stages_(std::move(stages)),
+        axes_(std::move(axes)),
+        machine_(machine),
+        builder_(stages_.back().name()),
+        evaluator_(builder_, DType::F32) {
+    if (!options.exact) evaluator_.invert_divisors();
+  }
+
+  Expected<Attempt> run() {
+    if (!fits() || !choose_blocks()) return Attempt{};
+    TESSERA_TRY_DONE(add_params());
+    bind();
+    for (std::size_t i = 0; i < stages_.size(); ++i) compute(i);
+    store_results();
+    if (evaluator_.error()) return *evaluator_.error();
+    TESSERA_TRY(lowered_.kernel, builder_.finish());
+    GroupCode code{.strategy = fmt::format("rows {}", fmt::join(evaluator_.extents(), "x"))};
+    code.kernels.push_back(std::move(lowered_));
+    return Attempt(std::move(code));
+  }
+
+ private:
+  const AxisClass& axis(int c) const { return axes_.classes[static_cast<std::size_t>(c)]; }
+  std::int64_t& block(int c) { return blocks_[static_cast<std::size_t>(c)]; }
+  bool is_stage(const std::string& name) const {
+    return std::ranges::any_of(stages_, [&](const Stage& s) { return s.name() == name; });
+  }
+  bool is_result(const std::string& name) const {
+    return std::ranges::find(group_.results, name) != group_.results.end();
+  }
+
+  /// Every stage that is read is read along its axes, and has all the axes that are programs.
+  bool fits() {
+    std::int64_t volume = 1, largest = 1;
+    for (const AxisClass& c : axes_.classes) volume *= c.extent;
+    for (const auto& [name, of] : axes_.tensors) {
+      std::int64_t elements = 1;
+      for (const int c : of) elements *= c < 0 ? 1 : axis(c).extent;
+      largest = std::max(largest, elements);
+    }
+    if (volume > 2 * largest) return false;  // a product of matrices, or its like
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const Stage& stage = stages_[i];
+      if (stage.output.dtype == DType::F64) return false;
+      for (const Operand& operand : stage.operands)
+        if (operand.dtype == DType::F64 || operand.dtype == DType::String) return false;
+      std::set<int> own;
+      for (const Merged& merged : stage.output.axes)
+        for (const Axis& part : merged.parts) own.insert(axes_.of[i].at(part.name));
+      for (int c = 0; c < static_cast<int>(axes_.classes.size()); ++c)
+        if (!axis(c).reduced && axis(c).extent > 1 && !own.contains(c)) return false;
+      if (!reads_stages_along_axes(i)) return false;
+    }
+    return true;
+  }
+
+  bool reads_stages_along_axes(std::size_t i) const {
+    for (const Operand& operand : stages_[i].operands) {
+      if (!is_stage(operand.name)) continue;
+      const auto it = axes_.tensors.find(operand.name);
+      if (it == axes_.tensors.end()) continue;
+      for (std::size_t a = 0; a < operand.shape.size(); ++a)
+        if (it->second[a] < 0 && !resolved(operand.shape[a], stages_[i].sizes).is(1)) return false;
+    }
+    return true;
+  }
+
+  /// How many of each axis are in a tile. The order of axes is that in memory.
+  bool choose_blocks() {
+    const std::vector<int>* longest = nullptr;
+    for (const auto& [name, of] : axes_.tensors)
+      if (longest == nullptr || of.size() > longest->size()) longest = &of;
+    for (int c = 0; c < static_cast<int>(axes_.classes.size()); ++c)
+      if (longest == nullptr || std::ranges::find(*longest, c) == longest->end())
+        order_.push_back(c);
+    if (longest != nullptr)
+      for (const int c : *longest)
+        if (c >= 0 && std::ranges::find(order_, c) == order_.end()) order_.push_back(c);
+
+    blocks_.assign(axes_.classes.size(), 1);
+    std::int64_t row = 1, rows = 1;
+    for (int c = 0; c < static_cast<int>(axes_.classes.size()); ++c) {
+      if (axis(c).extent < 1) return false;
+      if (axis(c).reduced)
+        row *= block(c) = axis(c).extent;
+      else
+        rows *= axis(c).extent;
+    }
+    if (row > kLongestRow || order_.size() > tile::kMostAxes) return false;
+    std::int64_t most = std::max<std::int64_t>(kTile / row, 1);
+    most = std::min(
+        most, std::max<std::int64_t>(rows / (kProgramsPerCore * std::max(machine_.cores, 1)), 1));
+    for (auto c = order_.rbegin(); c != order_.rend(); ++c) {
+      if (axis(*c).reduced) continue;
+      const bool is_last = c == order_.rbegin();
+      const std::int64_t part = part_of(axis(*c).extent, is_last ? std::max(most, kLine) : most);
+      if (is_last && part * row > kLongestRow) return false;
+      block(*c) = part;
+      most /= part;
+      if (part < axis(*c).extent || most <= 1) break;
+    }
+    return true;
+  }
+
+  Expected<Done> add_param(const std::string& name, DType dtype, const Shape& shape,
+                           const Sizes& sizes) {
+    if (evaluator_.memory(name) != nullptr) return Done{};
+    Extents extents;
+    for (const Dim& dim : shape) extents.push_back(resolved(dim, sizes).constant().value_or(-1));
+    const bool viewed = !extents.empty() && extents.size() <= tile::kMostAxes;
+    const tile::ValueId id =
+        builder_.param(viewed ? Type::view(dtype, extents) : Type::pointer(dtype), name);
+    evaluator_.add_memory({.operand = {name, dtype, {}}, .shape = extents, .param = id});
+    lowered_.arguments.push_back(name);
+    return Done{};
+  }
+
+  Expected<Done> add_params() {
+    for (const Stage& stage : stages_)
+      for (const Operand& operand : stage.operands)
+        if (!is_stage(operand.name))
+          TESSERA_TRY_DONE(add_param(operand.name, operand.dtype, operand.shape, stage.sizes));
+    for (const Stage& stage : stages_)
+      if (is_result(stage.name()))
+        TESSERA_TRY_DONE(
+            add_param(stage.name(), stage.output.dtype, stage.output.shape(), stage.sizes));
+    return Done{};
+  }
+
+  static std::string loop_of(int c) { return fmt::format("{}", c); }
+
+  /// Programs: the last axis runs fastest; from the third on, axes share one of the grid.
+  void bind() {
+    std::vector<int> programs;
+    for (auto c = order_.rbegin(); c != order_.rend(); ++c)
+      if (block(*c) < axis(*c).extent) programs.push_back(*c);
+    std::map<int, Linear> starts;
+    std::optional<tile::ValueId> rest;
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      const int c = programs[i];
+      const std::int64_t count = (axis(c).extent + block(c) - 1) / block(c);
+      lowered_.grid[std::min<std::size_t>(i, 2)] *= count;
+      tile::ValueId id = 0;
+      if (i < 2) {
+        id = builder_.pid(static_cast<int>(i));
+      } else {
+        if (!rest) rest = builder_.pid(2);
+        const tile::ValueId size = builder_.index(count);
+        const bool is_last = i + 1 == programs.size();
+        id = is_last ? *rest : builder_.map(tile::Function::Rem, {*rest, size});
+        if (!is_last) rest = builder_.map(tile::Function::Div, {*rest, size});
+      }
+      starts[c] = *plus({}, Linear::scalar(id), block(c));
+    }
+    for (const int c : order_) {
+      Linear at = starts[c];
+      if (block(c) > 1) {
+        tile_axis_[c] = evaluator_.push_axis(block(c));
+        at = *plus(at, Linear::axis(tile_axis_[c]));
+      }
+      const std::int64_t count = (axis(c).extent + block(c) - 1) / block(c);
+      evaluator_.bind_loop(loop_of(c), at, {0, count * block(c) - 1});
+      loops_.insert_or_assign(c, index_of(loop_of(c)));
+    }
+  }
+
+  std::vector<tile::Nest::Axis> variables(std::size_t i) const {
+    std::vector<tile::Nest::Axis> result;
+    for (const auto& [name, c] : axes_.of[i])
+      result.push_back({name, axis(c).extent, axis(c).reduced, loops_.at(c)});
+    return result;
+  }
+
+  void compute(std::size_t i) {
+    const Stage& stage = stages_[i];
+    evaluator_.enter(stage, variables(i));
+    evaluator_.push_scope();
+    for (const auto& fold : folds_of(stage.output.value)) {
+      FoldNest nest;
+      for (const Bound& bound : fold->bounds)
+        if (const auto it = tile_axis_.find(axes_.of[i].at(bound.axis)); it != tile_axis_.end())
+          nest.vectors.push_back(it->second);
+      std::ranges::sort(nest.vectors);
+      evaluator_.run_fold(fold, nest);
+    }
+    Value value =
+        evaluator_.converted(evaluator_.evaluate(stage.output.value), sort_of(stage.output.dtype));
+    // What others read is what would have been stored.
+    if (!evaluator_.error()) {
+      tile::ValueId id = evaluator_.id_of(value);
+      const DType computed = evaluator_.dtype_of(value.sort);
+      if (computed != stage.output.dtype)
+        id = builder_.cast(builder_.cast(id, stage.output.dtype), computed);
+      value = {.sort = value.sort, .id = id, .linear = {}, .range = Range::all()};
+    }
+    evaluator_.pop_scope();
+    evaluator_.add_tile(stage.name(), value);
+    values_.push_back(value);
+  }
+
+  /// All at the end, so that what they have in common is seen to be the same.
+  void store_results() {
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const Stage& stage = stages_[i];
+      if (!is_result(stage.name()) || evaluator_.error()) continue;
+      evaluator_.enter(stage, variables(i));
+      evaluator_.push_scope();
+      std::vector<Value> at;
+      for (const Merged& merged : stage.output.axes)
+        at.push_back(evaluator_.evaluate(Scalar(merged)));
+      evaluator_.store_part(*evaluator_.memory(stage.name()), at, values_[i]);
+      evaluator_.pop_scope();
+    }
+  }
+
+  const Group& group_;
+  Stages stages_;
+  AxisClasses axes_;
+  const machine::Machine& machine_;
+  tile::Builder builder_;
+  Evaluator evaluator_;
+  Lowered lowered_;
+  std::vector<int> order_;            // classes, as they lie in memory
+  std::vector<std::int64_t> blocks_;  // by class: how many are in the tile
+  std::map<int, int> tile_axis_;
+  std::map<int, Scalar> loops_;
+  std::vector<Value> values_;  // by stage
+};
+
+}  // namespace
+
+Expected<Attempt> lower_rows(const Group& group, const machine::Machine& machine,
+                             const GroupOptions& options) {
+  if (std::ranges::any_of(group.stages,
+                          [](const Stage& s) { return s.output.forward.has_value(); }))
+    return Attempt{};
+  Stages stages = collapsed(group.stages);
+  auto axes = axis_classes(stages);
+  if (!axes || !classes_are_apart(stages, *axes)) return Attempt{};
+  // Something is folded and then spoken of again.
+  const bool is_row =
+      std::ranges::any_of(axes->classes,
+                          [](const AxisClass& c) { return c.reduced && c.extent > 1; }) &&
+      (stages.size() > 1 ||
+       std::ranges::any_of(axes->classes, [](const AxisClass& c) { return c.reduced && c.kept; }));
+  if (!is_row) return Attempt{};
+  return RowsLowering(group, std::move(stages), *std::move(axes), machine, options).run();
 }
 
 }  // namespace tessera::lower
