@@ -78,7 +78,10 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
 
   const std::size_t all = draft.kernels.size();
   codegen::ImageOptions image_options{
-      .kernel = {.cache = options.cache}, .threads = options.threads, .stop = options.stop};
+      .kernel = {.precision = options.exact ? codegen::Precision::Exact : codegen::Precision::Fast,
+                 .cache = options.cache},
+      .threads = options.threads,
+      .stop = options.stop};
   if (options.progress)
     image_options.progress = [&](std::size_t done) { options.progress(done, all); };
   TESSERA_TRY(const codegen::Image image,

@@ -172,6 +172,29 @@ TEST(MathFast, ExponentialsAreWithinAFewUlpWhereTheyAreNormal) {
   }
 }
 
+TEST(MathFast, TanhAndErfAreWithinAFewUlpAndNeverBeyondOne) {
+  for (const Reference& reference : references()) {
+    if (reference.function != Function::Tanh && reference.function != Function::Erf) continue;
+    const std::vector<float> x = floats(100'000);
+    const auto y =
+        apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast), x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (std::fabs(x[i]) < 0x1p-120f) continue;
+      ASSERT_LE(ulp_error(y[i], reference.of(x[i])), 8) << x[i] << " gives " << y[i];
+      ASSERT_FALSE(std::fabs(y[i]) > 1) << x[i] << " gives " << y[i];
+    }
+    const auto special =
+        apply<float>(MapLoop::of_map(reference.function, DType::F32, Precision::Fast),
+                     std::vector<float>{kInf, -kInf, kNan, 0, -0.0f, -1000});
+    EXPECT_EQ(special[0], 1);
+    EXPECT_EQ(special[1], -1);
+    EXPECT_TRUE(std::isnan(special[2]));
+    EXPECT_EQ(special[3], 0);
+    EXPECT_TRUE(std::signbit(special[4]));
+    EXPECT_EQ(special[5], -1);
+  }
+}
+
 TEST(MathFast, ExponentialsKeepTheirSpecialValues) {
   const std::vector<float> x = {kInf, -kInf, kNan, -kNan, 0, -0.0f, -1000, 1000};
   const auto y = apply<float>(MapLoop::of_map(Function::Exp, DType::F32, Precision::Fast), x);

@@ -10,8 +10,8 @@ namespace tessera::codegen {
 Lanes exp(const Lanes& x, Precision precision);
 Lanes exp2(const Lanes& x, Precision precision);
 Lanes sigmoid(const Lanes& x, Precision precision);
-Lanes tanh(const Lanes& x);
-Lanes erf(const Lanes& x);
+Lanes tanh(const Lanes& x, Precision precision);
+Lanes erf(const Lanes& x, Precision precision);
 
 /// 2^(high + low) where |high| is below twice the largest exponent and low is a correction of less
 /// than an ulp of high.

@@ -25,8 +25,8 @@ Lanes map_floats(Function function, std::span<const Lanes> in, Precision precisi
     case Function::Log2: return log2(a);
     case Function::Sin: return sin(a);
     case Function::Cos: return cos(a);
-    case Function::Tanh: return tanh(a);
-    case Function::Erf: return erf(a);
+    case Function::Tanh: return tanh(a, precision);
+    case Function::Erf: return erf(a, precision);
     case Function::Sqrt: return intrinsic(llvm::Intrinsic::sqrt, a);
     case Function::Rsqrt: return a.constant(1.0) / intrinsic(llvm::Intrinsic::sqrt, a);
     case Function::Sigmoid: return sigmoid(a, precision);
