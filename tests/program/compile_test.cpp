@@ -7,6 +7,7 @@
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
+#include "tessera/passes/pipeline.h"
 #include "tessera/runtime/session.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
@@ -21,10 +22,11 @@ std::vector<Datum> data_of(const std::vector<Tensor>& tensors) {
   return {tensors.begin(), tensors.end()};
 }
 
-/// Compiled and run, compared with what the interpreter computes.
-CompileReport expect_same(const Graph& graph, const std::vector<Tensor>& inputs,
-                          const CompileOptions& options = {}, double tolerance = 2e-5) {
-  const auto expected = interp::run(graph, data_of(inputs), {});
+/// A graph, compiled and run, computes what the interpreter computes of another.
+CompileReport expect_same(const Graph& reference, const Graph& graph,
+                          const std::vector<Tensor>& inputs, const CompileOptions& options,
+                          double tolerance) {
+  const auto expected = interp::run(reference, data_of(inputs), {});
   if (!expected) return {};  // a random graph may ask for what no input has
   const auto compiled = compile(graph, options);
   EXPECT_TRUE(compiled) << to_string(compiled.error());
@@ -50,6 +52,10 @@ CompileReport expect_same(const Graph& graph, const std::vector<Tensor>& inputs,
         << "two threads compute other bits than one";
   }
   return compiled->report;
+}
+
+CompileReport expect_same(const Graph& graph, const std::vector<Tensor>& inputs) {
+  return expect_same(graph, graph, inputs, {}, 2e-5);
 }
 
 TEST(Compile, AConvolutionWithWhatFollows) {
@@ -106,8 +112,9 @@ TEST(Compile, TensorsWithoutElements) {
 
 void expect_same_when_optimized(const Graph& graph, std::uint64_t seed) {
   const auto inputs = testing::random_inputs(graph, seed);
-
-  expect_same(graph, inputs, {}, 1e-4);
+  const auto optimized = passes::optimize(graph, {});
+  ASSERT_TRUE(optimized) << to_string(optimized.error());
+  expect_same(graph, optimized->graph, inputs, {}, 1e-4);
 }
 
 TEST(Compile, RandomGraphs) {
