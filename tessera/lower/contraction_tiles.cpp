@@ -57,8 +57,10 @@ class Cost {
                                                                           : 0.1);
     const double rounds =
         std::max(1.0, sum_ / std::min<double>(512, static_cast<double>(tiles.sum_count())));
+    // Sums are stored, and read again by what follows.
+    const bool near = rows * columns * 4 < 0.7 * static_cast<double>(machine_.l1d);
     const bool fits = rows * (columns + 512) * 4 < 0.7 * static_cast<double>(machine_.l2);
-    const double sums = rows * vectors * (2 * rounds + 4) * (fits ? 0.5 : 8);
+    const double sums = rows * vectors * (2 * rounds + 4) * (near ? 0.25 : fits ? 0.5 : 8);
     const double calls = 15 * rounds * static_cast<double>(ceil_div(m, mr_) * ceil_div(n, panel_));
     std::int64_t programs = ceil_div(c_.column.extent, n) * count(c_.batch);
     for (std::size_t i = 0; i < c_.rows.size(); ++i)
