@@ -172,8 +172,11 @@ bool reads_both(const Stage& stage, const std::map<std::string, int>& of,
   bool both = true;
   const std::function<void(const Scalar&)> visit = [&](const Scalar& s) {
     if (!both || !seen.insert(s.id()).second) return;
-    if (const auto* read = std::get_if<node::Read>(&s.node())) {
-      const std::vector<int>& axes = tensors.at(read->operand);
+    const auto* read = std::get_if<node::Read>(&s.node());
+    // Tensors without axes are not among them.
+    if (const auto known = read == nullptr ? tensors.end() : tensors.find(read->operand);
+        known != tensors.end()) {
+      const std::vector<int>& axes = known->second;
       for (std::size_t i = 0; i < axes.size(); ++i) {
         if (axes[i] != first && axes[i] != second) continue;
         const auto* index = std::get_if<node::Index>(&read->at[i].node());

@@ -104,6 +104,11 @@ TEST(Compile, ResultsThatAreInputsConstantsOrEachOther) {
               {testing::random_f32({2, 3}, 1)});
 }
 
+TEST(Compile, TensorsWithoutAxes) {
+  expect_same(parsed("graph(x: f32[2, 1, 4, 1], s: f32[]) { return mul(x, s), exp(s) }"),
+              {testing::random_f32({2, 1, 4, 1}, 1), testing::f32({}, {0.5})});
+}
+
 TEST(Compile, TensorsWithoutElements) {
   expect_same(parsed("graph(x: f32[0, 3], y: f32[2, 0]) { return relu(x), reduce_sum(y, [1]), "
                      "matmul(y, x) }"),
