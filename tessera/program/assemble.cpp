@@ -11,6 +11,7 @@
 #include "tessera/expr/work.h"
 #include "tessera/ir/text.h"
 #include "tessera/program/classify.h"
+#include "tessera/program/scan.h"
 #include "tessera/program/stage.h"
 #include "tessera/tile/text.h"
 
@@ -162,7 +163,7 @@ class Assembler {
       index = add_temporary(packed);
       draft_.program.values[index].home = runtime::Value::Home::Weight;
     }
-    draft_.weights.emplace(index, WeightUse{constant, std::move(packing)});
+    draft_.weights.emplace(index, WeightUse{*graph_.constant(constant), std::move(packing)});
     weights_.emplace(std::pair{constant.index, key}, index);
     return index;
   }
@@ -240,7 +241,10 @@ class Assembler {
   /// As one; if it has no form as kernels, by its parts; what is left is the host's.
   Expected<Done> emit(const NodeGroup& group) {
     if (group.results.empty()) return Done{};
-    if (group.kind == NodeKind::Host) return emit_host(group.nodes[0], group.why);
+    if (group.kind == NodeKind::Host) {
+      TESSERA_TRY(const bool is_loop, emit_scan(group.nodes[0]));
+      return is_loop ? Expected<Done>(Done{}) : emit_host(group.nodes[0], group.why);
+    }
     auto done = emit_kernels(group);
     if (done) return done;
     for (const ValueId result : group.results) given_.erase(result.index);
@@ -512,6 +516,52 @@ class Assembler {
     }
     add_step(std::move(step), node.op->name, "interpreted: " + why, 0, 0);
     return Done{};
+  }
+
+  /// A scan over slices that lie one after the other: a loop over the steps of its body.
+  Expected<bool> emit_scan(std::size_t n) {
+    const GraphNode& node = graph_.nodes()[n];
+    const auto scan = scan_form(graph_, node);
+    if (!scan) return false;
+    TESSERA_TRY(const std::optional<Draft> body, loop_body(*scan, options_));
+    if (!body) return false;
+    const auto slice_bytes = [&](ValueIndex value) {
+      return draft_.program.values[value].bytes / scan->rounds;
+    };
+    LoopPlaces places;
+    const auto inputs = graph_.inputs(node), outputs = graph_.outputs(node);
+    std::vector<ValueIndex> states;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      TESSERA_TRY(const Place from, place_in(inputs[i], row_major(rank_of(inputs[i]))));
+      runtime::Address at{.value = from.value};
+      if (i < scan->states) {
+        at.value = add_result(outputs[i], row_major(rank_of(outputs[i])));
+        states.push_back(at.value);
+        add_step(runtime::step::Copy{.from = {.value = from.value},
+                                     .to = at,
+                                     .bytes = draft_.program.values[at.value].bytes},
+                 "copy", "", 0, 0);
+      } else if (i < scan->states + scan->elements) {
+        at.per_round = slice_bytes(from.value);
+      }
+      places.inputs.push_back(at);
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const Order order = row_major(rank_of(outputs[i]));
+      ValueIndex value = 0;
+      if (i < scan->states) {
+        value = add_value(outputs[i], runtime::Value::Home::Arena, order);
+        places.copies.push_back({{.value = value}, {.value = states[i]}});
+        places.outputs.push_back({.value = value});
+      } else {
+        value = add_result(outputs[i], order);
+        places.outputs.push_back({.value = value, .per_round = slice_bytes(value)});
+      }
+      places_[outputs[i].index] = Place{i < scan->states ? states[i] : value, order};
+    }
+    append_loop(draft_, *body, *scan, places,
+                [&](const tile::Kernel& kernel) { return kernel_of(kernel); });
+    return true;
   }
 
   /// The host is told shapes by values, so that a view is one of its own.

@@ -15,7 +15,7 @@ namespace tessera::program {
 
 /// A weight in the form in which a kernel reads it.
 struct WeightUse {
-  ValueId constant = {};
+  Tensor constant = {};
   std::shared_ptr<const Definition> packing = {};  // null: as it is
 };
 

@@ -8,6 +8,7 @@
 #include "tessera/program/assemble.h"
 #include "tessera/program/memory.h"
 #include "tessera/program/phases.h"
+#include "tessera/program/scan.h"
 #include "tessera/program/weights.h"
 
 namespace tessera::program {
@@ -49,6 +50,18 @@ void plan(Draft& draft) {
       if (life.first == never) life.first = static_cast<int>(at);
       life.last = static_cast<int>(at);
     });
+  // What is used in a loop and outside of it is needed in every round.
+  for (std::size_t at = 0; at < draft.program.steps.size(); ++at) {
+    const auto* loop = std::get_if<runtime::step::Loop>(&draft.program.steps[at]);
+    if (loop == nullptr) continue;
+    const int begin = static_cast<int>(at), end = static_cast<int>(loop->end) - 1;
+    for (Lifetime& life : of_value) {
+      if (life.first == never || life.last <= begin || life.first > end) continue;
+      if (life.first > begin && life.last <= end) continue;
+      life.first = std::min(life.first, begin);
+      life.last = std::max(life.last, end);
+    }
+  }
   std::vector<Lifetime> lifetimes;
   std::vector<std::size_t> values;
   for (std::size_t v = 0; v < of_value.size(); ++v) {
@@ -71,7 +84,8 @@ void plan(Draft& draft) {
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
   TESSERA_TRY(const Graph plain, expand(graph, [](const OpDef&) { return true; }));
-  TESSERA_TRY(const Graph core, with_phases(plain));
+  TESSERA_TRY(const Graph phased, with_phases(plain));
+  TESSERA_TRY(const Graph core, with_plain_scans(phased));
   TESSERA_TRY(Draft draft, assemble(core, options));
   plan(draft);
   draft.report.seconds_lowering = watch.lap();
@@ -95,7 +109,7 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   draft.report.kernels_from_cache = static_cast<std::size_t>(image.from_cache);
   draft.report.seconds_code = watch.lap();
 
-  TESSERA_TRY_DONE(lay_out_weights(core, options, draft));
+  TESSERA_TRY_DONE(lay_out_weights(options, draft));
   draft.report.seconds_weights = watch.lap();
   draft.program.architecture = machine::to_string(options.machine.architecture);
   draft.program.features = options.machine.features;

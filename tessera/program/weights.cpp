@@ -78,7 +78,7 @@ class Packer {
 
 }  // namespace
 
-Expected<Done> lay_out_weights(const Graph& graph, const CompileOptions& options, Draft& draft) {
+Expected<Done> lay_out_weights(const CompileOptions& options, Draft& draft) {
   std::int64_t bytes = 0;
   for (auto& [index, use] : draft.weights) {
     runtime::Value& value = draft.program.values[index];
@@ -90,7 +90,7 @@ Expected<Done> lay_out_weights(const Graph& graph, const CompileOptions& options
   Packer packer(options);
   for (const auto& [index, use] : draft.weights) {
     const runtime::Value& value = draft.program.values[index];
-    const Tensor& constant = *graph.constant(use.constant);
+    const Tensor& constant = use.constant;
     if (use.packing != nullptr)
       TESSERA_TRY_DONE(packer.pack(*use.packing, constant, memory + value.offset, value.bytes));
     else if (value.bytes > 0)

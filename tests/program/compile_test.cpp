@@ -1,9 +1,11 @@
 #include "tessera/program/compile.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
@@ -88,6 +90,67 @@ TEST(Compile, AttentionUnderAMaskBetweenViews) {
        testing::random_f32({4, 3, 9, 8}, 3), testing::random_f32({1, 4, 1, 9, 9}, 4)});
   ASSERT_EQ(report.steps.size(), 1U);
   EXPECT_TRUE(report.steps[0].strategy.starts_with("attention")) << report.steps[0].strategy;
+}
+
+/// A recurrent operator with weights of its own; `more` are further operands and attributes.
+CompileReport expect_recurrent(const std::string& op, int gates, int directions,
+                               const std::string& more, const std::string& outputs = "y") {
+  const auto constant = [](const std::vector<std::int64_t>& shape, std::uint64_t seed) {
+    return testing::random_f32(shape, seed);
+  };
+  constexpr std::int64_t kTime = 7, kBatch = 3, kIn = 5, kHidden = 6;
+  const std::int64_t rows = gates * kHidden;
+  Graph graph = parsed(fmt::format(
+      "graph(x: f32[{0}, {1}, {2}], w: f32[{3}, {4}, {2}], r: f32[{3}, {4}, {5}], b: f32[{3}, "
+      "{6}]) {{ {8} = {7}  return {8} }}",
+      kTime, kBatch, kIn, directions, rows, kHidden, 2 * rows,
+      fmt::format("{}(x, w, r, b{}", op, more), outputs));
+  return expect_same(
+      graph, {constant({kTime, kBatch, kIn}, 1), constant({directions, rows, kIn}, 2),
+              constant({directions, rows, kHidden}, 3), constant({directions, 2 * rows}, 4)});
+}
+
+TEST(Compile, RecurrencesAreLoops) {
+  for (const auto& [op, gates, outputs] :
+       {std::tuple("rnn", 1, "y, h"), std::tuple("gru", 3, "y, h"),
+        std::tuple("lstm", 4, "y, h, c")}) {
+    SCOPED_TRACE(op);
+    const auto report = expect_recurrent(op, gates, 1, ") {hidden_size=6}", outputs);
+    EXPECT_TRUE(report.interpreted.empty());
+    EXPECT_TRUE(std::ranges::any_of(report.steps,
+                                    [](const auto& step) { return step.strategy == "loop"; }));
+  }
+}
+
+TEST(Compile, RecurrencesInBothDirections) {
+  expect_recurrent("lstm", 4, 2, ") {hidden_size=6, direction=\"bidirectional\"}", "y, h, c");
+  expect_recurrent("gru", 3, 1, ") {hidden_size=6, direction=\"reverse\", linear_before_reset=1}");
+}
+
+TEST(Compile, RecurrencesOfSequencesThatEndEarly) {
+  expect_recurrent("lstm", 4, 1, ", [7, 2, 0]) {hidden_size=6}", "y, h, c");
+}
+
+TEST(Compile, AScanMayRunBackwards) {
+  for (const std::string directions : {"input_directions=[1], output_directions=[1]",
+                                       "input_directions=[0], output_directions=[0]",
+                                       "input_directions=[1], output_directions=[0]"})
+    expect_same(
+        parsed("graph(s: f32[4], x: f32[6, 4], k: f32[4]) { a, b, y = scan(s, k, x) "
+               "{states=2, elements=1, " +
+               directions +
+               "} { body(s: f32[4], k: f32[4], x: f32[4]) { t = add(mul(s, k), x)  return "
+               "t, k, neg(t) } }  return a, b, y }"),
+        {testing::random_f32({4}, 1), testing::random_f32({6, 4}, 2), testing::random_f32({4}, 3)});
+}
+
+TEST(Compile, AScanAlongAnotherAxisIsInterpreted) {
+  const auto report = expect_same(
+      parsed("graph(s: f32[4], x: f32[4, 6]) { a, y = scan(s, x) {states=1, elements=1, "
+             "input_axes=[1]} { body(s: f32[4], x: f32[4]) { t = add(s, x)  return t, t } }  "
+             "return a, y }"),
+      {testing::random_f32({4}, 1), testing::random_f32({4, 6}, 2)});
+  EXPECT_TRUE(report.interpreted.contains("scan"));
 }
 
 TEST(Compile, WhatHasNoMachineCodeIsInterpretedAndNamed) {
