@@ -21,6 +21,21 @@ Diagnostic unwritable(const std::filesystem::path& path, const std::string& why)
   return {.id = "file-unwritable", .where = {.file = path.string()}, .message = why};
 }
 
+/// An open file, or none.
+class Descriptor {
+ public:
+  explicit Descriptor(int file) : file_(file) {}
+  ~Descriptor() {
+    if (file_ >= 0) ::close(file_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int operator*() const { return file_; }
+
+ private:
+  int file_;
+};
+
 Expected<Bytes> map(const std::filesystem::path& path, int flags) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
   if (file < 0) return unreadable(path, std::strerror(errno));
@@ -63,25 +78,32 @@ Expected<std::string> read_text(const std::filesystem::path& path, std::size_t l
 
 Expected<Done> write_file(const std::filesystem::path& path,
                           const std::function<void(std::ostream&)>& content) {
-  const std::filesystem::path temporary =
-      path.string() + fmt::format(".tmp-{}", static_cast<long>(::getpid()));
+  // Where the file system can, the file has no name before it is whole: a process that is killed
+  // leaves nothing behind.
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  const std::string temporary =
+      fmt::format("{}.tmp-{}-{}", path.string(), static_cast<long>(::getpid()), *file);
+  const std::string by_number = fmt::format("/proc/self/fd/{}", *file);
+  const bool unnamed = ::access(by_number.c_str(), W_OK) == 0;
+  const std::string& written = unnamed ? by_number : temporary;
+  const auto fail = [&](int error) {
+    std::remove(temporary.c_str());
+    return unwritable(path, std::strerror(error));
+  };
   {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    if (!out) return unwritable(path, std::strerror(errno));
+    std::ofstream out(written, std::ios::binary | std::ios::trunc);
+    if (!out) return fail(errno);
     content(out);
     out.flush();
-    if (!out) {
-      const std::string why = std::strerror(errno);
-      out.close();
-      std::remove(temporary.c_str());
-      return unwritable(path, why);
-    }
+    if (!out) return fail(errno);
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(errno);
-    std::remove(temporary.c_str());
-    return unwritable(path, why);
+  if (unnamed) {
+    std::remove(temporary.c_str());  // of an earlier process of this number
+    if (::linkat(AT_FDCWD, written.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      return fail(errno);
   }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(errno);
   return Done{};
 }
 

@@ -1,6 +1,8 @@
 #include "tessera/support/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -43,6 +45,17 @@ TEST_F(File, LeavesNothingElseBehind) {
   written("text");
   const auto entries = std::filesystem::directory_iterator(folder_);
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST_F(File, IsNotThereBeforeItIsWhole) {
+  const int unnamed = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed >= 0) ::close(unnamed);
+  const auto done = write_file(folder_ / "file.txt", [&](std::ostream& out) {
+    out << "half" << std::flush;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "file.txt"));
+    EXPECT_TRUE(unnamed < 0 || std::filesystem::is_empty(folder_));
+  });
+  EXPECT_TRUE(done.has_value());
 }
 
 TEST_F(File, ThatIsEmptyMapsToNoBytes) {
