@@ -180,6 +180,8 @@ class RunningSession final : public Session {
           value.home == Home::Input ? const_cast<std::byte*>(inputs[which]) : outputs[which];
     }
     try {
+      std::optional<Threads::Burst> burst;
+      if (options_.threads != 1) burst.emplace(process_threads());
       return run_steps();
     } catch (const std::bad_alloc&) {
       return no_memory(program_.arena_bytes);

@@ -21,16 +21,36 @@ constexpr std::size_t kCacheLine = 128;  // two lines, as they are fetched in pa
 constexpr std::size_t kHugePage = 2 << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  // of scratch: more is a mistake
 
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
 /// How long a thread looks for news before it sleeps: about what it takes to wake one.
-constexpr std::chrono::microseconds kPatience{3};
+constexpr microseconds kPatience{3};
+/// The same between the steps of a burst: what a step may take that one thread does alone.
+constexpr microseconds kBurstPatience{64};
+/// Time that passes unseen between two looks means that another process has the core.
+constexpr microseconds kUnseen{20};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 /// Waits until the value is another; returns that.
-int wait_for_change(const std::atomic<int>& value, int old) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  do {
-    if (const int now = value.load(std::memory_order_acquire); now != old) return now;
-  } while (std::chrono::steady_clock::now() < deadline);
-  value.wait(old, std::memory_order_acquire);
+int wait_for_change(const std::atomic<int>& value, int old, microseconds patience = kPatience) {
+  const auto start = Clock::now();
+  for (auto last = start; value.load(std::memory_order_acquire) == old;) {
+    relax();
+    const auto now = Clock::now();
+    if (now - start > patience || now - last > kUnseen) {
+      value.wait(old, std::memory_order_acquire);
+      break;
+    }
+    last = now;
+  }
   return value.load(std::memory_order_acquire);
 }
 
@@ -108,8 +128,17 @@ struct alignas(kCacheLine) Worker {
   Job* job = nullptr;
   std::thread thread;
 
-  void live() {
-    for (int now = kIdle; now != kStop; now = wait_for_change(turn, kIdle)) {
+  void live(const std::atomic<int>& bursts) {
+    // A gap is expected to be as long as the last one.
+    bool short_gap = true;
+    const auto next = [&] {
+      if (bursts.load(std::memory_order_relaxed) == 0) return wait_for_change(turn, kIdle);
+      const auto start = Clock::now();
+      const int now = wait_for_change(turn, kIdle, short_gap ? kBurstPatience : kPatience);
+      short_gap = Clock::now() - start < 2 * kBurstPatience;
+      return now;
+    };
+    for (int now = kIdle; now != kStop; now = next()) {
       int posted = kPosted;
       if (!turn.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
       std::byte* scratch = thread_scratch().at_least(job->work.scratch_bytes);
@@ -145,6 +174,7 @@ struct alignas(kCacheLine) Worker {
 struct Threads::State {
   std::vector<Worker> workers;
   std::atomic<bool> busy = false;
+  alignas(kCacheLine) std::atomic<int> bursts = 0;
 };
 
 Threads::Threads(int count) : state_(std::make_unique<State>()) {
@@ -152,7 +182,7 @@ Threads::Threads(int count) : state_(std::make_unique<State>()) {
   state_->workers = std::vector<Worker>(static_cast<std::size_t>(std::clamp(count, 1, kMost) - 1));
   try {
     for (Worker& worker : state_->workers)
-      worker.thread = std::thread([&worker] { worker.live(); });
+      worker.thread = std::thread([&worker, &bursts = state_->bursts] { worker.live(bursts); });
   } catch (const std::system_error&) {
     // The system allows no more threads: fewer do the same work. Work is posted to the first ones,
     // and those that were never started never take it.
@@ -176,13 +206,21 @@ int Threads::run(const Work& work, int threads) {
 
   const std::int64_t chunks = (work.count - 1) / std::max<std::int64_t>(work.chunk, 1) + 1;
   const std::int64_t others = std::min({chunks, std::int64_t{threads}, std::int64_t{count()}}) - 1;
-  Job job{.work = work, .shares = 4 * (others + 1)};
+  Job job{.work = work, .shares = 2 * (others + 1)};
   const auto workers = std::span(state_->workers).first(static_cast<std::size_t>(others));
   for (Worker& worker : workers) worker.post(job);
   job.take_part(own);
   for (Worker& worker : workers) worker.finish();
   state_->busy.store(false);
   return job.result.load(std::memory_order_relaxed);
+}
+
+Threads::Burst::Burst(Threads& threads) : threads_(threads) {
+  threads_.state_->bursts.fetch_add(1, std::memory_order_relaxed);
+}
+
+Threads::Burst::~Burst() {
+  threads_.state_->bursts.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::byte* Threads::scratch(std::int64_t bytes) {

@@ -37,6 +37,20 @@ class Threads {
   /// std::bad_alloc before the work begins if there is no memory for scratch.
   int run(const Work& work, int threads);
 
+  /// While one lives, threads without work look for some a while longer before they sleep: for the
+  /// time between steps that follow each other. They give up early where that is in vain, or where
+  /// someone else needs their core.
+  class Burst {
+   public:
+    explicit Burst(Threads& threads);
+    ~Burst();
+    Burst(const Burst&) = delete;
+    Burst& operator=(const Burst&) = delete;
+
+   private:
+    Threads& threads_;
+  };
+
   /// The scratch memory of the calling thread, at least this much, aligned to 128.
   static std::byte* scratch(std::int64_t bytes);
 

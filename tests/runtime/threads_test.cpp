@@ -55,6 +55,19 @@ TEST(Threads, RunEveryIndexOnce) {
       }
 }
 
+TEST(Threads, RunStepsOfABurstWithGapsBetweenThem) {
+  Threads threads(3);
+  for (const auto gap : {microseconds(0), microseconds(20), microseconds(300)}) {
+    const Threads::Burst burst(threads);
+    for (int step = 0; step < 50; ++step) {
+      Tally tally(64);
+      EXPECT_EQ(threads.run({.run = Tally::run, .context = &tally, .count = 64}, 3), 0);
+      EXPECT_TRUE(tally.each_once()) << "step " << step;
+      for (const auto start = steady_clock::now(); steady_clock::now() - start < gap;) continue;
+    }
+  }
+}
+
 TEST(Threads, RunAgainAndAgain) {
   Threads threads(3);
   for (int round = 0; round < 5000; ++round) {
