@@ -329,6 +329,23 @@ TEST(Dot, KnowsItsExtentsAhead) {
   }
 }
 
+TEST(Dot, TakesRowsThatDoNotComeOutEven) {
+  Rng rng(8);
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    for (const std::int64_t m : {2, 3, 9, 13, 26, 49, 55}) {
+      for (const std::int64_t k : {20, 21, 22, 23}) {
+        Case c{.shape = {dtype, dtype, dtype, m, 28, k},
+               .a = pick(layouts, rng) == Layout::Columns ? Layout::Columns : Layout::Rows,
+               .accumulate = k == 21,
+               .constant_extents = true};
+        if (m > 20 && k > 21) c.blocks = Extents{5, 2, 12};
+        expect_right(c, 0, rng);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Dot, StreamsAMatrixForOneRow) {
   Rng rng(7);
   for (const Layout b : layouts) {

@@ -95,7 +95,10 @@ class Loops {
     whole_turns_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
     if (call.accumulate || call.shape.k <= kc_) accumulate_known_ = call.accumulate;
-    if (const auto m = known(in.m)) rest_rows_ = *m % plan_.mr;
+    if (const auto m = known(in.m)) {
+      rest_rows_ = *m % plan_.mr;
+      choose_rows(*m);
+    }
     prefetch_b_ =
         call.shape.m >= 8 * plan_.mr &&
         (call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2);
@@ -142,6 +145,12 @@ class Loops {
   struct Columns {
     int columns = 0;    // 0: there are never such
     bool exact = true;  // all of them exist
+  };
+
+  /// Panels of `rows` rows, then of one row less.
+  struct EvenRows {
+    int rows = 0;
+    std::int64_t in_tall = 0;  // rows of the last block that are in the former
   };
 
   /// Rows of a panel of a: `live` of them exist.
@@ -194,6 +203,18 @@ class Loops {
     }
   }
 
+  /// Where several rows are left over, the panels of the last block are nearly equal: a few low
+  /// ones cost less than single rows, each of which loads all of b.
+  void choose_rows(std::int64_t m) {
+    const std::int64_t last = m % plan_.mc == 0 ? plan_.mc : m % plan_.mc;
+    const std::int64_t panels = (last + plan_.mr - 1) / plan_.mr;
+    if (rest_rows_ < 2 || plan_.k_group != 1 || row_unit(instruction_) != 1) return;
+    const auto low = static_cast<int>(last / panels);
+    const std::int64_t tall = last % panels;
+    if (m > plan_.mc && (tall == 0 || low + 1 != plan_.mr)) return;
+    even_ = tall == 0 ? EvenRows{low, last} : EvenRows{low + 1, tall * (low + 1)};
+  }
+
   void each_tail(llvm::function_ref<void(const Columns&)> body) {
     Value* live = ir_.CreateSub(n_size_, n_whole_);
     Value* is_exact =
@@ -212,6 +233,7 @@ class Loops {
   /// The panels of a block of rows: as many of the full height as there are, then of 4 rows, then
   /// single ones (or pairs, and half a pair).
   void each_rows(llvm::function_ref<void(const Rows&)> body) {
+    if (even_) return each_even_rows(body);
     const int unit = row_unit(instruction_);
     Value* first = constant(0);
     Value* rest = m_size_;
@@ -227,6 +249,19 @@ class Loops {
     }
     if (most > 0)
       emit_if(ir_, ir_.CreateICmpNE(rest, constant(0)), [&] { body({first, unit, 1}); });
+  }
+
+  void each_even_rows(llvm::function_ref<void(const Rows&)> body) {
+    Value* tall_end = constant(even_->in_tall);
+    if (call_.shape.m > plan_.mc) {
+      Value* is_last = ir_.CreateICmpSGE(ir_.CreateAdd(m_, constant(plan_.mc)), in_.m);
+      tall_end = ir_.CreateSelect(is_last, tall_end, m_size_);
+    }
+    const int rows = even_->rows;
+    emit_for(ir_, constant(0), tall_end, rows, [&](Value* row) { body({row, rows, rows}); });
+    emit_for(ir_, tall_end, m_size_, rows - 1, [&](Value* row) {
+      body({row, rows - 1, rows - 1});
+    });
   }
 
   Value* panel_of_a(Value* row) {
@@ -378,6 +413,7 @@ class Loops {
   bool pack_a_ = true, prefetch_b_ = false;
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
   std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
+  std::optional<EvenRows> even_ = {};
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;
   Columns exact_, padded_;

@@ -26,7 +26,12 @@ class Packing {
   void emit() {
     const int step = pack_.unit == Packer::Unit::Neither ? 1 : k_step();
     Value* k_fast = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-step));
-    fill();
+    // Lines that do not fill a block: of what is stored for them, the end is stored over.
+    const int rest = pack_.unit == Packer::Unit::K && pack_.all_lines && pack_.k_group == 1 &&
+                             step % pack_.k_multiple == 0
+                         ? pack_.lines % block()
+                         : 0;
+    if (rest == 0) fill(ir_.CreateAnd(k_, constant(-pack_.k_multiple)));
     // As many lines at a time as a register holds; where all are there, in straight code.
     const int widest =
         pack_.unit == Packer::Unit::K
@@ -41,14 +46,20 @@ class Packing {
                  [&](Value* line) { pack_chunk(line, widest, k); });
       });
     } else if (pack_.unit != Packer::Unit::Neither) {
-      const int narrowest = pack_.unit == Packer::Unit::K ? widest : 2;
       emit_for(ir_, constant(0), k_fast, step, [&](Value* k) {
         int line = 0;
-        for (int width = widest; width >= narrowest; width /= 2)
-          for (; line + width <= pack_.lines; line += width) pack_chunk(constant(line), width, k);
+        if (pack_.unit == Packer::Unit::K) {
+          if (rest > 0) transpose(constant(pack_.lines - rest), k, rest);
+          for (; line + widest <= pack_.lines; line += widest) transpose(constant(line), k, widest);
+          line += rest;
+        } else {
+          for (int width = widest; width >= 2; width /= 2)
+            for (; line + width <= pack_.lines; line += width) interleave(constant(line), width, k);
+        }
         fast_lines = constant(line);
       });
     }
+    if (rest > 0) fill(k_fast);
     copy({fast_lines, lines_}, {constant(0), k_fast});
     copy({constant(0), lines_}, {k_fast, k_});
   }
@@ -124,11 +135,10 @@ class Packing {
          [&](Value* line, Value* at_k) { store(load(source(line, at_k), 1), target(line, at_k)); });
   }
 
-  /// Zeros where copying will leave holes: everywhere if lines are missing, else in what k is
-  /// rounded up by.
-  void fill() {
+  /// Zeros where copying will leave holes: everywhere if lines are missing, else from `k_last` on,
+  /// a multiple of what k is rounded up to.
+  void fill(Value* k_last) {
     if (pack_.all_lines && pack_.whole_k) return;
-    Value* k_last = ir_.CreateAnd(k_, constant(-pack_.k_multiple));
     Value* k_end = pack_.whole_k ? k_ : round_up(k_, pack_.k_multiple);
     Value* first = k_last;
     if (!pack_.all_lines)
@@ -173,7 +183,7 @@ class Packing {
 
   void pack_chunk(Value* line, int chunk, Value* k) {
     if (pack_.unit == Packer::Unit::K) {
-      transpose(line, k);
+      transpose(line, k, chunk);
     } else {
       interleave(line, chunk, k);
     }
@@ -191,16 +201,18 @@ class Packing {
     }
   }
 
-  /// A block of lines by groups of k, where k's lie side by side.
-  void transpose(Value* line, Value* k) {
+  /// A block of lines by groups of k, where k's lie side by side. Of the last block there may be
+  /// fewer lines.
+  void transpose(Value* line, Value* k, int lines) {
     const int size = block();
     auto* groups = llvm::FixedVectorType::get(ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)),
                                               static_cast<unsigned>(size));
     Values rows;
-    for (int i = 0; i < size; ++i) {
+    for (int i = 0; i < lines; ++i) {
       Value* row = load(source(ir_.CreateAdd(line, constant(i)), k), size * pack_.k_group);
       rows.push_back(ir_.CreateBitCast(row, groups));
     }
+    rows.resize(static_cast<std::size_t>(size), rows.back());
     rows = alternate(rows);
     for (int i = 0; i < size; ++i)
       store(rows[static_cast<std::size_t>(i)],
