@@ -24,24 +24,40 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// The factor b in panels, over index variables of its own: [batch and panel, sums, column].
+/// The factor b in panels, over index variables of its own: [batch and panel, sums, column], with
+/// the sums in groups [batch and panel, group, column, sum in the group].
 Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu::Panels& panels) {
-  const auto axis = [](const IndexAxis& a) { return Axis{a.name, Dim(a.extent)}; };
+  const std::int64_t group = panels.k_group, sums = count(c.sums);
   const Axis panel{"panel", Dim(ceil_div(c.column.extent, panels.columns))};
   const Axis within{"within", Dim(panels.columns)};
-  Merged outer, sums;
-  for (const IndexAxis& a : batch) outer.parts.push_back(axis(a));
-  outer.parts.push_back(panel);
-  for (const IndexAxis& a : c.sums) sums.parts.push_back(axis(a));
+  const Axis outer{"outer", Dim(ceil_div(sums, group))}, inner{"inner", Dim(group)};
+  std::vector<Merged> axes(1);
+  for (const IndexAxis& a : batch) axes[0].parts.push_back({a.name, Dim(a.extent)});
+  axes[0].parts.push_back(panel);
+  std::map<std::string, Scalar> position;
+  position.emplace(c.column.name, Scalar(panel) * Scalar(panels.columns) + Scalar(within));
+  if (group == 1) {
+    Merged merged;
+    for (const IndexAxis& a : c.sums) merged.parts.push_back({a.name, Dim(a.extent)});
+    axes.insert(axes.end(), {merged, Merged{{within}}});
+  } else {
+    axes.insert(axes.end(), {Merged{{outer}}, Merged{{within}}, Merged{{inner}}});
+    Scalar rest = Scalar(outer) * Scalar(group) + Scalar(inner);
+    for (auto a = c.sums.rbegin(); a != c.sums.rend(); ++a) {
+      position.emplace(a->name, a + 1 == c.sums.rend() ? rest : mod(rest, Scalar(a->extent)));
+      rest = floor_div(rest, Scalar(a->extent));
+    }
+  }
   Transform transform;
   transform.index = [&](const std::string& name) -> std::optional<Scalar> {
-    if (name == c.column.name) return Scalar(panel) * Scalar(panels.columns) + Scalar(within);
-    const bool is_axis = std::ranges::count(batch, name, &IndexAxis::name) > 0 ||
-                         std::ranges::count(c.sums, name, &IndexAxis::name) > 0;
+    if (const auto it = position.find(name); it != position.end()) return it->second;
+    const bool is_axis = std::ranges::any_of(axes, [&](const Merged& merged) {
+      return std::ranges::count(merged.parts, name, &Axis::name) > 0;
+    });
     if (!is_axis) return Scalar(std::int64_t{0});  // of one position
     return std::nullopt;
   };
-  // The last panel is filled up.
+  // The last panel, and the last group, are filled up.
   transform.read = [](const node::Read& read) -> std::optional<Scalar> {
     if (read.otherwise != nullptr) return std::nullopt;
     node::Read filled = read;
@@ -50,14 +66,18 @@ Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu
     return Scalar(Node{filled});
   };
   transform.size = [&](const Dim& size) { return resolved(size, c.stage->sizes); };
+  Scalar value = transform(*c.known_b);
+  if (sums % group != 0)
+    value = select(Scalar(outer) * Scalar(group) + Scalar(inner) < Scalar(sums), value, 0.0);
+  if (panels.dtype != DType::F32) value = cast(panels.dtype, value);
   Operand weight = *std::ranges::find(c.stage->operands, c.weight, &Operand::name);
   for (Dim& dim : weight.shape) dim = resolved(dim, c.stage->sizes);
   return {.weight = c.weight,
           .definition = {.inputs = {weight},
                          .outputs = {{.name = c.weight + ".packed",
                                       .dtype = panels.dtype,
-                                      .axes = {outer, sums, Merged{{within}}},
-                                      .value = transform(*c.known_b)}}}};
+                                      .axes = std::move(axes),
+                                      .value = std::move(value)}}}};
 }
 
 class ContractionLowering {
@@ -66,9 +86,14 @@ class ContractionLowering {
                       const GroupOptions& options)
       : c_(contraction),
         panels_(tile::cpu::panels_for(options.products, count(contraction.rows), machine)),
-        tiles_(choose_tiles(contraction, panels_.columns, machine)),
+        tiles_(choose_tiles(contraction, panels_, machine)),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
+    const std::int64_t sums = tiles_.sum_count();
+    if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
+      panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
+      tiles_ = choose_tiles(c_, panels_, machine);
+    }
     for (const IndexAxis& axis : c_.batch)
       if (c_.known_b && axes_in(*c_.known_b).contains(axis.name)) batch_of_b_.push_back(axis);
   }
@@ -85,9 +110,10 @@ class ContractionLowering {
     if (c_.known_b) code.packings.push_back(packing_of(c_, batch_of_b_, panels_));
     TESSERA_TRY(Lowered kernel, lowered());
     code.kernels.push_back(std::move(kernel));
-    code.strategy =
-        fmt::format("dot {}x{}x{}{}{}", tiles_.row_count(), tiles_.columns, tiles_.sum_count(),
-                    c_.known_b ? ", weights packed" : "", c_.before.empty() ? "" : ", padded");
+    code.strategy = fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns,
+                                tiles_.sum_count(), c_.known_b ? ", weights packed" : "",
+                                panels_.dtype == DType::BF16 ? ", bf16" : "",
+                                c_.before.empty() ? "" : ", padded");
     return code;
   }
 
@@ -278,10 +304,13 @@ class ContractionLowering {
       bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(n)), n, c_.column.extent);
       right = matrix(factor(c_.b, sums, c_.column.name), {k, n});
     }
-    return b_.dot(left, right, sum);
+    const auto narrowed = [&](Id id) {
+      return b_.type(id).dtype == panels_.dtype ? id : b_.cast(id, panels_.dtype);
+    };
+    return b_.dot(narrowed(left), narrowed(right), sum);
   }
 
-  /// Panels [panels, k, columns] as the matrix [k, n].
+  /// Panels as the matrix [k, n].
   Id packed(Id first_sum) {
     const std::int64_t n = tiles_.columns, k = tiles_.sum_count(), width = panels_.columns;
     const std::int64_t panels = ceil_div(n, width), all = ceil_div(c_.column.extent, width);
@@ -291,9 +320,20 @@ class ContractionLowering {
       batch = b_.add(b_.mul(batch, b_.index(axis.extent)), e_.id_of(e_.axis(axis.name)));
     panel = b_.add(panel, b_.mul(batch, b_.index(all)));
     const Id view = e_.memory(c_.weight + ".packed")->param;
-    Id tile = b_.vload(view, {panel, first_sum, b_.index(0)}, {panels, k, width});
-    tile = b_.reshape(b_.permute(tile, {1, 0, 2}), {k, panels * width});
-    return panels * width == n ? tile : b_.slice(tile, {0, 0}, {k, n});
+    const std::int64_t group = panels_.k_group, groups = ceil_div(k, group);
+    if (group == 1) {
+      const Id tile = b_.vload(view, {panel, first_sum, b_.index(0)}, {panels, k, width});
+      return cut(b_.permute(tile, {1, 0, 2}), {k, panels * width}, {k, n});
+    }
+    const Id first = b_.map(Function::Div, {first_sum, b_.index(group)});
+    const Id tile =
+        b_.vload(view, {panel, first, b_.index(0), b_.index(0)}, {panels, groups, width, group});
+    return cut(b_.permute(tile, {1, 3, 0, 2}), {groups * group, panels * width}, {k, n});
+  }
+  /// The first of a matrix, which is the tile in another shape.
+  Id cut(Id tile, const Extents& matrix, const Extents& shape) {
+    const Id whole = b_.reshape(tile, matrix);
+    return matrix == shape ? whole : b_.slice(whole, {0, 0}, shape);
   }
 
   /// What is made of the sums, at the axes of the result.

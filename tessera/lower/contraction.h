@@ -8,6 +8,7 @@
 
 #include "tessera/lower/group.h"
 #include "tessera/lower/linear.h"
+#include "tessera/tile/cpu/panels.h"
 
 namespace tessera::lower {
 
@@ -98,7 +99,7 @@ struct ContractionTiles {
   std::int64_t row_count() const;
   std::int64_t sum_count() const;
 };
-ContractionTiles choose_tiles(const Contraction& contraction, std::int64_t panel,
+ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::Panels& panels,
                               const machine::Machine& machine);
 
 /// The rows of a tile as a is read: neighbours that merge and are whole are one.

@@ -3,7 +3,6 @@
 
 #include "tessera/lower/contraction.h"
 
-#include "tessera/tile/cpu/panels.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -77,13 +76,21 @@ class Cost {
   std::int64_t lanes_ = 4, mr_ = 4;
 };
 
-/// As much of the sum as leaves a tile of a in a quarter of the second-level cache.
-void take_sums(AxisGroups& groups, std::int64_t most) {
+/// At most so much of the sum, in parts of one size: a multiple of `unit` if that can be.
+void take_sums(AxisGroups& groups, std::int64_t most, std::int64_t unit) {
+  std::int64_t taken = 1;
   for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
     const std::int64_t extent = group->extent();
-    group->tile = std::min(extent, most);
-    while (extent % group->tile != 0) --group->tile;
-    most = group->tile < extent ? 1 : std::max<std::int64_t>(most / extent, 1);
+    const auto fits = [&](std::int64_t tile, std::int64_t multiple) {
+      return extent % tile == 0 && taken * tile % multiple == 0;
+    };
+    for (const std::int64_t multiple : {unit, std::int64_t{1}}) {
+      group->tile = std::min(extent, std::max<std::int64_t>(most / taken, 1));
+      while (group->tile > 0 && !fits(group->tile, multiple)) --group->tile;
+      if (group->tile > 0) break;
+    }
+    taken *= group->tile;
+    if (group->tile < extent) most = 1;
   }
 }
 
@@ -110,8 +117,9 @@ AxisGroups row_groups(const Contraction& c, const std::vector<std::int64_t>& til
   return groups;
 }
 
-ContractionTiles choose_tiles(const Contraction& c, std::int64_t panel,
+ContractionTiles choose_tiles(const Contraction& c, const tile::cpu::Panels& panels,
                               const machine::Machine& machine) {
+  const std::int64_t panel = panels.columns;
   const Cost cost(c, panel, machine);
   const AxisGroups sums = grouped(c, c.sums, [](std::size_t) { return true; });
   ContractionTiles best;
@@ -128,12 +136,13 @@ ContractionTiles choose_tiles(const Contraction& c, std::int64_t panel,
     }
     const AxisGroups rows = row_groups(c, tiles.rows);
     const bool in_place =
-        c.a.is_plain() && sums.size() == 1 &&
+        c.a.is_plain() && panels.dtype == DType::F32 && sums.size() == 1 &&
         std::ranges::count_if(rows, [](const AxisGroup& group) { return group.tile > 1; }) <= 1;
     tiles.sums = sums;
     const std::int64_t all = count(c.sums);
     take_sums(tiles.sums,
-              in_place ? all : std::max<std::int64_t>(machine.l2 / 16 / tiles.row_count(), 16));
+              in_place ? all : std::max<std::int64_t>(machine.l2 / 16 / tiles.row_count(), 16),
+              panels.k_group);
     for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel); ++parts) {
       tiles.columns =
           std::min(c.column.extent, ceil_div(ceil_div(c.column.extent, parts), panel) * panel);

@@ -155,6 +155,13 @@ TEST_P(ContractionCase, ComputesWhatTheDefinitionSays) {
   EXPECT_TRUE(expect_group(c, lower_contraction, c.name == "Halves" ? 2e-3 : 1e-4));
 }
 
+TEST_P(ContractionCase, RoundsFactorsWhereItMay) {
+  // Factors are below 2 and have 8 bits left: each product is within 2^-7 of what it should be.
+  const GroupCase& c = GetParam();
+  const auto code = expect_group(c, lower_contraction, 0.25, {.products = DType::BF16});
+  EXPECT_TRUE(code);
+}
+
 INSTANTIATE_TEST_SUITE_P(Contraction, ContractionCase, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 

@@ -77,7 +77,11 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
   const ViewParts& view = e.views[load.in[0]];
   // Which axis of the matrix each axis of the view belongs to.
   std::vector<AxisMap> map = source.map;
-  if (source.panel > 0) map = {{1, 0}, {0, 0}, {-1, 0}};
+  if (source.panel > 0) {
+    map.assign(load.in.size() - 1, {-1, 0});
+    map[0].axis = 1;
+    map[1].axis = 0;
+  }
   llvm::Value* offset = e.index(0);
   llvm::Value* strides[2] = {e.index(1), e.index(1)};  // of an axis of extent 1: any
   llvm::Value* exists = nullptr;
@@ -87,8 +91,8 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
     if (map[i].axis >= 0) strides[map[i].axis] = view.strides[i];
     if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be inside
     if (map[i].axis >= 0) {
-      const bool is_panel_number = source.panel > 0 && i == 0;
-      clip(e, matrix.live[map[i].axis], at, view.shape[i], is_panel_number ? source.panel : 1);
+      const std::int64_t unit = source.panel == 0 ? 1 : i == 0 ? source.panel : source.k_group;
+      clip(e, matrix.live[map[i].axis], at, view.shape[i], unit);
     } else if (source.panel == 0) {
       llvm::Value* inside = ir.CreateICmpULT(at, view.shape[i]);
       exists = exists == nullptr ? inside : ir.CreateAnd(exists, inside);

@@ -65,8 +65,9 @@ struct Nest {
 struct DotSource {
   std::optional<OpId> vload = {};  // its tile is the matrix,
   IndexMap map = {};               // whose view axes follow from (row, column)
-  std::int64_t panel = 0;  // columns of a panel, where the view is packed: [panel, k, column]
-  ValueId value = 0;       // otherwise: has a buffer
+  std::int64_t panel = 0;    // columns of a panel, where the view is packed: [panel, k, column] or,
+  std::int64_t k_group = 1;  // with k in groups, [panel, group, column, k in it]
+  ValueId value = 0;         // otherwise: has a buffer
 };
 
 struct DotStep {

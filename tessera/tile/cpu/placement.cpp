@@ -47,6 +47,7 @@ class Placer {
   Placer(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
       : kernel_(kernel), options_(options) {
     result_.vector_bytes = machine.vector_bytes;
+    result_.narrow = panels_for(DType::BF16, 2, machine);
     const std::size_t values = kernel.values.size();
     result_.definition = definitions(kernel);
     result_.kept.assign(values, false);
@@ -105,13 +106,7 @@ class Placer {
         }
         break;
       case Code::Gather: keep(op.in[0]); break;
-      case Code::Dot:
-        keep(op.out[0]);
-        for (const ValueId operand : {op.in[0], op.in[1]}) {
-          const TracedSource traced = trace_source(kernel_, result_, operand);
-          if (!traced.source.vload || !may_read_in_place(traced)) keep(traced.base);
-        }
-        break;
+      case Code::Dot: keep_factors(op); break;
       case Code::Reduce:
       case Code::Scan:
       case Code::Concat:
@@ -123,6 +118,17 @@ class Placer {
         for (const ValueId out : op.out) keep(out);
         break;
       default: break;
+    }
+  }
+
+  void keep_factors(const Operation& dot) {
+    keep(dot.out[0]);
+    const TracedSource right = trace_source(kernel_, result_, dot.in[1]);
+    for (const ValueId operand : {dot.in[0], dot.in[1]}) {
+      const TracedSource traced = trace_source(kernel_, result_, operand);
+      // Groups of k begin where the matrix does: nothing is cut off in front of them.
+      const bool whole = operand == dot.in[0] && right.source.k_group > 1;
+      if (!traced.source.vload || whole || !may_read_in_place(traced)) keep(traced.base);
     }
   }
 
@@ -277,6 +283,49 @@ bool starts_at_zero(const Kernel& kernel, const Placement& placement, ValueId at
          is_zero(kernel.ops[*definition].literal);
 }
 
+/// A matrix [k, n] of panels, where `reshape` makes it of them:
+///
+///   [panels, k, columns]                    -> [k, panels, columns]
+///   [panels, groups, columns, k in a group] -> [groups, k in a group, panels, columns]
+void trace_panels(const Kernel& kernel, const Placement& placement, const Operation& reshape,
+                  TracedSource& traced) {
+  const auto operand = [&](const Operation& op) -> const Operation* {
+    const auto definition = placement.definition[op.in[0]];
+    return !definition || placement.kept[op.in[0]] ? nullptr : &kernel.ops[*definition];
+  };
+  const Operation* permute = operand(reshape);
+  if (permute == nullptr || permute->code != Code::Permute) return;
+  const Operation* load = operand(*permute);
+  if (load == nullptr || load->code != Code::Vload) return;
+  const Type& view = kernel.type(load->in[0]);
+  const Extents& tile = kernel.type(permute->in[0]).shape;
+  const Extents& matrix = kernel.type(reshape.out[0]).shape;
+  const bool grouped = permute->ints == std::vector<std::int64_t>{1, 3, 0, 2};
+  if (!grouped && permute->ints != std::vector<std::int64_t>{1, 0, 2}) return;
+  const std::int64_t group = grouped ? tile[3] : 1;
+  if (matrix.size() != 2 || matrix[0] != tile[1] * group) return;
+  if (grouped) {
+    const Panels& narrow = placement.narrow;
+    if (view.dtype != DType::BF16 || narrow.dtype != DType::BF16 || narrow.k_group != group ||
+        narrow.columns != tile[2])
+      return;
+  } else {
+    if (view.dtype != DType::F32 && view.dtype != DType::F64) return;
+    if (tile[2] * byte_width(view.dtype) % placement.vector_bytes != 0) return;
+  }
+  std::int64_t stride = 1;
+  for (std::size_t i = tile.size(); i-- > 1;) {
+    const bool whole = i >= 2;
+    if (view.strides[i] != stride || (whole && view.shape[i] != tile[i])) return;
+    if (whole && !starts_at_zero(kernel, placement, load->in[i + 1])) return;
+    stride *= tile[i];
+  }
+  traced.source.vload = placement.definition[permute->in[0]];
+  traced.source.panel = tile[2];
+  traced.source.k_group = group;
+  traced.base = permute->in[0];
+}
+
 }  // namespace
 
 bool is_inline(const Kernel& kernel, const Operation& op) {
@@ -316,27 +365,8 @@ TracedSource trace_source(const Kernel& kernel, const Placement& placement, Valu
       traced.base = op.in[0];
       continue;
     }
-    // [panels, k, columns] -> [k, panels, columns] -> [k, n]
-    if (op.code == Code::Reshape && traced.source.map == identity_map(2) &&
-        placement.definition[op.in[0]] && !placement.kept[op.in[0]]) {
-      const Operation& permute = kernel.ops[*placement.definition[op.in[0]]];
-      if (permute.code != Code::Permute || permute.ints != std::vector<std::int64_t>{1, 0, 2})
-        break;
-      const auto inner = placement.definition[permute.in[0]];
-      if (!inner || placement.kept[permute.in[0]]) break;
-      const Operation& load = kernel.ops[*inner];
-      const Extents& tile = kernel.type(permute.in[0]).shape;
-      const Extents& matrix = kernel.type(op.out[0]).shape;
-      if (load.code != Code::Vload || matrix.size() != 2 || matrix[0] != tile[1]) break;
-      const Type& view = kernel.type(load.in[0]);
-      if (view.dtype != DType::F32 && view.dtype != DType::F64) break;
-      if (tile[2] * byte_width(view.dtype) % placement.vector_bytes != 0) break;
-      if (!starts_at_zero(kernel, placement, load.in[3])) break;
-      if (view.shape[2] != tile[2] || view.strides[2] != 1 || view.strides[1] != tile[2]) break;
-      traced.source.vload = *inner;
-      traced.source.panel = tile[2];
-      traced.base = permute.in[0];
-    }
+    if (op.code == Code::Reshape && traced.source.map == identity_map(2))
+      trace_panels(kernel, placement, op, traced);
     break;
   }
   traced.source.value = traced.base;
