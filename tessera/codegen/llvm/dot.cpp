@@ -67,19 +67,20 @@ class Loops {
     b_type_ = type_of(instruction_.b, context);
     c_type_ = type_of(instruction_.c, context);
     lanes_ = machine.vector_bytes / byte_width(instruction_.c);
+    kc_ = plan_.kc;
+    nc_ = plan_.nc;
     const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
     pack_a_ = plan_.pack_a || !plain || call.shape.a != instruction_.a || !is_one(in.a_column);
     pack_b_ = ir.getInt1(call.b.panel == 0);
     if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
         is_one(in.b_column)) {
-      // Rows that lie far apart would push each other out of the first cache.
+      // Rows whose distance is a multiple of a large power of 2 would push each other out of the
+      // first cache: its lines are chosen by the low bits of an address.
       const std::int64_t bytes = machine.l1d / 2;
-      pack_b_ = call.shape.m == 1
-                    ? ir.getFalse()
-                    : ir.CreateICmpSGT(in.b_row, constant(bytes / column_bytes_of_b()));
+      Value* power = ir.CreateAnd(in.b_row, ir.CreateNeg(in.b_row));
+      pack_b_ = call.shape.m == 1 ? ir.getFalse()
+                                  : ir.CreateICmpSGT(power, constant(bytes / column_bytes_of_b()));
     }
-    kc_ = plan_.kc;
-    nc_ = plan_.nc;
     if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b_)) {
       // One row: b is read by its rows, a few at a time, while c stays in the first cache.
       kc_ = 2 * unroll;
