@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/inspect_program.h"
+#include "cli/readable.h"
 #include "tessera/driver/model.h"
 #include "tessera/ir/text.h"
 
@@ -16,18 +18,6 @@ struct Options {
   std::string model;
   bool text = false;
 };
-
-std::string readable(std::int64_t number, std::string_view unit) {
-  const char* const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  double value = static_cast<double>(number);
-  int prefix = 0;
-  while (value >= 1000 && prefix < 6) {
-    value /= 1000;
-    ++prefix;
-  }
-  return prefix == 0 ? fmt::format("{} {}", number, unit)
-                     : fmt::format("{:.2f} {}{}", value, prefixes[prefix], unit);
-}
 
 std::string readable(const Dim& work, std::string_view unit) {
   return work.constant() ? readable(*work.constant(), unit) : work.to_string();
@@ -92,6 +82,8 @@ void print_table(const Model& model, const Inventory& inventory) {
 
 void inspect_model(const Options& options, Context& context) {
   if (auto started = context.start(); !started) return context.fail(started.error());
+  if (std::filesystem::path(options.model).extension() == ".tsr")
+    return inspect_program(options.model, options.text, context);
   const auto model = load_model(options.model);
   if (!model) return context.fail(located(model.error(), {.file = options.model}));
   if (options.text) {
@@ -111,8 +103,12 @@ void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "inspect", "what is in a model: operators, shapes, parameters, multiply-adds, memory");
   auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
-  command->add_flag("--text", options->text, "print the graph in text form");
+  command
+      ->add_option("model", options->model,
+                   "an ONNX file, a graph in text form, or a saved program")
+      ->required();
+  command->add_flag("--text", options->text,
+                    "print the graph in text form; of a program, its steps");
   add_common(*command, context);
   command->footer("Example:\n  tessera inspect resnet50.onnx --json");
   command->callback([options, &context] { inspect_model(*options, context); });
