@@ -11,15 +11,18 @@ namespace {
 /// multiplied.
 ///
 /// Products of matrices come near the best rate, the more the longer their sums are; a convolution
-/// that is one product, gathered as it goes, a little less. A transform takes time for every
-/// element that it is given or leaves behind, mostly that of loads and stores.
-constexpr double kProducts = 0.92, kDirect = 0.85, kTransform = 35, kShortSums = 8;
-/// Bytes of weights that come from the third cache or from memory, and of tiles that do not stay in
-/// the second.
-constexpr double kFromCache = 3, kFromMemory = 10, kRead = 1.5;
-/// To be worth its trouble it is faster by a tenth, and saves so much for every byte more of
-/// weights.
-constexpr double kWorth = 1.1, kPerByte = 10;
+/// that is one product, gathered as it goes, a little less.
+constexpr double kProducts = 0.95, kDirect = 0.85, kShortSums = 8;
+/// An element that a transform is given or leaves behind, and one that a product takes from there:
+/// mostly loads and stores.
+constexpr double kTransformed = 25, kPacked = 20;
+/// A byte of weights each time that it is read, from the second cache or from farther away; and for
+/// the room that it takes as long as the program is there.
+constexpr double kNear = 1.5, kFar = 4, kRoom = 3;
+/// Of a program's time, what is lost where the others are done before it.
+constexpr double kWaiting = 0.1;
+/// What makes it worth its trouble.
+constexpr double kWorth = 1.1;
 constexpr std::int64_t kMostTiles = 128;
 
 std::int64_t blocks(std::int64_t extent, std::int64_t size) {
@@ -49,8 +52,8 @@ class Planner {
   std::optional<WinogradPlan> run() {
     for (const int m : {4, 2}) {
       const std::int64_t rows = blocks(conv_.rows, m), columns = blocks(conv_.columns, m);
-      for (const std::int64_t block_rows : block_sizes(rows))
-        for (const std::int64_t block_columns : block_sizes(columns))
+      for (const std::int64_t block_columns : block_sizes(columns))
+        for (const std::int64_t block_rows : block_sizes(rows))
           for (const std::int64_t images : block_sizes(conv_.images)) {
             const bool whole = block_rows == rows && block_columns == columns;
             if ((images > 1 && !whole) || images * block_rows * block_columns > kMostTiles)
@@ -58,23 +61,19 @@ class Planner {
             filters({.m = m, .images = images, .rows = block_rows, .columns = block_columns});
           }
     }
-    const double direct = 2 * real(conv_.images * conv_.rows * conv_.columns * conv_.filters) *
-                              (9 * real(conv_.channels) + kShortSums) / kDirect +
-                          weights(9);
-    const double more = bytes(real((best_.m + 2) * (best_.m + 2) - 9));
-    if (best_.filters == 0 || best_cost_ * kWorth > direct || direct - best_cost_ < kPerByte * more)
-      return std::nullopt;
+    const double sums = real(conv_.images * conv_.rows * conv_.columns * conv_.filters);
+    const double pixels = real(conv_.images * conv_.height * conv_.width * conv_.channels);
+    const double direct = 2 * sums * (9 * real(conv_.channels) + kShortSums) / kDirect +
+                          kTransformed * (pixels + sums) + weights(9, 1);
+    if (best_.filters == 0 || best_cost_ * kWorth > direct) return std::nullopt;
     return best_;
   }
 
  private:
-  /// Of so many weights for each filter and channel.
-  double bytes(double each) const { return 4 * each * real(conv_.channels * conv_.filters); }
-  /// The cost of reading them once.
-  double weights(double each) const {
-    const double all = bytes(each);
-    if (all <= real(machine_.l2) / 2) return 0;
-    return all * (all <= real(machine_.l3) / 2 ? kFromCache : kFromMemory);
+  /// So many weights for each filter and channel, read so often.
+  double weights(double each, double times) const {
+    const double bytes = 4 * each * real(conv_.channels * conv_.filters);
+    return bytes * (kRoom + times * (bytes <= real(machine_.l2) ? kNear : kFar));
   }
 
   void filters(WinogradPlan plan) {
@@ -104,20 +103,18 @@ class Planner {
     const std::int64_t rest = tiles % tile_.rows;
     const double rows =
         real(tiles - rest + (rest == 0 ? 0 : std::min<std::int64_t>(rest + 1, tile_.rows)));
-    const double pixels_bytes = 4 * points * real(tiles) * channels;
-    const double sums_bytes = 4 * points * real(tiles) * filters;
-    double round = points * 2 * rows * filters * (channels + kShortSums) / kProducts +
-                   kTransform * points * real(tiles) * filters +
-                   weights(points) / real(filter_blocks);
-    if (pixels_bytes > real(machine_.l2) * 3 / 4) round += kRead * pixels_bytes;
-    if (sums_bytes > real(machine_.l2) / 2) round += 2 * kRead * sums_bytes;
-    const double program = kTransform * points * real(tiles) * channels + real(rounds) * round;
-    const std::int64_t programs = plan.programs * blocks(conv_.images, plan.images) *
-                                  blocks(blocks(conv_.rows, plan.m), plan.rows) *
-                                  blocks(blocks(conv_.columns, plan.m), plan.columns);
+    const std::int64_t tile_blocks = blocks(conv_.images, plan.images) *
+                                     blocks(blocks(conv_.rows, plan.m), plan.rows) *
+                                     blocks(blocks(conv_.columns, plan.m), plan.columns);
+    const double pixels = points * real(tiles) * channels, sums = points * real(tiles) * filters;
+    const double round = points * 2 * rows * filters * (channels + kShortSums) / kProducts +
+                         kPacked * pixels + kTransformed * sums;
+    const double program = kTransformed * pixels + real(rounds) * round;
     // On one core, and on all of them.
-    const double cost =
-        program * real(programs + blocks(programs, machine_.cores) * machine_.cores) / 2;
+    const std::int64_t programs = plan.programs * tile_blocks;
+    const double turns = real(programs + blocks(programs, machine_.cores) * machine_.cores) / 2 +
+                         kWaiting * real(machine_.cores);
+    const double cost = program * turns + weights(points, real(tile_blocks));
     if (best_.filters != 0 && cost >= best_cost_) return;
     best_ = plan;
     best_cost_ = cost;
