@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "tessera/expr/number.h"
@@ -111,8 +112,14 @@ Axis named(const IndexAxis& axis) {
 /// Takes the reads of a factor apart.
 class Reads {
  public:
-  Reads(const Stage& stage, const Indices& indices, tile::Stages& before, std::string prefix)
-      : stage_(stage), indices_(indices), before_(before), prefix_(std::move(prefix)) {}
+  /// `inner`: index variables that copies are laid out for.
+  Reads(const Stage& stage, const Indices& indices, std::set<std::string> inner,
+        tile::Stages& before, std::string prefix)
+      : stage_(stage),
+        indices_(indices),
+        inner_(std::move(inner)),
+        before_(before),
+        prefix_(std::move(prefix)) {}
 
   /// Nothing where something is not to be had as strided memory.
   std::optional<Factor> run(const Scalar& value) {
@@ -149,7 +156,15 @@ class Reads {
     }
     if (!outside) return strided(read.operand, operand->dtype, at, shape);
     if (read.otherwise == nullptr || !is_zero(*read.otherwise)) return std::nullopt;
-    // The tensor with as much around it as is read.
+    // The tensor with as much around it as is read; what sums alone run through lies innermost,
+    // so that a goes along memory.
+    std::vector<std::size_t> order(at.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_partition(order, [&](std::size_t i) {
+      return std::ranges::any_of(at[i].factors,
+                                 [&](const auto& f) { return !inner_.contains(f.first); }) ||
+             at[i].factors.empty();
+    });
     std::vector<Merged> axes;
     node::Read source{read.operand, read.sort, {}, read.otherwise};
     std::int64_t before = 1, after = 1;
@@ -167,12 +182,19 @@ class Reads {
       axes.push_back({{axis}});
       source.at.push_back(first == 0 ? Scalar(axis) : Scalar(axis) + Scalar(first));
     }
+    const auto ordered = [&](const auto& list) {
+      auto result = list;
+      for (std::size_t i = 0; i < list.size(); ++i) result[i] = list[order[i]];
+      return result;
+    };
+    at = ordered(at);
+    shape = ordered(shape);
     if (after / kMostCopies > before) return std::nullopt;
     const std::string name = fmt::format("{}.{}.padded{}", stage_.name(), prefix_, before_.size());
     before_.push_back({.operands = {*operand},
                        .output = {.name = name,
                                   .dtype = operand->dtype,
-                                  .axes = std::move(axes),
+                                  .axes = ordered(axes),
                                   .value = Scalar(Node{source})},
                        .sizes = stage_.sizes});
     return strided(name, operand->dtype, at, shape);
@@ -195,6 +217,7 @@ class Reads {
 
   const Stage& stage_;
   const Indices& indices_;
+  std::set<std::string> inner_;
   tile::Stages& before_;
   std::string prefix_;
 };
@@ -333,7 +356,11 @@ std::optional<Contraction> contraction_of(const Group& group) {
   }
   const auto factor = [&](const Scalar& value, const std::set<std::string>& within,
                           const std::string& prefix) -> std::optional<Factor> {
-    if (auto strided = Reads(stage, indices, c.before, prefix).run(value)) return strided;
+    std::set<std::string> inner;
+    for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
+      inner.insert(axis.name);
+    if (auto strided = Reads(stage, indices, std::move(inner), c.before, prefix).run(value))
+      return strided;
     IndexAxes axes;
     for (const IndexAxes& part : {c.batch, c.rows, c.sums, IndexAxes{c.column}})
       for (const IndexAxis& axis : part)
