@@ -181,15 +181,21 @@ class AttentionKernel {
   Linear block_ = {};  // where the rows begin
 };
 
-/// So many rows that the scores stay in the second-level cache beside keys and values; equal parts.
+/// So many rows that the scores stay in the second-level cache: keys are packed once for all of
+/// them. Equal parts, enough of them for all cores.
 std::int64_t rows_of(const AttentionForm& form, const machine::Machine& machine) {
   if (form.row < 0) return 1;
   const auto extent = [&](int loop) { return form.extents[static_cast<std::size_t>(loop)]; };
+  const auto over = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t most = std::clamp<std::int64_t>(
-      machine.l2 / 4 / static_cast<std::int64_t>(sizeof(float)) / extent(form.key), 16, 128);
-  const std::int64_t all = extent(form.row), parts = (all + most - 1) / most;
-  if (parts == 1) return all;
-  return ((all + parts - 1) / parts + 3) / 4 * 4;
+      machine.l2 / static_cast<std::int64_t>(sizeof(float)) / extent(form.key), 16, 256);
+  std::int64_t others = 1;  // programs for each block of rows
+  for (int loop = 0; loop < form.inner; ++loop)
+    if (loop != form.row && loop != form.key) others *= extent(loop);
+  const std::int64_t all = extent(form.row), programs = machine.cores > 1 ? 4 * machine.cores : 1;
+  const std::int64_t parts =
+      std::max(over(all, most), std::min(over(programs, others), over(all, 16)));
+  return parts == 1 ? all : over(over(all, parts), 4) * 4;
 }
 
 /// Wider scores than these leave the caches.
