@@ -12,13 +12,6 @@ using tile::cpu::DotStep;
 
 namespace {
 
-llvm::Value* least(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
-  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
-}
-llvm::Value* greatest(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
-  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
-}
-
 /// The rows or columns of a tile that are inside of its view.
 struct Live {
   llvm::Value *low = nullptr, *high = nullptr;
@@ -47,8 +40,8 @@ struct Matrix {
 void clip(Emitter& e, Live& live, llvm::Value* at, llvm::Value* dim, std::int64_t unit = 1) {
   llvm::IRBuilderBase& ir = e.ir;
   const auto scaled = [&](llvm::Value* x) { return ir.CreateMul(x, e.index(unit)); };
-  live.low = greatest(ir, live.low, scaled(ir.CreateNeg(at)));
-  live.high = least(ir, live.high, scaled(ir.CreateSub(dim, at)));
+  live.low = greatest_of(ir, live.low, scaled(ir.CreateNeg(at)));
+  live.high = least_of(ir, live.high, scaled(ir.CreateSub(dim, at)));
   live.is_known_whole = false;
 }
 
@@ -121,8 +114,8 @@ void Emitter::emit_dot_step(const DotStep& step) {
                 a_shape[0],          b_shape[1],          a_shape[1]};
   Matrix a = matrix_of(*this, step.a, a_shape), b = matrix_of(*this, step.b, b_shape);
   const Live &rows = a.live[0], &columns = b.live[1];
-  llvm::Value* k_low = greatest(ir, a.live[1].low, b.live[0].low);
-  llvm::Value* k_high = least(ir, a.live[1].high, b.live[0].high);
+  llvm::Value* k_low = greatest_of(ir, a.live[1].low, b.live[0].low);
+  llvm::Value* k_high = least_of(ir, a.live[1].high, b.live[0].high);
   const bool is_known_whole = rows.is_known_whole && columns.is_known_whole &&
                               a.live[1].is_known_whole && b.live[0].is_known_whole;
   llvm::Value* c_offset = index(0);
@@ -130,7 +123,7 @@ void Emitter::emit_dot_step(const DotStep& step) {
     call.extents = {index(call.shape.m), index(call.shape.n), index(call.shape.k)};
   } else {
     const auto span = [&](llvm::Value* low, llvm::Value* high) {
-      return greatest(ir, ir.CreateSub(high, low), index(0));
+      return greatest_of(ir, ir.CreateSub(high, low), index(0));
     };
     call.extents = {span(rows.low, rows.high), span(columns.low, columns.high),
                     span(k_low, k_high)};

@@ -29,8 +29,8 @@ void Emitter::emit_nest(const Nest& nest) {
       if (i < effect->ints.size() && effect->ints[i] == 1) continue;  // known to be inside
       llvm::Value* at = as_index(ir, effect->in[i + 1]);
       const auto clamp = [&](llvm::Value* x) {
-        x = ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, index(0));
-        return ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, index(nest.space[i]));
+        x = greatest_of(ir, x, index(0));
+        return least_of(ir, x, index(nest.space[i]));
       };
       from[i] = clamp(ir.CreateNeg(at));
       to[i] = clamp(ir.CreateSub(view.shape[i], at));

@@ -25,6 +25,18 @@ llvm::Value* product_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b)
   return is_constant(b, 1) ? a : ir.CreateMul(a, b);
 }
 
+llvm::Value* least_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  const auto *x = llvm::dyn_cast<llvm::ConstantInt>(a), *y = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (x != nullptr && y != nullptr) return x->getValue().slt(y->getValue()) ? a : b;
+  return a == b ? a : ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+}
+
+llvm::Value* greatest_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b) {
+  const auto *x = llvm::dyn_cast<llvm::ConstantInt>(a), *y = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (x != nullptr && y != nullptr) return x->getValue().sgt(y->getValue()) ? a : b;
+  return a == b ? a : ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+}
+
 Emitter::Emitter(const tile::cpu::Scheduled& s, const machine::Machine& m, const EmitOptions& o,
                  llvm::LLVMContext& context)
     : scheduled(s),

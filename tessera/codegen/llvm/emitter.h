@@ -23,6 +23,9 @@ struct ViewParts {
 /// be optimized. (LLVM's folder that does this looks through loops that are not yet whole.)
 llvm::Value* sum_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b);
 llvm::Value* product_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b);
+/// The smaller and the greater of two integers; a constant, where both are.
+llvm::Value* least_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b);
+llvm::Value* greatest_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b);
 
 /// What the parts of the emission of one kernel share: the builder, and what scalars, views and
 /// buffers have become.

@@ -74,32 +74,43 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
       llvm::Value *first = from, *last = to;
       if (fast_from_ != nullptr) {
         const auto clamp = [&](llvm::Value* x, llvm::Value* least) {
-          x = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, least);
-          return row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, to);
+          x = greatest_of(row_, x, least);
+          return least_of(row_, x, to);
         };
         first = clamp(fast_from_, from);
         last = clamp(fast_to_, first);
       }
       llvm::Value* span = row_.CreateSub(last, first);
       // An empty range may have its ends the wrong way round.
-      span = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, span, e_.index(0));
+      span = greatest_of(row_, span, e_.index(0));
       const auto end_by = [&](int step) {
         return row_.CreateAdd(
             first, row_.CreateMul(row_.CreateUDiv(span, e_.index(step)), e_.index(step)));
       };
       llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
+      // The last vector may go over some elements again, where that gives the same once more.
+      const auto known = [](llvm::Value* x) { return llvm::dyn_cast<llvm::ConstantInt>(x); };
+      const bool overlaps = fast_from_ == nullptr && known(vector_end) != nullptr &&
+                            known(to) != nullptr && vector_end != from && vector_end != to &&
+                            may_repeat();
       const auto vectors = [&](bool is_masked) {
         Mode many = whole, single = one;
         many.masked = single.masked = is_masked;
         do_loop(first, main_end, many);
         if (nest_.unroll > 1) do_loop(main_end, vector_end, single);
+        if (overlaps) {
+          lane_index_ = e_.ir.CreateSub(to, e_.index(width));
+          body(single);
+        }
       };
       if (unmasked_ == nullptr)
         vectors(false);
       else
         e_.branch(
             unmasked_, [&] { vectors(false); }, [&] { vectors(true); });
-      if (fast_from_ == nullptr) {
+      if (overlaps) {
+        // All are done.
+      } else if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
         // What lies before the vectors and what lies behind them, in one loop.
@@ -120,6 +131,21 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
     }
   }
   row_.CreateBr(start_);
+}
+
+/// Scratch that is computed of views alone: nothing that is written is read.
+bool Row::may_repeat() const {
+  const std::function<bool(ValueId)> reads_views = [&](ValueId id) {
+    if (!e_.type(id).is_tile()) return true;
+    if (id >= e_.definition.size() || !e_.definition[id]) return false;
+    const std::vector<ValueId>& in = e_.op(*e_.definition[id]).in;
+    return std::all_of(in.begin(), in.end(), [&](ValueId operand) {
+      return e_.scheduled.buffer_of[operand] < 0 && reads_views(operand);
+    });
+  };
+  return std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
+    return root.kind == Root::Kind::Write && reads_views(root.value);
+  });
 }
 
 void Row::body(const Mode& mode) {

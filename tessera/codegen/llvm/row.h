@@ -96,6 +96,8 @@ class Row {
 
   // roots
   void body(const Mode& mode);
+  /// Whether a position may be computed twice.
+  bool may_repeat() const;
   /// All roots at one position of the fold; the first one starts folds that have no neutral
   /// element.
   void step(bool first);

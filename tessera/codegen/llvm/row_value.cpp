@@ -363,9 +363,8 @@ Row::Lanes Row::masked(const Operation& op, const Positions& positions,
     if (!is_maskable(op, positions, i)) continue;
     llvm::Value* position = sum_of(row_, at[i], positions[i].uniform);
     inside = row_.CreateAnd(inside, row_.CreateICmpULT(position, view.shape[i]));
-    llvm::Value* nearest = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, position, e_.index(0));
-    nearest = row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, nearest,
-                                         row_.CreateSub(view.shape[i], e_.index(1)));
+    llvm::Value* nearest = greatest_of(row_, position, e_.index(0));
+    nearest = least_of(row_, nearest, row_.CreateSub(view.shape[i], e_.index(1)));
     at[i] = row_.CreateSub(nearest, positions[i].uniform);
   }
   Lanes x = read(dtype, view_place(view, dtype, at, positions));
@@ -465,9 +464,8 @@ void Row::limit(OpId id, const Positions& positions) {
     llvm::Value* at = sum_of(row_, e_.as_index(row_, op.in[i + 1]), positions[i].uniform);
     if (positions[i].lane) {
       llvm::Value *least = row_.CreateNeg(at), *most = row_.CreateSub(view.shape[i], at);
-      from =
-          from == nullptr ? least : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, from, least);
-      to = to == nullptr ? most : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, to, most);
+      from = from == nullptr ? least : greatest_of(row_, from, least);
+      to = to == nullptr ? most : least_of(row_, to, most);
       continue;
     }
     if (is_maskable(op, positions, i)) {
@@ -486,11 +484,8 @@ void Row::limit(OpId id, const Positions& positions) {
   const std::int64_t far = std::int64_t{1} << 62;
   if (from == nullptr) from = e_.index(0), to = e_.index(far);
   if (fits != nullptr) to = row_.CreateSelect(fits, to, e_.index(-far));
-  fast_from_ = fast_from_ == nullptr
-                   ? from
-                   : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, fast_from_, from);
-  fast_to_ =
-      fast_to_ == nullptr ? to : row_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, fast_to_, to);
+  fast_from_ = fast_from_ == nullptr ? from : greatest_of(row_, fast_from_, from);
+  fast_to_ = fast_to_ == nullptr ? to : least_of(row_, fast_to_, to);
 }
 
 Row::Lanes Row::gather(OpId id, const Positions& positions) {
@@ -502,8 +497,8 @@ Row::Lanes Row::gather(OpId id, const Positions& positions) {
   llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
   index = e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned(e_.type(op.in[1]).dtype));
   if (e_.options.checked) e_.check(e_.ir.CreateICmpULT(index, e_.index(shape[axis])), id);
-  index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, index, e_.index(0));
-  index = e_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, index, e_.index(shape[axis] - 1));
+  index = greatest_of(e_.ir, index, e_.index(0));
+  index = least_of(e_.ir, index, e_.index(shape[axis] - 1));
   Positions others = positions;
   others[axis] = {.uniform = e_.index(0)};
   const Place place = buffer_place(e_.scheduled.buffer_of[op.in[0]], dtype, shape, others);
