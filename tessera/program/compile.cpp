@@ -5,8 +5,9 @@
 
 #include "tessera/codegen/image.h"
 #include "tessera/ir/expand.h"
+#include "tessera/program/arena.h"
 #include "tessera/program/assemble.h"
-#include "tessera/program/memory.h"
+#include "tessera/program/limit.h"
 #include "tessera/program/phases.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/weights.h"
@@ -25,60 +26,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Calls visit(value, writes) for every value that a step touches.
-template <class Visit>
-void for_each_use(const Draft& draft, std::size_t at, const Visit& visit) {
-  const runtime::Step& step = draft.program.steps[at];
-  if (const auto* launch = std::get_if<runtime::step::Launch>(&step)) {
-    for (const auto& patch : launch->patches) visit(patch.at.value);
-  } else if (const auto* copy = std::get_if<runtime::step::Copy>(&step)) {
-    visit(copy->from.value);
-    visit(copy->to.value);
-  } else if (const auto* host = std::get_if<runtime::step::Host>(&step)) {
-    for (const auto& values : {host->inputs, host->outputs})
-      for (const runtime::ValueIndex value : values) visit(value);
-  }
-}
-
-/// Gives every value of the arena its offset.
-void plan(Draft& draft) {
-  constexpr int never = -1;
-  std::vector<Lifetime> of_value(draft.program.values.size(), {.first = never});
-  for (std::size_t at = 0; at < draft.program.steps.size(); ++at)
-    for_each_use(draft, at, [&](runtime::ValueIndex value) {
-      Lifetime& life = of_value[value];
-      if (life.first == never) life.first = static_cast<int>(at);
-      life.last = static_cast<int>(at);
-    });
-  // What is used in a loop and outside of it is needed in every round.
-  for (std::size_t at = 0; at < draft.program.steps.size(); ++at) {
-    const auto* loop = std::get_if<runtime::step::Loop>(&draft.program.steps[at]);
-    if (loop == nullptr) continue;
-    const int begin = static_cast<int>(at), end = static_cast<int>(loop->end) - 1;
-    for (Lifetime& life : of_value) {
-      if (life.first == never || life.last <= begin || life.first > end) continue;
-      if (life.first > begin && life.last <= end) continue;
-      life.first = std::min(life.first, begin);
-      life.last = std::max(life.last, end);
-    }
-  }
-  std::vector<Lifetime> lifetimes;
-  std::vector<std::size_t> values;
-  for (std::size_t v = 0; v < of_value.size(); ++v) {
-    const runtime::Value& value = draft.program.values[v];
-    if (value.home != runtime::Value::Home::Arena || of_value[v].first == never) continue;
-    of_value[v].bytes = value.bytes;
-    lifetimes.push_back(of_value[v]);
-    values.push_back(v);
-  }
-  const MemoryPlan plan = plan_memory(lifetimes);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    draft.program.values[values[i]].offset = plan.offsets[i];
-  draft.program.arena_bytes = plan.bytes;
-  draft.report.arena_bytes = plan.bytes;
-  draft.report.arena_lower_bound = plan.lower_bound;
-}
-
 }  // namespace
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
@@ -87,7 +34,11 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   TESSERA_TRY(const Graph phased, with_phases(plain));
   TESSERA_TRY(const Graph core, with_plain_scans(phased));
   TESSERA_TRY(Draft draft, assemble(core, options));
-  plan(draft);
+  if (options.memory_limit > 0) {
+    TESSERA_TRY_DONE(limit_memory(draft, options.memory_limit));
+  } else {
+    plan_arena(draft);
+  }
   draft.report.seconds_lowering = watch.lap();
 
   const std::size_t all = draft.kernels.size();

@@ -27,6 +27,7 @@ struct Value {
     Output,  // the caller's; `offset` says which
     Weight,  // at `offset` of the weights
     Arena,   // at `offset` of the arena, which each session has
+    File,    // at `offset` of the session's temporary file, which is mapped
     Boxed,   // kept by host steps alone: text, sequences, sizes that depend on data
   };
   std::string name = {};

@@ -92,6 +92,7 @@ class Check {
       case Home::Output: holds = of_caller(program_.outputs); break;
       case Home::Weight: holds = inside(static_cast<std::int64_t>(program_.weights.size())); break;
       case Home::Arena: holds = inside(program_.arena_bytes); break;
+      case Home::File: holds = inside(program_.swap_bytes); break;
       case Home::Boxed: break;
     }
     if (holds) return Done{};
@@ -146,7 +147,7 @@ class Check {
     if (!exists(address.value)) return invalid(fmt::format("there is no value {}", address.value));
     const Value& value = program_.values[address.value];
     if (value.home == Home::Boxed) return invalid(fmt::format("{} has no memory", value.name));
-    if (written && value.home != Home::Arena && value.home != Home::Output)
+    if (written && (value.home == Home::Input || value.home == Home::Weight))
       return invalid(fmt::format("{} is written", value.name));
     std::int64_t moved = 0, last = 0;
     const std::int64_t rounds = region().rounds;
@@ -210,7 +211,7 @@ class Check {
 
   static bool share_memory(const Value& a, const Value& b) {
     if (a.home != b.home || a.home == Home::Boxed) return false;
-    if (a.home != Home::Arena) return a.offset == b.offset;
+    if (a.home != Home::Arena && a.home != Home::File) return a.offset == b.offset;
     return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   }
 

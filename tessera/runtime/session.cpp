@@ -73,6 +73,7 @@ class RunningSession final : public Session {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
       const Value& value = program_.values[i];
       if (value.home == Home::Arena) memory_[i] = arena_.get() + value.offset;
+      if (value.home == Home::File) memory_[i] = swap_->memory() + value.offset;
       // Nothing that check() lets through writes there.
       if (value.home == Home::Weight)
         memory_[i] = const_cast<std::byte*>(program_.weights.data()) + value.offset;

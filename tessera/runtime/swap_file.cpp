@@ -1,6 +1,7 @@
 #include "tessera/runtime/swap_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,10 +51,17 @@ Expected<SwapFile> SwapFile::create(const std::filesystem::path& folder, std::in
   // Where the system can set room aside, a full disk is found out now and not in the middle.
   if (::fallocate(swap.file_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
     return failed(std::strerror(errno), folder);
+  const auto size = static_cast<std::size_t>(bytes);
+  if (::ftruncate(swap.file_, bytes) != 0) return failed(std::strerror(errno), folder);
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, swap.file_, 0);
+  if (memory == MAP_FAILED) return failed(std::strerror(errno), folder);
+  swap.memory_ = std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
+                                            [size](std::byte* at) { ::munmap(at, size); });
   return swap;
 }
 
-SwapFile::SwapFile(SwapFile&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+SwapFile::SwapFile(SwapFile&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), memory_(std::move(other.memory_)) {}
 
 SwapFile::~SwapFile() {
   if (file_ >= 0) ::close(file_);

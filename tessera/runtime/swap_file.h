@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 #include "tessera/support/expected.h"
@@ -20,12 +21,16 @@ class SwapFile {
   SwapFile(const SwapFile&) = delete;
   SwapFile& operator=(const SwapFile&) = delete;
 
+  /// The whole file as memory, as long as this is there.
+  std::byte* memory() const { return memory_.get(); }
+
   Expected<Done> write(std::span<const std::byte> memory, std::int64_t offset);
   Expected<Done> read(std::span<std::byte> memory, std::int64_t offset);
 
  private:
   explicit SwapFile(int file) : file_(file) {}
   int file_ = -1;
+  std::shared_ptr<std::byte> memory_;
 };
 
 }  // namespace tessera::runtime
