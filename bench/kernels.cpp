@@ -21,6 +21,7 @@
 #include "examples/vector_add.h"
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/llvm/dot.h"
+#include "tessera/machine/peak.h"
 
 namespace tessera::bench {
 namespace {
@@ -280,7 +281,7 @@ void add_compilation() {
 void add_machine() {
   add("peak/fma", [](auto& state) {
     double operations = 0;
-    for (auto _ : state) operations += fma_rounds(20000);
+    for (auto _ : state) operations += machine::fma_rounds(20000);
     state.counters["flops"] = benchmark::Counter(operations, benchmark::Counter::kIsRate);
   });
   add("peak/memcpy", [](auto& state) {

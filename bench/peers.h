@@ -4,10 +4,6 @@
 
 namespace tessera::bench {
 
-/// Multiplies and adds in registers alone, on every vector lane: `rounds` rounds. Returns the
-/// number of floating-point operations that were done.
-double fma_rounds(std::int64_t rounds);
-
 /// What a C programmer writes, compiled with -O3 -ffast-math for this processor.
 void plain_softmax(const float* x, float* y, std::int64_t rows, std::int64_t columns);
 void plain_layer_norm(const float* x, const float* weight, const float* bias, float* y,

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -78,11 +79,29 @@ Expected<double> parse_seconds(const std::string& text) {
   return bad_quantity(text, "90, 90s, 2m or 1h");
 }
 
-Expected<Done> Context::start() {
+/// Ctrl-C asks the work to end, so that no half of a file is left; a second one ends the process.
+void Context::listen() {
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGINT);
+  sigaddset(&awaited, SIGUSR1);                   // the work is done
+  pthread_sigmask(SIG_BLOCK, &awaited, nullptr);  // in the threads to come, too
+  listener_ = std::make_unique<std::jthread>([this, awaited](const std::stop_token& token) {
+    const std::stop_callback wake(token, [self = pthread_self()] { pthread_kill(self, SIGUSR1); });
+    for (int signal = 0; !token.stop_requested() && sigwait(&awaited, &signal) == 0;) {
+      if (signal != SIGINT) continue;
+      if (interrupted_.exchange(true)) std::_Exit(kInterrupted);
+      stop = true;
+    }
+  });
+}
+
+Expected<Done> Context::start(Limits memory) {
+  if (memory == Limits::Program) listen();
   if (!memory_limit_text.empty()) {
     TESSERA_TRY(const std::int64_t bytes, parse_bytes(memory_limit_text));
     memory_limit = bytes;
-    limit_memory(bytes);
+    if (memory == Limits::Process) limit_memory(bytes);
   }
   if (!time_limit_text.empty()) {
     TESSERA_TRY(const double seconds, parse_seconds(time_limit_text));
@@ -117,6 +136,10 @@ std::int64_t Context::most_rounds() const {
 }
 
 void Context::fail(const Diagnostic& diagnostic) {
+  if (diagnostic.id == "stopped" && interrupted_) {
+    exit_code = kInterrupted;
+    return print({.id = "interrupted", .where = diagnostic.where, .message = diagnostic.message});
+  }
   const bool time = diagnostic.id == "stopped" && stop;
   print(time ? out_of_time(diagnostic.where) : diagnostic);
   const bool limit = time || diagnostic.id == "memory-limit" || diagnostic.id == "loop-limit";

@@ -19,13 +19,17 @@ namespace tessera::cli {
 /// What scripts can trust.
 enum ExitCode : int {
   kSuccess = 0,
-  kNo = 1,         // the answer is no: outputs differ, a test failed
-  kUsage = 2,      // the command line is wrong
-  kBadInput = 3,   // a diagnostic about an input
-  kLimit = 4,      // --memory-limit or --time-limit was reached
-  kUnknown = 5,    // neither yes nor no was found
+  kNo = 1,        // the answer is no: outputs differ, a test failed
+  kUsage = 2,     // the command line is wrong
+  kBadInput = 3,  // a diagnostic about an input
+  kLimit = 4,     // --memory-limit or --time-limit was reached
+  kUnknown = 5,   // neither yes nor no was found
+  kInterrupted = 130,
   kInternal = 70,  // tessera is wrong; please report it
 };
+
+/// What --memory-limit is a limit of: the process, or the program that is compiled.
+enum class Limits { Process, Program };
 
 /// What all commands share: limits, the form of the output, the exit code.
 struct Context {
@@ -36,8 +40,8 @@ struct Context {
   std::atomic<bool> stop = false;
   int exit_code = kSuccess;
 
-  /// Reads the limits and puts them in force for the whole process.
-  Expected<Done> start();
+  /// Reads the limits and puts them in force. From here on, Ctrl-C sets `stop`.
+  Expected<Done> start(Limits memory = Limits::Process);
   /// Bytes that results of a run may take: what was asked for, or 1 GiB and four times the model.
   std::int64_t run_memory(std::int64_t model_bytes) const;
 
@@ -49,8 +53,10 @@ struct Context {
  private:
   Diagnostic out_of_time(const Diagnostic::Where& where) const;
   void print(const Diagnostic& diagnostic) const;
+  void listen();
 
-  std::unique_ptr<std::jthread> watchdog_;
+  std::atomic<bool> interrupted_ = false;
+  std::unique_ptr<std::jthread> watchdog_, listener_;
 };
 
 /// The flags of every command.
@@ -80,6 +86,9 @@ Expected<double> parse_seconds(const std::string& text);
 // The commands, one file each.
 void add_inspect(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+void add_compile(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+void add_profile(CLI::App& app, Context& context);
 void add_convert(CLI::App& app, Context& context);
 void add_optimize(CLI::App& app, Context& context);
 void add_conformance(CLI::App& app, Context& context);

@@ -12,13 +12,16 @@ constexpr const char* kFooter =
     "  tessera inspect model.onnx\n"
     "  tessera run model.onnx --fill sin --save out/\n"
     "  tessera run model.onnx --input x=x.npy --compare model.golden.json --tolerance 1e-4\n"
+    "  tessera compile model.onnx -o model.tsr\n"
+    "  tessera bench model.onnx --fill sin --against onnxruntime\n"
     "  tessera convert model.onnx model.tessera\n"
     "  tessera optimize model.onnx faster.onnx --explain\n"
     "  tessera prove model.onnx optimized.onnx\n"
     "  tessera rules prove\n"
     "\n"
     "Exit codes: 0 success, 1 the answer is no (outputs differ, a test failed), 2 wrong usage,\n"
-    "3 bad input, 4 a limit was reached, 5 the answer is not known, 70 an error in tessera itself.";
+    "3 bad input, 4 a limit was reached, 5 the answer is not known, 130 interrupted,\n"
+    "70 an error in tessera itself.";
 
 int run(int argc, char** argv) {
   CLI::App app{"tessera: an optimizing compiler for tensor programs"};
@@ -28,6 +31,9 @@ int run(int argc, char** argv) {
   tessera::cli::Context context;
   tessera::cli::add_inspect(app, context);
   tessera::cli::add_run(app, context);
+  tessera::cli::add_compile(app, context);
+  tessera::cli::add_bench(app, context);
+  tessera::cli::add_profile(app, context);
   tessera::cli::add_convert(app, context);
   tessera::cli::add_optimize(app, context);
   tessera::cli::add_conformance(app, context);

@@ -1,17 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "cli/context.h"
+#include "cli/native.h"
 #include "tessera/driver/golden.h"
-#include "tessera/driver/inputs.h"
-#include "tessera/driver/model.h"
-#include "tessera/driver/native.h"
 #include "tessera/interp/interp.h"
 #include "tessera/support/file.h"
 #include "tessera/support/npy.h"
@@ -19,69 +14,16 @@
 namespace tessera::cli {
 namespace {
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 struct Options {
-  std::string model, engine = "interp", fill, save, golden, cache;
-  std::vector<std::string> inputs, dims, shapes;
+  std::string model, engine = "native", save, golden;
+  InputFlags inputs;
+  CompileFlags compile;
   double tolerance = 1e-4;
-  bool native = false;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
-
-/// `NAME=VALUE`, split at the last `=`: names may hold one, values do not.
-Expected<std::pair<std::string, std::string>> assignment(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return Diagnostic{.id = "cli-assignment",
-                      .message = fmt::format("'{}' is not NAME=VALUE", text)};
-  return std::pair{text.substr(0, equals), text.substr(equals + 1)};
-}
-
-Expected<std::int64_t> size_of(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
-    return Diagnostic{.id = "cli-size", .message = fmt::format("'{}' is not a size", text)};
-  return value;
-}
-
-Expected<InputOptions> input_options(const Options& options) {
-  InputOptions result;
-  for (const std::string& text : options.inputs) {
-    // A path may hold '=' too; the name of an input hardly does.
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return Diagnostic{.id = "cli-assignment",
-                        .message = fmt::format("'{}' is not NAME=FILE.npy", text)};
-    result.files[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  for (const std::string& text : options.dims) {
-    TESSERA_TRY(const auto pair, assignment(text));
-    TESSERA_TRY(result.dims[pair.first], size_of(pair.second));
-  }
-  for (const std::string& text : options.shapes) {
-    TESSERA_TRY(const auto pair, assignment(text));
-    std::vector<std::int64_t>& shape = result.shapes[pair.first];
-    if (pair.second == "scalar") continue;
-    for (std::size_t begin = 0; begin <= pair.second.size();) {
-      const std::size_t end = std::min(pair.second.find('x', begin), pair.second.size());
-      TESSERA_TRY(const std::int64_t extent, size_of(pair.second.substr(begin, end - begin)));
-      shape.push_back(extent);
-      begin = end + 1;
-    }
-  }
-  if (options.fill == "sin") {
-    result.fill = InputOptions::Fill::Sin;
-  } else if (options.fill.starts_with("random:")) {
-    result.fill = InputOptions::Fill::Random;
-    TESSERA_TRY(const std::int64_t seed, size_of(options.fill.substr(7)));
-    result.seed = static_cast<std::uint64_t>(seed);
-  } else if (!options.fill.empty()) {
-    return Diagnostic{.id = "cli-fill",
-                      .message = fmt::format("'{}' is no way to fill an input", options.fill),
-                      .note = "sin and random:SEED are"};
-  }
-  return result;
-}
 
 Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& outputs,
                             const std::string& folder) {
@@ -132,21 +74,11 @@ Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>&
   return rows;
 }
 
-nlohmann::json json_of(const NativeReport& report) {
-  nlohmann::json interpreted = nlohmann::json::object();
-  for (const auto& [name, entry] : report.interpreted)
-    interpreted[name] = {{"count", entry.count}, {"why", entry.why}};
-  return {{"operators", report.native},
-          {"launches", report.launches},
-          {"compiled", report.compiled},
-          {"compile_seconds", report.compile_seconds},
-          {"interpreted", std::move(interpreted)}};
-}
-
-/// How it was run, and how long that took.
+/// What a run answered, how long it and what came before it took, and how the program was made.
 struct Ran {
-  double seconds = 0;
-  std::optional<NativeReport> native = {};
+  std::vector<Datum> outputs = {};
+  double seconds = 0, load_seconds = 0;
+  std::unique_ptr<Native> native = {};
 };
 
 void print(const std::vector<Row>& rows, const Options& options, const Ran& ran, Context& context) {
@@ -176,28 +108,70 @@ void print(const std::vector<Row>& rows, const Options& options, const Ran& ran,
   }
   if (context.json) {
     nlohmann::json object = {{"outputs", std::move(list)}, {"seconds", ran.seconds}};
-    if (ran.native) object["native"] = json_of(*ran.native);
+    if (ran.native) object["load_seconds"] = ran.load_seconds;
+    if (ran.native && ran.native->compiled() != nullptr) {
+      object["compile"] = report_json(*ran.native->compiled());
+    }
     if (!options.golden.empty()) {
       object["tolerance"] = options.tolerance;
       object["agrees"] = agrees;
     }
     fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    if (ran.native && !context.quiet) fmt::print("{}", to_text(*ran.native));
-    fmt::print("{:.2f} s\n", ran.seconds);
+    if (ran.native && ran.native->compiled() != nullptr) {
+      if (options.compile.passes.explain) print_report(*ran.native->compiled(), options.compile);
+      fmt::print("{}", summary(*ran.native->compiled()));
+    }
+    fmt::print("{:.3f} s\n", ran.seconds);
   }
   if (!agrees) context.exit_code = kNo;
 }
 
+/// By the definitions of the operators.
+Expected<Ran> run_reference(const Options& options, const Model& model,
+                            const std::vector<Datum>& inputs, std::int64_t memory,
+                            Context& context) {
+  ProgressLine line(context);
+  Ran ran;
+  const auto start = std::chrono::steady_clock::now();
+  TESSERA_TRY(ran.outputs, interp::run(model.graph, inputs,
+                                       {.threads = options.compile.threads,
+                                        .memory_limit = memory,
+                                        .most_rounds = context.most_rounds(),
+                                        .stop = &context.stop,
+                                        .progress = [&](const interp::Progress& progress) {
+                                          line.show(progress.done, progress.nodes, progress.op);
+                                        }}));
+  ran.seconds = seconds_since(start);
+  return ran;
+}
+
+Expected<Ran> run_native(const Options& options, const Source& source,
+                         const std::vector<Datum>& inputs, Context& context) {
+  Ran ran;
+  const auto start = std::chrono::steady_clock::now();
+  TESSERA_TRY(ran.native, Native::prepare(source, inputs, options.compile, context));
+  ran.load_seconds = source.seconds + seconds_since(start);
+  const auto prepared = std::chrono::steady_clock::now();
+  TESSERA_TRY(ran.outputs, ran.native->run());
+  ran.seconds = seconds_since(prepared);
+  return ran;
+}
+
 Expected<Done> run_model(const Options& options, Context& context) {
-  TESSERA_TRY_DONE(context.start());
-  TESSERA_TRY(InputOptions given, input_options(options));
+  const bool native = options.engine == "native";
+  if (is_saved_program(options.model) && !native) {
+    return Diagnostic{.id = "cli-engine", .message = "a saved program is machine code already"};
+  }
+  TESSERA_TRY_DONE(context.start(native ? Limits::Program : Limits::Process));
+  TESSERA_TRY(InputOptions given, input_options(options.inputs));
   std::optional<Golden> golden;
   if (!options.golden.empty()) {
     TESSERA_TRY(golden.emplace(), read_golden(options.golden));
     for (const auto& [name, size] : golden->dims) given.dims.emplace(name, size);
   }
-  TESSERA_TRY(const Model model, load_model(options.model));
+  TESSERA_TRY(const Source source, open_source(options.model));
+  const Model& model = source.model;
   std::int64_t memory = context.run_memory(model.file_bytes);
   given.memory_limit = memory;
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(model.graph, given));
@@ -205,30 +179,10 @@ Expected<Done> run_model(const Options& options, Context& context) {
     if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
       memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
 
-  ProgressLine line(context);
-  const auto start = std::chrono::steady_clock::now();
-  const interp::Options run_options{.threads = options.threads,
-                                    .memory_limit = memory,
-                                    .most_rounds = context.most_rounds(),
-                                    .stop = &context.stop,
-                                    .progress = [&](const interp::Progress& progress) {
-                                      line.show(progress.done, progress.nodes, progress.op);
-                                    }};
-  std::vector<Datum> outputs;
-  Ran ran;
-  if (options.native) {
-    TESSERA_TRY(NativeRun run,
-                run_native(model.graph, inputs, {.run = run_options, .cache = options.cache}));
-    outputs = std::move(run.outputs);
-    ran.native = std::move(run.report);
-  } else {
-    TESSERA_TRY(outputs, interp::run(model.graph, inputs, run_options));
-  }
-  ran.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  line.clear();
-
-  if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, outputs, options.save));
-  TESSERA_TRY(const std::vector<Row> rows, compare(model, outputs, golden));
+  TESSERA_TRY(const Ran ran, native ? run_native(options, source, inputs, context)
+                                    : run_reference(options, model, inputs, memory, context));
+  if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, ran.outputs, options.save));
+  TESSERA_TRY(const std::vector<Row> rows, compare(model, ran.outputs, golden));
   print(rows, options, ran, context);
   return Done{};
 }
@@ -238,26 +192,21 @@ Expected<Done> run_model(const Options& options, Context& context) {
 void add_run(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("run", "runs a model and compares what it answers");
   auto options = std::make_shared<Options>();
-  command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
-  command->add_option("--engine", options->engine, "what runs it")
-      ->check(CLI::IsMember({"interp"}))
+  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+      ->required();
+  command
+      ->add_option("--engine", options->engine,
+                   "native: as machine code; reference: by the definitions of the operators")
+      ->check(CLI::IsMember({"native", "reference"}))
       ->capture_default_str();
-  command->add_flag("--native", options->native,
-                    "operator by operator as machine code, what has none by the interpreter");
-  command->add_option("--cache", options->cache, "with --native: a folder for object code");
-  command->add_option("--input", options->inputs, "NAME=FILE.npy, once for each input");
-  command->add_option("--fill", options->fill, "the other inputs: sin, or random:SEED");
-  command->add_option("--set", options->dims, "DIM=N: the size of a symbolic dimension");
-  command->add_option("--reshape", options->shapes, "NAME=8x3x224x224: the shape of an input");
+  add_input_flags(*command, options->inputs);
   command->add_option("--save", options->save, "folder for the outputs, as .npy");
   command->add_option("--compare", options->golden, "golden answers (JSON) to compare with");
   command
       ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "how many threads")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_compile_flags(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"

@@ -59,4 +59,19 @@ Distance distance(const Tensor& output, const Golden::Output& golden) {
   return result;
 }
 
+Distance distance(const Tensor& output, const Tensor& expected) {
+  Golden::Output golden{.shape = expected.shape, .at = {}, .values = {}};
+  double squares = 0;
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    const double value = number_at(expected, i);
+    golden.at.push_back(i);
+    golden.values.push_back(value);
+    golden.mean += value;
+    squares += value * value;
+  }
+  golden.mean /= static_cast<double>(std::max<std::int64_t>(expected.count(), 1));
+  golden.l2 = std::sqrt(squares);
+  return distance(output, golden);
+}
+
 }  // namespace tessera

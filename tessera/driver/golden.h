@@ -37,5 +37,7 @@ struct Distance {
   }
 };
 Distance distance(const Tensor& output, const Golden::Output& golden);
+/// The same with every element as a sample.
+Distance distance(const Tensor& output, const Tensor& expected);
 
 }  // namespace tessera

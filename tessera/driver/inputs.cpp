@@ -102,23 +102,43 @@ Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const T
   return Done{};
 }
 
+Expected<Done> check_name(const Graph& graph, const std::string& name) {
+  std::string names;
+  for (const ValueId input : graph.inputs()) {
+    if (graph.name(input) == name) return Done{};
+    names += (names.empty() ? "" : ", ") + graph.name(input);
+  }
+  return Diagnostic{.id = "run-unknown-input",
+                    .where = {.item = name},
+                    .message = "the model has no such input",
+                    .note = "its inputs are " + (names.empty() ? "none" : names)};
+}
+
+Expected<Done> check_names(const Graph& graph, const InputOptions& options) {
+  for (const auto& [name, path] : options.files) TESSERA_TRY_DONE(check_name(graph, name));
+  for (const auto& [name, shape] : options.shapes) TESSERA_TRY_DONE(check_name(graph, name));
+  return Done{};
+}
+
 }  // namespace
 
-Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options) {
-  const auto check_name = [&](const std::string& name) -> Expected<Done> {
-    for (const ValueId input : graph.inputs())
-      if (graph.name(input) == name) return Done{};
-    std::string names;
-    for (const ValueId input : graph.inputs())
-      names += (names.empty() ? "" : ", ") + graph.name(input);
-    return Diagnostic{.id = "run-unknown-input",
-                      .where = {.item = name},
-                      .message = "the model has no such input",
-                      .note = "its inputs are " + (names.empty() ? "none" : names)};
-  };
-  for (const auto& [name, path] : options.files) TESSERA_TRY_DONE(check_name(name));
-  for (const auto& [name, shape] : options.shapes) TESSERA_TRY_DONE(check_name(name));
+Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
+    const Graph& graph, const InputOptions& options) {
+  TESSERA_TRY_DONE(check_names(graph, options));
+  std::vector<std::optional<std::vector<std::int64_t>>> shapes;
+  for (const ValueId input : graph.inputs()) {
+    const Type& type = graph.type(input);
+    if (type.kind == Type::Kind::Sequence || type.kind == Type::Kind::Optional) {
+      shapes.emplace_back();
+      continue;
+    }
+    TESSERA_TRY(shapes.emplace_back(), concrete_shape(graph.name(input), type, options));
+  }
+  return shapes;
+}
 
+Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options) {
+  TESSERA_TRY_DONE(check_names(graph, options));
   std::vector<Datum> inputs;
   std::map<std::string, std::int64_t> dims = options.dims;
   for (const ValueId input : graph.inputs()) {

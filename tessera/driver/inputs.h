@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,9 @@ struct InputOptions {
 /// i % 1000, a truth value i % 2. A file that does not fit the declared type is a diagnostic, as is
 /// a dimension without a size.
 Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options);
+
+/// The shapes alone; nothing for what is no tensor.
+Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
+    const Graph& graph, const InputOptions& options);
 
 }  // namespace tessera

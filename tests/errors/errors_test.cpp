@@ -58,6 +58,8 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"cuda-missing", "depends on the machine; tests/codegen/ptx_test.cpp looks at it"},
     {"cuda-error", "depends on the machine"},
     {"cuda-grid", "depends on the machine"},
+    {"interrupted", "comes of Ctrl-C alone"},
+    {"peer-failed", "depends on what ONNX Runtime makes of a model"},
     {"run-opaque-number", "the command line runs in floating point"},
     {"program-invalid", "a file that was changed is damaged first; tests/runtime looks at it"},
     {"program-cpu", "depends on the machine; tests/runtime/session_test.cpp looks at it"},

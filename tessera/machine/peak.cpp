@@ -1,6 +1,9 @@
-#include "bench/peers.h"
+#include "tessera/machine/peak.h"
 
-namespace tessera::bench {
+#include <algorithm>
+#include <chrono>
+
+namespace tessera::machine {
 
 // Chains enough to fill every pipe, in assembly, so that no compiler improves on them.
 
@@ -127,4 +130,15 @@ double fma_rounds(std::int64_t rounds) {
 #error "no peak is known for this processor"
 #endif
 
-}  // namespace tessera::bench
+double measured_peak() {
+  double best = 0;
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    const double operations = fma_rounds(20000);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::max(best, operations / took.count());
+  }
+  return best;
+}
+
+}  // namespace tessera::machine

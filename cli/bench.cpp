@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/json.h"
+#include "cli/native.h"
+#include "tessera/driver/golden.h"
+#include "tessera/driver/measure.h"
+#include "tessera/driver/peer.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string model, against, python = "python3";
+  InputFlags inputs;
+  CompileFlags compile;
+  double tolerance = -1;
+  MeasureOptions measure;
+};
+
+/// How a run of ours compares with one of the peer.
+struct Against {
+  std::string version, settings;
+  Contest contest;
+  double error = 0;
+  std::string problem = {};
+  bool agrees = true;
+};
+
+nlohmann::json percentiles_json(const std::vector<double>& times) {
+  return {{"runs", times.size()},
+          {"min_ms", percentile(times, 0)},
+          {"p50_ms", percentile(times, 0.5)},
+          {"p90_ms", percentile(times, 0.9)},
+          {"p99_ms", percentile(times, 0.99)}};
+}
+
+std::string percentiles_text(const std::vector<double>& times) {
+  return fmt::format("p50 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms ({} runs)",
+                     percentile(times, 0.5), percentile(times, 0.9), percentile(times, 0.99),
+                     times.size());
+}
+
+/// The largest bounds within which programs answer alike: bf16 has eight bits.
+double tolerance_of(const Options& options, const CompiledModel* compiled) {
+  if (options.tolerance >= 0) return options.tolerance;
+  const bool bf16 =
+      compiled == nullptr ? options.compile.precision == "bf16" : compiled->products == DType::BF16;
+  return bf16 ? 3e-2 : 1e-3;
+}
+
+Expected<Against> compare(const Options& options, const Model& model,
+                          const std::vector<Datum>& inputs, Native& native) {
+  PeerOptions peer_options{.model = options.model,
+                           .threads = options.compile.threads,
+                           .bf16 = options.compile.precision != "f32",
+                           .python = options.python};
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_tensor()) continue;
+    peer_options.input_names.push_back(model.graph.name(model.graph.inputs()[i]));
+    tensors.push_back(inputs[i].tensor());
+  }
+  TESSERA_TRY(const std::unique_ptr<Peer> peer, Peer::start(peer_options, tensors));
+  Against result{.version = peer->version(), .settings = peer->settings(), .contest = {}};
+  TESSERA_TRY(const std::vector<Datum> ours, native.run());
+  TESSERA_TRY(const std::vector<Tensor> theirs, peer->outputs());
+  const double tolerance = tolerance_of(options, native.compiled());
+  for (std::size_t i = 0; i < ours.size() && i < theirs.size(); ++i) {
+    if (!ours[i].is_tensor()) continue;
+    const Distance apart = distance(ours[i].tensor(), theirs[i]);
+    result.error = std::max(result.error, apart.error);
+    if (!apart.problem.empty()) result.problem = apart.problem;
+    result.agrees = result.agrees && apart.problem.empty() && apart.error <= tolerance;
+  }
+  TESSERA_TRY(result.contest, contest([&](int runs) { return native.time(runs); },
+                                      [&](int runs) { return peer->time(runs); }, options.measure));
+  return result;
+}
+
+nlohmann::json against_json(const Against& against) {
+  nlohmann::json object = percentiles_json(against.contest.theirs);
+  object.update({{"name", "onnxruntime"},
+                 {"version", against.version},
+                 {"settings", against.settings},
+                 {"ratio", against.contest.ratio},
+                 {"ratio_low", against.contest.low},
+                 {"ratio_high", against.contest.high},
+                 {"block_ms", against.contest.their_blocks},
+                 {"error", against.error},
+                 {"agrees", against.agrees}});
+  if (!against.problem.empty()) object["problem"] = against.problem;
+  return object;
+}
+
+void print_text(const Options& options, const std::vector<double>& times,
+                const std::optional<Against>& against) {
+  fmt::print("{}, {} thread{}\n", options.model, options.compile.threads,
+             options.compile.threads == 1 ? "" : "s");
+  fmt::print("tessera             {}\n", percentiles_text(times));
+  if (!against) return;
+  fmt::print("onnxruntime {:<7} {}, optimization {}\n", against->version,
+             percentiles_text(against->contest.theirs), against->settings);
+  fmt::print("ratio               {:.3f} ({:.3f} to {:.3f} with 95 %)\n", against->contest.ratio,
+             against->contest.low, against->contest.high);
+  fmt::print("outputs             {:.1e} of the root mean square apart: {}\n", against->error,
+             against->agrees            ? "they agree"
+             : against->problem.empty() ? "they DIFFER"
+                                        : "they DIFFER: " + against->problem);
+}
+
+Expected<Done> bench(Options options, Context& context) {
+  TESSERA_TRY_DONE(context.start(Limits::Program));
+  if (options.inputs.fill.empty()) options.inputs.fill = "sin";
+  options.measure.stop = &context.stop;
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  if (!options.against.empty() &&
+      (is_saved_program(options.model) || is_text_form(options.model))) {
+    return Diagnostic{.id = "cli-against",
+                      .message = fmt::format("{} does not read this file", options.against),
+                      .help = "bench the ONNX model that it was made from"};
+  }
+  TESSERA_TRY(const Source source, open_source(options.model));
+  TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source.model.graph, given));
+  TESSERA_TRY(const std::unique_ptr<Native> native,
+              Native::prepare(source, inputs, options.compile, context));
+  std::optional<Against> against;
+  std::vector<double> times;
+  if (options.against.empty()) {
+    TESSERA_TRY(times, measure([&](int runs) { return native->time(runs); }, options.measure));
+  } else {
+    TESSERA_TRY(against, compare(options, source.model, inputs, *native));
+    times = against->contest.ours;
+  }
+  if (against && !against->agrees) context.exit_code = kNo;
+  if (!context.json) {
+    print_text(options, times, against);
+    return Done{};
+  }
+  nlohmann::json object = percentiles_json(times);
+  object.update({{"model", options.model}, {"threads", options.compile.threads}});
+  if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
+  if (against) {
+    object["block_ms"] = against->contest.our_blocks;
+    object["against"] = against_json(*against);
+  }
+  print_json(object);
+  return Done{};
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("bench", "how long a model takes, beside another runtime");
+  auto options = std::make_shared<Options>();
+  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+      ->required();
+  add_input_flags(*command, options->inputs);
+  command->add_option("--against", options->against, "the peer; its outputs are compared")
+      ->check(CLI::IsMember({"onnxruntime"}));
+  command->add_option("--python", options->python, "the Python that has the peer")
+      ->capture_default_str();
+  command->add_option("--blocks", options->measure.blocks, "how often the two take turns")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--block-ms", options->measure.block_ms, "how long a turn takes, about")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--tolerance", options->tolerance,
+          "how far outputs may be apart, over their root mean square (f32 1e-3, bf16 3e-2)")
+      ->check(CLI::NonNegativeNumber);
+  add_compile_flags(*command, options->compile);
+  add_common(*command, context);
+  command->footer(
+      "Example:\n"
+      "  tessera bench resnet50.onnx --threads 2 --fill random:7 --against onnxruntime\n"
+      "\n"
+      "The peer runs in a process of its own, with the fastest of its settings (optimization off,\n"
+      "basic, all; spinning or not), and is stopped while tessera is timed. Without --fill,\n"
+      "inputs are filled with sines.");
+  command->callback([options, &context] {
+    if (const auto done = bench(*options, context); !done)
+      context.fail(located(done.error(), {.file = options->model}));
+  });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/json.h"
+#include "cli/model_flags.h"
+#include "tessera/runtime/program_file.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string model, out;
+  InputFlags inputs;
+  CompileFlags compile;
+};
+
+Expected<Done> compile(const Options& options, Context& context) {
+  TESSERA_TRY_DONE(context.start(Limits::Program));
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  ProgressLine line(context);
+  TESSERA_TRY(const CompileModelOptions compile_as,
+              compile_options(options.compile, context, line));
+  TESSERA_TRY(const Model model, load_model(options.model));
+  TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
+  TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));
+  line.clear();
+  if (!options.out.empty()) TESSERA_TRY_DONE(runtime::save(compiled.program, options.out));
+  if (context.json) {
+    print_json(report_json(compiled));
+  } else {
+    print_report(compiled, options.compile);
+    if (!options.out.empty()) fmt::print("written to      {}\n", options.out);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("compile", "compiles a model to machine code, for this computer");
+  auto options = std::make_shared<Options>();
+  command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
+  command->add_option("-o,--out", options->out, "the program as a file, MODEL.tsr");
+  add_size_flags(*command, options->inputs);
+  add_compile_flags(*command, options->compile);
+  add_common(*command, context);
+  command->footer(
+      "Example:\n"
+      "  tessera compile bert.onnx -o bert.tsr --set batch=2 --threads 2\n"
+      "\n"
+      "--memory-limit: of the activations. What does not fit is computed again where that is\n"
+      "cheap, else kept in a temporary file.");
+  command->callback([options, &context] {
+    if (const auto done = compile(*options, context); !done)
+      context.fail(located(done.error(), {.file = options->model}));
+  });
+}
+
+}  // namespace tessera::cli

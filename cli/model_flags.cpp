@@ -1,0 +1,166 @@
+#include "cli/model_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tessera/driver/ready.h"
+#include "tessera/runtime/program_file.h"
+
+namespace tessera::cli {
+namespace {
+
+/// `NAME=VALUE`, split at the last `=`: names may hold one, values do not.
+Expected<std::pair<std::string, std::string>> assignment(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return Diagnostic{.id = "cli-assignment",
+                      .message = fmt::format("'{}' is not NAME=VALUE", text)};
+  return std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Expected<std::int64_t> size_of(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
+    return Diagnostic{.id = "cli-size", .message = fmt::format("'{}' is not a size", text)};
+  return value;
+}
+
+/// Where object code is kept if nobody says otherwise; nowhere for those without a home.
+std::filesystem::path default_cache() {
+  const auto folder = [](const char* variable) -> std::filesystem::path {
+    const char* const value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+  };
+  if (const auto cache = folder("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "tessera";
+  if (const auto home = folder("HOME"); home.is_absolute()) return home / ".cache" / "tessera";
+  return {};
+}
+
+}  // namespace
+
+Expected<InputOptions> input_options(const InputFlags& flags) {
+  InputOptions result;
+  for (const std::string& text : flags.files) {
+    // A path may hold '=' too; the name of an input hardly does.
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Diagnostic{.id = "cli-assignment",
+                        .message = fmt::format("'{}' is not NAME=FILE.npy", text)};
+    result.files[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  for (const std::string& text : flags.dims) {
+    TESSERA_TRY(const auto pair, assignment(text));
+    TESSERA_TRY(result.dims[pair.first], size_of(pair.second));
+  }
+  for (const std::string& text : flags.shapes) {
+    TESSERA_TRY(const auto pair, assignment(text));
+    std::vector<std::int64_t>& shape = result.shapes[pair.first];
+    if (pair.second == "scalar") continue;
+    for (std::size_t begin = 0; begin <= pair.second.size();) {
+      const std::size_t end = std::min(pair.second.find('x', begin), pair.second.size());
+      TESSERA_TRY(const std::int64_t extent, size_of(pair.second.substr(begin, end - begin)));
+      shape.push_back(extent);
+      begin = end + 1;
+    }
+  }
+  if (flags.fill == "sin") {
+    result.fill = InputOptions::Fill::Sin;
+  } else if (flags.fill.starts_with("random:")) {
+    result.fill = InputOptions::Fill::Random;
+    TESSERA_TRY(const std::int64_t seed, size_of(flags.fill.substr(7)));
+    result.seed = static_cast<std::uint64_t>(seed);
+  } else if (!flags.fill.empty()) {
+    return Diagnostic{.id = "cli-fill",
+                      .message = fmt::format("'{}' is no way to fill an input", flags.fill),
+                      .note = "sin and random:SEED are"};
+  }
+  return result;
+}
+
+void add_size_flags(CLI::App& command, InputFlags& flags) {
+  command.add_option("--set", flags.dims, "DIM=N: the size of a symbolic dimension");
+  command.add_option("--reshape", flags.shapes, "NAME=8x3x224x224: the shape of an input");
+}
+
+void add_input_flags(CLI::App& command, InputFlags& flags) {
+  command.add_option("--input", flags.files, "NAME=FILE.npy, once for each input");
+  command.add_option("--fill", flags.fill, "the other inputs: sin, or random:SEED");
+  add_size_flags(command, flags);
+}
+
+void add_threads_flag(CLI::App& command, int& threads) {
+  threads = std::max(1, machine::host().cores);
+  command.add_option("--threads", threads, "how many threads")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+void add_compile_flags(CLI::App& command, CompileFlags& flags) {
+  add_threads_flag(command, flags.threads);
+  command
+      .add_option("--precision", flags.precision,
+                  "of products: f32, bf16, or auto: bf16 where that stays near f32")
+      ->check(CLI::IsMember({"f32", "bf16", "auto"}))
+      ->capture_default_str();
+  command
+      .add_option("--most-error", flags.most_error,
+                  "how far auto may be from f32, relative to the root mean square")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--cache", flags.cache, "a folder for object code, or none")
+      ->capture_default_str();
+  add_pass_flags(command, flags.passes);
+}
+
+Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
+                                              ProgressLine& line) {
+  CompileModelOptions options{.passes = pass_options(flags.passes)};
+  options.code.exact = options.passes.exact;
+  options.code.threads = flags.threads;
+  options.code.cache = flags.cache == "default" ? default_cache()
+                       : flags.cache == "none"  ? std::filesystem::path()
+                                                : std::filesystem::path(flags.cache);
+  options.code.memory_limit = context.memory_limit.value_or(0);
+  options.code.stop = &context.stop;
+  options.code.progress = [&line](std::size_t done, std::size_t count) {
+    line.show(done, count, "kernels compiled");
+  };
+  options.precision = flags.precision == "f32"    ? Precision::F32
+                      : flags.precision == "bf16" ? Precision::Bf16
+                                                  : Precision::Auto;
+  options.most_error = flags.most_error;
+  return options;
+}
+
+Expected<Source> open_source(const std::string& path) {
+  const auto start = std::chrono::steady_clock::now();
+  Source source;
+  if (!is_saved_program(path)) {
+    TESSERA_TRY(source.model, load_model(path));
+    return source;
+  }
+  TESSERA_TRY(source.program, runtime::load(path));
+  const auto& values = source.program->values;
+  for (const runtime::ValueIndex input : source.program->inputs) {
+    const runtime::Value& value = values[input];
+    const Type type =
+        value.home == runtime::Value::Home::Boxed
+            ? Type::unknown()
+            : Type::tensor(value.dtype, Shape(value.shape.begin(), value.shape.end()));
+    source.model.graph.add_input(type, value.name);
+  }
+  for (const runtime::ValueIndex output : source.program->outputs) {
+    source.model.output_names.push_back(values[output].name);
+  }
+  source.model.file_bytes = static_cast<std::int64_t>(source.program->weights.size());
+  source.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return source;
+}
+
+}  // namespace tessera::cli

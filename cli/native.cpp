@@ -1,0 +1,67 @@
+#include "cli/native.h"
+
+#include <chrono>
+
+namespace tessera::cli {
+
+Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vector<Datum> inputs,
+                                                  const CompileFlags& flags, Context& context,
+                                                  ReadyOptions options) {
+  std::unique_ptr<Native> native(new Native(context));
+  options.threads = flags.threads;
+  options.memory_limit = context.run_memory(source.model.file_bytes);
+  options.most_rounds = context.most_rounds();
+  options.stop = &context.stop;
+  native->inputs_ = std::move(inputs);
+  if (source.program) {
+    TESSERA_TRY(native->saved_, ready(*source.program, options));
+    native->ready_ = &*native->saved_;
+  } else {
+    TESSERA_TRY(CompileModelOptions compile_as, compile_options(flags, context, native->line_));
+    native->model_.emplace(source.model, std::move(compile_as), std::move(options));
+    TESSERA_TRY(NativeModel::Entry* const entry, native->model_->program_for(native->inputs_));
+    native->line_.clear();
+    native->ready_ = &entry->ready;
+    native->compiled_ = &entry->made;
+  }
+  const runtime::Program& program = native->program();
+  for (Datum& input : native->inputs_) {
+    if (!input.is_tensor()) {
+      native->in_place_ = false;
+      continue;
+    }
+    // Sessions want aligned memory, and files that are mapped need not be.
+    const Tensor& tensor = input.tensor();
+    input = Tensor{tensor.dtype, tensor.shape, Bytes::copy(tensor.bytes.view()), tensor.strings};
+    native->from_.push_back(input.tensor().bytes.data());
+  }
+  for (const runtime::ValueIndex output : program.outputs) {
+    const runtime::Value& value = program.values[output];
+    if (value.home == runtime::Value::Home::Boxed) native->in_place_ = false;
+    native->outputs_.emplace_back(static_cast<std::size_t>(value.bytes));
+    native->to_.push_back(native->outputs_.back().data());
+  }
+  for (const runtime::ValueIndex input : program.inputs) {
+    if (program.values[input].home == runtime::Value::Home::Boxed) native->in_place_ = false;
+  }
+  return native;
+}
+
+Expected<Done> Native::run_again() {
+  if (in_place_) return ready_->session->run(from_, to_);
+  TESSERA_TRY(const std::vector<Datum> ignored, run());
+  return Done{};
+}
+
+Expected<std::vector<double>> Native::time(int runs) {
+  std::vector<double> milliseconds;
+  for (int i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    TESSERA_TRY_DONE(run_again());
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    milliseconds.push_back(took.count());
+  }
+  return milliseconds;
+}
+
+}  // namespace tessera::cli

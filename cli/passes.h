@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/driver/inspect.h"
+#include "tessera/passes/pipeline.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+/// Which passes run, and what is said of them.
+struct PassFlags {
+  std::string numerics = "reals";
+  std::vector<std::string> disabled, print_after;
+  bool explain = false, validate = false;
+};
+void add_pass_flags(CLI::App& command, PassFlags& flags);
+passes::Options pass_options(const PassFlags& flags);
+
+/// What each pass changed, and how long it took.
+void print_log(const std::vector<passes::Record>& log);
+nlohmann::json log_json(const std::vector<passes::Record>& log);
+
+/// Operator by operator, before and after; a star where there are fewer.
+void print_operators(const Inventory& before, const Inventory& after);
+nlohmann::json operators_json(const Inventory& before, const Inventory& after);
+
+}  // namespace tessera::cli

@@ -1,0 +1,192 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/json.h"
+#include "cli/native.h"
+#include "tessera/driver/measure.h"
+#include "tessera/machine/peak.h"
+#include "tessera/support/file.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string model, trace;
+  InputFlags inputs;
+  CompileFlags compile;
+  int runs = 20, rows = 40;
+};
+
+/// When a step of one run began and ended.
+struct Span {
+  std::size_t step = 0;
+  std::int64_t start_ns = 0, end_ns = 0;
+};
+
+struct Row {
+  std::size_t step = 0;
+  std::string what, how;
+  double ms = 0, share = 0, gflops = 0, gbytes = 0, of_peak = 0;
+};
+
+std::string how_of(const runtime::Program& program, std::size_t step, const CompiledModel* made) {
+  if (made != nullptr && !made->report.steps[step].strategy.empty()) {
+    return made->report.steps[step].strategy;
+  }
+  const auto* launch = std::get_if<runtime::step::Launch>(&program.steps[step]);
+  return launch == nullptr ? "" : program.kernels[launch->kernel].name;
+}
+
+/// Each step by the median of what it took, the longest first.
+std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span>& spans,
+                         const CompiledModel* made, double peak) {
+  std::vector<std::vector<double>> times(program.steps.size());
+  for (const Span& span : spans) {
+    times[span.step].push_back(static_cast<double>(span.end_ns - span.start_ns) / 1e6);
+  }
+  std::vector<Row> rows;
+  double total = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i].empty()) continue;
+    const runtime::Program::Note& note = program.notes[i];
+    Row row{.step = i,
+            .what = note.what,
+            .how = how_of(program, i, made),
+            .ms = percentile(times[i], 0.5)};
+    const double seconds = std::max(row.ms, 1e-6) / 1e3;
+    row.gflops = note.flops / seconds / 1e9;
+    row.gbytes = note.bytes / seconds / 1e9;
+    row.of_peak = note.flops / seconds / peak;
+    total += row.ms;
+    rows.push_back(std::move(row));
+  }
+  for (Row& row : rows) row.share = row.ms / std::max(total, 1e-9);
+  std::ranges::stable_sort(rows, std::greater{}, &Row::ms);
+  return rows;
+}
+
+void print_table(const std::vector<Row>& rows, int most, double peak, int threads) {
+  fmt::print("{:>5} {:>9} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "ms", "share", "GFLOP/s", "GB/s",
+             "peak", "what");
+  double total = 0, flops = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    total += row.ms;
+    flops += row.gflops * row.ms / 1e3;
+    if (static_cast<int>(i) >= most) continue;
+    fmt::print("{:>5} {:>9.4f} {:>5.1f}% {:>8.1f} {:>7.1f} {:>4.0f}%  {}{}\n", row.step, row.ms,
+               100 * row.share, row.gflops, row.gbytes, 100 * row.of_peak, row.what,
+               row.how.empty() ? "" : " [" + row.how + "]");
+  }
+  if (static_cast<int>(rows.size()) > most) {
+    fmt::print("  … and {} more (--rows)\n", rows.size() - static_cast<std::size_t>(most));
+  }
+  fmt::print("{:>5} {:>9.4f}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} thread{}\n",
+             "all", total, flops / total * 1e3, 100 * flops / total * 1e12 / peak, peak / 1e9,
+             threads, threads == 1 ? "" : "s");
+}
+
+/// The last run as Perfetto and chrome://tracing read it.
+nlohmann::json trace_of(const runtime::Program& program, const std::vector<Span>& last,
+                        const CompiledModel* made) {
+  nlohmann::json events = nlohmann::json::array();
+  const std::int64_t origin = last.empty() ? 0 : last.front().start_ns;
+  for (const Span& span : last) {
+    const runtime::Program::Note& note = program.notes[span.step];
+    const double ns = static_cast<double>(std::max<std::int64_t>(span.end_ns - span.start_ns, 1));
+    events.push_back({{"name", note.what},
+                      {"ph", "X"},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"ts", static_cast<double>(span.start_ns - origin) / 1e3},
+                      {"dur", ns / 1e3},
+                      {"args",
+                       {{"step", span.step},
+                        {"how", how_of(program, span.step, made)},
+                        {"flops", note.flops},
+                        {"bytes", note.bytes},
+                        {"gflops", note.flops / ns}}}});
+  }
+  return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+}
+
+Expected<Done> profile(Options options, Context& context) {
+  TESSERA_TRY_DONE(context.start(Limits::Program));
+  if (options.inputs.fill.empty()) options.inputs.fill = "sin";
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(const Source source, open_source(options.model));
+  TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source.model.graph, given));
+  std::vector<Span> spans;
+  ReadyOptions run;
+  run.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
+    spans.push_back({step, start, end});
+  };
+  TESSERA_TRY(const std::unique_ptr<Native> native,
+              Native::prepare(source, std::move(inputs), options.compile, context, run));
+  TESSERA_TRY_DONE(native->time(2));  // to warm up
+  spans.clear();
+  std::size_t last = 0;
+  for (int i = 0; i < options.runs && !context.stop; ++i) {
+    last = spans.size();
+    TESSERA_TRY_DONE(native->time(1));
+  }
+  const double peak = machine::measured_peak() * options.compile.threads;
+  const std::vector<Row> rows = rows_of(native->program(), spans, native->compiled(), peak);
+  if (!options.trace.empty()) {
+    const std::vector<Span> one(spans.begin() + static_cast<std::ptrdiff_t>(last), spans.end());
+    const nlohmann::json trace = trace_of(native->program(), one, native->compiled());
+    TESSERA_TRY_DONE(write_file(options.trace, [&](std::ostream& out) { out << trace; }));
+  }
+  if (!context.json) {
+    print_table(rows, options.rows, peak, options.compile.threads);
+    return Done{};
+  }
+  nlohmann::json list = nlohmann::json::array();
+  for (const Row& row : rows) {
+    list.push_back({{"step", row.step},
+                    {"what", row.what},
+                    {"how", row.how},
+                    {"ms", row.ms},
+                    {"share", row.share},
+                    {"gflops", row.gflops},
+                    {"gbytes_per_second", row.gbytes},
+                    {"of_peak", row.of_peak}});
+  }
+  print_json({{"steps", std::move(list)}, {"peak_gflops", peak / 1e9}});
+  return Done{};
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("profile", "where the time of a model goes, step by step");
+  auto options = std::make_shared<Options>();
+  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+      ->required();
+  command->add_option("-o,--out", options->trace, "a trace for Perfetto (ui.perfetto.dev), JSON");
+  add_input_flags(*command, options->inputs);
+  command->add_option("--runs", options->runs, "how often it is run")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--rows", options->rows, "how many steps are shown")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  add_compile_flags(*command, options->compile);
+  add_common(*command, context);
+  command->footer(
+      "Example:\n"
+      "  tessera profile resnet50.onnx --threads 1 -o trace.json\n"
+      "\n"
+      "Times are medians; the peak is of f32 products, measured by chains of them in registers.");
+  command->callback([options, &context] {
+    if (const auto done = profile(*options, context); !done)
+      context.fail(located(done.error(), {.file = options->model}));
+  });
+}
+
+}  // namespace tessera::cli

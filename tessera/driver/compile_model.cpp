@@ -1,0 +1,109 @@
+#include "tessera/driver/compile_model.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/driver/golden.h"
+#include "tessera/driver/inputs.h"
+#include "tessera/driver/ready.h"
+#include "tessera/ir/bind.h"
+
+namespace tessera {
+namespace {
+
+bool has_bf16_products(const machine::Machine& machine) {
+  return machine.has("bf16") || machine.has("avx512bf16");
+}
+
+Expected<std::vector<Datum>> answers(const runtime::Program& program,
+                                     std::span<const Datum> inputs) {
+  TESSERA_TRY(const Ready made, ready(program, {.memory_limit = INT64_MAX - 1}));
+  return made.session->run(inputs);
+}
+
+/// How far a program is from another one, on sine and random inputs.
+Expected<double> largest_error(const Graph& graph, const runtime::Program& program,
+                               const runtime::Program& reference) {
+  double largest = 0;
+  for (const InputOptions::Fill fill : {InputOptions::Fill::Sin, InputOptions::Fill::Random}) {
+    TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(graph, {.fill = fill, .seed = 1}));
+    TESSERA_TRY(const std::vector<Datum> found, answers(program, inputs));
+    TESSERA_TRY(const std::vector<Datum> expected, answers(reference, inputs));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].is_tensor() || !is_float(found[i].tensor().dtype)) continue;
+      largest = std::max(largest, distance(found[i].tensor(), expected[i].tensor()).error);
+    }
+  }
+  return largest;
+}
+
+/// Compiles with f32, and with bf16 where that is asked for and near enough.
+Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOptions& options,
+                                       CompiledModel& result) {
+  program::CompileOptions code = options.code;
+  const bool bf16 = options.precision != Precision::F32 && has_bf16_products(code.machine);
+  result.products = code.products = bf16 ? DType::BF16 : DType::F32;
+  TESSERA_TRY(program::Compiled compiled, program::compile(graph, code));
+  if (!bf16 || options.precision == Precision::Bf16) return compiled;
+
+  code.products = DType::F32;
+  TESSERA_TRY(program::Compiled reference, program::compile(graph, code));
+  TESSERA_TRY(result.error, largest_error(graph, compiled.program, reference.program));
+  if (*result.error <= options.most_error) return compiled;
+  result.products = DType::F32;
+  return reference;
+}
+
+}  // namespace
+
+InputShapes shapes_of(std::span<const Datum> inputs) {
+  InputShapes shapes;
+  for (const Datum& input : inputs) {
+    shapes.push_back(input.is_tensor() ? std::optional(input.tensor().shape) : std::nullopt);
+  }
+  return shapes;
+}
+
+Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes) {
+  GraphBuilder out;
+  Vals inputs;
+  Binding binding;
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ValueId id = graph.inputs()[i];
+    Type type = graph.type(id);
+    if (shapes[i]) {
+      for (std::size_t axis = 0; type.shape && axis < shapes[i]->size(); ++axis) {
+        if (const auto symbol = (*type.shape)[axis].as_symbol()) {
+          binding.bind_size(std::string(*symbol), (*shapes[i])[axis]);
+        }
+      }
+      type.shape = Shape(shapes[i]->begin(), shapes[i]->end());
+    }
+    inputs.push_back(out.input(graph.is_named(id) ? graph.name(id) : "", {.type = type}));
+  }
+  TESSERA_TRY(const Vals outputs, placed(out, graph, inputs, binding, KnownSizes::Constant));
+  TESSERA_TRY(Graph made, out.finish(outputs));
+  made.set_name(graph.name());
+  return made;
+}
+
+Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,
+                                      const CompileModelOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  CompiledModel result;
+  TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
+  TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.passes));
+  result.before = inspect(graph);
+  result.after = inspect(optimized.graph);
+  result.passes = std::move(optimized.log);
+  TESSERA_TRY(program::Compiled compiled, compile_as(optimized.graph, options, result));
+  result.program = std::move(compiled.program);
+  result.report = std::move(compiled.report);
+  for (std::size_t i = 0; i < model.output_names.size(); ++i) {
+    result.program.values[result.program.outputs[i]].name = model.output_names[i];
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace tessera

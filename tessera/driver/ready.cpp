@@ -1,0 +1,38 @@
+#include "tessera/driver/ready.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/engine/engine.h"
+
+namespace tessera {
+
+Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
+  std::int64_t results = 0;
+  for (const runtime::ValueIndex output : program.outputs) {
+    results += std::min(program.values[output].bytes, options.memory_limit + 1);
+  }
+  if (const std::int64_t needed = std::max(program.arena_bytes, results);
+      needed > options.memory_limit) {
+    return Diagnostic{.id = "memory-limit",
+                      .message = fmt::format("the program needs {} bytes", needed),
+                      .note = fmt::format("{} bytes are left", options.memory_limit),
+                      .help = "allow more with --memory-limit"};
+  }
+  Ready made;
+  TESSERA_TRY(made.loaded, runtime::LoadedProgram::load(std::move(program)));
+  runtime::SessionOptions session{.threads = options.threads, .observe = options.observe};
+  session.host = engine::interpreter_host({.threads = options.threads,
+                                           .memory_limit = options.memory_limit,
+                                           .most_rounds = options.most_rounds,
+                                           .stop = options.stop});
+  TESSERA_TRY(made.session, runtime::Session::create(made.loaded, session));
+  return made;
+}
+
+bool is_saved_program(const std::filesystem::path& path) {
+  return path.extension() == ".tsr";
+}
+
+}  // namespace tessera

@@ -1,0 +1,98 @@
+/// compile, run, bench and profile as a user meets them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tessera_command.h"
+
+namespace tessera {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Outcome;
+
+class CompileCommand : public testing::TesseraCommand {
+ protected:
+  CompileCommand() {
+    folder.write("m.tessera",
+                 "graph(x: f32[n, 8]) { w = const f32[8, 4] "
+                 "[0.5, -1, 2, 1, 0, 1, -2, 3, 0.25, 1, 1, -1, 2, 2, -3, 1,"
+                 " 1, 0, 0, 1, -1, 1, 0.5, 2, 3, 1, 1, 0, 0.125, -1, -1, 1]"
+                 "  a = matmul(x, w)  y = relu(a)  return y }");
+  }
+};
+
+TEST_F(CompileCommand, HelpShowsAnExample) {
+  for (const char* command : {"compile", "run", "bench", "profile"}) {
+    const Outcome help = tessera({command, "--help"});
+    EXPECT_EQ(help.exit_code, kSuccess) << command;
+    EXPECT_THAT(help.out, HasSubstr("Example:\n  tessera " + std::string(command)));
+  }
+}
+
+TEST_F(CompileCommand, ASavedProgramAnswersAsTheModel) {
+  const Outcome made = tessera({"compile", "m.tessera", "-o", "m.tsr", "--set", "n=3"});
+  ASSERT_EQ(made.exit_code, kSuccess) << made.err;
+  ASSERT_EQ(tessera({"run", "m.tsr", "--fill", "sin", "--save", "a"}).exit_code, kSuccess);
+  ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--set", "n=3", "--engine", "reference",
+                     "--save", "b"})
+                .exit_code,
+            kSuccess);
+  EXPECT_EQ(folder.read("a/y.npy").size(), folder.read("b/y.npy").size());
+  EXPECT_EQ(tessera({"verify", "m.tsr"}).exit_code, kSuccess);
+}
+
+TEST_F(CompileCommand, CompileSaysWhatItMade) {
+  const nlohmann::json object = json({"compile", "m.tessera", "--set", "n=3", "--json"});
+  EXPECT_EQ(object["operators"]["matmul"]["original"], 1);
+  EXPECT_GE(object["kernels"], 1);
+  EXPECT_GT(object["seconds"], 0);
+  EXPECT_TRUE(object["interpreted"].empty());
+  EXPECT_THAT(folder.files(), ElementsAre("m.tessera"));
+}
+
+TEST_F(CompileCommand, TheCacheMakesTheSecondTimeFaster) {
+  const std::vector<std::string> command = {"compile", "m.tessera", "--set", "n=3",
+                                            "--cache", "cache",     "--json"};
+  EXPECT_EQ(json(command)["kernels_from_cache"], 0);
+  const nlohmann::json again = json(command);
+  EXPECT_EQ(again["kernels_from_cache"], again["kernels"]);
+}
+
+TEST_F(CompileCommand, ADimensionWithoutASizeIsAsked) {
+  const Outcome asked = tessera({"compile", "m.tessera"});
+  EXPECT_EQ(asked.exit_code, kBadInput);
+  EXPECT_THAT(asked.err, HasSubstr("--set n=N"));
+}
+
+TEST_F(CompileCommand, ExplainNamesPassesAndSteps) {
+  const Outcome explained = tessera({"compile", "m.tessera", "--set", "n=3", "--explain"});
+  EXPECT_THAT(explained.out, HasSubstr("dce"));
+  EXPECT_THAT(explained.out, HasSubstr("step 0"));
+  EXPECT_EQ(tessera({"compile", "m.tessera", "--disable-pass", "nonsense"}).exit_code, kUsage);
+}
+
+TEST_F(CompileCommand, BenchGivesPercentiles) {
+  const nlohmann::json object = json({"bench", "m.tessera", "--set", "n=3", "--threads", "1",
+                                      "--blocks", "2", "--block-ms", "1", "--json"});
+  EXPECT_GT(object["p50_ms"], 0);
+  EXPECT_GE(object["p90_ms"], object["p50_ms"]);
+  EXPECT_GE(object["p99_ms"], object["p90_ms"]);
+  EXPECT_FALSE(object.contains("against"));
+}
+
+TEST_F(CompileCommand, ProfileWritesATraceForPerfetto) {
+  const nlohmann::json object = json({"profile", "m.tessera", "--set", "n=3", "--threads", "1",
+                                      "--runs", "3", "-o", "trace.json", "--json"});
+  ASSERT_FALSE(object["steps"].empty());
+  EXPECT_GT(object["peak_gflops"], 0);
+  const nlohmann::json trace = nlohmann::json::parse(folder.read("trace.json"));
+  ASSERT_FALSE(trace["traceEvents"].empty());
+  EXPECT_EQ(trace["traceEvents"][0]["ph"], "X");
+  EXPECT_TRUE(trace["traceEvents"][0].contains("dur"));
+}
+
+}  // namespace
+}  // namespace tessera

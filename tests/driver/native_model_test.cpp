@@ -1,0 +1,93 @@
+#include "tessera/driver/native_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/interp/interp.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera {
+namespace {
+
+Model model_of(const char* text) {
+  Model model{.graph = testing::parsed(text), .output_names = {}};
+  for (const ValueId output : model.graph.outputs()) {
+    model.output_names.push_back(model.graph.name(output));
+  }
+  return model;
+}
+
+constexpr const char* kMlp =
+    "graph(x: f32[n, 8], w: f32[8, 5]) { a = matmul(x, w)  b = relu(a)  y = softmax(b)  return y }";
+
+std::vector<Datum> inputs_of(std::int64_t n) {
+  return {testing::random_f32({n, 8}, static_cast<std::uint64_t>(n)),
+          testing::random_f32({8, 5}, 99)};
+}
+
+void expect_same(const Model& model, NativeModel& native, const std::vector<Datum>& inputs) {
+  const auto expected = interp::run(model.graph, inputs, {});
+  const auto found = native.run(inputs);
+  ASSERT_TRUE(expected);
+  ASSERT_TRUE(found) << to_string(found.error());
+  for (std::size_t i = 0; i < expected->size(); ++i) {
+    testing::expect_near((*found)[i].tensor(), (*expected)[i].tensor(), 1e-5);
+  }
+}
+
+TEST(NativeModel, EachShapeIsCompiledOnce) {
+  const Model model = model_of(kMlp);
+  NativeModel native(model, {}, {});
+  for (const std::int64_t n : {3, 7, 3, 1, 7}) expect_same(model, native, inputs_of(n));
+  EXPECT_EQ(native.programs(), 3U);
+}
+
+TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
+  const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
+  NativeModel native(model, {}, {});
+  for (std::int64_t n = 1; n <= 12; ++n) {
+    expect_same(model, native, {testing::random_f32({n}, 1)});
+  }
+  EXPECT_EQ(native.programs(), NativeModel::kMostPrograms);
+}
+
+TEST(NativeModel, OutputsKeepTheirNames) {
+  Model model = model_of(kMlp);
+  model.output_names = {"answer"};
+  NativeModel native(model, {}, {});
+  const auto entry = native.program_for(inputs_of(2));
+  ASSERT_TRUE(entry) << to_string(entry.error());
+  const runtime::Program& program = (*entry)->ready.program();
+  EXPECT_EQ(program.values[program.outputs[0]].name, "answer");
+}
+
+TEST(Specialized, ReplacesSymbolsEverywhere) {
+  const Model model = model_of("graph(x: f32[n, 4], y: f32[m]) { z = transpose(x)  return z, y }");
+  const auto graph = specialized(model.graph, {{{3, 4}}, {{5}}});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(to_string(graph->type(graph->outputs()[0])), "f32[4, 3]");
+  EXPECT_EQ(to_string(graph->type(graph->outputs()[1])), "f32[5]");
+}
+
+TEST(Specialized, AnInputMayHaveAnotherShapeThanDeclared) {
+  const Model model = model_of("graph(x: f32[1, 4]) { y = relu(x)  return y }");
+  const auto graph = specialized(model.graph, {{{6, 4}}});
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(to_string(graph->type(graph->outputs()[0])), "f32[6, 4]");
+}
+
+TEST(CompileModel, AutoStaysWithinItsBound) {
+  const Model model =
+      model_of("graph(x: f32[16, 64], w: f32[64, 32]) { y = matmul(x, w)  return y }");
+  const InputShapes shapes = {{{16, 64}}, {{64, 32}}};
+  const auto loose =
+      compile_model(model, shapes, {.precision = Precision::Auto, .most_error = 0.5});
+  ASSERT_TRUE(loose) << to_string(loose.error());
+  const auto strict = compile_model(model, shapes, {.precision = Precision::Auto, .most_error = 0});
+  ASSERT_TRUE(strict) << to_string(strict.error());
+  EXPECT_TRUE(!strict->error || *strict->error == 0 || strict->products == DType::F32);
+  if (loose->error) EXPECT_LE(*loose->error, 0.5);
+}
+
+}  // namespace
+}  // namespace tessera
