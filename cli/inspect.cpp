@@ -19,7 +19,7 @@ struct Options {
   bool text = false;
 };
 
-std::string readable(const Dim& work, std::string_view unit) {
+std::string size_text(const Dim& work, std::string_view unit) {
   return work.constant() ? readable(*work.constant(), unit) : work.to_string();
 }
 
@@ -73,10 +73,10 @@ void print_table(const Model& model, const Inventory& inventory) {
   fmt::print("parameters      {} ({})\n", readable(inventory.parameters, ""),
              readable(inventory.parameter_bytes, "B"));
   fmt::print(
-      "multiply-adds   {}{}\n", readable(inventory.multiply_adds, ""),
+      "multiply-adds   {}{}\n", size_text(inventory.multiply_adds, ""),
       inventory.uncounted > 0 ? fmt::format(" ({} nodes not counted)", inventory.uncounted) : "");
   fmt::print("activations     {}\n", inventory.activation_bytes
-                                         ? readable(*inventory.activation_bytes, "B") + " at most"
+                                         ? size_text(*inventory.activation_bytes, "B") + " at most"
                                          : "depend on sizes that are not known");
 }
 

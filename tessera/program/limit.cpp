@@ -58,6 +58,11 @@ class Limiter {
 
   Expected<Done> run() {
     // Each round gives something up; a target below the limit leaves room for holes.
+    // What a step uses at one time is the least that it needs; the rest of it lies in the file.
+    find_uses();
+    for (std::size_t at = 0; at < draft_.program.steps.size(); ++at)
+      while (used_at(at) > bytes_ && move_out(at)) {
+      }
     std::int64_t target = bytes_;
     while (true) {
       find_uses();
@@ -93,6 +98,14 @@ class Limiter {
       const std::int64_t bytes = (values()[v].bytes + 63) / 64 * 64;
       for (std::size_t at = uses_[v].front(); at <= uses_[v].back(); ++at) alive_[at] += bytes;
     }
+  }
+
+  std::int64_t used_at(std::size_t at) const {
+    std::int64_t bytes = 0;
+    for (std::size_t v = 0; v < uses_.size(); ++v)
+      if (in_arena(static_cast<ValueIndex>(v)) && std::ranges::count(uses_[v], at) > 0)
+        bytes += (draft_.program.values[v].bytes + 63) / 64 * 64;
+    return bytes;
   }
 
   std::size_t fullest_step() const {

@@ -86,7 +86,9 @@ TEST(CompileModel, AutoStaysWithinItsBound) {
   const auto strict = compile_model(model, shapes, {.precision = Precision::Auto, .most_error = 0});
   ASSERT_TRUE(strict) << to_string(strict.error());
   EXPECT_TRUE(!strict->error || *strict->error == 0 || strict->products == DType::F32);
-  if (loose->error) EXPECT_LE(*loose->error, 0.5);
+  if (loose->error) {
+    EXPECT_LE(*loose->error, 0.5);
+  }
 }
 
 }  // namespace
