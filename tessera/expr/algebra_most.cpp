@@ -56,6 +56,40 @@ bool is_below_another(const Term& piece, const Sum& pieces) {
   });
 }
 
+/// The number and the other one of two pieces.
+struct Bounded {
+  Rational bound;
+  const Sum* other;
+};
+std::optional<Bounded> bounded(const Sum& pieces) {
+  if (pieces.terms.size() != 2 || !is_plain(pieces.terms[0]) || !is_plain(pieces.terms[1]))
+    return std::nullopt;
+  for (std::size_t i : {0, 1})
+    if (const auto number = constant_of(value_of(pieces.terms[i])))
+      return Bounded{*number, &value_of(pieces.terms[1 - i])};
+  return std::nullopt;
+}
+
+/// max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: of the two forms the one in which the
+/// innermost sum begins with a negative coefficient. Nothing where it is this one already.
+std::optional<Sum> turned(Names& names, const Sum& pieces) {
+  const std::optional<Bounded> outer = bounded(pieces);
+  const Factor* only = outer ? only_factor(*outer->other) : nullptr;
+  if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1)) return std::nullopt;
+  const Rational scale = outer->other->terms[0].coefficient;  // -s
+  if (scale.sign() >= 0) return std::nullopt;
+  const std::optional<Bounded> inner = bounded(args_of(*only)[0]);
+  if (!inner || (inner->bound * scale).less_than(outer->bound)) return std::nullopt;
+  const auto first = std::ranges::find_if(inner->other->terms,
+                                          [](const Term& term) { return !term.factors.empty(); });
+  if (first == inner->other->terms.end() || first->coefficient.sign() < 0) return std::nullopt;
+  const Sum x = opened(names, scaled(*inner->other, scale));
+  Sum larger = most(names, {group(constant(outer->bound)), group(x)});
+  Sum least = most(names, {group(constant(inner->bound * scale * Rational(-1))),
+                           group(scaled(std::move(larger), -1))});
+  return scaled(std::move(least), -1);
+}
+
 /// The terms that all pieces have, free of what they bind.
 Sum common_terms(const Sum& pieces, const std::vector<std::string>& bound) {
   Sum common;
@@ -93,6 +127,8 @@ Sum most(Names& names, std::vector<Term> groups) {
     pieces.terms.erase(pieces.terms.begin() + static_cast<std::ptrdiff_t>(i));
     return most(names, opened(names, std::move(pieces)).terms);
   }
+
+  if (auto other = turned(names, pieces)) return *std::move(other);
 
   // What all have in common goes outside: max(a + c, b + c) = c + max(a, b), and for s > 0
   // max(s*a, s*b) = s*max(a, b).

@@ -58,7 +58,13 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
                                              const std::vector<Known>& inputs) {
   GraphBuilder body("~");
   Vals values;
-  for (const Known& input : inputs) values.push_back(input.present ? body.input({}, input) : Val{});
+  for (const Known& input : inputs) {
+    Known seen = input;
+    // Bodies ask for single numbers; evaluating weights would cost more than all the rest.
+    if (seen.content && is_float(seen.type.dtype) && seen.content->count() > 16)
+      seen.content.reset();
+    values.push_back(input.present ? body.input({}, seen) : Val{});
+  }
   auto results = op.expand(body, attrs, values);
   std::optional<Diagnostic> error = body.error();
   if (!error && !results) error = results.error();

@@ -33,9 +33,12 @@ Expected<rules::RuleSet> helpful_rules(bool exact) {
 
 /// Parsed once: the rules are part of the binary.
 const Expected<rules::RuleSet>& rule_set(bool exact) {
+  if (exact) {
+    static const Expected<rules::RuleSet> kept = helpful_rules(true);
+    return kept;
+  }
   static const Expected<rules::RuleSet> all = helpful_rules(false);
-  static const Expected<rules::RuleSet> kept = helpful_rules(true);
-  return exact ? kept : all;
+  return all;
 }
 
 }  // namespace

@@ -10,6 +10,9 @@
 namespace tessera::passes {
 namespace {
 
+/// Of results that the evaluator computes; what is larger has to wait for machine code.
+constexpr std::int64_t kMostEvaluated = std::int64_t{4} << 20;
+
 std::optional<std::int64_t> bytes_of(const Type& type) {
   if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
   const std::optional<std::int64_t> count = product(*type.shape).constant();
@@ -66,12 +69,12 @@ class Folding {
   std::optional<Rewriter::Results> by_evaluation(Rewriter& out, const GraphNode& node) const {
     const Graph& graph = out.made();
     std::vector<interp::Value> inputs;
-    std::int64_t largest = most_bytes_;
+    std::int64_t largest = 0;  // of the operands that go away
     for (const ValueId id : graph.inputs(node)) {
       const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
       if (id.present() && constant == nullptr) return std::nullopt;
       inputs.push_back(constant == nullptr ? interp::Value{} : interp::Value{*constant});
-      if (constant != nullptr)
+      if (constant != nullptr && out.uses(id) == 1)
         largest = std::max(largest, static_cast<std::int64_t>(constant->bytes.size()));
     }
     std::int64_t made = 0;
@@ -80,9 +83,10 @@ class Folding {
       if (!bytes) return std::nullopt;
       made += *bytes;
     }
-    if (made > largest) return std::nullopt;
+    if (made > std::max(largest, most_bytes_)) return std::nullopt;
     if (auto product = scaled_weights(*node.op, inputs))
       return Rewriter::Results{out.constant(*std::move(product))};
+    if (made > std::max(kMostEvaluated, most_bytes_)) return std::nullopt;
     const auto results = interp::run_op<double>(
         *node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()),
         {.threads = 1, .memory_limit = 16 * largest + (64 << 20)});

@@ -11,6 +11,7 @@
 #include "tessera/passes/dce.h"
 #include "tessera/passes/fold.h"
 #include "tessera/passes/moves.h"
+#include "tessera/passes/recognize.h"
 #include "tessera/passes/validate.h"
 
 namespace tessera::passes {
@@ -38,6 +39,11 @@ Expected<Graph> dce(const Graph& graph, const Options&, Changes&) {
   return without_dead(graph);
 }
 
+Expected<Graph> recognize(const Graph& graph, const Options& options, Changes& changes) {
+  if (options.exact) return graph;  // equal over the reals is what is proved
+  return recognized(graph, changes);
+}
+
 /// Until nothing changes: a value that is used less often may let more rules match.
 Expected<Graph> algebra(const Graph& graph, const Options& options, Changes& changes) {
   constexpr int kMostRounds = 4;
@@ -57,11 +63,12 @@ Expected<Graph> algebra(const Graph& graph, const Options& options, Changes& cha
 
 /// In this order. A pass may come again; it has its name for all its turns.
 constexpr Pass kPasses[] = {
-    {"dce", dce},          // unused weights first: nothing else looks at them
-    {"fold", fold},        // sizes become numbers, which what follows asks for
-    {"moves", moves},      //
-    {"cse", cse},          //
-    {"algebra", algebra},  //
+    {"dce", dce},      // unused weights first: nothing else looks at them
+    {"fold", fold},    // sizes become numbers, which what follows asks for
+    {"moves", moves},  //
+    {"cse", cse},      //
+    {"recognize", recognize},
+    {"algebra", algebra},  // folds the constants that rules bring together
     {"cse", cse},          // rules make the same thing in several places
     {"dce", dce},          //
 };

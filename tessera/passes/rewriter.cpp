@@ -49,7 +49,12 @@ std::size_t Rewriter::uses(ValueId value) const {
 }
 
 ValueId Rewriter::constant(Tensor tensor) {
-  add_value(tessera::known(tensor));
+  Known known = tessera::known(tensor);
+  // Inference asks for numbers; what follows from weights is computed by folding, which is faster.
+  constexpr std::int64_t kMostNumbers = 16;
+  if (known.content && is_float(tensor.dtype) && tensor.count() > kMostNumbers)
+    known.content.reset();
+  add_value(std::move(known));
   return made_.add_constant(std::move(tensor), {});
 }
 
@@ -75,7 +80,12 @@ void Rewriter::replace(std::span<const ValueId> old, const Results& with) {
 
 std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node) const {
   std::vector<Known> results;
-  if (node.op->kind() != OpDef::Kind::Control)
+  // Of a node whose types are told, inference may add what integers are, or small constants.
+  const auto is_told = [&](const Type& type) { return is_float(type.dtype); };
+  const auto is_variable = [&](ValueId id) { return id.present() && !known_[id.index].content; };
+  const bool skips = !node.outputs.empty() && std::ranges::all_of(node.outputs, is_told) &&
+                     std::ranges::any_of(node.inputs, is_variable);
+  if (node.op->kind() != OpDef::Kind::Control && !skips)
     if (auto told = infer(*node.op, node.attrs, known(node.inputs))) results = *std::move(told);
   if (node.outputs.empty()) {
     const bool whole = std::ranges::all_of(results, [](const Known& result) {

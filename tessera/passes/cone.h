@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "tessera/ir/graph.h"
+
+namespace tessera::passes {
+
+/// Which scalar functions a computation applies.
+using Functions = std::uint64_t;
+Functions functions(std::initializer_list<Fn> list);
+inline constexpr Functions kFolds = Functions{1} << 63;  // it sums up or takes a maximum over axes
+
+/// A part of a graph that computes one value from one other and from parameters.
+struct Cone {
+  ValueId output, input;
+  std::vector<ValueId> parameters = {};  // constants of many numbers, inputs of lower rank
+  std::vector<std::size_t> nodes = {};   // in order
+  Functions applied = 0;
+  std::set<std::size_t> axes = {};   // of the input, along which it folds
+  std::vector<double> numbers = {};  // that it computes with
+
+  /// As a graph of its own, over `input` and the parameters.
+  Graph graph(const Graph& whole) const;
+};
+
+/// Finds cones.
+class Cones {
+ public:
+  explicit Cones(const Graph& graph);
+
+  /// Those that end in a result of this node, from the smallest on; none inside of which a value is
+  /// used elsewhere.
+  std::vector<Cone> ending_in(std::size_t node) const;
+
+ private:
+  bool is_parameter(ValueId value) const;
+  bool is_closed(const std::set<std::size_t>& nodes, ValueId output) const;
+  Cone made(const std::set<std::size_t>& nodes, ValueId output, ValueId input) const;
+
+  const Graph& graph_;
+  std::vector<std::vector<std::size_t>> users_;  // by value; the graph itself is the last
+  std::vector<Functions> applied_;               // by node
+};
+
+}  // namespace tessera::passes

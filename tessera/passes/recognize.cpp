@@ -1,0 +1,237 @@
+#include "tessera/passes/recognize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/ir/builder.h"
+#include "tessera/ir/rebuild.h"
+#include "tessera/passes/cone.h"
+#include "tessera/passes/dce.h"
+#include "tessera/prove/claim.h"
+#include "tessera/prove/prove.h"
+
+namespace tessera::passes {
+namespace {
+
+/// What a composite may be on the inputs of a cone: graphs to be compared with it.
+using Guesses = std::vector<Graph>;
+
+/// A graph over the inputs of a cone, built by hand.
+template <class Build>
+void guess(const Graph& cone, Guesses& into, const Build& build) {
+  GraphBuilder out;
+  Vals inputs;
+  for (const ValueId id : cone.inputs()) inputs.push_back(out.input({}, {.type = cone.type(id)}));
+  auto graph = out.finish(Vals{build(out, inputs)});
+  if (graph && graph->type(graph->outputs()[0]) == cone.type(cone.outputs()[0]))
+    into.push_back(*std::move(graph));
+}
+
+Guesses elementwise(const Cone& cone, const Graph& graph, std::string_view op, const Attrs& attrs) {
+  Guesses all;
+  if (cone.parameters.empty())
+    guess(graph, all,
+          [&](GraphBuilder& out, const Vals& in) { return out.op(op, {in[0]}, attrs); });
+  return all;
+}
+
+Guesses along_axis(const Cone& cone, const Graph& graph, std::string_view op) {
+  Guesses all;
+  if (!cone.parameters.empty() || cone.axes.size() != 1) return all;
+  const auto rank = static_cast<std::int64_t>(graph.type(graph.inputs()[0]).shape->size());
+  const auto axis = static_cast<std::int64_t>(*cone.axes.begin());
+  guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
+    return out.op(op, {in[0]}, {{"axis", axis == rank - 1 ? -1 : axis}});
+  });
+  return all;
+}
+
+/// Over the last axes, with each small number for epsilon and each parameter as scale and bias.
+Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op, bool centred) {
+  Guesses all;
+  const Shape& shape = *graph.type(graph.inputs()[0]).shape;
+  if (cone.axes.empty() || cone.parameters.size() > 2) return all;
+  const std::size_t first = *cone.axes.begin();
+  if (cone.axes.size() != shape.size() - first) return all;
+  Ints sizes;
+  for (std::size_t i = first; i < shape.size(); ++i) {
+    if (!shape[i].constant()) return all;
+    sizes.push_back(*shape[i].constant());
+  }
+  std::set<double> epsilons;  // as they were written before they were rounded
+  for (const double number : cone.numbers)
+    if (number >= 0 && number < 0.1)
+      epsilons.insert(std::stod(fmt::format("{}", static_cast<float>(number))));
+  const auto axis = static_cast<std::int64_t>(first) - static_cast<std::int64_t>(shape.size());
+
+  /// The inputs that are scale and bias; 0 for none.
+  std::vector<std::pair<std::size_t, std::size_t>> roles = {{0, 0}};
+  if (cone.parameters.size() == 1) roles = {{1, 0}, {0, 1}};
+  if (cone.parameters.size() == 2) roles = {{1, 2}, {2, 1}};
+  for (const double epsilon : epsilons)
+    for (const auto& [scale, bias] : roles) {
+      if (bias != 0 && !centred) continue;
+      guess(graph, all, [&, scale = scale, bias = bias](GraphBuilder& out, const Vals& in) {
+        const auto shaped = [&](std::size_t which) {
+          const Val& value = in[which];
+          return value.rank() == static_cast<int>(sizes.size())
+                     ? value
+                     : out.op("reshape", {value, out.ints(sizes)});
+        };
+        const DType dtype = in[0].dtype();
+        Vals operands = {in[0], scale != 0
+                                    ? shaped(scale)
+                                    : out.op("expand", {out.number(1, dtype), out.ints(sizes)})};
+        if (bias != 0) operands.push_back(shaped(bias));
+        return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
+      });
+    }
+  return all;
+}
+
+/// What can be recognized: which functions it takes, which of the others it may not apply, and what
+/// it looks like on the inputs of a cone.
+struct Composite {
+  std::string_view name;
+  Functions needs, may;
+  Guesses (*guesses)(const Cone& cone, const Graph& graph);
+};
+
+const std::vector<Composite>& composites() {
+  const Functions bounds = functions({Fn::Max, Fn::Min}), root = functions({Fn::Sqrt, Fn::Pow});
+  static const std::vector<Composite> all = {
+      {"softmax", kFolds | functions({Fn::Exp}), bounds,
+       [](const Cone& cone, const Graph& graph) { return along_axis(cone, graph, "softmax"); }},
+      {"log_softmax", kFolds | functions({Fn::Exp, Fn::Log}), bounds,
+       [](const Cone& cone, const Graph& graph) { return along_axis(cone, graph, "log_softmax"); }},
+      {"layer_normalization", kFolds, root,
+       [](const Cone& cone, const Graph& graph) {
+         return normalization(cone, graph, "layer_normalization", true);
+       }},
+      {"rms_normalization", kFolds, root,
+       [](const Cone& cone, const Graph& graph) {
+         return normalization(cone, graph, "rms_normalization", false);
+       }},
+      {"gelu", functions({Fn::Erf}), 0,
+       [](const Cone& cone, const Graph& graph) { return elementwise(cone, graph, "gelu", {}); }},
+      {"gelu", functions({Fn::Tanh}), functions({Fn::Pow}),
+       [](const Cone& cone, const Graph& graph) {
+         return elementwise(cone, graph, "gelu", {{"approximate", "tanh"}});
+       }},
+      {"swish", functions({Fn::Exp}), 0,
+       [](const Cone& cone, const Graph& graph) { return elementwise(cone, graph, "swish", {}); }},
+      {"hard_swish", 0, bounds,
+       [](const Cone& cone, const Graph& graph) {
+         return elementwise(cone, graph, "hard_swish", {});
+       }},
+  };
+  return all;
+}
+
+bool may_be(const Cone& cone, const Composite& composite) {
+  const Functions anything =
+      functions({Fn::Add, Fn::Sub, Fn::Mul, Fn::Div, Fn::Neg}) | functions({Fn::Pow});
+  if ((cone.applied & composite.needs) != composite.needs) return false;
+  return (cone.applied & ~(anything | composite.needs | composite.may)) == 0;
+}
+
+bool is_proved(const Graph& cone, const Graph& composite) {
+  auto claim = prove::claim_of(cone, composite, {});
+  if (!claim) return false;
+  const prove::Options options{.tries = 3, .most_terms = 400, .most_steps = 600};
+  std::string why;
+  for (const bool named : {false, true}) {
+    claim->claim.named_reals = named;
+    if (prove::prove_claim(claim->claim, options, why)) return true;
+  }
+  return false;
+}
+
+class Recognition {
+ public:
+  explicit Recognition(const Graph& graph) : graph_(graph), cones_(graph) {}
+
+  Expected<Graph> run(Changes& changes) {
+    for (std::size_t n = graph_.nodes().size(); n-- > 0;)
+      if (!covered_.contains(n)) look_at(n, changes);
+    if (found_.empty()) return graph_;
+    return without_dead(rebuild(graph_, [&](Rebuilder& out, const GraphNode& node) {
+      const auto it = found_.find(static_cast<std::size_t>(&node - graph_.nodes().data()));
+      return it == found_.end() ? out.copy(node) : placed(out, it->second);
+    }));
+  }
+
+ private:
+  struct Found {
+    Cone cone;
+    const Graph* composite;
+  };
+
+  /// The largest cone that is something.
+  void look_at(std::size_t node, Changes& changes) {
+    std::optional<Found> best;
+    for (Cone& cone : cones_.ending_in(node)) {
+      if (std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); }))
+        break;
+      if (const Graph* composite = composite_of(cone)) best = Found{std::move(cone), composite};
+    }
+    if (!best) return;
+    const GraphNode& last = best->composite->nodes().back();
+    if (best->cone.nodes.size() == 1 && graph_.nodes()[node].op == last.op) return;
+    covered_.insert(best->cone.nodes.begin(), best->cone.nodes.end());
+    changes.push_back(fmt::format("{} of {} nodes", last.op->name, best->cone.nodes.size()));
+    found_.emplace(node, *std::move(best));
+  }
+
+  /// Null where it is none. Cones that are the same graph have the same answer.
+  const Graph* composite_of(const Cone& cone) {
+    std::optional<Graph> graph;
+    for (const Composite& composite : composites()) {
+      if (!may_be(cone, composite)) continue;
+      if (!graph) {
+        graph = cone.graph(graph_);
+        const auto it = decided_.find(graph->hash());
+        if (it != decided_.end()) return it->second ? &*it->second : nullptr;
+      }
+      for (Graph& guessed : composite.guesses(cone, *graph))
+        if (is_proved(*graph, guessed))
+          return &*decided_.emplace(graph->hash(), std::move(guessed)).first->second;
+    }
+    if (graph) decided_.emplace(graph->hash(), std::nullopt);
+    return nullptr;
+  }
+
+  Rebuilder::Results placed(Rebuilder& out, const Found& found) {
+    const Graph& composite = *found.composite;
+    std::vector<ValueId> values(composite.value_count());
+    values[composite.inputs()[0].index] = out.mapped(found.cone.input);
+    for (std::size_t i = 0; i < found.cone.parameters.size(); ++i)
+      values[composite.inputs()[i + 1].index] = out.mapped(found.cone.parameters[i]);
+    for (const GraphNode& node : composite.nodes()) {
+      Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+      for (const ValueId id : composite.inputs(node)) {
+        if (id.present() && !values[id.index].present())
+          values[id.index] = out.constant(*composite.constant(id));
+        copy.inputs.push_back(id.present() ? values[id.index] : id);
+      }
+      for (const ValueId id : composite.outputs(node)) copy.outputs.push_back(composite.type(id));
+      values[composite.outputs(node)[0].index] = out.add(std::move(copy))[0];
+    }
+    return {values[composite.outputs()[0].index]};
+  }
+
+  const Graph& graph_;
+  Cones cones_;
+  std::set<std::size_t> covered_;  // nodes that go away
+  std::map<std::size_t, Found> found_;
+  std::map<std::uint64_t, std::optional<Graph>> decided_;  // by the hash of a cone
+};
+
+}  // namespace
+
+Expected<Graph> recognized(const Graph& graph, Changes& changes) {
+  return Recognition(graph).run(changes);
+}
+
+}  // namespace tessera::passes
