@@ -36,14 +36,24 @@ Guesses elementwise(const Cone& cone, const Graph& graph, std::string_view op, c
   return all;
 }
 
+/// The axes along which it folds, then the others: inside, they may have changed places.
+std::vector<std::size_t> likely_axes(const Cone& cone, std::size_t rank) {
+  std::vector<std::size_t> axes(cone.axes.begin(), cone.axes.end());
+  for (std::size_t axis = rank; axis-- > 0;)
+    if (!cone.axes.contains(axis)) axes.push_back(axis);
+  return axes;
+}
+
 Guesses along_axis(const Cone& cone, const Graph& graph, std::string_view op) {
   Guesses all;
-  if (!cone.parameters.empty() || cone.axes.size() != 1) return all;
-  const auto rank = static_cast<std::int64_t>(graph.type(graph.inputs()[0]).shape->size());
-  const auto axis = static_cast<std::int64_t>(*cone.axes.begin());
-  guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
-    return out.op(op, {in[0]}, {{"axis", axis == rank - 1 ? -1 : axis}});
-  });
+  if (!cone.parameters.empty()) return all;
+  const std::size_t rank = graph.type(graph.inputs()[0]).shape->size();
+  for (const std::size_t axis : likely_axes(cone, rank))
+    guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
+      const std::int64_t from_end =
+          axis + 1 == rank ? -1 : static_cast<std::int64_t>(axis);  // the last one as most write it
+      return out.op(op, {in[0]}, {{"axis", from_end}});
+    });
   return all;
 }
 
@@ -51,42 +61,41 @@ Guesses along_axis(const Cone& cone, const Graph& graph, std::string_view op) {
 Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op, bool centred) {
   Guesses all;
   const Shape& shape = *graph.type(graph.inputs()[0]).shape;
-  if (cone.axes.empty() || cone.parameters.size() > 2) return all;
-  const std::size_t first = *cone.axes.begin();
-  if (cone.axes.size() != shape.size() - first) return all;
-  Ints sizes;
-  for (std::size_t i = first; i < shape.size(); ++i) {
-    if (!shape[i].constant()) return all;
-    sizes.push_back(*shape[i].constant());
-  }
+  if (cone.parameters.size() > 2) return all;
   std::set<double> epsilons;  // as they were written before they were rounded
   for (const double number : cone.numbers)
     if (number >= 0 && number < 0.1)
       epsilons.insert(std::stod(fmt::format("{}", static_cast<float>(number))));
-  const auto axis = static_cast<std::int64_t>(first) - static_cast<std::int64_t>(shape.size());
 
   /// The inputs that are scale and bias; 0 for none.
   std::vector<std::pair<std::size_t, std::size_t>> roles = {{0, 0}};
   if (cone.parameters.size() == 1) roles = {{1, 0}, {0, 1}};
   if (cone.parameters.size() == 2) roles = {{1, 2}, {2, 1}};
-  for (const double epsilon : epsilons)
-    for (const auto& [scale, bias] : roles) {
-      if (bias != 0 && !centred) continue;
-      guess(graph, all, [&, scale = scale, bias = bias](GraphBuilder& out, const Vals& in) {
-        const auto shaped = [&](std::size_t which) {
-          const Val& value = in[which];
-          return value.rank() == static_cast<int>(sizes.size())
-                     ? value
-                     : out.op("reshape", {value, out.ints(sizes)});
-        };
-        const DType dtype = in[0].dtype();
-        Vals operands = {in[0], scale != 0
-                                    ? shaped(scale)
-                                    : out.op("expand", {out.number(1, dtype), out.ints(sizes)})};
-        if (bias != 0) operands.push_back(shaped(bias));
-        return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
-      });
-    }
+  for (const std::size_t first : likely_axes(cone, shape.size())) {
+    Ints sizes;
+    for (std::size_t i = first; i < shape.size(); ++i)
+      sizes.push_back(shape[i].constant().value_or(-1));
+    if (std::ranges::find(sizes, -1) != sizes.end()) continue;
+    const auto axis = -static_cast<std::int64_t>(sizes.size());
+    for (const double epsilon : epsilons)
+      for (const auto& [scale, bias] : roles) {
+        if (bias != 0 && !centred) continue;
+        guess(graph, all, [&, scale = scale, bias = bias](GraphBuilder& out, const Vals& in) {
+          const auto shaped = [&](std::size_t which) {
+            const Val& value = in[which];
+            return value.rank() == static_cast<int>(sizes.size())
+                       ? value
+                       : out.op("reshape", {value, out.ints(sizes)});
+          };
+          const DType dtype = in[0].dtype();
+          Vals operands = {in[0], scale != 0
+                                      ? shaped(scale)
+                                      : out.op("expand", {out.number(1, dtype), out.ints(sizes)})};
+          if (bias != 0) operands.push_back(shaped(bias));
+          return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
+        });
+      }
+  }
   return all;
 }
 

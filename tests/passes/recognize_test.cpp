@@ -2,7 +2,9 @@
 
 #include "tessera/ir/expand.h"
 #include "tessera/rules/apply.h"
+#include "tessera/rules/proof.h"
 #include "tessera/rules/shipped.h"
+#include "tessera/rules/text.h"
 #include "tessera/support/rng.h"
 #include "tests/passes/pass_check.h"
 
@@ -81,6 +83,77 @@ TEST(Recognize, KeepsWhatIsUsedElsewhere) {
                    "return y, e }");
 }
 
+/// Ways to say the same, beyond what the shipped rules say: of one operand, and of two that have
+/// the same shape, one number per row, or one number in all.
+constexpr const char* kOfOne[] = {
+    "neg(x) = mul(x, -1.0)",
+    "neg(x) = sub(0.0, x)",
+    "reciprocal(x) = div(1.0, x)",
+    "sqrt(x) = pow(x, 0.5)",
+    "pow(x, 2.0) = mul(x, x)",
+    "mul(x, x) = pow(x, 2.0)",
+    "exp(x) = mul(exp(mul(x, 0.5)), exp(mul(x, 0.5)))",
+    "exp(x) = reciprocal(exp(neg(x)))",
+    "tanh(x) = neg(tanh(neg(x)))",
+    "erf(x) = neg(erf(neg(x)))",
+    "max(x, 0.0) = relu(x)",
+    "exp(x) = reshape(exp(reshape(x, [-1])), shape(x))",
+    "neg(x) = reshape(neg(reshape(x, [-1])), shape(x))",
+};
+constexpr const char* kOfMatrix[] = {
+    "reduce_mean(x, [1]) = mul(reduce_sum(x, [1]), 0.125)",
+    "reduce_sum(x, [1]) = mul(reduce_mean(x, [1]), 8.0)",
+    "reduce_sum(x, [1]) = unsqueeze(reduce_sum(x, [1]) {keepdims=0}, [1])",
+    "reduce_mean(x, [1]) = unsqueeze(reduce_mean(x, [1]) {keepdims=0}, [1])",
+    "reduce_max(x, [1]) = neg(reduce_min(neg(x), [1]))",
+    "exp(x) = transpose(exp(transpose(x) {perm=[1, 0]})) {perm=[1, 0]}",
+    "erf(x) = transpose(erf(transpose(x) {perm=[1, 0]})) {perm=[1, 0]}",
+};
+constexpr const char* kOfTwo[] = {
+    "add(x, y) = add(y, x)",
+    "add(x, y) = sub(x, neg(y))",
+    "sub(x, y) = add(x, neg(y))",
+    "sub(x, y) = neg(sub(y, x))",
+    "mul(x, y) = mul(y, x)",
+    "mul(x, y) = mul(neg(x), neg(y))",
+    "mul(x, y) = mul(mul(x, 2.0), mul(y, 0.5))",
+    "mul(x, y) = div(x, reciprocal(y))",
+    "div(x, y) = mul(x, reciprocal(y))",
+    "div(x, y) = div(mul(x, 4.0), mul(y, 4.0))",
+    "max(x, y) = neg(min(neg(x), neg(y)))",
+    "min(x, y) = neg(max(neg(x), neg(y)))",
+};
+constexpr const char* kOfThree[] = {
+    "mul(add(x, z), y) = add(mul(x, y), mul(z, y))",
+    "mul(sub(x, z), y) = sub(mul(x, y), mul(z, y))",
+    "mul(mul(x, z), y) = mul(x, mul(z, y))",
+    "add(add(x, z), y) = add(x, add(z, y))",
+    "div(add(x, z), y) = add(div(x, y), div(z, y))",
+};
+
+std::vector<rules::Rule> respelling_rules() {
+  std::string text;
+  int number = 0;
+  const auto add = [&](const std::string& inputs, const std::string& equation) {
+    const std::size_t at = equation.find(" = ");
+    text += fmt::format("rule r{} {{ source ({}) {{ return {} }} target {{ return {} }} }}\n",
+                        number++, inputs, equation.substr(0, at), equation.substr(at + 3));
+  };
+  for (const char* equation : kOfOne) add("x: f32[*s]", equation);
+  for (const char* equation : kOfMatrix) add("x: f32[m, 8]", equation);
+  for (const char* other : {"*s", "", "m, 1", "n"}) {
+    const bool rows = *other == 'm' || *other == 'n';
+    const std::string x = rows ? "m, n" : "*s";
+    for (const char* equation : kOfTwo)
+      add(fmt::format("x: f32[{}], y: f32[{}]", x, other), equation);
+    for (const char* equation : kOfThree)
+      add(fmt::format("x: f32[{0}], z: f32[{0}], y: f32[{1}]", x, other), equation);
+  }
+  auto rules = rules::parse_rules(text);
+  EXPECT_TRUE(rules) << to_string(rules.error());
+  return rules ? *std::move(rules) : std::vector<rules::Rule>();
+}
+
 /// Applies rules at random places.
 class Respelling {
  public:
@@ -99,9 +172,10 @@ class Respelling {
  private:
   static const rules::RuleSet& rules() {
     static const rules::RuleSet all = [] {
-      std::vector<rules::Rule> instances;
+      std::vector<rules::Rule> rules = respelling_rules(), instances;
       const auto shipped = rules::shipped();
-      for (const rules::Rule& rule : *shipped)
+      rules.insert(rules.end(), shipped->begin(), shipped->end());
+      for (const rules::Rule& rule : rules)
         for (rules::Rule& one : rules::instances(rule)) instances.push_back(std::move(one));
       return rules::RuleSet(instances);
     }();
@@ -110,6 +184,13 @@ class Respelling {
 
   Rng rng_;
 };
+
+TEST(SlowRecognize, RulesThatRespellAreProved) {
+  for (const rules::Rule& rule : respelling_rules()) {
+    const rules::RuleProof proof = prove_rule(rule, rules::Guards::Stated, {});
+    EXPECT_TRUE(std::holds_alternative<prove::Proved>(proof.verdict)) << rules::to_text(rule);
+  }
+}
 
 TEST(SlowRecognize, KnowsCompositesRespelledByRandomRules) {
   const char* const composites[] = {
