@@ -63,10 +63,11 @@ Expected<Graph> algebra(const Graph& graph, const Options& options, Changes& cha
 
 /// In this order. A pass may come again; it has its name for all its turns.
 constexpr Pass kPasses[] = {
-    {"dce", dce},      // unused weights first: nothing else looks at them
-    {"fold", fold},    // sizes become numbers, which what follows asks for
-    {"moves", moves},  //
-    {"cse", cse},      //
+    {"dce", dce},          // unused weights first: nothing else looks at them
+    {"fold", fold},        // sizes become numbers, which what follows asks for
+    {"moves", moves},      //
+    {"cse", cse},          //
+    {"algebra", algebra},  // constants that belong together meet
     {"recognize", recognize},
     {"algebra", algebra},  // folds the constants that rules bring together
     {"cse", cse},          // rules make the same thing in several places

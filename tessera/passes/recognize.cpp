@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/ir/builder.h"
 #include "tessera/ir/rebuild.h"
@@ -57,15 +58,26 @@ Guesses along_axis(const Cone& cone, const Graph& graph, std::string_view op) {
   return all;
 }
 
+/// Small numbers as they were written before they were rounded; a sum over an axis that is not
+/// divided yet has so many times the epsilon of the mean.
+std::set<double> likely_epsilons(const Cone& cone, const Shape& shape) {
+  std::set<double> all;
+  const auto add = [&](double number) {
+    if (number < 0.1) all.insert(std::stod(fmt::format("{}", static_cast<float>(number))));
+  };
+  for (const double number : cone.numbers) add(std::abs(number));
+  for (const std::size_t axis : cone.axes)
+    if (const auto size = axis < shape.size() ? shape[axis].constant() : std::nullopt)
+      for (const double number : cone.numbers) add(std::abs(number) / static_cast<double>(*size));
+  return all;
+}
+
 /// Over the last axes, with each small number for epsilon and each parameter as scale and bias.
 Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op, bool centred) {
   Guesses all;
   const Shape& shape = *graph.type(graph.inputs()[0]).shape;
   if (cone.parameters.size() > 2) return all;
-  std::set<double> epsilons;  // as they were written before they were rounded
-  for (const double number : cone.numbers)
-    if (number >= 0 && number < 0.1)
-      epsilons.insert(std::stod(fmt::format("{}", static_cast<float>(number))));
+  const std::set<double> epsilons = likely_epsilons(cone, shape);
 
   /// The inputs that are scale and bias; 0 for none.
   std::vector<std::pair<std::size_t, std::size_t>> roles = {{0, 0}};
