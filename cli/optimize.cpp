@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/passes.h"
 #include "tessera/driver/model.h"
+#include "tessera/passes/portable.h"
 
 namespace tessera::cli {
 namespace {
@@ -24,6 +25,9 @@ Expected<Done> optimize_file(const Options& options, Context& context) {
   if (!made) return located(std::move(made).error(), {.file = options.from});
   model->graph = std::move(made->graph);
   const Inventory after = inspect(model->graph);
+  if (!is_text_form(options.to)) {
+    TESSERA_TRY(model->graph, passes::portable(model->graph));
+  }
   if (auto saved = save_model(*model, options.to); !saved)
     return located(std::move(saved).error(), {.file = options.to});
   if (context.json) {
