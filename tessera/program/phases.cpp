@@ -100,6 +100,51 @@ Tensor weights_of(const Tensor& whole, const Taps& rows, const Taps& columns,
   return {whole.dtype, shape, std::move(buffer).freeze()};
 }
 
+ValueId reshaped(Rebuilder& out, ValueId value, DType dtype,
+                 const std::vector<std::int64_t>& shape) {
+  const Tensor sizes = Tensor::of<std::int64_t>(
+      DType::I64, {static_cast<std::int64_t>(shape.size())}, std::span(shape));
+  return out.add({.op = &op("reshape"),
+                  .attrs = *completed(op("reshape"), {}),
+                  .inputs = {value, out.constant(sizes)},
+                  .outputs = {Type::tensor(dtype, {shape.begin(), shape.end()})}})[0];
+}
+
+/// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
+std::optional<ValueId> product_of_pixel(Rebuilder& out, const GraphNode& node,
+                                        const Tensor& weights, std::int64_t batch,
+                                        const std::vector<std::int64_t>& result) {
+  const auto inputs = out.from().inputs(node);
+  const Tensor* bias = nullptr;
+  if (inputs.size() > 2 && inputs[2].present()) {
+    bias = out.from().constant(inputs[2]);
+    if (bias == nullptr) return std::nullopt;
+  }
+  const DType dtype = weights.dtype;
+  const std::int64_t channels = weights.shape[0], filters = weights.shape[1],
+                     taps = weights.shape[2] * weights.shape[3];
+  const ValueId pixel = reshaped(out, out.mapped(inputs[0]), dtype, {batch, channels});
+  const ValueId matrix = out.constant({dtype, {channels, filters * taps}, weights.bytes});
+  const Type type = Type::tensor(dtype, {batch, filters * taps});
+  ValueId made = out.add({.op = &op("matmul"),
+                          .attrs = *completed(op("matmul"), {}),
+                          .inputs = {pixel, matrix},
+                          .outputs = {type}})[0];
+  if (bias != nullptr) {
+    const auto width = static_cast<std::size_t>(byte_width(dtype));
+    Buffer repeated(static_cast<std::size_t>(filters * taps) * width);
+    for (std::int64_t i = 0; i < filters * taps; ++i)
+      std::copy_n(bias->bytes.data() + static_cast<std::size_t>(i / taps) * width, width,
+                  repeated.data() + static_cast<std::size_t>(i) * width);
+    made = out.add(
+        {.op = &op("add"),
+         .attrs = *completed(op("add"), {}),
+         .inputs = {made, out.constant({dtype, {filters * taps}, std::move(repeated).freeze()})},
+         .outputs = {type}})[0];
+  }
+  return reshaped(out, made, dtype, result);
+}
+
 std::optional<ValueId> phased(Rebuilder& out, const GraphNode& node) {
   const Graph& graph = out.from();
   const auto inputs = graph.inputs(node);
@@ -121,11 +166,16 @@ std::optional<ValueId> phased(Rebuilder& out, const GraphNode& node) {
                .window = weights->shape[2 + i],
                .image = (*image)[2 + i],
                .result = (*result)[2 + i]};
-    if (axes[i].result % axes[i].stride != 0) return std::nullopt;
   }
+  if (std::ranges::all_of(axes, [](const Axis2& axis) {
+        return axis.image == 1 && axis.before == 0 && axis.result == axis.window;
+      }))
+    return product_of_pixel(out, node, *weights, (*image)[0], *result);
   // depth_to_space knows square blocks.
   const std::int64_t block = axes[0].stride;
-  if (axes[1].stride != block) return std::nullopt;
+  if (axes[1].stride != block ||
+      std::ranges::any_of(axes, [&](const Axis2& axis) { return axis.result % block != 0; }))
+    return std::nullopt;
 
   const DType dtype = graph.type(inputs[0]).dtype;
   const std::int64_t filters = weights->shape[1];

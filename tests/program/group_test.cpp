@@ -95,38 +95,47 @@ TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
   EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
 }
 
+/// A transposed convolution of constant weights, without and with phases.
+void expect_same_in_phases(const std::vector<std::int64_t>& image, std::int64_t filters,
+                           std::int64_t window, const char* attributes) {
+  SCOPED_TRACE(fmt::format("{} filters, window {}, {}", filters, window, attributes));
+  const Tensor x = testing::random_f32(image, 1),
+               w = testing::random_f32({image[1], filters, window, window}, 2),
+               b = testing::random_f32({filters}, 3);
+  GraphBuilder builder;
+  const Val pixels = builder.input("x", DType::F32, {image.begin(), image.end()});
+  const Graph open = parsed(
+      fmt::format("graph(x: f32[{3}, {4}, {5}, {6}], w: f32[{4}, {0}, {1}, {1}], b: f32[{0}]) {{ "
+                  "return conv_transpose(x, w, b) {2} }}",
+                  filters, window, attributes, image[0], image[1], image[2], image[3]));
+  // With constants in place of the weights.
+  const auto results =
+      placed(builder, open, {pixels, builder.constant(w), builder.constant(b)}, {});
+  ASSERT_TRUE(results.has_value());
+  const auto graph = builder.finish(*results);
+  ASSERT_TRUE(graph.has_value());
+  const auto phased = with_phases(*graph);
+  ASSERT_TRUE(phased.has_value());
+  testing::expect_valid(*phased);
+  const std::vector<Datum> inputs{x};
+  const auto expected = interp::run(*graph, inputs, {}), found = interp::run(*phased, inputs, {});
+  ASSERT_TRUE(expected && found);
+  testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
+}
+
+TEST(Phases, TransposedConvolutionsOfOnePixelAreProducts) {
+  expect_same_in_phases({2, 3, 1, 1}, 5, 4, "{}");
+  expect_same_in_phases({2, 3, 1, 1}, 5, 4, "{strides=[2, 2]}");
+}
+
 TEST(Phases, TransposedConvolutionsAreConvolutions) {
   const char* attributes[] = {"{strides=[2, 2]}", "{strides=[2, 2], pads=[1, 1, 1, 1]}",
                               "{strides=[3, 3], pads=[1, 0, 2, 0], output_padding=[1, 2]}",
                               "{strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1]}", "{}"};
   for (const std::int64_t filters : {3, 17})
     for (const std::int64_t window : {2, 3, 4, 5})
-      for (const char* attribute : attributes) {
-        SCOPED_TRACE(fmt::format("{} filters, window {}, {}", filters, window, attribute));
-        const Tensor x = testing::random_f32({2, 3, 4, 5}, 1),
-                     w = testing::random_f32({3, filters, window, window}, 2),
-                     b = testing::random_f32({filters}, 3);
-        const Graph open = parsed(
-            fmt::format("graph(x: f32[2, 3, 4, 5], w: f32[3, {0}, {1}, {1}], b: f32[{0}]) {{ "
-                        "return conv_transpose(x, w, b) {2} }}",
-                        filters, window, attribute));
-        // With constants in place of the weights.
-        GraphBuilder builder;
-        const Val image = builder.input("x", DType::F32, {2, 3, 4, 5});
-        const auto results =
-            placed(builder, open, {image, builder.constant(w), builder.constant(b)}, {});
-        ASSERT_TRUE(results.has_value());
-        const auto graph = builder.finish(*results);
-        ASSERT_TRUE(graph.has_value());
-        const auto phased = with_phases(*graph);
-        ASSERT_TRUE(phased.has_value());
-        testing::expect_valid(*phased);
-        const std::vector<Datum> inputs{x};
-        const auto expected = interp::run(*graph, inputs, {}),
-                   found = interp::run(*phased, inputs, {});
-        ASSERT_TRUE(expected && found);
-        testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
-      }
+      for (const char* attribute : attributes)
+        expect_same_in_phases({2, 3, 4, 5}, filters, window, attribute);
 }
 
 }  // namespace
