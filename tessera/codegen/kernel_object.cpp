@@ -8,7 +8,7 @@
 #include "tessera/runtime/launch.h"
 #include "tessera/tile/cpu/nest.h"
 #include "tessera/tile/cpu/prepare.h"
-#include "tessera/tile/text.h"
+#include "tessera/tile/fingerprint.h"
 
 namespace tessera::codegen {
 
@@ -34,14 +34,12 @@ Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, co
 
 std::string object_key(const tile::Kernel& kernel, const ObjectFor& what) {
   const machine::Machine& m = what.machine;
-  tile::Kernel nameless = kernel;
-  nameless.name = "kernel";
   return fmt::format(
       "{}\n{} {} {}\ncaches {} {} {} {} vectors {} {}\nprecision {} checked {} overlap {}\n{}",
       generator_version(), to_string(m.architecture), m.cpu, machine::llvm_features(m), m.l1d, m.l2,
       m.l3, m.cache_line, m.vector_bytes, m.vector_registers,
       static_cast<int>(what.options.precision), what.options.checked, what.overlap,
-      tile::to_text(nameless));
+      tile::fingerprint(kernel));
 }
 
 Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,

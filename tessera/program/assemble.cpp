@@ -13,7 +13,7 @@
 #include "tessera/program/classify.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/stage.h"
-#include "tessera/tile/text.h"
+#include "tessera/tile/fingerprint.h"
 
 namespace tessera::program {
 
@@ -392,7 +392,7 @@ class Assembler {
 
   std::uint32_t kernel_of(const tile::Kernel& kernel) {
     const auto [it, is_new] =
-        kernels_.emplace(tile::to_text(kernel), static_cast<std::uint32_t>(draft_.kernels.size()));
+        kernels_.emplace(tile::fingerprint(kernel), static_cast<std::uint32_t>(draft_.kernels.size()));
     if (is_new) {
       draft_.kernels.push_back(kernel);
       draft_.program.kernels.push_back({.name = kernel.name});
