@@ -40,14 +40,46 @@ class Cost {
     mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
   }
 
+  /// Until the last core is done, where each takes the next program when it has done one.
   double operator()(const ContractionTiles& tiles, bool in_place) const {
-    const std::int64_t m = tiles.row_count(), n = tiles.columns;
+    Sizes rows = {{1, count(c_.batch)}};
+    for (std::size_t i = 0; i < c_.rows.size(); ++i)
+      rows = cut(rows, c_.rows[i].extent, tiles.rows[i]);
+    std::vector<double> busy(static_cast<std::size_t>(std::max(machine_.cores, 1)));
+    for (const auto& [n, columns] : cut({{1, 1}}, c_.column.extent, tiles.columns))
+      for (const auto& [m, times] : rows) {
+        // A copy of a is whole, whatever there is of it.
+        const double cycles = program(in_place ? m : tiles.row_count(), n, tiles, in_place);
+        const std::int64_t programs = columns * times;
+        const auto cores = static_cast<std::int64_t>(busy.size());
+        for (double& core : busy) core += static_cast<double>(programs / cores) * cycles;
+        for (std::int64_t i = 0; i < programs % cores; ++i)
+          *std::ranges::min_element(busy) += cycles;
+      }
+    return std::ranges::max(busy);
+  }
+
+ private:
+  /// Sizes of tiles, and how many there are of each.
+  using Sizes = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+  static Sizes cut(const Sizes& sizes, std::int64_t extent, std::int64_t tile) {
+    Sizes result;
+    for (const auto& [size, times] : sizes)
+      result.emplace_back(size * tile, times * (extent / tile));
+    if (extent % tile != 0)
+      for (const auto& [size, times] : sizes) result.emplace_back(size * (extent % tile), times);
+    return result;
+  }
+
+  double program(std::int64_t m, std::int64_t n, const ContractionTiles& tiles,
+                 bool in_place) const {
     const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
     const auto vectors = static_cast<double>(ceil_div(n, lanes_));
     // A row beside the last whole register tile costs more than its share.
     const double work = sum_ * vectors / 4 *
                         (static_cast<double>(m / mr_ * mr_) + 1.4 * static_cast<double>(m % mr_));
-    const double left = rows * sum_ * (in_place ? 0.3 : 0.7);
+    const double left = rows * sum_ * (in_place ? 0.8 : 1.2);
     // Every tile of rows reads all of b again, from as near as it fits.
     const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4;
     const double right = columns * sum_ *
@@ -59,16 +91,11 @@ class Cost {
     // Sums are stored, and read again by what follows.
     const bool near = rows * columns * 4 < 0.7 * static_cast<double>(machine_.l1d);
     const bool fits = rows * (columns + 512) * 4 < 0.7 * static_cast<double>(machine_.l2);
-    const double sums = rows * vectors * (2 * rounds + 4) * (near ? 0.25 : fits ? 0.5 : 8);
+    const double sums = rows * vectors * (2 * rounds + 4) * (near ? 0.4 : fits ? 0.5 : 8);
     const double calls = 15 * rounds * static_cast<double>(ceil_div(m, mr_) * ceil_div(n, panel_));
-    std::int64_t programs = ceil_div(c_.column.extent, n) * count(c_.batch);
-    for (std::size_t i = 0; i < c_.rows.size(); ++i)
-      programs *= ceil_div(c_.rows[i].extent, tiles.rows[i]);
-    return static_cast<double>(ceil_div(programs, machine_.cores)) *
-           (work + left + right + sums + calls + 1000);
+    return work + left + right + sums + calls + 1000;
   }
 
- private:
   const Contraction& c_;
   std::int64_t panel_;
   const machine::Machine& machine_;
