@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "tessera/program/arena.h"
 
@@ -57,12 +58,12 @@ class Limiter {
   }
 
   Expected<Done> run() {
-    // Each round gives something up; a target below the limit leaves room for holes.
     // What a step uses at one time is the least that it needs; the rest of it lies in the file.
     find_uses();
-    for (std::size_t at = 0; at < draft_.program.steps.size(); ++at)
-      while (used_at(at) > bytes_ && move_out(at)) {
-      }
+    for (std::size_t at = 0; at < steps().size(); ++at) {
+      while (used_at(at) > bytes_ && move_out(at)) continue;
+    }
+    // Each round gives something up; a target below the limit leaves room for holes.
     std::int64_t target = bytes_;
     while (true) {
       find_uses();
@@ -83,8 +84,8 @@ class Limiter {
   }
 
  private:
-  auto& steps() { return draft_.program.steps; }
-  auto& values() { return draft_.program.values; }
+  std::vector<Step>& steps() { return draft_.program.steps; }
+  std::vector<Value>& values() { return draft_.program.values; }
   bool in_arena(ValueIndex v) const { return draft_.program.values[v].home == Value::Home::Arena; }
 
   void find_uses() {
@@ -102,9 +103,9 @@ class Limiter {
 
   std::int64_t used_at(std::size_t at) const {
     std::int64_t bytes = 0;
-    for (std::size_t v = 0; v < uses_.size(); ++v)
-      if (in_arena(static_cast<ValueIndex>(v)) && std::ranges::count(uses_[v], at) > 0)
-        bytes += (draft_.program.values[v].bytes + 63) / 64 * 64;
+    for (const ValueIndex value : touched(draft_.program.steps[at])) {
+      if (in_arena(value)) bytes += (draft_.program.values[value].bytes + 63) / 64 * 64;
+    }
     return bytes;
   }
 
@@ -220,19 +221,24 @@ class Limiter {
     steps().insert(steps().begin() + place, std::move(step));
   }
 
-  /// The largest value that a step uses lies in the file.
+  /// A value alive at a step lies in the file: rather one that the step uses, that is not moved
+  /// there anyway, that is large.
   bool move_out(std::size_t at) {
-    std::optional<ValueIndex> largest;
+    using Rank = std::tuple<bool, bool, std::int64_t>;
+    std::optional<std::pair<Rank, ValueIndex>> best;
     for (std::size_t v = 0; v < uses_.size(); ++v) {
       const auto value = static_cast<ValueIndex>(v);
-      if (uses_[v].empty() || !in_arena(value) || values()[v].bytes == 0) continue;
-      if (uses_[v].front() > at || uses_[v].back() < at) continue;
-      if (std::ranges::any_of(uses_[v], [&](std::size_t use) { return swaps(use); })) continue;
-      if (!largest || values()[v].bytes > values()[*largest].bytes) largest = value;
+      const std::vector<std::size_t>& uses = uses_[v];
+      if (uses.empty() || !in_arena(value) || values()[v].bytes == 0) continue;
+      if (uses.front() > at || uses.back() < at) continue;
+      const Rank rank = {std::ranges::binary_search(uses, at),
+                         std::ranges::none_of(uses, [&](std::size_t use) { return swaps(use); }),
+                         values()[v].bytes};
+      if (!best || best->first < rank) best = {rank, value};
     }
-    if (!largest) return false;
-    values()[*largest].home = Value::Home::File;
-    in_file_ += values()[*largest].bytes;
+    if (!best) return false;
+    values()[best->second].home = Value::Home::File;
+    in_file_ += values()[best->second].bytes;
     return true;
   }
 

@@ -231,7 +231,8 @@ class Check {
 
   Expected<Done> check(const step::Swap& swap) const {
     TESSERA_TRY_DONE(check(swap.memory, swap.bytes, true));
-    if (program_.values[swap.memory.value].home != Home::Arena)
+    const Home home = program_.values[swap.memory.value].home;
+    if (home != Home::Arena && home != Home::File)
       return invalid("what is not in the arena is swapped");
     if (!fits(swap.file_offset, swap.bytes, program_.swap_bytes))
       return invalid(fmt::format("{} bytes at {} of the file", swap.bytes, swap.file_offset));
