@@ -170,7 +170,8 @@ ContractionTiles choose_tiles(const Contraction& c, const tile::cpu::Panels& pan
     take_sums(tiles.sums,
               in_place ? all : std::max<std::int64_t>(machine.l2 / 16 / tiles.row_count(), 16),
               panels.k_group);
-    for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel); ++parts) {
+    for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel);
+         parts += 1 + parts / 8) {
       tiles.columns =
           std::min(c.column.extent, ceil_div(ceil_div(c.column.extent, parts), panel) * panel);
       if (whole_columns && tiles.columns < c.column.extent) break;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/lower/run_group.h"
@@ -164,6 +165,30 @@ TEST_P(ContractionCase, RoundsFactorsWhereItMay) {
 
 INSTANTIATE_TEST_SUITE_P(Contraction, ContractionCase, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Contraction, SuitsOtherProcessors) {
+  for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"})
+    for (const DType products : {DType::F32, DType::BF16})
+      for (const GroupCase& c : cases()) {
+        if (c.name != "MatmulOfOddSizes" && c.name != "ConvolutionInGroups" && c.name != "OneRow")
+          continue;
+        SCOPED_TRACE(fmt::format("{} {} {}", cpu, to_string(products), c.name));
+        const auto machine = machine::named(cpu);
+        ASSERT_TRUE(machine);
+        const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
+        const auto code = lower_contraction(group, *machine, {.products = products});
+        ASSERT_TRUE(code && *code);
+        const Tensors inputs = random_inputs(c.inputs, 7);
+        const auto found = by_group(**code, group.stages, inputs, By::Interpreter);
+        ASSERT_TRUE(found) << to_string(found.error());
+        testing::expect_near(found->at("out"), by_definition(group.stages, inputs).at("out"),
+                             products == DType::F32 ? 1e-4 : 0.25);
+        for (const Lowered& lowered : (*code)->kernels) {
+          const auto text = codegen::form_of(lowered.kernel, codegen::Form::Assembly, *machine);
+          EXPECT_TRUE(text) << to_string(text.error());
+        }
+      }
+}
 
 TEST(Contraction, LeavesWhatIsNoProductOfMatricesToOthers) {
   for (const char* definition : {
