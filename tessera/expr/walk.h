@@ -1,5 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <set>
+#include <string>
+
 #include "tessera/expr/scalar.h"
 
 namespace tessera {
@@ -30,5 +34,16 @@ inline const void* shared_id(const Scalar& scalar) {
   const auto* component = std::get_if<node::Component>(&scalar.node());
   return component != nullptr ? component->fold.get() : scalar.id();
 }
+
+/// Calls `visit` on every expression that this one is made of, each once, outer ones first.
+void for_each_within(const Scalar& scalar, const std::function<void(const Scalar&)>& visit);
+
+/// The reads among them.
+void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit);
+
+bool has_fold(const Scalar& scalar);
+
+/// The axes whose positions occur.
+std::set<std::string> axes_in(const Scalar& scalar);
 
 }  // namespace tessera

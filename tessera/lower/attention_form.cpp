@@ -11,32 +11,8 @@ namespace {
 
 using tile::Stage;
 
-template <class Visit>
-void walk(const Scalar& scalar, Visit&& visit) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> each = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
-    visit(part);
-    for_each_part(part, each);
-  };
-  each(scalar);
-}
-
 bool uses(const Scalar& scalar, const std::string& variable) {
-  bool found = false;
-  walk(scalar, [&](const Scalar& part) {
-    const auto* index = std::get_if<node::Index>(&part.node());
-    found = found || (index != nullptr && index->axis == variable);
-  });
-  return found;
-}
-
-bool has_fold(const Scalar& scalar) {
-  bool found = false;
-  walk(scalar, [&](const Scalar& part) {
-    found = found || std::holds_alternative<node::Component>(part.node());
-  });
-  return found;
+  return axes_in(scalar).contains(variable);
 }
 
 /// Every index variable of a stage and how far it runs; nothing where that is no number.
@@ -148,7 +124,7 @@ class Recognition {
     if (result.fold == nullptr && has_fold(stage.output.value)) return std::nullopt;
     const auto found = variables(stage, result.fold.get());
     bool all = found.has_value(), any = false;
-    walk(stage.output.value, [&](const Scalar& part) {
+    for_each_within(stage.output.value, [&](const Scalar& part) {
       const auto* read = std::get_if<node::Read>(&part.node());
       const auto from = read == nullptr ? parts_.end() : parts_.find(read->operand);
       if (!all || from == parts_.end()) return;

@@ -83,9 +83,6 @@ struct AxisGroup {
 };
 using AxisGroups = std::vector<AxisGroup>;
 
-/// The index variables in an expression.
-std::set<std::string> axes_in(const Scalar& scalar);
-
 /// Nothing where the group is no such thing.
 std::optional<Contraction> contraction_of(const Group& group);
 

@@ -90,16 +90,6 @@ class Indices {
   std::map<std::string, std::int64_t> extents_;
 };
 
-void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
-    if (const auto* read = std::get_if<node::Read>(&part.node())) visit(*read);
-    for_each_part(part, walk);
-  };
-  walk(scalar);
-}
-
 bool is_zero(const Scalar& scalar) {
   const auto* constant = std::get_if<node::Constant>(&scalar.node());
   return constant != nullptr && constant->number == 0 && constant->integer == 0;
@@ -256,18 +246,6 @@ bool is_f32(const Stage& stage) {
 }
 
 }  // namespace
-
-std::set<std::string> axes_in(const Scalar& scalar) {
-  std::set<const void*> seen;
-  std::set<std::string> axes;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
-    if (const auto* index = std::get_if<node::Index>(&part.node())) axes.insert(index->axis);
-    for_each_part(part, walk);
-  };
-  walk(scalar);
-  return axes;
-}
 
 std::int64_t count(const IndexAxes& axes) {
   std::int64_t all = 1;

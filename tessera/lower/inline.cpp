@@ -23,18 +23,6 @@ struct Reading {
   bool in_fold = false, has_otherwise = false;
 };
 
-bool has_fold(const Scalar& scalar) {
-  std::set<const void*> seen;
-  bool found = false;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
-    if (found || !seen.insert(s.id()).second) return;
-    found = std::holds_alternative<node::Component>(s.node());
-    for_each_part(s, walk);
-  };
-  walk(scalar);
-  return found;
-}
-
 Reading reading(const Scalar& value, const std::string& tensor) {
   Reading result;
   std::set<std::pair<const void*, bool>> seen;

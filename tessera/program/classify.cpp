@@ -15,29 +15,6 @@ using tile::Stage;
 
 namespace {
 
-/// The reads of an expression, each once.
-void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
-    if (!seen.insert(s.id()).second) return;
-    if (const auto* read = std::get_if<node::Read>(&s.node())) visit(*read);
-    for_each_part(s, walk);
-  };
-  walk(scalar);
-}
-
-bool has_fold(const Scalar& scalar) {
-  std::set<const void*> seen;
-  bool found = false;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
-    if (found || !seen.insert(s.id()).second) return;
-    found = std::holds_alternative<node::Component>(s.node());
-    for_each_part(s, walk);
-  };
-  walk(scalar);
-  return found;
-}
-
 bool is_even(const Scalar& scalar) {
   const auto form = evenly(scalar);
   return form && form->times.size() <= 1;
@@ -107,24 +84,12 @@ bool is_move(const Stage& stage) {
                              [](const Merged& merged) { return merged.parts.size() == 1; });
 }
 
-void collect_axes(const Scalar& scalar, std::set<std::string>& axes) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& s) {
-    if (!seen.insert(s.id()).second) return;
-    if (const auto* index = std::get_if<node::Index>(&s.node())) axes.insert(index->axis);
-    for_each_part(s, walk);
-  };
-  walk(scalar);
-}
-
 /// Whether each factor has positions of its own in the output, and both share some of the sum.
 bool is_contraction(const Stage& stage) {
   const auto fold = tile::main_fold(stage);
   const auto factors = fold == nullptr ? std::nullopt : tile::product_of(*fold);
   if (!factors) return false;
-  std::set<std::string> left, right;
-  collect_axes(factors->first, left);
-  collect_axes(factors->second, right);
+  const std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
   bool left_alone = false, right_alone = false, shared = false;
   for (const Merged& merged : stage.output.axes)
     for (const Axis& part : merged.parts) {
@@ -186,8 +151,7 @@ bool is_windowed(const Stage& stage) {
   bool windowed = false;
   for_each_read(stage.output.value, [&](const node::Read& read) {
     for (const Scalar& index : read.at) {
-      std::set<std::string> axes;
-      collect_axes(index, axes);
+      const std::set<std::string> axes = axes_in(index);
       windowed =
           windowed ||
           (axes.size() > 1 &&
@@ -205,7 +169,7 @@ std::optional<std::int64_t> columns_of(const Stage& stage, const std::string& op
   std::int64_t elements = 1;
   for_each_read(stage.output.value, [&](const node::Read& read) {
     if (read.operand != operand) return;
-    for (const Scalar& index : read.at) collect_axes(index, used);
+    for (const Scalar& index : read.at) used.merge(axes_in(index));
   });
   for (const Operand& tensor : stage.operands)
     if (tensor.name == operand) elements = product(tensor.shape).constant().value_or(0);

@@ -7,16 +7,6 @@
 #include "tessera/tile/schedule.h"
 
 namespace tessera::tile {
-namespace {
-
-void collect_indices(const Scalar& scalar, std::set<const void*>& seen,
-                     std::set<std::string>& names) {
-  if (!seen.insert(scalar.id()).second) return;
-  if (const auto* index = std::get_if<node::Index>(&scalar.node())) names.insert(index->axis);
-  for_each_part(scalar, [&](const Scalar& part) { collect_indices(part, seen, names); });
-}
-
-}  // namespace
 
 Expected<Stages> stages_of(const Definition& definition, const std::vector<Shape>& inputs) {
   TESSERA_TRY(const Sizes sizes, solve_sizes(definition, inputs));
@@ -102,16 +92,13 @@ std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold) {
 }
 
 std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar) {
-  std::set<const void*> seen;
-  std::set<std::string> axes, loops;
-  collect_indices(scalar, seen, axes);
-  for (const std::string& name : axes) {
+  std::set<std::string> loops;
+  for (const std::string& name : axes_in(scalar)) {
     const auto axis = std::ranges::find(nest.axes, name, &Nest::Axis::name);
-    seen.clear();
     if (axis == nest.axes.end())
       loops.insert(name);  // of a fold within
     else
-      collect_indices(axis->at, seen, loops);
+      loops.merge(axes_in(axis->at));
   }
   return {loops.begin(), loops.end()};
 }

@@ -1,0 +1,37 @@
+#include "tessera/expr/walk.h"
+
+namespace tessera {
+
+void for_each_within(const Scalar& scalar, const std::function<void(const Scalar&)>& visit) {
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return;
+    visit(part);
+    for_each_part(part, walk);
+  };
+  walk(scalar);
+}
+
+void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit) {
+  for_each_within(scalar, [&](const Scalar& part) {
+    if (const auto* read = std::get_if<node::Read>(&part.node())) visit(*read);
+  });
+}
+
+bool has_fold(const Scalar& scalar) {
+  bool found = false;
+  for_each_within(scalar, [&](const Scalar& part) {
+    found = found || std::holds_alternative<node::Component>(part.node());
+  });
+  return found;
+}
+
+std::set<std::string> axes_in(const Scalar& scalar) {
+  std::set<std::string> axes;
+  for_each_within(scalar, [&](const Scalar& part) {
+    if (const auto* index = std::get_if<node::Index>(&part.node())) axes.insert(index->axis);
+  });
+  return axes;
+}
+
+}  // namespace tessera
