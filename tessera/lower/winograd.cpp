@@ -24,12 +24,13 @@ std::int64_t floor_of(std::int64_t a, std::int64_t b) {
 }
 
 /// The weight, transformed, as panels that a product of matrices reads as they lie:
-///   [block of filters, point, panel, channel, filter]
+///   [block of filters, tap along the depth, point, panel, channel, filter]
 Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const std::string& name) {
   const Winograd transform = Winograd::of(plan.m);
   const std::int64_t n = transform.points();
   const Axis block{"block", blocks(conv.filters, plan.filters)}, i{"i", n}, j{"j", n},
-      panel{"panel", blocks(plan.filters, plan.panel)}, c{"c", conv.channels}, q{"q", plan.panel};
+      t{"t", conv.taps}, panel{"panel", blocks(plan.filters, plan.panel)}, c{"c", conv.channels},
+      q{"q", plan.panel};
   const Scalar f = Scalar(block) * plan.filters + Scalar(panel) * plan.panel + Scalar(q);
   /// An element of the transform, whose row is an index.
   const auto factor = [&](const Axis& row, int column) {
@@ -40,9 +41,9 @@ Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const s
     return result;
   };
   const auto weight = [&](int r, int s) {
-    const std::array<Scalar, 4> wanted = {f, c, r, s};
+    const std::array<Scalar, 5> wanted = {f, c, r, s, t};
     std::vector<Scalar> at(conv.weights.shape.size(), 0);
-    for (std::size_t k = 0; k < 4; ++k)
+    for (std::size_t k = 0; k < wanted.size(); ++k)
       if (conv.weight_at[k] >= 0) at[static_cast<std::size_t>(conv.weight_at[k])] = wanted[k];
     return conv.weights.or_zero(at);
   };
@@ -55,7 +56,7 @@ Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const s
   return {.inputs = {conv.weights},
           .outputs = {{.name = name,
                        .dtype = DType::F32,
-                       .axes = each({block, i, j, panel, c, q}),
+                       .axes = each({block, t, i, j, panel, c, q}),
                        .value = sum}}};
 }
 
@@ -81,21 +82,26 @@ class Kernel {
     const Definition weights = packing(conv_, plan_, packed_);
     TESSERA_TRY_DONE(add_tensors(weights.outputs[0]));
 
-    Lowered lowered{
-        .kernel = {},
-        .grid = {plan_.programs, blocks_x * blocks_y, blocks(conv_.images, plan_.images)},
-        .arguments = names_};
+    const std::int64_t blocks_z = blocks(conv_.slices, plan_.slices);
+    Lowered lowered{.kernel = {},
+                    .grid = {plan_.programs, blocks_x * blocks_y,
+                             blocks(conv_.images, plan_.images) * blocks_z},
+                    .arguments = names_};
     const ValueId share = pid(0, lowered.grid[0]), block = pid(1, lowered.grid[1]);
-    image_ = b_.mul(pid(2, lowered.grid[2]), b_.index(plan_.images));
+    const ValueId volume = pid(2, lowered.grid[2]);
+    image_ =
+        b_.mul(b_.map(tile::Function::Div, {volume, b_.index(blocks_z)}), b_.index(plan_.images));
+    slice_ =
+        b_.mul(b_.map(tile::Function::Rem, {volume, b_.index(blocks_z)}), b_.index(plan_.slices));
     row_ = b_.mul(b_.map(tile::Function::Div, {block, b_.index(blocks_x)}), b_.index(plan_.rows));
     column_ =
         b_.mul(b_.map(tile::Function::Rem, {block, b_.index(blocks_x)}), b_.index(plan_.columns));
 
-    transform_pixels();
     const std::int64_t rounds = blocks(filter_blocks_, plan_.programs);
     if (rounds == 1) {
       filters(share);
     } else {
+      if (conv_.taps == 1) points_ = transform_pixels(b_.index(0));
       const ValueId from = b_.mul(share, b_.index(rounds));
       const auto loop = b_.open_for(
           from,
@@ -109,14 +115,19 @@ class Kernel {
     GroupCode code;
     code.kernels.push_back(std::move(lowered));
     code.packings.push_back({.weight = conv_.weight, .definition = weights});
-    code.strategy = fmt::format("winograd F({0}x{0},3x3), {1}x{2}x{3} tiles, {4} filters", plan_.m,
-                                plan_.images, plan_.rows, plan_.columns, plan_.filters);
+    code.strategy =
+        fmt::format("winograd F({0}x{0},3x3), {1}x{2}x{3} tiles, {4} filters", plan_.m,
+                    plan_.images * plan_.slices, plan_.rows, plan_.columns, plan_.filters);
     return code;
   }
 
  private:
-  Extents tiles(std::int64_t last) const { return {plan_.images, plan_.rows, plan_.columns, last}; }
-  std::int64_t tile_count() const { return plan_.images * plan_.rows * plan_.columns; }
+  Extents tiles(std::int64_t last) const {
+    return {plan_.images, plan_.slices, plan_.rows, plan_.columns, last};
+  }
+  std::int64_t tile_count() const {
+    return plan_.images * plan_.slices * plan_.rows * plan_.columns;
+  }
 
   ValueId pid(int axis, std::int64_t count) {
     const ValueId id = b_.pid(axis);
@@ -138,9 +149,9 @@ class Kernel {
     return add(stage_.name(), stage_.output.dtype, stage_.output.shape());
   }
 
-  /// Pixel (i, j) of every tile of the block. Those of all tiles of the image are a view, whose
-  /// bounds are those of the image.
-  ValueId pixels(int i, int j) {
+  /// Pixel (i, j) of every tile of the block, in the slice that a tap reads. Those of all tiles of
+  /// the image are a view, whose bounds are those of the image.
+  ValueId pixels(ValueId slice, int i, int j) {
     const std::int64_t m = plan_.m, y = i - conv_.top, x = j - conv_.left;
     const std::int64_t first_y = y - floor_of(y, m) * m, first_x = x - floor_of(x, m) * m;
     const Type type = Type::tile(DType::F32, tiles(conv_.channels));
@@ -148,15 +159,17 @@ class Kernel {
     const std::int64_t pixel = conv_.channels, line = conv_.width * pixel;
     const ValueId base = b_.offset(b_.base(evaluator_.memory(conv_.image)->param),
                                    b_.index(first_y * line + first_x * pixel));
+    const std::int64_t area = conv_.height * line;
     const ValueId view =
         b_.view(base, Type::view(DType::F32,
-                                 {conv_.images, blocks(conv_.height - first_y, m),
+                                 {conv_.images, conv_.depth, blocks(conv_.height - first_y, m),
                                   blocks(conv_.width - first_x, m), conv_.channels},
-                                 {conv_.height * line, m * line, m * pixel, 1}));
-    return b_.vload(view,
-                    {image_, b_.add(row_, b_.index(floor_of(y, m))),
-                     b_.add(column_, b_.index(floor_of(x, m))), b_.index(0)},
-                    tiles(conv_.channels));
+                                 {conv_.depth * area, area, m * line, m * pixel, 1}));
+    const auto moved = [&](ValueId at, std::int64_t by) { return b_.add(at, b_.index(by)); };
+    return b_.vload(
+        view,
+        {image_, slice, moved(row_, floor_of(y, m)), moved(column_, floor_of(x, m)), b_.index(0)},
+        tiles(conv_.channels));
   }
 
   using Square = std::vector<std::vector<ValueId>>;
@@ -177,44 +190,70 @@ class Kernel {
     return result;
   }
 
-  void transform_pixels() {
+  /// What the points of a tile are in the slices that a tap reads: [tiles, channels] each.
+  std::vector<ValueId> transform_pixels(ValueId tap) {
     const int n = transform_.points();
+    const ValueId slice =
+        b_.add(b_.add(b_.mul(slice_, b_.index(conv_.step)), tap), b_.index(-conv_.front));
     Square x;
     for (int i = 0; i < n; ++i) {
       x.emplace_back();
-      for (int j = 0; j < n; ++j) x.back().push_back(pixels(i, j));
+      for (int j = 0; j < n; ++j) x.back().push_back(pixels(slice, i, j));
     }
-    x = both_ways(transform_.in, x);
-    for (auto& row : x)
-      for (const ValueId point : row)
-        points_.push_back(b_.reshape(point, {tile_count(), conv_.channels}));
+    std::vector<ValueId> points;
+    for (const auto& row : both_ways(transform_.in, x))
+      points.insert(points.end(), row.begin(), row.end());
+    for (ValueId& point : points) point = b_.reshape(point, {tile_count(), conv_.channels});
+    return points;
+  }
+
+  /// The products of a tap with a block of filters, added to what there is.
+  std::vector<ValueId> add_products(ValueId block, ValueId tap, std::vector<ValueId> sums) {
+    const auto squares = static_cast<std::int64_t>(sums.size()), channels = conv_.channels;
+    const std::int64_t panels = blocks(plan_.filters, plan_.panel);
+    const ValueId weights = b_.view(
+        b_.base(evaluator_.memory(packed_)->param),
+        Type::view(DType::F32,
+                   {filter_blocks_ * squares * conv_.taps * panels, channels, plan_.panel}));
+    const ValueId first =
+        b_.mul(b_.add(b_.mul(block, b_.index(conv_.taps)), tap), b_.index(squares * panels));
+    const std::vector<ValueId> points = points_.empty() ? transform_pixels(tap) : points_;
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      ValueId matrix = b_.vload(weights,
+                                {b_.add(first, b_.index(static_cast<std::int64_t>(k) * panels)),
+                                 b_.index(0), b_.index(0)},
+                                {panels, channels, plan_.panel});
+      matrix = b_.reshape(b_.permute(matrix, {1, 0, 2}), {channels, plan_.filters});
+      sums[k] = b_.dot(points[k], matrix, sums[k]);
+    }
+    return sums;
   }
 
   /// A block of filters.
   void filters(ValueId block) {
-    const std::int64_t n = transform_.points(), panels = blocks(plan_.filters, plan_.panel);
-    const std::int64_t channels = conv_.channels;
-    const ValueId weights =
-        b_.view(b_.base(evaluator_.memory(packed_)->param),
-                Type::view(DType::F32, {filter_blocks_ * n * n * panels, channels, plan_.panel}));
-    const ValueId zero = b_.constant(Type::tile(DType::F32, {tile_count(), plan_.filters}), 0.0);
+    const std::int64_t n = transform_.points(), squares = n * n;
+    std::vector<ValueId> all(
+        static_cast<std::size_t>(squares),
+        b_.constant(Type::tile(DType::F32, {tile_count(), plan_.filters}), 0.0));
+    if (conv_.taps == 1) {
+      all = add_products(block, b_.index(0), std::move(all));
+    } else {
+      const auto loop = b_.open_for(b_.index(0), b_.index(conv_.taps), b_.index(1), all);
+      all = b_.close_for(add_products(block, loop.index, loop.carried));
+    }
     Square sums;
-    for (std::int64_t k = 0; k < n * n; ++k) {
-      const ValueId panel = b_.add(b_.mul(block, b_.index(n * n * panels)), b_.index(k * panels));
-      ValueId matrix =
-          b_.vload(weights, {panel, b_.index(0), b_.index(0)}, {panels, channels, plan_.panel});
-      matrix = b_.reshape(b_.permute(matrix, {1, 0, 2}), {channels, plan_.filters});
-      const ValueId sum = b_.dot(points_[static_cast<std::size_t>(k)], matrix, zero);
+    for (std::int64_t k = 0; k < squares; ++k) {
       if (k % n == 0) sums.emplace_back();
       sums.back().push_back(
-          b_.reshape(sum, {plan_.images, plan_.rows, 1, plan_.columns, 1, plan_.filters}));
+          b_.reshape(all[static_cast<std::size_t>(k)],
+                     {plan_.images, plan_.slices, plan_.rows, 1, plan_.columns, 1, plan_.filters}));
     }
     const Square results = both_ways(transform_.out, sums);
     std::vector<ValueId> lines;
-    for (const auto& line : results) lines.push_back(b_.concat(line, 4));
+    for (const auto& line : results) lines.push_back(b_.concat(line, 5));
     const std::int64_t m = plan_.m;
-    store(b_.reshape(b_.concat(lines, 2),
-                     {plan_.images, plan_.rows * m, plan_.columns * m, plan_.filters}),
+    store(b_.reshape(b_.concat(lines, 3), {plan_.images, plan_.slices, plan_.rows * m,
+                                           plan_.columns * m, plan_.filters}),
           block);
   }
 
@@ -222,22 +261,29 @@ class Kernel {
   void store(ValueId sums, ValueId block) {
     evaluator_.push_scope();
     const std::int64_t m = plan_.m;
-    const std::array<std::int64_t, 4> extents = {conv_.images, conv_.rows, conv_.columns,
-                                                 conv_.filters};
-    const std::array<ValueId, 4> from = {image_, b_.mul(row_, b_.index(m)),
-                                         b_.mul(column_, b_.index(m)),
-                                         b_.mul(block, b_.index(plan_.filters))};
-    const std::array<std::int64_t, 4> sizes = {plan_.images, plan_.rows * m, plan_.columns * m,
-                                               plan_.filters};
+    struct Run {
+      ValueId from;
+      std::int64_t size, extent;
+    };
+    const std::array<Run, 5> runs = {
+        {{image_, plan_.images, conv_.images},
+         {slice_, plan_.slices, conv_.slices},
+         {b_.mul(row_, b_.index(m)), plan_.rows * m, conv_.rows},
+         {b_.mul(column_, b_.index(m)), plan_.columns * m, conv_.columns},
+         {b_.mul(block, b_.index(plan_.filters)), plan_.filters, conv_.filters}}};
     std::vector<tile::Nest::Axis> axes;
-    for (std::size_t i = 0; i < 4; ++i) {
-      Linear at = Linear::scalar(from[i]);
-      if (!conv_.axes[i].empty()) at = *plus(at, Linear::axis(evaluator_.push_axis(sizes[i])));
+    const std::size_t rank = stage_.output.axes.size();
+    for (std::size_t i = 0; i < rank; ++i) {
+      const std::size_t which = i == 0 ? 0 : i + 5 - rank;
+      const Run& run = runs[which];
+      const std::string& name = conv_.axes[which];
+      Linear at = Linear::scalar(run.from);
+      if (!name.empty()) at = *plus(at, Linear::axis(evaluator_.push_axis(run.size)));
       for (const Axis& part : stage_.output.axes[i].parts) {
-        const bool runs = part.name == conv_.axes[i];
-        axes.push_back({part.name, runs ? extents[i] : 1, false, index_of(part.name)});
-        evaluator_.bind_loop(part.name, runs ? at : Linear{},
-                             {0, runs ? blocks(extents[i], sizes[i]) * sizes[i] - 1 : 0});
+        const bool is_it = part.name == name;
+        axes.push_back({part.name, is_it ? run.extent : 1, false, index_of(part.name)});
+        evaluator_.bind_loop(part.name, is_it ? at : Linear{},
+                             {0, is_it ? blocks(run.extent, run.size) * run.size - 1 : 0});
       }
     }
     evaluator_.enter(stage_, axes);
@@ -261,8 +307,9 @@ class Kernel {
   std::string packed_;
   std::vector<std::string> names_;
   std::int64_t filter_blocks_ = 1;
-  ValueId image_ = 0, row_ = 0, column_ = 0;  // where the block begins, in images and tiles
-  std::vector<ValueId> points_;               // of the pixels: [tiles, channels] each
+  ValueId image_ = 0, slice_ = 0;  // where the block begins
+  ValueId row_ = 0, column_ = 0;   // in tiles
+  std::vector<ValueId> points_;    // of the pixels, tap by tap: [tiles, channels] each
 };
 
 }  // namespace

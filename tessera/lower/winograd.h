@@ -16,16 +16,19 @@ namespace tessera::lower {
 ///
 ///   out[n, y, x, f] = g(sum(c, r, s) image[n, y + r - top, x + s - left, c] * weight[f, c, r, s])
 ///
-/// with the axes of the weight in any order, and any g of elements.
+/// with the axes of the weight in any order, and any g of elements. A convolution of volumes may
+/// have one axis more, whose taps are summed up like channels: image[n, step * z + t - front, …].
 struct Convolution3x3 {
   std::string image, weight;
   std::int64_t images = 0, height = 0, width = 0, channels = 0;  // of the image
   std::int64_t rows = 0, columns = 0, filters = 0;               // of the result
   std::int64_t top = 0, left = 0;                                // pixels of padding
-  std::array<std::string, 4> axes = {};  // of the result: n, y, x, f; empty where there is none
+  std::int64_t depth = 1, slices = 1;                            // of a volume, of its result
+  std::int64_t taps = 1, step = 1, front = 0;                    // along that axis
+  std::array<std::string, 5> axes = {};  // of the result: n, z, y, x, f; empty where there is none
   std::shared_ptr<const Fold> fold = {};
   tessera::Operand weights = {};      // its shape as numbers
-  std::array<int, 4> weight_at = {};  // which of its axes are f, c, r, s; -1: none, extent 1
+  std::array<int, 5> weight_at = {};  // which of its axes are f, c, r, s, t; -1: none, extent 1
 };
 
 /// What a stage computes, if it is such a convolution of a weight.
@@ -59,8 +62,8 @@ std::vector<tile::ValueId> product(tile::Builder& builder, const Winograd::Matri
 /// through some blocks of filters.
 struct WinogradPlan {
   int m = 4;
-  std::int64_t images = 1, rows = 1, columns = 1;  // tiles of a block along n, y, x
-  std::int64_t filters = 0;                        // of a block
+  std::int64_t images = 1, slices = 1, rows = 1, columns = 1;  // tiles of a block along n, z, y, x
+  std::int64_t filters = 0;                                    // of a block
   std::int64_t panel = 0;     // filters that lie side by side in a packed weight
   std::int64_t programs = 1;  // that share the filters of a block of tiles
 };

@@ -131,7 +131,8 @@ bool is_wide(const tile::Stage& stage) {
 std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
                                              const std::set<std::string>& weights) {
   const auto fold = main_fold(stage);
-  if (fold == nullptr || stage.output.forward || stage.output.axes.size() != 4 || is_wide(stage))
+  const std::size_t rank = stage.output.axes.size();
+  if (fold == nullptr || stage.output.forward || (rank != 4 && rank != 5) || is_wide(stage))
     return std::nullopt;
   auto factors = tile::product_of(*fold);
   if (!factors) return std::nullopt;
@@ -146,7 +147,7 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
     return std::nullopt;
   const auto image_shape = shape_of(stage, image->operand);
   const auto weight_shape = shape_of(stage, weight->operand);
-  if (!image_shape || !weight_shape || image_shape->size() != 4) return std::nullopt;
+  if (!image_shape || !weight_shape || image_shape->size() != rank) return std::nullopt;
   if (image->otherwise != nullptr && !is_zero(*image->otherwise)) return std::nullopt;
 
   Reader reader(stage);
@@ -157,41 +158,58 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
 
   // The variables of the result's axes, then the others by where the image is read.
   Convolution3x3 result{.image = image->operand, .weight = weight->operand, .fold = fold};
-  std::array<std::int64_t, 4> extents = {};
-  for (std::size_t i = 0; i < 4; ++i) {
+  const std::size_t y = rank - 3, x = rank - 2, last = rank - 1;  // axes in memory
+  const auto name = [&](std::size_t i) -> std::string& {
+    return result.axes[i == 0 ? 0 : i + 5 - rank];
+  };
+  std::vector<std::int64_t> extents;
+  for (std::size_t i = 0; i < rank; ++i) {
     const auto index = reader.affine(Scalar(stage.output.axes[i]));
     const auto extent = resolved(stage.output.axes[i], stage.sizes).constant();
     if (!index || !extent || *extent < 1 || index->offset != 0 || index->factors.size() > 1)
       return std::nullopt;
-    extents[i] = *extent;
+    extents.push_back(*extent);
     if (index->factors.empty()) {
-      if (i > 0) return std::nullopt;  // one row or column, or one filter: nothing to gain
+      if (i >= y) return std::nullopt;  // one row or column, or one filter: nothing to gain
       continue;
     }
     if (index->factors.begin()->second != 1) return std::nullopt;
-    result.axes[i] = index->factors.begin()->first;
+    name(i) = index->factors.begin()->first;
   }
   const auto tap_beside = [&](std::size_t i) -> std::optional<std::string> {
     for (const auto& [axis, factor] : (*at)[i].factors)
-      if (axis != result.axes[i] && reader.extent(axis) == 3 &&
-          (*at)[i].is_plus(result.axes[i], axis))
+      if (axis != name(i) && reader.extent(axis) == 3 && (*at)[i].is_plus(name(i), axis))
         return axis;
     return std::nullopt;
   };
-  const auto r = tap_beside(1), s = tap_beside(2);
-  const auto& channel = (*at)[3].factors;
-  if (!r || !s || *r == *s || !(*at)[0].is(result.axes[0]) || channel.size() > 1 ||
-      !(*at)[3].is(channel.empty() ? "" : channel.begin()->first))
+  const auto r = tap_beside(y), s = tap_beside(x);
+  const auto& channel = (*at)[last].factors;
+  if (!r || !s || *r == *s || !(*at)[0].is(name(0)) || channel.size() > 1 ||
+      !(*at)[last].is(channel.empty() ? "" : channel.begin()->first))
     return std::nullopt;
   const std::string c = channel.empty() ? "" : channel.begin()->first;
+  std::string t;
+  if (rank == 5) {
+    Affine slice = (*at)[1];
+    if (const auto z = slice.factors.find(name(1)); z != slice.factors.end()) {
+      result.step = z->second;
+      slice.factors.erase(z);
+    }
+    if (!slice.factors.empty()) t = slice.factors.begin()->first;
+    if (result.step < 1 || !slice.is_plus(t, "")) return std::nullopt;
+    result.front = -slice.offset;
+    result.taps = t.empty() ? 1 : reader.extent(t);
+    result.depth = (*image_shape)[1], result.slices = extents[1];
+  }
   for (const Bound& bound : fold->bounds)
-    if (reader.extent(bound.axis) != 1 && bound.axis != c && bound.axis != *r && bound.axis != *s)
+    if (reader.extent(bound.axis) != 1 && bound.axis != c && bound.axis != *r && bound.axis != *s &&
+        bound.axis != t)
       return std::nullopt;
 
   result.weights = {weight->operand, DType::F32, {weight_shape->begin(), weight_shape->end()}};
-  const std::array<std::string, 4> wanted = {result.axes[3], c, *r, *s};
+  const std::array<std::string, 5> wanted = {name(last), c, *r, *s, t};
   std::size_t found = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
     result.weight_at[i] = -1;
     for (std::size_t axis = 0; axis < taps->size(); ++axis)
       if (!wanted[i].empty() && (*taps)[axis].is(wanted[i]))
@@ -202,23 +220,26 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
     if (index.factors.empty() && index.offset == 0) ++found;
   if (found != taps->size()) return std::nullopt;
 
-  result.images = extents[0], result.rows = extents[1], result.columns = extents[2];
-  result.filters = extents[3];
-  result.height = (*image_shape)[1], result.width = (*image_shape)[2];
-  result.channels = (*image_shape)[3];
-  result.top = -(*at)[1].offset, result.left = -(*at)[2].offset;
+  result.images = extents[0], result.rows = extents[y], result.columns = extents[x];
+  result.filters = extents[last];
+  result.height = (*image_shape)[y], result.width = (*image_shape)[x];
+  result.channels = (*image_shape)[last];
+  result.top = -(*at)[y].offset, result.left = -(*at)[x].offset;
   // What the weight does not have, or another index range, is no convolution of these sizes.
   const auto fits = [&](int axis, std::int64_t extent) {
     return axis < 0 ? extent == 1 : (*weight_shape)[static_cast<std::size_t>(axis)] == extent;
   };
   if ((*image_shape)[0] != result.images || !fits(result.weight_at[0], result.filters) ||
       !fits(result.weight_at[1], result.channels) || !fits(result.weight_at[2], 3) ||
-      !fits(result.weight_at[3], 3) || (!c.empty() && reader.extent(c) != result.channels))
+      !fits(result.weight_at[3], 3) || !fits(result.weight_at[4], result.taps) ||
+      (!c.empty() && reader.extent(c) != result.channels))
     return std::nullopt;
   // Without something instead, what is read has to be there.
-  const bool leaves = result.top > 0 || result.left > 0 ||
-                      result.rows - result.top + 2 > result.height ||
-                      result.columns - result.left + 2 > result.width;
+  const bool leaves =
+      result.top > 0 || result.left > 0 || result.front > 0 ||
+      (result.slices - 1) * result.step + result.taps - result.front > result.depth ||
+      result.rows - result.top + 2 > result.height ||
+      result.columns - result.left + 2 > result.width;
   if (leaves && image->otherwise == nullptr) return std::nullopt;
   return result;
 }

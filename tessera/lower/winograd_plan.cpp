@@ -16,9 +16,9 @@ constexpr double kProducts = 0.95, kDirect = 0.85, kShortSums = 8;
 /// An element that a transform is given or leaves behind, and one that a product takes from there:
 /// mostly loads and stores.
 constexpr double kTransformed = 25, kPacked = 20;
-/// A byte of weights each time that it is read, from the second cache or from farther away; and for
-/// the room that it takes as long as the program is there.
-constexpr double kNear = 1.5, kFar = 4, kRoom = 3;
+/// A byte of weights each time that it is read, from the second or third cache or from memory; and
+/// for the room that it takes as long as the program is there.
+constexpr double kNear = 1.5, kFar = 4, kMemory = 8, kRoom = 3;
 /// Of a program's time, what is lost where the others are done before it.
 constexpr double kWaiting = 0.1;
 /// What makes it worth its trouble.
@@ -54,17 +54,26 @@ class Planner {
       const std::int64_t rows = blocks(conv_.rows, m), columns = blocks(conv_.columns, m);
       for (const std::int64_t block_columns : block_sizes(columns))
         for (const std::int64_t block_rows : block_sizes(rows))
-          for (const std::int64_t images : block_sizes(conv_.images)) {
-            const bool whole = block_rows == rows && block_columns == columns;
-            if ((images > 1 && !whole) || images * block_rows * block_columns > kMostTiles)
-              continue;
-            filters({.m = m, .images = images, .rows = block_rows, .columns = block_columns});
-          }
+          for (const std::int64_t slices : block_sizes(conv_.step == 1 ? conv_.slices : 1))
+            for (const std::int64_t images : block_sizes(conv_.images)) {
+              const bool whole = block_rows == rows && block_columns == columns;
+              if ((slices > 1 && !whole) || (images > 1 && (!whole || slices < conv_.slices)) ||
+                  images * slices * block_rows * block_columns > kMostTiles)
+                continue;
+              filters({.m = m,
+                       .images = images,
+                       .slices = slices,
+                       .rows = block_rows,
+                       .columns = block_columns});
+            }
     }
-    const double sums = real(conv_.images * conv_.rows * conv_.columns * conv_.filters);
-    const double pixels = real(conv_.images * conv_.height * conv_.width * conv_.channels);
-    const double direct = 2 * sums * (9 * real(conv_.channels) + kShortSums) / kDirect +
-                          kTransformed * (pixels + sums) + weights(9, 1);
+    const double sums =
+        real(conv_.images * conv_.slices * conv_.rows * conv_.columns * conv_.filters);
+    const double pixels =
+        real(conv_.images * conv_.depth * conv_.height * conv_.width * conv_.channels);
+    const double direct =
+        2 * sums * (9 * real(conv_.taps * conv_.channels) + kShortSums) / kDirect +
+        kTransformed * (pixels + sums) + weights(9, 1);
     if (best_.filters == 0 || best_cost_ * kWorth > direct) return std::nullopt;
     return best_;
   }
@@ -72,8 +81,11 @@ class Planner {
  private:
   /// So many weights for each filter and channel, read so often.
   double weights(double each, double times) const {
-    const double bytes = 4 * each * real(conv_.channels * conv_.filters);
-    return bytes * (kRoom + times * (bytes <= real(machine_.l2) ? kNear : kFar));
+    const double bytes = 4 * each * real(conv_.taps * conv_.channels * conv_.filters);
+    const double each_time = bytes <= real(machine_.l2)           ? kNear
+                             : bytes <= real(machine_.l3) * 3 / 4 ? kFar
+                                                                  : kMemory;
+    return bytes * (kRoom + times * each_time);
   }
 
   void filters(WinogradPlan plan) {
@@ -94,16 +106,19 @@ class Planner {
   }
 
   void consider(const WinogradPlan& plan) {
+    // Pixels of several slices are transformed for every block of filters.
+    if (conv_.taps > 1 && plan.programs < blocks(conv_.filters, plan.filters)) return;
     const double points = real((plan.m + 2) * (plan.m + 2));
-    const std::int64_t tiles = plan.images * plan.rows * plan.columns;
+    const std::int64_t tiles = plan.images * plan.slices * plan.rows * plan.columns;
     const std::int64_t filter_blocks = blocks(conv_.filters, plan.filters);
     const std::int64_t rounds = blocks(filter_blocks, plan.programs);
-    const double channels = real(conv_.channels), filters = real(plan.filters);
+    const double channels = real(conv_.taps * conv_.channels), filters = real(plan.filters);
     // A few rows that are left over take nearly as long as a whole tile of registers.
     const std::int64_t rest = tiles % tile_.rows;
     const double rows =
         real(tiles - rest + (rest == 0 ? 0 : std::min<std::int64_t>(rest + 1, tile_.rows)));
     const std::int64_t tile_blocks = blocks(conv_.images, plan.images) *
+                                     blocks(conv_.slices, plan.slices) *
                                      blocks(blocks(conv_.rows, plan.m), plan.rows) *
                                      blocks(blocks(conv_.columns, plan.m), plan.columns);
     const double pixels = points * real(tiles) * channels, sums = points * real(tiles) * filters;

@@ -164,6 +164,30 @@ TEST(Winograd, WhatFollowsTheSumIsComputedWithIt) {
                   {.m = 4, .rows = 3, .columns = 2, .filters = 24, .panel = 24});
 }
 
+/// Slices of a volume, 3 x 3 x 3 taps.
+GroupCase volume(std::int64_t images, std::int64_t depth, std::int64_t step) {
+  const std::int64_t slices = (depth - 1) / step + 1;
+  return {
+      .name = fmt::format("Volume{}", step),
+      .inputs = {f32("a", {images, depth, 7, 9, 8}), f32("w", {16, 8, 3, 3, 3}), f32("bias", {16})},
+      .definitions = {fmt::format(
+          "define(a: f32[{0}, {1}, 7, 9, 8], w: f32[16, 8, 3, 3, 3], bias: f32[16]) {{ out: "
+          "f32[n: {0}, z: {2}, y: 7, x: 9, f: 16] = max(bias[f] + sum(c: 8, t: 3, r: 3, s: 3) {{ "
+          "(a[n, {3}*z + t - 1, y + r - 1, x + s - 1, c] else 0.0) * w[f, c, t, r, s] }}, 0.0) "
+          "}}",
+          images, depth, slices, step)},
+      .weights = {"w"}};
+}
+
+TEST(Winograd, VolumesAreSummedUpSliceBySlice) {
+  expect_computes(volume(1, 4, 1), {.m = 4, .rows = 2, .columns = 3, .filters = 16, .panel = 16});
+  expect_computes(volume(2, 5, 2),
+                  {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8, .programs = 2});
+  expect_computes(volume(1, 5, 1),
+                  {.m = 2, .slices = 2, .rows = 4, .columns = 5, .filters = 16, .panel = 8});
+  expect_computes(volume(1, 1, 1), {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8});
+}
+
 TEST(Winograd, TakesLargeConvolutionsOfManyChannels) {
   const GroupCase c = convolution(
       "Many", {.height = 21, .width = 19, .channels = 66, .filters = 70, .rows = 21, .columns = 19},
