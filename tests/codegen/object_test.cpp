@@ -102,8 +102,8 @@ declare double @cbrt(double)
 
 TEST(Object, ObjectsWithTheSameNamesLiveSideBySide) {
   const auto twice = LoadedObject::load(object_from(kTwice));
-  auto thrice =
-      LoadedObject::load(object_from("define i32 @twice(i32 %x) { %y = mul i32 %x, 3\n ret i32 %y }"));
+  auto thrice = LoadedObject::load(
+      object_from("define i32 @twice(i32 %x) { %y = mul i32 %x, 3\n ret i32 %y }"));
   ASSERT_TRUE(twice.has_value());
   ASSERT_TRUE(thrice.has_value());
   EXPECT_EQ(function_of<int(int)>(**twice, "twice")(7), 14);
