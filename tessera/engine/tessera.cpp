@@ -15,6 +15,7 @@ using tessera::Expected;
 using tessera::Tensor;
 namespace runtime = tessera::runtime;
 
+// NOLINTBEGIN(readability-identifier-naming): the names of the header
 struct tessera_program {
   std::shared_ptr<const runtime::LoadedProgram> loaded;
 };
@@ -24,6 +25,7 @@ struct tessera_session {
   std::unique_ptr<runtime::Session> session;
   std::vector<Datum> results = {};
 };
+// NOLINTEND(readability-identifier-naming)
 
 namespace {
 

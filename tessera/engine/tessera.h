@@ -25,6 +25,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): C has these names alone */
 
 typedef struct tessera_program tessera_program;
 typedef struct tessera_session tessera_session;
@@ -92,6 +93,7 @@ int tessera_run(tessera_session* session, const void* const* inputs, size_t inpu
 int tessera_run_tensors(tessera_session* session, const tessera_tensor* inputs, size_t input_count,
                         tessera_tensor* outputs, size_t output_count);
 
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 #ifdef __cplusplus
 }
 #endif
