@@ -72,12 +72,16 @@ std::optional<NamedReal> named_real(Names& names, double constant) {
     std::int64_t numerator, denominator;  // of the square
     int twice_exponent;                   // of pi
   };
-  constexpr std::array<Multiple, 6> kMultiples = {{{"pi", 1, 1, 2},
-                                                   {"sqrt(2/pi)", 2, 1, -1},
-                                                   {"2/sqrt(pi)", 4, 1, -1},
-                                                   {"1/pi", 1, 1, -2},
-                                                   {"2*pi", 4, 1, 2},
-                                                   {"pi/2", 1, 4, 2}}};
+  constexpr std::array<Multiple, 9> kMultiples = {
+      {{"pi", 1, 1, 2},
+       {"sqrt(2/pi)", 2, 1, -1},
+       {"sqrt(pi/2)", 1, 2, 1},
+       {"1/sqrt(2*pi)", 1, 2, -1},
+       {"0.044715*sqrt(2/pi)", 159'954'498, 40'000'000'000, -1},
+       {"2/sqrt(pi)", 4, 1, -1},
+       {"1/pi", 1, 1, -2},
+       {"2*pi", 4, 1, 2},
+       {"pi/2", 1, 4, 2}}};
   for (const Multiple& multiple : kMultiples) {
     const Rational squared = Rational::of(multiple.numerator, multiple.denominator);
     const double real =

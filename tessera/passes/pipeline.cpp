@@ -7,11 +7,13 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/algebra.h"
+#include "tessera/passes/batch_norm.h"
 #include "tessera/passes/cse.h"
 #include "tessera/passes/dce.h"
 #include "tessera/passes/fold.h"
 #include "tessera/passes/moves.h"
 #include "tessera/passes/recognize.h"
+#include "tessera/passes/sequences.h"
 #include "tessera/passes/validate.h"
 
 namespace tessera::passes {
@@ -28,7 +30,7 @@ Expected<Graph> fold(const Graph& graph, const Options& options, Changes& change
 }
 
 Expected<Graph> moves(const Graph& graph, const Options&, Changes& changes) {
-  return Rewriter(graph, {joining_moves(changes)}).run();
+  return Rewriter(graph, {without_sequences(changes), joining_moves(changes)}).run();
 }
 
 Expected<Graph> cse(const Graph& graph, const Options&, Changes& changes) {
@@ -52,9 +54,10 @@ Expected<Graph> algebra(const Graph& graph, const Options& options, Changes& cha
     Changes now;
     TESSERA_TRY(Rewriter::Change rules, applying_rules(options.exact, now));
     Changes folded, moved;
-    TESSERA_TRY(current, Rewriter(current, {folding(options.most_folded_bytes, folded),
-                                            joining_moves(moved), std::move(rules)})
-                             .run());
+    std::vector<Rewriter::Change> all = {folding(options.most_folded_bytes, folded),
+                                         joining_moves(moved), std::move(rules)};
+    if (!options.exact) all.push_back(plain_batch_norms());
+    TESSERA_TRY(current, Rewriter(current, std::move(all)).run());
     changes.insert(changes.end(), now.begin(), now.end());
     if (now.empty()) break;
   }

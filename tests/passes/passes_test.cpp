@@ -101,6 +101,26 @@ TEST(Algebra, FoldsABatchNormalizationIntoWeights) {
                         "[0.0, 0.0]) }"});
 }
 
+TEST(Algebra, FoldsABatchNormalizationWhateverItsEpsilon) {
+  const Graph before = parsed(
+      "graph(x: f32[1, 1, 2, 2]) { return batch_normalization("
+      "conv(x, f32[2, 1, 1, 1] [1.0, 2.0]), [1.0, 1.0], [0.0, 1.0], [0.0, 1.0], [3.5, 0.5]) "
+      "{epsilon=0.5} }");
+  const Graph after = optimized(before);
+  EXPECT_EQ(after.nodes().size(), 1u);
+  expect_same_results(before, after);
+}
+
+TEST(Moves, TakesPartsWithoutASequence) {
+  const Graph before = parsed(
+      "graph(x: f32[2, 6]) { s = split_to_sequence(x, [2, 4]) {axis=1}  "
+      "a: f32[2, 2] = sequence_at(s, i64[] 0)  b: f32[2, 4] = sequence_at(s, i64[] -1)  "
+      "return exp(a), exp(b) }");
+  const Graph after = optimized(before);
+  EXPECT_EQ(after.nodes().size(), 3u);
+  expect_same_results(before, after);
+}
+
 TEST(Algebra, ExactKeepsWhatRoundsOtherwise) {
   const Graph graph = parsed("graph(x: f32[3]) { return neg(neg(div(x, 3.0))) }");
   passes::Options options;
