@@ -73,7 +73,7 @@ class RunningSession final : public Session {
     for (std::size_t i = 0; i < memory_.size(); ++i) {
       const Value& value = program_.values[i];
       if (value.home == Home::Arena) memory_[i] = arena_.get() + value.offset;
-      if (value.home == Home::File) memory_[i] = swap_->memory() + value.offset;
+      if (value.home == Home::File && swap_) memory_[i] = swap_->memory() + value.offset;
       // Nothing that check() lets through writes there.
       if (value.home == Home::Weight)
         memory_[i] = const_cast<std::byte*>(program_.weights.data()) + value.offset;
@@ -305,6 +305,7 @@ class RunningSession final : public Session {
   }
 
   Expected<Done> make(const step::Swap& swap, std::size_t) {
+    if (swap.bytes == 0) return Done{};  // there may be no file
     const std::span<std::byte> memory(at(swap.memory, round()),
                                       static_cast<std::size_t>(swap.bytes));
     return swap.out ? swap_->write(memory, swap.file_offset)

@@ -129,6 +129,16 @@ TEST(Session, SwapsToAFileWithoutAName) {
   EXPECT_EQ(nowhere.error().id, "program-swap");
 }
 
+TEST(Session, SwapsNothingWithoutAFile) {
+  Maker maker;
+  const auto x = maker.input("x", {1}), a = maker.arena("a", {0}), y = maker.output("y", {1});
+  const auto f = maker.value("f", Value::Home::File, {0}, DType::I32, 0);
+  maker.add(step::Swap{.memory = {a}, .bytes = 0});
+  maker.add(step::Copy{.from = {f}, .to = {a}, .bytes = 0});
+  maker.twice({x}, {y}, 1, 1);
+  EXPECT_EQ(run(*session_of(maker.program), {1}), Numbers{3});
+}
+
 TEST(Session, AsksTheHostAndKeepsBoxes) {
   Maker maker;
   const auto x = maker.input("x", {3}), a = maker.arena("a", {3}), box = maker.boxed("box"),
