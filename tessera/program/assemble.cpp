@@ -448,8 +448,10 @@ class Assembler {
         for (const std::int64_t stride : type.strides)
           launch.words.push_back(static_cast<std::uint64_t>(stride));
       }
-      add_step(std::move(launch), what, k == 0 ? code.strategy : "…", k == 0 ? flops : 0,
-               k == 0 ? bytes : 0);
+      // What comes before the last kernel prepares its operands.
+      const bool last = k + 1 == code.kernels.size();
+      add_step(std::move(launch), what, last ? code.strategy : "…", last ? flops : 0,
+               last ? bytes : 0);
     }
     return Done{};
   }
