@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/lower/affine.h"
 #include "tessera/lower/group.h"
 #include "tessera/lower/linear.h"
 #include "tessera/tile/cpu/panels.h"
@@ -20,14 +21,6 @@ struct IndexAxis {
 };
 using IndexAxes = std::vector<IndexAxis>;
 std::int64_t count(const IndexAxes& axes);
-
-/// base + sum of factor * index variable.
-struct Affine {
-  std::int64_t base = 0;
-  std::map<std::string, std::int64_t> factors = {};
-
-  std::int64_t factor(const std::string& axis) const;
-};
 
 /// A read as a view of memory with an axis for every index variable: where its element lies.
 struct StridedRead {

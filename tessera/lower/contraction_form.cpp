@@ -20,76 +20,6 @@ namespace {
 constexpr std::int64_t kMostCopies = 16;
 constexpr std::int64_t kLeastSum = 4;
 
-/// What indices of a stage are as affine functions, and where they lie.
-class Indices {
- public:
-  explicit Indices(const Stage& stage) : stage_(stage) {}
-
-  void add(const IndexAxis& axis) { extents_.emplace(axis.name, axis.extent); }
-  const std::map<std::string, std::int64_t>& extents() const { return extents_; }
-
-  Range range(const Affine& affine) const {
-    Range result{affine.base, affine.base};
-    for (const auto& [name, factor] : affine.factors)
-      result = result + Range{0, extents_.at(name) - 1} * Range{factor, factor};
-    return result;
-  }
-
-  std::optional<Affine> affine(const Scalar& scalar) const {
-    if (const auto number = tile::number_of_size(scalar, stage_.sizes)) return Affine{*number, {}};
-    if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
-      if (!extents_.contains(index->axis)) return std::nullopt;
-      return Affine{0, {{index->axis, 1}}};
-    }
-    const auto* apply = std::get_if<node::Apply>(&scalar.node());
-    if (apply == nullptr) return std::nullopt;
-    std::vector<Affine> args;
-    for (const Scalar& arg : apply->args) {
-      auto part = affine(arg);
-      if (!part) return std::nullopt;
-      args.push_back(*std::move(part));
-    }
-    switch (apply->fn) {
-      case Fn::Neg: return sum({}, args[0], -1);
-      case Fn::Add: return sum(args[0], args[1], 1);
-      case Fn::Sub: return sum(args[0], args[1], -1);
-      case Fn::Mul:
-        if (args[0].factors.empty()) std::swap(args[0], args[1]);
-        if (!args[1].factors.empty()) return std::nullopt;
-        return sum({}, args[0], args[1].base);
-      case Fn::FloorDiv:
-      case Fn::Mod:
-        if (!args[1].factors.empty() || args[1].base < 1) return std::nullopt;
-        return divided(args[0], args[1].base, apply->fn == Fn::Mod);
-      default: return std::nullopt;
-    }
-  }
-
- private:
-  static Affine sum(Affine a, const Affine& b, std::int64_t times) {
-    a.base += b.base * times;
-    for (const auto& [name, factor] : b.factors) a.factors[name] += factor * times;
-    std::erase_if(a.factors, [](const auto& entry) { return entry.second == 0; });
-    return a;
-  }
-
-  /// What the divisor goes into evenly, and the rest, if that stays below it.
-  std::optional<Affine> divided(const Affine& a, std::int64_t by, bool remainder) const {
-    Affine whole{.base = integer::floor_div(a.base, by)}, rest{.base = integer::mod(a.base, by)};
-    for (const auto& [name, factor] : a.factors) {
-      if (factor % by == 0)
-        whole.factors.emplace(name, factor / by);
-      else
-        rest.factors.emplace(name, factor);
-    }
-    if (!range(rest).within(by)) return std::nullopt;
-    return remainder ? rest : whole;
-  }
-
-  const Stage& stage_;
-  std::map<std::string, std::int64_t> extents_;
-};
-
 bool is_zero(const Scalar& scalar) {
   const auto* constant = std::get_if<node::Constant>(&scalar.node());
   return constant != nullptr && constant->number == 0 && constant->integer == 0;
@@ -103,10 +33,10 @@ Axis named(const IndexAxis& axis) {
 class Reads {
  public:
   /// `inner`: index variables that copies are laid out for.
-  Reads(const Stage& stage, const Indices& indices, std::set<std::string> inner,
+  Reads(const Stage& stage, const AxisExtents& extents, std::set<std::string> inner,
         tile::Stages& before, std::string prefix)
       : stage_(stage),
-        indices_(indices),
+        extents_(extents),
         inner_(std::move(inner)),
         before_(before),
         prefix_(std::move(prefix)) {}
@@ -137,10 +67,10 @@ class Reads {
     std::vector<std::int64_t> shape;
     bool outside = false;
     for (std::size_t i = 0; i < read.at.size(); ++i) {
-      auto affine = indices_.affine(read.at[i]);
+      auto affine = lower::affine(read.at[i], extents_, stage_.sizes);
       const auto extent = resolved(operand->shape[i], stage_.sizes).constant();
       if (!affine || !extent || *extent < 1) return std::nullopt;
-      outside = outside || !indices_.range(*affine).within(*extent);
+      outside = outside || !range(*affine, extents_).within(*extent);
       at.push_back(*std::move(affine));
       shape.push_back(*extent);
     }
@@ -159,7 +89,7 @@ class Reads {
     node::Read source{read.operand, read.sort, {}, read.otherwise};
     std::int64_t before = 1, after = 1;
     for (std::size_t i = 0; i < at.size(); ++i) {
-      const Range range = indices_.range(at[i]);
+      const Range range = lower::range(at[i], extents_);
       before *= shape[i];
       std::int64_t first = 0;
       if (!range.within(shape[i])) {
@@ -206,7 +136,7 @@ class Reads {
   }
 
   const Stage& stage_;
-  const Indices& indices_;
+  const AxisExtents& extents_;
   std::set<std::string> inner_;
   tile::Stages& before_;
   std::string prefix_;
@@ -253,11 +183,6 @@ std::int64_t count(const IndexAxes& axes) {
   return all;
 }
 
-std::int64_t Affine::factor(const std::string& axis) const {
-  const auto it = factors.find(axis);
-  return it == factors.end() ? 0 : it->second;
-}
-
 bool Factor::is_plain() const {
   const auto* read = std::get_if<node::Read>(&value.node());
   return read != nullptr && reads.size() == 1 && reads[0].dtype == DType::F32;
@@ -288,7 +213,7 @@ std::optional<Contraction> contraction_of(const Group& group) {
   auto factors = tile::product_of(*c.fold);
   if (!factors) return std::nullopt;
 
-  Indices indices(stage);
+  AxisExtents extents;
   IndexAxes output;
   for (const Merged& merged : stage.output.axes)
     for (const Axis& part : merged.parts) {
@@ -299,7 +224,7 @@ std::optional<Contraction> contraction_of(const Group& group) {
   for (const Bound& bound : c.fold->bounds)
     c.sums.push_back({bound.axis, *tile::number_of_size(bound.extent, stage.sizes)});
   for (const IndexAxes* axes : {&output, &c.sums})
-    for (const IndexAxis& axis : *axes) indices.add(axis);
+    for (const IndexAxis& axis : *axes) extents.emplace(axis.name, axis.extent);
   if (count(c.sums) < kLeastSum) return std::nullopt;
 
   // The columns lie side by side in the result: b is the factor that varies with them.
@@ -337,7 +262,7 @@ std::optional<Contraction> contraction_of(const Group& group) {
     std::set<std::string> inner;
     for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
       inner.insert(axis.name);
-    if (auto strided = Reads(stage, indices, std::move(inner), c.before, prefix).run(value))
+    if (auto strided = Reads(stage, extents, std::move(inner), c.before, prefix).run(value))
       return strided;
     IndexAxes axes;
     for (const IndexAxes& part : {c.batch, c.rows, c.sums, IndexAxes{c.column}})

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
-#include "tessera/program/evenly.h"
+#include "tessera/lower/affine.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
@@ -15,27 +15,33 @@ using tile::Stage;
 
 namespace {
 
-bool is_even(const Scalar& scalar) {
-  const auto form = evenly(scalar);
-  return form && form->times.size() <= 1;
+const std::string* axis_of(const Scalar& scalar) {
+  const auto* index = std::get_if<node::Index>(&scalar.node());
+  return index == nullptr ? nullptr : &index->axis;
+}
+
+/// How far the axes of the output run.
+lower::AxisExtents extents_of(const Stage& stage) {
+  lower::AxisExtents extents;
+  for (const Merged& merged : stage.output.axes)
+    for (const Axis& part : merged.parts)
+      extents.emplace(part.name, part.size().constant().value_or(1));
+  return extents;
 }
 
 /// Where an element lies, row by row, as multiples of the positions that it is named by; axes of
 /// one position left out.
-std::optional<Evenly> place_of(const Stage& stage, const std::vector<Scalar>& at,
-                               const Shape& shape) {
-  std::set<std::string> ones;
-  for (const Merged& merged : stage.output.axes)
-    for (const Axis& part : merged.parts)
-      if (part.size().is(1)) ones.insert(part.name);
-  Evenly place;
+std::optional<lower::Affine> place_of(const Stage& stage, const std::vector<Scalar>& at,
+                                      const Shape& shape) {
+  const lower::AxisExtents extents = extents_of(stage);
+  lower::Affine place;
   std::int64_t stride = 1;
   for (std::size_t i = at.size(); i-- > 0;) {
-    const auto index = evenly(at[i]);
+    const auto index = lower::affine(at[i], extents);
     if (!index) return std::nullopt;
     place.base += stride * index->base;
-    for (const auto& [axis, times] : index->times)
-      if (!ones.contains(axis)) place.times[axis] += stride * times;
+    for (const auto& [axis, factor] : index->factors)
+      if (extents.at(axis) != 1) place.factors[axis] += stride * factor;
     stride *= shape[i].constant().value_or(0);
   }
   return place;
@@ -57,7 +63,7 @@ bool is_view(const Stage& stage) {
   const auto from = place_of(stage, read->at, stage.operands[0].shape);
   const std::vector<Scalar> own(stage.output.axes.begin(), stage.output.axes.end());
   const auto to = place_of(stage, own, stage.output.shape());
-  return from && to && from->base == to->base && from->times == to->times;
+  return from && to && *from == *to;
 }
 
 /// Whether every read is at positions of the output, none twice.
@@ -79,6 +85,11 @@ bool reads_own_positions(const Stage& stage) {
 
 bool is_move(const Stage& stage) {
   const node::Read* read = only_read(stage);
+  const lower::AxisExtents extents = extents_of(stage);
+  const auto is_even = [&](const Scalar& index) {
+    const auto form = lower::affine(index, extents);
+    return form && form->factors.size() <= 1;
+  };
   return read != nullptr && std::ranges::all_of(read->at, is_even) &&
          std::ranges::all_of(stage.output.axes,
                              [](const Merged& merged) { return merged.parts.size() == 1; });

@@ -10,7 +10,7 @@
 #include "tessera/expr/shape.h"
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
-#include "tessera/program/evenly.h"
+#include "tessera/lower/affine.h"
 
 namespace tessera::program {
 
@@ -50,9 +50,9 @@ Scalar number_of(const Tensor& constant) {
 }
 
 /// How far the axes of outputs and folds run, where that is a number.
-std::map<std::string, std::int64_t> extents_of(const Definition& definition, const Sizes& sizes,
-                                               const std::string& suffix) {
-  std::map<std::string, std::int64_t> extents;
+lower::AxisExtents extents_of(const Definition& definition, const Sizes& sizes,
+                              const std::string& suffix) {
+  lower::AxisExtents extents;
   const auto add = [&](const std::string& axis, const Scalar& extent) {
     if (const auto number = tile::number_of_size(extent, sizes)) {
       const auto [it, is_new] = extents.emplace(axis + suffix, *number);
@@ -100,11 +100,13 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
   transform.index = [&](const std::string& axis) { return index_of(axis + suffix); };
   transform.bound = [&](const std::string& axis) { return axis + suffix; };
   // A window that stays inside of its image reads nothing beyond it.
-  const std::map<std::string, std::int64_t> extents = extents_of(definition, sizes, suffix);
+  const lower::AxisExtents extents = extents_of(definition, sizes, suffix);
   const auto stays_inside = [&](const node::Read& read, ValueId value) {
     const auto shape = numbers(graph.type(value));
-    for (std::size_t i = 0; i < read.at.size(); ++i)
-      if (!shape || !stays_within(read.at[i], (*shape)[i], extents)) return false;
+    for (std::size_t i = 0; i < read.at.size(); ++i) {
+      const auto index = shape ? lower::affine(read.at[i], extents) : std::nullopt;
+      if (!index || !lower::range(*index, extents).within((*shape)[i])) return false;
+    }
     return true;
   };
   std::set<std::string> is_read;
