@@ -44,7 +44,7 @@ struct GroupOptions {
 };
 
 /// The code of a group by the strategy that suits it: attention, winograd, contraction, rows,
-/// elements. `lower-unsupported` where it has no form as tile programs.
+/// segments, elements. `lower-unsupported` where it has no form as tile programs.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
@@ -54,6 +54,7 @@ Expected<Attempt> lower_attention(const Group&, const machine::Machine&, const G
 Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_segments(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_elements(const Group&, const machine::Machine&, const GroupOptions&);
 
 /// The stages with those that can be computed where they are read put there: all that have no fold,

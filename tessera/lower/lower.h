@@ -18,6 +18,7 @@ struct Lowered {
   tile::Kernel kernel;
   tile::Grid grid = {1, 1, 1};
   std::vector<std::string> arguments = {};
+  std::int64_t offset = 0;  // elements of the result before what it writes
 };
 
 /// The stages that have loops of their own, in order. Values are computed in f32, or in f64 where a

@@ -391,8 +391,8 @@ class Assembler {
   }
 
   std::uint32_t kernel_of(const tile::Kernel& kernel) {
-    const auto [it, is_new] =
-        kernels_.emplace(tile::fingerprint(kernel), static_cast<std::uint32_t>(draft_.kernels.size()));
+    const auto [it, is_new] = kernels_.emplace(tile::fingerprint(kernel),
+                                               static_cast<std::uint32_t>(draft_.kernels.size()));
     if (is_new) {
       draft_.kernels.push_back(kernel);
       draft_.program.kernels.push_back({.name = kernel.name});
@@ -438,9 +438,11 @@ class Assembler {
         if (!arguments.contains(name)) arguments.emplace(name, weight(weights.at(name), {}, {}));
         const ValueIndex value = arguments.at(name);
         const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
+        const bool is_result = i + 1 == lowered.arguments.size();
+        const std::int64_t offset = is_result ? lowered.offset * byte_width(type.dtype) : 0;
         launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
-                                  .at = {.value = value},
-                                  .bytes = draft_.program.values[value].bytes});
+                                  .at = {.value = value, .offset = offset},
+                                  .bytes = draft_.program.values[value].bytes - offset});
         launch.words.push_back(0);
         if (!type.is_view()) continue;
         for (const std::int64_t extent : type.shape)

@@ -52,7 +52,9 @@ class Packer {
     const lower::Group group{
         .stages = *stages, .results = {packing.outputs[0].name}, .weights = {}};
     auto lowered = lower::lower_group(group, machine::host());
-    if (!lowered || lowered->kernels.size() != 1 || !lowered->packings.empty()) return std::nullopt;
+    if (!lowered || lowered->kernels.size() != 1 || lowered->kernels[0].offset != 0 ||
+        !lowered->packings.empty())
+      return std::nullopt;
     auto kernel = codegen::compile(lowered->kernels[0].kernel, {.cache = options_.cache});
     if (!kernel) return std::nullopt;
     return Code{std::move(lowered->kernels[0]), *std::move(kernel), packing};

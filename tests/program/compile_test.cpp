@@ -167,6 +167,23 @@ TEST(Compile, ResultsThatAreInputsConstantsOrEachOther) {
               {testing::random_f32({2, 3}, 1)});
 }
 
+TEST(Compile, ConcatsOfManyPartsAlongAnyAxis) {
+  for (const int axis : {0, 1, 2, 3}) {
+    SCOPED_TRACE(axis);
+    std::vector<std::int64_t> wide{2, 3, 4, 5}, none{2, 3, 4, 5};
+    wide[static_cast<std::size_t>(axis)] = 7;
+    none[static_cast<std::size_t>(axis)] = 0;
+    const CompileReport report = expect_same(
+        parsed(fmt::format("graph(a: f32[2, 3, 4, 5], b: f32[{}], c: f32[{}]) {{ return concat(a, "
+                           "b, c, relu(a), b) {{axis={}}} }}",
+                           fmt::join(wide, ", "), fmt::join(none, ", "), axis)),
+        {testing::random_f32({2, 3, 4, 5}, 1), testing::random_f32(wide, 2),
+         testing::random_f32(none, 3)});
+    EXPECT_TRUE(std::ranges::any_of(report.steps,
+                                    [](const auto& step) { return step.strategy == "segments"; }));
+  }
+}
+
 TEST(Compile, TensorsWithoutAxes) {
   expect_same(parsed("graph(x: f32[2, 1, 4, 1], s: f32[]) { return mul(x, s), exp(s) }"),
               {testing::random_f32({2, 1, 4, 1}, 1), testing::f32({}, {0.5})});

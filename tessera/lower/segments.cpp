@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <optional>
+
+#include "tessera/expr/transform.h"
+#include "tessera/lower/affine.h"
+#include "tessera/lower/group.h"
+
+namespace tessera::lower {
+
+using tile::Stage;
+
+namespace {
+
+/// What a stage is from one position on along an axis.
+struct Segment {
+  std::int64_t begin = 0;
+  Scalar value;
+};
+
+/// A value that says itself what it is below some positions along an axis of the output.
+struct Segments {
+  std::string axis;
+  std::vector<Segment> parts = {};
+};
+
+/// The position below which the condition holds, if that is what it says.
+std::optional<std::pair<std::string, std::int64_t>> below(const Scalar& condition) {
+  const auto* less = std::get_if<node::Apply>(&condition.node());
+  if (less == nullptr || less->fn != Fn::Less) return std::nullopt;
+  const auto* index = std::get_if<node::Index>(&less->args[0].node());
+  const auto end = less->args[1].integer();
+  if (index == nullptr || !end) return std::nullopt;
+  return std::pair{index->axis, *end};
+}
+
+void collect(const Scalar& value, std::int64_t begin, Segments& segments) {
+  const auto* select = std::get_if<node::Apply>(&value.node());
+  const auto end =
+      select == nullptr || select->fn != Fn::Select ? std::nullopt : below(select->args[0]);
+  const bool is_cut =
+      end && (segments.axis.empty() || end->first == segments.axis) && end->second >= begin;
+  if (!is_cut) {
+    segments.parts.push_back({begin, value});
+    return;
+  }
+  segments.axis = end->first;
+  collect(select->args[1], begin, segments);
+  collect(select->args[2], end->second, segments);
+}
+
+std::optional<Segments> segments_of(const Stage& stage) {
+  Segments result;
+  collect(stage.output.value, 0, result);
+  if (result.parts.size() < 2 || !std::ranges::is_sorted(result.parts, {}, &Segment::begin))
+    return std::nullopt;
+  return result;
+}
+
+/// The stage from `begin` to `end` along the axis, as a stage of its own.
+Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::int64_t end) {
+  const std::int64_t begin = segments.parts[part].begin;
+  Stage made = stage;
+  AxisExtents extents;
+  for (Merged& merged : made.output.axes)
+    for (Axis& axis : merged.parts) {
+      if (axis.name == segments.axis) axis.extent = Dim(end - begin);
+      extents.emplace(axis.name, axis.size().constant().value_or(1));
+    }
+  Transform transform;
+  transform.index = [&](const std::string& axis) -> std::optional<Scalar> {
+    if (axis != segments.axis) return std::nullopt;
+    return index_of(axis) + Scalar(begin);
+  };
+  // Within its segment a part reads nothing beyond its tensor.
+  transform.read = [&](const node::Read& read) -> std::optional<Scalar> {
+    if (read.otherwise == nullptr) return std::nullopt;
+    const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);
+    std::vector<Scalar> at;
+    for (std::size_t i = 0; i < read.at.size(); ++i) {
+      const auto index = affine(read.at[i], extents);
+      if (operand == stage.operands.end() || !index ||
+          !range(*index, extents).within(operand->shape[i].constant().value_or(0)))
+        return std::nullopt;
+      Scalar plain = Scalar(index->base);
+      for (const auto& [axis, factor] : index->factors)
+        plain = plain + index_of(axis) * Scalar(factor);
+      at.push_back(plain);
+    }
+    return Scalar(Node(node::Read{read.operand, read.sort, std::move(at), nullptr}));
+  };
+  made.output.value = transform(segments.parts[part].value);
+  return made;
+}
+
+}  // namespace
+
+Expected<Attempt> lower_segments(const Group& group, const machine::Machine& machine,
+                                 const GroupOptions& options) {
+  if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
+  const Stage& stage = group.stages[0];
+  const auto segments = segments_of(stage);
+  if (!segments) return Attempt{};
+  std::size_t along = stage.output.axes.size();
+  tile::Extents shape;
+  for (std::size_t i = 0; i < stage.output.axes.size(); ++i) {
+    const Merged& merged = stage.output.axes[i];
+    const auto extent = Dim(merged).constant();
+    if (!extent || *extent == 0) return Attempt{};
+    shape.push_back(*extent);
+    if (merged.parts.size() == 1 && merged.parts[0].name == segments->axis) along = i;
+  }
+  if (along == shape.size()) return Attempt{};
+  const tile::Extents strides = tile::Type::view(stage.output.dtype, shape).strides;
+
+  GroupCode code{.strategy = "segments"};
+  for (std::size_t i = 0; i < segments->parts.size(); ++i) {
+    const std::int64_t begin = segments->parts[i].begin;
+    const std::int64_t end =
+        i + 1 < segments->parts.size() ? segments->parts[i + 1].begin : shape[along];
+    if (begin >= end) continue;
+    const Group part{.stages = {cut(stage, *segments, i, end)},
+                     .results = group.results,
+                     .weights = group.weights};
+    TESSERA_TRY(Attempt made, lower_elements(part, machine, options));
+    if (!made || made->kernels.size() != 1) return Attempt{};
+    Lowered& lowered = made->kernels[0];
+    // The part of the result: its kernel only stores into it.
+    const tile::ValueId result = lowered.kernel.params().back();
+    tile::Type& type = lowered.kernel.values[result].type;
+    const bool plain = std::ranges::none_of(lowered.kernel.ops, [&](const tile::Operation& op) {
+      return std::ranges::count(op.in, result) > 0 && op.code != tile::Code::Vstore;
+    });
+    if (!type.is_view() || type.shape.size() != shape.size() || !plain) return Attempt{};
+    type.strides = strides;
+    lowered.offset = begin * strides[along];
+    code.kernels.push_back(std::move(lowered));
+    for (Packing& packing : made->packings)
+      if (std::ranges::none_of(code.packings, [&](const Packing& other) {
+            return other.definition.outputs[0].name == packing.definition.outputs[0].name;
+          }))
+        code.packings.push_back(std::move(packing));
+  }
+  return Attempt(std::move(code));
+}
+
+}  // namespace tessera::lower
