@@ -149,6 +149,9 @@ class Evaluator {
   Value read_memory(const Memory& memory, const node::Read& n, const std::vector<Value>& at);
   Value read_computed(const tile::Stage& stage, const node::Read& n, const std::vector<Value>& at);
   Value read_held(const Held& held, const node::Read& n, const std::vector<Value>& at);
+  static bool is_outside(const Memory& memory, const std::vector<Value>& at);
+  /// Whether it is a read that is 0 because it is outside.
+  bool is_padding(const Scalar& scalar);
   std::optional<Id> in_range(const std::vector<Value>& at, const tile::Extents& shape);
   std::optional<Id> load_view(const Memory& memory, const std::vector<Value>& at,
                               tile::Literal pad);

@@ -265,6 +265,8 @@ bool Evaluator::step_product(Running& run) {
         return !tile::number_of_size(bound.extent, frames_.back().stage->sizes);
       }))
     return false;
+  // A product with padding is nothing, as it is in a dot.
+  if (is_padding(factors->first) || is_padding(factors->second)) return true;
   std::vector<Id> ids = {id_of(converted(evaluate(factors->first), Sort::Value)),
                          id_of(converted(evaluate(factors->second), Sort::Value)), run.result[0]};
   if (error_) return true;

@@ -159,6 +159,25 @@ Value Evaluator::visit(const node::Read& n) {
   return read_memory(*memory, n, at);
 }
 
+/// Whether no position that is read is there.
+bool Evaluator::is_outside(const Memory& memory, const std::vector<Value>& at) {
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (memory.shape[i] == 0 || at[i].range.high < 0 || at[i].range.low >= memory.shape[i])
+      return true;
+  return false;
+}
+
+bool Evaluator::is_padding(const Scalar& scalar) {
+  const auto* read = std::get_if<node::Read>(&scalar.node());
+  if (read == nullptr || read->otherwise == nullptr) return false;
+  const Memory* memory = this->memory(read->operand);
+  const auto* zero = std::get_if<node::Constant>(&read->otherwise->node());
+  if (memory == nullptr || zero == nullptr || zero->number != 0 || zero->integer != 0) return false;
+  std::vector<Value> at;
+  for (const Scalar& index : read->at) at.push_back(converted(evaluate(index), Sort::Integer));
+  return !error_ && is_outside(*memory, at);
+}
+
 Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
                              const std::vector<Value>& at) {
   const DType dtype = memory.operand.dtype;
@@ -166,8 +185,7 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
     return n.otherwise != nullptr ? converted(evaluate(*n.otherwise), n.sort)
                                   : number(constant(n.sort, 0), n.sort);
   };
-  const bool empty = std::ranges::count(memory.shape, 0) > 0;
-  if (empty) return otherwise();
+  if (is_outside(memory, at)) return otherwise();
   const auto pad =
       n.otherwise == nullptr ? std::optional(Literal{}) : literal_of(*n.otherwise, dtype);
   const auto widened = [&](Id loaded) {

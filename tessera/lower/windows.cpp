@@ -17,15 +17,24 @@ constexpr std::int64_t kMostTaps = 64, kMostTerms = 256;
 /// Sums that are kept in registers at a time.
 constexpr std::int64_t kMostNeighbours = 8;
 
-/// As many neighbours at a time as there are registers for, so that few are left over.
+/// As many neighbours at a time as there are registers for. What all of them share is loaded once
+/// for each part, and the last part does some of them again.
 std::int64_t neighbours_of(std::int64_t extent, std::int64_t taps) {
   const std::int64_t most = std::max<std::int64_t>(1, kMostTerms / taps);
   if (extent <= std::min<std::int64_t>(most, 2 * kMostNeighbours)) return extent;
-  std::int64_t best = 1;
-  for (std::int64_t n = std::min(most, kMostNeighbours); n >= 2; --n)
-    if (extent % n == 0) return n;
-  best = std::min(most, kMostNeighbours / 2);
-  return std::max<std::int64_t>(best, 1);
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t n = 1; n <= std::min(most, kMostNeighbours); ++n) {
+    const std::int64_t work = (extent + n - 1) / n * (n + 2);
+    if (n == 1 || work <= least) best = n, least = work;
+  }
+  return best;
+}
+
+/// The largest part of the vectors that leaves no rest, if that is not much less.
+std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t width) {
+  for (std::int64_t part = most / width * width; part * 4 > most && part > 0; part -= width)
+    if (extent % part == 0) return part;
+  return extent;
 }
 
 }  // namespace
@@ -53,9 +62,10 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
   };
   std::string vectors = output.back().name;
   // What the window reads for all vectors stays in the first-level cache.
-  const std::int64_t most = std::max<std::int64_t>(64, machine.l1d / 2 / 4 / taps / width * width);
-  if (output.back().extent > most) {
-    TESSERA_TRY_DONE(take(schedule.split(vectors, most)));
+  const std::int64_t most = std::max<std::int64_t>(64, machine.l1d / 2 / 4 / taps);
+  const std::int64_t all = output.back().extent, part = whole_part(all, most, width);
+  if (all > most && part < all) {
+    TESSERA_TRY_DONE(take(schedule.split(vectors, part)));
     vectors += ".i";
   }
   output.pop_back();
@@ -65,7 +75,7 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
     const std::int64_t n = neighbours_of(across.extent, taps);
     std::string inner = across.name;
     if (n < across.extent) {
-      TESSERA_TRY_DONE(take(schedule.split(across.name, n)));
+      TESSERA_TRY_DONE(take(schedule.cover(across.name, n)));
       neighbours.push_back(across.name + ".o");
       inner += ".i";
     }

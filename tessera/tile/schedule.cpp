@@ -63,6 +63,7 @@ class Primitives {
       const auto& numbers = step.numbers;
       switch (step.primitive) {
         case Split: return takes(1, 1) ? split(names[0], numbers[0]) : miscounted();
+        case Cover: return takes(1, 1) ? cover(names[0], numbers[0]) : miscounted();
         case Tile:
           return takes(2, 2) ? tile(names[0], names[1], numbers[0], numbers[1]) : miscounted();
         case Reorder: return step.numbers.empty() ? reorder(names) : miscounted();
@@ -160,7 +161,8 @@ class Primitives {
     return Done{};
   }
 
-  Expected<Done> split(const std::string& name, std::int64_t factor) {
+  enum class Rest : std::uint8_t { Masked, Covered };
+  Expected<Done> split(const std::string& name, std::int64_t factor, Rest rest = Rest::Masked) {
     TESSERA_TRY(const Found found, find(name));
     TESSERA_TRY_DONE(plain(found));
     if (factor <= 0) return illegal(fmt::format("a loop cannot be split by {}", factor));
@@ -171,13 +173,26 @@ class Primitives {
     TESSERA_TRY_DONE(unclaimed(*found.nest, {outer.name, inner.name}));
     outer.extent = (found.loop().extent + factor - 1) / factor;
     inner.extent = factor;
-    const Scalar at = index_of(outer.name) * factor + index_of(inner.name);
+    const bool is_whole = found.loop().extent % factor == 0;
+    Scalar first = index_of(outer.name) * factor;
+    if (!is_whole && rest == Rest::Covered)
+      first = min(first, Scalar(found.loop().extent - factor));
+    const Scalar at = first + index_of(inner.name);
     replace(*found.nest, found.loop().name, at);
-    if (found.loop().extent % factor != 0) add_guard(*found.nest, found.loop(), at);
+    if (!is_whole && rest == Rest::Masked) add_guard(*found.nest, found.loop(), at);
     auto& loops = found.nest->loops;
     found.loop() = inner;
     loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(found.index), outer);
     return Done{};
+  }
+
+  /// Some elements of the last part are computed twice, so the loop is no fold's.
+  Expected<Done> cover(const std::string& name, std::int64_t factor) {
+    TESSERA_TRY(const Found found, find(name));
+    if (found.loop().reduces) return illegal("what a fold takes in is taken in once");
+    if (factor > found.loop().extent)
+      return illegal(fmt::format("loop {} has no {} rounds", name, factor));
+    return split(name, factor, Rest::Covered);
   }
 
   Expected<Done> tile(const std::string& i, const std::string& j, std::int64_t n, std::int64_t m) {
@@ -568,6 +583,9 @@ Expected<Schedule> Schedule::apply(const std::vector<Step>& steps) const {
 
 using enum Step::Primitive;
 
+Expected<Schedule> Schedule::cover(const std::string& loop, std::int64_t factor) const {
+  return apply({Cover, {loop}, {factor}});
+}
 Expected<Schedule> Schedule::split(const std::string& loop, std::int64_t factor) const {
   return apply({Split, {loop}, {factor}});
 }

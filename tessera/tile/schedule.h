@@ -77,6 +77,7 @@ struct Nest {
 struct Step {
   enum class Primitive : std::uint8_t {
     Split,       // (i, n)         i = i.o * n + i.i
+    Cover,       // (i, n)         as Split, with the last part moved back so that it is whole
     Tile,        // (i, j, n, m)   splits both: i.o j.o i.i j.i
     Reorder,     // (i, j, …)      these loops in this order, in the places that they have
     Fuse,        // (i, j)         one loop i_j for two that follow each other
@@ -117,6 +118,7 @@ class Schedule {
   Expected<Schedule> apply(const std::vector<Step>& steps) const;
 
   Expected<Schedule> split(const std::string& loop, std::int64_t factor) const;
+  Expected<Schedule> cover(const std::string& loop, std::int64_t factor) const;
   Expected<Schedule> tile(const std::string& i, const std::string& j, std::int64_t n,
                           std::int64_t m) const;
   Expected<Schedule> reorder(const std::vector<std::string>& loops) const;

@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::size_t kMostSteps = 10'000, kMostArguments = 64;
 
-constexpr std::array<std::pair<Step::Primitive, std::string_view>, 14> kNames = {{
+constexpr std::array<std::pair<Step::Primitive, std::string_view>, 15> kNames = {{
     {Step::Primitive::Split, "split"},
+    {Step::Primitive::Cover, "cover"},
     {Step::Primitive::Tile, "tile"},
     {Step::Primitive::Reorder, "reorder"},
     {Step::Primitive::Fuse, "fuse"},

@@ -31,15 +31,17 @@ GroupCase depthwise(const Depthwise& d) {
 }
 
 TEST(Elements, ComputesDepthwiseConvolutionsOfManyShapes) {
-  for (const Depthwise& d : {Depthwise{}, Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3},
-                             Depthwise{.c = 1}, Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
-                             Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
-                             Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
-                             Depthwise{.c = 8, .h = 7, .w = 7, .k = 7, .pad = 3},
-                             Depthwise{.c = 8, .h = 21, .w = 23, .pad = 2, .dilation = 2},
-                             Depthwise{.c = 8, .h = 9, .w = 40, .pad = 0, .batch = 2},
-                             Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
-                             Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5}})
+  for (const Depthwise& d :
+       {Depthwise{}, Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3}, Depthwise{.c = 1},
+        Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
+        Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
+        Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
+        Depthwise{.c = 8, .h = 7, .w = 7, .k = 7, .pad = 3},
+        Depthwise{.c = 8, .h = 21, .w = 23, .pad = 2, .dilation = 2},
+        Depthwise{.c = 8, .h = 9, .w = 40, .pad = 0, .batch = 2},
+        Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
+        Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5}, Depthwise{.c = 10, .h = 5, .w = 23},
+        Depthwise{.c = 7, .h = 19, .w = 37, .stride = 2}})
     expect_group(depthwise(d), lower_elements);
 }
 

@@ -88,28 +88,35 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
             first, row_.CreateMul(row_.CreateUDiv(span, e_.index(step)), e_.index(step)));
       };
       llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
-      // The last vector may go over some elements again, where that gives the same once more.
-      const auto known = [](llvm::Value* x) { return llvm::dyn_cast<llvm::ConstantInt>(x); };
-      const bool overlaps = fast_from_ == nullptr && known(vector_end) != nullptr &&
-                            known(to) != nullptr && vector_end != from && vector_end != to &&
-                            may_repeat();
+      const bool has_tail = ends_in_vector(from, to);
+      Mode tail{1, width, false, unmasked_ != nullptr};
+      std::vector<Waiting> waiting;
+      const auto at_tail = [&] {
+        mode_ = tail;
+        lane_index_ = row_.CreateSub(to, e_.index(width));
+      };
+      if (has_tail) {
+        const auto lanes = llvm::cast<llvm::ConstantInt>(span)->getSExtValue();
+        tail.repeated = width - static_cast<int>(lanes % width);
+        at_tail();
+        // Before anything is stored, in case it is where it was loaded from.
+        if (fold_ < 0) waiting = computed(false);
+      }
       const auto vectors = [&](bool is_masked) {
         Mode many = whole, single = one;
         many.masked = single.masked = is_masked;
         do_loop(first, main_end, many);
         if (nest_.unroll > 1) do_loop(main_end, vector_end, single);
-        if (overlaps) {
-          lane_index_ = e_.ir.CreateSub(to, e_.index(width));
-          body(single);
-        }
       };
-      if (unmasked_ == nullptr)
-        vectors(false);
+      const auto* always = llvm::dyn_cast_or_null<llvm::ConstantInt>(unmasked_);
+      if (unmasked_ == nullptr || always != nullptr)
+        vectors(always != nullptr && always->isZero());
       else
         e_.branch(
             unmasked_, [&] { vectors(false); }, [&] { vectors(true); });
-      if (overlaps) {
-        // All are done.
+      if (has_tail) {
+        at_tail();
+        fold_ < 0 ? write(waiting) : body(tail);
       } else if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
@@ -131,21 +138,6 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
     }
   }
   row_.CreateBr(start_);
-}
-
-/// Scratch that is computed of views alone: nothing that is written is read.
-bool Row::may_repeat() const {
-  const std::function<bool(ValueId)> reads_views = [&](ValueId id) {
-    if (!e_.type(id).is_tile()) return true;
-    if (id >= e_.definition.size() || !e_.definition[id]) return false;
-    const std::vector<ValueId>& in = e_.op(*e_.definition[id]).in;
-    return std::all_of(in.begin(), in.end(), [&](ValueId operand) {
-      return e_.scheduled.buffer_of[operand] < 0 && reads_views(operand);
-    });
-  };
-  return std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
-    return root.kind == Root::Kind::Write && reads_views(root.value);
-  });
 }
 
 void Row::body(const Mode& mode) {
@@ -221,7 +213,30 @@ void Row::evaluate_by_levels() {
   for (const Part& part : parts) evaluate(part.id, part.positions);
 }
 
+/// Whether what is left of the row after whole vectors can be done by a vector that ends with it.
+bool Row::ends_in_vector(const llvm::Value* from, const llvm::Value* to) const {
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(from);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(to);
+  if (fast_from_ != nullptr || first == nullptr || last == nullptr) return false;
+  const std::int64_t lanes = last->getSExtValue() - first->getSExtValue();
+  if (lanes < nest_.width || lanes % nest_.width == 0) return false;
+  return std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
+    if (root.kind == Root::Kind::Reduce) return !folds_lanes() || e_.op(root.op).regions.empty();
+    if (fold_ >= 0) return false;
+    return root.kind == Root::Kind::Write ||
+           (root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore);
+  });
+}
+
 void Row::step(bool first) {
+  write(computed(first));
+}
+
+void Row::write(const std::vector<Waiting>& waiting) {
+  for (const Waiting& w : waiting) write(w.dtype, w.place, w.x);
+}
+
+std::vector<Row::Waiting> Row::computed(bool first) {
   local_.clear();
   const bool is_stores = std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
     return root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore;
@@ -255,7 +270,7 @@ void Row::step(bool first) {
         break;
     }
   }
-  for (const Waiting& w : waiting) write(w.dtype, w.place, w.x);
+  return waiting;
 }
 
 void Row::effect(OpId id, std::vector<Waiting>& waiting) {

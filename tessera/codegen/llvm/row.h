@@ -23,9 +23,10 @@ using Positions = std::vector<Position>;
 /// outer ones. What does not depend on either is computed once, before the row.
 ///
 /// The lanes are done by whole unrolled vectors as far as every load is inside of its view, then by
-/// single vectors, then element by element with guards. Loads that may be outside of their view for
-/// all lanes alike (a row of padding above an image) are masked in a second version of the vectors,
-/// which runs where there are such.
+/// single vectors, then element by element with guards; or, where nothing needs a guard, by one
+/// vector that ends with the row and does some lanes again. Loads that may be outside of their view
+/// for all lanes alike (a row of padding above an image) are masked in a second version of the
+/// vectors, which runs where there are such.
 class Row {
  public:
   /// `outer` has an index for every axis but the lane's and the fold's. lane < 0: there is none.
@@ -49,6 +50,7 @@ class Row {
     int pieces = 1, width = 1;
     bool guarded = true;
     bool masked = false;  // loads that are outside as a whole give their pad
+    int repeated = 0;     // lanes that others do as well: folds leave them out
   };
   /// Where the elements of a load or store are.
   struct Place {
@@ -96,11 +98,10 @@ class Row {
 
   // roots
   void body(const Mode& mode);
-  /// Whether a position may be computed twice.
-  bool may_repeat() const;
   /// All roots at one position of the fold; the first one starts folds that have no neutral
   /// element.
   void step(bool first);
+  bool ends_in_vector(const llvm::Value* from, const llvm::Value* to) const;
   /// What several roots are made of, in an order in which few values are alive: what is equally far
   /// from the loads one after the other, each with the loads that it is the first to need.
   void evaluate_by_levels();
@@ -110,6 +111,8 @@ class Row {
     Place place = {};
     Lanes x = {};
   };
+  std::vector<Waiting> computed(bool first);
+  void write(const std::vector<Waiting>& waiting);
   void effect(tile::OpId id, std::vector<Waiting>& waiting);
   void effect_of_elements(tile::OpId id);
   Lanes root_value(const tile::cpu::Root& root);
@@ -120,6 +123,7 @@ class Row {
   std::vector<llvm::AllocaInst*> slots_of(const Accumulator& accumulator) const;
   std::vector<Pieces> combined(const tile::Operation& op, const std::vector<Pieces>& left,
                                const std::vector<Pieces>& right);
+  void leave_out_repeated(Pieces& x, llvm::Constant* by) const;
   llvm::Value* across(const tile::Operation& op, llvm::Value* vector, DType dtype);
   void write_result(const tile::Operation& op, std::size_t which, const Pieces& folded);
   bool folds_lanes() const { return nest_.fold && *nest_.fold == lane_; }

@@ -95,12 +95,26 @@ const Operation* Row::summed_product(const Operation& op) const {
   return product.code == Code::Map && product.function == Function::Mul ? &product : nullptr;
 }
 
+/// Puts what changes nothing in the place of lanes that other vectors fold.
+void Row::leave_out_repeated(Pieces& x, llvm::Constant* by) const {
+  if (mode_.repeated == 0 || !folds_lanes()) return;
+  std::vector<llvm::Constant*> own;
+  for (int lane = 0; lane < mode_.width; ++lane)
+    own.push_back(e_.ir.getInt1(lane >= mode_.repeated));
+  for (llvm::Value*& piece : x)
+    piece = e_.ir.CreateSelect(llvm::ConstantVector::get(own), piece, by);
+}
+
 void Row::fold(const Root& root, bool first) {
   const Operation& op = e_.op(root.op);
   if (const Operation* product = summed_product(op)) {
     const Accumulator& accumulator = accumulators_[op.out[0]];
     std::vector<Pieces> operands;
-    for (const ValueId in : product->in) operands.push_back(spread(evaluate(in, identity())));
+    for (const ValueId in : product->in) {
+      operands.push_back(spread(evaluate(in, identity())));
+      llvm::Type* type = operands.back().front()->getType();
+      leave_out_repeated(operands.back(), llvm::Constant::getNullValue(type));
+    }
     const std::vector<llvm::AllocaInst*> slots = slots_of(accumulator);
     Pieces sum;
     for (llvm::AllocaInst* slot : slots)
@@ -117,6 +131,8 @@ void Row::fold(const Root& root, bool first) {
     const DType dtype = e_.type(op.in[i]).dtype;
     Pieces x = spread(evaluate(op.in[i], identity()));
     if (dtype != accumulator.dtype) x = emit_cast(e_.ir, x, dtype, accumulator.dtype);
+    if (mode_.repeated > 0 && folds_lanes())
+      leave_out_repeated(x, neutral(x.front()->getType(), op.function, accumulator.dtype));
     taken.push_back(std::move(x));
     Pieces old;
     for (llvm::AllocaInst* slot : slots_of(accumulator)) {
