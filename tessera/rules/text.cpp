@@ -160,7 +160,8 @@ class RuleParser {
       TESSERA_TRY(rule_.target, parse_body(lexer_, inputs_));
       has_target_ = true;
     } else {
-      return lexer_.expected("about, found, numerics, both ways, helps everywhere, where, source, then target");
+      return lexer_.expected(
+          "about, found, numerics, both ways, helps everywhere, where, source, then target");
     }
     return Done{};
   }
