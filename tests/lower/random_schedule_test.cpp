@@ -63,9 +63,10 @@ Step random_step(const Schedule& schedule, const std::vector<Operand>& inputs, R
     return from[static_cast<std::size_t>(rng.below(from.size()))];
   };
   const auto number = [&] { return static_cast<std::int64_t>(rng.below(6)); };
-  const auto primitive = static_cast<Step::Primitive>(rng.below(14));
+  const auto primitive = static_cast<Step::Primitive>(rng.below(15));
   switch (primitive) {
     case Split:
+    case Cover:
     case Pipeline: return {primitive, {any(loops)}, {number()}};
     case Tile: return {primitive, {any(loops), any(loops)}, {number(), number()}};
     case Reorder: {
