@@ -21,7 +21,7 @@ struct Survey {
 
 constexpr std::int64_t kSeriesLength = 20;
 /// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
-constexpr std::int64_t kLongest = 200;
+constexpr std::int64_t kLongest = 440;
 
 bool is_series(Function function) {
   switch (function) {
@@ -168,8 +168,9 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,
                                     kLongest / std::max<std::int64_t>(1, survey.length));
-  // Each of several roots is a chain of its own.
-  const auto roots = static_cast<std::int64_t>(nest.roots.size());
+  // Each of many roots is a chain of its own; two are often one value, kept and folded.
+  const auto roots =
+      nest.roots.size() > 2 ? static_cast<std::int64_t>(nest.roots.size()) : std::int64_t{1};
   nest.unroll =
       static_cast<int>(std::max<std::int64_t>(1, std::min(registers / each / roots, fit)));
 }
