@@ -113,11 +113,6 @@ class Reader {
     return add(std::move(result), times(complement(range), outside));
   }
 
-  static bool is_zero(const Scalar& scalar) {
-    const auto* constant = std::get_if<node::Constant>(&scalar.node());
-    return constant != nullptr && constant->number == 0 && constant->integer == 0;
-  }
-
   /// Where not all are >= 0, in parts that do not overlap.
   static Sum complement(const std::vector<Dim>& guards) {
     Sum result;

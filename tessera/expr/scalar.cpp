@@ -176,6 +176,11 @@ std::optional<Fn> Fold::simple() const {
   return combined->fn;
 }
 
+bool is_zero(const Scalar& scalar) {
+  const auto* constant = std::get_if<node::Constant>(&scalar.node());
+  return constant != nullptr && constant->number == 0 && constant->integer == 0;
+}
+
 Scalar truth(bool value) {
   return Scalar(Node(node::Constant{.sort = Sort::Bool, .integer = value ? 1 : 0}));
 }

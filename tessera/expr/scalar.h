@@ -161,6 +161,9 @@ struct Fold {
   std::optional<Fn> simple() const;
 };
 
+/// Whether this is the constant 0, of whatever sort.
+bool is_zero(const Scalar& scalar);
+
 Scalar truth(bool value);
 /// A number of the same sort as x.
 Scalar like(const Scalar& x, double number);

@@ -234,18 +234,8 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
     into.push_back({.dtype = types[i].dtype, .data = block.data(), .lifted = lifted});
     blocks.push_back(std::move(block));
   }
-  bool computed = false;
-  if (options_.compute && !kAlwaysLifts<T>) {
-    Computation computation{.op = op, .definition = &definition, .sizes = &sizes};
-    for (const Value& input : inputs)
-      if (input.datum.present()) computation.inputs.push_back(input.datum.tensor());
-    for (std::size_t i = 0; i < wanted; ++i)
-      computation.outputs.push_back({types[i].dtype, shapes[i], into[i].data});
-    TESSERA_TRY(computed, options_.compute(computation));
-  }
-  if (!computed)
-    TESSERA_TRY_DONE(eval<T>(definition, sizes, arrays, into,
-                             {.threads = options_.threads, .stop = options_.stop}));
+  TESSERA_TRY_DONE(eval<T>(definition, sizes, arrays, into,
+                           {.threads = options_.threads, .stop = options_.stop}));
   Values results;
   for (std::size_t i = 0; i < wanted; ++i)
     results.push_back(
@@ -276,10 +266,6 @@ Expected<std::vector<Value>> Runner<T>::run_opaque(const OpDef& op, const Attrs&
       return Diagnostic{.id = "run-opaque-number",
                         .message = fmt::format("{} runs on floats only", op.name)};
     plain.push_back(input.datum);
-  }
-  if (options_.compute) {
-    TESSERA_TRY(const bool computed, options_.compute({.op = op}));
-    TESSERA_CHECK(!computed, "{} has no results", op.name);
   }
   TESSERA_TRY(
       std::vector<Datum> results,

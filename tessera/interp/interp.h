@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "tessera/expr/shape.h"
 #include "tessera/ir/graph.h"
 #include "tessera/support/datum.h"
 
@@ -21,20 +20,6 @@ struct Progress {
 
 struct Value;
 
-/// A core operator with all that it takes to compute it; of an opaque one, its name alone.
-struct Computation {
-  struct Output {
-    DType dtype = DType::F32;
-    std::vector<std::int64_t> shape = {};
-    std::byte* data = nullptr;
-  };
-  const OpDef& op;
-  const Definition* definition = nullptr;  // null: the operator is opaque
-  const Sizes* sizes = nullptr;
-  std::vector<Tensor> inputs = {};  // those that are present
-  std::vector<Output> outputs = {};
-};
-
 struct Options {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
@@ -43,9 +28,6 @@ struct Options {
   std::function<void(const Progress&)> progress = {};
   /// Is shown the results of the outermost graph's nodes as they are made.
   std::function<void(ValueId, const Value&)> observe = {};
-  /// May compute an operator in place of the evaluator; says whether it did. Of runs in float and
-  /// double only, where memory holds numbers of the dtypes.
-  std::function<Expected<bool>(const Computation&)> compute = {};
 };
 
 /// A value of a run. Elements of float dtypes are stored as such or, `lifted`, in the number type

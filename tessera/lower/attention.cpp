@@ -72,7 +72,7 @@ class AttentionKernel {
   /// Blocks of rows run fastest: they share keys and values.
   void bind_programs(tile::Grid& grid) {
     if (form_.row >= 0) {
-      grid[0] = (extent(form_.row) + rows_ - 1) / rows_;
+      grid[0] = ceil_div(extent(form_.row), rows_);
       block_ = grid[0] == 1 ? Linear{} : *plus({}, Linear::scalar(program(0, grid[0])), rows_);
     }
     std::vector<int> loops;
@@ -99,7 +99,7 @@ class AttentionKernel {
       if (loop == form_.row) {
         const int axis = e_.push_axis(rows_);
         if (loop < 0) continue;
-        const std::int64_t end = (extent(loop) + rows_ - 1) / rows_ * rows_;
+        const std::int64_t end = ceil_div(extent(loop), rows_) * rows_;
         e_.bind_loop(name_of(loop), *plus(block_, Linear::axis(axis)), {0, end - 1});
       } else {
         const int axis = e_.push_axis(extent(loop));
@@ -186,7 +186,6 @@ class AttentionKernel {
 std::int64_t rows_of(const AttentionForm& form, const machine::Machine& machine) {
   if (form.row < 0) return 1;
   const auto extent = [&](int loop) { return form.extents[static_cast<std::size_t>(loop)]; };
-  const auto over = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t most = std::clamp<std::int64_t>(
       machine.l2 / static_cast<std::int64_t>(sizeof(float)) / extent(form.key), 16, 256);
   std::int64_t others = 1;  // programs for each block of rows
@@ -194,8 +193,8 @@ std::int64_t rows_of(const AttentionForm& form, const machine::Machine& machine)
     if (loop != form.row && loop != form.key) others *= extent(loop);
   const std::int64_t all = extent(form.row), programs = machine.cores > 1 ? 4 * machine.cores : 1;
   const std::int64_t parts =
-      std::max(over(all, most), std::min(over(programs, others), over(all, 16)));
-  return parts == 1 ? all : over(over(all, parts), 4) * 4;
+      std::max(ceil_div(all, most), std::min(ceil_div(programs, others), ceil_div(all, 16)));
+  return parts == 1 ? all : ceil_div(ceil_div(all, parts), 4) * 4;
 }
 
 /// Wider scores than these leave the caches.

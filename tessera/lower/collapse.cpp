@@ -140,19 +140,14 @@ Stages without_ones(Stages stages, const AxisClasses& classes) {
     auto& here = ones.emplace_back();
     for (const auto& [name, c] : classes.of[i])
       if (classes.classes[static_cast<std::size_t>(c)].extent == 1) here.insert(name);
-    std::set<const void*> seen;
-    const std::function<void(const Scalar&)> visit = [&](const Scalar& s) {
-      if (!seen.insert(s.id()).second) return;
-      if (const auto* read = std::get_if<node::Read>(&s.node()))
-        for (std::size_t at = 0; at < read->at.size(); ++at) {
-          const auto* index = std::get_if<node::Index>(&read->at[at].node());
-          const bool is_first =
-              (index != nullptr && here.contains(index->axis)) || read->at[at].integer() == 0;
-          if (!is_first) dropped[read->operand].erase(at);
-        }
-      for_each_part(s, visit);
-    };
-    visit(stages[i].output.value);
+    for_each_read(stages[i].output.value, [&](const node::Read& read) {
+      for (std::size_t at = 0; at < read.at.size(); ++at) {
+        const auto* index = std::get_if<node::Index>(&read.at[at].node());
+        const bool is_first =
+            (index != nullptr && here.contains(index->axis)) || read.at[at].integer() == 0;
+        if (!is_first) dropped[read.operand].erase(at);
+      }
+    });
   }
   for (auto& [name, axes] : dropped) {
     Shape& shape = shapes[name];
@@ -168,25 +163,18 @@ Stages without_ones(Stages stages, const AxisClasses& classes) {
 /// Whether every read along these axes of a tensor is along both.
 bool reads_both(const Stage& stage, const std::map<std::string, int>& of,
                 const std::map<std::string, std::vector<int>>& tensors, int first, int second) {
-  std::set<const void*> seen;
   bool both = true;
-  const std::function<void(const Scalar&)> visit = [&](const Scalar& s) {
-    if (!both || !seen.insert(s.id()).second) return;
-    const auto* read = std::get_if<node::Read>(&s.node());
-    // Tensors without axes are not among them.
-    if (const auto known = read == nullptr ? tensors.end() : tensors.find(read->operand);
-        known != tensors.end()) {
-      const std::vector<int>& axes = known->second;
-      for (std::size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] != first && axes[i] != second) continue;
-        const auto* index = std::get_if<node::Index>(&read->at[i].node());
-        const auto it = index == nullptr ? of.end() : of.find(index->axis);
-        both = both && it != of.end() && it->second == axes[i];
-      }
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    const auto known = tensors.find(read.operand);
+    if (known == tensors.end()) return;  // it has no axes
+    const std::vector<int>& axes = known->second;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i] != first && axes[i] != second) continue;
+      const auto* index = std::get_if<node::Index>(&read.at[i].node());
+      const auto it = index == nullptr ? of.end() : of.find(index->axis);
+      both = both && it != of.end() && it->second == axes[i];
     }
-    for_each_part(s, visit);
-  };
-  visit(stage.output.value);
+  });
   return both;
 }
 

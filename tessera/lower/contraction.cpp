@@ -20,10 +20,6 @@ using tile::Type;
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The factor b in panels, over index variables of its own: [batch and panel, sums, column], with
 /// the sums in groups [batch and panel, group, column, sum in the group].
 Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu::Panels& panels) {

@@ -20,11 +20,6 @@ namespace {
 constexpr std::int64_t kMostCopies = 16;
 constexpr std::int64_t kLeastSum = 4;
 
-bool is_zero(const Scalar& scalar) {
-  const auto* constant = std::get_if<node::Constant>(&scalar.node());
-  return constant != nullptr && constant->number == 0 && constant->integer == 0;
-}
-
 Axis named(const IndexAxis& axis) {
   return {axis.name, Dim(axis.extent)};
 }
@@ -160,21 +155,6 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, const IndexAxes& 
   return {.value = Scalar(Node{node::Read{read.view, Sort::Value, {}, nullptr}}), .reads = {read}};
 }
 
-bool is_f32(const Stage& stage) {
-  const auto wide = [](DType dtype) { return dtype == DType::F64; };
-  std::set<const void*> seen;
-  bool casts = false;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
-    const auto* cast = std::get_if<node::Cast>(&part.node());
-    casts = casts || (cast != nullptr && wide(cast->to));
-    for_each_part(part, walk);
-  };
-  walk(stage.output.value);
-  return !casts && !wide(stage.output.dtype) &&
-         std::ranges::none_of(stage.operands, [&](const Operand& o) { return wide(o.dtype); });
-}
-
 }  // namespace
 
 std::int64_t count(const IndexAxes& axes) {
@@ -205,7 +185,7 @@ bool Contraction::is_merged(const IndexAxis& axis) const {
 }
 
 std::optional<Contraction> contraction_of(const Group& group) {
-  if (group.stages.size() != 1 || group.stages[0].output.forward || !is_f32(group.stages[0]))
+  if (group.stages.size() != 1 || group.stages[0].output.forward || is_wide(group.stages[0]))
     return std::nullopt;
   const Stage& stage = group.stages[0];
   Contraction c{.stage = &stage, .fold = tile::main_fold(stage)};

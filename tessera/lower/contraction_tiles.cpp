@@ -8,10 +8,6 @@
 namespace tessera::lower {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// Neighbours that merge are one, as far as `whole` says of the inner one.
 template <class Whole>
 AxisGroups grouped(const Contraction& c, const IndexAxes& axes, Whole&& whole) {

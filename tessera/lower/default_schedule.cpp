@@ -106,20 +106,16 @@ class Chooser {
   /// Whether neighbours in memory are neighbours along the fold: then it is the fold that is taken
   /// in tiles.
   bool folds_along_memory(const Fold& fold) const {
-    std::set<const void*> seen;
     bool along = false, across = false;
-    const std::function<void(const Scalar&)> walk = [&](const Scalar& scalar) {
-      if (!seen.insert(scalar.id()).second) return;
-      if (const auto* read = std::get_if<node::Read>(&scalar.node());
-          read != nullptr && !read->at.empty())
-        for (const std::string& name : loops_of(nest(), read->at.back())) {
+    for (const Scalar& lift : fold.lift)
+      for_each_read(lift, [&](const node::Read& read) {
+        if (read.at.empty()) return;
+        for (const std::string& name : loops_of(nest(), read.at.back())) {
           const Loop* loop = nest().find(name);
           if (loop == nullptr || loop->extent <= 1) continue;
           (loop->reduces ? along : across) = true;
         }
-      for_each_part(scalar, walk);
-    };
-    for (const Scalar& lift : fold.lift) walk(lift);
+      });
     return along && !across;
   }
 

@@ -27,20 +27,15 @@ std::optional<int> axis_of_vectors(const Stage& stage, const tile::Nest& nest,
     if (!loop.reduces && loop.extent > 1) last = loop.name;
   std::optional<int> found;
   bool differs = false;
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& scalar) {
-    if (!seen.insert(scalar.id()).second) return;
-    const auto* read = std::get_if<node::Read>(&scalar.node());
-    if (read != nullptr && read->operand == operand)
-      for (std::size_t i = 0; i < read->at.size(); ++i) {
-        const auto loops = tile::loops_of(nest, read->at[i]);
-        if (std::ranges::find(loops, last) == loops.end()) continue;
-        differs = differs || (found && *found != static_cast<int>(i));
-        found = static_cast<int>(i);
-      }
-    for_each_part(scalar, walk);
-  };
-  walk(stage.output.value);
+  for_each_read(stage.output.value, [&](const node::Read& read) {
+    if (read.operand != operand) return;
+    for (std::size_t i = 0; i < read.at.size(); ++i) {
+      const auto loops = tile::loops_of(nest, read.at[i]);
+      if (std::ranges::find(loops, last) == loops.end()) continue;
+      differs = differs || (found && *found != static_cast<int>(i));
+      found = static_cast<int>(i);
+    }
+  });
   return differs ? std::nullopt : found;
 }
 

@@ -258,14 +258,10 @@ Value Evaluator::read_computed(const tile::Stage& stage, const node::Read& n,
 }
 
 void Evaluator::preload(const Scalar& scalar, const std::string& tensor) {
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
-    if (!seen.insert(part.id()).second) return;
+  for_each_within(scalar, [&](const Scalar& part) {
     if (const auto* read = std::get_if<node::Read>(&part.node()); read && read->operand == tensor)
       evaluate(part);
-    for_each_part(part, walk);
-  };
-  walk(scalar);
+  });
 }
 
 void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Value& value,

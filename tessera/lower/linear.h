@@ -21,6 +21,11 @@ Range operator-(const Range& a, const Range& b);
 Range operator*(const Range& a, const Range& b);
 Range hull(const Range& a, const Range& b);
 
+/// a / b rounded up, of numbers that are not negative.
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 /// base + sum of factor * scalar + sum of factor * position along an axis of the tile.
 struct Linear {
   std::int64_t base = 0;

@@ -33,14 +33,6 @@ Expected<Extents> numbers(const Shape& shape, const Sizes& sizes) {
   return result;
 }
 
-bool casts_to_f64(const Scalar& scalar, std::set<const void*>& seen) {
-  if (!seen.insert(scalar.id()).second) return false;
-  const auto* cast = std::get_if<node::Cast>(&scalar.node());
-  bool found = cast != nullptr && cast->to == DType::F64;
-  for_each_part(scalar, [&](const Scalar& part) { found = found || casts_to_f64(part, seen); });
-  return found;
-}
-
 /// One stage with loops of its own.
 class StageLowering {
  public:
@@ -100,13 +92,7 @@ class StageLowering {
   }
 
   DType number_type() const {
-    bool wide = false;
-    std::set<const void*> seen;
-    for (const Stage& stage : schedule_.stages()) {
-      wide = wide || stage.output.dtype == DType::F64 || casts_to_f64(stage.output.value, seen);
-      for (const Operand& operand : stage.operands) wide = wide || operand.dtype == DType::F64;
-    }
-    return wide ? DType::F64 : DType::F32;
+    return std::ranges::any_of(schedule_.stages(), is_wide) ? DType::F64 : DType::F32;
   }
 
   Expected<Done> add_param(const std::string& name, DType dtype, Extents shape) {
@@ -327,6 +313,16 @@ Expected<std::vector<Lowered>> lower(const Schedule& schedule) {
     result.push_back(std::move(lowered));
   }
   return result;
+}
+
+bool is_wide(const Stage& stage) {
+  bool wide = stage.output.dtype == DType::F64;
+  for (const Operand& operand : stage.operands) wide = wide || operand.dtype == DType::F64;
+  for_each_within(stage.output.value, [&](const Scalar& part) {
+    const auto* cast = std::get_if<node::Cast>(&part.node());
+    wide = wide || (cast != nullptr && cast->to == DType::F64);
+  });
+  return wide;
 }
 
 Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages) {

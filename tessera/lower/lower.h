@@ -33,6 +33,9 @@ Expected<std::vector<Lowered>> lower(const tile::Schedule& schedule);
 /// products of matrices where sums of products run through both factors, programs over the rest.
 Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine);
 
+/// Whether a stage is computed in f64: a tensor of it or a cast to it occurs.
+bool is_wide(const tile::Stage& stage);
+
 /// The types of the tensors that stages read and write, by name.
 Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages);
 

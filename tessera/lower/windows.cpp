@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/lower/linear.h"
+
 namespace tessera::lower {
 
 using tile::Loop;
@@ -24,7 +26,7 @@ std::int64_t neighbours_of(std::int64_t extent, std::int64_t taps) {
   if (extent <= std::min<std::int64_t>(most, 2 * kMostNeighbours)) return extent;
   std::int64_t best = 1, least = 0;
   for (std::int64_t n = 1; n <= std::min(most, kMostNeighbours); ++n) {
-    const std::int64_t work = (extent + n - 1) / n * (n + 2);
+    const std::int64_t work = ceil_div(extent, n) * (n + 2);
     if (n == 1 || work <= least) best = n, least = work;
   }
   return best;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/expr/number.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/tile/verify.h"
 
@@ -14,22 +15,13 @@ using tile::Extents;
 using tile::Type;
 using tile::ValueId;
 
-std::int64_t blocks(std::int64_t extent, std::int64_t size) {
-  return (extent + size - 1) / size;
-}
-
-/// floor(a / b) for b > 0.
-std::int64_t floor_of(std::int64_t a, std::int64_t b) {
-  return (a >= 0 ? a : a - b + 1) / b;
-}
-
 /// The weight, transformed, as panels that a product of matrices reads as they lie:
 ///   [block of filters, tap along the depth, point, panel, channel, filter]
 Definition packing(const Convolution3x3& conv, const WinogradPlan& plan, const std::string& name) {
   const Winograd transform = Winograd::of(plan.m);
   const std::int64_t n = transform.points();
-  const Axis block{"block", blocks(conv.filters, plan.filters)}, i{"i", n}, j{"j", n},
-      t{"t", conv.taps}, panel{"panel", blocks(plan.filters, plan.panel)}, c{"c", conv.channels},
+  const Axis block{"block", ceil_div(conv.filters, plan.filters)}, i{"i", n}, j{"j", n},
+      t{"t", conv.taps}, panel{"panel", ceil_div(plan.filters, plan.panel)}, c{"c", conv.channels},
       q{"q", plan.panel};
   const Scalar f = Scalar(block) * plan.filters + Scalar(panel) * plan.panel + Scalar(q);
   /// An element of the transform, whose row is an index.
@@ -74,18 +66,18 @@ class Kernel {
         packed_(conv.weight + ".winograd") {}
 
   Expected<GroupCode> run() {
-    const std::int64_t tile_rows = blocks(conv_.rows, plan_.m);
-    const std::int64_t tile_columns = blocks(conv_.columns, plan_.m);
-    const std::int64_t blocks_y = blocks(tile_rows, plan_.rows);
-    const std::int64_t blocks_x = blocks(tile_columns, plan_.columns);
-    filter_blocks_ = blocks(conv_.filters, plan_.filters);
+    const std::int64_t tile_rows = ceil_div(conv_.rows, plan_.m);
+    const std::int64_t tile_columns = ceil_div(conv_.columns, plan_.m);
+    const std::int64_t blocks_y = ceil_div(tile_rows, plan_.rows);
+    const std::int64_t blocks_x = ceil_div(tile_columns, plan_.columns);
+    filter_blocks_ = ceil_div(conv_.filters, plan_.filters);
     const Definition weights = packing(conv_, plan_, packed_);
     TESSERA_TRY_DONE(add_tensors(weights.outputs[0]));
 
-    const std::int64_t blocks_z = blocks(conv_.slices, plan_.slices);
+    const std::int64_t blocks_z = ceil_div(conv_.slices, plan_.slices);
     Lowered lowered{.kernel = {},
                     .grid = {plan_.programs, blocks_x * blocks_y,
-                             blocks(conv_.images, plan_.images) * blocks_z},
+                             ceil_div(conv_.images, plan_.images) * blocks_z},
                     .arguments = names_};
     const ValueId share = pid(0, lowered.grid[0]), block = pid(1, lowered.grid[1]);
     const ValueId volume = pid(2, lowered.grid[2]);
@@ -97,7 +89,7 @@ class Kernel {
     column_ =
         b_.mul(b_.map(tile::Function::Rem, {block, b_.index(blocks_x)}), b_.index(plan_.columns));
 
-    const std::int64_t rounds = blocks(filter_blocks_, plan_.programs);
+    const std::int64_t rounds = ceil_div(filter_blocks_, plan_.programs);
     if (rounds == 1) {
       filters(share);
     } else {
@@ -153,7 +145,8 @@ class Kernel {
   /// the image are a view, whose bounds are those of the image.
   ValueId pixels(ValueId slice, int i, int j) {
     const std::int64_t m = plan_.m, y = i - conv_.top, x = j - conv_.left;
-    const std::int64_t first_y = y - floor_of(y, m) * m, first_x = x - floor_of(x, m) * m;
+    const std::int64_t first_y = y - integer::floor_div(y, m) * m,
+                       first_x = x - integer::floor_div(x, m) * m;
     const Type type = Type::tile(DType::F32, tiles(conv_.channels));
     if (first_y >= conv_.height || first_x >= conv_.width) return b_.constant(type, 0.0);
     const std::int64_t pixel = conv_.channels, line = conv_.width * pixel;
@@ -162,14 +155,14 @@ class Kernel {
     const std::int64_t area = conv_.height * line;
     const ValueId view =
         b_.view(base, Type::view(DType::F32,
-                                 {conv_.images, conv_.depth, blocks(conv_.height - first_y, m),
-                                  blocks(conv_.width - first_x, m), conv_.channels},
+                                 {conv_.images, conv_.depth, ceil_div(conv_.height - first_y, m),
+                                  ceil_div(conv_.width - first_x, m), conv_.channels},
                                  {conv_.depth * area, area, m * line, m * pixel, 1}));
     const auto moved = [&](ValueId at, std::int64_t by) { return b_.add(at, b_.index(by)); };
-    return b_.vload(
-        view,
-        {image_, slice, moved(row_, floor_of(y, m)), moved(column_, floor_of(x, m)), b_.index(0)},
-        tiles(conv_.channels));
+    return b_.vload(view,
+                    {image_, slice, moved(row_, integer::floor_div(y, m)),
+                     moved(column_, integer::floor_div(x, m)), b_.index(0)},
+                    tiles(conv_.channels));
   }
 
   using Square = std::vector<std::vector<ValueId>>;
@@ -210,7 +203,7 @@ class Kernel {
   /// The products of a tap with a block of filters, added to what there is.
   std::vector<ValueId> add_products(ValueId block, ValueId tap, std::vector<ValueId> sums) {
     const auto squares = static_cast<std::int64_t>(sums.size()), channels = conv_.channels;
-    const std::int64_t panels = blocks(plan_.filters, plan_.panel);
+    const std::int64_t panels = ceil_div(plan_.filters, plan_.panel);
     const ValueId weights = b_.view(
         b_.base(evaluator_.memory(packed_)->param),
         Type::view(DType::F32,
@@ -283,7 +276,7 @@ class Kernel {
         const bool is_it = part.name == name;
         axes.push_back({part.name, is_it ? run.extent : 1, false, index_of(part.name)});
         evaluator_.bind_loop(part.name, is_it ? at : Linear{},
-                             {0, is_it ? blocks(run.extent, run.size) * run.size - 1 : 0});
+                             {0, is_it ? ceil_div(run.extent, run.size) * run.size - 1 : 0});
       }
     }
     evaluator_.enter(stage_, axes);

@@ -3,26 +3,24 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
+#include "tessera/lower/affine.h"
 #include "tessera/lower/winograd.h"
 
 namespace tessera::lower {
 namespace {
 
-/// offset + sum of factor * index variable; variables that have one position are left out.
-struct Affine {
-  std::int64_t offset = 0;
-  std::map<std::string, std::int64_t> factors = {};
+/// Whether it is a + b + base; either may be empty.
+bool is_plus(const Affine& affine, const std::string& a, const std::string& b) {
+  std::map<std::string, std::int64_t> expected;
+  for (const std::string& axis : {a, b})
+    if (!axis.empty()) expected[axis] = 1;
+  return affine.factors == expected;
+}
+bool is(const Affine& affine, const std::string& axis) {
+  return affine.base == 0 && is_plus(affine, axis, "");
+}
 
-  bool is(const std::string& axis) const { return offset == 0 && is_plus(axis, ""); }
-  /// Whether it is a + b + offset; either may be empty.
-  bool is_plus(const std::string& a, const std::string& b) const {
-    std::map<std::string, std::int64_t> expected;
-    for (const std::string& axis : {a, b})
-      if (!axis.empty()) expected[axis] = 1;
-    return factors == expected;
-  }
-};
-
+/// Indices of a stage; variables that have one position are left out.
 class Reader {
  public:
   explicit Reader(const tile::Stage& stage) : stage_(stage) {
@@ -30,35 +28,15 @@ class Reader {
       for (const Axis& axis : merged.parts) add(axis.name, resolved(axis.size(), stage.sizes));
   }
   void add(const std::string& axis, const Dim& extent) {
-    extents_[axis] = extent.constant().value_or(-1);
+    if (const auto number = extent.constant()) extents_[axis] = *number;
   }
-  std::int64_t extent(const std::string& axis) const { return extents_.at(axis); }
+  std::int64_t extent(const std::string& axis) const { return extents_.find(axis)->second; }
 
   std::optional<Affine> affine(const Scalar& scalar) const {
-    if (const auto integer = tile::number_of_size(scalar, stage_.sizes)) return Affine{*integer};
-    if (const auto* index = std::get_if<node::Index>(&scalar.node())) {
-      const auto extent = extents_.find(index->axis);
-      if (extent == extents_.end()) return std::nullopt;
-      return extent->second == 1 ? Affine{} : Affine{0, {{index->axis, 1}}};
-    }
-    const auto* apply = std::get_if<node::Apply>(&scalar.node());
-    if (apply == nullptr || scalar.sort() != Sort::Integer) return std::nullopt;
-    std::vector<Affine> args;
-    for (const Scalar& arg : apply->args) {
-      auto part = affine(arg);
-      if (!part) return std::nullopt;
-      args.push_back(*std::move(part));
-    }
-    switch (apply->fn) {
-      case Fn::Neg: return sum({}, args[0], -1);
-      case Fn::Add: return sum(args[0], args[1], 1);
-      case Fn::Sub: return sum(args[0], args[1], -1);
-      case Fn::Mul:
-        if (args[0].factors.empty()) return sum({}, args[1], args[0].offset);
-        if (args[1].factors.empty()) return sum({}, args[0], args[1].offset);
-        return std::nullopt;
-      default: return std::nullopt;
-    }
+    auto result = lower::affine(scalar, extents_, stage_.sizes);
+    if (result)
+      std::erase_if(result->factors, [&](const auto& entry) { return extent(entry.first) == 1; });
+    return result;
   }
 
   /// The indices of a read, or nothing.
@@ -73,15 +51,8 @@ class Reader {
   }
 
  private:
-  static Affine sum(Affine a, const Affine& b, std::int64_t times) {
-    a.offset += times * b.offset;
-    for (const auto& [axis, factor] : b.factors)
-      if ((a.factors[axis] += times * factor) == 0) a.factors.erase(axis);
-    return a;
-  }
-
   const tile::Stage& stage_;
-  std::map<std::string, std::int64_t> extents_;
+  AxisExtents extents_;
 };
 
 std::optional<std::vector<std::int64_t>> shape_of(const tile::Stage& stage,
@@ -97,33 +68,11 @@ std::optional<std::vector<std::int64_t>> shape_of(const tile::Stage& stage,
   return shape;
 }
 
-bool is_zero(const Scalar& scalar) {
-  const auto* constant = std::get_if<node::Constant>(&scalar.node());
-  return constant != nullptr && constant->number == 0 && constant->integer == 0;
-}
-
 /// How often a tensor is read.
-int reads_of(const Scalar& scalar, const std::string& operand, std::set<const void*>& seen) {
-  if (!seen.insert(shared_id(scalar)).second) return 0;
-  const auto* read = std::get_if<node::Read>(&scalar.node());
-  int count = read != nullptr && read->operand == operand ? 1 : 0;
-  for_each_part(scalar, [&](const Scalar& part) { count += reads_of(part, operand, seen); });
+int reads_of(const Scalar& scalar, const std::string& operand) {
+  int count = 0;
+  for_each_read(scalar, [&](const node::Read& read) { count += read.operand == operand ? 1 : 0; });
   return count;
-}
-
-/// Whether any f64 is about, which a kernel of floats would lose.
-bool is_wide(const Scalar& scalar, std::set<const void*>& seen) {
-  if (!seen.insert(shared_id(scalar)).second) return false;
-  const auto* cast = std::get_if<node::Cast>(&scalar.node());
-  bool wide = cast != nullptr && cast->to == DType::F64;
-  for_each_part(scalar, [&](const Scalar& part) { wide = wide || is_wide(part, seen); });
-  return wide;
-}
-bool is_wide(const tile::Stage& stage) {
-  std::set<const void*> seen;
-  return stage.output.dtype == DType::F64 || is_wide(stage.output.value, seen) ||
-         std::ranges::any_of(stage.operands,
-                             [](const Operand& o) { return o.dtype == DType::F64; });
 }
 
 }  // namespace
@@ -143,8 +92,7 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
   if (weight == nullptr || image == nullptr || !weights.contains(weight->operand) ||
       weights.contains(image->operand) || weight->otherwise != nullptr)
     return std::nullopt;
-  if (std::set<const void*> seen; reads_of(stage.output.value, weight->operand, seen) != 1)
-    return std::nullopt;
+  if (reads_of(stage.output.value, weight->operand) != 1) return std::nullopt;
   const auto image_shape = shape_of(stage, image->operand);
   const auto weight_shape = shape_of(stage, weight->operand);
   if (!image_shape || !weight_shape || image_shape->size() != rank) return std::nullopt;
@@ -166,7 +114,7 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
   for (std::size_t i = 0; i < rank; ++i) {
     const auto index = reader.affine(Scalar(stage.output.axes[i]));
     const auto extent = resolved(stage.output.axes[i], stage.sizes).constant();
-    if (!index || !extent || *extent < 1 || index->offset != 0 || index->factors.size() > 1)
+    if (!index || !extent || *extent < 1 || index->base != 0 || index->factors.size() > 1)
       return std::nullopt;
     extents.push_back(*extent);
     if (index->factors.empty()) {
@@ -178,14 +126,14 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
   }
   const auto tap_beside = [&](std::size_t i) -> std::optional<std::string> {
     for (const auto& [axis, factor] : (*at)[i].factors)
-      if (axis != name(i) && reader.extent(axis) == 3 && (*at)[i].is_plus(name(i), axis))
+      if (axis != name(i) && reader.extent(axis) == 3 && is_plus((*at)[i], name(i), axis))
         return axis;
     return std::nullopt;
   };
   const auto r = tap_beside(y), s = tap_beside(x);
   const auto& channel = (*at)[last].factors;
-  if (!r || !s || *r == *s || !(*at)[0].is(name(0)) || channel.size() > 1 ||
-      !(*at)[last].is(channel.empty() ? "" : channel.begin()->first))
+  if (!r || !s || *r == *s || !is((*at)[0], name(0)) || channel.size() > 1 ||
+      !is((*at)[last], channel.empty() ? "" : channel.begin()->first))
     return std::nullopt;
   const std::string c = channel.empty() ? "" : channel.begin()->first;
   std::string t;
@@ -196,8 +144,8 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
       slice.factors.erase(z);
     }
     if (!slice.factors.empty()) t = slice.factors.begin()->first;
-    if (result.step < 1 || !slice.is_plus(t, "")) return std::nullopt;
-    result.front = -slice.offset;
+    if (result.step < 1 || !is_plus(slice, t, "")) return std::nullopt;
+    result.front = -slice.base;
     result.taps = t.empty() ? 1 : reader.extent(t);
     result.depth = (*image_shape)[1], result.slices = extents[1];
   }
@@ -212,19 +160,19 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     result.weight_at[i] = -1;
     for (std::size_t axis = 0; axis < taps->size(); ++axis)
-      if (!wanted[i].empty() && (*taps)[axis].is(wanted[i]))
+      if (!wanted[i].empty() && is((*taps)[axis], wanted[i]))
         result.weight_at[i] = static_cast<int>(axis), ++found;
     if (!wanted[i].empty() && result.weight_at[i] < 0) return std::nullopt;
   }
   for (const Affine& index : *taps)
-    if (index.factors.empty() && index.offset == 0) ++found;
+    if (index.factors.empty() && index.base == 0) ++found;
   if (found != taps->size()) return std::nullopt;
 
   result.images = extents[0], result.rows = extents[y], result.columns = extents[x];
   result.filters = extents[last];
   result.height = (*image_shape)[y], result.width = (*image_shape)[x];
   result.channels = (*image_shape)[last];
-  result.top = -(*at)[y].offset, result.left = -(*at)[x].offset;
+  result.top = -(*at)[y].base, result.left = -(*at)[x].base;
   // What the weight does not have, or another index range, is no convolution of these sizes.
   const auto fits = [&](int axis, std::int64_t extent) {
     return axis < 0 ? extent == 1 : (*weight_shape)[static_cast<std::size_t>(axis)] == extent;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tessera/lower/linear.h"
 #include "tessera/lower/winograd.h"
 #include "tessera/tile/cpu/panels.h"
 
@@ -25,9 +26,6 @@ constexpr double kWaiting = 0.1;
 constexpr double kWorth = 1.1;
 constexpr std::int64_t kMostTiles = 128;
 
-std::int64_t blocks(std::int64_t extent, std::int64_t size) {
-  return (extent + size - 1) / size;
-}
 double real(std::int64_t x) {
   return static_cast<double>(x);
 }
@@ -36,7 +34,7 @@ double real(std::int64_t x) {
 std::vector<std::int64_t> block_sizes(std::int64_t extent) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t count = 1; count <= extent; ++count)
-    if (const std::int64_t size = blocks(extent, count); sizes.empty() || size != sizes.back())
+    if (const std::int64_t size = ceil_div(extent, count); sizes.empty() || size != sizes.back())
       sizes.push_back(size);
   return sizes;
 }
@@ -51,7 +49,7 @@ class Planner {
 
   std::optional<WinogradPlan> run() {
     for (const int m : {4, 2}) {
-      const std::int64_t rows = blocks(conv_.rows, m), columns = blocks(conv_.columns, m);
+      const std::int64_t rows = ceil_div(conv_.rows, m), columns = ceil_div(conv_.columns, m);
       for (const std::int64_t block_columns : block_sizes(columns))
         for (const std::int64_t block_rows : block_sizes(rows))
           for (const std::int64_t slices : block_sizes(conv_.step == 1 ? conv_.slices : 1))
@@ -89,17 +87,17 @@ class Planner {
   }
 
   void filters(WinogradPlan plan) {
-    for (std::int64_t count = 1; count <= blocks(conv_.filters, lanes_); count *= 2) {
-      const std::int64_t size = blocks(conv_.filters, count);
+    for (std::int64_t count = 1; count <= ceil_div(conv_.filters, lanes_); count *= 2) {
+      const std::int64_t size = ceil_div(conv_.filters, count);
       // The widest panel that leaves the fewest columns over.
       plan.filters = 0;
       for (int vectors = tile_.vectors; vectors > 0; --vectors) {
-        const std::int64_t panel = vectors * lanes_, filled = blocks(size, panel) * panel;
+        const std::int64_t panel = vectors * lanes_, filled = ceil_div(size, panel) * panel;
         if (plan.filters != 0 && filled >= plan.filters) continue;
         plan.filters = filled;
         plan.panel = panel;
       }
-      for (plan.programs = 1; plan.programs <= blocks(conv_.filters, plan.filters);
+      for (plan.programs = 1; plan.programs <= ceil_div(conv_.filters, plan.filters);
            plan.programs *= 2)
         consider(plan);
     }
@@ -107,27 +105,27 @@ class Planner {
 
   void consider(const WinogradPlan& plan) {
     // Pixels of several slices are transformed for every block of filters.
-    if (conv_.taps > 1 && plan.programs < blocks(conv_.filters, plan.filters)) return;
+    if (conv_.taps > 1 && plan.programs < ceil_div(conv_.filters, plan.filters)) return;
     const double points = real((plan.m + 2) * (plan.m + 2));
     const std::int64_t tiles = plan.images * plan.slices * plan.rows * plan.columns;
-    const std::int64_t filter_blocks = blocks(conv_.filters, plan.filters);
-    const std::int64_t rounds = blocks(filter_blocks, plan.programs);
+    const std::int64_t filter_blocks = ceil_div(conv_.filters, plan.filters);
+    const std::int64_t rounds = ceil_div(filter_blocks, plan.programs);
     const double channels = real(conv_.taps * conv_.channels), filters = real(plan.filters);
     // A few rows that are left over take nearly as long as a whole tile of registers.
     const std::int64_t rest = tiles % tile_.rows;
     const double rows =
         real(tiles - rest + (rest == 0 ? 0 : std::min<std::int64_t>(rest + 1, tile_.rows)));
-    const std::int64_t tile_blocks = blocks(conv_.images, plan.images) *
-                                     blocks(conv_.slices, plan.slices) *
-                                     blocks(blocks(conv_.rows, plan.m), plan.rows) *
-                                     blocks(blocks(conv_.columns, plan.m), plan.columns);
+    const std::int64_t tile_blocks = ceil_div(conv_.images, plan.images) *
+                                     ceil_div(conv_.slices, plan.slices) *
+                                     ceil_div(ceil_div(conv_.rows, plan.m), plan.rows) *
+                                     ceil_div(ceil_div(conv_.columns, plan.m), plan.columns);
     const double pixels = points * real(tiles) * channels, sums = points * real(tiles) * filters;
     const double round = points * 2 * rows * filters * (channels + kShortSums) / kProducts +
                          kPacked * pixels + kTransformed * sums;
     const double program = kTransformed * pixels + real(rounds) * round;
     // On one core, and on all of them.
     const std::int64_t programs = plan.programs * tile_blocks;
-    const double turns = real(programs + blocks(programs, machine_.cores) * machine_.cores) / 2 +
+    const double turns = real(programs + ceil_div(programs, machine_.cores) * machine_.cores) / 2 +
                          kWaiting * real(machine_.cores);
     const double cost = program * turns + weights(points, real(tile_blocks));
     if (best_.filters != 0 && cost >= best_cost_) return;

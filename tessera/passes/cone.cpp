@@ -18,17 +18,14 @@ Functions bit(Fn fn) {
 /// The functions of numbers in a definition: arithmetic on positions does not count.
 Functions functions_of(const Definition& definition) {
   Functions all = 0;
-  std::set<const void*> seen;
-  const std::function<void(const Scalar&)> visit = [&](const Scalar& scalar) {
-    if (!seen.insert(shared_id(scalar)).second) return;
+  const auto visit = [&](const Scalar& scalar) {
     if (const auto* apply = std::get_if<node::Apply>(&scalar.node()))
       if (std::ranges::any_of(apply->args,
                               [](const Scalar& arg) { return arg.sort() == Sort::Value; }))
         all |= bit(apply->fn);
     if (std::holds_alternative<node::Component>(scalar.node())) all |= kFolds;
-    for_each_part(scalar, visit);
   };
-  for (const Output& output : definition.outputs) visit(output.value);
+  for (const Output& output : definition.outputs) for_each_within(output.value, visit);
   return all;
 }
 

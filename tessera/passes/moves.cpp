@@ -7,15 +7,16 @@
 
 #include "tessera/expr/shape.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ir/one_read.h"
 
 namespace tessera::passes {
 namespace {
 
 /// A node whose result is an operand's elements at other positions.
 struct Move {
-  std::size_t operand = 0;    // which input of the node
-  bool in_order = false;      // an element stays where it is in the row-major order
-  std::optional<Ints> order;  // axis i of the result is this axis of the operand
+  std::size_t operand = 0;         // which input of the node
+  bool in_order = false;           // an element stays where it is in the row-major order
+  std::optional<Ints> order = {};  // axis i of the result is this axis of the operand
 };
 
 /// An index expression as arithmetic on positions.
@@ -66,30 +67,18 @@ std::vector<Dim> positions(const Output& output, const Sizes& sizes) {
 
 std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
                             const Type& result) {
-  if (op.kind() != OpDef::Kind::Core || !op.pure || !result.is_ranked_tensor()) return std::nullopt;
-  const auto signature = signature_of(inputs);
-  if (!signature) return std::nullopt;
-  const auto definition = op.define(attrs, *signature);
-  if (!definition || definition->outputs.size() != 1 || definition->outputs[0].forward)
-    return std::nullopt;
-  const Output& output = definition->outputs[0];
-  const Scalar* value = &output.value;
-  if (const auto* cast = std::get_if<node::Cast>(&value->node())) value = cast->arg.get();
-  const auto* read = std::get_if<node::Read>(&value->node());
-  if (read == nullptr) return std::nullopt;
-  Move move;
-  const Known* operand = nullptr;
-  for (std::size_t i = 0, present = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].present) continue;
-    if (definition->inputs[present++].name != read->operand) continue;
-    move.operand = i;
-    operand = &inputs[i];
-  }
-  if (operand == nullptr || operand->type.dtype != result.dtype) return std::nullopt;
-  const Shape &from = *operand->type.shape, &to = *result.shape;
+  if (!result.is_ranked_tensor()) return std::nullopt;
+  const auto one = one_read(op, attrs, inputs);
+  if (!one) return std::nullopt;
+  const node::Read* read = one->read;
+  const Output& output = one->output();
+  Move move{.operand = one->operand};
+  const Known& operand = inputs[one->operand];
+  if (operand.type.dtype != result.dtype) return std::nullopt;
+  const Shape &from = *operand.type.shape, &to = *result.shape;
   if (product(from) != product(to)) return std::nullopt;
 
-  const auto sizes = solve_sizes(*definition, shapes_of(*signature));
+  const auto sizes = solve_sizes(one->definition, shapes_of(*signature_of(inputs)));
   if (!sizes) return std::nullopt;
   std::vector<Dim> at;
   for (const Scalar& index : read->at) {

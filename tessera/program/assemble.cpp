@@ -7,9 +7,8 @@
 #include <optional>
 
 #include "tessera/expr/text.h"
-#include "tessera/expr/transform.h"
-#include "tessera/expr/work.h"
 #include "tessera/ir/text.h"
+#include "tessera/program/canonical.h"
 #include "tessera/program/classify.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/stage.h"
@@ -26,51 +25,6 @@ struct Place {
   ValueIndex value = 0;
   Order order = {};
 };
-
-/// A group over tensors and axes whose names do not tell where in the graph it is, so that equal
-/// groups are equal.
-struct Canonical {
-  lower::Group group = {};
-  std::map<std::string, std::string, std::less<>> name_of = {};  // tensor of the graph -> here
-  std::string key = {};
-};
-
-Canonical canonical(const lower::Group& group) {
-  Canonical result;
-  std::map<std::string, std::string, std::less<>> axes;
-  const auto tensor = [&](const std::string& name) {
-    return result.name_of.emplace(name, fmt::format("t{}", result.name_of.size())).first->second;
-  };
-  const auto axis = [&](const std::string& name) {
-    return axes.emplace(name, fmt::format("i{}", axes.size())).first->second;
-  };
-  for (const tile::Stage& stage : group.stages) {
-    tile::Stage made = stage;
-    for (Operand& operand : made.operands) operand.name = tensor(operand.name);
-    made.output.name = tensor(stage.name());
-    for (Merged& merged : made.output.axes)
-      for (Axis& part : merged.parts) part.name = axis(part.name);
-    Transform transform;
-    transform.index = [&](const std::string& name) { return index_of(axis(name)); };
-    transform.bound = axis;
-    transform.read = [&](const node::Read& read) {
-      return Scalar(Node(node::Read{tensor(read.operand), read.sort, read.at, read.otherwise}));
-    };
-    made.output.value = transform(stage.output.value);
-    result.key += to_text(Definition{.inputs = made.operands, .outputs = {made.output}}) + "\n";
-    result.group.stages.push_back(std::move(made));
-  }
-  for (const std::string& name : group.results) {
-    result.group.results.push_back(result.name_of.at(name));
-    result.key += result.group.results.back() + " ";
-  }
-  for (const std::string& name : group.weights)
-    if (const auto it = result.name_of.find(name); it != result.name_of.end()) {
-      result.group.weights.insert(it->second);
-    }
-  for (const std::string& name : result.group.weights) result.key += "w " + name + " ";
-  return result;
-}
 
 /// Multiplications and additions of a stage, about.
 double flops_of(const tile::Stage& stage) {
@@ -216,12 +170,8 @@ class Assembler {
 
   Expected<Done> emit_copy(ValueId value, const Place& from, const Place& to) {
     const Type& type = graph_.type(value);
-    const std::vector<Axis> at = [&] {
-      std::vector<Axis> axes;
-      for (std::size_t i = 0; i < type.shape->size(); ++i)
-        axes.push_back({fmt::format("i{}", i), (*type.shape)[i]});
-      return axes;
-    }();
+    std::vector<Axis> at = axes("i", static_cast<int>(type.shape->size()));
+    for (std::size_t i = 0; i < at.size(); ++i) at[i].extent = (*type.shape)[i];
     const Operand source{"from", type.dtype, *type.shape};
     lower::Group group{.stages = {{.operands = {source},
                                    .output = {.name = "to",
@@ -264,7 +214,7 @@ class Assembler {
   }
 
   /// The nodes of a group and the moves that they read, in order.
-  Expected<std::vector<std::size_t>> with_moves(const NodeGroup& group) {
+  std::vector<std::size_t> with_moves(const NodeGroup& group) const {
     std::set<std::size_t> all(group.nodes.begin(), group.nodes.end());
     std::vector<std::size_t> open(group.nodes);
     while (!open.empty()) {
@@ -282,14 +232,13 @@ class Assembler {
         open.push_back(*from);
       }
     }
-    return std::vector<std::size_t>(all.begin(), all.end());
+    return {all.begin(), all.end()};
   }
 
   Expected<Done> emit_kernels(const NodeGroup& node_group) {
-    TESSERA_TRY(const std::vector<std::size_t> nodes, with_moves(node_group));
+    const std::vector<std::size_t> nodes = with_moves(node_group);
     lower::Group group;
     std::map<std::string, ValueId, std::less<>> ids;
-    std::vector<std::string> names;  // of what is read
     std::string what;
     for (const std::size_t n : nodes) {
       const GraphNode& node = graph_.nodes()[n];
@@ -304,8 +253,6 @@ class Assembler {
     double flops = 0;
     for (const tile::Stage& stage : group.stages) flops += flops_of(stage);
 
-    std::set<std::string> computed;
-    for (const tile::Stage& stage : group.stages) computed.insert(stage.name());
     // Stages that nobody reads are those of other results of a node.
     TESSERA_TRY(group.stages, lower::inlined(std::move(group.stages), group.results));
     std::set<std::string> is_read;
@@ -465,6 +412,14 @@ class Assembler {
     draft_.report.steps.push_back({what, strategy});
   }
 
+  /// All of a value, byte by byte.
+  void add_copy(ValueIndex from, ValueIndex to) {
+    add_step(
+        runtime::step::Copy{
+            .from = {.value = from}, .to = {.value = to}, .bytes = draft_.program.values[to].bytes},
+        "copy", "", 0, 0);
+  }
+
   // --- what is left to the host -------------------------------------------------------------
 
   Expected<Done> emit_host(std::size_t n, const std::string& why) {
@@ -541,10 +496,7 @@ class Assembler {
       if (i < scan->states) {
         at.value = add_result(outputs[i], row_major(rank_of(outputs[i])));
         states.push_back(at.value);
-        add_step(runtime::step::Copy{.from = {.value = from.value},
-                                     .to = at,
-                                     .bytes = draft_.program.values[at.value].bytes},
-                 "copy", "", 0, 0);
+        add_copy(from.value, at.value);
       } else if (i < scan->states + scan->elements) {
         at.per_round = slice_bytes(from.value);
       }
@@ -572,10 +524,7 @@ class Assembler {
   ValueIndex with_shape(ValueIndex value, ValueId view) {
     if (draft_.program.values[value].shape == shape_of(view)) return value;
     const ValueIndex copy = add_value(view, runtime::Value::Home::Arena, row_major(rank_of(view)));
-    add_step(runtime::step::Copy{.from = {.value = value},
-                                 .to = {.value = copy},
-                                 .bytes = draft_.program.values[copy].bytes},
-             "copy", "", 0, 0);
+    add_copy(value, copy);
     return copy;
   }
 
@@ -603,10 +552,7 @@ class Assembler {
       draft_.program.values[value].offset = static_cast<std::int64_t>(i);
       draft_.program.outputs.push_back(value);
       if (same_places(shape_of(output), place.order, order)) {
-        add_step(runtime::step::Copy{.from = {.value = place.value},
-                                     .to = {.value = value},
-                                     .bytes = draft_.program.values[value].bytes},
-                 "copy", "", 0, 0);
+        add_copy(place.value, value);
       } else {
         TESSERA_TRY_DONE(emit_copy(output, place, {value, order}));
       }

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "tessera/expr/number.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/ops/catalog.h"
 #include "tessera/program/stage.h"
@@ -27,13 +28,10 @@ class Axis2 {
 
   /// Nothing where the convolution would have to leave out pixels at an edge.
   std::optional<Taps> taps(std::int64_t phase) const {
-    const auto floor_of = [](std::int64_t a, std::int64_t b) {
-      return a >= 0 ? a / b : -((-a + b - 1) / b);
-    };
     // Position q of the phase is pixel q*stride + phase of the result; its tap r reads pixel q + j
     // of the image where r = phase + before - j*stride.
-    const std::int64_t high = floor_of(phase + before, stride);
-    const std::int64_t low = -floor_of(window - 1 - phase - before, stride);
+    const std::int64_t high = integer::floor_div(phase + before, stride);
+    const std::int64_t low = -integer::floor_div(window - 1 - phase - before, stride);
     Taps taps{.low = low, .count = high - low + 1, .first = phase + before - low * stride};
     if (taps.count < 1 || low > 0) return std::nullopt;
     return padded(taps);

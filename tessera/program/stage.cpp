@@ -59,21 +59,18 @@ lower::AxisExtents extents_of(const Definition& definition, const Sizes& sizes,
       if (!is_new) it->second = std::max(it->second, *number);
     }
   };
-  std::set<const void*> seen;
   std::set<std::string> open;  // axes whose extent is no number
-  const std::function<void(const Scalar&)> walk = [&](const Scalar& scalar) {
-    if (!seen.insert(scalar.id()).second) return;
-    if (const auto* component = std::get_if<node::Component>(&scalar.node()))
+  for (const Output& output : definition.outputs) {
+    for (const Merged& merged : output.axes)
+      for (const Axis& part : merged.parts) add(part.name, Scalar(part.size()));
+    for_each_within(output.value, [&](const Scalar& part) {
+      const auto* component = std::get_if<node::Component>(&part.node());
+      if (component == nullptr) return;
       for (const Bound& bound : component->fold->bounds) {
         add(bound.axis, bound.extent);
         if (!tile::number_of_size(bound.extent, sizes)) open.insert(bound.axis + suffix);
       }
-    for_each_part(scalar, walk);
-  };
-  for (const Output& output : definition.outputs) {
-    for (const Merged& merged : output.axes)
-      for (const Axis& part : merged.parts) add(part.name, Scalar(part.size()));
-    walk(output.value);
+    });
   }
   for (const std::string& axis : open) extents.erase(axis);
   return extents;

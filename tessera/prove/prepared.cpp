@@ -7,6 +7,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ir/one_read.h"
 
 namespace tessera::prove {
 namespace {
@@ -14,27 +15,14 @@ namespace {
 /// Whether an element of the first result is the element of an operand at the same place: which.
 std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs,
                                              const std::vector<Known>& inputs) {
-  if (op.kind() != OpDef::Kind::Core || !op.pure || inputs.empty()) return std::nullopt;
-  const auto signature = signature_of(inputs);
-  if (!signature) return std::nullopt;
-  const auto definition = op.define(attrs, *signature);
-  if (!definition || definition->outputs.size() != 1 || definition->outputs[0].forward)
-    return std::nullopt;
-  const Output& output = definition->outputs[0];
-  const Scalar* value = &output.value;
-  if (const auto* cast = std::get_if<node::Cast>(&value->node())) value = cast->arg.get();
-  const auto* read = std::get_if<node::Read>(&value->node());
-  if (read == nullptr || read->at.size() != output.axes.size()) return std::nullopt;
-  for (std::size_t i = 0; i < read->at.size(); ++i) {
-    const auto* index = std::get_if<node::Index>(&read->at[i].node());
-    const std::vector<Axis>& parts = output.axes[i].parts;
+  const auto one = one_read(op, attrs, inputs);
+  if (!one || one->read->at.size() != one->output().axes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < one->read->at.size(); ++i) {
+    const auto* index = std::get_if<node::Index>(&one->read->at[i].node());
+    const std::vector<Axis>& parts = one->output().axes[i].parts;
     if (index == nullptr || parts.size() != 1 || parts[0].name != index->axis) return std::nullopt;
   }
-  for (std::size_t i = 0, present = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].present) continue;
-    if (definition->inputs[present++].name == read->operand) return i;
-  }
-  return std::nullopt;
+  return one->operand;
 }
 
 class Preparation {

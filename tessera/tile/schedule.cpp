@@ -34,14 +34,6 @@ Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by
   return scalar;
 }
 
-/// Calls visit for every read of the operand, in folds too.
-void for_each_read(const Scalar& scalar, std::set<const void*>& seen,
-                   const std::function<void(const node::Read&, const Scalar&)>& visit) {
-  if (!seen.insert(scalar.id()).second) return;
-  if (const auto* read = std::get_if<node::Read>(&scalar.node())) visit(*read, scalar);
-  for_each_part(scalar, [&](const Scalar& part) { for_each_read(part, seen, visit); });
-}
-
 bool commutes(const Fold& fold) {
   return fold.simple().has_value();  // sums, products, extremes, and, or
 }
@@ -364,10 +356,9 @@ class Primitives {
   }
   /// The same for every read of a tensor.
   Expected<Done> settled(const Nest& nest, const Loop& loop, const std::string& tensor) const {
-    std::set<const void*> seen;
     std::optional<Diagnostic> error;
     bool any = false;
-    for_each_read(stage(nest).output.value, seen, [&](const node::Read& read, const Scalar&) {
+    for_each_read(stage(nest).output.value, [&](const node::Read& read) {
       if (read.operand != tensor) return;
       any = true;
       if (auto done = settled(nest, loop, read.at, tensor); !done && !error)
