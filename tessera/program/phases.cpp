@@ -1,7 +1,8 @@
 #include "tessera/program/phases.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
+#include <numeric>
 #include <optional>
 
 #include "tessera/expr/number.h"
@@ -13,56 +14,74 @@ namespace tessera::program {
 namespace {
 
 /// The taps of one phase along one axis: tap `first` of the window meets the pixel `low` beside the
-/// one that the phase's position names, the next (earlier by a stride) the one after it.
+/// one that the phase's position names, the next (earlier by a stride) the one after it. Taps that
+/// the window does not have are zero.
 struct Taps {
-  std::int64_t low = 0, count = 0;  // offsets of pixels: low, low + 1, …
-  std::int64_t first = 0;           // tap that meets `low`
-  std::int64_t after = 0;           // padding behind the image
+  std::int64_t low = 0, high = 0;  // offsets of pixels, 0 among them or after them
+  std::int64_t first = 0;          // tap that meets `low`
+
+  std::int64_t count() const { return high - low + 1; }
 };
 
-class Axis2 {
- public:
-  std::int64_t stride = 1, before = 0, window = 1, image = 1, result = 1;
+/// One axis of a transposed convolution.
+struct Along {
+  std::int64_t stride = 1, before = 0, window = 1, dilation = 1, image = 1, result = 1;
 
-  std::int64_t positions() const { return result / stride; }
+  std::int64_t reach() const { return (window - 1) * dilation + 1; }
 
-  /// Nothing where the convolution would have to leave out pixels at an edge.
-  std::optional<Taps> taps(std::int64_t phase) const {
+  Taps taps(std::int64_t phase) const {
     // Position q of the phase is pixel q*stride + phase of the result; its tap r reads pixel q + j
     // of the image where r = phase + before - j*stride.
     const std::int64_t high = integer::floor_div(phase + before, stride);
-    const std::int64_t low = -integer::floor_div(window - 1 - phase - before, stride);
-    Taps taps{.low = low, .count = high - low + 1, .first = phase + before - low * stride};
-    if (taps.count < 1 || low > 0) return std::nullopt;
-    return padded(taps);
+    const std::int64_t low = -integer::floor_div(reach() - 1 - phase - before, stride);
+    return from(phase, std::min<std::int64_t>(low, 0),
+                std::max(high, std::min<std::int64_t>(low, 0)));
   }
 
-  /// The same for the pixels that any phase reads: some of the taps are none of the window's.
-  std::optional<Taps> all_taps(std::int64_t phase) const {
-    std::int64_t low = 0, high = 0;
+  /// The same for the pixels that any phase reads.
+  Taps all_taps(std::int64_t phase) const {
+    Taps all;
     for (std::int64_t other = 0; other < stride; ++other) {
-      const auto taps = this->taps(other);
-      if (!taps) return std::nullopt;
-      low = std::min(low, taps->low);
-      high = std::max(high, taps->low + taps->count - 1);
+      const Taps taps = this->taps(other);
+      all = {.low = std::min(all.low, taps.low), .high = std::max(all.high, taps.high)};
     }
-    return padded({.low = low, .count = high - low + 1, .first = phase + before - low * stride});
+    return from(phase, all.low, all.high);
+  }
+
+  /// How many pixels of the result each phase computes: those that there are, and as many more as
+  /// keep the convolutions from leaving out pixels of the image behind.
+  std::int64_t positions() const {
+    std::int64_t most = integer::floor_div(result + stride - 1, stride);
+    for (std::int64_t phase = 0; phase < stride; ++phase)
+      most = std::max(most, image - taps(phase).high);
+    return most;
   }
 
  private:
-  std::optional<Taps> padded(Taps taps) const {
-    taps.after = positions() - image + taps.low + taps.count - 1;
-    if (taps.after < 0) return std::nullopt;
-    return taps;
+  Taps from(std::int64_t phase, std::int64_t low, std::int64_t high) const {
+    return {.low = low, .high = high, .first = phase + before - low * stride};
   }
 };
 
-const OpDef& op(std::string_view name) {
-  return *find_op(name);
+std::int64_t product(std::span<const std::int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+/// Calls `visit(index)` for every index below `sizes`, the last axis fastest.
+template <typename Visit>
+void for_each_index(const std::vector<std::int64_t>& sizes, const Visit& visit) {
+  std::vector<std::int64_t> index(sizes.size(), 0);
+  for (std::int64_t left = product(sizes); left > 0; --left) {
+    visit(index);
+    for (std::size_t axis = sizes.size(); axis-- > 0;) {
+      if (++index[axis] < sizes[axis]) break;
+      index[axis] = 0;
+    }
+  }
 }
 
 /// Tensors one after the other along the first axis.
-Tensor stacked(const std::vector<Tensor>& parts) {
+Tensor stacked(std::span<const Tensor> parts) {
   std::vector<std::int64_t> shape = parts[0].shape;
   std::size_t bytes = 0;
   shape[0] = 0;
@@ -76,175 +95,242 @@ Tensor stacked(const std::vector<Tensor>& parts) {
   return {parts[0].dtype, shape, std::move(buffer).freeze()};
 }
 
-/// Weights [f, c, …] of a phase out of [c, f, …] of the whole.
-Tensor weights_of(const Tensor& whole, const Taps& rows, const Taps& columns,
-                  const std::array<Axis2, 2>& axes) {
-  const std::int64_t channels = whole.shape[0], filters = whole.shape[1];
-  const auto width = static_cast<std::size_t>(byte_width(whole.dtype));
-  const std::vector<std::int64_t> shape{filters, channels, rows.count, columns.count};
-  Buffer buffer(static_cast<std::size_t>(*element_count(shape)) * width);
-  std::byte* to = buffer.data();
-  for (std::int64_t f = 0; f < filters; ++f)
-    for (std::int64_t c = 0; c < channels; ++c)
-      for (std::int64_t j = 0; j < rows.count; ++j)
-        for (std::int64_t i = 0; i < columns.count; ++i) {
-          const std::int64_t r = rows.first - j * axes[0].stride;
-          const std::int64_t s = columns.first - i * axes[1].stride;
-          const std::int64_t at = ((c * filters + f) * axes[0].window + r) * axes[1].window + s;
-          if (r >= 0 && r < axes[0].window && s >= 0 && s < axes[1].window)
-            std::copy_n(whole.bytes.data() + static_cast<std::size_t>(at) * width, width, to);
-          to += width;
-        }
-  return {whole.dtype, shape, std::move(buffer).freeze()};
-}
+/// One convolution: its padding and its weights.
+struct Phase {
+  Ints pads;
+  Tensor weights;
 
-ValueId reshaped(Rebuilder& out, ValueId value, DType dtype,
-                 const std::vector<std::int64_t>& shape) {
-  const Tensor sizes = Tensor::of<std::int64_t>(
-      DType::I64, {static_cast<std::int64_t>(shape.size())}, std::span(shape));
-  return out.add({.op = &op("reshape"),
-                  .attrs = *completed(op("reshape"), {}),
-                  .inputs = {value, out.constant(sizes)},
-                  .outputs = {Type::tensor(dtype, {shape.begin(), shape.end()})}})[0];
-}
-
-/// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
-std::optional<ValueId> product_of_pixel(Rebuilder& out, const GraphNode& node,
-                                        const Tensor& weights, std::int64_t batch,
-                                        const std::vector<std::int64_t>& result) {
-  const auto inputs = out.from().inputs(node);
-  const Tensor* bias = nullptr;
-  if (inputs.size() > 2 && inputs[2].present()) {
-    bias = out.from().constant(inputs[2]);
-    if (bias == nullptr) return std::nullopt;
+  bool reads_like(const Phase& other) const {
+    return pads == other.pads && weights.shape == other.weights.shape;
   }
-  const DType dtype = weights.dtype;
-  const std::int64_t channels = weights.shape[0], filters = weights.shape[1],
-                     taps = weights.shape[2] * weights.shape[3];
-  const ValueId pixel = reshaped(out, out.mapped(inputs[0]), dtype, {batch, channels});
-  const ValueId matrix = out.constant({dtype, {channels, filters * taps}, weights.bytes});
-  const Type type = Type::tensor(dtype, {batch, filters * taps});
-  ValueId made = out.add({.op = &op("matmul"),
-                          .attrs = *completed(op("matmul"), {}),
-                          .inputs = {pixel, matrix},
-                          .outputs = {type}})[0];
-  if (bias != nullptr) {
-    const auto width = static_cast<std::size_t>(byte_width(dtype));
-    Buffer repeated(static_cast<std::size_t>(filters * taps) * width);
-    for (std::int64_t i = 0; i < filters * taps; ++i)
-      std::copy_n(bias->bytes.data() + static_cast<std::size_t>(i / taps) * width, width,
-                  repeated.data() + static_cast<std::size_t>(i) * width);
-    made = out.add(
-        {.op = &op("add"),
-         .attrs = *completed(op("add"), {}),
-         .inputs = {made, out.constant({dtype, {filters * taps}, std::move(repeated).freeze()})},
-         .outputs = {type}})[0];
-  }
-  return reshaped(out, made, dtype, result);
-}
+};
 
-std::optional<ValueId> phased(Rebuilder& out, const GraphNode& node) {
-  const Graph& graph = out.from();
-  const auto inputs = graph.inputs(node);
-  const Tensor* weights = graph.constant(inputs[1]);
-  const auto image = numbers(graph.type(inputs[0]));
-  const auto result = numbers(graph.type(graph.outputs(node)[0]));
-  const Attrs& attrs = *node.attrs;
-  const Ints &strides = attrs.ints("strides"), &dilations = attrs.ints("dilations"),
-             &pads = attrs.ints("pads");
-  if (weights == nullptr || !image || !result || image->size() != 4 || attrs.i("group") != 1 ||
-      std::ranges::any_of(dilations, [](std::int64_t d) { return d != 1; }) ||
-      !attrs.ints("output_shape").empty() ||
-      (attrs.s("auto_pad") != "NOTSET" && attrs.s("auto_pad") != "VALID"))
-    return std::nullopt;
-  std::array<Axis2, 2> axes;
-  for (std::size_t i = 0; i < 2; ++i) {
-    axes[i] = {.stride = strides.empty() ? 1 : strides[i],
-               .before = pads.empty() || attrs.s("auto_pad") == "VALID" ? 0 : pads[i],
-               .window = weights->shape[2 + i],
-               .image = (*image)[2 + i],
-               .result = (*result)[2 + i]};
+/// Writes one transposed convolution as others.
+class Phased {
+ public:
+  /// Nothing where it stays as it is.
+  static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node) {
+    const Graph& graph = out.from();
+    const auto inputs = graph.inputs(node);
+    const bool has_bias = inputs.size() > 2 && inputs[2].present();
+    const Tensor* weights = graph.constant(inputs[1]);
+    const Tensor* bias = has_bias ? graph.constant(inputs[2]) : nullptr;
+    const auto image = numbers(graph.type(inputs[0]));
+    const auto result = numbers(graph.type(graph.outputs(node)[0]));
+    if (weights == nullptr || (has_bias && bias == nullptr) || !image || !result ||
+        product(*image) == 0 || product(*result) == 0)
+      return std::nullopt;
+    return Phased(out, node, *weights, bias, *image, *result).written();
   }
-  if (std::ranges::all_of(axes, [](const Axis2& axis) {
-        return axis.image == 1 && axis.before == 0 && axis.result == axis.window;
-      }))
-    return product_of_pixel(out, node, *weights, (*image)[0], *result);
-  // depth_to_space knows square blocks.
-  const std::int64_t block = axes[0].stride;
-  if (axes[1].stride != block ||
-      std::ranges::any_of(axes, [&](const Axis2& axis) { return axis.result % block != 0; }))
-    return std::nullopt;
 
-  const DType dtype = graph.type(inputs[0]).dtype;
-  const std::int64_t filters = weights->shape[1];
-  const Dim batch = (*image)[0], height = axes[0].positions(), width = axes[1].positions();
-  // With few filters, one convolution with zeros among its weights beats several small ones.
-  const bool widen = filters < 16;
-  std::vector<Attrs> attrs_of;
-  std::vector<Tensor> weights_of_phase;
-  for (std::int64_t py = 0; py < block; ++py)
-    for (std::int64_t px = 0; px < block; ++px) {
-      const auto rows = widen ? axes[0].all_taps(py) : axes[0].taps(py),
-                 columns = widen ? axes[1].all_taps(px) : axes[1].taps(px);
-      if (!rows || !columns) return std::nullopt;
-      const auto conv = completed(
-          op("conv"), {{"pads", Ints{-rows->low, -columns->low, rows->after, columns->after}}});
-      if (!conv) return std::nullopt;
-      attrs_of.push_back(*conv);
-      weights_of_phase.push_back(weights_of(*weights, *rows, *columns, axes));
+ private:
+  Phased(Rebuilder& out, const GraphNode& node, const Tensor& weights, const Tensor* bias,
+         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result)
+      : out_(out),
+        image_(out.mapped(out.from().inputs(node)[0])),
+        weights_(weights),
+        bias_(bias),
+        batch_(image[0]),
+        groups_(node.attrs->i("group")),
+        result_(result) {
+    const Attrs& attrs = *node.attrs;
+    const auto given = [&](const char* name, std::size_t i, std::int64_t otherwise) {
+      const Ints& list = attrs.ints(name);
+      return list.empty() ? otherwise : list[i];
+    };
+    const std::string& mode = attrs.s("auto_pad");
+    const bool sized = !attrs.ints("output_shape").empty() || mode.starts_with("SAME");
+    for (std::size_t i = 0; i + 2 < image.size(); ++i) {
+      Along along{.stride = given("strides", i, 1),
+                  .before = mode == "NOTSET" ? given("pads", i, 0) : 0,
+                  .window = weights.shape[2 + i],
+                  .dilation = given("dilations", i, 1),
+                  .image = image[2 + i],
+                  .result = result[2 + i]};
+      if (sized) {  // the padding follows from the size
+        const std::int64_t full =
+            (along.image - 1) * along.stride + given("output_padding", i, 0) + along.reach();
+        const std::int64_t total = std::max<std::int64_t>(full - along.result, 0);
+        along.before = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
+      }
+      axes_.push_back(along);
     }
-  const auto phases = static_cast<std::int64_t>(attrs_of.size());
-  const bool has_bias = inputs.size() > 2 && inputs[2].present();
-  const Tensor* bias = has_bias ? graph.constant(inputs[2]) : nullptr;
-  const auto convolution = [&](const Attrs& conv, Tensor tensor, std::optional<ValueId> added) {
-    const Dim made = tensor.shape[0];
-    std::vector<ValueId> operands{out.mapped(inputs[0]), out.constant(std::move(tensor))};
-    if (added) operands.push_back(*added);
-    return out.add({.op = &op("conv"),
-                    .attrs = conv,
-                    .inputs = std::move(operands),
-                    .outputs = {Type::tensor(dtype, {batch, made, height, width})}})[0];
-  };
-  // Where all phases read the same pixels, one convolution computes them all.
-  const bool alike =
-      std::ranges::all_of(attrs_of, [&](const Attrs& a) { return a == attrs_of[0]; }) &&
-      std::ranges::all_of(weights_of_phase,
-                          [&](const Tensor& t) { return t.shape == weights_of_phase[0].shape; });
-  ValueId together;
-  if (alike && (!has_bias || bias != nullptr)) {
-    std::optional<ValueId> repeated;
-    if (has_bias)
-      repeated =
-          out.constant(stacked(std::vector<Tensor>(static_cast<std::size_t>(phases), *bias)));
-    together = convolution(attrs_of[0], stacked(weights_of_phase), repeated);
-  } else {
-    std::vector<ValueId> parts;
-    for (std::size_t i = 0; i < attrs_of.size(); ++i)
-      parts.push_back(convolution(attrs_of[i], std::move(weights_of_phase[i]),
-                                  has_bias ? std::optional(out.mapped(inputs[2])) : std::nullopt));
-    const auto concat = completed(op("concat"), {{"axis", 1}});
-    if (!concat) return std::nullopt;
-    together =
-        out.add({.op = &op("concat"),
-                 .attrs = *concat,
-                 .inputs = parts,
-                 .outputs = {Type::tensor(dtype, {batch, filters * phases, height, width})}})[0];
   }
-  if (phases == 1) return together;
-  const auto spread = completed(op("depth_to_space"), {{"blocksize", block}});
-  if (!spread) return std::nullopt;
-  return out.add({.op = &op("depth_to_space"),
-                  .attrs = *spread,
-                  .inputs = {together},
-                  .outputs = {graph.type(graph.outputs(node)[0])}})[0];
-}
+
+  std::int64_t filters() const { return weights_.shape[1]; }  // of a group
+
+  ValueId add(const char* name, const Attrs& attrs, std::vector<ValueId> inputs,
+              const std::vector<std::int64_t>& shape) {
+    const OpDef& op = *find_op(name);
+    const auto full = completed(op, attrs);
+    TESSERA_CHECK(full.has_value(), "attributes of {}", name);
+    return out_.add({.op = &op,
+                     .attrs = *full,
+                     .inputs = std::move(inputs),
+                     .outputs = {Type::tensor(weights_.dtype, {shape.begin(), shape.end()})}})[0];
+  }
+
+  ValueId integers(const std::vector<std::int64_t>& values) {
+    return out_.constant(Tensor::of<std::int64_t>(
+        DType::I64, {static_cast<std::int64_t>(values.size())}, std::span(values)));
+  }
+
+  ValueId reshaped(ValueId value, const std::vector<std::int64_t>& shape) {
+    return add("reshape", {}, {value, integers(shape)}, shape);
+  }
+
+  ValueId written() {
+    if (groups_ == 1 && std::ranges::all_of(axes_, [](const Along& axis) {
+          return axis.image == 1 && axis.before == 0 && axis.dilation == 1 &&
+                 axis.result == axis.window;
+        }))
+      return product_of_pixel();
+    std::vector<Phase> phases = this->phases();
+    std::vector<ValueId> parts;
+    std::int64_t channels = 0;
+    // Neighbours that read the same pixels are one convolution; with groups their filters would lie
+    // apart.
+    for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
+      while (last < phases.size() &&
+             (last == first || (groups_ == 1 && phases[first].reads_like(phases[last]))))
+        ++last;
+      parts.push_back(convolution(std::span(phases).subspan(first, last - first)));
+    }
+    channels = groups_ * filters() * static_cast<std::int64_t>(phases.size());
+    const ValueId together =
+        parts.size() == 1 ? parts[0] : add("concat", {{"axis", 1}}, parts, positioned(channels));
+    return cropped(interleaved(together, channels));
+  }
+
+  /// [batch, channels, positions…]
+  std::vector<std::int64_t> positioned(std::int64_t channels) const {
+    std::vector<std::int64_t> shape{batch_, channels};
+    for (const Along& axis : axes_) shape.push_back(axis.positions());
+    return shape;
+  }
+
+  /// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
+  ValueId product_of_pixel() {
+    const std::int64_t channels = weights_.shape[0], taps = product(weights_.shape) / channels;
+    const ValueId pixel = reshaped(image_, {batch_, channels});
+    const ValueId matrix = out_.constant({weights_.dtype, {channels, taps}, weights_.bytes});
+    ValueId made = add("matmul", {}, {pixel, matrix}, {batch_, taps});
+    made = reshaped(made, result_);
+    if (bias_ == nullptr) return made;
+    std::vector<std::int64_t> along(axes_.size() + 1, 1);
+    along[0] = filters();
+    return add("add", {}, {made, out_.constant({bias_->dtype, along, bias_->bytes})}, result_);
+  }
+
+  std::vector<Phase> phases() const {
+    std::vector<std::int64_t> strides;
+    for (const Along& axis : axes_) strides.push_back(axis.stride);
+    // With few filters or many phases, one convolution with zeros among its weights beats several
+    // small ones.
+    const bool widen = groups_ == 1 && (filters() < 16 || product(strides) > 8);
+    std::vector<Phase> all;
+    for_each_index(strides, [&](const std::vector<std::int64_t>& phase) {
+      std::vector<Taps> taps;
+      for (std::size_t i = 0; i < axes_.size(); ++i)
+        taps.push_back(widen ? axes_[i].all_taps(phase[i]) : axes_[i].taps(phase[i]));
+      Phase made{.pads = {}, .weights = weights_of(taps)};
+      for (const Taps& along : taps) made.pads.push_back(-along.low);
+      for (std::size_t i = 0; i < axes_.size(); ++i)
+        made.pads.push_back(axes_[i].positions() - axes_[i].image + taps[i].high);
+      all.push_back(std::move(made));
+    });
+    return all;
+  }
+
+  /// Weights [group f, c, …] of a phase out of [group c, f, …] of the whole.
+  Tensor weights_of(const std::vector<Taps>& taps) const {
+    const std::int64_t channels = weights_.shape[0] / groups_;
+    const auto width = static_cast<std::size_t>(byte_width(weights_.dtype));
+    std::vector<std::int64_t> shape{groups_, filters(), channels};
+    for (const Taps& along : taps) shape.push_back(along.count());
+    Buffer buffer(static_cast<std::size_t>(product(shape)) * width);
+    std::byte* to = buffer.data();
+    for_each_index(shape, [&](const std::vector<std::int64_t>& at) {
+      std::int64_t from = (at[0] * channels + at[2]) * filters() + at[1];
+      bool exists = true;
+      for (std::size_t i = 0; i < axes_.size(); ++i) {
+        const Along& axis = axes_[i];
+        const std::int64_t reached = taps[i].first - at[3 + i] * axis.stride;
+        exists = exists && reached >= 0 && reached < axis.reach() && reached % axis.dilation == 0;
+        from = from * axis.window + reached / axis.dilation;
+      }
+      if (exists)
+        std::copy_n(weights_.bytes.data() + static_cast<std::size_t>(from) * width, width, to);
+      to += width;
+    });
+    shape.erase(shape.begin());
+    shape[0] *= groups_;
+    return {weights_.dtype, shape, std::move(buffer).freeze()};
+  }
+
+  ValueId convolution(std::span<const Phase> phases) {
+    std::vector<Tensor> weights;
+    for (const Phase& phase : phases) weights.push_back(phase.weights);
+    const Tensor all = stacked(weights);
+    std::vector<ValueId> operands{image_, out_.constant(all)};
+    if (bias_ != nullptr)
+      operands.push_back(out_.constant(stacked(std::vector<Tensor>(phases.size(), *bias_))));
+    return add("conv", {{"pads", phases[0].pads}, {"group", groups_}}, std::move(operands),
+               positioned(all.shape[0]));
+  }
+
+  /// [n, phases… f, positions…] as [n, f, positions * phases …].
+  ValueId interleaved(ValueId together, std::int64_t channels) {
+    const std::size_t spatial = axes_.size();
+    std::int64_t phases = 1;
+    for (const Along& axis : axes_) phases *= axis.stride;
+    if (phases == 1) return together;
+    std::vector<std::int64_t> spread{batch_, channels / phases}, apart{batch_}, moved = spread;
+    std::vector<std::int64_t> order{0, static_cast<std::int64_t>(spatial) + 1};
+    for (const Along& axis : axes_) {
+      apart.push_back(axis.stride);
+      spread.push_back(axis.positions() * axis.stride);
+      moved.insert(moved.end(), {axis.positions(), axis.stride});
+    }
+    apart.push_back(channels / phases);
+    for (std::size_t i = 0; i < spatial; ++i) {
+      apart.push_back(axes_[i].positions());
+      order.insert(order.end(),
+                   {static_cast<std::int64_t>(spatial + 2 + i), static_cast<std::int64_t>(1 + i)});
+    }
+    if (spatial == 2 && axes_[0].stride == axes_[1].stride)
+      return add("depth_to_space", {{"blocksize", axes_[0].stride}}, {together}, spread);
+    const ValueId transposed = add("transpose", {{"perm", Ints(order.begin(), order.end())}},
+                                   {reshaped(together, apart)}, moved);
+    return reshaped(transposed, spread);
+  }
+
+  /// Without the pixels that are too many.
+  ValueId cropped(ValueId value) {
+    const auto fits = [](const Along& axis) {
+      return axis.positions() * axis.stride == axis.result;
+    };
+    if (std::ranges::all_of(axes_, fits)) return value;
+    return add("slice", {},
+               {value, integers(std::vector<std::int64_t>(result_.size(), 0)), integers(result_)},
+               result_);
+  }
+
+  Rebuilder& out_;
+  const ValueId image_;
+  const Tensor& weights_;
+  const Tensor* bias_;
+  const std::int64_t batch_, groups_;
+  const std::vector<std::int64_t> result_;
+  std::vector<Along> axes_;
+};
 
 }  // namespace
 
 Expected<Graph> with_phases(const Graph& graph) {
   return rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     if (node.op->name == "conv_transpose")
-      if (const auto made = phased(out, node)) return {*made};
+      if (const auto made = Phased::write(out, node)) return {*made};
     return out.copy(node);
   });
 }

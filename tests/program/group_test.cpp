@@ -95,19 +95,18 @@ TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
   EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
 }
 
-/// A transposed convolution of constant weights, without and with phases.
-void expect_same_in_phases(const std::vector<std::int64_t>& image, std::int64_t filters,
-                           std::int64_t window, const char* attributes) {
-  SCOPED_TRACE(fmt::format("{} filters, window {}, {}", filters, window, attributes));
-  const Tensor x = testing::random_f32(image, 1),
-               w = testing::random_f32({image[1], filters, window, window}, 2),
-               b = testing::random_f32({filters}, 3);
+/// A transposed convolution of constant weights, without and with phases: nothing is left of it.
+void expect_same_in_phases(const std::vector<std::int64_t>& image,
+                           const std::vector<std::int64_t>& weights, const char* attributes,
+                           std::int64_t group = 1) {
+  SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
+  const Tensor x = testing::random_f32(image, 1), w = testing::random_f32(weights, 2),
+               b = testing::random_f32({weights[1] * group}, 3);
   GraphBuilder builder;
   const Val pixels = builder.input("x", DType::F32, {image.begin(), image.end()});
-  const Graph open = parsed(
-      fmt::format("graph(x: f32[{3}, {4}, {5}, {6}], w: f32[{4}, {0}, {1}, {1}], b: f32[{0}]) {{ "
-                  "return conv_transpose(x, w, b) {2} }}",
-                  filters, window, attributes, image[0], image[1], image[2], image[3]));
+  const Graph open = parsed(fmt::format(
+      "graph(x: f32[{}], w: f32[{}], b: f32[{}]) {{ return conv_transpose(x, w, b) {} }}",
+      fmt::join(image, ", "), fmt::join(weights, ", "), b.shape[0], attributes));
   // With constants in place of the weights.
   const auto results =
       placed(builder, open, {pixels, builder.constant(w), builder.constant(b)}, {});
@@ -117,6 +116,7 @@ void expect_same_in_phases(const std::vector<std::int64_t>& image, std::int64_t 
   const auto phased = with_phases(*graph);
   ASSERT_TRUE(phased.has_value());
   testing::expect_valid(*phased);
+  for (const GraphNode& node : phased->nodes()) EXPECT_NE(node.op->name, "conv_transpose");
   const std::vector<Datum> inputs{x};
   const auto expected = interp::run(*graph, inputs, {}), found = interp::run(*phased, inputs, {});
   ASSERT_TRUE(expected && found);
@@ -124,8 +124,9 @@ void expect_same_in_phases(const std::vector<std::int64_t>& image, std::int64_t 
 }
 
 TEST(Phases, TransposedConvolutionsOfOnePixelAreProducts) {
-  expect_same_in_phases({2, 3, 1, 1}, 5, 4, "{}");
-  expect_same_in_phases({2, 3, 1, 1}, 5, 4, "{strides=[2, 2]}");
+  expect_same_in_phases({2, 3, 1, 1}, {3, 5, 4, 4}, "{}");
+  expect_same_in_phases({2, 3, 1, 1}, {3, 5, 4, 4}, "{strides=[2, 2]}");
+  expect_same_in_phases({2, 3, 1}, {3, 5, 4}, "{}");
 }
 
 TEST(Phases, TransposedConvolutionsAreConvolutions) {
@@ -135,7 +136,35 @@ TEST(Phases, TransposedConvolutionsAreConvolutions) {
   for (const std::int64_t filters : {3, 17})
     for (const std::int64_t window : {2, 3, 4, 5})
       for (const char* attribute : attributes)
-        expect_same_in_phases({2, 3, 4, 5}, filters, window, attribute);
+        expect_same_in_phases({2, 3, 4, 5}, {3, filters, window, window}, attribute);
+}
+
+TEST(Phases, OfAnyStridesPaddingDilationsAndGroups) {
+  const char* attributes[] = {"{strides=[3, 1]}",
+                              "{strides=[3, 2], pads=[2, 3, 1, 0]}",
+                              "{strides=[4, 5], output_padding=[3, 1]}",
+                              "{pads=[1, 2, 1, 0]}",
+                              "{strides=[2, 3], dilations=[3, 2]}",
+                              "{strides=[2, 2], auto_pad=\"SAME_UPPER\"}",
+                              "{strides=[3, 2], auto_pad=\"SAME_LOWER\", output_padding=[1, 0]}",
+                              "{strides=[2, 3], output_shape=[9, 14]}",
+                              "{strides=[2, 2], pads=[4, 4, 4, 4]}"};
+  for (const std::int64_t filters : {2, 16})
+    for (const char* attribute : attributes)
+      expect_same_in_phases({2, 3, 4, 5}, {3, filters, 3, 4}, attribute);
+  expect_same_in_phases({2, 6, 4, 5}, {6, 2, 3, 4}, "{strides=[2, 2], group=3}", 3);
+  expect_same_in_phases({1, 4, 4, 5}, {4, 1, 4, 4}, "{strides=[2, 2], group=4, pads=[1, 1, 1, 1]}",
+                        4);
+}
+
+TEST(Phases, OfAnyNumberOfAxes) {
+  for (const std::int64_t filters : {3, 16}) {
+    expect_same_in_phases({2, 3, 9}, {3, filters, 16}, "{strides=[8], pads=[4, 4]}");
+    expect_same_in_phases({2, 3, 9}, {3, filters, 5}, "{strides=[2], pads=[1, 1]}");
+    expect_same_in_phases({1, 3, 2, 3, 4}, {3, filters, 2, 2, 2}, "{strides=[2, 2, 2]}");
+    expect_same_in_phases({1, 3, 2, 3, 4}, {3, filters, 3, 4, 3},
+                          "{strides=[2, 2, 1], pads=[1, 1, 1, 1, 1, 1]}");
+  }
 }
 
 }  // namespace
