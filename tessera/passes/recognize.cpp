@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/interp/interp.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/passes/cone.h"
 #include "tessera/passes/dce.h"
 #include "tessera/prove/claim.h"
 #include "tessera/prove/prove.h"
+#include "tessera/support/rng.h"
 
 namespace tessera::passes {
 namespace {
@@ -169,6 +171,52 @@ bool is_proved(const Graph& cone, const Graph& composite) {
   return false;
 }
 
+/// What a cone computes of numbers drawn at random. A guess that computes something else is none,
+/// and a proof that fails takes long to do so.
+class Sample {
+ public:
+  explicit Sample(const Graph& cone) {
+    constexpr std::int64_t kMost = 1 << 17;  // elements
+    Rng rng(1);
+    for (const ValueId id : cone.inputs()) {
+      const Type& type = cone.type(id);
+      std::vector<std::int64_t> sizes;
+      for (const Dim& size : *type.shape) sizes.push_back(size.constant().value_or(-1));
+      const auto count = element_count(sizes);
+      if (type.dtype != DType::F32 || !count || *count > kMost) return;
+      std::vector<float> numbers(static_cast<std::size_t>(*count));
+      for (float& number : numbers) number = static_cast<float>(4 * rng.uniform() - 2);
+      inputs_.push_back(Tensor::of<float>(DType::F32, sizes, numbers));
+    }
+    results_ = results_of(cone);
+  }
+
+  bool differs(const Graph& guess) const {
+    const std::vector<double> others = results_.empty() ? results_ : results_of(guess);
+    if (others.size() != results_.size()) return false;  // nothing is known
+    double squares = 0, apart = 0;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      squares += results_[i] * results_[i];
+      apart = std::max(apart, std::abs(others[i] - results_[i]));
+    }
+    return apart > 0.01 * std::sqrt(squares / static_cast<double>(others.size()));  // not with NaN
+  }
+
+ private:
+  std::vector<double> results_of(const Graph& graph) const {
+    const auto outputs = interp::run(graph, inputs_, {});
+    if (!outputs) return {};
+    const Tensor& tensor = (*outputs)[0].tensor();
+    std::vector<double> numbers;
+    for (std::int64_t i = 0, n = element_count(tensor.shape).value_or(0); i < n; ++i)
+      numbers.push_back(number_at(tensor, i));
+    return numbers;
+  }
+
+  std::vector<Datum> inputs_;
+  std::vector<double> results_;  // none where it is not worth it
+};
+
 class Recognition {
  public:
   explicit Recognition(const Graph& graph) : graph_(graph), cones_(graph) {}
@@ -208,6 +256,7 @@ class Recognition {
   /// Null where it is none. Cones that are the same graph have the same answer.
   const Graph* composite_of(const Cone& cone) {
     std::optional<Graph> graph;
+    std::optional<Sample> sample;
     for (const Composite& composite : composites()) {
       if (!may_be(cone, composite)) continue;
       if (!graph) {
@@ -215,9 +264,11 @@ class Recognition {
         const auto it = decided_.find(graph->hash());
         if (it != decided_.end()) return it->second ? &*it->second : nullptr;
       }
-      for (Graph& guessed : composite.guesses(cone, *graph))
-        if (is_proved(*graph, guessed))
+      for (Graph& guessed : composite.guesses(cone, *graph)) {
+        if (!sample) sample.emplace(*graph);
+        if (!sample->differs(guessed) && is_proved(*graph, guessed))
           return &*decided_.emplace(graph->hash(), std::move(guessed)).first->second;
+      }
     }
     if (graph) decided_.emplace(graph->hash(), std::nullopt);
     return nullptr;
