@@ -183,10 +183,11 @@ class Sample {
       std::vector<std::int64_t> sizes;
       for (const Dim& size : *type.shape) sizes.push_back(size.constant().value_or(-1));
       const auto count = element_count(sizes);
-      if (type.dtype != DType::F32 || !count || *count > kMost) return;
-      std::vector<float> numbers(static_cast<std::size_t>(*count));
-      for (float& number : numbers) number = static_cast<float>(4 * rng.uniform() - 2);
-      inputs_.push_back(Tensor::of<float>(DType::F32, sizes, numbers));
+      if (!is_float(type.dtype) || !count || *count > kMost) return;
+      Buffer numbers(static_cast<std::size_t>(*count * byte_width(type.dtype)));
+      for (std::int64_t i = 0; i < *count; ++i)
+        store_number(type.dtype, numbers.data(), i, 4 * rng.uniform() - 2);
+      inputs_.push_back(Tensor{type.dtype, sizes, std::move(numbers).freeze()});
     }
     results_ = results_of(cone);
   }
