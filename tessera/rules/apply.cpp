@@ -164,21 +164,30 @@ class Replacement {
 }  // namespace
 
 Expected<Graph> target_of(const Graph& graph, const Match& match) {
-  const Graph& source = match.rule().source;
-  GraphBuilder out;
-  Vals values;
-  for (const ValueId input : source.inputs()) {
+  std::vector<Known> inputs;
+  for (const ValueId input : match.rule().source.inputs()) {
     const ValueId id = match.values[input.index];
     const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
     if (constant != nullptr)
-      values.push_back(out.input({}, known(*constant)));
+      inputs.push_back(known(*constant));
     else if (id.present())
-      values.push_back(out.input({}, {.type = graph.type(id)}));
+      inputs.push_back({.type = graph.type(id)});
     else
-      values.push_back(out.input({}, {.type = match.binding.type(source.type(input))}));
+      inputs.push_back({.present = false});
   }
-  TESSERA_TRY(const Vals outputs,
-              placed(out, match.rule().target, values, match.binding, KnownSizes::Constant));
+  return target_of(match.rule(), inputs, match.binding);
+}
+
+Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
+                          const Binding& binding) {
+  GraphBuilder out;
+  Vals values;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Type& wanted = rule.source.type(rule.source.inputs()[i]);
+    values.push_back(
+        out.input({}, inputs[i].present ? inputs[i] : Known{.type = binding.type(wanted)}));
+  }
+  TESSERA_TRY(const Vals outputs, placed(out, rule.target, values, binding, KnownSizes::Constant));
   return out.finish(outputs);
 }
 

@@ -8,6 +8,11 @@ namespace tessera::rules {
 /// matches. Sizes that are known are constants.
 Expected<Graph> target_of(const Graph& graph, const Match& match);
 
+/// The same for inputs of which this is known; for one that the source says nothing of, its type is
+/// what the binding makes it.
+Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
+                          const Binding& binding);
+
 /// The graph with the target of a rule in place of its source.
 ///
 /// Keeps:  inputs and outputs with their names; the names of all that is not replaced.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/expr/known.h"
+#include "tessera/rules/fit.h"
 #include "tessera/rules/meaning.h"
 
 namespace tessera::rules {
@@ -55,9 +55,7 @@ class WholeGraph final : public Surroundings {
 /// What a partial match has found out.
 struct State {
   std::vector<ValueId> values;  // by value of the source
-  Binding binding = {};
-  std::optional<DType> real = {};
-  std::vector<std::pair<Dim, Dim>> open = {};  // equations with several unknown sizes
+  Fit fit;
 };
 
 class Matcher {
@@ -70,7 +68,7 @@ class Matcher {
         source_(pattern_->rule.source) {}
 
   std::vector<Match> at(const GraphNode& node) {
-    State state{.values = std::vector<ValueId>(source_.value_count())};
+    State state{.values = std::vector<ValueId>(source_.value_count()), .fit = Fit(*pattern_)};
     const ValueId root = source_.outputs()[0];
     const auto results = source_.outputs(*source_.producer(root));
     const auto index = static_cast<std::size_t>(std::ranges::find(results, root) - results.begin());
@@ -98,12 +96,13 @@ class Matcher {
         if (bound != goal.value) return;
         continue;
       }
-      if (!fits_type(state, source_.type(goal.pattern), graph_.type(goal.value))) return;
+      if (!state.fit.take_type(source_.type(goal.pattern), graph_.type(goal.value))) return;
       const GraphNode* node = source_.producer(goal.pattern);
       if (node != nullptr && is_sizes(state, goal)) continue;
       bound = goal.value;
       if (const Tensor* constant = source_.constant(goal.pattern)) {
-        if (!is_constant(state, *constant, goal.value)) return;
+        const Tensor* found = graph_.constant(goal.value);
+        if (found == nullptr || !state.fit.is_constant(*constant, *found)) return;
       } else if (node == nullptr) {
         if (!fits_input(goal)) return;
       } else {
@@ -160,16 +159,8 @@ class Matcher {
       if ((results[i] == goal.pattern) != (made[i] == goal.value)) return {};
       bound = made[i];
     }
-    for (const auto& [name, attr] : wanted.attrs->entries()) {
-      const auto* symbol = std::get_if<Symbol>(&attr);
-      const Attr* value = node->attrs->find(name);
-      if (symbol == nullptr || value == nullptr) continue;
-      const auto spec = std::ranges::find(node->op->attrs, name, &AttrSpec::name);
-      if (!state.binding.bind_attr(symbol->name, *value, spec->neutral.value_or(1))) return {};
-    }
-    if (!same_meaning(*node->op, state.binding.attrs(*node->op, *wanted.attrs), *node->attrs,
-                      of_inputs(inputs, [&](ValueId id) { return surroundings_.known(id); })))
-      return {};
+    const auto known = [&](ValueId id) { return surroundings_.known(id); };
+    if (!state.fit.take_attrs(wanted, *node->attrs, of_inputs(inputs, known))) return {};
     std::vector<Goal> goals;
     for (std::size_t i = 0; i < inputs.size(); ++i) goals.push_back({operands[i], inputs[i]});
     return goals;
@@ -185,97 +176,7 @@ class Matcher {
   bool is_sizes(State& state, const Goal& goal) const {
     const std::optional<std::vector<Dim>>& wanted = pattern_->known[goal.pattern.index].value;
     const Tensor* constant = graph_.constant(goal.value);
-    if (!wanted || constant == nullptr) return false;
-    if (constant->count() != static_cast<std::int64_t>(wanted->size())) return false;
-    const std::vector<std::int64_t> found = integers_of(*constant);
-    for (std::size_t i = 0; i < found.size(); ++i)
-      if (!unify(state, (*wanted)[i], found[i])) return false;
-    return true;
-  }
-
-  /// A number stands for a tensor that is this number everywhere: the types of what is computed
-  /// from it tell whether the shape matters.
-  bool is_constant(const State& state, const Tensor& wanted, ValueId value) const {
-    const Tensor* found = graph_.constant(value);
-    const Tensor number = state.binding.constant(wanted);
-    if (found == nullptr || found->dtype != number.dtype) return false;
-    if (!wanted.shape.empty() || !is_float(number.dtype))
-      return found->shape == number.shape && equal(Attr(*found), Attr(number));
-    for (std::int64_t i = 0; i < found->count(); ++i)
-      if (number_at(*found, i) != number_at(number, 0)) return false;
-    return true;
-  }
-
-  /// The shape is looked at when all is bound.
-  bool fits_type(State& state, const Type& wanted, const Type& found) const {
-    if (!wanted.is_ranked_tensor() || !found.is_ranked_tensor()) return false;
-    if (wanted.dtype == DType::F32 && pattern_->generic) {
-      if (!is_float(found.dtype) || state.real.value_or(found.dtype) != found.dtype) return false;
-      state.real = found.dtype;
-      state.binding.bind_real(found.dtype);
-    } else if (wanted.dtype != found.dtype) {
-      return false;
-    }
-    return true;
-  }
-
-  bool unify_shapes(State& state, const Shape& wanted, const Shape& found) const {
-    if (wanted.size() != found.size()) return false;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (found[i].is(0) || !unify(state, wanted[i], found[i])) return false;
-    return true;
-  }
-
-  /// Solves `wanted = found` for a size that is not known yet; with several it waits.
-  static bool unify(State& state, const Dim& wanted, const Dim& found) {
-    std::set<std::string> symbols;
-    wanted.collect_symbols(symbols);
-    std::erase_if(symbols, [&](const std::string& s) { return state.binding.is_bound(s); });
-    if (symbols.empty()) return state.binding.size(wanted) == found;
-    const auto linear =
-        symbols.size() == 1 ? wanted.linear_in(*symbols.begin()) : std::optional<Dim::Linear>();
-    if (!linear) {
-      state.open.emplace_back(wanted, found);
-      return true;
-    }
-    const Dim factor = state.binding.size(*linear->factor);
-    const Dim numerator = found - state.binding.size(*linear->rest);
-    const Dim size = floor_div(numerator, factor);
-    return size * factor == numerator && size.constant().value_or(1) >= 1 &&
-           state.binding.bind_size(*symbols.begin(), size);
-  }
-
-  bool solve_sizes(State& state) const {
-    for (const ValueId id : source_.inputs())
-      if (const ValueId value = state.values[id.index]; value.present())
-        if (!unify_shapes(state, *source_.type(id).shape, *graph_.type(value).shape)) return false;
-    for (std::size_t before = 0; !state.open.empty() && before != state.open.size();) {
-      before = state.open.size();
-      for (const auto& [wanted, found] : std::exchange(state.open, {}))
-        if (!unify(state, wanted, found)) return false;
-    }
-    return state.open.empty();
-  }
-
-  static bool holds(const Condition& condition, const Binding& binding) {
-    std::set<std::string> symbols;
-    condition.left.collect_symbols(symbols);
-    condition.right.collect_symbols(symbols);
-    if (!std::ranges::all_of(symbols, [&](const std::string& s) { return binding.is_bound(s); }))
-      return false;
-    const Dim left = binding.size(condition.left), right = binding.size(condition.right);
-    if (condition.kind == Condition::Kind::Equal) return left == right;
-    return symbolic::decided_less(right, left) == std::optional(false);
-  }
-
-  /// The types of all that is computed agree: what stands for a number is of no shape that shows.
-  bool types_agree(const State& state) const {
-    for (std::uint32_t i = 0; i < source_.value_count(); ++i) {
-      const ValueId value = state.values[i];
-      if (!value.present() || source_.constant(ValueId{i}) != nullptr) continue;
-      if (state.binding.type(source_.type(ValueId{i})) != graph_.type(value)) return false;
-    }
-    return true;
+    return wanted && constant != nullptr && state.fit.take_sizes(*wanted, *constant);
   }
 
   /// The nodes of the graph that the match would remove.
@@ -325,14 +226,13 @@ class Matcher {
   }
 
   void finish(State state) {
-    if (!solve_sizes(state)) return;
-    if (!std::ranges::all_of(pattern_->rule.guard, [&](const Condition& condition) {
-          return holds(condition, state.binding);
-        }))
-      return;
-    if (!types_agree(state) || !is_closed(state)) return;
+    const auto found_type = [&](ValueId id) {
+      const ValueId value = state.values[id.index];
+      return value.present() ? &graph_.type(value) : nullptr;
+    };
+    if (!state.fit.complete(found_type) || !is_closed(state)) return;
     if (std::ranges::find(found_, state.values, &Match::values) != found_.end()) return;
-    found_.push_back({pattern_, std::move(state.values), std::move(state.binding)});
+    found_.push_back({pattern_, std::move(state.values), state.fit.binding()});
   }
 
   const Graph& graph_;
@@ -365,6 +265,8 @@ bool may_match(const Graph& graph, const GraphNode& node, const Pattern& pattern
   return pattern.commutes[index] && fits(operands[0], inputs[1]) && fits(operands[1], inputs[0]);
 }
 
+}  // namespace
+
 Pattern pattern_of(const Rule& rule) {
   Pattern pattern{.rule = rule, .generic = is_generic(rule)};
   const Graph& source = pattern.rule.source;
@@ -380,8 +282,6 @@ Pattern pattern_of(const Rule& rule) {
   }
   return pattern;
 }
-
-}  // namespace
 
 RuleSet::RuleSet(const std::vector<Rule>& rules) {
   for (const Rule& rule : rules) {

@@ -18,6 +18,8 @@ struct Pattern {
   bool generic = true;              // f32 is any float type
 };
 
+Pattern pattern_of(const Rule& rule);
+
 /// Rules, found by the operator that computes the first output of their source.
 class RuleSet {
  public:

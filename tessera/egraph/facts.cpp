@@ -1,0 +1,133 @@
+#include "tessera/egraph/facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/walk.h"
+#include "tessera/rules/meaning.h"
+#include "tessera/support/hash.h"
+
+namespace tessera::egraph {
+namespace {
+
+bool is_small(const Tensor& tensor) {
+  return tensor.count() <= kSmallTensor;
+}
+
+/// Whether a definition reads an operand; yes where there is none to look at.
+bool reads(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs, std::size_t i) {
+  const std::optional<Signature> in = signature_of(inputs);
+  if (op.kind() != OpDef::Kind::Core || !in) return true;
+  const auto definition = op.define(attrs, *in);
+  if (!definition) return true;
+  // Definitions have the operands that are there.
+  const auto at = std::count_if(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                                [](const Known& known) { return known.present; });
+  const std::string& name = definition->inputs[static_cast<std::size_t>(at)].name;
+  bool found = false;
+  for (const Output& output : definition->outputs) {
+    found |= output.forward.has_value();
+    for_each_read(output.value, [&](const node::Read& read) { found |= read.operand == name; });
+  }
+  return found;
+}
+
+/// Which operands count by more than their type. A definition that is made from the content of an
+/// operand need not read it, so the content is taken away before one looks.
+std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
+                                const std::vector<Known>& inputs) {
+  std::vector<bool> read(inputs.size(), true);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].present || reads(op, attrs, inputs, i)) continue;
+    std::vector<Known> without = inputs;
+    without[i] = {.type = inputs[i].type};
+    read[i] = reads(op, attrs, without, i);
+  }
+  return read;
+}
+
+}  // namespace
+
+std::size_t Facts::Hash::operator()(const Key& key) const {
+  Hasher hasher;
+  for (const void* word : key.words) hasher.add(reinterpret_cast<std::uintptr_t>(word));
+  return hasher.value();
+}
+
+const Application& Facts::of(const OpDef& op, const Attrs& attrs,
+                             std::span<const Operand> operands) {
+  Key key{{&op}};
+  for (const Operand& operand : operands) {
+    key.words.push_back(operand.type);
+    key.words.push_back(operand.constant);
+  }
+  Key whole = key;
+  whole.words.push_back(&attrs);
+  const Application*& found = known_[std::move(whole)];
+  if (found != nullptr) return *found;
+
+  auto& alike = applications_[std::move(key)];
+  for (const auto& other : alike)
+    if (means(*other, attrs)) return *(found = other.get());
+  auto made = std::make_unique<Application>(Application{.op = &op, .attrs = &attrs});
+  for (const Operand& operand : operands) {
+    if (operand.constant != nullptr && is_small(*operand.constant))
+      made->inputs.push_back(known(*operand.constant));
+    else if (operand.type != nullptr)
+      made->inputs.push_back({.type = *operand.type});
+    else
+      made->inputs.push_back({.present = false});
+  }
+  made->commutes = operands.size() == 2 && rules::commutes(op, attrs, made->inputs);
+  made->reads = read_operands(op, attrs, made->inputs);
+  return *(found = alike.emplace_back(std::move(made)).get());
+}
+
+bool Facts::means(const Application& application, const Attrs& other) {
+  if (application.attrs == &other) return true;
+  const auto [it, added] = means_.try_emplace(Key{{&application, &other}});
+  if (added)
+    it->second =
+        rules::same_meaning(*application.op, *application.attrs, other, application.inputs);
+  return it->second;
+}
+
+bool Facts::is_told(const Graph& graph, const std::vector<bool>& told) {
+  std::set<ValueId> untold;
+  for (std::size_t i = 0; i < told.size(); ++i)
+    if (!told[i]) untold.insert(graph.inputs()[i]);
+  if (untold.empty()) return true;
+  for (const GraphNode& node : graph.nodes()) {
+    std::vector<Operand> operands;
+    for (const ValueId id : graph.inputs(node)) {
+      const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
+      operands.push_back(
+          {id.present() ? &graph.type(id) : nullptr,
+           constant != nullptr && is_small(*constant) ? interned(*constant) : nullptr});
+    }
+    const Application& application = of(*node.op, *node.attrs, operands);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (application.reads[i] && untold.contains(graph.inputs(node)[i])) return false;
+  }
+  return std::ranges::none_of(graph.outputs(), [&](ValueId id) { return untold.contains(id); });
+}
+
+const Tensor* Facts::interned(const Tensor& tensor) {
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(tensor.dtype));
+  for (const std::int64_t extent : tensor.shape) hasher.add(static_cast<std::uint64_t>(extent));
+  const bool small = is_small(tensor);
+  if (small)
+    hasher.add(hash_of(Attr(tensor)));
+  else
+    hasher.add(reinterpret_cast<std::uintptr_t>(tensor.bytes.data()));
+  auto& alike = tensors_[hasher.value()];
+  for (const auto& other : alike) {
+    if (other->dtype != tensor.dtype || other->shape != tensor.shape) continue;
+    if (small ? equal(Attr(*other), Attr(tensor)) : other->bytes.data() == tensor.bytes.data())
+      return other.get();
+  }
+  return alike.emplace_back(std::make_unique<const Tensor>(tensor)).get();
+}
+
+}  // namespace tessera::egraph

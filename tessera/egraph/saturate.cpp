@@ -1,0 +1,147 @@
+#include "tessera/egraph/saturate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_set>
+
+#include "tessera/support/hash.h"
+
+namespace tessera::egraph {
+namespace {
+
+class Saturator {
+ public:
+  Saturator(EGraph& graph, Rewrites& rewrites, const Limits& limits, const Wanted& wanted)
+      : graph_(graph), limits_(limits), wanted_(wanted) {
+    for (const auto& rewrite : rewrites.all())
+      if (!wanted.may_use || wanted.may_use(rewrite->rule())) used_.push_back(rewrite.get());
+  }
+
+  Saturation run() {
+    graph_.rebuild();
+    for (;; ++result_.rounds) {
+      if (wanted_.goal && wanted_.goal(graph_)) return stopped(Stop::Goal);
+      if (result_.rounds == limits_.rounds) return stopped(Stop::Rounds);
+      const std::size_t nodes = graph_.node_count(), classes = graph_.class_count();
+      const std::optional<Stop> reached = round();
+      graph_.rebuild();
+      if (reached) {
+        ++result_.rounds;
+        return stopped(wanted_.goal && wanted_.goal(graph_) ? Stop::Goal : *reached);
+      }
+      if (graph_.node_count() == nodes && graph_.class_count() == classes && !cut_)
+        return stopped(Stop::Saturated);
+    }
+  }
+
+ private:
+  struct Found {
+    Rewrite* rewrite;
+    Rewrite::Match match;
+  };
+
+  Saturation stopped(Stop why) {
+    result_.why = why;
+    return result_;
+  }
+
+  /// Finds all matches, then applies them, so that all see the same e-graph.
+  std::optional<Stop> round() {
+    cut_ = false;
+    roots_.clear();
+    std::vector<Found> found;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      if (const auto reached = out_of_time()) return reached;
+      find(i, found);
+    }
+    for (const Found& f : found) {
+      if (graph_.node_count() >= limits_.nodes) return Stop::Nodes;
+      if (const auto reached = out_of_time()) return reached;
+      if (f.rewrite->apply(graph_, f.match, graph_.origin(f.rewrite->rule().name)))
+        ++result_.applied;
+    }
+    return std::nullopt;
+  }
+
+  void find(std::size_t index, std::vector<Found>& found) {
+    std::size_t count = 0;
+    const auto take = [&](const Rewrite::Match& match) {
+      if (!is_new(index, match)) return true;
+      if (count == limits_.matches) {
+        cut_ = true;
+        return false;
+      }
+      ++count;
+      found.push_back({used_[index], match});
+      return true;
+    };
+    for (const ClassId root : classes_with(used_[index]->root())) {
+      used_[index]->match(graph_, root, take);
+      if (count == limits_.matches && cut_) return;
+    }
+  }
+
+  /// What comes of a match is told by the classes of its inputs and outputs and by attributes. Two
+  /// that differ and have one hash cost a match, never a wrong one.
+  bool is_new(std::size_t index, const Rewrite::Match& match) {
+    const Graph& source = used_[index]->rule().source;
+    Hasher hasher;
+    hasher.add(index);
+    for (const auto ids : {source.inputs(), source.outputs()})
+      for (const ValueId id : ids) hasher.add(graph_.find(match.values[id.index]).index);
+    for (const Application* node : match.nodes)
+      hasher.add(reinterpret_cast<std::uintptr_t>(node ? node->attrs : nullptr));
+    return seen_.insert(hasher.value()).second;
+  }
+
+  const std::vector<ClassId>& classes_with(const OpDef& op) {
+    const auto [it, added] = roots_.try_emplace(&op);
+    if (!added) return it->second;
+    std::vector<ClassId>& all = it->second;
+    for (const NodeId id : graph_.nodes_of(op))
+      if (graph_.is_live(id))
+        for (const ClassId output : graph_.node(id).outputs) all.push_back(graph_.find(output));
+    std::ranges::sort(all);
+    const auto repeated = std::ranges::unique(all);
+    all.erase(repeated.begin(), repeated.end());
+    return all;
+  }
+
+  std::optional<Stop> out_of_time() const {
+    if (limits_.stop != nullptr && limits_.stop->load(std::memory_order_relaxed))
+      return Stop::Stopped;
+    if (limits_.seconds == std::numeric_limits<double>::infinity()) return std::nullopt;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    return spent.count() > limits_.seconds ? std::optional(Stop::Seconds) : std::nullopt;
+  }
+
+  EGraph& graph_;
+  const Limits& limits_;
+  const Wanted& wanted_;
+  std::vector<Rewrite*> used_;
+  std::unordered_map<const OpDef*, std::vector<ClassId>> roots_;  // in this round
+  std::unordered_set<std::uint64_t> seen_;
+  bool cut_ = false;  // matches were left for the next round
+  Saturation result_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+std::string_view to_string(Stop stop) {
+  switch (stop) {
+    case Stop::Saturated: return "saturated";
+    case Stop::Goal: return "goal";
+    case Stop::Nodes: return "nodes";
+    case Stop::Rounds: return "rounds";
+    case Stop::Seconds: return "seconds";
+    case Stop::Stopped: return "stopped";
+  }
+  return "";
+}
+
+Saturation saturate(EGraph& graph, Rewrites& rewrites, const Limits& limits, const Wanted& wanted) {
+  return Saturator(graph, rewrites, limits, wanted).run();
+}
+
+}  // namespace tessera::egraph
