@@ -14,18 +14,28 @@
 #include <memory>
 #include <string>
 
+#include "tessera/codegen/ptx/block.h"
+#include "tessera/codegen/ptx/instructions.h"
 #include "tessera/support/half.h"
 #include "tests/codegen/ptx_emulator.h"
 
 namespace tessera::codegen {
 namespace {
 
-enum class Wait : std::uint8_t { None, Warp, Block, Done };
+enum class Wait : std::uint8_t { None, Warp, Group, Block, Done };
+constexpr std::size_t kWarp = 32, kGroup = 128;  // threads
+constexpr unsigned kSlots = 160;                 // of the arguments of an instruction
 
 struct Copy {
   char* to;
   const char* from;
   int bytes;
+};
+
+/// What a product reads of shared memory: nobody may write there until it is done.
+struct Read {
+  const char* at;
+  std::vector<char> bytes;
 };
 
 /// One thread of a block.
@@ -38,6 +48,8 @@ struct Fiber {
   std::uint64_t* results = nullptr;
   std::deque<std::vector<Copy>> groups;
   std::vector<Copy> open;
+  std::deque<std::vector<Read>> products;  // of a warpgroup's first thread
+  std::vector<Read> reads;
 };
 
 struct Machine {
@@ -45,6 +57,7 @@ struct Machine {
   std::vector<Fiber> fibers;
   ucontext_t scheduler = {};
   std::size_t current = 0;
+  bool eager = false;  // copies happen as early as they may
   std::int64_t program[3] = {}, programs[3] = {};
   void (*kernel)(const std::uint64_t*) = nullptr;
   const std::uint64_t* words = nullptr;
@@ -128,10 +141,65 @@ void load_matrices(Fiber* lanes, int count, bool turned) {
   }
 }
 
+/// wgmma: d[64, n] += a[64, 16] · b[16, n], operands as their descriptors say.
+void multiply64(Fiber* lanes, const std::string& name) {
+  const int columns = std::stoi(name.substr(name.find(".mma.") + 5));
+  const bool halves = name.find(".f16.") != std::string::npos;
+  const bool in_registers = name.ends_with(".rs");
+  const std::string turned = name.substr(name.size() - 5, 2);
+  const int b_at = in_registers ? 4 : 2, sums_at = b_at + 2;
+  const auto element = [&](std::uint64_t word, int i) {
+    return halves ? half_at(word, i) : bfloat_at(word, i);
+  };
+  const auto in_shared = [&](int argument, bool rows_along_k, int across, int k) {
+    const ptx::Matrix64 form =
+        ptx::Matrix64::of(lanes[0].arguments[static_cast<std::size_t>(argument) + 1]);
+    const auto panel = static_cast<int>(form.panel);
+    std::uint64_t at = lanes[0].arguments[argument];
+    if (rows_along_k) {
+      at += static_cast<std::uint64_t>(across * 2 % panel + across * 2 / panel * form.leading +
+                                       k % 8 * panel + k / 8 * form.stride);
+    } else {
+      at += static_cast<std::uint64_t>(across % 8 * panel + across / 8 * form.stride + k * 2);
+    }
+    at ^= (at >> 7 & static_cast<std::uint64_t>(panel / 16 - 1)) << 4;
+    const auto* from = as<const char*>(at);
+    lanes[0].reads.push_back({from, {from, from + 2}});
+    return element(*as<const std::uint16_t*>(at), 0);
+  };
+  std::vector<float> a(64 * 16), b(static_cast<std::size_t>(16 * columns));
+  for (int k = 0; k < 16; ++k) {
+    for (int m = 0; m < 64; ++m) {
+      // Of a thread's four words: the row or eight below it, then the next eight of k.
+      const int lane = m / 16 * 32 + m % 8 * 4 + k % 8 / 2, word = m / 8 % 2 + k / 8 * 2;
+      a[static_cast<std::size_t>(m * 16 + k)] = in_registers
+                                                    ? element(lanes[lane].arguments[word], k % 2)
+                                                    : in_shared(0, turned[0] == '1', m, k);
+    }
+    for (int n = 0; n < columns; ++n)
+      b[static_cast<std::size_t>(k * columns + n)] = in_shared(b_at, turned[1] == '1', n, k);
+  }
+  for (int lane = 0; lane < static_cast<int>(kGroup); ++lane) {
+    for (int i = 0; i < columns / 2; ++i) {
+      const int m = lane / 32 * 16 + lane % 32 / 4 + i / 2 % 2 * 8;
+      const int n = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      auto sum = as<float>(lanes[lane].arguments[sums_at + i]);
+      for (int k = 0; k < 16; ++k)
+        sum +=
+            a[static_cast<std::size_t>(m * 16 + k)] * b[static_cast<std::size_t>(k * columns + n)];
+      lanes[lane].results[i] = word_of(sum);
+    }
+  }
+}
+
 /// What the threads of a warp do together.
 void together(Fiber* lanes, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("shfl")) {
+  if (has("shfl.sync.idx")) {
+    for (int lane = 0; lane < 32; ++lane)
+      lanes[lane].results[0] =
+          as<std::uint32_t>(lanes[lanes[lane].arguments[2] % kWarp].arguments[1]);
+  } else if (has("shfl")) {
     for (int lane = 0; lane < 32; ++lane)
       lanes[lane].results[0] =
           as<std::uint32_t>(lanes[lane ^ static_cast<int>(lanes[lane].arguments[2])].arguments[1]);
@@ -169,6 +237,7 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     if (bytes < 0 || bytes > 16 || arguments[0] % 16 != 0 || arguments[1] % 16 != 0)
       machine->problem = "a misaligned copy";
     fiber.open.push_back({as<char*>(arguments[0]), as<const char*>(arguments[1]), bytes});
+    if (machine->eager) finish(fiber.open);
   } else if (has("commit.group")) {
     fiber.groups.push_back(std::move(fiber.open));
     fiber.open.clear();
@@ -177,7 +246,17 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
       finish(fiber.groups.front());
   } else if (has("ex2.approx")) {
     results[0] = word_of(std::exp2(as<float>(arguments[0])));
-  } else if (has("membar")) {
+  } else if (has("wgmma.commit")) {
+    fiber.products.push_back(std::move(fiber.reads));
+    fiber.reads.clear();
+  } else if (has("wgmma.wait")) {
+    const std::size_t number = name.find("wait.") + 5, end = name.find('.', number);
+    for (; fiber.products.size() > std::stoul(name.substr(number)); fiber.products.pop_front())
+      for (const Read& read : fiber.products.front())
+        if (!std::equal(read.bytes.begin(), read.bytes.end(), read.at))
+          machine->problem = "an operand was overwritten before its product was done";
+    if (end != std::string::npos) std::copy_n(arguments, std::stoul(name.substr(end + 1)), results);
+  } else if (has("membar") || has("fence")) {
   } else {
     return false;
   }
@@ -188,7 +267,8 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
   Fiber& fiber = machine->fibers[machine->current];
   const std::string& name = machine->names[static_cast<std::size_t>(operation)];
   if (alone(fiber, name, arguments, results)) return;
-  fiber.wait = name.find("barrier0") != std::string::npos ? Wait::Block : Wait::Warp;
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  fiber.wait = has("barrier0") ? Wait::Block : has("wgmma.mma") ? Wait::Group : Wait::Warp;
   fiber.operation = operation;
   fiber.arguments = arguments;
   fiber.results = results;
@@ -208,7 +288,7 @@ void resume(std::size_t thread) {
   swapcontext(&machine->scheduler, &fiber.context);
 }
 
-/// Runs a warp until all its threads wait for the block, or are done.
+/// Runs a warp until all its threads wait for other warps, or are done.
 void run_warp(std::size_t first) {
   Fiber* lanes = &machine->fibers[first];
   for (;;) {
@@ -224,7 +304,29 @@ void run_warp(std::size_t first) {
   }
 }
 
+/// Runs the warps of a warpgroup, or of a block that is none, until all wait for the block or are
+/// done.
+void run_group(std::size_t first, std::size_t count, bool backwards) {
+  Fiber* lanes = &machine->fibers[first];
+  const std::size_t warps = count / kWarp;
+  while (machine->problem.empty()) {
+    for (std::size_t i = 0; i < warps && machine->problem.empty(); ++i)
+      run_warp(first + kWarp * (backwards ? warps - 1 - i : i));
+    const auto waits = [&](std::size_t lane) { return lanes[lane].wait == Wait::Group; };
+    std::size_t waiting = 0;
+    for (std::size_t lane = 0; lane < count; lane += kWarp) waiting += waits(lane) ? 1 : 0;
+    if (waiting == 0) return;
+    if (waiting < 4) {
+      machine->problem = "some warps of a warpgroup multiply, others do not";
+      return;
+    }
+    multiply64(lanes, machine->names[static_cast<std::size_t>(lanes[0].operation)]);
+    for (std::size_t lane = 0; lane < count; ++lane) lanes[lane].wait = Wait::None;
+  }
+}
+
 void run_block(bool backwards) {
+  machine->eager = backwards;
   for (Fiber& fiber : machine->fibers) {
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
@@ -234,11 +336,14 @@ void run_block(bool backwards) {
     fiber.wait = Wait::None;
     fiber.groups.clear();
     fiber.open.clear();
+    fiber.products.clear();
+    fiber.reads.clear();
   }
-  const std::size_t warps = machine->fibers.size() / 32;
+  const std::size_t threads = machine->fibers.size(), each = std::min(threads, kGroup);
+  const std::size_t groups = threads / each;
   while (machine->problem.empty()) {
-    for (std::size_t i = 0; i < warps && machine->problem.empty(); ++i)
-      run_warp(32 * (backwards ? warps - 1 - i : i));
+    for (std::size_t i = 0; i < groups && machine->problem.empty(); ++i)
+      run_group(each * (backwards ? groups - 1 - i : i), each, backwards);
     for (const Fiber& fiber : machine->fibers)
       if (fiber.wait != machine->fibers[0].wait)
         machine->problem = "some threads of a block wait at a barrier, others are done";
@@ -258,8 +363,10 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
   std::vector<llvm::CallInst*> calls;
   for (llvm::Instruction& instruction : llvm::instructions(*entry))
     if (auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction))
-      if (call->getCalledFunction()->getName().starts_with("llvm.nvvm.")) calls.push_back(call);
-  auto* slots = llvm::ArrayType::get(ir.getInt64Ty(), 16);
+      if (call->getCalledFunction()->getName().starts_with("llvm.nvvm.") ||
+          call->getCalledFunction()->getName().starts_with(ptx::kSpecial))
+        calls.push_back(call);
+  auto* slots = llvm::ArrayType::get(ir.getInt64Ty(), kSlots);
   ir.SetInsertPoint(&entry->getEntryBlock().front());
   llvm::Value* arguments = ir.CreateAlloca(slots);
   llvm::Value* results = ir.CreateAlloca(slots);
@@ -311,7 +418,7 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
       new llvm::GlobalVariable(module, bytes, false, llvm::GlobalValue::InternalLinkage,
                                llvm::ConstantAggregateZero::get(bytes), "shared", nullptr,
                                llvm::GlobalValue::NotThreadLocal, shared->getAddressSpace());
-  memory->setAlignment(llvm::Align(128));
+  memory->setAlignment(llvm::Align(ptx::kSharedAlignment));
   shared->replaceAllUsesWith(memory);
   shared->eraseFromParent();
   module.getNamedMetadata("nvvm.annotations")->eraseFromParent();

@@ -23,9 +23,9 @@ namespace examples = tile::examples;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string ptx(const Expected<tile::Kernel>& kernel) {
+std::string ptx(const Expected<tile::Kernel>& kernel, const PtxOptions& options = {}) {
   EXPECT_TRUE(kernel) << to_string(kernel.error());
-  const auto compiled = ptx_of(*kernel);
+  const auto compiled = ptx_of(*kernel, options);
   EXPECT_TRUE(compiled) << to_string(compiled.error());
   return compiled ? compiled->text : std::string();
 }
@@ -55,7 +55,8 @@ void expect_equal(const tile::Argument& argument, const std::vector<std::byte>& 
 
 /// Emulated threads leave the memory behind that the interpreter does, whichever warp is first.
 void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArguments& arguments,
-                     const tile::Grid& grid, double tolerance = 1e-5) {
+                     const tile::Grid& grid, double tolerance = 1e-5,
+                     const PtxOptions& options = {}) {
   ASSERT_TRUE(kernel) << to_string(kernel.error());
   std::vector<std::vector<std::byte>> expected_memory, found_memory;
   const auto expected = arguments.copy(expected_memory);
@@ -63,7 +64,7 @@ void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArguments& 
   ASSERT_TRUE(interpreted) << to_string(interpreted.error());
   for (const bool backwards : {false, true}) {
     const auto found = arguments.copy(found_memory);
-    const auto emulated = emulate(*kernel, found, grid, {.ptx = {}, .backwards = backwards});
+    const auto emulated = emulate(*kernel, found, grid, {.ptx = options, .backwards = backwards});
     ASSERT_TRUE(emulated) << to_string(emulated.error());
     std::size_t next = 0;
     for (const tile::Argument& argument : expected) {
@@ -167,7 +168,9 @@ TEST(Ptx, MultipliesMatricesOfAnyShape) {
 }
 
 TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
-  const std::string text = ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 32}));
+  const std::string text =
+      ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 32}), {.target = PtxTarget::Sm80});
+  EXPECT_THAT(text, HasSubstr(".target sm_80"));
   EXPECT_THAT(text, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
   EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
   EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"));
@@ -179,6 +182,75 @@ TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
               HasSubstr("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"));
   EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32})),
               Not(HasSubstr("mma.sync")));
+}
+
+TEST(Ptx, WarpgroupsMultiplyMatricesOfAnyShape) {
+  struct Case {
+    DType dtype, result;
+    std::int64_t m, n, k;
+    examples::MatmulTiles tiles;
+  };
+  for (const Case& c : {
+           Case{DType::F16, DType::F16, 64, 64, 256, {64, 64, 64}},       // panels of 128 bytes
+           Case{DType::BF16, DType::F32, 128, 128, 160, {128, 128, 32}},  // of 64, two warpgroups
+           Case{DType::F16, DType::F32, 64, 32, 48, {64, 32, 16}},        // of 32
+           Case{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},     // some out of bounds
+           Case{DType::F16, DType::F32, 65, 67, 69, {64, 64, 32}},        // no copies ahead
+           Case{DType::BF16, DType::F32, 256, 32, 64, {256, 32, 32}},     // 64 rows again and again
+           Case{DType::F16, DType::F32, 64, 64, 256, {64, 64, 128}},      // two panels along k
+       }) {
+    SCOPED_TRACE(::testing::Message()
+                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
+    const auto kernel = examples::matmul(c.dtype, c.result, c.tiles);
+    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(c.dtype, {c.m, c.k})
+                        .view(c.dtype, {c.k, c.n})
+                        .view(c.result, {c.m, c.n}),
+                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
+                    c.result == DType::F16 ? 4e-3 : 5e-5);
+  }
+}
+
+// A · B with either of them read with its axes exchanged.
+TEST(Ptx, WarpgroupsReadOperandsThatLieColumnByColumn) {
+  for (const char* text : {
+           R"(kernel turned(a: view f16[64, ?], b: view f16[64, ?], c: view f32[64, 64]) {
+                sum = for (k = 0 to dim(a) {axis = 1} step 32, acc: f32[64, 64] = 0.0) {
+                  x: f16[64, 32] = vload(a, 0, k)
+                  y: f16[64, 32] = vload(b, 0, k)
+                  yield(dot(x, permute(y) {order = [1, 0]}, acc))
+                }
+                vstore(c, 0, 0, sum)
+              })",
+           R"(kernel turned(a: view f16[64, ?], b: view f16[64, ?], c: view f32[64, 64]) {
+                sum = for (k = 0 to 64 step 32, acc: f32[64, 64] = 0.0) {
+                  x: f16[32, 64] = vload(a, k, 0)
+                  y: f16[32, 64] = vload(b, k, 0)
+                  yield(dot(permute(x) {order = [1, 0]}, y, acc))
+                }
+                vstore(c, 0, 0, sum)
+              })",
+       }) {
+    const tile::Kernel kernel = parsed(text);
+    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"));
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(DType::F16, {64, 96})
+                        .view(DType::F16, {64, 96})
+                        .view(DType::F32, {64, 64}),
+                    {1, 1, 1}, 5e-5);
+  }
+}
+
+TEST(Ptx, ProductsGoOnWhileTheNextRoundBegins) {
+  const std::string text = ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 64}));
+  EXPECT_THAT(text, HasSubstr("wgmma.wait_group.sync.aligned 1;"));
+  EXPECT_THAT(text, HasSubstr("fence.proxy.async.shared::cta;"));
+  // The sums of scores are read in the same round.
+  EXPECT_THAT(ptx(examples::attention(DType::F16, 64, {64, 64}, examples::Mask::None)),
+              Not(HasSubstr("wgmma.wait_group.sync.aligned 1;")));
 }
 
 TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
@@ -205,6 +277,18 @@ TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
                       .view(DType::F16, {n})
                       .view(DType::F16, {m, n}),
                   {2, 1, 1}, 4e-3);
+}
+
+TEST(Ptx, AttendsByWarpgroups) {
+  const auto kernel = examples::attention(DType::BF16, 64, {64, 64}, examples::Mask::Causal);
+  EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async"));
+  expect_emulated(kernel,
+                  TestArguments(1)
+                      .view(DType::BF16, {1, 100, 64})
+                      .view(DType::BF16, {1, 100, 64})
+                      .view(DType::BF16, {1, 100, 64})
+                      .view(DType::BF16, {1, 100, 64}),
+                  {2, 1, 1}, 4e-2);
 }
 
 TEST(Ptx, Attends) {

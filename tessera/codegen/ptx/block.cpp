@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/codegen/ptx/instructions.h"
+#include "tessera/support/check.h"
+
 namespace tessera::codegen::ptx {
 namespace {
 
@@ -30,7 +33,7 @@ Block::Block(llvm::Function& function, int threads)
   memory_ = new llvm::GlobalVariable(module(), bytes, false, llvm::GlobalValue::ExternalLinkage,
                                      nullptr, "tessera_shared", nullptr,
                                      llvm::GlobalValue::NotThreadLocal, kShared, true);
-  memory_->setAlignment(llvm::Align(128));
+  memory_->setAlignment(llvm::Align(kSharedAlignment));
 }
 
 llvm::Type* Block::element(DType dtype) {
@@ -51,6 +54,14 @@ llvm::BasicBlock* Block::block(const char* name) {
 llvm::Value* Block::intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                               llvm::ArrayRef<llvm::Type*> types) {
   return ir.CreateCall(llvm::Intrinsic::getDeclaration(&module(), id, types), arguments);
+}
+
+llvm::Value* Block::special(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
+                            llvm::Type* result) {
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* argument : arguments) types.push_back(argument->getType());
+  auto* type = llvm::FunctionType::get(result == nullptr ? ir.getVoidTy() : result, types, false);
+  return ir.CreateCall(module().getOrInsertFunction(kSpecial + name, type), arguments);
 }
 
 llvm::Value* Block::thread_bits(int from, int count) {
@@ -202,6 +213,7 @@ llvm::Value* Block::shared(llvm::Value* offset) {
 }
 
 std::int64_t Block::reserve(std::int64_t bytes) {
+  TESSERA_CHECK(bytes % kSharedAlignment == 0, "{} bytes of shared memory", bytes);
   const std::int64_t offset = top_;
   top_ += bytes;
   peak_ = std::max(peak_, top_);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "tessera/support/dtype.h"
 
 namespace tessera::codegen::ptx {
+
+/// Of what is taken of shared memory; wgmma's swizzles repeat after so many bytes.
+constexpr std::int64_t kSharedAlignment = 1024;
+constexpr std::int64_t shared_room(std::int64_t bytes) {
+  return (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+}
 
 /// What one thread of a block is written with: where it stands, how it meets the others, and the
 /// memory that they share.
@@ -96,6 +103,9 @@ class Block {
   llvm::BasicBlock* block(const char* name);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                          llvm::ArrayRef<llvm::Type*> types = {});
+  /// An instruction that NVVM has no intrinsic for, by its name (instructions.h).
+  llvm::Value* special(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
+                       llvm::Type* result = nullptr);
   llvm::Module& module() { return *function_->getParent(); }
   llvm::Function& function() { return *function_; }
 

@@ -10,7 +10,8 @@ namespace tessera::codegen::ptx {
 
 void Emitter::dot(const Operation& op) {
   const Product product = product_of(kernel_, op);
-  return product == Product::Scalars ? dot_scalars(op) : dot_matrix(op, product);
+  if (product == Product::Scalars) return dot_scalars(op);
+  return plan_.by_warpgroups(op) ? dot_warpgroups(op, product) : dot_matrix(op, product);
 }
 
 /// Where a thread reads an operand's fragments from: a base of its own, and for each fragment a
@@ -44,9 +45,14 @@ struct Emitter::Fragments {
     // Rows that are added later are multiples of 8: they do not change the exchange.
     llvm::Value* lane = e.swizzled(operand, low, block.i32(0));
     llvm::Value* turn = ir.CreateLShr(
-        ir.CreateSub(lane, ir.CreateMul(low, block.i32(operand.row_bytes()))), block.i32(4));
+        ir.CreateSub(lane, ir.CreateMul(low, block.i32(operand.panel_width()))), block.i32(4));
+    start = ir.CreateAdd(operand.base, ir.CreateMul(row, block.i32(operand.panel_width())));
+    if (operand.row_bytes() > kPanel) {
+      llvm::Value* panel = ir.CreateLShr(chunk, block.i32(3));
+      start = ir.CreateAdd(start, ir.CreateMul(panel, block.i32(operand.panel_bytes())));
+      chunk = ir.CreateAnd(chunk, block.i32(7));
+    }
     chunk = ir.CreateXor(chunk, turn);
-    start = ir.CreateAdd(operand.base, ir.CreateMul(row, block.i32(operand.row_bytes())));
   }
 
   /// `rows` and `chunks` are constants: what lies further by so many. `count` matrices are read.
@@ -54,12 +60,12 @@ struct Emitter::Fragments {
                                  int count) const {
     Block& block = emitter.block_;
     llvm::IRBuilder<>& ir = emitter.ir_;
-    const std::int64_t low = chunks & 7, high = chunks - low;
+    const std::int64_t low = chunks & 7, panels = chunks / 8;
     llvm::Value* at =
         ir.CreateAdd(start, ir.CreateMul(ir.CreateXor(chunk, block.i32(low)), block.i32(kChunk)));
     at = ir.CreateAdd(at, offset);
-    llvm::Value* pointer =
-        ir.CreatePtrAdd(block.shared(at), block.i64(rows * operand.row_bytes() + high * kChunk));
+    llvm::Value* pointer = ir.CreatePtrAdd(
+        block.shared(at), block.i64(rows * operand.panel_width() + panels * operand.panel_bytes()));
     using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
     const llvm::Intrinsic::ID id = count == 4
                                        ? (turned ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
@@ -157,9 +163,9 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   if (steps <= kUnrolled || own) {
     for (std::int64_t s = 0; s < steps; ++s) multiply(block_.i32(0), block_.i32(0), s);
   } else {
-    // Four steps are 128 bytes of a row, or whole rows: the exchange of chunks stays the same.
+    // Four steps are a panel, or whole rows: the exchange of chunks stays the same.
     const auto further = [&](const Fragments& of) {
-      return of.turned ? kGroup * step * of.operand.row_bytes() : kGroup * chunks_per_step * kChunk;
+      return of.turned ? kGroup * step * of.operand.panel_width() : of.operand.panel_bytes();
     };
     llvm::BasicBlock* before = ir_.GetInsertBlock();
     llvm::BasicBlock *body = block_.block("k"), *after = block_.block("after");

@@ -126,11 +126,13 @@ std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
   for (const auto& [load, count] : reads) {
     if (auto ring = ring_of(op, load, count)) {
       ring->offset = ahead.bytes;
-      ahead.bytes += ring->operand.bytes();
+      ahead.bytes += shared_room(ring->operand.bytes());
       ahead.rings.push_back(*ring);
     }
   }
   if (ahead.rings.empty()) return {};
+  // One more stage is in use while a product goes on.
+  if (stages_ > 2) ahead.pending = find_pending(op, ahead);
   return ahead;
 }
 
@@ -247,6 +249,22 @@ void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& co
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }
 
+/// The carried registers after the last round, once the products that went on are done.
+Pieces Emitter::all_finished(const Operation& op, const Ahead& ahead, Pieces carried) {
+  const std::vector<ValueId>& yielded = kernel_.ops[op.regions[0].ops.back()].in;
+  auto first = carried.begin();
+  for (std::size_t i = 0; i < op.out.size(); ++i) {
+    const int count = type(op.out[i]).is_scalar() ? 1 : home(op.out[i]).registers();
+    if (definitions_[yielded[i]] && ahead.pending.count(*definitions_[yielded[i]]) != 0) {
+      const Pieces done = finished({first, first + count}, 0);
+      std::copy(done.begin(), done.end(), first);
+    }
+    first += count;
+  }
+  block_.barrier();  // the ring has been read by all
+  return carried;
+}
+
 Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   const tile::Region& body_region = op.regions[0];
   const bool writes = any_writes(op);
@@ -258,13 +276,17 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   };
   Ahead ahead;
   std::int64_t reserved = 0;
+  // The round that is copied begins in the stage that all threads have left: that of the last
+  // round, or with a product that goes on, of the one before it.
+  const int left = given != nullptr && !given->pending.empty() ? 2 : 1;
+  const int in_flight = stages_ - left;
   if (given != nullptr) {
     ahead = *given;
     reserved = ahead.bytes * stages_;
     const std::int64_t offset = block_.reserve(reserved);
     for (Ring& ring : ahead.rings) ring.operand.base = block_.i32(offset + ring.offset);
     block_.barrier();  // what was there has been read
-    for (int stage = 0; stage + 1 < stages_; ++stage)
+    for (int stage = 0; stage < in_flight; ++stage)
       copy_ahead(op, ahead, {later(from, stage), block_.i32(stage * ahead.bytes), whole});
   }
 
@@ -288,22 +310,24 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   auto operands_before = operands_;
   llvm::Value* next_stage = stage;
   if (given != nullptr) {
-    block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(stages_ - 2)});
+    block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(in_flight - 1)});
+    if (plan_.any_warpgroups()) publish();
     block_.barrier();
-    llvm::Value* size = block_.i32(ahead.bytes);
-    llvm::Value* end = block_.i32(ahead.bytes * (stages_ - 1));
-    // The stage that the last round has read is free: the one before this round's.
-    llvm::Value* free =
-        ir_.CreateSelect(ir_.CreateICmpEQ(stage, block_.i32(0)), end, ir_.CreateSub(stage, size));
-    copy_ahead(op, ahead, {later(index, stages_ - 1), free, whole});
-    next_stage =
-        ir_.CreateSelect(ir_.CreateICmpEQ(stage, end), block_.i32(0), ir_.CreateAdd(stage, size));
+    const auto further = [&](int stages) {
+      const std::int64_t all = ahead.bytes * stages_, by = ahead.bytes * stages;
+      return ir_.CreateSelect(ir_.CreateICmpUGE(stage, block_.i32(all - by)),
+                              ir_.CreateSub(stage, block_.i32(all - by)),
+                              ir_.CreateAdd(stage, block_.i32(by)));
+    };
+    copy_ahead(op, ahead, {later(index, in_flight), further(in_flight), whole});
+    next_stage = further(1);
     for (const Ring& ring : ahead.rings) {
       SharedOperand operand = ring.operand;
       operand.base = ir_.CreateAdd(operand.base, stage);
       operands_[kernel_.ops[ring.load].out[0]] = operand;
     }
   }
+  std::swap(pending_, ahead.pending);
   define(body_region.params[0], index);
   bind({body_region.params.begin() + 1, body_region.params.end()}, current);
   region(body_region);
@@ -316,10 +340,11 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   operands_ = std::move(operands_before);
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
+  std::swap(pending_, ahead.pending);
   block_.release(reserved);
   block_.forget();
   forget_accesses(writes);
-  return current;
+  return ahead.pending.empty() ? current : all_finished(op, ahead, current);
 }
 
 }  // namespace tessera::codegen::ptx

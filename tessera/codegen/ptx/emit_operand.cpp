@@ -26,7 +26,9 @@ std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
       !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
     return {};
   const Layout layout =
-      Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
+      plan_.by_warpgroups(dot)
+          ? Layout::warpgroups(shape, block_.threads())
+          : Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
   const Layout sums = plan_.product(dot);
   const auto rows = [](const std::vector<IndexBit>& bits) {
     std::vector<IndexBit> kept = bits;
@@ -69,13 +71,16 @@ void Emitter::bring(const Operation& loop) {
 // Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
 // would lie in the same banks: they are exchanged by the number of the row.
 llvm::Value* Emitter::swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk) {
-  const std::int64_t per_row = operand.row_bytes() / kChunk;
-  const std::int64_t rows_per_line = std::max<std::int64_t>(1, 8 / per_row);
-  llvm::Value* turn = ir_.CreateAnd(
-      ir_.CreateLShr(row, block_.i32(std::countr_zero(static_cast<std::uint64_t>(rows_per_line)))),
-      block_.i32(std::min<std::int64_t>(per_row, 8) - 1));
-  return ir_.CreateAdd(ir_.CreateMul(row, block_.i32(operand.row_bytes())),
-                       ir_.CreateMul(ir_.CreateXor(chunk, turn), block_.i32(kChunk)));
+  const std::int64_t per_row = operand.panel_width() / kChunk;
+  llvm::Value* turn = ir_.CreateAnd(ir_.CreateLShr(row, block_.i32(index_bits(8 / per_row))),
+                                    block_.i32(per_row - 1));
+  llvm::Value* panel = ir_.CreateLShr(chunk, block_.i32(index_bits(per_row)));
+  llvm::Value* inside = ir_.CreateXor(ir_.CreateAnd(chunk, block_.i32(per_row - 1)), turn);
+  llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(row, block_.i32(operand.panel_width())),
+                                  ir_.CreateMul(inside, block_.i32(kChunk)));
+  return operand.row_bytes() <= kPanel
+             ? at
+             : ir_.CreateAdd(at, ir_.CreateMul(panel, block_.i32(operand.panel_bytes())));
 }
 
 void Emitter::clear(const SharedOperand& operand) {
@@ -103,8 +108,7 @@ void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
     llvm::Value* column = block_.index(layout, column_axis, reg);
     const auto write = [&] {
       const std::int64_t per_chunk = kChunk / operand.width;
-      llvm::Value* chunk = ir_.CreateLShr(
-          column, block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_chunk))));
+      llvm::Value* chunk = ir_.CreateLShr(column, block_.i32(index_bits(per_chunk)));
       llvm::Value* inside = ir_.CreateMul(ir_.CreateAnd(column, block_.i32(per_chunk - 1)),
                                           block_.i32(operand.width));
       llvm::Value* at = ir_.CreateAdd(swizzled(operand, row, chunk), inside);
@@ -149,7 +153,7 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
     operand.columns = operand.column_axis == k_axis ? along_k : across;
     operand.rows = operand.column_axis == k_axis ? across : along_k;
     registers[side] = tile(id, layout);
-    bytes += operand.bytes();
+    bytes += shared_room(operand.bytes());
   }
   if (bytes == 0) return operands;
 
@@ -159,7 +163,7 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     if (registers[side].empty()) continue;
     operands[side].base = block_.i32(offset);
-    offset += operands[side].bytes();
+    offset += shared_room(operands[side].bytes());
     // What is past the end of k must be 0; what is past the other end goes nowhere.
     const ValueId id = op.in[side];
     const std::size_t k = side == 0 ? 1 : 0;
@@ -176,6 +180,7 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
     if (!registers[side].empty())
       put_operand(operands[side], home(op.in[side]), registers[side], shapes[side]);
+  if (plan_.by_warpgroups(op)) publish();
   block_.barrier();
   block_.forget();  // it is read from now on
   return operands;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,12 @@ namespace tessera::codegen::ptx {
 
 /// Bytes of a row of an operand that cp.async writes and ldmatrix reads at once.
 constexpr std::int64_t kChunk = 16;
+constexpr std::int64_t kPanel = 128;
 
-/// An operand of a product in shared memory: `rows` rows of `columns` elements, in chunks of 16
-/// bytes that are exchanged within a row so that eight rows of one column lie in different banks.
+/// An operand of a product in shared memory: `rows` rows of `columns` elements, in panels of up to
+/// 128 bytes of each row, one panel after the other. The chunks of 16 bytes of a panel are
+/// exchanged within a row so that eight rows of one column lie in different banks: the swizzles of
+/// 32, 64 and 128 bytes that wgmma knows, if the base is a multiple of kSharedAlignment.
 struct SharedOperand {
   llvm::Value* base = nullptr;  // i32, in bytes
   int column_axis = 1;          // of the tile: neighbours along it lie in a row
@@ -29,6 +33,13 @@ struct SharedOperand {
 
   std::int64_t row_bytes() const { return columns * width; }
   std::int64_t bytes() const { return rows * row_bytes(); }
+  std::int64_t panel_width() const { return std::min(row_bytes(), kPanel); }
+  std::int64_t panel_bytes() const { return rows * panel_width(); }
+  /// Bytes from the base to a row and an element of it that begins a chunk, before the exchange.
+  std::int64_t offset(std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = column * width;
+    return at / panel_width() * panel_bytes() + row * panel_width() + at % panel_width();
+  }
 };
 
 /// Emits the body of a kernel: what each thread does. One method per kind of operation.
@@ -98,9 +109,12 @@ class Emitter {
     std::size_t row = 0, column = 1;  // the axes of the load that are those of the matrix
   };
   struct Ahead {
-    std::vector<Ring> rings;
+    std::vector<Ring> rings = {};
     std::int64_t bytes = 0;
+    /// Products that go on while the next round begins: their sums are read after the loop alone.
+    std::set<tile::OpId> pending = {};
   };
+  std::set<tile::OpId> find_pending(const Operation& op, const Ahead& ahead) const;
   std::optional<Ahead> find_ahead(const Operation& op);
   std::optional<Ring> ring_of(const Operation& loop, tile::OpId load, int reads) const;
   std::optional<tile::OpId> loaded_from(const Operation& loop, ValueId id) const;
@@ -116,6 +130,7 @@ class Emitter {
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
   bool follows_index(const Operation& loop, ValueId id) const;
   Pieces rounds(const Operation& op, const Ahead* ahead, bool whole);
+  Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
 
   // memory
   void vload(const Operation& op);
@@ -166,6 +181,11 @@ class Emitter {
   void dot(const Operation& op);
   void dot_scalars(const Operation& op);
   void dot_matrix(const Operation& op, Product product);
+  void dot_warpgroups(const Operation& op, Product product);
+  /// Before others read by wgmma what this thread wrote: to be followed by a barrier.
+  void publish() { block_.special("fence.proxy.async", {}); }
+  /// The registers once all products of this thread but the last `pending` are done.
+  Pieces finished(const Pieces& registers, int pending);
   /// The operand where it lies in shared memory, or from registers put there.
   std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product,
                                                 bool first_in_registers);
@@ -199,6 +219,7 @@ class Emitter {
   int ordered_at_ = 0;            // barriers when the first of them was written
   bool wrote_ = false;
   int stages_ = 0;
+  std::set<tile::OpId> pending_;  // of the loop that is written
   bool copies_ahead_ = false;
   std::optional<Diagnostic> error_;
 };

@@ -121,6 +121,26 @@ Layout Layout::matrix(const Matrix& matrix) {
   return {2, std::move(registers), std::move(threads)};
 }
 
+Layout Layout::warpgroups(const tile::Extents& shape, int thread_count) {
+  constexpr int kRows = 0, kColumns = 1;
+  Supply supply({std::max<std::int64_t>(shape[0], 64), std::max<std::int64_t>(shape[1], 8)});
+  std::vector<IndexBit> registers, threads;
+  supply.take(kColumns, 1, registers);
+  supply.take(kColumns, 2, threads);
+  supply.take(kRows, 3, threads);
+  supply.take(kRows, 1, registers);
+  supply.take(kRows, 2, threads);
+  const int groups = log2_of(thread_count) - kGroupBits;
+  const int row_bits = std::min(groups, supply.left(kRows));
+  const int column_bits = std::min(groups - row_bits, supply.left(kColumns));
+  supply.take(kColumns, supply.left(kColumns) - column_bits, registers);
+  supply.take(kRows, supply.left(kRows) - row_bits, registers);
+  supply.take(kRows, row_bits, threads);
+  supply.take(kColumns, column_bits, threads);
+  threads.resize(static_cast<std::size_t>(log2_of(thread_count)));
+  return {2, std::move(registers), std::move(threads)};
+}
+
 Layout Layout::patches(const tile::Extents& shape, int thread_count) {
   constexpr int kRows = 0, kColumns = 1;
   Supply supply(shape);

@@ -49,6 +49,9 @@ class Layout {
     bool rows_first = false;
   };
   static Layout matrix(const Matrix& matrix);
+  /// The accumulators of wgmma.m64: 64 rows by all columns for each four warps, which go down the
+  /// rows first; where there are more of them than rows, each has a part of the columns.
+  static Layout warpgroups(const tile::Extents& shape, int threads);
   /// Neighbours along an axis in a thread, then in a warp, then in a block.
   static Layout in_order(const tile::Extents& shape, int axis, int threads);
   /// Small squares per thread, for products without matrix instructions.
@@ -83,6 +86,8 @@ class Layout {
 
 /// The thread bits that are the lane in a warp.
 constexpr int kLaneBits = 5;
+/// Those within a warpgroup, four warps that multiply together.
+constexpr int kGroupBits = 7;
 
 /// Bits of an extent rounded up to a power of two; that power, or `least` if that is more.
 int index_bits(std::int64_t extent);

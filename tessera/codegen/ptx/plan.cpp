@@ -115,8 +115,8 @@ std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const 
                 relabel(layout.thread_bits()));
 }
 
-Expected<Plan> Plan::make(const tile::Kernel& kernel) {
-  Plan plan(kernel);
+Expected<Plan> Plan::make(const tile::Kernel& kernel, const Target& target) {
+  Plan plan(kernel, target);
   TESSERA_TRY_DONE(plan.count_threads());
   plan.homes_.resize(kernel.values.size());
   plan.depth_.resize(kernel.values.size());
@@ -138,8 +138,8 @@ Expected<Done> Plan::count_threads() {
     if (op.code == Code::Dot) {
       ++dots;
       const bool matrix = product_of(*kernel_, op) != Product::Scalars;
-      products =
-          std::max(products, padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64));
+      // The sums of several products are held at the same time.
+      products += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
     }
     for (const ValueId out : op.out)
       if (kernel_->type(out).is_tile())
@@ -187,7 +187,19 @@ Layout Plan::access(const Type& view, const Extents& shape) const {
 Layout Plan::product(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.out[0]).shape;
   if (product_of(*kernel_, dot) == Product::Scalars) return Layout::patches(shape, threads_);
+  if (by_warpgroups(dot)) return Layout::warpgroups(shape, threads_);
   return Layout::matrix({.shape = shape, .threads = threads_, .rows_first = rows_first_});
+}
+
+bool Plan::by_warpgroups(const Operation& dot) const {
+  const Product product = product_of(*kernel_, dot);
+  if (!target_.warpgroups || (product != Product::Half && product != Product::BFloat)) return false;
+  constexpr std::int64_t kRows = 64, kLeast = 16, kMost = 256;  // of one instruction
+  const Extents& shape = kernel_->type(dot.out[0]).shape;
+  const std::int64_t rows = held_extent(shape[0]), columns = held_extent(shape[1]);
+  if (rows < kRows || columns < kLeast) return false;
+  const std::int64_t beside = std::max<std::int64_t>(1, (threads_ >> kGroupBits) / (rows / kRows));
+  return threads_ >> kGroupBits > 0 && columns / beside >= kLeast && columns / beside <= kMost;
 }
 
 std::optional<Layout> Plan::joined(const std::vector<ValueId>& ids) const {
@@ -259,7 +271,10 @@ void Plan::visit(const Operation& op) {
   const std::optional<Layout> first = op.in.empty() ? std::nullopt : homes_[op.in[0]];
   switch (op.code) {
     case Code::Vload: home = access(kernel_->type(op.in[0]), shape); break;
-    case Code::Dot: home = product(op); break;
+    case Code::Dot:
+      home = product(op);
+      any_warpgroups_ = any_warpgroups_ || by_warpgroups(op);
+      break;
     case Code::Reduce:
     case Code::Scan: {
       const Extents& whole = kernel_->type(op.in[0]).shape;

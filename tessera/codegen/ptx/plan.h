@@ -31,7 +31,10 @@ Product product_of(const tile::Kernel& kernel, const tile::Operation& dot);
 class Plan {
  public:
   /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
-  static Expected<Plan> make(const tile::Kernel& kernel);
+  struct Target {
+    bool warpgroups = true;  // can multiply together: Hopper
+  };
+  static Expected<Plan> make(const tile::Kernel& kernel, const Target& target);
 
   int threads() const { return threads_; }
   const std::optional<Layout>& home(tile::ValueId id) const { return homes_[id]; }
@@ -41,9 +44,12 @@ class Plan {
   Layout standard(const tile::Extents& shape) const;
   Layout access(const tile::Type& view, const tile::Extents& shape) const;
   Layout product(const tile::Operation& dot) const;
+  /// Whether warpgroups compute a product, by wgmma.
+  bool by_warpgroups(const tile::Operation& dot) const;
+  bool any_warpgroups() const { return any_warpgroups_; }
 
  private:
-  explicit Plan(const tile::Kernel& kernel) : kernel_(&kernel) {}
+  Plan(const tile::Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
   Expected<Done> count_threads();
   int run_of(const tile::Extents& shape) const;
   Layout ordered(const tile::Extents& shape, int fastest) const;
@@ -54,7 +60,9 @@ class Plan {
   std::optional<Layout> joined(const std::vector<tile::ValueId>& ids) const;
 
   const tile::Kernel* kernel_;
+  Target target_;
   int threads_ = 32;
+  bool any_warpgroups_ = false;
   bool rows_first_ = false;
   std::map<tile::Extents, int> widths_;  // the narrowest element that memory has in this shape
   std::vector<std::optional<Layout>> homes_;

@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "tessera/codegen/llvm/optimize.h"
+#include "tessera/codegen/ptx/depth_first.h"
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/instructions.h"
 #include "tessera/codegen/ptx/plan.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/passes/recover.h"
@@ -23,12 +26,25 @@ namespace tessera::codegen {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-constexpr std::int64_t kMostShared = 227 << 10;  // of a block on Hopper
 constexpr int kMostStages = 8;
 
-llvm::TargetMachine& target() {
+struct Generation {
+  const char* name;
+  std::int64_t shared_bytes;  // of a block, when asked for
+};
+Generation generation(PtxTarget target) {
+  switch (target) {
+    case PtxTarget::Sm80: return {"sm_80", 99 << 10};  // what 8.6 and 8.9 have too
+    case PtxTarget::Sm90a: break;
+  }
+  return {"sm_90a", 227 << 10};
+}
+
+llvm::TargetMachine& target_of(PtxTarget of) {
   // A TargetMachine serves one thread at a time.
-  thread_local const std::unique_ptr<llvm::TargetMachine> machine = [] {
+  thread_local std::map<PtxTarget, std::unique_ptr<llvm::TargetMachine>> machines;
+  std::unique_ptr<llvm::TargetMachine>& machine = machines[of];
+  if (machine == nullptr) {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
@@ -36,9 +52,9 @@ llvm::TargetMachine& target() {
     std::string problem;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, problem);
     TESSERA_CHECK(target != nullptr, "LLVM was built without {}: {}", kTriple, problem);
-    return std::unique_ptr<llvm::TargetMachine>(
-        target->createTargetMachine(kTriple, "sm_90a", "+ptx83", {}, llvm::Reloc::PIC_));
-  }();
+    machine.reset(
+        target->createTargetMachine(kTriple, generation(of).name, "+ptx83", {}, llvm::Reloc::PIC_));
+  }
   return *machine;
 }
 
@@ -55,7 +71,9 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                   const PtxOptions& options) {
   TESSERA_TRY_DONE(tile::verify(given));
   const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
-  TESSERA_TRY(const ptx::Plan plan, ptx::Plan::make(kernel));
+  TESSERA_TRY(const ptx::Plan plan,
+              ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a}));
+  const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
                    .entry = entry_name(kernel.name),
@@ -67,7 +85,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     result.module = std::make_unique<llvm::Module>(kernel.name, context);
     llvm::Module& module = *result.module;
     module.setTargetTriple(kTriple);
-    module.setDataLayout(target().createDataLayout());
+    module.setDataLayout(target_of(options.target).createDataLayout());
     const std::vector<llvm::Type*> words(static_cast<std::size_t>(result.kernel.words),
                                          llvm::Type::getInt64Ty(context));
     auto* function = llvm::Function::Create(
@@ -87,13 +105,13 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     ptx::Emitter emitter(kernel, plan, options, *function);
     TESSERA_TRY_DONE(emitter.emit(stages));
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
-    if (emitter.shared_bytes() <= kMostShared) break;
+    if (emitter.shared_bytes() <= most_shared) break;
     if (stages == 0 || !emitter.copies_ahead()) {
       return Diagnostic{.id = "ptx-shared-memory",
                         .where = {.file = {}, .item = kernel.name},
                         .message = fmt::format("a program needs {} bytes of shared memory",
                                                emitter.shared_bytes()),
-                        .note = fmt::format("a block has {}", kMostShared),
+                        .note = fmt::format("a block has {}", most_shared),
                         .help = "cut the tiles into smaller ones"};
     }
   }
@@ -106,11 +124,14 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
 Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options) {
   llvm::LLVMContext context;
   TESSERA_TRY(PtxModule made, ptx_module_of(kernel, context, options));
-  optimize(*made.module, target());
+  ptx::expand(*made.module);
+  llvm::TargetMachine& target = target_of(options.target);
+  optimize(*made.module, target);
+  ptx::depth_first(*made.module);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if (target().addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+  if (target.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return Diagnostic{.id = "ptx-unsupported", .message = "LLVM cannot write PTX"};
   passes.run(*made.module);
   made.kernel.text = text.str().str();

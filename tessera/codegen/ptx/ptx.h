@@ -14,13 +14,17 @@ class Module;
 
 namespace tessera::codegen {
 
+/// The generations that code is written for: all from Ampere on, and Hopper with what it alone has.
+enum class PtxTarget : std::uint8_t { Sm80, Sm90a };
+
 struct PtxOptions {
+  PtxTarget target = PtxTarget::Sm90a;
   Precision precision = Precision::Exact;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
 };
 
-/// A kernel for NVIDIA GPUs of the Hopper generation. Each program is a block of `threads` threads;
+/// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads;
 /// its parameters are the words of the arguments (tile::words_of), 64 bits each.
 struct PtxKernel {
   std::string text;

@@ -1,0 +1,22 @@
+#pragma once
+
+namespace llvm {
+class Module;
+}  // namespace llvm
+
+namespace tessera::codegen::ptx {
+
+/// Computes what is used once or close by just before it is used, so that few registers are needed:
+///
+///   a0 = x0 * c; a1 = x1 * c; store a0; store a1   =>   a0 = x0 * c; store a0; a1 = x1 * c; store
+///   a1
+///
+/// Tiles are written operation by operation, each over all registers of a thread; the compiler of
+/// PTX keeps much of that order.
+///
+/// Keeps:  the meaning; the order of whatever reads or writes memory or involves other threads.
+/// Leaves: every other instruction after what it needs and as late as its first use in its block
+///         allows.
+void depth_first(llvm::Module& module);
+
+}  // namespace tessera::codegen::ptx

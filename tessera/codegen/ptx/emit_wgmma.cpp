@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+
+#include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/instructions.h"
+
+// Products by warpgroups: four warps multiply 64 rows, reading shared memory themselves, while the
+// threads go on.
+
+namespace tessera::codegen::ptx {
+
+using tile::Code;
+
+namespace {
+
+/// How wgmma finds an operand. `k_axis`: the axis of the tile that is summed along.
+struct Source {
+  SharedOperand operand;
+  bool turned;  // rows run along k
+  Matrix64 form;
+
+  Source(const SharedOperand& of, int k_axis)
+      : operand(of),
+        turned(of.column_axis != k_axis),
+        form{.panel = of.panel_width(),
+             .leading = turned ? of.panel_bytes() : 0,
+             .stride = 8 * of.panel_width()} {}
+  /// Bytes from the base to what begins at a place along k and across it.
+  std::int64_t offset(std::int64_t across, std::int64_t k) const {
+    return turned ? operand.offset(k, across) : operand.offset(across, k);
+  }
+};
+
+}  // namespace
+
+Pieces Emitter::finished(const Pieces& registers, int pending) {
+  if (registers.empty()) {
+    block_.special(fmt::format("wgmma.wait.{}", pending), {});
+    return {};
+  }
+  const std::vector<llvm::Type*> types(registers.size(), registers.front()->getType());
+  llvm::Value* waited = block_.special(fmt::format("wgmma.wait.{}.{}", pending, registers.size()),
+                                       registers, llvm::StructType::get(ir_.getContext(), types));
+  Pieces result;
+  for (unsigned i = 0; i < registers.size(); ++i)
+    result.push_back(ir_.CreateExtractValue(waited, i));
+  return result;
+}
+
+void Emitter::dot_warpgroups(const Operation& op, Product product) {
+  const Layout layout = home(op.out[0]);
+  TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
+  const DType result_type = dtype(op.out[0]);
+  Pieces sums = emit_cast(ir_, tile(op.in[2], layout), result_type, DType::F32);
+  const std::optional<Pieces> own = fragments(op);
+  const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
+  const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(product)) / 16;
+
+  // The same in all threads of a warp, which the compiler cannot see from their numbers.
+  llvm::Value* group =
+      block_.intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                       {block_.i32(-1), ir_.CreateLShr(block_.thread(), block_.i32(kGroupBits)),
+                        block_.i32(0), block_.i32(31)});
+  // Bytes to this warpgroup's part: each of its bits adds what lies at the index bit it stands for.
+  const auto own_part = [&](const Source& source, int axis) {
+    llvm::Value* bytes = block_.i32(0);
+    for (std::size_t i = kGroupBits; i < layout.thread_bits().size(); ++i) {
+      const IndexBit& bit = layout.thread_bits()[i];
+      if (bit.axis != axis) continue;
+      const std::int64_t further = source.offset(std::int64_t{1} << bit.bit, 0);
+      llvm::Value* set = ir_.CreateAnd(
+          ir_.CreateLShr(group, block_.i32(static_cast<int>(i) - kGroupBits)), block_.i32(1));
+      bytes = ir_.CreateAdd(bytes, ir_.CreateMul(set, block_.i32(further)));
+    }
+    return ir_.CreateAdd(source.operand.base, bytes);
+  };
+  const Source b(operands[1], 0);
+  llvm::Value* b_base = own_part(b, 1);
+  std::optional<Source> a;
+  llvm::Value* a_base = nullptr;
+  std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
+  if (own) {
+    const Layout held_in = *fragment_layout(op);
+    for (int reg = 0; reg < held_in.registers(); ++reg)
+      elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
+          (*own)[static_cast<std::size_t>(reg)];
+  } else {
+    a.emplace(operands[0], 1);
+    a_base = own_part(*a, 0);
+  }
+  const auto described = [&](const Source& source, llvm::Value* base, std::int64_t offset) {
+    return std::array<llvm::Value*, 2>{block_.shared(ir_.CreateAdd(base, block_.i32(offset))),
+                                       block_.i64(static_cast<std::int64_t>(source.form.bits()))};
+  };
+
+  // Registers of 64 rows follow each other: two of a row, the two eight rows below, the next eight
+  // columns.
+  std::int64_t rows = 1;
+  for (const IndexBit& bit : layout.register_bits())
+    if (bit.axis == 0 && bit.bit > 3) rows *= 2;
+  const std::int64_t per_block = layout.registers() / rows, columns = 2 * per_block;
+  const std::string name =
+      fmt::format("wgmma.mma.{}.{}.{}{}", columns, product == Product::Half ? "f16" : "bf16",
+                  a && a->turned ? 1 : 0, b.turned ? 1 : 0) +
+      (own ? ".rs" : ".ss");
+  const std::vector<llvm::Type*> types(static_cast<std::size_t>(per_block), ir_.getFloatTy());
+  llvm::Type* result = llvm::StructType::get(ir_.getContext(), types);
+
+  block_.special("wgmma.fence", {});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t first = row * per_block;
+    const std::int64_t m = layout.offset(0, static_cast<int>(first));
+    for (std::int64_t s = 0; s < steps; ++s) {
+      std::vector<llvm::Value*> arguments;
+      if (own) {
+        for (const std::int64_t column : {s * 16, s * 16 + 8}) {
+          for (const std::int64_t at : {m, m + 8}) {
+            llvm::Value* const pair[] = {elements.at({at, column}), elements.at({at, column + 1})};
+            arguments.push_back(block_.pack(pair, dtype(op.in[0])));
+          }
+        }
+      } else {
+        const auto words = described(*a, a_base, a->offset(m, s * 16));
+        arguments.insert(arguments.end(), words.begin(), words.end());
+      }
+      const auto words = described(b, b_base, b.offset(0, s * 16));
+      arguments.insert(arguments.end(), words.begin(), words.end());
+      const auto part = sums.begin() + first;
+      arguments.insert(arguments.end(), part, part + per_block);
+      llvm::Value* made = block_.special(name, arguments, result);
+      for (std::int64_t i = 0; i < per_block; ++i)
+        part[i] = ir_.CreateExtractValue(made, static_cast<unsigned>(i));
+    }
+  }
+  block_.special("wgmma.commit", {});
+  if (pending_.count(*definitions_[op.out[0]]) != 0) {
+    finished({}, 1);
+  } else {
+    sums = finished(sums, 0);
+  }
+  block_.forget();
+  define(op.out[0], layout, emit_cast(ir_, sums, DType::F32, result_type));
+}
+
+// A product whose sums nobody reads until the loop ends need not be done before the next round
+// begins, if what it reads stays where it is for so long: in the ring.
+std::set<tile::OpId> Emitter::find_pending(const Operation& op, const Ahead& ahead) const {
+  std::set<tile::OpId> found;
+  const tile::Region& body = op.regions[0];
+  const std::vector<ValueId>& yielded = kernel_.ops[body.ops.back()].in;
+  for (const tile::OpId id : body.ops) {
+    const Operation& dot = kernel_.ops[id];
+    if (dot.code != Code::Dot || !plan_.by_warpgroups(dot)) continue;
+    const auto in_ring = [&](ValueId in) {
+      const auto load = loaded_from(op, in);
+      return load && std::any_of(ahead.rings.begin(), ahead.rings.end(),
+                                 [&](const Ring& ring) { return ring.load == *load; });
+    };
+    for (std::size_t i = 0; i < yielded.size(); ++i) {
+      const ValueId carried = body.params[i + 1];
+      if (yielded[i] == dot.out[0] && dot.in[2] == carried && uses_[dot.out[0]] == 1 &&
+          uses_[carried] == 1 && dtype(dot.out[0]) == DType::F32 && in_ring(dot.in[0]) &&
+          in_ring(dot.in[1]) && home(op.out[i]) == home(dot.out[0]))
+        found.insert(id);
+    }
+  }
+  // Waiting for one is waiting for all before it: several would have to be counted apart.
+  return found.size() == 1 ? found : std::set<tile::OpId>{};
+}
+
+}  // namespace tessera::codegen::ptx
