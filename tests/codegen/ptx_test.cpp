@@ -121,6 +121,16 @@ TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
   EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
 }
 
+TEST(Ptx, ErfIsThatOfTheInterpreter) {
+  const tile::Kernel kernel = parsed(R"(kernel erfs(x: view f32[?], out: view f32[?]) {
+    at = mul(pid(), 256)
+    t: f32[256] = vload(x, at)
+    vstore(out, at, erf(mul(t, 1.5)))
+  })");
+  expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
+                  {8, 1, 1}, 2e-7);
+}
+
 TEST(Ptx, NormalizesLayers) {
   for (const std::int64_t n : {1, 100, 129})
     expect_emulated(examples::layer_norm(DType::F32, n),
@@ -184,7 +194,7 @@ TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
               Not(HasSubstr("mma.sync")));
 }
 
-TEST(Ptx, WarpgroupsMultiplyMatricesOfAnyShape) {
+TEST(SlowPtx, WarpgroupsMultiplyMatricesOfAnyShape) {
   struct Case {
     DType dtype, result;
     std::int64_t m, n, k;

@@ -28,19 +28,55 @@ llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(88.0)), corrected, power);
 }
 
+llvm::Value* power_of_two(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
+}
+
+/// erf within 1.1 ulp: an odd polynomial near 0, else 1 - exp(p(|x|)), where p fits log(1 - erf).
+llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  llvm::Type* type = x->getType();
+  const auto constant = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+    return ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
+  };
+  constexpr double kNear[] = {4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
+                              1.28379166e-1};
+  constexpr double kFar[] = {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1};
+  constexpr double kLog2E = 1.4426950408889634;
+  llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  llvm::Value* square = ir.CreateFMul(x, x);
+  llvm::Value* near = constant(-5.96761703e-4);
+  for (const double c : kNear) near = fma(near, square, constant(c));
+  near = fma(near, x, x);
+
+  llvm::Value* far = fma(constant(-1.72853470e-5), size, constant(3.83197126e-4));
+  far = fma(far, square, fma(constant(-3.88396438e-3), size, constant(2.42546219e-2)));
+  for (const double c : kFar) far = fma(far, size, constant(c));
+  far = ir.CreateFMul(fma(far, size, ir.CreateFNeg(size)), constant(kLog2E));
+  far = power_of_two(ir, far);
+  far = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, ir.CreateFSub(constant(1.0), far), x);
+  return ir.CreateSelect(ir.CreateFCmpULT(size, constant(0.927734375)), near, far);
+}
+
+/// What a function of f32 is here; null: as everywhere.
+using Own = llvm::Value* (*)(llvm::IRBuilderBase&, llvm::Value*);
+Own own_function(tile::Function function) {
+  switch (function) {
+    case tile::Function::Exp: return exponential;
+    case tile::Function::Exp2: return power_of_two;
+    case tile::Function::Erf: return error_function;
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
-  const bool exponentials = function == tile::Function::Exp || function == tile::Function::Exp2;
-  if (dtype != DType::F32 || !exponentials)
-    return emit_map(ir, function, dtype, operands, precision);
+  const Own own = dtype == DType::F32 ? own_function(function) : nullptr;
+  if (own == nullptr) return emit_map(ir, function, dtype, operands, precision);
   Pieces results;
-  for (llvm::Value* x : operands[0]) {
-    results.push_back(function == tile::Function::Exp
-                          ? exponential(ir, x)
-                          : ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x}));
-  }
+  for (llvm::Value* x : operands[0]) results.push_back(own(ir, x));
   return results;
 }
 

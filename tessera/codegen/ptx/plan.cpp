@@ -127,6 +127,19 @@ Expected<Plan> Plan::make(const tile::Kernel& kernel, const Target& target) {
 Expected<Done> Plan::count_threads() {
   std::int64_t bytes = 0, products = 0, largest = 1;
   int dots = 0;
+  // The sums of the products of a region are held at the same time.
+  const auto count_products = [&](const tile::Region& region) {
+    std::int64_t elements = 0;
+    for (const tile::OpId id : region.ops) {
+      const Operation& op = kernel_->ops[id];
+      if (op.code != Code::Dot) continue;
+      ++dots;
+      const bool matrix = product_of(*kernel_, op) != Product::Scalars;
+      elements += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
+    }
+    products = std::max(products, elements);
+  };
+  count_products(kernel_->body);
   tile::for_each_op(*kernel_, kernel_->body, [&](tile::OpId id) {
     const Operation& op = kernel_->ops[id];
     if (const Type* type = moved(*kernel_, op); type != nullptr && type->is_tile()) {
@@ -135,12 +148,7 @@ Expected<Done> Plan::count_threads() {
       int& narrowest = widths_.try_emplace(type->shape, width).first->second;
       narrowest = std::min(narrowest, width);
     }
-    if (op.code == Code::Dot) {
-      ++dots;
-      const bool matrix = product_of(*kernel_, op) != Product::Scalars;
-      // The sums of several products are held at the same time.
-      products += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
-    }
+    for (const tile::Region& inner : op.regions) count_products(inner);
     for (const ValueId out : op.out)
       if (kernel_->type(out).is_tile())
         largest = std::max(largest, padded_count(kernel_->type(out).shape));
