@@ -289,7 +289,7 @@ TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
                   {2, 1, 1}, 4e-3);
 }
 
-TEST(Ptx, AttendsByWarpgroups) {
+TEST(SlowPtx, AttendsByWarpgroups) {
   const auto kernel = examples::attention(DType::BF16, 64, {64, 64}, examples::Mask::Causal);
   EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async"));
   expect_emulated(kernel,
