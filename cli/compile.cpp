@@ -11,7 +11,7 @@ namespace tessera::cli {
 namespace {
 
 struct Options {
-  std::string model, out;
+  std::string model, out, machine = "host";
   InputFlags inputs;
   CompileFlags compile;
 };
@@ -20,8 +20,15 @@ Expected<Done> compile(const Options& options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
   ProgressLine line(context);
-  TESSERA_TRY(const CompileModelOptions compile_as,
-              compile_options(options.compile, context, line));
+  TESSERA_TRY(CompileModelOptions compile_as, compile_options(options.compile, context, line));
+  TESSERA_TRY(compile_as.code.machine, machine::named(options.machine));
+  if (options.machine != "host" && compile_as.precision == Precision::Auto)
+    return Diagnostic{
+        .id = "cli-precision",
+        .message = fmt::format("--precision auto is decided by running the model, which "
+                               "code for {} does not do here",
+                               options.machine),
+        .help = "say f32 or bf16"};
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));
@@ -39,17 +46,22 @@ Expected<Done> compile(const Options& options, Context& context) {
 }  // namespace
 
 void add_compile(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("compile", "compiles a model to machine code, for this computer");
+  CLI::App* command = app.add_subcommand(
+      "compile", "compiles a model to machine code, for this computer or another");
   auto options = std::make_shared<Options>();
   command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
   command->add_option("-o,--out", options->out, "the program as a file, MODEL.tsr");
+  command
+      ->add_option("--machine", options->machine,
+                   "whom it is for: host, neoverse-v1, haswell, sapphirerapids, …")
+      ->capture_default_str();
   add_size_flags(*command, options->inputs);
   add_compile_flags(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera compile bert.onnx -o bert.tsr --set batch=2 --threads 2\n"
+      "  tessera compile bert.onnx -o bert.tsr --machine haswell\n"
       "\n"
       "--memory-limit: of the activations. What does not fit is computed again where that is\n"
       "cheap, else kept in a temporary file.");
