@@ -100,9 +100,11 @@ class Loops {
       rest_rows_ = *m % plan_.mr;
       choose_rows(*m);
     }
-    prefetch_b_ =
-        call.shape.m >= 8 * plan_.mr &&
-        (call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2);
+    const bool far_b =
+        call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2;
+    if (broadcast_loads() && far_b && call.shape.m > 1)
+      ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
+    prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 8 * plan_.mr;
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
@@ -142,6 +144,8 @@ class Loops {
   }
 
  private:
+  static constexpr std::int64_t line = 64;  // of a cache, in bytes
+
   /// Columns of c that are computed together.
   struct Columns {
     int columns = 0;    // 0: there are never such
@@ -160,6 +164,15 @@ class Loops {
     int rows, live;
   };
 
+  bool broadcast_loads() const { return machine_.architecture == machine::Architecture::X86_64; }
+  /// Of a panel of b, for each group of k.
+  std::int64_t panel_lines() const {
+    return std::max<std::int64_t>(
+        1, std::int64_t{plan_.nr} * plan_.k_group * byte_width(instruction_.b) / line);
+  }
+  std::int64_t row_panels() const {
+    return (std::min(call_.shape.m, plan_.mc) + plan_.mr - 1) / plan_.mr;
+  }
   std::int64_t column_bytes_of_b() const {
     return std::max<std::int64_t>(1, std::min(kc_, call_.shape.k)) * byte_width(instruction_.b);
   }
@@ -344,21 +357,34 @@ class Loops {
             ir_.CreateSelect(packed, stride, in_.b_row)};
   }
 
+  Value* next_panel(const PanelOfB& b) {
+    Value* panel = ir_.CreateMul(k_padded_, constant(plan_.nr));
+    return at(b_type_, b.base, call_.b.panel != 0 ? in_.b_panel_stride : panel);
+  }
+
   /// Brings a part of the next panel of b into the second cache, beside the work on some rows of
-  /// this one. In the micro-kernels each such instruction would cost more than a cycle.
+  /// this one. In the micro-kernels of AArch64 each such instruction would cost more than a cycle.
   void prefetch(const PanelOfB& b, const Rows& rows) {
-    constexpr std::int64_t line = 64;
     Value* bytes = ir_.CreateMul(k_padded_, constant(plan_.nr * byte_width(instruction_.b)));
     Value* panels = ir_.CreateAdd(ir_.CreateUDiv(m_size_, constant(plan_.mr)), constant(1));
     Value* part = round_up(ir_.CreateUDiv(bytes, panels), line);
     Value* first = ir_.CreateMul(part, ir_.CreateUDiv(rows.first, constant(plan_.mr)));
-    Value* panel = ir_.CreateMul(k_padded_, constant(plan_.nr));
-    Value* next = at(b_type_, b.base, call_.b.panel != 0 ? in_.b_panel_stride : panel);
+    Value* next = next_panel(b);
     emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {
       ir_.CreateIntrinsic(
           llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
           {at(ir_.getInt8Ty(), next, offset), ir_.getInt32(0), ir_.getInt32(2), ir_.getInt32(1)});
     });
+  }
+
+  /// Where the micro-kernel has slots to spare, it does so itself: this is the part for these rows,
+  /// the last one for all that come after the panel is complete.
+  Value* ahead(const PanelOfB& b, const Rows& rows) {
+    const std::int64_t last = (panel_lines() - 1) / ahead_;
+    Value* part = ir_.CreateUDiv(rows.first, constant(plan_.mr));
+    part = ir_.CreateSelect(ir_.CreateICmpULT(part, constant(last)), part, constant(last));
+    return at(ir_.getInt8Ty(), next_panel(b),
+              ir_.CreateMul(ir_.CreateMul(part, groups_), constant(ahead_ * line)));
   }
 
   /// All rows of the block of a times one panel of b.
@@ -375,7 +401,7 @@ class Loops {
           module_,
           {.instruction = instruction_,
            .vector_bytes = machine_.vector_bytes,
-           .broadcast_loads = machine_.architecture == machine::Architecture::X86_64,
+           .broadcast_loads = broadcast_loads(),
            .rows = rows.rows,
            .columns = columns.columns,
            .unroll = unroll,
@@ -384,14 +410,16 @@ class Loops {
                unroll),
            .whole_turns = whole_turns_,
            .packed_a = pack_a_,
+           .ahead = ahead_,
            .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
       Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
                                       ir_.CreateAdd(n_, column));
       Value* c = at(c_type_, in_.c, c_offset);
       Value* target = direct ? c : tile_;
       Value* target_row = direct ? in_.c_row : constant(columns.columns);
-      ir_.CreateCall(kernel, {groups_, panel_of_a(rows.first), in_.a_row, b.base, b.stride, target,
-                              target_row, direct ? accumulate_ : ir_.getFalse()});
+      ir_.CreateCall(
+          kernel, {groups_, panel_of_a(rows.first), in_.a_row, b.base, b.stride, target, target_row,
+                   direct ? accumulate_ : ir_.getFalse(), ahead_ > 0 ? ahead(b, rows) : b.base});
       if (direct) return;
       llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
       Value* live_columns =
@@ -412,6 +440,7 @@ class Loops {
   int lanes_ = 0;
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
   bool pack_a_ = true, prefetch_b_ = false;
+  int ahead_ = 0;                               // as of MicroKernel
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
   std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
   std::optional<EvenRows> even_ = {};

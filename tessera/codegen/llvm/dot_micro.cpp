@@ -17,8 +17,8 @@ class Tile {
   Tile(llvm::IRBuilder<>& ir, llvm::Function& function, const MicroKernel& kernel)
       : ir_(ir), kernel_(kernel), instruction_(kernel.instruction) {
     llvm::LLVMContext& context = ir.getContext();
-    Value** const arguments[] = {&groups_,   &a_, &a_stride_, &b_,
-                                 &b_stride_, &c_, &c_stride_, &accumulate_};
+    Value** const arguments[] = {&groups_, &a_,        &a_stride_,   &b_,    &b_stride_,
+                                 &c_,      &c_stride_, &accumulate_, &ahead_};
     for (llvm::Argument& argument : function.args()) *arguments[argument.getArgNo()] = &argument;
 
     const bool blocks = instruction_.form == Instruction::Form::Blocks;
@@ -158,6 +158,18 @@ class Tile {
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
+  /// The lines of what comes next that go with this group of k.
+  void prefetch(Value* k) {
+    constexpr std::int64_t line = 64;
+    for (int i = 0; i < kernel_.ahead; ++i) {
+      Value* offset =
+          ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line)), constant(i * line));
+      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                          {ir_.CreateGEP(ir_.getInt8Ty(), ahead_, offset), ir_.getInt32(0),
+                           ir_.getInt32(2), ir_.getInt32(1)});
+    }
+  }
+
   /// `unroll` groups of k.
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
@@ -167,6 +179,7 @@ class Tile {
     const int registers = tile_rows_ * tile_columns_;
     const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
     for (int step = 0; step < unroll; ++step) {
+      prefetch(ir_.CreateAdd(k, constant(step)));
       const int split = step % kernel_.splits * registers;
       const auto factor_b = [&](int column) {
         return load(b_vector_, b, b_element, std::int64_t{column} * b_vector_->getNumElements());
@@ -264,7 +277,7 @@ class Tile {
   llvm::IRBuilder<>& ir_;
   const MicroKernel& kernel_;
   const Instruction& instruction_;
-  Value *groups_, *a_, *a_stride_, *b_, *b_stride_, *c_, *c_stride_, *accumulate_;
+  Value *groups_, *a_, *a_stride_, *b_, *b_stride_, *c_, *c_stride_, *accumulate_, *ahead_;
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
@@ -273,12 +286,12 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}.a{}.c{}",
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}.c{}",
                      instruction.name == nullptr ? "fma" : instruction.name,
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.packed_a ? "p" : "r",
+                     kernel.ahead, kernel.packed_a ? "p" : "r",
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
@@ -290,7 +303,7 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
   return shared_function(
       module, name_of(kernel),
-      {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context)},
+      {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context), pointer},
       [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
         function.setAlignment(llvm::Align(64));
         Tile(ir, function, kernel).emit();

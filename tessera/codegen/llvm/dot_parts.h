@@ -37,7 +37,7 @@ inline int row_unit(const Instruction& instruction) {
 }
 
 /// c[rows, columns] (+)= a·b for a tile that stays in registers while k runs.
-///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate)
+///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate, ahead)
 /// Strides are in elements: between rows of a, where it is not packed, groups of b, rows of c.
 struct MicroKernel {
   Instruction instruction;
@@ -48,6 +48,7 @@ struct MicroKernel {
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
   bool packed_a = true;      // in panels of `rows`; else by rows, whose elements lie side by side
+  int ahead = 0;  // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);

@@ -90,13 +90,14 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.k_group = instruction.k_group;
   plan.mr = register_tile(instruction, machine).rows;
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
-  // A panel of b fills most of the first cache, a block of a a quarter of the second; a block of b
-  // comes from the second or the third.
+  // A panel of b and one of a, which passes by it, fill most of the first cache, a block of a a
+  // quarter of the second; a block of b comes from the second or the third.
   const auto fitting = [](std::int64_t bytes, std::int64_t each, std::int64_t unit) {
     return std::max(unit, bytes / each / unit * unit);
   };
   const std::int64_t k_unit = 4 * plan.k_group;
-  plan.kc = even_block(shape.k, fitting(machine.l1d * 3 / 4, plan.nr * b_width, k_unit), k_unit);
+  plan.kc = even_block(
+      shape.k, fitting(machine.l1d * 7 / 8, plan.nr * b_width + plan.mr * a_width, k_unit), k_unit);
   plan.mc = even_block(shape.m, fitting(machine.l2 / 4, plan.kc * a_width, plan.mr), plan.mr);
   plan.nc = even_block(shape.n, fitting(3 * machine.l2, plan.kc * b_width, plan.nr), plan.nr);
   // What is small, or used once, is read where it is.
