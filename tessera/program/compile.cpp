@@ -11,6 +11,7 @@
 #include "tessera/program/phases.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/weights.h"
+#include "tessera/program/wide_groups.h"
 
 namespace tessera::program {
 namespace {
@@ -32,7 +33,9 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
   TESSERA_TRY(const Graph plain, expand(graph, [](const OpDef&) { return true; }));
   TESSERA_TRY(const Graph phased, with_phases(plain));
-  TESSERA_TRY(const Graph core, with_plain_scans(phased));
+  // Zeros times infinity would be seen.
+  const Graph wide = options.exact ? phased : with_wide_groups(phased, options.machine);
+  TESSERA_TRY(const Graph core, with_plain_scans(wide));
   TESSERA_TRY(Draft draft, assemble(core, options));
   if (options.memory_limit > 0) {
     TESSERA_TRY_DONE(limit_memory(draft, options.memory_limit));

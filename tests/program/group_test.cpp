@@ -9,6 +9,7 @@
 #include "tessera/ir/expand.h"
 #include "tessera/program/layout.h"
 #include "tessera/program/phases.h"
+#include "tessera/program/wide_groups.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
 
@@ -95,32 +96,68 @@ TEST(Layout, ATransposeIsAnotherOrderOfTheSamePlaces) {
   EXPECT_EQ(transposed(channels_last(4), perm), row_major(4));
 }
 
+/// `op(x, w, b)` of constant weights and bias.
+Graph with_constants(const char* op, const std::vector<std::int64_t>& image,
+                     const std::vector<std::int64_t>& weights, std::int64_t filters,
+                     const char* attributes) {
+  const Tensor w = testing::random_f32(weights, 2), b = testing::random_f32({filters}, 3);
+  GraphBuilder builder;
+  const Val pixels = builder.input("x", DType::F32, {image.begin(), image.end()});
+  const Graph open = parsed(
+      fmt::format("graph(x: f32[{}], w: f32[{}], b: f32[{}]) {{ return {}(x, w, b) {} }}",
+                  fmt::join(image, ", "), fmt::join(weights, ", "), filters, op, attributes));
+  const auto results =
+      placed(builder, open, {pixels, builder.constant(w), builder.constant(b)}, {});
+  EXPECT_TRUE(results.has_value());
+  auto graph = builder.finish(*results);
+  EXPECT_TRUE(graph.has_value());
+  return *std::move(graph);
+}
+
+void expect_same(const Graph& graph, const Graph& changed, const std::vector<std::int64_t>& image) {
+  testing::expect_valid(changed);
+  const std::vector<Datum> inputs{testing::random_f32(image, 1)};
+  const auto expected = interp::run(graph, inputs, {}), found = interp::run(changed, inputs, {});
+  ASSERT_TRUE(expected && found);
+  testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
+}
+
 /// A transposed convolution of constant weights, without and with phases: nothing is left of it.
 void expect_same_in_phases(const std::vector<std::int64_t>& image,
                            const std::vector<std::int64_t>& weights, const char* attributes,
                            std::int64_t group = 1) {
   SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
-  const Tensor x = testing::random_f32(image, 1), w = testing::random_f32(weights, 2),
-               b = testing::random_f32({weights[1] * group}, 3);
-  GraphBuilder builder;
-  const Val pixels = builder.input("x", DType::F32, {image.begin(), image.end()});
-  const Graph open = parsed(fmt::format(
-      "graph(x: f32[{}], w: f32[{}], b: f32[{}]) {{ return conv_transpose(x, w, b) {} }}",
-      fmt::join(image, ", "), fmt::join(weights, ", "), b.shape[0], attributes));
-  // With constants in place of the weights.
-  const auto results =
-      placed(builder, open, {pixels, builder.constant(w), builder.constant(b)}, {});
-  ASSERT_TRUE(results.has_value());
-  const auto graph = builder.finish(*results);
-  ASSERT_TRUE(graph.has_value());
-  const auto phased = with_phases(*graph);
+  const Graph graph =
+      with_constants("conv_transpose", image, weights, weights[1] * group, attributes);
+  const auto phased = with_phases(graph);
   ASSERT_TRUE(phased.has_value());
-  testing::expect_valid(*phased);
   for (const GraphNode& node : phased->nodes()) EXPECT_NE(node.op->name, "conv_transpose");
-  const std::vector<Datum> inputs{x};
-  const auto expected = interp::run(*graph, inputs, {}), found = interp::run(*phased, inputs, {});
-  ASSERT_TRUE(expected && found);
-  testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
+  expect_same(graph, *phased, image);
+}
+
+/// A convolution in groups, as it is on a machine with vectors of 16 floats: in so many groups.
+void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& image,
+                 const std::vector<std::int64_t>& weights, const char* attributes) {
+  SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
+  const Graph graph = with_constants("conv", image, weights, weights[0], attributes);
+  const auto machine = machine::named("sapphirerapids");
+  ASSERT_TRUE(machine.has_value());
+  const Graph wide = with_wide_groups(graph, *machine);
+  ASSERT_EQ(wide.nodes().size(), 1U);
+  EXPECT_EQ(wide.nodes()[0].attrs->i("group"), expected_groups);
+  expect_same(graph, wide, image);
+}
+
+TEST(WideGroups, FillAVector) {
+  expect_wide(2, {2, 24, 5, 6}, {32, 3, 3, 3}, "{group=8, pads=[1, 1, 1, 1], strides=[2, 1]}");
+  expect_wide(2, {1, 12, 4, 4}, {18, 2, 1, 3}, "{group=6}");
+  expect_wide(3, {1, 18, 7}, {45, 2, 2}, "{group=9, dilations=[2]}");
+}
+
+TEST(WideGroups, LeaveAloneWhatFillsOneAndWhatGoesAlongTheChannels) {
+  expect_wide(2, {1, 6, 4, 4}, {32, 3, 3, 3}, "{group=2}");
+  expect_wide(8, {1, 8, 4, 4}, {8, 1, 3, 3}, "{group=8}");
+  expect_wide(1, {1, 6, 4, 4}, {4, 6, 3, 3}, "{}");
 }
 
 TEST(Phases, TransposedConvolutionsOfOnePixelAreProducts) {

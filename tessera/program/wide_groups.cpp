@@ -1,0 +1,59 @@
+#include "tessera/program/wide_groups.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/ir/rebuild.h"
+#include "tessera/ops/catalog.h"
+
+namespace tessera::program {
+namespace {
+
+/// As many groups to be one as fill a vector, of those numbers that divide them.
+std::int64_t groups_together(std::int64_t groups, std::int64_t filters, std::int64_t lanes) {
+  std::int64_t together = std::clamp<std::int64_t>(lanes / filters, 1, groups);
+  while (groups % together != 0) --together;
+  return together;
+}
+
+/// Weights [filters, channels, …] where each filter has its channels among those of `together`
+/// groups.
+Tensor spread(const Tensor& weights, std::int64_t filters, std::int64_t together) {
+  std::vector<std::int64_t> shape = weights.shape;
+  shape[1] *= together;
+  Buffer buffer(weights.bytes.size() * static_cast<std::size_t>(together));
+  std::fill_n(buffer.data(), buffer.size(), std::byte{0});
+  const std::int64_t bytes = static_cast<std::int64_t>(weights.bytes.size()) / weights.shape[0];
+  for (std::int64_t filter = 0; filter < weights.shape[0]; ++filter)
+    std::copy_n(weights.bytes.data() + filter * bytes, bytes,
+                buffer.data() + (filter * together + filter / filters % together) * bytes);
+  return {weights.dtype, shape, std::move(buffer).freeze()};
+}
+
+}  // namespace
+
+Graph with_wide_groups(const Graph& graph, const machine::Machine& machine) {
+  const OpDef* conv = find_op("conv");
+  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
+    const Tensor* weights = node.op == conv ? graph.constant(graph.inputs(node)[1]) : nullptr;
+    const std::int64_t groups = weights == nullptr ? 1 : node.attrs->i("group");
+    if (groups <= 1 || weights->shape[1] <= 1 || weights->bytes.size() == 0 ||
+        !is_float(weights->dtype))
+      return out.copy(node);
+    const std::int64_t filters = weights->shape[0] / groups;
+    const std::int64_t lanes = machine.vector_bytes / byte_width(weights->dtype);
+    const std::int64_t together = groups_together(groups, filters, lanes);
+    if (together == 1) return out.copy(node);
+    Attrs attrs = *node.attrs;
+    attrs.set("group", groups / together);
+    std::vector<ValueId> inputs = out.inputs_of(node);
+    inputs[1] = out.constant(spread(*weights, filters, together));
+    const ValueId result = graph.outputs(node)[0];
+    return out.add({.op = conv,
+                    .attrs = std::move(attrs),
+                    .inputs = std::move(inputs),
+                    .outputs = {graph.type(result)}});
+  });
+}
+
+}  // namespace tessera::program
