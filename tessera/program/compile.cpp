@@ -5,6 +5,7 @@
 
 #include "tessera/codegen/image.h"
 #include "tessera/ir/expand.h"
+#include "tessera/program/affine_norms.h"
 #include "tessera/program/arena.h"
 #include "tessera/program/assemble.h"
 #include "tessera/program/limit.h"
@@ -31,7 +32,8 @@ class Stopwatch {
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
-  TESSERA_TRY(const Graph plain, expand(graph, [](const OpDef&) { return true; }));
+  const Graph affine = options.exact ? graph : with_affine_norms(graph);
+  TESSERA_TRY(const Graph plain, expand(affine, [](const OpDef&) { return true; }));
   TESSERA_TRY(const Graph phased, with_phases(plain));
   // Zeros times infinity would be seen.
   const Graph wide = options.exact ? phased : with_wide_groups(phased, options.machine);

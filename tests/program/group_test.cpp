@@ -7,6 +7,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
 #include "tessera/ir/expand.h"
+#include "tessera/program/affine_norms.h"
 #include "tessera/program/layout.h"
 #include "tessera/program/phases.h"
 #include "tessera/program/wide_groups.h"
@@ -146,6 +147,30 @@ void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& 
   ASSERT_EQ(wide.nodes().size(), 1U);
   EXPECT_EQ(wide.nodes()[0].attrs->i("group"), expected_groups);
   expect_same(graph, wide, image);
+}
+
+TEST(AffineNorms, AreAProductAndASum) {
+  for (const std::vector<std::int64_t>& image :
+       std::vector<std::vector<std::int64_t>>{{2, 3}, {2, 3, 5}, {1, 3, 4, 5}}) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(image, "x")));
+    const Graph open = parsed(
+        fmt::format("graph(x: f32[{}], s: f32[3], b: f32[3], m: f32[3], v: f32[3]) {{ return "
+                    "batch_normalization(x, s, b, m, v) {{epsilon=0.25}} }}",
+                    fmt::join(image, ", ")));
+    GraphBuilder builder;
+    Vals inputs{builder.input("x", DType::F32, {image.begin(), image.end()})};
+    for (const int seed : {2, 3, 4})
+      inputs.push_back(builder.constant(testing::random_f32({3}, seed)));
+    const std::vector<float> variance{0.5, 1, 4};
+    inputs.push_back(builder.constant(Tensor::of<float>(DType::F32, {3}, std::span(variance))));
+    const auto results = placed(builder, open, inputs, {});
+    ASSERT_TRUE(results.has_value());
+    const auto graph = builder.finish(*results);
+    ASSERT_TRUE(graph.has_value());
+    const Graph affine = with_affine_norms(*graph);
+    ASSERT_EQ(affine.nodes().size(), 2U);
+    expect_same(*graph, affine, image);
+  }
 }
 
 TEST(WideGroups, FillAVector) {
