@@ -6,8 +6,8 @@
 
 #include "cli/json.h"
 #include "cli/native.h"
+#include "tessera/cost/contest.h"
 #include "tessera/driver/golden.h"
-#include "tessera/driver/measure.h"
 #include "tessera/driver/peer.h"
 
 namespace tessera::cli {
@@ -18,13 +18,13 @@ struct Options {
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = -1;
-  MeasureOptions measure;
+  cost::MeasureOptions measure;
 };
 
 /// How a run of ours compares with one of the peer.
 struct Against {
   std::string version, settings;
-  Contest contest;
+  cost::Contest contest;
   double error = 0;
   std::string problem = {};
   bool agrees = true;
@@ -32,16 +32,16 @@ struct Against {
 
 nlohmann::json percentiles_json(const std::vector<double>& times) {
   return {{"runs", times.size()},
-          {"min_ms", percentile(times, 0)},
-          {"p50_ms", percentile(times, 0.5)},
-          {"p90_ms", percentile(times, 0.9)},
-          {"p99_ms", percentile(times, 0.99)}};
+          {"min_ms", cost::percentile(times, 0)},
+          {"p50_ms", cost::percentile(times, 0.5)},
+          {"p90_ms", cost::percentile(times, 0.9)},
+          {"p99_ms", cost::percentile(times, 0.99)}};
 }
 
 std::string percentiles_text(const std::vector<double>& times) {
   return fmt::format("p50 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms ({} runs)",
-                     percentile(times, 0.5), percentile(times, 0.9), percentile(times, 0.99),
-                     times.size());
+                     cost::percentile(times, 0.5), cost::percentile(times, 0.9),
+                     cost::percentile(times, 0.99), times.size());
 }
 
 /// How far apart programs that answer alike may be: of bf16, both round to eight bits.
@@ -76,8 +76,9 @@ Expected<Against> compare(const Options& options, const Model& model,
     if (!apart.problem.empty()) result.problem = apart.problem;
     result.agrees = result.agrees && apart.problem.empty() && apart.error <= tolerance;
   }
-  TESSERA_TRY(result.contest, contest([&](int runs) { return native.time(runs); },
-                                      [&](int runs) { return peer->time(runs); }, options.measure));
+  TESSERA_TRY(result.contest,
+              cost::contest([&](int runs) { return native.time(runs); },
+                            [&](int runs) { return peer->time(runs); }, options.measure));
   return result;
 }
 
@@ -130,7 +131,8 @@ Expected<Done> bench(Options options, Context& context) {
   std::optional<Against> against;
   std::vector<double> times;
   if (options.against.empty()) {
-    TESSERA_TRY(times, measure([&](int runs) { return native->time(runs); }, options.measure));
+    TESSERA_TRY(times,
+                cost::measure([&](int runs) { return native->time(runs); }, options.measure));
   } else {
     TESSERA_TRY(against, compare(options, source.model, inputs, *native));
     times = against->contest.ours;

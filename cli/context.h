@@ -89,6 +89,7 @@ void add_run(CLI::App& app, Context& context);
 void add_compile(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
+void add_costs(CLI::App& app, Context& context);
 void add_convert(CLI::App& app, Context& context);
 void add_optimize(CLI::App& app, Context& context);
 void add_conformance(CLI::App& app, Context& context);

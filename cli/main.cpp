@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   tessera::cli::add_compile(app, context);
   tessera::cli::add_bench(app, context);
   tessera::cli::add_profile(app, context);
+  tessera::cli::add_costs(app, context);
   tessera::cli::add_convert(app, context);
   tessera::cli::add_optimize(app, context);
   tessera::cli::add_conformance(app, context);

@@ -31,7 +31,8 @@ Expected<std::int64_t> size_of(const std::string& text) {
   return value;
 }
 
-/// Where object code is kept if nobody says otherwise; nowhere for those without a home.
+}  // namespace
+
 std::filesystem::path default_cache() {
   const auto folder = [](const char* variable) -> std::filesystem::path {
     const char* const value = std::getenv(variable);
@@ -41,8 +42,6 @@ std::filesystem::path default_cache() {
   if (const auto home = folder("HOME"); home.is_absolute()) return home / ".cache" / "tessera";
   return {};
 }
-
-}  // namespace
 
 Expected<InputOptions> input_options(const InputFlags& flags) {
   InputOptions result;

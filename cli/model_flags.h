@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct CompileFlags {
 void add_compile_flags(CLI::App& command, CompileFlags& flags);
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line);
+/// Where object code is kept if nobody says otherwise; nowhere for those without a home.
+std::filesystem::path default_cache();
 void add_threads_flag(CLI::App& command, int& threads);
 
 /// A model, or the signature of a saved program with the program itself.

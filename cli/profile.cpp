@@ -2,13 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/json.h"
 #include "cli/native.h"
-#include "tessera/driver/measure.h"
+#include "cli/store_flags.h"
+#include "tessera/cost/contest.h"
 #include "tessera/machine/peak.h"
 #include "tessera/support/file.h"
 
@@ -19,6 +22,7 @@ struct Options {
   std::string model, trace;
   InputFlags inputs;
   CompileFlags compile;
+  StoreFlags store;
   int runs = 20, rows = 40;
 };
 
@@ -32,6 +36,8 @@ struct Row {
   std::size_t step = 0;
   std::string what, how;
   double ms = 0, share = 0, gflops = 0, gbytes = 0, of_peak = 0;
+  std::optional<double> expected_ms = {};  // of the group that ends here
+  bool measured = false;                   // that is a measurement
 };
 
 std::string how_of(const runtime::Program& program, std::size_t step, const CompiledModel* made) {
@@ -57,7 +63,7 @@ std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span
     Row row{.step = i,
             .what = note.what,
             .how = how_of(program, i, made),
-            .ms = percentile(times[i], 0.5)};
+            .ms = cost::percentile(times[i], 0.5)};
     const double seconds = std::max(row.ms, 1e-6) / 1e3;
     row.gflops = note.flops / seconds / 1e9;
     row.gbytes = note.bytes / seconds / 1e9;
@@ -70,25 +76,51 @@ std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span
   return rows;
 }
 
+/// What the cost model expected of the steps of a program.
+Expected<Done> add_expected(const Options& options, Context& context, const Native& native,
+                            std::vector<Row>& rows) {
+  ProgressLine line(context);
+  TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
+  compile.code.products = native.compiled()->products;
+  TESSERA_TRY(cost::ModelOptions cost_as, cost_options(options.store, compile.code));
+  std::error_code error;  // nothing is measured here: no store is made
+  if (!std::filesystem::exists(cost_as.store, error)) cost_as.store.clear();
+  TESSERA_TRY(const auto costs, cost::open_model(cost_as));
+  std::map<std::size_t, const cost::Kernel*> ends;
+  const cost::Estimate estimate = costs->estimate(native.program(), native.compiled()->report);
+  for (const cost::Kernel& kernel : estimate.kernels)
+    ends.emplace(kernel.first_step + kernel.steps - 1, &kernel);
+  for (Row& row : rows) {
+    const auto it = ends.find(row.step);
+    if (it == ends.end()) continue;
+    row.expected_ms = it->second->seconds / it->second->rounds * 1e3;
+    row.measured = it->second->measured;
+  }
+  return Done{};
+}
+
 void print_table(const std::vector<Row>& rows, int most, double peak, int threads) {
-  fmt::print("{:>5} {:>9} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "ms", "share", "GFLOP/s", "GB/s",
-             "peak", "what");
+  fmt::print("{:>5} {:>9} {:>10} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "ms", "expected", "share",
+             "GFLOP/s", "GB/s", "peak", "what");
   double total = 0, flops = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     total += row.ms;
     flops += row.gflops * row.ms / 1e3;
     if (static_cast<int>(i) >= most) continue;
-    fmt::print("{:>5} {:>9.4f} {:>5.1f}% {:>8.1f} {:>7.1f} {:>4.0f}%  {}{}\n", row.step, row.ms,
-               100 * row.share, row.gflops, row.gbytes, 100 * row.of_peak, row.what,
-               row.how.empty() ? "" : " [" + row.how + "]");
+    const std::string expected =
+        row.expected_ms ? fmt::format("{}{:.4f}", row.measured ? "" : "~", *row.expected_ms) : "";
+    fmt::print("{:>5} {:>9.4f} {:>10} {:>5.1f}% {:>8.1f} {:>7.1f} {:>4.0f}%  {}{}\n", row.step,
+               row.ms, expected, 100 * row.share, row.gflops, row.gbytes, 100 * row.of_peak,
+               row.what, row.how.empty() ? "" : " [" + row.how + "]");
   }
   if (static_cast<int>(rows.size()) > most) {
     fmt::print("  … and {} more (--rows)\n", rows.size() - static_cast<std::size_t>(most));
   }
-  fmt::print("{:>5} {:>9.4f}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} thread{}\n",
-             "all", total, flops / total * 1e3, 100 * flops / total * 1e12 / peak, peak / 1e9,
-             threads, threads == 1 ? "" : "s");
+  fmt::print(
+      "{:>5} {:>9.4f} {:>10}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} thread{}\n",
+      "all", total, "", flops / total * 1e3, 100 * flops / total * 1e12 / peak, peak / 1e9, threads,
+      threads == 1 ? "" : "s");
 }
 
 /// The last run as Perfetto and chrome://tracing read it.
@@ -136,7 +168,9 @@ Expected<Done> profile(Options options, Context& context) {
     TESSERA_TRY_DONE(native->time(1));
   }
   const double peak = machine::measured_peak() * options.compile.threads;
-  const std::vector<Row> rows = rows_of(native->program(), spans, native->compiled(), peak);
+  std::vector<Row> rows = rows_of(native->program(), spans, native->compiled(), peak);
+  if (native->compiled() != nullptr)
+    TESSERA_TRY_DONE(add_expected(options, context, *native, rows));
   if (!options.trace.empty()) {
     const std::vector<Span> one(spans.begin() + static_cast<std::ptrdiff_t>(last), spans.end());
     const nlohmann::json trace = trace_of(native->program(), one, native->compiled());
@@ -156,6 +190,9 @@ Expected<Done> profile(Options options, Context& context) {
                     {"gflops", row.gflops},
                     {"gbytes_per_second", row.gbytes},
                     {"of_peak", row.of_peak}});
+    if (!row.expected_ms) continue;
+    list.back()["expected_ms"] = *row.expected_ms;
+    list.back()["expected_from"] = row.measured ? "store" : "roofline";
   }
   print_json({{"steps", std::move(list)}, {"peak_gflops", peak / 1e9}});
   return Done{};
@@ -176,13 +213,15 @@ void add_profile(CLI::App& app, Context& context) {
   command->add_option("--rows", options->rows, "how many steps are shown")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  add_store_flags(*command, options->store);
   add_compile_flags(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera profile resnet50.onnx --threads 1 -o trace.json\n"
       "\n"
-      "Times are medians; the peak is of f32 products, measured by chains of them in registers.");
+      "Times are medians; the peak is of f32 products, measured by chains of them in registers.\n"
+      "Expected is what the store of measurements knows, or with ~ what the roofline model says.");
   command->callback([options, &context] {
     if (const auto done = profile(*options, context); !done)
       context.fail(located(done.error(), {.file = options->model}));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/program/boundary.h"
 #include "tessera/program/compile.h"
 #include "tessera/support/expected.h"
 
@@ -17,12 +19,13 @@ namespace tessera::cost {
 /// What nodes that are computed together take: a fused group, a reordering of axes, a copy, a step
 /// of the host.
 struct Kernel {
-  std::string key;       // equal keys are the same work: 32 hexadecimal digits
-  std::string what;      // the operators: conv+add+relu
-  std::string strategy;  // how they are computed
-  double rounds = 1;     // of the loops that it is in
-  double seconds = 0;    // of all rounds
-  double modelled = 0;   // the same by the roofline model alone
+  std::string key;                        // equal keys are the same work: 32 hexadecimal digits
+  std::size_t first_step = 0, steps = 1;  // of the program
+  std::string what = {};                  // the operators: conv+add+relu
+  std::string strategy = {};              // how they are computed
+  double rounds = 1;                      // of the loops that it is in
+  double seconds = 0;                     // of all rounds
+  double modelled = 0;                    // the same by the roofline model alone
   bool measured = false;
 };
 
@@ -33,22 +36,25 @@ struct Estimate {
   std::vector<Kernel> kernels = {};  // in the order of the program
 };
 
-/// Where the inputs and outputs of a graph are.
-enum class Boundary : std::uint8_t {
-  Caller,  // row by row in the caller's memory: other orders of axes are copies, which count
-  Inside,  // in the midst of a larger graph, in whatever order the kernels like: none count
-};
+/// Caller: inputs and outputs lie row by row, other orders of axes are copies, which count. Inside:
+/// the graph is a part of a larger one, and its inputs and outputs lie as the kernels like them.
+using program::Boundary;
 
 /// What graphs cost on one target. Groups and layouts are those of the compiler; work on weights
 /// alone is free, copies of activations are not. The same store gives the same estimates, bit for
-/// bit: what other processes measure meanwhile is not seen.
+/// bit: what other processes measure meanwhile is not seen. Not to be used by two threads at a
+/// time.
 class Model {
  public:
   virtual ~Model() = default;
 
   /// What is measured by its measurement, the rest by the roofline model. Makes no code; some
-  /// milliseconds. A graph whose sizes are not all known is a diagnostic.
+  /// milliseconds. What has sizes that are not known is the host's.
   virtual Expected<Estimate> estimate(const Graph& graph, Boundary boundary = Boundary::Caller) = 0;
+
+  /// The same of a program that was compiled as the model says.
+  virtual Estimate estimate(const runtime::Program& program,
+                            const program::CompileReport& report) const = 0;
 
   /// The same with all kernels measured: compiles and times those that the store does not know, all
   /// in turns, and keeps the times there. On a target that is not this computer, estimate().
@@ -76,6 +82,7 @@ struct Comparison {
   double ratio = 0;                     // of b over a: below 1, b is faster
   double low = 0, high = 0;             // a 95 % interval of it
 };
+/// Of compare() and time_program().
 struct CompareOptions {
   program::CompileOptions code = {};
   int blocks = 30;
@@ -83,5 +90,9 @@ struct CompareOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 Expected<Comparison> compare(const Graph& a, const Graph& b, const CompareOptions& options);
+
+/// Seconds of a whole program on this computer: the least median of a block of runs, as kernels are
+/// timed.
+Expected<double> time_program(const Graph& graph, const CompareOptions& options);
 
 }  // namespace tessera::cost

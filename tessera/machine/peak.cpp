@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <vector>
 
 namespace tessera::machine {
 
@@ -86,6 +88,20 @@ double measured_peak() {
     const double operations = fma_rounds(20000);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     best = std::max(best, operations / took.count());
+  }
+  return best;
+}
+
+double measured_bandwidth() {
+  constexpr std::size_t words = std::size_t{16} << 20;  // more than caches hold
+  const std::vector<std::uint64_t> memory(words, 1);
+  double best = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::uint64_t sum = std::accumulate(memory.begin(), memory.end(), std::uint64_t{0});
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    // The sum is used, so that it is computed.
+    if (sum == words) best = std::max(best, words * sizeof(memory[0]) / took.count());
   }
   return best;
 }

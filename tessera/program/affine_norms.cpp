@@ -1,5 +1,6 @@
 #include "tessera/program/affine_norms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/ir/rebuild.h"
@@ -37,6 +38,8 @@ std::optional<Affine> affine(const Graph& graph, const GraphNode& node) {
 
 Graph with_affine_norms(const Graph& graph) {
   const OpDef *norm = find_op("batch_normalization"), *mul = find_op("mul"), *add = find_op("add");
+  if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) { return node.op == norm; }))
+    return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
     const auto parts = node.op == norm ? affine(graph, node) : std::nullopt;
     const ValueId x = graph.inputs(node).empty() ? ValueId{} : graph.inputs(node)[0];

@@ -40,26 +40,26 @@ double flops_of(const tile::Stage& stage) {
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, const CompileOptions& options)
+  Assembler(const Graph& graph, const Planning& planning)
       : graph_(graph),
-        options_(options),
+        planning_(planning),
         grouping_(group_nodes(graph)),
         wishes_(wishes(graph, grouping_)),
         node_of_(graph.value_count()) {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n)
       for (const ValueId output : graph.outputs(graph.nodes()[n])) node_of_[output.index] = n;
-    machine_ = options.machine;
-    machine_.cores = std::max(1, options.threads);
   }
 
   Expected<Draft> run() {
     draft_.program.name = graph_.name();
     for (const ValueId input : graph_.inputs()) {
-      const ValueIndex index =
-          add_value(input, runtime::Value::Home::Input, row_major(rank_of(input)));
+      const bool inside = planning_.boundary == Boundary::Inside && is_plain(input);
+      const Order order =
+          inside && wishes_[input.index] ? *wishes_[input.index] : row_major(rank_of(input));
+      const ValueIndex index = add_value(input, runtime::Value::Home::Input, order);
       draft_.program.values[index].offset = static_cast<std::int64_t>(draft_.program.inputs.size());
       draft_.program.inputs.push_back(index);
-      places_[input.index] = Place{index, row_major(rank_of(input))};
+      places_[input.index] = Place{index, order};
     }
     for (const ValueId output : graph_.outputs()) outputs_.insert(output.index);
     for (const NodeGroup& group : grouping_.groups) TESSERA_TRY_DONE(emit(group));
@@ -164,8 +164,14 @@ class Assembler {
     const auto key = std::pair{value.index, order};
     if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
     const ValueIndex copy = add_value(value, runtime::Value::Home::Arena, order);
-    TESSERA_TRY_DONE(emit_copy(value, place, {copy, order}));
+    if (!is_outside(value)) TESSERA_TRY_DONE(emit_copy(value, place, {copy, order}));
     return copies_.emplace(key, Place{copy, order}).first->second;
+  }
+
+  /// The value lies with the neighbours, who may have it in any order.
+  bool is_outside(ValueId value) const {
+    return planning_.boundary == Boundary::Inside && !node_of_[value.index] &&
+           graph_.constant(value) == nullptr;
   }
 
   Expected<Done> emit_copy(ValueId value, const Place& from, const Place& to) {
@@ -330,19 +336,13 @@ class Assembler {
     return index;
   }
 
-  const Expected<lower::GroupCode>& code_of(const Canonical& group) {
-    if (const auto it = codes_.find(group.key); it != codes_.end()) return it->second;
-    auto made = lower::lower_group(group.group, machine_,
-                                   {.exact = options_.exact, .products = options_.products});
-    return codes_.emplace(group.key, std::move(made)).first->second;
-  }
-
-  std::uint32_t kernel_of(const tile::Kernel& kernel) {
-    const auto [it, is_new] = kernels_.emplace(tile::fingerprint(kernel),
-                                               static_cast<std::uint32_t>(draft_.kernels.size()));
+  std::uint32_t kernel_of(const std::shared_ptr<const tile::Kernel>& kernel,
+                          const std::string& fingerprint) {
+    const auto [it, is_new] =
+        kernels_.emplace(fingerprint, static_cast<std::uint32_t>(draft_.kernels.size()));
     if (is_new) {
       draft_.kernels.push_back(kernel);
-      draft_.program.kernels.push_back({.name = kernel.name});
+      draft_.program.kernels.push_back({.name = kernel->name});
     }
     return it->second;
   }
@@ -353,9 +353,9 @@ class Assembler {
                            const std::map<std::string, ValueId, std::less<>>& constants,
                            const std::string& what, double flops = 0) {
     const Canonical same = canonical(group);
-    const Expected<lower::GroupCode>& found = code_of(same);
-    if (!found) return found.error();
-    const lower::GroupCode& code = *found;
+    const std::shared_ptr<const Lowering> lowering = planning_.lowerings.of(same);
+    if (!lowering->made) return lowering->made.error();
+    const lower::GroupCode& code = *lowering->made;
 
     std::map<std::string, ValueIndex, std::less<>> arguments;
     for (const auto& [name, value] : values)
@@ -365,11 +365,12 @@ class Assembler {
     for (const auto& [name, id] : constants)
       if (const auto it = same.name_of.find(name); it != same.name_of.end())
         weights.emplace(it->second, id);
-    for (const lower::Packing& packing : code.packings)
-      arguments.emplace(
-          packing.definition.outputs[0].name,
-          weight(weights.at(packing.weight), std::make_shared<const Definition>(packing.definition),
-                 to_text(packing.definition)));
+    for (std::size_t i = 0; i < code.packings.size(); ++i) {
+      const lower::Packing& packing = code.packings[i];
+      arguments.emplace(packing.definition.outputs[0].name,
+                        weight(weights.at(packing.weight), {lowering, &packing.definition},
+                               lowering->packings[i]));
+    }
     for (const Operand& temporary : code.temporaries)
       arguments.emplace(temporary.name, add_temporary(temporary));
 
@@ -379,7 +380,9 @@ class Assembler {
     for (std::size_t k = 0; k < code.kernels.size(); ++k) {
       const lower::Lowered& lowered = code.kernels[k];
       if (std::ranges::count(lowered.grid, 0) > 0) continue;
-      runtime::step::Launch launch{.kernel = kernel_of(lowered.kernel), .grid = lowered.grid};
+      runtime::step::Launch launch{
+          .kernel = kernel_of({lowering, &lowered.kernel}, lowering->fingerprints[k]),
+          .grid = lowered.grid};
       for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
         const std::string& name = lowered.arguments[i];
         if (!arguments.contains(name)) arguments.emplace(name, weight(weights.at(name), {}, {}));
@@ -399,17 +402,17 @@ class Assembler {
       }
       // What comes before the last kernel prepares its operands.
       const bool last = k + 1 == code.kernels.size();
-      add_step(std::move(launch), what, last ? code.strategy : "…", last ? flops : 0,
+      add_step(std::move(launch), {what, last ? code.strategy : "…", lowering}, last ? flops : 0,
                last ? bytes : 0);
     }
     return Done{};
   }
 
-  void add_step(runtime::Step step, const std::string& what, const std::string& strategy,
-                double flops, double bytes) {
+  void add_step(runtime::Step step, CompileReport::Step report, double flops = 0,
+                double bytes = 0) {
     draft_.program.steps.push_back(std::move(step));
-    draft_.program.notes.push_back({.what = what, .flops = flops, .bytes = bytes});
-    draft_.report.steps.push_back({what, strategy});
+    draft_.program.notes.push_back({.what = report.what, .flops = flops, .bytes = bytes});
+    draft_.report.steps.push_back(std::move(report));
   }
 
   /// All of a value, byte by byte.
@@ -417,7 +420,7 @@ class Assembler {
     add_step(
         runtime::step::Copy{
             .from = {.value = from}, .to = {.value = to}, .bytes = draft_.program.values[to].bytes},
-        "copy", "", 0, 0);
+        {"copy", ""});
   }
 
   // --- what is left to the host -------------------------------------------------------------
@@ -473,7 +476,7 @@ class Assembler {
       step.outputs.push_back(value);
       places_[output.index] = Place{value, order};
     }
-    add_step(std::move(step), node.op->name, "interpreted: " + why, 0, 0);
+    add_step(std::move(step), {node.op->name, "interpreted: " + why});
     return Done{};
   }
 
@@ -482,7 +485,7 @@ class Assembler {
     const GraphNode& node = graph_.nodes()[n];
     const auto scan = scan_form(graph_, node);
     if (!scan) return false;
-    TESSERA_TRY(const std::optional<Draft> body, loop_body(*scan, options_));
+    TESSERA_TRY(const std::optional<Draft> body, loop_body(*scan, planning_));
     if (!body) return false;
     const auto slice_bytes = [&](ValueIndex value) {
       return draft_.program.values[value].bytes / scan->rounds;
@@ -516,7 +519,9 @@ class Assembler {
       places_[outputs[i].index] = Place{i < scan->states ? states[i] : value, order};
     }
     append_loop(draft_, *body, *scan, places,
-                [&](const tile::Kernel& kernel) { return kernel_of(kernel); });
+                [&](const std::shared_ptr<const tile::Kernel>& kernel) {
+                  return kernel_of(kernel, tile::fingerprint(*kernel));
+                });
     return true;
   }
 
@@ -543,7 +548,8 @@ class Assembler {
         draft_.program.outputs.push_back(it->second);
         continue;
       }
-      if (draft_.program.values[place.value].home == runtime::Value::Home::Boxed) {
+      const bool is_boxed = draft_.program.values[place.value].home == runtime::Value::Home::Boxed;
+      if (is_boxed || planning_.boundary == Boundary::Inside) {
         draft_.program.outputs.push_back(place.value);
         continue;
       }
@@ -561,8 +567,7 @@ class Assembler {
   }
 
   const Graph& graph_;
-  const CompileOptions& options_;
-  machine::Machine machine_;
+  const Planning& planning_;
   Grouping grouping_;
   std::vector<std::optional<Order>> wishes_;
   std::vector<std::optional<std::size_t>> node_of_;  // by value
@@ -573,14 +578,13 @@ class Assembler {
   std::map<std::uint32_t, Place> places_;  // by value of the graph
   std::map<std::pair<std::uint32_t, Order>, Place> copies_;
   std::map<std::pair<std::uint32_t, std::string>, ValueIndex> weights_;
-  std::map<std::string, Expected<lower::GroupCode>> codes_;
   std::map<std::string, std::uint32_t> kernels_;
 };
 
 }  // namespace
 
-Expected<Draft> assemble(const Graph& graph, const CompileOptions& options) {
-  return Assembler(graph, options).run();
+Expected<Draft> assemble(const Graph& graph, const Planning& planning) {
+  return Assembler(graph, planning).run();
 }
 
 }  // namespace tessera::program

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "tessera/lower/group.h"
+#include "tessera/program/boundary.h"
 #include "tessera/program/compile.h"
 #include "tessera/program/group.h"
 #include "tessera/program/layout.h"
+#include "tessera/program/lowerings.h"
 
 namespace tessera::program {
 
@@ -22,12 +24,19 @@ struct WeightUse {
 /// A program before its kernels are code, its weights are computed and its memory is planned.
 struct Draft {
   runtime::Program program = {};
-  std::vector<tile::Kernel> kernels = {};
+  std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};
   std::map<runtime::ValueIndex, WeightUse> weights = {};
   CompileReport report = {};
 };
 
+/// What decisions are made with.
+struct Planning {
+  const CompileOptions& options;
+  Lowerings& lowerings;  // for the machine and the options
+  Boundary boundary = Boundary::Caller;
+};
+
 /// Decides for every group of a graph what it becomes: steps over values.
-Expected<Draft> assemble(const Graph& graph, const CompileOptions& options);
+Expected<Draft> assemble(const Graph& graph, const Planning& planning);
 
 }  // namespace tessera::program

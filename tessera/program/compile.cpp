@@ -7,10 +7,12 @@
 #include "tessera/ir/expand.h"
 #include "tessera/program/affine_norms.h"
 #include "tessera/program/arena.h"
-#include "tessera/program/assemble.h"
+#include "tessera/program/constants.h"
 #include "tessera/program/limit.h"
 #include "tessera/program/phases.h"
+#include "tessera/program/plan.h"
 #include "tessera/program/scan.h"
+#include "tessera/program/stage.h"
 #include "tessera/program/weights.h"
 #include "tessera/program/wide_groups.h"
 
@@ -28,17 +30,51 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Core operators alone.
+Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
+  const Graph graph = options.exact ? given : with_affine_norms(given);
+  // Expansion infers all types again, which graphs that know theirs can do without.
+  bool plain = std::ranges::all_of(graph.nodes(), [&](const GraphNode& node) {
+    return node.op->kind() == OpDef::Kind::Core && graph.subgraphs(node).empty();
+  });
+  for (std::uint32_t v = 0; plain && v < graph.value_count(); ++v)
+    plain = numbers(graph.type(ValueId{v})).has_value();
+  if (plain) return graph;
+  return expand(graph, [](const OpDef&) { return true; });
+}
+
+Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
+  TESSERA_TRY(const Graph phased, with_phases(graph));
+  // Zeros times infinity would be seen.
+  const Graph wide =
+      planning.options.exact ? phased : with_wide_groups(phased, planning.options.machine);
+  TESSERA_TRY(const Graph core, with_plain_scans(wide));
+  return assemble(core, planning);
+}
+
 }  // namespace
 
+Lowerings lowerings_for(const CompileOptions& options) {
+  machine::Machine machine = options.machine;
+  machine.cores = std::max(1, options.threads);
+  return {std::move(machine), {.exact = options.exact, .products = options.products}};
+}
+
+Expected<Draft> plan(const Graph& graph, const Planning& planning) {
+  TESSERA_TRY(const Graph plain, expanded(graph, planning.options));
+  return drafted(with_assumed_constants(plain), planning);
+}
+
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
+  TESSERA_TRY(const Graph plain, expanded(graph, options));
+  TESSERA_TRY(const Graph computed, with_computed_constants(plain, options));
+  return compile_as_it_is(computed, options);
+}
+
+Expected<Compiled> compile_as_it_is(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
-  const Graph affine = options.exact ? graph : with_affine_norms(graph);
-  TESSERA_TRY(const Graph plain, expand(affine, [](const OpDef&) { return true; }));
-  TESSERA_TRY(const Graph phased, with_phases(plain));
-  // Zeros times infinity would be seen.
-  const Graph wide = options.exact ? phased : with_wide_groups(phased, options.machine);
-  TESSERA_TRY(const Graph core, with_plain_scans(wide));
-  TESSERA_TRY(Draft draft, assemble(core, options));
+  Lowerings lowerings = lowerings_for(options);
+  TESSERA_TRY(Draft draft, drafted(graph, {.options = options, .lowerings = lowerings}));
   if (options.memory_limit > 0) {
     TESSERA_TRY_DONE(limit_memory(draft, options.memory_limit));
   } else {
@@ -54,8 +90,10 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
       .stop = options.stop};
   if (options.progress)
     image_options.progress = [&](std::size_t done) { options.progress(done, all); };
+  std::vector<tile::Kernel> kernels;
+  for (const auto& kernel : draft.kernels) kernels.push_back(*kernel);
   TESSERA_TRY(const codegen::Image image,
-              codegen::build_image(draft.kernels, options.machine, image_options));
+              codegen::build_image(kernels, options.machine, image_options));
   for (std::size_t k = 0; k < all; ++k) {
     draft.program.kernels[k].entry = image.entries[k].offset;
     draft.program.kernels[k].scratch_bytes = image.entries[k].scratch_bytes;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,10 +28,13 @@ struct CompileOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 
+struct Lowering;
+
 struct CompileReport {
   struct Step {
-    std::string what;      // the operators
-    std::string strategy;  // how they are computed
+    std::string what;                            // the operators
+    std::string strategy;                        // how they are computed
+    std::shared_ptr<const Lowering> group = {};  // of launches: the group that this is a part of
   };
   std::vector<Step> steps = {};
   /// Operators without machine code: how many, and why the first of them.

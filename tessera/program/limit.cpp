@@ -54,7 +54,7 @@ std::vector<bool> written_params(const tile::Kernel& kernel) {
 class Limiter {
  public:
   Limiter(Draft& draft, std::int64_t bytes) : draft_(draft), bytes_(bytes) {
-    for (const tile::Kernel& kernel : draft.kernels) written_.push_back(written_params(kernel));
+    for (const auto& kernel : draft.kernels) written_.push_back(written_params(*kernel));
   }
 
   Expected<Done> run() {

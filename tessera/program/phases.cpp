@@ -328,8 +328,12 @@ class Phased {
 }  // namespace
 
 Expected<Graph> with_phases(const Graph& graph) {
-  return rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
-    if (node.op->name == "conv_transpose")
+  const auto is_transposed = [](const GraphNode& node) {
+    return node.op->name == "conv_transpose";
+  };
+  if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
+  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
+    if (is_transposed(node))
       if (const auto made = Phased::write(out, node)) return {*made};
     return out.copy(node);
   });

@@ -145,8 +145,10 @@ std::optional<ScanForm> scan_form(const Graph& graph, const GraphNode& node) {
   return form;
 }
 
-Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const CompileOptions& options) {
-  TESSERA_TRY(Draft body, assemble(*scan.body, options));
+Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const Planning& planning) {
+  // What a round reads and leaves is at places that the loop has.
+  const Planning inner{.options = planning.options, .lowerings = planning.lowerings};
+  TESSERA_TRY(Draft body, assemble(*scan.body, inner));
   const bool plain =
       std::ranges::all_of(body.program.steps,
                           [](const runtime::Step& step) {
@@ -160,8 +162,9 @@ Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const CompileOpti
   return std::optional(std::move(body));
 }
 
-void append_loop(Draft& draft, const Draft& body, const ScanForm& scan, const LoopPlaces& places,
-                 const std::function<std::uint32_t(const tile::Kernel&)>& kernel_of) {
+void append_loop(
+    Draft& draft, const Draft& body, const ScanForm& scan, const LoopPlaces& places,
+    const std::function<std::uint32_t(const std::shared_ptr<const tile::Kernel>&)>& kernel_of) {
   runtime::Program& program = draft.program;
   std::vector<Address> address(body.program.values.size());
   const auto place = [&](const std::vector<ValueIndex>& values, const std::vector<Address>& at) {

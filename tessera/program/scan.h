@@ -31,7 +31,7 @@ struct ScanForm {
 std::optional<ScanForm> scan_form(const Graph& graph, const GraphNode& node);
 
 /// The body as a program of its own; nothing if a part of it needs the host or is a loop again.
-Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const CompileOptions& options);
+Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const Planning& planning);
 
 /// Where a round finds its inputs and leaves its results.
 struct LoopPlaces {
@@ -40,7 +40,8 @@ struct LoopPlaces {
 };
 
 /// Appends a loop over the steps of a body.
-void append_loop(Draft& draft, const Draft& body, const ScanForm& scan, const LoopPlaces& places,
-                 const std::function<std::uint32_t(const tile::Kernel&)>& kernel_of);
+void append_loop(
+    Draft& draft, const Draft& body, const ScanForm& scan, const LoopPlaces& places,
+    const std::function<std::uint32_t(const std::shared_ptr<const tile::Kernel>&)>& kernel_of);
 
 }  // namespace tessera::program

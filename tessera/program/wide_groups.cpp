@@ -34,6 +34,10 @@ Tensor spread(const Tensor& weights, std::int64_t filters, std::int64_t together
 
 Graph with_wide_groups(const Graph& graph, const machine::Machine& machine) {
   const OpDef* conv = find_op("conv");
+  if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) {
+        return node.op == conv && node.attrs->i("group") > 1;
+      }))
+    return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
     const Tensor* weights = node.op == conv ? graph.constant(graph.inputs(node)[1]) : nullptr;
     const std::int64_t groups = weights == nullptr ? 1 : node.attrs->i("group");

@@ -143,11 +143,14 @@ Expected<std::string> assembly_of(llvm::Module& module, const machine::Machine& 
   return std::string(code.data(), code.size());
 }
 
+std::string release_version() {
+  return fmt::format("tessera {} llvm {}", TESSERA_VERSION, LLVM_VERSION_STRING);
+}
+
 std::string generator_version() {
   // The very build, not only its release: a compiler that was changed does not take the old one's
   // code.
-  static const std::string version =
-      fmt::format("tessera {} {} llvm {}", TESSERA_VERSION, identity(), LLVM_VERSION_STRING);
+  static const std::string version = fmt::format("{} {}", release_version(), identity());
   return version;
 }
 

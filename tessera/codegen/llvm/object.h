@@ -37,7 +37,8 @@ class LoadedObject {
   virtual void* address(const std::string& symbol) const = 0;
 };
 
-/// LLVM's and the product's version: part of every cache key.
+/// The product's version and LLVM's; with the very build of the product: part of every cache key.
+std::string release_version();
 std::string generator_version();
 
 }  // namespace tessera::codegen

@@ -1,11 +1,11 @@
-#include "tessera/driver/measure.h"
+#include "tessera/cost/contest.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "tessera/support/rng.h"
 
-namespace tessera {
+namespace tessera::cost {
 namespace {
 
 double median(std::vector<double> samples) {
@@ -86,4 +86,4 @@ Expected<std::vector<double>> measure(const Timed& ours, const MeasureOptions& o
   return all;
 }
 
-}  // namespace tessera
+}  // namespace tessera::cost

@@ -1,8 +1,8 @@
-#include "tessera/driver/measure.h"
+#include "tessera/cost/contest.h"
 
 #include <gtest/gtest.h>
 
-namespace tessera {
+namespace tessera::cost {
 namespace {
 
 /// Takes so long, and a little more or less each time.
@@ -45,4 +45,4 @@ TEST(Measure, StopsWhenItIsAskedTo) {
 }
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::cost

@@ -6,7 +6,7 @@
 
 #include "tessera/support/expected.h"
 
-namespace tessera {
+namespace tessera::cost {
 
 /// The value below which this share (0 to 1) of the samples lies; 0 of none.
 double percentile(std::vector<double> samples, double share);
@@ -32,4 +32,4 @@ Expected<Contest> contest(const Timed& ours, const Timed& theirs, const MeasureO
 /// The same without a competitor.
 Expected<std::vector<double>> measure(const Timed& ours, const MeasureOptions& options);
 
-}  // namespace tessera
+}  // namespace tessera::cost

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cli/context.h"
+#include "tessera/cost/model.h"
+
+namespace tessera::cli {
+
+/// Which measurements are used, and where new ones go.
+struct StoreFlags {
+  std::string store = "default", target = {};
+};
+void add_store_flags(CLI::App& command, StoreFlags& flags);
+
+/// The file; nothing for `none`, and for those without a home.
+Expected<std::filesystem::path> store_file(const StoreFlags& flags);
+
+/// A cost model of what is compiled with these options.
+Expected<cost::ModelOptions> cost_options(const StoreFlags& flags,
+                                          const program::CompileOptions& code);
+
+}  // namespace tessera::cli

@@ -1,0 +1,187 @@
+#include "tessera/program/constants.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <optional>
+
+#include "tessera/engine/engine.h"
+#include "tessera/interp/interp.h"
+#include "tessera/ir/rebuild.h"
+#include "tessera/program/plan.h"
+#include "tessera/program/stage.h"
+
+namespace tessera::program {
+namespace {
+
+constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20;
+constexpr std::int64_t kSmall = 64;  // elements that planning may look at
+
+std::optional<std::int64_t> bytes_of(const Type& type) {
+  const auto shape = numbers(type);
+  if (!shape || type.dtype == DType::String) return std::nullopt;
+  const auto count = element_count(*shape);
+  return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
+}
+
+/// By value: bytes of the constants that it is computed of; nothing of what depends on more.
+std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
+  std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
+  for (const GraphNode& node : graph.nodes()) {
+    const bool plain = node.op->pure && graph.subgraphs(node).empty();
+    std::int64_t read = 0, made = 0;
+    bool known = plain;
+    for (const ValueId input : graph.inputs(node)) {
+      if (!known || !input.present()) continue;
+      if (const Tensor* constant = graph.constant(input))
+        leaves[input.index] = static_cast<std::int64_t>(constant->bytes.size());
+      known = leaves[input.index].has_value();
+      read += leaves[input.index].value_or(0);
+    }
+    for (const ValueId output : graph.outputs(node)) {
+      const auto bytes = known ? bytes_of(graph.type(output)) : std::nullopt;
+      known = bytes.has_value();
+      made += bytes.value_or(0);
+    }
+    if (!known || made > read + kMostGrowth) continue;
+    for (const ValueId output : graph.outputs(node)) leaves[output.index] = read;
+  }
+  return leaves;
+}
+
+using Tensors = std::vector<std::optional<Tensor>>;  // by value
+
+/// The graph with these values for constants.
+Graph replaced(const Graph& graph, const Tensors& tensors) {
+  const auto is_replaced = [&](const GraphNode& node) {
+    const auto outputs = graph.outputs(node);
+    return !outputs.empty() && std::ranges::all_of(outputs, [&](ValueId output) {
+      return tensors[output.index].has_value();
+    });
+  };
+  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
+    if (!is_replaced(node)) return out.copy(node);
+    Rebuilder::Results results;
+    for (const ValueId output : graph.outputs(node))
+      results.push_back(out.constant(*tensors[output.index]));
+    return results;
+  });
+}
+
+/// Zeros that take no memory as long as nobody looks.
+Tensor zeros(const Type& type) {
+  const auto shape = *numbers(type);
+  const auto bytes = static_cast<std::size_t>(*bytes_of(type));
+  void* memory = ::mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  const std::shared_ptr<const void> owner(memory, [bytes](const void* mapped) {
+    ::munmap(const_cast<void*>(mapped), std::max<std::size_t>(bytes, 1));
+  });
+  return {type.dtype, shape, Bytes(owner, {static_cast<const std::byte*>(memory), bytes})};
+}
+
+/// What a node makes of small constants.
+std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode& node,
+                                             const Tensors& known) {
+  std::vector<interp::Value> inputs;
+  for (const ValueId input : graph.inputs(node)) {
+    if (!input.present()) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Tensor* constant = graph.constant(input);
+    inputs.push_back({.datum = constant != nullptr ? *constant : *known[input.index]});
+  }
+  const auto results = interp::run_op<double>(*node.op, *node.attrs, inputs,
+                                              static_cast<int>(graph.outputs(node).size()), {});
+  if (!results) return std::nullopt;
+  std::vector<Tensor> tensors;
+  for (const interp::Value& result : *results) {
+    if (!result.datum.is_tensor()) return std::nullopt;
+    tensors.push_back(result.datum.tensor());
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Graph with_assumed_constants(const Graph& graph) {
+  const auto leaves = constant_work(graph);
+  Tensors known(graph.value_count());
+  bool some = false;
+  for (const GraphNode& node : graph.nodes()) {
+    const auto outputs = graph.outputs(node);
+    if (outputs.empty() || !leaves[outputs[0].index]) continue;
+    some = true;
+    const bool small = std::ranges::all_of(outputs, [&](ValueId output) {
+      return *element_count(*numbers(graph.type(output))) <= kSmall;
+    });
+    const auto tensors = small ? evaluated(graph, node, known) : std::nullopt;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      known[outputs[i].index] = tensors ? (*tensors)[i] : zeros(graph.type(outputs[i]));
+  }
+  return some ? replaced(graph, known) : graph;
+}
+
+Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions& options) {
+  const auto leaves = constant_work(graph);
+  const auto is_made = [&](ValueId value) {
+    return value.present() && leaves[value.index] && graph.constant(value) == nullptr;
+  };
+  std::vector<bool> wanted(graph.value_count());
+  const auto want = [&](ValueId value) {
+    if (is_made(value)) wanted[value.index] = true;
+  };
+  for (const GraphNode& node : graph.nodes())
+    if (graph.outputs(node).empty() || !is_made(graph.outputs(node)[0]))
+      for (const ValueId input : graph.inputs(node)) want(input);
+  for (const ValueId output : graph.outputs()) want(output);
+  if (std::ranges::count(wanted, true) == 0) return graph;
+
+  // The part that makes them, as a graph without inputs.
+  Graph part;
+  std::vector<ValueId> mapped(graph.value_count()), outputs, ids;
+  for (const GraphNode& node : graph.nodes()) {
+    if (graph.outputs(node).empty() || !is_made(graph.outputs(node)[0])) continue;
+    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+    for (const ValueId input : graph.inputs(node)) {
+      if (input.present() && !mapped[input.index].present())
+        mapped[input.index] = part.add_constant(*graph.constant(input), {});
+      copy.inputs.push_back(input.present() ? mapped[input.index] : input);
+    }
+    for (const ValueId output : graph.outputs(node)) copy.outputs.push_back(graph.type(output));
+    const auto results = part.add_node(std::move(copy));
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const ValueId output = graph.outputs(node)[i];
+      mapped[output.index] = results[i];
+      if (wanted[output.index]) {
+        outputs.push_back(results[i]);
+        ids.push_back(output);
+      }
+    }
+  }
+  part.set_outputs(std::move(outputs));
+
+  CompileOptions once{.machine = machine::host(),
+                      .threads = options.threads,
+                      .exact = options.exact,
+                      .cache = options.cache,
+                      .stop = options.stop};
+  TESSERA_TRY(Compiled compiled, compile_as_it_is(part, once));
+  TESSERA_TRY(const auto loaded, runtime::LoadedProgram::load(std::move(compiled.program)));
+  TESSERA_TRY(const auto session, engine::make_session(loaded, {.threads = options.threads}));
+  TESSERA_TRY(const std::vector<Datum> made, session->run(std::span<const Datum>{}));
+  Tensors tensors(graph.value_count());
+  for (std::size_t i = 0; i < ids.size(); ++i) tensors[ids[i].index] = made[i].tensor();
+  // The other results of such a node have no readers but in the part.
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId output : graph.outputs(node))
+      if (is_made(output) && !tensors[output.index])
+        tensors[output.index] = zeros(graph.type(output));
+  return replaced(graph, tensors);
+}
+
+}  // namespace tessera::program

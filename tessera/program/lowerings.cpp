@@ -1,0 +1,83 @@
+#include "tessera/program/lowerings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+
+#include "tessera/expr/text.h"
+#include "tessera/expr/walk.h"
+#include "tessera/support/digest.h"
+#include "tessera/tile/fingerprint.h"
+
+namespace tessera::program {
+namespace {
+
+/// What a function costs beside an addition, about.
+double weight_of(Fn fn) {
+  constexpr std::array slow{Fn::Exp,  Fn::Log,  Fn::Sin, Fn::Cos,
+                            Fn::Atan, Fn::Tanh, Fn::Erf, Fn::Pow};
+  return std::ranges::find(slow, fn) != slow.end() ? 12 : 1;
+}
+
+/// Operations of a stage: those of an element, for every element, and within folds for every term.
+double operations_of(const tile::Stage& stage) {
+  const auto number = [&](const Scalar& size) {
+    return static_cast<double>(tile::number_of_size(size, stage.sizes).value_or(1));
+  };
+  double total = 0;
+  std::set<const void*> seen;
+  const std::function<void(const Scalar&, double)> walk = [&](const Scalar& scalar, double times) {
+    if (!seen.insert(shared_id(scalar)).second) return;
+    if (const auto* apply = std::get_if<node::Apply>(&scalar.node()))
+      total += times * weight_of(apply->fn);
+    else if (std::holds_alternative<node::Read>(scalar.node()))
+      total += times;
+    const auto* component = std::get_if<node::Component>(&scalar.node());
+    double inner = times;
+    if (component != nullptr)
+      for (const Bound& bound : component->fold->bounds) inner *= number(bound.extent);
+    // Positions are reckoned once per row, not per element.
+    if (std::holds_alternative<node::Read>(scalar.node())) {
+      const auto& read = std::get<node::Read>(scalar.node());
+      if (read.otherwise != nullptr) walk(*read.otherwise, inner);
+      return;
+    }
+    for_each_part(scalar, [&](const Scalar& part) { walk(part, inner); });
+  };
+  double elements = 1;
+  for (const Dim& dim : stage.output.shape())
+    elements *= static_cast<double>(dim.constant().value_or(1));
+  walk(stage.output.value, elements);
+  return total;
+}
+
+}  // namespace
+
+std::shared_ptr<const Lowering> Lowerings::of(const Canonical& group) {
+  if (const auto it = made_.find(group.key); it != made_.end()) return it->second;
+  auto lowering = std::make_shared<Lowering>(
+      Lowering{.key = digest(fmt::format("exact {} products {}\n{}", options_.exact,
+                                         to_string(options_.products), group.key)),
+               .code = {},
+               .made = lower::lower_group(group.group, machine_, options_)});
+  if (lowering->made) {
+    std::string all;
+    for (const lower::Lowered& lowered : lowering->made->kernels) {
+      lowering->fingerprints.push_back(tile::fingerprint(lowered.kernel));
+      all += fmt::format("{} {} {} {} {}:", lowered.grid[0], lowered.grid[1], lowered.grid[2],
+                         lowered.offset, lowering->fingerprints.back().size());
+      all += lowering->fingerprints.back();
+      lowering->launches += std::ranges::count(lowered.grid, 0) == 0 ? 1 : 0;
+    }
+    for (const lower::Packing& packing : lowering->made->packings)
+      lowering->packings.push_back(to_text(packing.definition));
+    lowering->code = digest(all);
+  }
+  for (const tile::Stage& stage : group.group.stages) lowering->operations += operations_of(stage);
+  return made_.emplace(group.key, std::move(lowering)).first->second;
+}
+
+}  // namespace tessera::program

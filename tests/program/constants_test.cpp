@@ -1,0 +1,91 @@
+#include "tessera/program/constants.h"
+
+#include <gtest/gtest.h>
+
+#include "tessera/engine/engine.h"
+#include "tessera/interp/interp.h"
+#include "tessera/program/plan.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera::program {
+namespace {
+
+using testing::random_f32;
+
+const OpDef& op(const char* name) {
+  return *find_op(name);
+}
+
+/// matmul(x, transpose(concat(v, w))), with weights for v and w.
+Graph product_of_weights() {
+  Graph graph;
+  const ValueId x = graph.add_input(Type::tensor(DType::F32, {3, 8}), "x");
+  const ValueId v = graph.add_constant(random_f32({200, 8}, 1), {}),
+                w = graph.add_constant(random_f32({100, 8}, 2), {});
+  const auto add = [&](const char* name, const Attrs& attrs, std::vector<ValueId> inputs,
+                       const Shape& shape) {
+    return graph.add_node({.op = &op(name),
+                           .attrs = *completed(op(name), attrs),
+                           .inputs = std::move(inputs),
+                           .outputs = {Type::tensor(DType::F32, shape)}})[0];
+  };
+  const ValueId all = add("concat", {{"axis", 0}}, {v, w}, {300, 8});
+  const ValueId turned = add("transpose", {{"perm", Ints{1, 0}}}, {all}, {8, 300});
+  graph.set_outputs({add("matmul", {}, {x, turned}, {3, 300}), turned});
+  return graph;
+}
+
+TEST(Constants, WorkOnWeightsIsDoneOnceByMachineCode) {
+  const Graph graph = product_of_weights();
+  const auto compiled = compile(graph, {});
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  for (const CompileReport::Step& step : compiled->report.steps) EXPECT_NE(step.what, "concat");
+  const std::vector<Datum> inputs{random_f32({3, 8}, 3)};
+  const auto expected = interp::run(graph, inputs, {});
+  const auto loaded = runtime::LoadedProgram::load(compiled->program);
+  ASSERT_TRUE(expected && loaded);
+  const auto session = engine::make_session(*loaded);
+  ASSERT_TRUE(session);
+  const auto found = (*session)->run(inputs);
+  ASSERT_TRUE(found) << to_string(found.error());
+  for (std::size_t i = 0; i < expected->size(); ++i)
+    testing::expect_near((*found)[i].tensor(), (*expected)[i].tensor(), 2e-5);
+}
+
+TEST(Constants, APlanIsTheSameWithoutTheirContent) {
+  const Graph graph = product_of_weights();
+  const CompileOptions options;
+  Lowerings lowerings = lowerings_for(options);
+  const auto draft = plan(graph, {.options = options, .lowerings = lowerings});
+  const auto compiled = compile(graph, options);
+  ASSERT_TRUE(draft && compiled);
+  ASSERT_EQ(draft->report.steps.size(), compiled->report.steps.size());
+  for (std::size_t i = 0; i < draft->report.steps.size(); ++i) {
+    EXPECT_EQ(draft->report.steps[i].strategy, compiled->report.steps[i].strategy);
+    if (draft->report.steps[i].group != nullptr) {
+      EXPECT_EQ(draft->report.steps[i].group->key, compiled->report.steps[i].group->key);
+      EXPECT_EQ(draft->report.steps[i].group->code, compiled->report.steps[i].group->code);
+    }
+  }
+}
+
+TEST(Constants, WhatWouldGrowIsComputedWhenItRuns) {
+  Graph graph;
+  const ValueId x = graph.add_input(Type::tensor(DType::F32, {1024, 1024}), "x");
+  const ValueId w = graph.add_constant(random_f32({1024, 1}, 1), {}),
+                v = graph.add_constant(random_f32({1, 1024}, 2), {});
+  const auto add = [&](std::vector<ValueId> inputs) {
+    return graph.add_node({.op = &op("add"),
+                           .attrs = *completed(op("add"), {}),
+                           .inputs = std::move(inputs),
+                           .outputs = {Type::tensor(DType::F32, {1024, 1024})}})[0];
+  };
+  graph.set_outputs({add({x, add({w, v})})});
+  const auto compiled = compile(graph, {});
+  ASSERT_TRUE(compiled);
+  EXPECT_LT(compiled->report.weight_bytes, 1 << 20);
+}
+
+}  // namespace
+}  // namespace tessera::program
