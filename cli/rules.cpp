@@ -7,6 +7,7 @@
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "cli/rules_generate.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 
@@ -279,6 +280,7 @@ void add_rules(CLI::App& app, Context& context) {
   fuzz.add_option("--seed", options->seed, "of shapes and inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  add_rules_generate(*rules, context);
   add(*rules, kCheck, options, context)
       .add_option("files", options->files, "certificates")
       ->required();

@@ -6,12 +6,14 @@
 
 #include "tessera/expr/definition.h"
 #include "tessera/expr/field.h"
+#include "tessera/expr/recorded.h"
 #include "tessera/expr/shape.h"
 
 namespace tessera {
 
 /// The number types of evaluation, each handed to the macro `use`.
-#define TESSERA_NUMBER_TYPES(use) use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB)
+#define TESSERA_NUMBER_TYPES(use) \
+  use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB) use(Recorded)
 
 /// Where a tensor lies, row-major. Elements of a float dtype are stored as that dtype or, `lifted`,
 /// as the number type of the evaluation (always so for int64 and prime fields).
@@ -32,7 +34,7 @@ struct EvalOptions {
 };
 
 /// Computes the outputs of a definition by what it says, in the number type T: float, double,
-/// std::int64_t, FieldA or FieldB. Sizes are numbers; `inputs` are the operands in order, of the
+/// std::int64_t, FieldA, FieldB or Recorded. Sizes are numbers; `inputs` are the operands in order, of the
 /// sizes that were solved for. Sums are accumulated in T; a result is rounded when it is stored.
 ///
 /// An index out of range where the definition has nothing for that is a diagnostic, as is a stop.

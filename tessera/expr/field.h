@@ -75,6 +75,37 @@ class PrimeField {
   static PrimeField keyed(std::uint64_t key, PrimeField x) {
     return of_word(mixed(x.word_ + (key + 1) * 0x9e3779b97f4a7c15ull));
   }
+  static PrimeField keyed(std::uint64_t key, PrimeField x, PrimeField y) {
+    return keyed(key + x.word_, y);
+  }
+  static PrimeField larger(PrimeField a, PrimeField b) { return a < b ? b : a; }
+  static PrimeField smaller(PrimeField a, PrimeField b) { return b < a ? b : a; }
+
+  /// A sum of products that is reduced once in a while.
+  class Sum {
+   public:
+    void add_product(PrimeField a, PrimeField b) {
+      total_ += static_cast<Wide>(a.word_) * b.word_;
+      if (++terms_ == kMostTerms) fold();
+    }
+    PrimeField total() {
+      fold();
+      return of_word(static_cast<std::uint64_t>(total_));
+    }
+
+   private:
+    __extension__ using Wide = unsigned __int128;
+    // A product is below 2^122 and what is left over below 2^64.
+    static constexpr int kMostTerms = 60;
+
+    void fold() {
+      for (int i = 0; i < 2; ++i)
+        total_ = (total_ & ((Wide{1} << 61) - 1)) + (total_ >> 61) * C;
+      terms_ = 0;
+    }
+    Wide total_ = 0;
+    int terms_ = 0;
+  };
 
  private:
   explicit PrimeField(std::uint64_t word) : word_(word) {}

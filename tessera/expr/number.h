@@ -48,12 +48,14 @@ bool is_less(T a, T b) {
 /// NaN wins, as NumPy has it.
 template <class T>
 T larger(T a, T b) {
+  if constexpr (kIsField<T>) return T::larger(a, b);
   if constexpr (std::is_floating_point_v<T>)
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   return a < b ? b : a;
 }
 template <class T>
 T smaller(T a, T b) {
+  if constexpr (kIsField<T>) return T::smaller(a, b);
   if constexpr (std::is_floating_point_v<T>)
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   return b < a ? b : a;
@@ -118,9 +120,17 @@ inline std::int64_t shift_right(std::int64_t a, std::int64_t b, bool is_unsigned
 template <class T>
 T apply_unary(Fn fn, T x) {
   if constexpr (kIsField<T>) {
+    // Keyed functions, with the facts that docs/verification.md declares.
+    const auto key = static_cast<std::uint64_t>(fn);
     switch (fn) {
       case Fn::Neg: return T() - x;
-      default: return T::keyed(static_cast<std::uint64_t>(fn), x);
+      case Fn::Abs: return T::larger(x, T() - x);
+      case Fn::Tanh:
+      case Fn::Erf:
+      case Fn::Sin:
+      case Fn::Atan: return x * T::keyed(key, x * x);
+      case Fn::Cos: return T::of_integer(1) + x * x * T::keyed(key, x * x);
+      default: return T::keyed(key, x);
     }
   } else if constexpr (std::is_integral_v<T>) {
     switch (fn) {
@@ -153,7 +163,7 @@ T apply_unary(Fn fn, T x) {
 template <class T>
 T apply_binary(Fn fn, T a, T b) {
   if constexpr (kIsField<T>) {
-    return T::keyed(static_cast<std::uint64_t>(fn) + a.word(), b);
+    return T::keyed(static_cast<std::uint64_t>(fn), a, b);
   } else if constexpr (std::is_integral_v<T>) {
     if (fn == Fn::Pow) return integer::pow(a, b);
     return fn == Fn::FloorDiv ? integer::floor_div(a, b) : integer::mod(a, b);

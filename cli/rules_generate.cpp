@@ -1,0 +1,128 @@
+#include "cli/rules_generate.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <thread>
+
+#include "cli/context.h"
+#include "cli/json.h"
+#include "tessera/rules/text.h"
+#include "tessera/superopt/generate/generate.h"
+#include "tessera/support/file.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  std::string set = "taso", out;
+  int max_ops = 3, threads = 1;
+  bool resume = false;
+};
+
+std::int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+Expected<Done> generate_rules(const Options& options, Context& context) {
+  TESSERA_TRY(const superopt::OperatorSet set, superopt::load_set(options.set));
+  const std::filesystem::path progress = options.out + ".progress";
+  superopt::Generated made;
+  {
+    ProgressLine line(context);
+    superopt::GenerateOptions how{
+        .max_ops = options.max_ops,
+        .threads = options.threads,
+        .stop = &context.stop,
+        .checkpoint = progress,
+        .resume = options.resume,
+        .progress = [&](std::string_view stage, std::size_t done, std::size_t all) {
+          line.show(done, all, stage);
+        }};
+    if (context.memory_limit) how.memory_limit = *context.memory_limit;
+    TESSERA_TRY(made, superopt::generate(set, how));
+  }
+  TESSERA_TRY_DONE(write_file(options.out, [&](std::ostream& out) {
+    const char* separator = "";
+    for (const rules::Rule& rule : made.rules) {
+      out << separator << to_text(rule);
+      separator = "\n";
+    }
+  }));
+  if (made.stopped) {
+    context.exit_code = kInterrupted;
+  } else {
+    std::error_code ignored;
+    std::filesystem::remove(progress, ignored);
+  }
+  const superopt::CandidateCounts& counts = made.counts;
+  if (context.json) {
+    print_json({{"set", set.name},
+                {"max_ops", options.max_ops},
+                {"graphs", made.graphs},
+                {"classes", counts.classes},
+                {"pairs", counts.pairs},
+                {"dropped",
+                 {{"congruent", counts.congruent},
+                  {"coincident", counts.coincident},
+                  {"common_subgraph", counts.common},
+                  {"renamed", counts.renamed},
+                  {"trivial", made.trivial}}},
+                {"candidates", made.candidates},
+                {"proved", made.proved},
+                {"refuted", made.refuted},
+                {"unknown", made.unknown},
+                {"rules", made.rules.size()},
+                {"complete", !made.stopped},
+                {"enumeration_seconds", made.enumeration_seconds},
+                {"proof_seconds", made.proof_seconds},
+                {"seconds", made.enumeration_seconds + made.proof_seconds},
+                {"peak_memory", peak_memory()}});
+    return Done{};
+  }
+  fmt::print("{} graphs in {} classes: {} pairs, {} candidates for rules in {:.2f} s\n",
+             made.graphs, counts.classes, counts.pairs, made.candidates, made.enumeration_seconds);
+  fmt::print("{} proved, {} refuted, {} unknown in {:.2f} s: {} rules in {}; {} MB at most\n",
+             made.proved, made.refuted, made.unknown, made.proof_seconds, made.rules.size(),
+             options.out, peak_memory() >> 20);
+  if (made.stopped) fmt::print("stopped before the end; --resume takes it up again\n");
+  return Done{};
+}
+
+}  // namespace
+
+void add_rules_generate(CLI::App& rules, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      rules.add_subcommand("generate", "finds rules by enumerating programs, and proves them");
+  add_common(*command, context);
+  command->footer(
+      "Example:\n"
+      "  tessera rules generate --set taso --max-ops 3 --out found.rules\n"
+      "\n"
+      "All programs of up to so many operators of a set are evaluated in a finite field; those "
+      "that\n"
+      "look equal are proved for all sizes. Ctrl-C keeps what was found; `--resume` goes on where "
+      "a\n"
+      "run was interrupted. Sets are described in docs/rules.md. Exit codes: 0 done, 130\n"
+      "interrupted.");
+  command->add_option("--set", options->set, "taso, modern, or a file")->capture_default_str();
+  command->add_option("--max-ops", options->max_ops, "operators of a program")
+      ->check(CLI::Range(1, 6))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "threads")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--out", options->out, "the file that rules are written to")->required();
+  command->add_flag("--resume", options->resume, "take up a run that was interrupted");
+  command->callback([options, &context] {
+    auto done = context.start();
+    if (done) done = generate_rules(*options, context);
+    if (!done) context.fail(done.error());
+  });
+}
+
+}  // namespace tessera::cli

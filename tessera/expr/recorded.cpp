@@ -1,0 +1,274 @@
+#include "tessera/expr/recorded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tessera/support/check.h"
+
+namespace tessera {
+namespace {
+
+thread_local Recording* under_way = nullptr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Recording::Recording() : outer_(under_way) {
+  under_way = this;
+  // Zero and one are the same numbers in all recordings: zero is what a default number is.
+  constant({});
+  constant({.is_integer = true, .integer = 1});
+}
+
+Recording::~Recording() {
+  under_way = outer_;
+}
+
+Recording& Recording::current() {
+  TESSERA_CHECK(under_way != nullptr, "a recorded number outside of a recording");
+  return *under_way;
+}
+
+bool Recording::undecided() {
+  current().decided_ = false;
+  return false;
+}
+
+Recorded Recording::input() {
+  nodes_.push_back({.kind = Kind::Input, .a = static_cast<std::uint32_t>(inputs_++)});
+  return Recorded(static_cast<std::uint32_t>(nodes_.size() - 1));
+}
+
+Recorded Recording::constant(const Tape::Constant& constant) {
+  const auto [it, added] =
+      constants_.try_emplace({constant.integer, constant.is_integer ? 0 : constant.number},
+                             static_cast<std::uint32_t>(nodes_.size()));
+  if (added) nodes_.push_back({.kind = Kind::Constant, .constant = constant});
+  return Recorded(it->second);
+}
+
+Recorded Recording::step(Tape::Op op, Recorded a, Recorded b, std::uint64_t key) {
+  const bool commutes = op == Tape::Op::Add || op == Tape::Op::Mul || op == Tape::Op::Larger ||
+                        op == Tape::Op::Smaller;
+  if (commutes && b.id_ < a.id_) std::swap(a, b);
+  const auto [it, added] = made_.try_emplace(std::tuple(op, a.id_, b.id_, key),
+                                             static_cast<std::uint32_t>(nodes_.size()));
+  if (added) nodes_.push_back({.kind = Kind::Step, .op = op, .a = a.id_, .b = b.id_, .key = key});
+  return Recorded(it->second);
+}
+
+bool Recording::is(Recorded x, double number) const {
+  const Node& node = nodes_[x.id_];
+  return node.kind == Kind::Constant &&
+         (node.constant.is_integer ? static_cast<double>(node.constant.integer)
+                                   : node.constant.number) == number;
+}
+
+Recorded Recorded::of_integer(std::int64_t integer) {
+  if (integer == 0 || integer == 1) return Recorded(static_cast<std::uint32_t>(integer));
+  return Recording::current().constant({.is_integer = true, .integer = integer});
+}
+
+Recorded Recorded::of_word(std::uint64_t word) {
+  return of_integer(static_cast<std::int64_t>(word));
+}
+
+Recorded Recorded::of_double(double number) {
+  if (std::isnan(number)) Recording::undecided();
+  if (std::abs(number) < 0x1p53 && number == std::floor(number))
+    return of_integer(static_cast<std::int64_t>(number));
+  return Recording::current().constant({.is_integer = false, .number = number});
+}
+
+Recorded Recorded::keyed(std::uint64_t key, Recorded x) {
+  return Recording::current().step(Tape::Op::Keyed, x, {}, key);
+}
+Recorded Recorded::keyed(std::uint64_t key, Recorded x, Recorded y) {
+  return Recording::current().step(Tape::Op::Keyed2, x, y, key);
+}
+
+Recorded Recorded::larger(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
+  if (a.id_ == b.id_ || recording.is(b, -kInfinity)) return a;
+  return recording.is(a, -kInfinity) ? b : recording.step(Tape::Op::Larger, a, b);
+}
+Recorded Recorded::smaller(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
+  if (a.id_ == b.id_ || recording.is(b, kInfinity)) return a;
+  return recording.is(a, kInfinity) ? b : recording.step(Tape::Op::Smaller, a, b);
+}
+
+Recorded operator+(Recorded a, Recorded b) {
+  if (a.id_ == 0) return b;
+  return b.id_ == 0 ? a : Recording::current().step(Tape::Op::Add, a, b);
+}
+Recorded operator-(Recorded a, Recorded b) {
+  if (a.id_ == b.id_) {
+    Recording::current().simplified_ = true;
+    return {};
+  }
+  return b.id_ == 0 ? a : Recording::current().step(Tape::Op::Sub, a, b);
+}
+Recorded operator*(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
+  if (a.id_ == 0 || b.id_ == 0) {
+    recording.simplified_ = true;
+    return {};
+  }
+  if (recording.is(a, 1)) return b;
+  return recording.is(b, 1) ? a : recording.step(Tape::Op::Mul, a, b);
+}
+Recorded operator/(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
+  return recording.is(b, 1) ? a : recording.step(Tape::Op::Div, a, b);
+}
+
+bool operator==(Recorded a, Recorded b) {
+  return a.id_ == b.id_ || Recording::undecided();
+}
+bool operator<(Recorded a, Recorded b) {
+  return a.id_ != b.id_ && Recording::undecided();
+}
+std::uint64_t Recorded::word() const {
+  Recording::undecided();
+  return 0;
+}
+
+Tape Recording::tape(std::span<const Recorded> outputs) const {
+  using Op = Tape::Op;
+  std::vector<std::uint32_t> uses(nodes_.size());
+  for (const Recorded& output : outputs) ++uses[output.id_];
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    if (nodes_[i].kind != Kind::Step || uses[i] == 0) continue;
+    ++uses[nodes_[i].a];
+    ++uses[nodes_[i].b];
+  }
+  const auto is_step = [&](std::uint32_t id, Op op) {
+    return nodes_[id].kind == Kind::Step && nodes_[id].op == op;
+  };
+
+  // Sums whose parts nobody else reads are one step.
+  struct Leaf {
+    std::uint32_t a, b;
+    bool product;
+  };
+  std::vector<bool> inside(nodes_.size());
+  std::map<std::uint32_t, std::vector<Leaf>> sums;
+  for (std::size_t at = nodes_.size(); at-- > 0;) {
+    const auto id = static_cast<std::uint32_t>(at);
+    if (uses[id] == 0 || inside[id] || !is_step(id, Op::Add)) continue;
+    std::vector<Leaf> leaves;
+    std::vector<std::uint32_t> open = {id};
+    bool has_product = false;
+    while (!open.empty()) {
+      const std::uint32_t part = open.back();
+      open.pop_back();
+      const bool own = part == id || uses[part] == 1;
+      if (own && is_step(part, Op::Add)) {
+        if (part != id) inside[part] = true;
+        open.push_back(nodes_[part].b);
+        open.push_back(nodes_[part].a);
+      } else if (own && is_step(part, Op::Mul)) {
+        leaves.push_back({nodes_[part].a, nodes_[part].b, true});
+        inside[part] = has_product = true;
+      } else {
+        leaves.push_back({part, 0, false});
+      }
+    }
+    if (has_product || leaves.size() > 2) sums.emplace(id, std::move(leaves));
+  }
+
+  Tape tape;
+  tape.inputs_ = inputs_;
+  tape.add_constant({}, false);
+  const std::uint32_t one = tape.add_constant({.is_integer = true, .integer = 1}, false);
+  std::vector<std::uint32_t> reg(nodes_.size()), inverse(nodes_.size());
+  for (std::size_t id = 1; id < nodes_.size(); ++id) {
+    if (nodes_[id].kind != Kind::Constant || uses[id] == 0) continue;
+    reg[id] = tape.add_constant(nodes_[id].constant, false);
+    inverse[id] = tape.add_constant(nodes_[id].constant, true);
+  }
+  const auto constants = static_cast<std::uint32_t>(std::get<0>(tape.constants_).size());
+  for (std::size_t id = 0; id < nodes_.size(); ++id)
+    if (nodes_[id].kind == Kind::Input) reg[id] = constants + nodes_[id].a;
+  const auto first = static_cast<std::uint32_t>(constants + inputs_);
+  for (std::size_t id = 0; id < nodes_.size(); ++id) {
+    const Node& node = nodes_[id];
+    if (node.kind != Kind::Step || uses[id] == 0 || inside[id]) continue;
+    reg[id] = first + static_cast<std::uint32_t>(tape.steps_.size());
+    if (const auto sum = sums.find(static_cast<std::uint32_t>(id)); sum != sums.end()) {
+      const auto begin = static_cast<std::uint32_t>(tape.products_.size());
+      for (const Leaf& leaf : sum->second)
+        tape.products_.emplace_back(reg[leaf.a], leaf.product ? reg[leaf.b] : one);
+      tape.steps_.push_back(
+          {Op::Products, begin, static_cast<std::uint32_t>(tape.products_.size()), 0});
+    } else if (node.op == Op::Div && inverse[node.b] != 0) {
+      tape.steps_.push_back({Op::Mul, reg[node.a], inverse[node.b], 0});
+    } else {
+      tape.steps_.push_back({node.op, reg[node.a], reg[node.b], node.key});
+    }
+  }
+  for (const Recorded& output : outputs) tape.outputs_.push_back(reg[output.id_]);
+  return tape;
+}
+
+template <class F>
+F Tape::value_of(const Constant& constant) {
+  return constant.is_integer ? F::of_integer(constant.integer) : F::of_double(constant.number);
+}
+
+std::uint32_t Tape::add_constant(const Constant& constant, bool inverse) {
+  const auto add = [&]<class F>(std::vector<F>& into) {
+    const F value = value_of<F>(constant);
+    into.push_back(inverse ? F::of_integer(1) / value : value);
+    return into.size() - 1;
+  };
+  add(std::get<1>(constants_));
+  return static_cast<std::uint32_t>(add(std::get<0>(constants_)));
+}
+
+template <class F>
+bool Tape::replay(std::span<const std::span<const F>> inputs, F* outputs,
+                  std::vector<F>& scratch) const {
+  const auto& constants = std::get<std::vector<F>>(constants_);
+  scratch.resize(std::max(scratch.size(), constants.size() + inputs_ + steps_.size()));
+  F* const registers = scratch.data();
+  F* next = std::copy(constants.begin(), constants.end(), registers);
+  for (const std::span<const F> input : inputs) next = std::copy(input.begin(), input.end(), next);
+  for (const Step& step : steps_) {
+    const F a = registers[step.op == Op::Products ? 0 : step.a];
+    const F b = registers[step.op == Op::Products ? 0 : step.b];
+    switch (step.op) {
+      case Op::Add: *next = a + b; break;
+      case Op::Sub: *next = a - b; break;
+      case Op::Mul: *next = a * b; break;
+      case Op::Div:
+        if (b == F()) return false;
+        *next = a / b;
+        break;
+      case Op::Keyed: *next = F::keyed(step.key, a); break;
+      case Op::Keyed2: *next = F::keyed(step.key, a, b); break;
+      case Op::Larger: *next = F::larger(a, b); break;
+      case Op::Smaller: *next = F::smaller(a, b); break;
+      case Op::Products: {
+        typename F::Sum sum;
+        for (std::uint32_t i = step.a; i < step.b; ++i)
+          sum.add_product(registers[products_[i].first], registers[products_[i].second]);
+        *next = sum.total();
+        break;
+      }
+    }
+    ++next;
+  }
+  for (const std::uint32_t output : outputs_) *outputs++ = registers[output];
+  return true;
+}
+
+template bool Tape::replay<FieldA>(std::span<const std::span<const FieldA>>, FieldA*,
+                                   std::vector<FieldA>&) const;
+template bool Tape::replay<FieldB>(std::span<const std::span<const FieldB>>, FieldB*,
+                                   std::vector<FieldB>&) const;
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "tessera/expr/field.h"
+
+namespace tessera {
+
+class Recording;
+
+/// A number that is not computed but written down: a definition that is evaluated once on recorded
+/// elements leaves the list of what has to be computed (see Recording), which can then be replayed
+/// on many inputs of the same sizes. Belongs to the recording that its thread has under way.
+class Recorded {
+ public:
+  Recorded() = default;  // zero
+  static Recorded of_word(std::uint64_t word);
+  static Recorded of_integer(std::int64_t integer);
+  static Recorded of_double(double number);
+  static Recorded keyed(std::uint64_t key, Recorded x);
+  static Recorded keyed(std::uint64_t key, Recorded x, Recorded y);
+  static Recorded larger(Recorded a, Recorded b);
+  static Recorded smaller(Recorded a, Recorded b);
+
+  friend Recorded operator+(Recorded a, Recorded b);
+  friend Recorded operator-(Recorded a, Recorded b);
+  friend Recorded operator*(Recorded a, Recorded b);
+  friend Recorded operator/(Recorded a, Recorded b);
+  // What is done next cannot hang on a number that is not there yet: the recording fails.
+  friend bool operator==(Recorded a, Recorded b);
+  friend bool operator<(Recorded a, Recorded b);
+  std::uint64_t word() const;
+
+ private:
+  friend class Recording;
+  explicit Recorded(std::uint32_t id) : id_(id) {}
+  std::uint32_t id_ = 0;
+};
+
+/// What is computed from elements of some inputs, step by step.
+class Tape {
+ public:
+  std::size_t inputs() const { return inputs_; }
+  std::size_t outputs() const { return outputs_.size(); }
+
+  /// Computes the outputs from the elements of all inputs, one after the other. False where
+  /// something is divided by zero. `scratch` is reused from call to call.
+  template <class F>
+  bool replay(std::span<const std::span<const F>> inputs, F* outputs,
+              std::vector<F>& scratch) const;
+
+  enum class Op : std::uint8_t { Add, Sub, Mul, Div, Keyed, Keyed2, Larger, Smaller, Products };
+  struct Constant {
+    bool is_integer = false;
+    std::int64_t integer = 0;
+    double number = 0;
+  };
+
+ private:
+  friend class Recording;
+  /// Registers hold constants, then inputs, then the results of steps in order.
+  struct Step {
+    Op op = Op::Add;
+    std::uint32_t a = 0, b = 0;  // registers; of Products: the range of `products_`
+    std::uint64_t key = 0;
+  };
+  template <class F>
+  static F value_of(const Constant& constant);
+  std::uint32_t add_constant(const Constant& constant, bool inverse);
+
+  std::size_t inputs_ = 0;
+  std::tuple<std::vector<FieldA>, std::vector<FieldB>> constants_;
+  std::vector<Step> steps_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> products_;
+  std::vector<std::uint32_t> outputs_;
+};
+
+/// Records what a thread computes with Recorded numbers for as long as it lives.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  /// The next element of the inputs.
+  Recorded input();
+  /// False once something hung on a number.
+  bool decided() const { return decided_; }
+  /// Whether something was left out that floating point would have done: a product with zero, a
+  /// number less itself.
+  bool simplified() const { return simplified_; }
+  /// What the outputs need, without what they do not.
+  Tape tape(std::span<const Recorded> outputs) const;
+
+ private:
+  friend class Recorded;
+  friend bool operator==(Recorded a, Recorded b);
+  friend bool operator<(Recorded a, Recorded b);
+  friend Recorded operator+(Recorded a, Recorded b);
+  friend Recorded operator-(Recorded a, Recorded b);
+  friend Recorded operator*(Recorded a, Recorded b);
+  friend Recorded operator/(Recorded a, Recorded b);
+
+  enum class Kind : std::uint8_t { Constant, Input, Step };
+  struct Node {
+    Kind kind = Kind::Constant;
+    Tape::Op op = Tape::Op::Add;
+    std::uint32_t a = 0, b = 0;
+    std::uint64_t key = 0;
+    Tape::Constant constant = {};
+  };
+
+  static Recording& current();
+  static bool undecided();
+  Recorded constant(const Tape::Constant& constant);
+  Recorded step(Tape::Op op, Recorded a, Recorded b, std::uint64_t key = 0);
+  bool is(Recorded x, double number) const;
+
+  std::vector<Node> nodes_;
+  std::size_t inputs_ = 0;
+  bool decided_ = true, simplified_ = false;
+  std::map<std::tuple<Tape::Op, std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> made_;
+  std::map<std::pair<std::int64_t, double>, std::uint32_t> constants_;
+  Recording* outer_;
+};
+
+}  // namespace tessera

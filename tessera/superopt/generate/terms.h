@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "tessera/superopt/generate/instances.h"
+
+namespace tessera::superopt {
+
+using TermId = std::uint32_t;
+
+/// Which inputs stand for the variables of a term: up to eight small numbers.
+class Naming {
+ public:
+  static constexpr std::size_t kMost = 8;
+
+  std::uint8_t operator[](std::size_t i) const {
+    return static_cast<std::uint8_t>(bits_ >> (8 * i));
+  }
+  void set(std::size_t i, std::uint8_t name) {
+    bits_ = (bits_ & ~(std::uint64_t{0xff} << (8 * i))) | (std::uint64_t{name} << (8 * i));
+  }
+  std::uint64_t bits() const { return bits_; }
+  auto operator<=>(const Naming&) const = default;
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+
+/// A term whose variables have been given names.
+struct Named {
+  TermId term = 0;
+  Naming naming = {};
+  auto operator<=>(const Named&) const = default;
+};
+
+/// A tensor that is computed from inputs by operators of a set, up to the names of its inputs: the
+/// largest argument of each operator comes first, and variables are numbered as they are met, so
+/// that of all renamings there is one term.
+struct Term {
+  static constexpr std::uint16_t kVariable = 0xffff;
+
+  std::uint16_t op = kVariable;
+  std::uint8_t result = 0;  // of the operator's results
+  std::uint8_t ops = 0;     // different operators in it
+  std::uint8_t variables = 0, args = 0;
+  std::uint32_t first_arg = 0;
+  ShapeId shape = 0;
+  Naming own = {};  // the names of its variables: the first of each kind
+};
+
+/// Terms, each once. Arguments name the variables of the term they are arguments of by position.
+class Terms {
+ public:
+  explicit Terms(Instances& instances);
+
+  Instances& instances() const { return instances_; }
+  const OperatorSet& set() const { return instances_.set(); }
+  std::size_t size() const { return terms_.size(); }
+  const Term& operator[](TermId id) const { return terms_[id]; }
+  std::span<const Named> args(TermId id) const {
+    return {args_.data() + terms_[id].first_arg, terms_[id].args};
+  }
+  /// An argument of a term under its names.
+  Named arg(const Named& of, std::size_t i) const { return renamed(args(of.term)[i], of.naming); }
+  Named renamed(const Named& positions, Naming names) const;
+
+  /// The declaration that an input belongs to, and the first input of a declaration.
+  std::size_t kind(std::uint8_t variable) const { return kind_of_[variable]; }
+  std::uint8_t first(std::size_t kind) const { return first_of_[kind]; }
+  std::size_t alike(std::size_t kind) const { return set().inputs[kind].names.size(); }
+  std::size_t variables() const { return kind_of_.size(); }
+  /// The input itself as a term.
+  Named variable(std::uint8_t variable) const;
+  std::string name(std::uint8_t variable) const;
+
+  /// All ways to name the variables of a term differently: by its own names, or by all that are
+  /// alike.
+  std::vector<Naming> namings(const Term& term, bool own_alone) const;
+
+  /// One hash for each operator in it, and the same for the same operator on the same arguments.
+  void collect_operators(const Named& named, std::vector<std::uint64_t>& into) const;
+  std::uint64_t structure(const Named& named) const;
+
+  struct New {
+    std::uint16_t op = 0;
+    std::uint8_t ops = 0, variables = 0;
+    Naming own = {};
+    std::vector<Named> args;
+    const Instance* instance = nullptr;
+  };
+  /// Adds a term for each result of the operator, and gives the first.
+  TermId add(const New& term);
+
+ private:
+  std::uint64_t operator_hash(const Named& named) const;
+
+  Instances& instances_;
+  std::vector<Term> terms_;
+  std::vector<Named> args_;
+  std::vector<std::size_t> kind_of_;
+  std::vector<std::uint8_t> first_of_;
+};
+
+}  // namespace tessera::superopt
