@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/ir/bind.h"
+#include "tessera/rules/text.h"
 
 namespace tessera::superopt {
 namespace {
@@ -164,7 +165,10 @@ std::optional<rules::Rule> as_rule(const Terms& terms, const Candidate& candidat
     if (!graph) return std::nullopt;
     (is_source ? rule.source : rule.target) = *std::move(graph);
   }
-  if (rule.source.hash() == rule.target.hash()) return std::nullopt;
+  // Hashes do not tell inputs of one type apart.
+  if (rule.source.hash() == rule.target.hash() &&
+      rules::body_text(rule.source, 0) == rules::body_text(rule.target, 0))
+    return std::nullopt;
   rule.found = "by enumeration";
   return rule;
 }

@@ -22,9 +22,9 @@ prove::Options proof_options(const std::atomic<bool>* stop) {
 
 /// What the target as a source needs of sizes for the source to fit.
 Expected<Guard> guard_back(const Rule& rule, const Guard& forth) {
-  TESSERA_TRY(const prove::SizeRelations own, relate_sizes(rule.target));
-  TESSERA_TRY(const prove::SizeRelations given, relate_sizes(forth, own));
-  TESSERA_TRY(const prove::SizeRelations all, relate_sizes(rule.source, given));
+  TESSERA_TRY(const prove::SizeRelations own, prove::relate_sizes(rule.target));
+  TESSERA_TRY(const prove::SizeRelations given, prove::relate_sizes(forth, own));
+  TESSERA_TRY(const prove::SizeRelations all, prove::relate_sizes(rule.source, given));
   Guard guard = forth;
   for (const Condition& condition : beyond(given, all)) guard.push_back(condition);
   return guard;

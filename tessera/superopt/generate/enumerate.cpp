@@ -120,8 +120,8 @@ class Enumerator {
       if (static_cast<std::int64_t>(bytes) > options_.memory_limit)
         return Diagnostic{
             .id = "generate-memory",
-            .message = fmt::format("the terms of {} operators take {} MB", level, bytes >> 20),
-            .note = fmt::format("the limit is {} MB", options_.memory_limit >> 20),
+            .message = fmt::format("the terms of {} operators take {} KB", level, bytes >> 10),
+            .note = fmt::format("the limit is {} KB", options_.memory_limit >> 10),
             .help = "fewer operators, inputs or --max-ops"};
     }
     finish_level(level, first);
