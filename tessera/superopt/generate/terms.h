@@ -19,15 +19,17 @@ class Naming {
   static constexpr std::size_t kMost = 8;
 
   std::uint8_t operator[](std::size_t i) const {
-    return static_cast<std::uint8_t>(bits_ >> (8 * i));
+    return static_cast<std::uint8_t>(bits_ >> place(i));
   }
   void set(std::size_t i, std::uint8_t name) {
-    bits_ = (bits_ & ~(std::uint64_t{0xff} << (8 * i))) | (std::uint64_t{name} << (8 * i));
+    bits_ = (bits_ & ~(std::uint64_t{0xff} << place(i))) | (std::uint64_t{name} << place(i));
   }
   std::uint64_t bits() const { return bits_; }
+  /// The first name counts most, so that a term's own names come first.
   auto operator<=>(const Naming&) const = default;
 
  private:
+  static constexpr std::size_t place(std::size_t i) { return 8 * (kMost - 1 - i); }
   std::uint64_t bits_ = 0;
 };
 
