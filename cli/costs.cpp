@@ -138,7 +138,7 @@ Expected<Done> list(const Options& options, const Context& context) {
 
 // --- what a model costs ---------------------------------------------------------------------
 
-Expected<Done> show(Options options, Context& context) {
+Expected<Done> show(const Options& options, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));

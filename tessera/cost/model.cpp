@@ -19,6 +19,7 @@ namespace tessera::cost {
 namespace {
 
 constexpr std::size_t kBatch = 64;  // units that are timed, and kept, together
+constexpr std::int64_t kMostPool = std::int64_t{256} << 20;  // bytes of what stands for weights
 
 class StoredModel final : public Model {
  public:
@@ -27,7 +28,8 @@ class StoredModel final : public Model {
       : options_(std::move(options)),
         store_(std::move(store)),
         target_(std::move(target)),
-        can_measure_(target_of(machine::host(), target_.threads).name == target_.name),
+        can_measure_(target_of(options_.code.machine, target_.threads).name == target_.name &&
+                     target_of(machine::host(), target_.threads).name == target_.name),
         roofline_(target_, measurements),
         lowerings_(program::lowerings_for(options_.code)) {
     for (Measurement& one : measurements) {
@@ -56,11 +58,6 @@ class StoredModel final : public Model {
     std::set<std::string> keys;
     for (const Unit& unit : units)
       if (find(unit) == nullptr && keys.insert(unit.key).second) unknown.push_back(unit);
-    std::int64_t weights = 0;
-    for (const runtime::Value& value : draft.program.values)
-      if (value.home == runtime::Value::Home::Weight) weights += value.bytes;
-    // What is measured in parts is still run as a whole.
-    weight_bytes_ = std::max(weight_bytes_, weights);
     for (std::size_t first = 0; first < unknown.size(); first += kBatch)
       TESSERA_TRY_DONE(measure(
           draft, std::span(unknown).subspan(first, std::min(kBatch, unknown.size() - first))));
@@ -70,8 +67,15 @@ class StoredModel final : public Model {
 
  private:
   Expected<program::Draft> planned(const Graph& graph, Boundary boundary) {
-    return program::plan(graph,
-                         {.options = options_.code, .lowerings = lowerings_, .boundary = boundary});
+    TESSERA_TRY(program::Draft draft, program::plan(graph, {.options = options_.code,
+                                                            .lowerings = lowerings_,
+                                                            .boundary = boundary}));
+    std::int64_t weights = 0;
+    for (const runtime::Value& value : draft.program.values)
+      if (value.home == runtime::Value::Home::Weight) weights += value.bytes;
+    // Parts of a graph that was seen are run as parts of it.
+    weight_bytes_ = std::max(weight_bytes_, weights);
+    return draft;
   }
 
   /// Code that has changed since is measured again; what other targets run is not known.
@@ -104,12 +108,15 @@ class StoredModel final : public Model {
 
   Expected<Done> measure(const program::Draft& draft, std::span<const Unit> units) {
     TESSERA_TRY_DONE(introduce());
-    const std::int64_t most = 2 * target_.machine.l3;
+    const std::int64_t most = std::min(2 * target_.machine.l3, kMostPool);
+    double expected = 0;
+    for (const Unit& unit : units) expected += roofline_.seconds(unit.work);
     TESSERA_TRY(
         const std::vector<Timing> timings,
         time_units(draft, units,
                    {.code = options_.code,
                     .seconds_per_unit = options_.seconds_per_kernel,
+                    .expected_seconds = expected,
                     .weight_bytes = std::clamp<std::int64_t>(weight_bytes_, 1 << 20, most)}));
     std::vector<Measurement> made;
     for (std::size_t i = 0; i < units.size(); ++i) {
@@ -156,7 +163,7 @@ class StoredModel final : public Model {
   std::map<std::string, Measurement> known_;  // by key
   Roofline roofline_;
   program::Lowerings lowerings_;
-  std::int64_t weight_bytes_ = 0;  // of the largest graph that was measured
+  std::int64_t weight_bytes_ = 0;  // of the largest graph that was seen
 };
 
 }  // namespace
@@ -165,10 +172,17 @@ Expected<std::unique_ptr<Model>> open_model(ModelOptions options) {
   TESSERA_TRY(Store store, options.target.empty() ? Store::open(options.store)
                                                   : Store::open_existing(options.store));
   Target target = target_of(options.code.machine, options.code.threads);
-  const std::string& name = options.target.empty() ? target.name : options.target;
+  const std::string name = options.target.empty() ? target.name : options.target;
   TESSERA_TRY(const std::optional<Target> found, store.find(name));
-  if (found) {
+  if (found && name == target.name) {
+    // Code is made for the machine that we know, not for one that a file says to be it.
+    target.flops_per_second = found->flops_per_second;
+    target.bytes_per_second = found->bytes_per_second;
+    target.seconds_per_launch = found->seconds_per_launch;
+  } else if (found) {
     target = *found;
+    options.code.machine = target.machine;
+    options.code.threads = target.threads;
   } else if (!options.target.empty()) {
     TESSERA_TRY(const std::vector<Target> all, store.targets());
     std::vector<std::string> names;
@@ -179,8 +193,6 @@ Expected<std::unique_ptr<Model>> open_model(ModelOptions options) {
                       .note = names.empty() ? "it knows none at all"
                                             : fmt::format("it knows {}", fmt::join(names, ", "))};
   }
-  options.code.machine = target.machine;
-  options.code.threads = target.threads;
   TESSERA_TRY(std::vector<Measurement> measurements, store.measurements(target.name));
   return std::unique_ptr<Model>(std::make_unique<StoredModel>(
       std::move(options), std::move(store), std::move(target), std::move(measurements)));

@@ -15,8 +15,8 @@ constexpr std::size_t kFeatures = 3;
 constexpr std::size_t kEnough = 8;  // measurements of a kind
 using Row = std::array<double, kFeatures>;
 
-/// Of what is not measured: vector units with two pipes at a usual clock, a usual memory.
-constexpr double kClock = 2.5e9, kPipes = 2, kBytesPerSecond = 12e9;
+/// Of what is not measured: usual clocks, pipes that issue 64 bytes of vectors, a usual memory.
+constexpr double kClock = 2.5e9, kBytesPerCycle = 64, kBytesPerSecond = 12e9;
 constexpr double kLaunchOne = 0.3e-6, kLaunchMany = 3e-6;
 
 /// How much of the peak a kind of work reaches, by operations (a product that is added to a sum is
@@ -86,7 +86,8 @@ Roofline::Roofline(const Target& target, std::span<const Measurement> measured) 
   const machine::Machine& machine = target.machine;
   const double threads = std::max(1, target.threads);
   if (target_.flops_per_second <= 0)
-    target_.flops_per_second = machine.vector_bytes / 4.0 * 2 * kPipes * kClock * threads;
+    target_.flops_per_second =
+        std::max<double>(kBytesPerCycle, 2.0 * machine.vector_bytes) / 4 * 2 * kClock * threads;
   if (target_.bytes_per_second <= 0)
     target_.bytes_per_second = kBytesPerSecond * std::min(threads, 4.0);
   if (target_.seconds_per_launch <= 0)

@@ -18,6 +18,7 @@ struct Timing {
 struct TimingOptions {
   program::CompileOptions code = {};
   double seconds_per_unit = 0.02;
+  double expected_seconds = 0;  // of all units once, about
   /// Weights are read as if so many bytes of others had been read since.
   std::int64_t weight_bytes = 0;
 };

@@ -194,6 +194,26 @@ TEST_F(CostTest, AnotherTargetHasItsOwnMeasurements) {
   EXPECT_THAT(none.error().note, ::testing::HasSubstr("some-gpu"));
 }
 
+TEST_F(CostTest, AFileDoesNotSayWhatThisComputerIs) {
+  Target liar = target_of(machine::host(), 1);
+  liar.machine.vector_bytes = 256;
+  liar.machine.features = {"sve2", "avx512f", "avx512bf16"};
+  ASSERT_TRUE(Store::open(store())->put(liar));
+  const auto measured = opened(store())->measure(network());
+  ASSERT_TRUE(measured) << to_string(measured.error());
+  EXPECT_TRUE(measured->measured);
+}
+
+TEST(CostModel, StepsOfTheHostAreMeasuredToo) {
+  const Graph graph =
+      parsed("graph(x: f32[4, 64]) { v, i = top_k(relu(x), [5])  return add(v, v), i }");
+  const auto measured = opened()->measure(graph);
+  ASSERT_TRUE(measured) << to_string(measured.error());
+  EXPECT_TRUE(measured->measured);
+  EXPECT_TRUE(std::ranges::any_of(measured->kernels,
+                                  [](const Kernel& kernel) { return kernel.strategy == "host"; }));
+}
+
 TEST(CostModel, WhatHasNoSizesIsTheHosts) {
   const Estimate estimate = estimated(parsed("graph(x: f32[N, 4]) { return relu(x) }"));
   ASSERT_THAT(estimate.kernels, SizeIs(1));
