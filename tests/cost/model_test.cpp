@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 
 #include "tessera/cost/roofline.h"
 #include "tessera/cost/store.h"
+#include "tests/support/command.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
 
@@ -15,8 +15,8 @@ namespace tessera::cost {
 namespace {
 
 namespace fs = std::filesystem;
-using tessera::testing::parsed;
-using tessera::testing::random_f32;
+using testing::parsed;
+using testing::random_f32;
 using ::testing::SizeIs;
 
 /// The graph with constants for its inputs but the first.
@@ -75,15 +75,9 @@ std::vector<double> seconds_of(const Estimate& estimate) {
 
 class CostTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "cost-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path store() const { return folder_ / "costs.sqlite"; }
+  fs::path store() const { return folder_.path() / "costs.sqlite"; }
 
-  fs::path folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 TEST(CostModel, CountsTheGroupsOfTheCompiler) {

@@ -11,26 +11,19 @@
 #include <thread>
 
 #include "tessera/support/digest.h"
+#include "tests/support/command.h"
 
 namespace tessera::cost {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::SizeIs;
 
-class StoreTest : public testing::Test {
+class StoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "store-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  fs::path file() const { return folder_.path() / "deep" / "costs.sqlite"; }
 
-  fs::path file() const { return folder_ / "deep" / "costs.sqlite"; }
-
-  fs::path folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 Target target() {
@@ -71,7 +64,7 @@ TEST_F(StoreTest, KeepsWhatWasPut) {
   const auto found = store->measurements(kept.name);
   ASSERT_TRUE(found);
   ASSERT_THAT(*found, SizeIs(2));
-  EXPECT_THAT(*found, testing::UnorderedElementsAre(measurement(1), measurement(2)));
+  EXPECT_THAT(*found, ::testing::UnorderedElementsAre(measurement(1), measurement(2)));
 }
 
 TEST_F(StoreTest, ANewMeasurementReplacesTheOldOne) {
@@ -81,7 +74,7 @@ TEST_F(StoreTest, ANewMeasurementReplacesTheOldOne) {
   ASSERT_TRUE(store->put(target().name, std::vector{one}));
   one.seconds = 7;
   ASSERT_TRUE(store->put(target().name, std::vector{one}));
-  EXPECT_THAT(*store->measurements(target().name), testing::ElementsAre(one));
+  EXPECT_THAT(*store->measurements(target().name), ::testing::ElementsAre(one));
 }
 
 TEST_F(StoreTest, TargetsDoNotSeeEachOthersMeasurements) {
@@ -105,14 +98,14 @@ TEST_F(StoreTest, BelongsToItsOwnerAlone) {
 }
 
 TEST_F(StoreTest, AnythingElseIsADiagnostic) {
-  const fs::path text = folder_ / "text", folder = folder_ / "folder";
+  const fs::path text = folder_.path() / "text", folder = folder_.path() / "folder";
   std::ofstream(text) << std::string(5000, 'x');
   fs::create_directory(folder);
   EXPECT_EQ(opened(text), "store-foreign");
   EXPECT_EQ(opened(folder), "store-unusable");
   EXPECT_EQ(opened("/proc/no/such"), "store-unusable");
-  EXPECT_EQ(Store::open_existing(folder_ / "none").error().id, "store-missing");
-  EXPECT_FALSE(fs::exists(folder_ / "none"));
+  EXPECT_EQ(Store::open_existing(folder_.path() / "none").error().id, "store-missing");
+  EXPECT_FALSE(fs::exists(folder_.path() / "none"));
 }
 
 TEST_F(StoreTest, AnotherVersionIsADiagnostic) {
@@ -137,11 +130,11 @@ TEST_F(StoreTest, DamageIsADiagnosticWhereverItIs) {
   ASSERT_GT(whole.size(), 10'000U);
   int complaints = 0;
   const auto look = [&](const std::string& bytes) {
-    const fs::path damaged = folder_ / "damaged";
+    const fs::path damaged = folder_.path() / "damaged";
     std::ofstream(damaged, std::ios::binary) << bytes;
     const auto store = Store::open(damaged);
     if (!store) {
-      EXPECT_THAT(store.error().id, testing::StartsWith("store-"));
+      EXPECT_THAT(store.error().id, ::testing::StartsWith("store-"));
       ++complaints;
       return;
     }
