@@ -153,7 +153,7 @@ Expected<Done> show(const Options& options, Context& context) {
   double run = 0;
   if (costs->can_measure()) {
     const cost::CompareOptions how{
-        .code = compile.code, .blocks = 10, .block_seconds = 0.2, .stop = &context.stop};
+        .code = compile.code, .blocks = 10, .block_seconds = 0.05, .stop = &context.stop};
     TESSERA_TRY(run, cost::time_program(optimized.graph, how));
   }
   line.clear();
