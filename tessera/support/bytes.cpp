@@ -1,5 +1,8 @@
 #include "tessera/support/bytes.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -8,6 +11,18 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::uintptr_t kHuge = 2 << 20;
+constexpr std::size_t kMostInHugePages = 128 << 20;
+
+/// Asks for large pages, in which weights are found faster. If there are none, small ones do; to
+/// clear very many takes longer than that is worth.
+void prefer_large_pages(void* memory, std::size_t size) {
+  if (size > kMostInHugePages) return;
+  const auto first = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t from = (first + kHuge - 1) / kHuge * kHuge,
+                       to = (first + size) / kHuge * kHuge;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+}
 
 std::shared_ptr<std::byte> zeroed(std::size_t size) {
   // Large blocks come as untouched zero pages from calloc's mmap; over-allocate to align.
@@ -18,6 +33,7 @@ std::shared_ptr<std::byte> zeroed(std::size_t size) {
   void* aligned = raw;
   std::size_t space = size + kAlignment;
   std::align(kAlignment, size, aligned, space);
+  prefer_large_pages(aligned, size);
   return {owner, static_cast<std::byte*>(aligned)};
 }
 
