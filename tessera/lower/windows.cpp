@@ -16,6 +16,8 @@ namespace {
 /// Positions of a window that are written out, and terms altogether: longer code is no faster, and
 /// takes the compiler long.
 constexpr std::int64_t kMostTaps = 64, kMostTerms = 256;
+/// Elements of a part of the vectors.
+constexpr std::int64_t kLeastPart = 96;
 /// Sums that are kept in registers at a time.
 constexpr std::int64_t kMostNeighbours = 8;
 
@@ -63,22 +65,29 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
     return Done{};
   };
   std::string vectors = output.back().name;
-  // What the window reads for all vectors stays in the first-level cache.
-  const std::int64_t most = std::max<std::int64_t>(64, machine.l1d / 2 / 4 / taps);
+  // What the window reads for all vectors stays in the first-level cache; where that can be, all
+  // rows that it reads, which the next programs read again. Short pieces of memory would not pay.
+  const std::int64_t across = output.size() > 1 ? output[output.size() - 2].extent : 1;
+  const std::int64_t rows = window.empty() ? 1 : taps / window.back().extent;
+  const std::int64_t in_rows = machine.l1d / 3 / 4 / (rows * across);
+  const std::int64_t most =
+      std::max<std::int64_t>(64, in_rows >= kLeastPart ? in_rows : machine.l1d / 2 / 4 / taps);
   const std::int64_t all = output.back().extent, part = whole_part(all, most, width);
+  std::string parts;
   if (all > most && part < all) {
     TESSERA_TRY_DONE(take(schedule.split(vectors, part)));
+    parts = vectors + ".o";
     vectors += ".i";
   }
   output.pop_back();
   std::vector<std::string> neighbours;
   if (!output.empty()) {
-    const Loop across = output.back();
-    const std::int64_t n = neighbours_of(across.extent, taps);
-    std::string inner = across.name;
-    if (n < across.extent) {
-      TESSERA_TRY_DONE(take(schedule.cover(across.name, n)));
-      neighbours.push_back(across.name + ".o");
+    const Loop row = output.back();
+    const std::int64_t n = neighbours_of(row.extent, taps);
+    std::string inner = row.name;
+    if (n < row.extent) {
+      TESSERA_TRY_DONE(take(schedule.cover(row.name, n)));
+      neighbours.push_back(row.name + ".o");
       inner += ".i";
     }
     TESSERA_TRY_DONE(take(schedule.unroll(inner)));
@@ -92,6 +101,9 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
     if (!loop.reduces && loop.kind == Loop::Kind::Serial &&
         std::ranges::find(neighbours, loop.name) == neighbours.end())
       grid.push_back(loop.name);
+  // Rows of one part after the other.
+  if (const auto outer = std::ranges::find(grid, parts); outer != grid.end())
+    std::rotate(grid.begin(), outer, outer + 1);
   std::vector<std::string> order = grid;
   order.insert(order.end(), neighbours.begin(), neighbours.end());
   if (order.size() > 1) TESSERA_TRY_DONE(take(schedule.reorder(order)));

@@ -32,7 +32,9 @@ GroupCase depthwise(const Depthwise& d) {
 
 TEST(Elements, ComputesDepthwiseConvolutionsOfManyShapes) {
   for (const Depthwise& d :
-       {Depthwise{}, Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3}, Depthwise{.c = 1},
+       {Depthwise{}, Depthwise{.c = 512, .h = 5, .w = 6},
+        Depthwise{.c = 512, .h = 5, .w = 6, .k = 1, .pad = 0}, Depthwise{.c = 600, .h = 7, .w = 7},
+        Depthwise{.c = 5, .h = 7, .w = 12}, Depthwise{.c = 3}, Depthwise{.c = 1},
         Depthwise{.c = 20, .h = 17, .w = 19, .stride = 2},
         Depthwise{.c = 16, .h = 14, .w = 14, .k = 5, .pad = 2},
         Depthwise{.c = 12, .h = 15, .w = 11, .k = 5, .stride = 2, .pad = 2},
