@@ -134,7 +134,31 @@ class Chooser {
     const auto fold = main_fold(stage_);
     if (fold != nullptr && folds_along_memory(*fold))
       most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
+    if (const auto across = transposed(output); across && fold == nullptr) {
+      most /= vectorize({*across}, machine_.cache_line / 4);
+      std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });
+    }
     if (most > 1) vectorize(output, most);
+  }
+
+  /// The loop along which something lies in memory that the last loop runs across: tiles take as
+  /// many of its positions as there are in a line of the cache, which is then read once.
+  std::optional<Loop> transposed(const std::vector<Loop>& output) const {
+    const auto last = std::find_if(output.rbegin(), output.rend(),
+                                   [](const Loop& loop) { return loop.extent > 1; });
+    std::optional<Loop> found;
+    if (last == output.rend()) return found;
+    for_each_read(stage_.output.value, [&](const node::Read& read) {
+      if (read.at.empty()) return;
+      const auto along = loops_of(nest(), read.at.back());
+      const bool is_across = std::ranges::any_of(read.at, [&](const Scalar& at) {
+        return std::ranges::count(loops_of(nest(), at), last->name) > 0;
+      });
+      if (!is_across || along.size() != 1 || along.front() == last->name) return;
+      const auto loop = std::ranges::find(output, along.front(), &Loop::name);
+      if (loop != output.end() && loop->extent > 1) found = *loop;
+    });
+    return found;
   }
 
   Schedule schedule_;
