@@ -280,16 +280,27 @@ class ContractionLowering {
 
     e_.push_scope();
     AxisGroups groups = row_groups(c_, tiles_.rows);
-    std::size_t at = 0;
-    for (const AxisGroup& group : groups) {
-      // The inner ones are whole: where the first begins says where the group does.
-      std::int64_t inner = group.extent() / group.axes[0].extent;
-      bind_tile(group.name(), b_.mul(starts_[at], b_.index(inner)), group.tile, group.extent());
-      at += group.axes.size();
+    const auto bind_rows = [&] {
+      std::size_t at = 0;
+      for (const AxisGroup& group : groups) {
+        // The inner ones are whole: where the first begins says where the group does.
+        std::int64_t inner = group.extent() / group.axes[0].extent;
+        bind_tile(group.name(), b_.mul(starts_[at], b_.index(inner)), group.tile, group.extent());
+        at += group.axes.size();
+      }
+    };
+    AxisGroups all = groups;
+    all.insert(all.end(), sums.begin(), sums.end());
+    Id left = 0;
+    if (lies_along_rows(groups)) {
+      bind_sums();
+      bind_rows();
+      left = b_.permute(matrix(factor(c_.a, all, {}), {k, m}), {1, 0});
+    } else {
+      bind_rows();
+      bind_sums();
+      left = matrix(factor(c_.a, all, {}), {m, k});
     }
-    bind_sums();
-    groups.insert(groups.end(), sums.begin(), sums.end());
-    const Id left = matrix(factor(c_.a, groups, {}), {m, k});
 
     Id right = 0;
     if (c_.known_b) {
@@ -304,6 +315,17 @@ class ContractionLowering {
       return b_.type(id).dtype == panels_.dtype ? id : b_.cast(id, panels_.dtype);
     };
     return b_.dot(narrowed(left), narrowed(right), sum);
+  }
+
+  /// Whether a copy of a is better made along its rows: in memory the sum runs in short pieces, and
+  /// neighbouring rows are neighbours or next to.
+  bool lies_along_rows(const AxisGroups& rows) const {
+    if (!c_.a.is_plain() || panels_.dtype != DType::F32) return false;
+    if (rows.empty() || tiles_.sums.size() < 2) return false;
+    const Affine& at = c_.a.reads[0].at;
+    const std::int64_t stride = at.factor(rows.back().name());
+    return tiles_.sums.back().extent() < 16 && rows.back().tile >= 16 && stride >= 1 &&
+           stride <= 2 && stride <= 2 * at.factor(tiles_.sums.back().name());
   }
 
   /// Panels as the matrix [k, n].

@@ -26,11 +26,18 @@ std::int64_t even_part(std::int64_t extent, std::int64_t most) {
   return most < 1 ? 1 : ceil_div(extent, ceil_div(extent, most));
 }
 
+/// The largest part of at most so many that leaves no rest.
+std::int64_t whole_part(std::int64_t extent, std::int64_t most) {
+  std::int64_t part = std::clamp<std::int64_t>(most, 1, extent);
+  while (extent % part != 0) --part;
+  return part;
+}
+
 /// Cycles, roughly: enough to choose by.
 class Cost {
  public:
-  Cost(const Contraction& c, std::int64_t panel, const machine::Machine& machine)
-      : c_(c), panel_(panel), machine_(machine) {
+  Cost(const Contraction& c, const tile::cpu::Panels& panels, const machine::Machine& machine)
+      : c_(c), panel_(panels.columns), width_(byte_width(panels.dtype)), machine_(machine) {
     sum_ = static_cast<double>(count(c.sums));
     lanes_ = machine.vector_bytes / 4;
     mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
@@ -42,10 +49,12 @@ class Cost {
     for (std::size_t i = 0; i < c_.rows.size(); ++i)
       rows = cut(rows, c_.rows[i].extent, tiles.rows[i]);
     std::vector<double> busy(static_cast<std::size_t>(std::max(machine_.cores, 1)));
+    const bool finished = finishes(tiles);
     for (const auto& [n, columns] : cut({{1, 1}}, c_.column.extent, tiles.columns))
       for (const auto& [m, times] : rows) {
         // A copy of a is whole, whatever there is of it.
-        const double cycles = program(in_place ? m : tiles.row_count(), n, tiles, in_place);
+        const double cycles =
+            program(in_place ? m : tiles.row_count(), n, tiles, {in_place, finished});
         const std::int64_t programs = columns * times;
         const auto cores = static_cast<std::int64_t>(busy.size());
         for (double& core : busy) core += static_cast<double>(programs / cores) * cycles;
@@ -68,14 +77,25 @@ class Cost {
     return result;
   }
 
+  /// Whether sums are finished while they are in registers: all tiles are whole, and so is the sum.
+  bool finishes(const ContractionTiles& tiles) const {
+    for (std::size_t i = 0; i < c_.rows.size(); ++i)
+      if (c_.rows[i].extent % tiles.rows[i] != 0) return false;
+    return c_.column.extent % tiles.columns == 0 && tiles.sum_count() == count(c_.sums) &&
+           tiles.sum_count() * (panel_ + mr_) * width_ <= machine_.l1d * 7 / 8;
+  }
+
+  struct How {
+    bool in_place, finished;
+  };
   double program(std::int64_t m, std::int64_t n, const ContractionTiles& tiles,
-                 bool in_place) const {
+                 const How& how) const {
     const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
     const auto vectors = static_cast<double>(ceil_div(n, lanes_));
     // A row beside the last whole register tile costs more than its share.
     const double work = sum_ * vectors / 4 *
                         (static_cast<double>(m / mr_ * mr_) + 1.4 * static_cast<double>(m % mr_));
-    const double left = rows * sum_ * (in_place ? 0.8 : 1.2);
+    const double left = rows * sum_ * (how.in_place ? 0.8 : 1.2);
     // Every tile of rows reads all of b again, from as near as it fits.
     const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4;
     const double right = columns * sum_ *
@@ -87,13 +107,18 @@ class Cost {
     // Sums are stored, and read again by what follows.
     const bool near = rows * columns * 4 < 0.7 * static_cast<double>(machine_.l1d);
     const bool fits = rows * (columns + 512) * 4 < 0.7 * static_cast<double>(machine_.l2);
-    const double sums = rows * vectors * (2 * rounds + 4) * (near ? 0.4 : fits ? 0.5 : 8);
+    // Or they go from registers to the result, of which lines that are left in parts come again:
+    // long sums hide that, and rows that are done at once leave none.
+    const bool at_once = sum_ * columns * 4 <= static_cast<double>(machine_.l1d) / 2;
+    const double finished = 1.2 + (near || at_once ? 0 : 8 / sum_);
+    const double kept = (2 * rounds + 4) * (near ? 0.4 : fits ? 0.5 : 8);
+    const double sums = rows * vectors * (how.finished ? finished : kept);
     const double calls = 15 * rounds * static_cast<double>(ceil_div(m, mr_) * ceil_div(n, panel_));
     return work + left + right + sums + calls + 1000;
   }
 
   const Contraction& c_;
-  std::int64_t panel_;
+  std::int64_t panel_, width_;
   const machine::Machine& machine_;
   double sum_ = 0;
   std::int64_t lanes_ = 4, mr_ = 4;
@@ -143,20 +168,29 @@ AxisGroups row_groups(const Contraction& c, const std::vector<std::int64_t>& til
 ContractionTiles choose_tiles(const Contraction& c, const tile::cpu::Panels& panels,
                               const machine::Machine& machine) {
   const std::int64_t panel = panels.columns;
-  const Cost cost(c, panel, machine);
+  const Cost cost(c, panels, machine);
   const AxisGroups sums = grouped(c, c.sums, [](std::size_t) { return true; });
   ContractionTiles best;
   double least = std::numeric_limits<double>::infinity();
   // Columns that share an axis of the result with other index variables are not cut.
   const bool whole_columns = c.is_merged(c.column);
-  for (const std::int64_t target : {1, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384}) {
-    ContractionTiles tiles;
-    std::int64_t left = target;
-    tiles.rows.resize(c.rows.size());
+  const auto parts_of_rows = [&](std::int64_t target, auto&& part_of) {
+    std::vector<std::int64_t> parts(c.rows.size());
     for (std::size_t i = c.rows.size(); i-- > 0;) {
-      tiles.rows[i] = even_part(c.rows[i].extent, left);
-      left /= tiles.rows[i];
+      parts[i] = part_of(c.rows[i].extent, target);
+      target /= parts[i];
     }
+    return parts;
+  };
+  std::vector<std::vector<std::int64_t>> candidates;
+  for (const std::int64_t target : {1, 8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384}) {
+    for (const auto part_of : {even_part, whole_part})
+      if (auto parts = parts_of_rows(target, part_of);
+          std::ranges::find(candidates, parts) == candidates.end())
+        candidates.push_back(std::move(parts));
+  }
+  for (const std::vector<std::int64_t>& candidate : candidates) {
+    ContractionTiles tiles{.rows = candidate};
     const AxisGroups rows = row_groups(c, tiles.rows);
     const bool in_place =
         c.a.is_plain() && panels.dtype == DType::F32 && sums.size() == 1 &&

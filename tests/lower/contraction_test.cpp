@@ -63,6 +63,36 @@ std::vector<GroupCase> cases() {
         "b[f] + r[n, y, z, f], 0.0) }"},
        {"out"},
        {"w", "b"}},
+      {"PointwiseOfFewChannels",
+       {f32("x", {1, 6, 12, 16}), f32("w", {96, 16}), f32("b", {96})},
+       {"define(x: f32[#n, #y, #z, #c], w: f32[#f, #c], b: f32[#f]) { out: f32[n, y, z, f] = "
+        "min(max(sum(c) { x[n, y, z, c] * w[f, c] } + b[f], 0.0), 6.0) }"},
+       {"out"},
+       {"w", "b"}},
+      {"NoRows",
+       {f32("a", {4, 50}), f32("w", {4, 12, 40})},
+       {"define(a: f32[#k, #m], w: f32[#k, #l, #j]) { out: f32[j] = sum(k, l) a[k, 2*l] * w[k, l, "
+        "j] }"},
+       {"out"},
+       {"w"}},
+      {"BiasAfterAFactor",
+       {f32("a", {24, 40}), f32("w", {40, 48}), f32("b", {48}), f32("s", {24})},
+       {"define(a: f32[#i, #k], w: f32[#k, #j], b: f32[#j], s: f32[#i]) { out: f32[i, j] = (sum(k) "
+        "{ a[i, k] * w[k, j] }) * s[i] + b[j] }"},
+       {"out"},
+       {"w", "b"}},
+      {"BiasOfRows",
+       {f32("a", {24, 40}), f32("w", {40, 30}), f32("s", {24})},
+       {"define(a: f32[#i, #k], w: f32[#k, #j], s: f32[#i]) { out: f32[i, j] = max(s[i] + sum(k) { "
+        "a[i, k] * w[k, j] }, 0.0) }"},
+       {"out"},
+       {"w"}},
+      {"OneRowWithBias",
+       {f32("a", {1, 300}), f32("w", {300, 130}), f32("b", {130})},
+       {"define(a: f32[#i, #k], w: f32[#k, #j], b: f32[#j]) { out: f32[i, j] = b[j] + sum(k) a[i, "
+        "k] * w[k, j] }"},
+       {"out"},
+       {"w", "b"}},
       {"Convolution",
        {f32("x", {1, 14, 14, 32}), f32("w", {40, 32, 3, 3}), f32("b", {40})},
        {"define(x: f32[#n, #h, #v, #c], w: f32[#f, #c, #r, #s], b: f32[#f]) { out: f32[n, y: 14, "
@@ -188,6 +218,25 @@ TEST(Contraction, SuitsOtherProcessors) {
           EXPECT_TRUE(text) << to_string(text.error());
         }
       }
+}
+
+TEST(Contraction, FinishesSumsInRegisters) {
+  for (const GroupCase& c : cases()) {
+    if (c.name != "PointwiseOfFewChannels") continue;
+    const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
+    for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"}) {
+      const auto machine = machine::named(cpu);
+      ASSERT_TRUE(machine);
+      const auto code = lower_contraction(group, *machine, {});
+      ASSERT_TRUE(code && *code);
+      const auto text =
+          codegen::form_of((*code)->kernels.back().kernel, codegen::Form::S, *machine);
+      ASSERT_TRUE(text);
+      const std::size_t dot = text->find("dot ");
+      ASSERT_NE(dot, std::string::npos) << *text;
+      EXPECT_NE(text->find(" on\n", dot), std::string::npos) << *text;
+    }
+  }
 }
 
 TEST(Contraction, LeavesWhatIsNoProductOfMatricesToOthers) {

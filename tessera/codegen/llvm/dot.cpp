@@ -49,7 +49,8 @@ std::optional<std::int64_t> known(Value* value) {
 
 /// The loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
 /// High-Performance Matrix Multiplication", 2008, section 4. Blocks of k, of n (b packed), of m (a
-/// packed); then panels of b, which stay in the first cache, and of a.
+/// packed); then panels of b, which stay in the first cache, and of a. A b that is small as a whole
+/// stays there in any case: then the panels of a come first.
 class Loops {
  public:
   Loops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine, Arguments in)
@@ -100,13 +101,24 @@ class Loops {
       rest_rows_ = *m % plan_.mr;
       choose_rows(*m);
     }
-    const bool far_b =
-        call.b.panel != 0 || std::min(nc_, call.shape.n) * column_bytes_of_b() > machine.l2;
+    const std::int64_t bytes_of_b = std::min(nc_, call.shape.n) * column_bytes_of_b();
+    rows_outer_ = bytes_of_b <= machine.l1d / 2;
+    const bool far_b = call.b.panel != 0 ? !rows_outer_ : bytes_of_b > machine.l2;
     if (broadcast_loads() && far_b && call.shape.m > 1)
       ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
     prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 8 * plan_.mr;
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
+  }
+
+  /// The columns that can be finished: all but those that are not whole vectors, where one block of
+  /// k holds the sums and no row is half of a pair.
+  std::int64_t finished_columns() const {
+    const auto n = known(in_.n);
+    const bool is_known = n && known(in_.m) && known(in_.k).value_or(0) > 0;
+    if (!is_known || call_.accumulate || call_.shape.k > kc_) return 0;
+    if (rest_rows_ % row_unit(instruction_) != 0) return 0;
+    return padded_.columns == 0 ? *n : *n / plan_.nr * plan_.nr;
   }
 
   void emit() {
@@ -134,10 +146,15 @@ class Loops {
         block(in_.m, plan_.mc, call_.shape.m, [&](Value* m) {
           m_ = m;
           m_size_ = minimum(ir_.CreateSub(in_.m, m), plan_.mc, call_.shape.m);
+          if (rows_outer_) return each_rows([&](const Rows& rows) { all_columns(rows); });
           if (pack_a_) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
-          emit_for(ir_, constant(0), n_whole_, plan_.nr,
-                   [&](Value* column) { panel(column, {plan_.nr}); });
-          each_tail([&](const Columns& tail) { panel(n_whole_, tail); });
+          each_panel([&](Value* column, const Columns& columns) {
+            const PanelOfB b = panel_of_b(column, columns);
+            each_rows([&](const Rows& rows) {
+              if (prefetch_b_) prefetch(b, rows);
+              tile(b, column, columns, rows);
+            });
+          });
         });
       });
     });
@@ -387,45 +404,71 @@ class Loops {
               ir_.CreateMul(ir_.CreateMul(part, groups_), constant(ahead_ * line)));
   }
 
-  /// All rows of the block of a times one panel of b.
-  void panel(Value* column, const Columns& columns) {
-    const PanelOfB b = panel_of_b(column, columns);
-    each_rows([&](const Rows& rows) {
-      if (prefetch_b_) prefetch(b, rows);
-      const bool direct = columns.exact && rows.live == rows.rows;
-      const int registers =
-          rows.rows / row_unit(instruction_) *
-          (columns.columns / (instruction_.form == Instruction::Form::Blocks ? 2 : lanes_));
-      const int most = machine_.vector_registers * 3 / 4 / registers;
-      llvm::Function* kernel = micro_kernel(
-          module_,
-          {.instruction = instruction_,
-           .vector_bytes = machine_.vector_bytes,
-           .broadcast_loads = broadcast_loads(),
-           .rows = rows.rows,
-           .columns = columns.columns,
-           .unroll = unroll,
-           .splits = std::clamp<int>(
-               static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1,
-               unroll),
-           .whole_turns = whole_turns_,
-           .packed_a = pack_a_,
-           .ahead = ahead_,
-           .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_});
-      Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
-                                      ir_.CreateAdd(n_, column));
-      Value* c = at(c_type_, in_.c, c_offset);
-      Value* target = direct ? c : tile_;
-      Value* target_row = direct ? in_.c_row : constant(columns.columns);
-      ir_.CreateCall(
-          kernel, {groups_, panel_of_a(rows.first), in_.a_row, b.base, b.stride, target, target_row,
-                   direct ? accumulate_ : ir_.getFalse(), ahead_ > 0 ? ahead(b, rows) : b.base});
-      if (direct) return;
-      llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
-      Value* live_columns =
-          columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
-      ir_.CreateCall(merge, {c, in_.c_row, tile_, constant(rows.live), live_columns, accumulate_});
+  void each_panel(llvm::function_ref<void(Value*, const Columns&)> body) {
+    emit_for(ir_, constant(0), n_whole_, plan_.nr,
+             [&](Value* column) { body(column, {plan_.nr}); });
+    each_tail([&](const Columns& tail) { body(n_whole_, tail); });
+  }
+
+  /// Some rows of the block of a times all panels of b.
+  void all_columns(const Rows& rows) {
+    if (pack_a_) pack_rows_of_a(rows);
+    each_panel([&](Value* column, const Columns& columns) {
+      tile(panel_of_b(column, columns), column, columns, rows);
     });
+  }
+
+  /// Some rows of the block of a times one panel of b.
+  void tile(const PanelOfB& b, Value* column, const Columns& columns, const Rows& rows) {
+    const bool direct = columns.exact && rows.live == rows.rows;
+    const int registers =
+        rows.rows / row_unit(instruction_) *
+        (columns.columns / (instruction_.form == Instruction::Form::Blocks ? 2 : lanes_));
+    const int most = machine_.vector_registers * 3 / 4 / registers;
+    const MicroKernel kernel{
+        .instruction = instruction_,
+        .vector_bytes = machine_.vector_bytes,
+        .broadcast_loads = broadcast_loads(),
+        .rows = rows.rows,
+        .columns = columns.columns,
+        .unroll = unroll,
+        .splits = std::clamp<int>(
+            static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, unroll),
+        .whole_turns = whole_turns_,
+        .packed_a = pack_a_,
+        .ahead = ahead_,
+        .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
+    Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
+                                    ir_.CreateAdd(n_, column));
+    Value* c = at(c_type_, in_.c, c_offset);
+    Value* target = direct ? c : tile_;
+    Value* target_row = direct ? in_.c_row : constant(columns.columns);
+    const MicroOperands operands{.groups = groups_,
+                                 .a = panel_of_a(rows.first),
+                                 .a_stride = in_.a_row,
+                                 .b = b.base,
+                                 .b_stride = b.stride,
+                                 .c = target,
+                                 .c_stride = target_row,
+                                 .accumulate = direct ? accumulate_ : ir_.getFalse(),
+                                 .ahead = ahead_ > 0 ? ahead(b, rows) : b.base};
+    if (call_.finish != nullptr && direct) {
+      const DotPart part{ir_.CreateAdd(m_, rows.first), ir_.CreateAdd(n_, column), rows.rows,
+                         columns.columns / lanes_};
+      std::vector<Value*> start;
+      if (instruction_.form == Instruction::Form::Lanes) start = call_.finish->start(part);
+      const Values sums = emit_micro_kernel(ir_, kernel, operands, start);
+      call_.finish->finish(part, sums, !start.empty());
+      return;
+    }
+    ir_.CreateCall(micro_kernel(module_, kernel),
+                   {operands.groups, operands.a, operands.a_stride, operands.b, operands.b_stride,
+                    operands.c, operands.c_stride, operands.accumulate, operands.ahead});
+    if (direct) return;
+    llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
+    Value* live_columns =
+        columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
+    ir_.CreateCall(merge, {c, in_.c_row, tile_, constant(rows.live), live_columns, accumulate_});
   }
 
   llvm::IRBuilder<>& ir_;
@@ -440,7 +483,8 @@ class Loops {
   int lanes_ = 0;
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
   bool pack_a_ = true, prefetch_b_ = false;
-  int ahead_ = 0;                               // as of MicroKernel
+  bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once
+  int ahead_ = 0;            // as of MicroKernel
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
   std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
   std::optional<EvenRows> even_ = {};
@@ -458,7 +502,9 @@ class Loops {
 
 }  // namespace
 
-void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machine& machine) {
+std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
+                      const machine::Machine& machine) {
+  DotCall call = asked;
   const DotPlan& plan = call.plan;
   TESSERA_CHECK(call.a.panel == 0, "only b comes packed");
   TESSERA_CHECK(call.b.panel % plan.nr == 0, "panels of {} columns cut into tiles of {}",
@@ -479,6 +525,14 @@ void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machi
                .c_row = call.c_row_stride,
                .scratch = call.scratch};
 
+  if (call.finish != nullptr) {
+    Loops loops(ir, call, machine, in);
+    if (const std::int64_t columns = loops.finished_columns(); columns > 0) {
+      loops.emit();
+      return columns;
+    }
+    call.finish = nullptr;
+  }
   // One function for all dots alike; constants are part of what it is, the rest are its parameters.
   std::string name = fmt::format(
       "dot.{}{}{}.{}x{}x{}.{}x{}g{}.{}x{}x{}.{}{}{}b{}", to_string(call.shape.a),
@@ -505,6 +559,7 @@ void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machi
         Loops(body, call, machine, in).emit();
       });
   ir.CreateCall(loops, values);
+  return 0;
 }
 
 }  // namespace tessera::codegen

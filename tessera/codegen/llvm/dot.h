@@ -1,15 +1,13 @@
 #pragma once
 
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/IR/IRBuilder.h>
+
 #include <cstdint>
+#include <vector>
 
 #include "tessera/machine/machine.h"
 #include "tessera/support/dtype.h"
-
-namespace llvm {
-class IRBuilderBase;
-class Module;
-class Value;
-}  // namespace llvm
 
 namespace tessera::codegen {
 
@@ -59,9 +57,27 @@ struct DotExtents {
   llvm::Value *m = nullptr, *n = nullptr, *k = nullptr;
 };
 
+/// Rows and vectors along n of c, from a row and a column on.
+struct DotPart {
+  llvm::Value *row = nullptr, *column = nullptr;
+  int rows = 0, vectors = 0;
+};
+/// What is made of sums while they are in registers: emitted before the products are added, for
+/// what they start from (in the order [row][vector]; nothing: zeros), and after. Only some
+/// instructions can start from anything.
+class DotFinish {
+ public:
+  virtual ~DotFinish() = default;
+  virtual std::vector<llvm::Value*> start(const DotPart& part) = 0;
+  virtual void finish(const DotPart& part, llvm::ArrayRef<llvm::Value*> sums, bool started) = 0;
+};
+
 /// Emits c += a·b (or c = a·b) at the insertion point, where c has unit column stride.
 /// Micro-kernels, packers and the loops around them become functions of the module, shared by equal
 /// dots. `scratch` has the plan's bytes, aligned to 128.
+///
+/// With `finish`, as many of the first columns as can be go there and not to c: returns how many.
+/// The loops and micro-kernels are then written in place.
 struct DotCall {
   DotShape shape = {};
   DotPlan plan = {};
@@ -71,7 +87,8 @@ struct DotCall {
   llvm::Value* c_row_stride = nullptr;
   bool accumulate = true;
   llvm::Value* scratch = nullptr;
+  DotFinish* finish = nullptr;
 };
-void emit_dot(llvm::IRBuilderBase& ir, const DotCall& call, const machine::Machine& machine);
+std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine);
 
 }  // namespace tessera::codegen

@@ -1,5 +1,6 @@
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "tessera/codegen/llvm/dot_parts.h"
@@ -14,13 +15,9 @@ using llvm::Value;
 /// [split][row of registers][column of registers].
 class Tile {
  public:
-  Tile(llvm::IRBuilder<>& ir, llvm::Function& function, const MicroKernel& kernel)
-      : ir_(ir), kernel_(kernel), instruction_(kernel.instruction) {
+  Tile(llvm::IRBuilder<>& ir, const MicroKernel& kernel, const MicroOperands& in)
+      : ir_(ir), kernel_(kernel), instruction_(kernel.instruction), in_(in) {
     llvm::LLVMContext& context = ir.getContext();
-    Value** const arguments[] = {&groups_, &a_,        &a_stride_,   &b_,    &b_stride_,
-                                 &c_,      &c_stride_, &accumulate_, &ahead_};
-    for (llvm::Argument& argument : function.args()) *arguments[argument.getArgNo()] = &argument;
-
     const bool blocks = instruction_.form == Instruction::Form::Blocks;
     c_type_ = type_of(instruction_.c, context);
     lanes_ = kernel.vector_bytes / byte_width(instruction_.c);
@@ -34,31 +31,51 @@ class Tile {
                    : ir.getIntNTy(8U * static_cast<unsigned>(group * byte_width(instruction_.a)));
     a_vector_ = operand_type(instruction_.a);
     b_vector_ = operand_type(instruction_.b);
-    if (kernel.accumulate) accumulate_ = ir.getInt1(*kernel.accumulate);
+    if (kernel.accumulate) in_.accumulate = ir.getInt1(*kernel.accumulate);
   }
 
-  void emit() {
+  /// Vectors along n, [row][column / lanes].
+  Values sums(llvm::ArrayRef<Value*> start = {}) {
     if (!kernel_.packed_a) {
       for (int row = 0; row < kernel_.rows; ++row)
-        a_rows_.push_back(ir_.CreateGEP(a_group_, a_, ir_.CreateMul(a_stride_, constant(row))));
+        a_rows_.push_back(
+            ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(in_.a_stride, constant(row))));
     }
     Values state(index(kernel_.splits * tile_rows_ * tile_columns_),
                  llvm::Constant::getNullValue(accumulator_));
+    std::copy(start.begin(), start.end(), state.begin());
     if (instruction_.offset_a)
       state.append(index(tile_columns_), llvm::Constant::getNullValue(accumulator_));
-    state.push_back(b_);
+    state.push_back(in_.b);
 
     Value* whole = kernel_.whole_turns
-                       ? groups_
-                       : ir_.CreateAnd(groups_, constant(-std::int64_t{kernel_.unroll}));
+                       ? in_.groups
+                       : ir_.CreateAnd(in_.groups, constant(-std::int64_t{kernel_.unroll}));
     state = emit_for(ir_, constant(0), whole, kernel_.unroll, state,
                      [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); });
     if (!kernel_.whole_turns)
-      state = emit_for(ir_, whole, groups_, 1, state,
+      state = emit_for(ir_, whole, in_.groups, 1, state,
                        [&](Value* k, const Values& in) { return turn(k, in, 1); });
     state.pop_back();
     add_splits(state);
-    store(finished(state));
+    return finished(state);
+  }
+
+  void store(const Values& sums) {
+    const llvm::Align align(c_type_->getScalarSizeInBits() / 8);
+    const int vectors = kernel_.columns / lanes_;
+    const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
+      for (int row = 0; row < kernel_.rows; ++row)
+        for (int v = 0; v < vectors; ++v) action(c_address(row, v), sums[index(row * vectors + v)]);
+    };
+    emit_if(ir_, in_.accumulate, [&] {
+      each([&](Value* at, Value* sum) {
+        Value* old = ir_.CreateAlignedLoad(accumulator_, at, align);
+        ir_.CreateAlignedStore(add(old, sum), at, align);
+      });
+    });
+    emit_if(ir_, ir_.CreateNot(in_.accumulate),
+            [&] { each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); }); });
   }
 
  private:
@@ -88,7 +105,7 @@ class Tile {
     LoadedA a;
     if (kernel_.packed_a) {
       a.run = kernel_.rows * unroll;
-      a.bases = {ir_.CreateGEP(a_group_, a_, ir_.CreateMul(k, constant(kernel_.rows)))};
+      a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
     } else {
       a.run = unroll;
       for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
@@ -165,7 +182,7 @@ class Tile {
       Value* offset =
           ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line)), constant(i * line));
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                          {ir_.CreateGEP(ir_.getInt8Ty(), ahead_, offset), ir_.getInt32(0),
+                          {ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, offset), ir_.getInt32(0),
                            ir_.getInt32(2), ir_.getInt32(1)});
     }
   }
@@ -212,7 +229,7 @@ class Tile {
           for (int row = 0; row < tile_rows_; ++row) accumulate(row, column, rows[index(row)], y);
         }
       }
-      b = ir_.CreateGEP(b_element, b, b_stride_);
+      b = ir_.CreateGEP(b_element, b, in_.b_stride);
     }
     out.back() = b;
     return out;
@@ -233,7 +250,6 @@ class Tile {
       state[i] = ir_.CreateSub(state[i], state[sums + i % index(tile_columns_)]);
   }
 
-  /// Vectors along n, [row][column / lanes].
   Values finished(const Values& state) {
     const int registers = tile_rows_ * tile_columns_;
     if (instruction_.form == Instruction::Form::Lanes)
@@ -252,32 +268,15 @@ class Tile {
   }
 
   Value* c_address(int row, int vector) {
-    Value* offset = ir_.CreateAdd(ir_.CreateMul(c_stride_, constant(row)),
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(in_.c_stride, constant(row)),
                                   constant(std::int64_t{vector} * lanes_));
-    return ir_.CreateGEP(c_type_, c_, offset);
-  }
-
-  void store(const Values& sums) {
-    const llvm::Align align(c_type_->getScalarSizeInBits() / 8);
-    const int vectors = kernel_.columns / lanes_;
-    const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
-      for (int row = 0; row < kernel_.rows; ++row)
-        for (int v = 0; v < vectors; ++v) action(c_address(row, v), sums[index(row * vectors + v)]);
-    };
-    emit_if(ir_, accumulate_, [&] {
-      each([&](Value* at, Value* sum) {
-        Value* old = ir_.CreateAlignedLoad(accumulator_, at, align);
-        ir_.CreateAlignedStore(add(old, sum), at, align);
-      });
-    });
-    emit_if(ir_, ir_.CreateNot(accumulate_),
-            [&] { each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); }); });
+    return ir_.CreateGEP(c_type_, in_.c, offset);
   }
 
   llvm::IRBuilder<>& ir_;
   const MicroKernel& kernel_;
   const Instruction& instruction_;
-  Value *groups_, *a_, *a_stride_, *b_, *b_stride_, *c_, *c_stride_, *accumulate_, *ahead_;
+  MicroOperands in_;
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
@@ -306,8 +305,15 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
       {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context), pointer},
       [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
         function.setAlignment(llvm::Align(64));
-        Tile(ir, function, kernel).emit();
+        const auto in = [&](unsigned i) { return function.getArg(i); };
+        Tile tile(ir, kernel, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)});
+        tile.store(tile.sums());
       });
+}
+
+Values emit_micro_kernel(llvm::IRBuilder<>& ir, const MicroKernel& kernel,
+                         const MicroOperands& operands, llvm::ArrayRef<Value*> start) {
+  return Tile(ir, kernel, operands).sums(start);
 }
 
 }  // namespace tessera::codegen

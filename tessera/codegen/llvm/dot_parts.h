@@ -53,6 +53,17 @@ struct MicroKernel {
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);
 
+/// What a micro-kernel works on, in the order of its parameters.
+struct MicroOperands {
+  llvm::Value *groups, *a, *a_stride, *b, *b_stride, *c, *c_stride, *accumulate, *ahead;
+};
+/// The same in place, and without c: the sums, vectors along n in the order [row][vector]. They
+/// start from `start` where there is any, which instructions of Form::Lanes alone can.
+llvm::SmallVector<llvm::Value*, 40> emit_micro_kernel(llvm::IRBuilder<>& ir,
+                                                      const MicroKernel& kernel,
+                                                      const MicroOperands& operands,
+                                                      llvm::ArrayRef<llvm::Value*> start);
+
 /// Copies lines (rows of a, columns of b) into a panel: groups of k run slowly, lines fast.
 ///   void(panel, source, i64 line_stride, i64 k_stride, i64 lines, i64 k)
 /// Missing lines, and k's up to the next multiple of `k_multiple`, become zeros.

@@ -103,6 +103,8 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   // What is small, or used once, is read where it is.
   plan.pack_b = shape.m > 1 && shape.n * shape.k * b_width > machine.l1d / 2;
   plan.pack_a = plan.pack_b || shape.n > 2 * plan.nr;
+  // The copy of a few short rows costs more than it saves.
+  if (packed_b != 0 && shape.k < 48) plan.pack_a = false;
   if (shape.m == 1) {
     plan.pack_a = false;
     if (packed_b != 0) plan.kc = round_up(std::max<std::int64_t>(shape.k, 1), k_unit);

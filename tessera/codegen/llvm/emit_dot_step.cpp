@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tessera/codegen/llvm/dot.h"
+#include "tessera/codegen/llvm/emit_finish.h"
 #include "tessera/codegen/llvm/emitter.h"
 
 namespace tessera::codegen {
@@ -160,7 +161,10 @@ void Emitter::emit_dot_step(const DotStep& step) {
       });
     });
   }
-  emit_dot(ir, call, machine);
+  FinishingNest finish(*this, step);
+  if (step.finish && is_known_whole) call.finish = &finish;
+  const std::int64_t finished = emit_dot(ir, call, machine);
+  if (step.finish && finished < call.shape.n) emit_nest(*step.finish, finished);
 }
 
 }  // namespace tessera::codegen

@@ -15,7 +15,7 @@ using tile::cpu::Root;
 
 /// Loops over the outer axes of a nest around its rows. A nest that stores into a view goes no
 /// further than the view does.
-void Emitter::emit_nest(const Nest& nest) {
+void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
   const std::size_t rank = nest.space.size();
   std::vector<llvm::Value*> from(rank, index(0)), to;
   for (const std::int64_t extent : nest.space) to.push_back(index(extent));
@@ -35,6 +35,11 @@ void Emitter::emit_nest(const Nest& nest) {
       from[i] = clamp(ir.CreateNeg(at));
       to[i] = clamp(ir.CreateSub(view.shape[i], at));
     }
+  }
+
+  if (first > 0) {
+    llvm::Value*& start = from[static_cast<std::size_t>(nest.lane)];
+    start = greatest_of(ir, start, index(first));
   }
 
   // Without vectors along the axis of a fold, the fold's own loop runs through it.

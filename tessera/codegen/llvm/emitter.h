@@ -85,7 +85,8 @@ class Emitter {
   void emit_steps(const std::vector<tile::cpu::Step>& steps);
   void emit_loop(const tile::cpu::Step& step);
   void emit_scalar(tile::OpId id);
-  void emit_nest(const tile::cpu::Nest& nest);
+  /// A nest, from a position of its lane axis on.
+  void emit_nest(const tile::cpu::Nest& nest, std::int64_t first = 0);
   void emit_dot_step(const tile::cpu::DotStep& step);
   /// A tile of one element as a scalar.
   llvm::Value* only_element(tile::ValueId id);

@@ -44,6 +44,24 @@ llvm::Value* Row::single(ValueId id) {
   return result;
 }
 
+void Row::compute_held(const Held& held, llvm::Value* lane) {
+  mode_ = {1, nest_.width, false};
+  held_ = held;
+  lane_index_ = lane;
+  waiting_ = computed(false);
+}
+
+llvm::Value* Row::vector(ValueId id, const tile::cpu::IndexMap& at, llvm::Value* lane) {
+  mode_ = {1, nest_.width, false};
+  lane_index_ = lane;
+  local_.clear();
+  return spread(evaluate(id, mapped(at, identity()))).front();
+}
+
+void Row::write_held() {
+  write(waiting_);
+}
+
 void Row::emit(llvm::Value* from, llvm::Value* to) {
   for (const Root& root : nest_.roots) {
     if (root.kind == Root::Kind::Write) {
@@ -278,10 +296,8 @@ void Row::effect(OpId id, std::vector<Waiting>& waiting) {
   if (op.code != Code::Vstore) return effect_of_elements(id);
   const ValueId stored = op.in.back();
   const ViewParts& view = e_.views[op.in[0]];
-  std::vector<llvm::Value*> at;
-  for (std::size_t i = 1; i + 1 < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
   const DType dtype = e_.type(stored).dtype;
-  const Place place = view_place(view, dtype, at, identity());
+  const Place place = view_place(view, dtype, starts_of(op), identity());
   Lanes x = evaluate(stored, identity());
   if (e_.options.checked) {
     e_.check_address(address(dtype, place), byte_width(dtype), id);

@@ -38,6 +38,20 @@ class Row {
   /// The value at the row's only position.
   llvm::Value* single(tile::ValueId id);
 
+  /// In place of emit(), for a row that needs no guards: one vector at a time, beginning at a lane.
+  /// `held` stands for what a buffer would hold there, or for a value that is made of it. What is
+  /// computed is written afterwards; `close` ends the row.
+  struct Held {
+    int buffer = -1;
+    std::optional<tile::ValueId> total = {};
+    llvm::Value* vector = nullptr;
+  };
+  void compute_held(const Held& held, llvm::Value* lane);
+  void write_held();
+  /// A value at positions of the nest's space.
+  llvm::Value* vector(tile::ValueId id, const tile::cpu::IndexMap& at, llvm::Value* lane);
+  void close() { row_.CreateBr(start_); }
+
  private:
   /// A value for the lanes at hand: pieces of vectors, or one scalar for all of them.
   struct Lanes {
@@ -68,6 +82,7 @@ class Row {
 
   Positions identity() const;
   Positions moved(const tile::Operation& op, const Positions& positions);
+  Positions mapped(const tile::cpu::IndexMap& map, const Positions& positions);
 
   // values
   Lanes evaluate(tile::ValueId id, const Positions& positions);
@@ -76,6 +91,7 @@ class Row {
   Lanes iota(DType dtype, const Position& position);
   Lanes vload(tile::OpId id, const Positions& positions);
   void prefetch(const tile::Operation& op, const Place& place);
+  std::vector<llvm::Value*> starts_of(const tile::Operation& op);
   Lanes gather(tile::OpId id, const Positions& positions);
   Lanes read(DType dtype, const Place& place);
   void write(DType dtype, const Place& place, const Lanes& x);
@@ -146,6 +162,8 @@ class Row {
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
   llvm::Value* unmasked_ = nullptr;                        // whether no load is outside; null: yes
   std::map<tile::ValueId, Accumulator> accumulators_;      // by result
+  Held held_;
+  std::vector<Waiting> waiting_;
 };
 
 }  // namespace tessera::codegen

@@ -19,6 +19,11 @@ bool is_one(const llvm::Value* value) {
   return constant != nullptr && constant->isOne();
 }
 
+bool is_two(const llvm::Value* value) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
+  return constant != nullptr && constant->equalsInt(2);
+}
+
 /// Takes what is added as a number out of a sum.
 llvm::Value* without_constant(llvm::Value* value, std::int64_t& constant) {
   for (;;) {
@@ -52,8 +57,12 @@ DType Row::element_dtype(ValueId id) const {
 Positions Row::moved(const Operation& op, const Positions& positions) {
   const auto map = tile::cpu::operand_map(e_.kernel, op, tile::cpu::identity_map(positions.size()));
   TESSERA_CHECK(map.has_value(), "{} moves no elements", to_string(op.code));
+  return mapped(*map, positions);
+}
+
+Positions Row::mapped(const tile::cpu::IndexMap& map, const Positions& positions) {
   Positions result;
-  for (const tile::cpu::AxisMap& axis : *map) {
+  for (const tile::cpu::AxisMap& axis : map) {
     Position position{.uniform = e_.index(0)};
     if (axis.axis >= 0) position = positions[static_cast<std::size_t>(axis.axis)];
     if (axis.offset != 0) position.uniform = sum_of(row_, position.uniform, e_.index(axis.offset));
@@ -85,7 +94,10 @@ Row::Lanes Row::evaluate(ValueId id, const Positions& positions) {
   if (const auto found = local_.find(k); found != local_.end()) return found->second;
   if (const auto found = uniform_.find(k); found != uniform_.end()) return found->second;
   Lanes x;
-  if (const int buffer = e_.scheduled.buffer_of[id]; buffer >= 0) {
+  const int buffer = e_.scheduled.buffer_of[id];
+  if (held_.total ? id == *held_.total : buffer >= 0 && buffer == held_.buffer) {
+    x = {{held_.vector}, false, false};
+  } else if (buffer >= 0) {
     const DType dtype = element_dtype(id);
     x = read(dtype, buffer_place(buffer, dtype, e_.type(id).shape, positions));
     if (e_.type(id).is_pointer()) {
@@ -269,6 +281,19 @@ Row::Lanes Row::read(DType dtype, const Place& place) {
       pieces.push_back(e_.load(e_.ir, dtype, at(lane), mode_.width));
       continue;
     }
+    if (is_two(place.lane_stride) && dtype != DType::Bool) {
+      // Every other element of two vectors, of which the second ends with the last one.
+      llvm::SmallVector<int, 64> every_other;
+      for (int i = 0; i < mode_.width; ++i)
+        every_other.push_back(2 * i + (2 * i < mode_.width ? 0 : 1));
+      const int last = 2 * (mode_.width - 1);
+      llvm::Value* start = at(lane);
+      llvm::Value* rest = e_.ir.CreateGEP(element, start, e_.index(last + 1 - mode_.width));
+      pieces.push_back(e_.ir.CreateShuffleVector(e_.load(e_.ir, dtype, start, mode_.width),
+                                                 e_.load(e_.ir, dtype, rest, mode_.width),
+                                                 every_other));
+      continue;
+    }
     llvm::Value* vector = llvm::PoisonValue::get(e_.register_type(dtype, mode_.width));
     for (int i = 0; i < mode_.width; ++i) {
       vector = e_.ir.CreateInsertElement(vector, e_.load(e_.ir, dtype, at(lane + i)),
@@ -307,8 +332,7 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
 Row::Lanes Row::vload(OpId id, const Positions& positions) {
   const Operation& op = e_.op(id);
   const DType dtype = e_.type(op.out[0]).dtype;
-  std::vector<llvm::Value*> at;
-  for (std::size_t i = 1; i < op.in.size(); ++i) at.push_back(e_.as_index(row_, op.in[i]));
+  std::vector<llvm::Value*> at = starts_of(op);
   const bool one_for_all = is_uniform(positions);
   if (mode_.masked && !one_for_all)
     for (std::size_t i = 0; i < positions.size(); ++i)
@@ -392,6 +416,14 @@ Row::Lanes Row::masked(const Operation& op, const Positions& positions,
 
 /// What the next program reads here, for kernels whose programs go through a row each: while one
 /// row is stored, the next one arrives.
+/// Where a load or store into a view begins.
+std::vector<llvm::Value*> Row::starts_of(const Operation& op) {
+  std::vector<llvm::Value*> at;
+  const std::size_t rank = e_.views[op.in[0]].strides.size();
+  for (std::size_t i = 1; i <= rank; ++i) at.push_back(e_.as_index(row_, op.in[i]));
+  return at;
+}
+
 void Row::prefetch(const Operation& op, const Place& place) {
   constexpr std::int64_t kLine = 64;
   std::int64_t rows = 1;

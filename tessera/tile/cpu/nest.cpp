@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "tessera/tile/cpu/finish.h"
 #include "tessera/tile/cpu/placement.h"
 #include "tessera/tile/cpu/share.h"
 #include "tessera/tile/cpu/vectors.h"
@@ -88,6 +89,10 @@ class Scheduler {
     flush(steps, group);
     open_regions_.pop_back();
     for (std::size_t i = 0; i < steps.size(); ++i) reuse_buffers(region, steps, i);
+    if (!options_.overlap && !options_.scalar)
+      finish_dots(steps, result_, placement_, machine_, [&](std::size_t at, int buffer) {
+        return !is_done_with(region, steps, at, buffer);
+      });
     return steps;
   }
 
@@ -499,19 +504,22 @@ class Scheduler {
 
   bool reads(const Step& step, int buffer) const {
     switch (step.kind) {
-      case Step::Kind::Nest:
-        return std::any_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
-          if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
-          const std::vector<ValueId>& in = kernel().ops[root.op].in;
-          return std::any_of(in.begin(), in.end(),
-                             [&](ValueId id) { return expression_reads(id, buffer); });
-        });
+      case Step::Kind::Nest: return nest_reads(step.nest, buffer);
       case Step::Kind::Dot:
         return (step.dot.accumulate && step.dot.out == buffer) || dot_reads(step.dot.a, buffer) ||
-               dot_reads(step.dot.b, buffer);
+               dot_reads(step.dot.b, buffer) ||
+               (step.dot.finish && nest_reads(*step.dot.finish, buffer));
       case Step::Kind::Scalar: return false;
       default: return any_inner(step, [&](const Step& s) { return reads(s, buffer); });
     }
+  }
+  bool nest_reads(const Nest& nest, int buffer) const {
+    return std::any_of(nest.roots.begin(), nest.roots.end(), [&](const Root& root) {
+      if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
+      const std::vector<ValueId>& in = kernel().ops[root.op].in;
+      return std::any_of(in.begin(), in.end(),
+                         [&](ValueId id) { return expression_reads(id, buffer); });
+    });
   }
   bool dot_reads(const DotSource& source, int buffer) const {
     return !source.vload && result_.buffer_of[source.value] == buffer;

@@ -66,6 +66,7 @@ class Printer {
         case Step::Kind::Dot:
           line("dot {} x {} {} buffer {}", source(step.dot.a), source(step.dot.b),
                step.dot.accumulate ? "added to" : "into", step.dot.out);
+          if (step.dot.finish) finish(step.dot);
           break;
         case Step::Kind::For:
         case Step::Kind::While:
@@ -83,6 +84,13 @@ class Printer {
           break;
       }
     }
+  }
+
+  void finish(const DotStep& dot) {
+    ++depth_;
+    if (dot.start) line("{} from {} on", name(dot.start->total), name(dot.start->value));
+    nest(*dot.finish);
+    --depth_;
   }
 
   void nest(const Nest& nest) {
