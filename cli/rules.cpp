@@ -8,6 +8,7 @@
 #include "cli/context.h"
 #include "cli/json.h"
 #include "cli/rules_generate.h"
+#include "cli/rules_prune.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 
@@ -281,6 +282,7 @@ void add_rules(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_rules_generate(*rules, context);
+  add_rules_prune(*rules, context);
   add(*rules, kCheck, options, context)
       .add_option("files", options->files, "certificates")
       ->required();

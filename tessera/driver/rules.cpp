@@ -107,6 +107,29 @@ Expected<std::vector<RuleProof>> fuzz_rules(const RuleBook& book, const RulesOpt
   return for_each_rule(book, options, rules::fuzz_rule);
 }
 
+Expected<TrueRules> with_guards(const RuleBook& book, const RulesOptions& options) {
+  if (book.guards == Guards::Stated) return TrueRules{.rules = book.rules};
+  TESSERA_TRY(std::vector<RuleProof> proofs, prove_rules(book, options));
+  TrueRules made;
+  for (std::size_t i = 0; i < proofs.size(); ++i) {
+    if (const auto* proved = std::get_if<prove::Proved>(&proofs[i].verdict)) {
+      made.rules.push_back(book.rules[i]);
+      made.rules.back().guard = proved->guard;
+    } else {
+      const bool refuted = std::holds_alternative<prove::Refuted>(proofs[i].verdict);
+      (refuted ? made.refuted : made.unknown).push_back(std::move(proofs[i]));
+    }
+  }
+  return made;
+}
+
+Expected<Done> save_rules(const std::vector<rules::Rule>& rules, const fs::path& path) {
+  return write_file(path, [&](std::ostream& out) {
+    for (const rules::Rule& rule : rules)
+      out << (&rule == &rules.front() ? "" : "\n") << rules::to_text(rule);
+  });
+}
+
 Expected<std::size_t> save_certificates(const std::vector<RuleProof>& proofs,
                                         const fs::path& folder) {
   std::error_code error;

@@ -36,6 +36,18 @@ Expected<std::vector<rules::RuleProof>> prove_rules(const RuleBook& book,
 Expected<std::vector<rules::RuleProof>> fuzz_rules(const RuleBook& book,
                                                    const RulesOptions& options);
 
+/// Rules with the guards that make them true.
+struct TrueRules {
+  std::vector<rules::Rule> rules;
+  std::vector<rules::RuleProof> refuted = {}, unknown = {};  // not among the rules
+};
+
+/// Guards that rules do not state are found by proving them; rules that state them are believed.
+Expected<TrueRules> with_guards(const RuleBook& book, const RulesOptions& options);
+
+/// Writes rules as text that `read_rules` reads.
+Expected<Done> save_rules(const std::vector<rules::Rule>& rules, const std::filesystem::path& path);
+
 /// Writes `NAME.certificate` for every rule that is proved, `NAME.0.certificate` and so on for one
 /// with several instances; gives their number.
 Expected<std::size_t> save_certificates(const std::vector<rules::RuleProof>& proofs,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/expr/walk.h"
 #include "tessera/rules/meaning.h"
 #include "tessera/support/hash.h"
 
@@ -12,38 +11,6 @@ namespace {
 
 bool is_small(const Tensor& tensor) {
   return tensor.count() <= kSmallTensor;
-}
-
-/// Whether a definition reads an operand; yes where there is none to look at.
-bool reads(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs, std::size_t i) {
-  const std::optional<Signature> in = signature_of(inputs);
-  if (op.kind() != OpDef::Kind::Core || !in) return true;
-  const auto definition = op.define(attrs, *in);
-  if (!definition) return true;
-  // Definitions have the operands that are there.
-  const auto at = std::count_if(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                                [](const Known& known) { return known.present; });
-  const std::string& name = definition->inputs[static_cast<std::size_t>(at)].name;
-  bool found = false;
-  for (const Output& output : definition->outputs) {
-    found |= output.forward.has_value();
-    for_each_read(output.value, [&](const node::Read& read) { found |= read.operand == name; });
-  }
-  return found;
-}
-
-/// Which operands count by more than their type. A definition that is made from the content of an
-/// operand need not read it, so the content is taken away before one looks.
-std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
-                                const std::vector<Known>& inputs) {
-  std::vector<bool> read(inputs.size(), true);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].present || reads(op, attrs, inputs, i)) continue;
-    std::vector<Known> without = inputs;
-    without[i] = {.type = inputs[i].type};
-    read[i] = reads(op, attrs, without, i);
-  }
-  return read;
 }
 
 }  // namespace
@@ -79,7 +46,7 @@ const Application& Facts::of(const OpDef& op, const Attrs& attrs,
       made->inputs.push_back({.present = false});
   }
   made->commutes = operands.size() == 2 && rules::commutes(op, attrs, made->inputs);
-  made->reads = read_operands(op, attrs, made->inputs);
+  made->reads = rules::read_operands(op, attrs, made->inputs);
   return *(found = alike.emplace_back(std::move(made)).get());
 }
 

@@ -33,7 +33,8 @@ constexpr std::array<Weighted, 3> kHalves = {{{0, 3}, {1, 4}, {2, 2}}};   // r o
 
 class Draw {
  public:
-  Draw(const SizeRelations& relations, Rng& rng) : relations_(relations), rng_(rng) {
+  Draw(const SizeRelations& relations, std::optional<Spread> apart, Rng& rng)
+      : relations_(relations), apart_(apart), rng_(rng) {
     const GraphSymbols& symbols = relations.symbols;
     const auto add = [&](const std::string& name, std::span<const Weighted> from) {
       if (!relations.solved.contains(name)) free_.emplace(name, from);
@@ -47,7 +48,7 @@ class Draw {
 
   std::optional<SizeValues> values() {
     for (int round = 0; round < 100; ++round) {
-      fill();
+      apart_ ? spread(round) : fill();
       if (!repaired()) continue;
       for (const auto& [name, value] : relations_.solved) {
         const std::optional<std::int64_t> number = number_of(value);
@@ -77,6 +78,33 @@ class Draw {
     }
   }
 
+  /// Sizes of which no sum or product of a few is another: primes far from 1. Later rounds, when
+  /// the conditions were too much for the first, shift and mix them.
+  void spread(int round) {
+    static constexpr std::array<std::int64_t, 16> kPrimes = {7,  11, 17, 23,  31,  41,  53,  61,
+                                                             71, 83, 97, 109, 127, 139, 151, 167};
+    values_.clear();
+    std::vector<std::string> axes;
+    std::int64_t group = 1;
+    for (const auto& [name, from] : free_) {
+      if (from.data() == kAxes.data())
+        axes.push_back(name);
+      else if (from.data() == kGroups.data() && round < 10)
+        values_[name] = ++group;
+      else
+        values_[name] = drawn(from, rng_);
+    }
+    if (*apart_ == Spread::Down) std::ranges::reverse(axes);
+    if (*apart_ == Spread::Any || round > 0)
+      for (std::size_t i = axes.size(); i > 1; --i) std::swap(axes[i - 1], axes[rng_.below(i)]);
+    const std::size_t start = rng_.below(4);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const std::size_t at = start + i;
+      values_[axes[i]] =
+          kPrimes[at % kPrimes.size()] + static_cast<std::int64_t>(at / kPrimes.size()) * 170;
+    }
+  }
+
   /// Makes the open conditions true, an equation by changing one of its symbols.
   bool repaired() {
     for (int round = 0; round < 8; ++round) {
@@ -102,7 +130,8 @@ class Draw {
       if (linear && linear->factor->constant() && linear->rest->constant()) {
         const std::int64_t factor = *linear->factor->constant(), rest = -*linear->rest->constant();
         const std::int64_t least = free_.at(name).data() == kHalves.data() ? 0 : 1;
-        if (rest % factor == 0 && rest / factor >= least && rest / factor <= kLargest) {
+        if (rest % factor == 0 && rest / factor >= least &&
+            rest / factor <= (apart_ ? kLargestApart : kLargest)) {
           values_[name] = rest / factor;
           return true;
         }
@@ -122,9 +151,10 @@ class Draw {
     return number_or_rest(dim).constant();
   }
 
-  static constexpr std::int64_t kLargest = 16;
+  static constexpr std::int64_t kLargest = 16, kLargestApart = 100'000;
 
   const SizeRelations& relations_;
+  std::optional<Spread> apart_;
   Rng& rng_;
   std::map<std::string, std::span<const Weighted>, std::less<>> free_;
   SizeValues values_;
@@ -142,7 +172,11 @@ double number_in(Numbers numbers, Rng& rng) {
 }  // namespace
 
 std::optional<SizeValues> draw_sizes(const SizeRelations& relations, Rng& rng) {
-  return Draw(relations, rng).values();
+  return Draw(relations, {}, rng).values();
+}
+
+std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spread, Rng& rng) {
+  return Draw(relations, spread, rng).values();
 }
 
 std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbers, Rng& rng) {

@@ -13,6 +13,15 @@ namespace tessera::prove {
 /// sometimes equal ones and ones. Nothing where none were found.
 std::optional<SizeValues> draw_sizes(const SizeRelations& relations, Rng& rng);
 
+/// How sizes are spread that are to be like no others: growing with the names of the symbols, the
+/// other way round, or in any order.
+enum class Spread { Up, Down, Any };
+
+/// Numbers for all symbols that satisfy the relations and little else: axes of different sizes and
+/// none of them 1, as far as the relations allow it. Of two axes the first by name is smaller in
+/// one of Up and Down and larger in the other. Nothing where none were found.
+std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spread, Rng& rng);
+
 /// What random inputs are made of.
 enum class Numbers { Small, Fractions, Positive };  // -3..3; eighths of (-2, 2); of (0, 2]
 

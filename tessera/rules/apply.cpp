@@ -109,11 +109,30 @@ class Replacement {
     }
   }
 
+  /// A value of a type: zeros, which nothing reads.
+  ValueId anything(const Type& type) {
+    Ints shape;
+    for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value());
+    const Tensor sizes =
+        Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(shape.size())}, shape);
+    Buffer zero(static_cast<std::size_t>(byte_width(type.dtype)));
+    store_number(type.dtype, zero.data(), 0, 0);
+    const ValueId number =
+        made_.add_constant({.dtype = type.dtype, .bytes = std::move(zero).freeze()}, {});
+    return made_.add_node({.op = find_op("expand"),
+                           .attrs = {},
+                           .inputs = {number, made_.add_constant(sizes, {})},
+                           .outputs = {type}})[0];
+  }
+
   bool try_to_place() {
     if (!is_ready(inputs_)) return false;
     std::vector<ValueId> values(target_.value_count());
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].present()) values[target_.inputs()[i].index] = mapped(inputs_[i]);
+      if (inputs_[i].present())
+        values[target_.inputs()[i].index] = mapped(inputs_[i]);
+      else if (std::ranges::count(match_.pattern->untold, source().inputs()[i]) != 0)
+        values[target_.inputs()[i].index] = anything(target_.type(target_.inputs()[i]));
     const auto value = [&](ValueId id) {
       if (!id.present()) return id;
       if (const Tensor* constant = target_.constant(id); constant && !values[id.index].present())

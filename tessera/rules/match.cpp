@@ -58,6 +58,11 @@ struct State {
   Fit fit;
 };
 
+bool has_numbers(const Type& type) {
+  return type.shape && std::ranges::all_of(
+                           *type.shape, [](const Dim& dim) { return dim.constant().has_value(); });
+}
+
 class Matcher {
  public:
   Matcher(const Graph& graph, const Surroundings& surroundings,
@@ -231,6 +236,8 @@ class Matcher {
       return value.present() ? &graph_.type(value) : nullptr;
     };
     if (!state.fit.complete(found_type) || !is_closed(state)) return;
+    for (const ValueId id : pattern_->untold)
+      if (!has_numbers(state.fit.binding().type(source_.type(id)))) return;
     if (std::ranges::find(found_, state.values, &Match::values) != found_.end()) return;
     found_.push_back({pattern_, std::move(state.values), state.fit.binding()});
   }
@@ -271,6 +278,8 @@ Pattern pattern_of(const Rule& rule) {
   Pattern pattern{.rule = rule, .generic = is_generic(rule)};
   const Graph& source = pattern.rule.source;
   pattern.known = known_values(source);
+  std::ranges::set_difference(used_inputs(rule.target), used_inputs(source),
+                              std::back_inserter(pattern.untold));
   for (const GraphNode& node : source.nodes()) {
     const std::vector<Known> inputs =
         of_inputs(source.inputs(node), [&](ValueId id) { return pattern.known[id.index]; });

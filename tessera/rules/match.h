@@ -12,10 +12,11 @@ namespace tessera::rules {
 
 /// A rule as the matcher sees it.
 struct Pattern {
-  Rule rule = {};                   // without `*s`
-  std::vector<Known> known = {};    // of the values of the source
-  std::vector<bool> commutes = {};  // of its nodes: whether the two operands may change places
-  bool generic = true;              // f32 is any float type
+  Rule rule = {};                    // without `*s`
+  std::vector<Known> known = {};     // of the values of the source
+  std::vector<bool> commutes = {};   // of its nodes: whether the two operands may change places
+  bool generic = true;               // f32 is any float type
+  std::vector<ValueId> untold = {};  // inputs that the target alone has, for the sake of their type
 };
 
 Pattern pattern_of(const Rule& rule);

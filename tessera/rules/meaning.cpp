@@ -107,6 +107,24 @@ class Comparison {
   std::set<std::pair<const void*, const void*>> seen_;
 };
 
+/// Whether a definition reads an operand; yes where there is none to look at.
+bool reads(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs, std::size_t i) {
+  const std::optional<Signature> in = signature_of(inputs);
+  if (op.kind() != OpDef::Kind::Core || !in) return true;
+  const auto definition = op.define(attrs, *in);
+  if (!definition) return true;
+  // Definitions have the operands that are there.
+  const auto at = std::count_if(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                                [](const Known& known) { return known.present; });
+  const std::string& name = definition->inputs[static_cast<std::size_t>(at)].name;
+  bool found = false;
+  for (const Output& output : definition->outputs) {
+    found |= output.forward.has_value();
+    for_each_read(output.value, [&](const node::Read& read) { found |= read.operand == name; });
+  }
+  return found;
+}
+
 }  // namespace
 
 bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
@@ -137,6 +155,20 @@ bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inp
     return read != nullptr && read->operand == definition->inputs[i].name;
   };
   return is_operand(0) && is_operand(1);
+}
+
+/// A definition that is made from the content of an operand need not read it, so the content is
+/// taken away before one looks.
+std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
+                                const std::vector<Known>& inputs) {
+  std::vector<bool> read(inputs.size(), true);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].present || reads(op, attrs, inputs, i)) continue;
+    std::vector<Known> without = inputs;
+    without[i] = {.type = inputs[i].type};
+    read[i] = reads(op, attrs, without, i);
+  }
+  return read;
 }
 
 }  // namespace tessera::rules

@@ -14,4 +14,8 @@ bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
 /// Whether the two operands of an operator may change places: x + y, max(x, y).
 bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
 
+/// By operand: whether its content counts, or its type alone (eye_like, shape).
+std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
+                                const std::vector<Known>& inputs);
+
 }  // namespace tessera::rules

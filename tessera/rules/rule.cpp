@@ -5,6 +5,7 @@
 
 #include "tessera/ir/bind.h"
 #include "tessera/ir/builder.h"
+#include "tessera/rules/meaning.h"
 
 namespace tessera::rules {
 namespace {
@@ -29,15 +30,22 @@ std::set<std::string> attr_symbols(const Graph& graph) {
   return names;
 }
 
-/// Inputs that something is computed from.
-std::set<ValueId> used_inputs(const Graph& graph) {
-  std::set<ValueId> used(graph.outputs().begin(), graph.outputs().end());
-  for (const GraphNode& node : graph.nodes())
-    for (const ValueId id : graph.inputs(node)) used.insert(id);
-  std::erase_if(used, [&](ValueId id) {
-    return !id.present() || graph.producer(id) != nullptr || graph.constant(id) != nullptr;
-  });
-  return used;
+/// Inputs whose content counts.
+std::set<ValueId> read_inputs(const Graph& graph) {
+  std::set<ValueId> read(graph.outputs().begin(), graph.outputs().end());
+  for (const GraphNode& node : graph.nodes()) {
+    std::vector<Known> operands;
+    for (const ValueId id : graph.inputs(node)) {
+      const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
+      operands.push_back(constant != nullptr ? known(*constant)
+                         : id.present()      ? Known{.type = graph.type(id)}
+                                             : Known{.present = false});
+    }
+    const std::vector<bool> reads = read_operands(*node.op, *node.attrs, operands);
+    for (std::size_t i = 0; i < reads.size(); ++i)
+      if (reads[i]) read.insert(graph.inputs(node)[i]);
+  }
+  return read;
 }
 
 /// What the symbols `*s` of a rule are called.
@@ -87,6 +95,16 @@ bool is_same_in_all(const Tensor& tensor) {
 
 }  // namespace
 
+std::set<ValueId> used_inputs(const Graph& graph) {
+  std::set<ValueId> used(graph.outputs().begin(), graph.outputs().end());
+  for (const GraphNode& node : graph.nodes())
+    for (const ValueId id : graph.inputs(node)) used.insert(id);
+  std::erase_if(used, [&](ValueId id) {
+    return !id.present() || graph.producer(id) != nullptr || graph.constant(id) != nullptr;
+  });
+  return used;
+}
+
 bool is_any_rank(const Dim& dim) {
   return dim.as_symbol() && dim.as_symbol()->starts_with('*');
 }
@@ -110,8 +128,11 @@ Expected<Done> check(const Rule& rule) {
   if (rule.source.outputs().empty()) return invalid(rule, "it has no outputs");
 
   const std::set<ValueId> bound = used_inputs(rule.source);
-  for (const ValueId id : used_inputs(rule.target))
-    if (!bound.contains(id))
+  std::set<ValueId> untold = used_inputs(rule.target);
+  std::erase_if(untold, [&](ValueId id) { return bound.contains(id); });
+  const std::set<ValueId> read = untold.empty() ? untold : read_inputs(rule.target);
+  for (const ValueId id : untold)
+    if (read.contains(id))
       return invalid(rule,
                      fmt::format("the source says nothing of the input {}", rule.source.name(id)));
   const std::set<std::string> attrs = attr_symbols(rule.source);
@@ -124,6 +145,7 @@ Expected<Done> check(const Rule& rule) {
            sizes.contains("*" + name.substr(0, digits));
   };
   std::set<std::string> needed = attr_symbols(rule.target);
+  for (const ValueId id : untold) collect(rule.target.type(id), needed);
   for (const Condition& condition : rule.guard) {
     condition.left.collect_symbols(needed);
     condition.right.collect_symbols(needed);

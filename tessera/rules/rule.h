@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,12 @@ struct Rule {
 /// The other way round.
 Rule reversed(const Rule& rule);
 
-/// Whether everything that the target needs is told by the source: inputs, sizes, attributes; so
-/// many outputs; a diagnostic if not.
+/// Whether everything that the target needs is told by the source: inputs (but those of which the
+/// type alone counts), sizes, attributes; so many outputs; a diagnostic if not.
 Expected<Done> check(const Rule& rule);
+
+/// The inputs of a side that something is computed from.
+std::set<ValueId> used_inputs(const Graph& graph);
 
 /// Whether `f32` stands for any float type: all values and attributes are of this one, and the
 /// constants are numbers that every float type has.

@@ -75,6 +75,16 @@ TEST(Apply, WritesSizesThatAreKnownAsConstants) {
                 "return relu(a), b }"});
 }
 
+TEST(Apply, GivesTheTargetSomethingOfATypeWhereTheTypeAloneCounts) {
+  const Rewrite rewrite{
+      .rule =
+          "rule i { source (x: f32[m, n], like: f32[n, n]) { return relu(x) } "
+          "target { return relu(matmul(x, eye_like(like))) } }",
+      .before = "graph(x: f32[2, 3]) { return relu(x) }",
+      .after = "graph(x: f32[2, 3]) { return relu(matmul(x, eye_like(expand(0.0, [3, 3])))) }"};
+  expect_same(parsed(rewrite.before), expect_rewrite(rewrite), 1, 1e-6);
+}
+
 TEST(Apply, WaitsForOperandsThatComeLater) {
   // z is made after matmul(x, y) is used.
   expect_rewrite(

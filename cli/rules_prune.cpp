@@ -1,0 +1,215 @@
+#include "cli/rules_prune.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "cli/context.h"
+#include "cli/json.h"
+#include "tessera/driver/rules.h"
+#include "tessera/superopt/prune/prune.h"
+
+namespace tessera::cli {
+namespace {
+
+using superopt::Cover;
+
+struct Options {
+  std::size_t nodes;
+  int rounds;
+  std::string path = {}, out = {}, basis = {};
+  bool verbose = false;
+};
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The rules of a file, each with the guard that makes it true.
+Expected<TrueRules> true_rules(const std::string& path, Context& context, ProgressLine& line) {
+  TESSERA_TRY(const RuleBook book, read_rules(path));
+  return with_guards(
+      book, {.proof = {.stop = &context.stop}, .progress = [&](std::size_t done, std::size_t all) {
+               line.show(done, all, "proofs");
+             }});
+}
+
+superopt::PruneOptions prune_options(const Options& options, Context& context, ProgressLine& line) {
+  superopt::PruneOptions made;
+  made.theory.limits.nodes = options.nodes;
+  made.theory.limits.rounds = options.rounds;
+  made.theory.limits.stop = &context.stop;
+  made.progress = [&line](std::size_t done, std::size_t all) { line.show(done, all, "rules"); };
+  return made;
+}
+
+nlohmann::json names_of(const std::vector<rules::RuleProof>& proofs) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const rules::RuleProof& proof : proofs) names.push_back(proof.name);
+  return names;
+}
+
+void print_names(const nlohmann::json& names, std::string_view what) {
+  for (const std::string name : names) fmt::print("{:<9} {}\n", what, name);
+}
+
+Expected<Done> prune_all(const Options& options, Context& context) {
+  const Stopwatch watch;
+  ProgressLine line(context);
+  TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
+  TESSERA_TRY(const superopt::Basis basis,
+              superopt::prune(in.rules, prune_options(options, context, line)));
+  line.clear();
+  TESSERA_TRY_DONE(save_rules(basis.rules, options.out));
+  if (basis.stopped) context.exit_code = kInterrupted;
+  const nlohmann::json object = {
+      {"rules", in.rules.size() + in.refuted.size() + in.unknown.size()},
+      {"basis", basis.rules.size()},
+      {"renamed", basis.renamed},
+      {"common_subgraph", basis.common},
+      {"derivable", basis.derived},
+      {"unusable", basis.unusable},
+      {"refuted", names_of(in.refuted)},
+      {"unknown", names_of(in.unknown)},
+      {"stopped", basis.stopped},
+      {"seconds", watch.seconds()},
+  };
+  if (context.json) {
+    print_json(object);
+    return Done{};
+  }
+  print_names(object["refuted"], "refuted");
+  print_names(object["unknown"], "unknown");
+  fmt::print("{} rules: {} kept; dropped: {} by renaming, {} by a common subgraph, {} derivable",
+             object["rules"].get<std::size_t>(), basis.rules.size(), basis.renamed, basis.common,
+             basis.derived);
+  for (const auto& [count, what] : {std::pair(basis.unusable, "unusable either way"),
+                                    {in.refuted.size(), "refuted"},
+                                    {in.unknown.size(), "not proved"}})
+    if (count != 0) fmt::print(", {} {}", count, what);
+  fmt::print("; {:.3f} s{}\n", watch.seconds(),
+             basis.stopped ? "; stopped: what was not looked at is kept" : "");
+  return Done{};
+}
+
+Expected<Done> cover_all(const Options& options, Context& context) {
+  const Stopwatch watch;
+  ProgressLine line(context);
+  TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
+  TESSERA_TRY(const TrueRules basis, true_rules(options.basis, context, line));
+  TESSERA_TRY(const std::vector<Cover> covers,
+              superopt::covers(in.rules, basis.rules, prune_options(options, context, line)));
+  line.clear();
+  std::map<Cover::Kind, std::size_t> count;
+  nlohmann::json list = nlohmann::json::array(), missing = nlohmann::json::array();
+  for (const Cover& cover : covers) {
+    ++count[cover.kind];
+    list.push_back({{"name", cover.name}, {"cover", to_string(cover.kind)}, {"by", cover.by}});
+    if (cover.kind == Cover::Kind::Missing) missing.push_back(cover.name);
+  }
+  // What could not be proved may yet be a rule that the basis does not have.
+  for (const rules::RuleProof& proof : in.unknown) missing.push_back(proof.name);
+  const nlohmann::json object = {
+      {"total", in.rules.size() + in.refuted.size() + in.unknown.size()},
+      {"direct", count[Cover::Kind::Direct]},
+      {"derivable", count[Cover::Kind::Derivable]},
+      {"missing", missing.size()},
+      {"missing_names", missing},
+      {"refuted", names_of(in.refuted)},
+      {"rules", std::move(list)},
+      {"seconds", watch.seconds()},
+  };
+  if (!missing.empty()) context.exit_code = kNo;
+  if (context.json) {
+    print_json(object);
+    return Done{};
+  }
+  for (const Cover& cover : covers)
+    if (options.verbose && cover.kind != Cover::Kind::Missing)
+      fmt::print("{:<9} {}{}{}\n", to_string(cover.kind), cover.name, cover.by.empty() ? "" : ": ",
+                 fmt::join(cover.by, ", "));
+  print_names(object["refuted"], "refuted");
+  print_names(missing, "missing");
+  fmt::print("{} rules: {} direct, {} derivable, {} missing", object["total"].get<std::size_t>(),
+             count[Cover::Kind::Direct], count[Cover::Kind::Derivable], missing.size());
+  if (!in.refuted.empty()) fmt::print(", {} refuted", in.refuted.size());
+  fmt::print(" in {:.3f} s\n", watch.seconds());
+  return Done{};
+}
+
+struct Command {
+  const char* name;
+  const char* what;
+  Expected<Done> (*run)(const Options&, Context&);
+  const char* footer;
+};
+
+constexpr Command kPrune = {"prune", "drops rules that others make superfluous", prune_all,
+                            "Example:\n"
+                            "  tessera rules prune all.rules --out basis.rules\n"
+                            "\n"
+                            "Dropped is what differs from another rule by names, by what is the "
+                            "same around or inside both\n"
+                            "sides, and what follows from smaller rules wherever its own guard "
+                            "holds. Rules have to be true\n"
+                            "(tessera rules prove); TASO's, which state no guard, are proved "
+                            "first. After Ctrl-C, what was\n"
+                            "not looked at is kept."};
+constexpr Command kCovers = {
+    "covers", "whether rules are in a basis or follow from it", cover_all,
+    "Examples:\n"
+    "  tessera rules covers taso_rules.txt --rules basis.rules\n"
+    "  tessera rules covers my.rules -v            # by those that come with tessera\n"
+    "\n"
+    "Exit codes: 0 all that are true are covered, 1 some are missing."};
+
+CLI::App& add(CLI::App& rules, const Command& command, const std::shared_ptr<Options>& options,
+              Context& context) {
+  CLI::App* added = rules.add_subcommand(command.name, command.what);
+  add_common(*added, context);
+  added->footer(command.footer);
+  added->add_option("rules", options->path, "a file or folder of rules, or TASO's text form")
+      ->required();
+  added->add_option("--nodes", options->nodes, "the largest e-graph that a derivation may take")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  added
+      ->add_option("--rounds", options->rounds, "the longest derivation, in steps from either side")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+  added->callback([options, &context, run = command.run] {
+    auto done = context.start();
+    if (done) done = run(*options, context);
+    if (!done) context.fail(done.error());
+  });
+  return *added;
+}
+
+}  // namespace
+
+void add_rules_prune(CLI::App& rules, Context& context) {
+  // What follows is found long before the limits; what does not, costs them, so they are narrow
+  // where most rules do not.
+  constexpr egraph::Limits kNarrow = superopt::TheoryOptions{}.limits;
+  auto pruning =
+      std::make_shared<Options>(Options{.nodes = kNarrow.nodes, .rounds = kNarrow.rounds});
+  add(rules, kPrune, pruning, context)
+      .add_option("--out", pruning->out, "file for the rules that are kept")
+      ->required();
+  auto options =
+      std::make_shared<Options>(Options{.nodes = 8 * kNarrow.nodes, .rounds = 2 * kNarrow.rounds});
+  CLI::App& covers = add(rules, kCovers, options, context);
+  covers.add_option("--rules", options->basis,
+                    "the basis; the rules that come with tessera if not given");
+  covers.add_flag("-v,--verbose", options->verbose,
+                  "a line for every rule, with what it follows by");
+}
+
+}  // namespace tessera::cli
