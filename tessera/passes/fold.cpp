@@ -39,7 +39,7 @@ std::optional<Tensor> known_integers(const Known& known) {
 
 class Folding {
  public:
-  Folding(std::int64_t most_bytes, Changes& changes) : most_bytes_(most_bytes), changes_(changes) {}
+  Folding(const FoldLimits& limits, Changes& changes) : limits_(limits), changes_(changes) {}
 
   std::optional<Rewriter::Results> operator()(Rewriter& out, std::size_t index) {
     const GraphNode node = out.made().nodes()[index];
@@ -69,13 +69,14 @@ class Folding {
   std::optional<Rewriter::Results> by_evaluation(Rewriter& out, const GraphNode& node) const {
     const Graph& graph = out.made();
     std::vector<interp::Value> inputs;
-    std::int64_t largest = 0;  // of the operands that go away
+    std::int64_t replaced = 0;  // bytes of the operands that go away
     for (const ValueId id : graph.inputs(node)) {
       const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
       if (id.present() && constant == nullptr) return std::nullopt;
       inputs.push_back(constant == nullptr ? interp::Value{} : interp::Value{*constant});
+      if (constant != nullptr && constant->count() > limits_.most_numbers) return std::nullopt;
       if (constant != nullptr && out.uses(id) == 1)
-        largest = std::max(largest, static_cast<std::int64_t>(constant->bytes.size()));
+        replaced += static_cast<std::int64_t>(constant->bytes.size());
     }
     std::int64_t made = 0;
     for (const ValueId id : graph.outputs(node)) {
@@ -83,13 +84,13 @@ class Folding {
       if (!bytes) return std::nullopt;
       made += *bytes;
     }
-    if (made > std::max(largest, most_bytes_)) return std::nullopt;
+    if (made > std::max(replaced, limits_.most_bytes)) return std::nullopt;
     if (auto product = scaled_weights(*node.op, inputs))
       return Rewriter::Results{out.constant(*std::move(product))};
-    if (made > std::max(kMostEvaluated, most_bytes_)) return std::nullopt;
+    if (made > std::max(kMostEvaluated, limits_.most_bytes)) return std::nullopt;
     const auto results = interp::run_op<double>(
         *node.op, *node.attrs, inputs, static_cast<int>(graph.outputs(node).size()),
-        {.threads = 1, .memory_limit = 16 * largest + (64 << 20)});
+        {.threads = 1, .memory_limit = 16 * std::max(replaced, made) + (64 << 20)});
     // What cannot be computed is left for the run to complain about.
     if (!results || !std::ranges::all_of(*results, [](const interp::Value& value) {
           return value.datum.is_tensor();
@@ -113,14 +114,14 @@ class Folding {
     return results;
   }
 
-  std::int64_t most_bytes_;
+  FoldLimits limits_;
   Changes& changes_;
 };
 
 }  // namespace
 
-Rewriter::Change folding(std::int64_t most_bytes, Changes& changes) {
-  return Folding(most_bytes, changes);
+Rewriter::Change folding(const FoldLimits& limits, Changes& changes) {
+  return Folding(limits, changes);
 }
 
 }  // namespace tessera::passes

@@ -26,7 +26,7 @@ struct Pass {
 };
 
 Expected<Graph> fold(const Graph& graph, const Options& options, Changes& changes) {
-  return Rewriter(graph, {folding(options.most_folded_bytes, changes)}).run();
+  return Rewriter(graph, {folding({.most_bytes = options.most_folded_bytes}, changes)}).run();
 }
 
 Expected<Graph> moves(const Graph& graph, const Options&, Changes& changes) {
@@ -54,7 +54,7 @@ Expected<Graph> algebra(const Graph& graph, const Options& options, Changes& cha
     Changes now;
     TESSERA_TRY(Rewriter::Change rules, applying_rules(options.exact, now));
     Changes folded, moved;
-    std::vector<Rewriter::Change> all = {folding(options.most_folded_bytes, folded),
+    std::vector<Rewriter::Change> all = {folding({.most_bytes = options.most_folded_bytes}, folded),
                                          joining_moves(moved), std::move(rules)};
     if (!options.exact) all.push_back(plain_batch_norms());
     TESSERA_TRY(current, Rewriter(current, std::move(all)).run());

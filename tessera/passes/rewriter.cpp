@@ -20,13 +20,14 @@ Rewriter::Rewriter(const Graph& from, std::vector<Change> changes)
   for (const ValueId id : from.outputs()) ++to_come_[id.index];
   for (const ValueId id : from.inputs()) {
     const ValueId input = made_.add_input(from.type(id), {});
-    add_value({.type = from.type(id)});
+    add_value({.type = from.type(id)}, false);
     replace({&id, 1}, {input});
   }
 }
 
-void Rewriter::add_value(Known known) {
+void Rewriter::add_value(Known known, bool constant) {
   known_.push_back(std::move(known));
+  constant_.push_back(constant);
   uses_.emplace_back();
 }
 
@@ -54,7 +55,7 @@ ValueId Rewriter::constant(Tensor tensor) {
   constexpr std::int64_t kMostNumbers = 16;
   if (known.content && is_float(tensor.dtype) && tensor.count() > kMostNumbers)
     known.content.reset();
-  add_value(std::move(known));
+  add_value(std::move(known), true);
   return made_.add_constant(std::move(tensor), {});
 }
 
@@ -107,7 +108,11 @@ Rewriter::Results Rewriter::place(Graph::NewNode node, std::vector<Known> known)
   for (const Known& result : known) node.outputs.push_back(result.type);
   for (const ValueId id : node.inputs)
     if (id.present()) uses_[id.index].by.push_back(index);
-  for (Known& result : known) add_value(std::move(result));
+  const bool constant =
+      node.op->pure && node.subgraphs.empty() && std::ranges::all_of(node.inputs, [&](ValueId id) {
+        return !id.present() || constant_[id.index];
+      });
+  for (Known& result : known) add_value(std::move(result), constant);
   dead_.push_back(false);
   return made_.add_node(std::move(node));
 }

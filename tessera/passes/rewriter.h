@@ -38,6 +38,7 @@ class Rewriter final : public rules::Surroundings {
   /// The new graph as far as it is made. Adding to it moves its nodes.
   const Graph& made() const { return made_; }
   const Known& known(ValueId value) const override { return known_[value.index]; }
+  bool is_constant(ValueId value) const override { return constant_[value.index]; }
   std::vector<Known> known(std::span<const ValueId> values) const;
   bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const override;
   /// How many uses it has, those of nodes that are still to come included.
@@ -61,7 +62,7 @@ class Rewriter final : public rules::Surroundings {
   std::optional<std::vector<Known>> inferred(const Graph::NewNode& node) const;
   Results place(Graph::NewNode node, std::vector<Known> known);
   Results changed(Results results);
-  void add_value(Known known);
+  void add_value(Known known, bool constant);
   /// While they are held, values count as used.
   void hold(const Results& values);
   void release(const Results& values);
@@ -74,6 +75,7 @@ class Rewriter final : public rules::Surroundings {
   std::vector<ValueId> mapped_;       // by value of the old graph
   std::vector<std::size_t> to_come_;  // by value of the old graph: uses that are not made yet
   std::deque<Known> known_;           // by value of the new one
+  std::vector<bool> constant_;        // by value of the new one: known at compile time
   std::vector<Use> uses_;             // by value of the new one
   std::vector<bool> dead_;            // by node of the new one
   std::size_t changes_left_;          // so that changes that undo each other come to an end

@@ -69,7 +69,7 @@ Graph with_constants(const Graph& body, const Fixed& fixed,
 Expected<Graph> folded(const Graph& graph) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
   passes::Changes changes;
-  return passes::Rewriter(graph, {passes::folding(kMostBytes, changes)}).run();
+  return passes::Rewriter(graph, {passes::folding({.most_bytes = kMostBytes}, changes)}).run();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/ir/constants.h"
 #include "tessera/rules/fit.h"
 #include "tessera/rules/meaning.h"
 
@@ -32,7 +33,10 @@ std::vector<Known> of_inputs(std::span<const ValueId> ids, const KnownOf& known_
 class WholeGraph final : public Surroundings {
  public:
   explicit WholeGraph(const Graph& graph)
-      : known_(known_values(graph)), users_(graph.value_count()), is_output_(graph.value_count()) {
+      : known_(known_values(graph)),
+        is_constant_(constant_values(graph)),
+        users_(graph.value_count()),
+        is_output_(graph.value_count()) {
     for (const GraphNode& node : graph.nodes())
       for (const ValueId id : graph.inputs(node))
         if (id.present()) users_[id.index].push_back(&node);
@@ -40,6 +44,7 @@ class WholeGraph final : public Surroundings {
   }
 
   const Known& known(ValueId value) const override { return known_[value.index]; }
+  bool is_constant(ValueId value) const override { return is_constant_[value.index]; }
   bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const override {
     return !is_output_[value.index] &&
            std::ranges::all_of(users_[value.index],
@@ -48,6 +53,7 @@ class WholeGraph final : public Surroundings {
 
  private:
   std::vector<Known> known_;
+  std::vector<bool> is_constant_;
   std::vector<std::vector<const GraphNode*>> users_;
   std::vector<bool> is_output_;
 };
@@ -173,7 +179,7 @@ class Matcher {
 
   bool fits_input(const Goal& goal) const {
     const std::vector<std::string>& constants = pattern_->rule.constants;
-    return graph_.constant(goal.value) != nullptr ||
+    return surroundings_.is_constant(goal.value) ||
            std::ranges::find(constants, source_.name(goal.pattern)) == constants.end();
   }
 

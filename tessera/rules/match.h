@@ -53,6 +53,8 @@ class Surroundings {
  public:
   virtual ~Surroundings() = default;
   virtual const Known& known(ValueId value) const = 0;
+  /// Whether a value is known at compile time: a constant, or computed from constants alone.
+  virtual bool is_constant(ValueId value) const = 0;
   /// Whether a value is no output and used by none but these nodes.
   virtual bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const = 0;
 };
