@@ -5,6 +5,7 @@
 
 #include "cli/json.h"
 #include "cli/model_flags.h"
+#include "cli/search.h"
 #include "tessera/runtime/program_file.h"
 
 namespace tessera::cli {
@@ -14,6 +15,7 @@ struct Options {
   std::string model, out, machine = "host";
   InputFlags inputs;
   CompileFlags compile;
+  SearchFlags search;
 };
 
 Expected<Done> compile(const Options& options, Context& context) {
@@ -29,15 +31,20 @@ Expected<Done> compile(const Options& options, Context& context) {
                                "code for {} does not do here",
                                options.machine),
         .help = "say f32 or bf16"};
+  TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
+  if (compile_as.search) compile_as.search->exact = compile_as.passes.exact;
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));
   line.clear();
   if (!options.out.empty()) TESSERA_TRY_DONE(runtime::save(compiled.program, options.out));
   if (context.json) {
-    print_json(report_json(compiled));
+    nlohmann::json object = report_json(compiled);
+    if (compiled.search) object["search"] = search_json(*compiled.search);
+    print_json(object);
   } else {
     print_report(compiled, options.compile);
+    if (compiled.search) print_search(*compiled.search, options.compile.passes.explain);
     if (!options.out.empty()) fmt::print("written to      {}\n", options.out);
   }
   return Done{};
@@ -57,11 +64,13 @@ void add_compile(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size_flags(*command, options->inputs);
   add_compile_flags(*command, options->compile);
+  add_search_flags(*command, options->search);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera compile bert.onnx -o bert.tsr --set batch=2 --threads 2\n"
       "  tessera compile bert.onnx -o bert.tsr --machine haswell\n"
+      "  tessera compile model.onnx -o model.tsr --search --budget 60s\n"
       "\n"
       "--memory-limit: of the activations. What does not fit is computed again where that is\n"
       "cheap, else kept in a temporary file.");

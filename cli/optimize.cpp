@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "cli/model_flags.h"
 #include "cli/passes.h"
+#include "cli/search.h"
 #include "tessera/driver/model.h"
 #include "tessera/passes/portable.h"
 
@@ -13,17 +16,42 @@ namespace {
 
 struct Options {
   std::string from, to;
+  InputFlags sizes;
   PassFlags passes;
+  SearchFlags search;
+  int threads = 1;
 };
 
+/// With the sizes that were given, if any.
+Expected<Graph> sized(const Graph& graph, const InputFlags& flags) {
+  if (flags.dims.empty() && flags.shapes.empty()) return graph;
+  TESSERA_TRY(const InputOptions given, input_options(flags));
+  TESSERA_TRY(const InputShapes shapes, input_shapes(graph, given));
+  return specialized(graph, shapes);
+}
+
 Expected<Done> optimize_file(const Options& options, Context& context) {
-  TESSERA_TRY_DONE(context.start());
+  TESSERA_TRY_DONE(context.start(options.search.search ? Limits::Program : Limits::Process));
+  ProgressLine line(context);
+  TESSERA_TRY(std::optional<SearchOptions> search, search_options(options.search, context, line));
   auto model = load_model(options.from);
   if (!model) return located(std::move(model).error(), {.file = options.from});
+  TESSERA_TRY(model->graph, sized(model->graph, options.sizes));
   const Inventory before = inspect(model->graph);
   auto made = passes::optimize(model->graph, pass_options(options.passes));
   if (!made) return located(std::move(made).error(), {.file = options.from});
   model->graph = std::move(made->graph);
+  std::optional<SearchReport> found;
+  if (search) {
+    search->exact = options.passes.numerics == "exact";
+    auto better = searched(
+        model->graph,
+        {.threads = options.threads, .exact = search->exact, .cache = default_cache()}, *search);
+    if (!better) return located(std::move(better).error(), {.file = options.from});
+    model->graph = std::move(better->graph);
+    found = std::move(better->report);
+    line.clear();
+  }
   const Inventory after = inspect(model->graph);
   if (!is_text_form(options.to)) {
     TESSERA_TRY(model->graph, passes::portable(model->graph));
@@ -31,16 +59,21 @@ Expected<Done> optimize_file(const Options& options, Context& context) {
   if (auto saved = save_model(*model, options.to); !saved)
     return located(std::move(saved).error(), {.file = options.to});
   if (context.json) {
-    print_json({{"written", options.to},
-                {"operators", operators_json(before, after)},
-                {"nodes", {{"original", before.nodes}, {"optimized", after.nodes}}},
-                {"parameter_bytes",
-                 {{"original", before.parameter_bytes}, {"optimized", after.parameter_bytes}}},
-                {"passes", log_json(made->log)}});
+    nlohmann::json object = {
+        {"written", options.to},
+        {"operators", operators_json(before, after)},
+        {"nodes", {{"original", before.nodes}, {"optimized", after.nodes}}},
+        {"parameter_bytes",
+         {{"original", before.parameter_bytes}, {"optimized", after.parameter_bytes}}},
+        {"passes", log_json(made->log)}};
+    if (found) object["search"] = search_json(*found);
+    print_json(object);
     return Done{};
   }
   if (options.passes.explain) print_log(made->log);
   if (!context.quiet) print_operators(before, after);
+  if (found && (!context.quiet || options.passes.explain))
+    print_search(*found, options.passes.explain);
   return Done{};
 }
 
@@ -54,12 +87,17 @@ void add_optimize(CLI::App& app, Context& context) {
   command->add_option("out", options->to, "text form if it ends in .tessera or .txt, else ONNX")
       ->required();
   add_pass_flags(*command, options->passes);
+  add_size_flags(*command, options->sizes);
+  add_search_flags(*command, options->search);
+  add_threads_flag(*command, options->threads);
   add_common(*command, context);
   command->footer(
       "Example:\n"
       "  tessera optimize model.onnx faster.onnx --explain\n"
+      "  tessera optimize model.onnx faster.onnx --search --budget 60s\n"
       "\n"
-      "Only what helps on every machine is done; any runtime can use the result.");
+      "Only what helps on every machine is done; any runtime can use the result. With --search\n"
+      "what is faster on this computer, with code of tessera's, is done as well: docs/search.md.");
   command->callback([options, &context] {
     if (auto done = optimize_file(*options, context); !done) context.fail(done.error());
   });

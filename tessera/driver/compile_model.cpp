@@ -37,12 +37,18 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   return largest;
 }
 
+/// The factors of products, before it is known how near they are.
+DType products_of(const CompileModelOptions& options) {
+  const bool bf16 = options.precision != Precision::F32 && has_bf16_products(options.code.machine);
+  return bf16 ? DType::BF16 : DType::F32;
+}
+
 /// Compiles with f32, and with bf16 where that is asked for and near enough.
 Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOptions& options,
                                        CompiledModel& result) {
   program::CompileOptions code = options.code;
-  const bool bf16 = options.precision != Precision::F32 && has_bf16_products(code.machine);
-  result.products = code.products = bf16 ? DType::BF16 : DType::F32;
+  result.products = code.products = products_of(options);
+  const bool bf16 = code.products == DType::BF16;
   TESSERA_TRY(program::Compiled compiled, program::compile(graph, code));
   if (!bf16 || options.precision == Precision::Bf16) return compiled;
 
@@ -93,6 +99,13 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.passes));
+  if (options.search) {
+    program::CompileOptions code = options.code;
+    code.products = products_of(options);
+    TESSERA_TRY(Searched better, searched(optimized.graph, code, *options.search));
+    optimized.graph = std::move(better.graph);
+    result.search = std::move(better.report);
+  }
   result.before = inspect(graph);
   result.after = inspect(optimized.graph);
   result.passes = std::move(optimized.log);

@@ -7,6 +7,7 @@
 
 #include "tessera/driver/inspect.h"
 #include "tessera/driver/model.h"
+#include "tessera/driver/search_model.h"
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/compile.h"
 #include "tessera/support/datum.h"
@@ -22,12 +23,14 @@ struct CompileModelOptions {
   program::CompileOptions code = {};
   Precision precision = Precision::F32;
   double most_error = 1e-2;  // of Auto, relative to the root mean square of an output
+  std::optional<SearchOptions> search = {};
 };
 
 struct CompiledModel {
   runtime::Program program = {};
   program::CompileReport report = {};
   std::vector<passes::Record> passes = {};
+  std::optional<SearchReport> search = {};
   Inventory before = {}, after = {};  // of the passes
   DType products = DType::F32;
   std::optional<double> error = {};  // Auto: how far bf16 is from f32

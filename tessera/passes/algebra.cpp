@@ -19,12 +19,19 @@ bool has_one_root(const rules::Rule& rule) {
   });
 }
 
-Expected<rules::RuleSet> helpful_rules(bool exact) {
-  TESSERA_TRY(const std::vector<rules::Rule> shipped, rules::shipped());
+Expected<std::vector<rules::Rule>> helpful_rules(bool exact) {
+  TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped());
+  std::erase_if(rules, [&](const rules::Rule& rule) {
+    return !rule.helps || !has_one_root(rule) ||
+           (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
+  });
+  return rules;
+}
+
+Expected<rules::RuleSet> helpful_set(bool exact) {
+  TESSERA_TRY(std::vector<rules::Rule> rules, helpful_rules(exact));
   std::vector<rules::Rule> chosen;
-  for (rules::Rule rule : shipped) {
-    if (!rule.helps || !has_one_root(rule)) continue;
-    if (exact && rule.numerics.kind != rules::Numerics::Kind::Exact) continue;
+  for (rules::Rule& rule : rules) {
     rule.both_ways = false;  // it helps in the direction in which it is written
     for (rules::Rule& instance : rules::instances(rule)) chosen.push_back(std::move(instance));
   }
@@ -34,14 +41,21 @@ Expected<rules::RuleSet> helpful_rules(bool exact) {
 /// Parsed once: the rules are part of the binary.
 const Expected<rules::RuleSet>& rule_set(bool exact) {
   if (exact) {
-    static const Expected<rules::RuleSet> kept = helpful_rules(true);
+    static const Expected<rules::RuleSet> kept = helpful_set(true);
     return kept;
   }
-  static const Expected<rules::RuleSet> all = helpful_rules(false);
+  static const Expected<rules::RuleSet> all = helpful_set(false);
   return all;
 }
 
 }  // namespace
+
+Expected<std::set<std::string>> always_applied(bool exact) {
+  TESSERA_TRY(const std::vector<rules::Rule> rules, helpful_rules(exact));
+  std::set<std::string> names;
+  for (const rules::Rule& rule : rules) names.insert(rule.name);
+  return names;
+}
 
 Expected<Rewriter::Change> applying_rules(bool exact, Changes& changes) {
   const Expected<rules::RuleSet>& rules = rule_set(exact);

@@ -8,4 +8,7 @@ namespace tessera::passes {
 /// keep every bit.
 Expected<Rewriter::Change> applying_rules(bool exact, Changes& changes);
 
+/// The names of these rules.
+Expected<std::set<std::string>> always_applied(bool exact);
+
 }  // namespace tessera::passes

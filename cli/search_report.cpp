@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/model_flags.h"
+#include "cli/search.h"
+
+namespace tessera::cli {
+namespace {
+
+double percent(double before, double after) {
+  return before > 0 ? 100 * (before - after) / before : 0;
+}
+
+std::string why_right(const SearchReport& report, const std::string& rule) {
+  const auto it = report.rules.find(rule);
+  if (it == report.rules.end()) return "proved";
+  const RuleNote& note = it->second;
+  const std::string held = note.numerics == "exact"   ? "bit for bit"
+                           : note.numerics == "reals" ? "over the reals"
+                                                      : note.numerics;
+  return fmt::format("proved {} for all sizes{}", held,
+                     note.guard.empty() ? "" : " where " + note.guard);
+}
+
+void print_choice(const SearchReport& report, const search::Choice& choice, bool explain) {
+  fmt::print("  {:>7.3f} ms -> {:.3f} ms {}, in {} {}: {} rules\n", 1e3 * choice.before,
+             1e3 * choice.after, choice.measured ? "measured" : "expected", choice.places,
+             choice.places == 1 ? "place" : "places", choice.rules.size());
+  for (const search::Applied& step : choice.rules) {
+    fmt::print("    {} at {} ({:+.1f} % expected): {}\n", step.rule, step.where,
+               -percent(step.before, step.after), why_right(report, step.rule));
+    if (!explain) continue;
+    const auto note = report.rules.find(step.rule);
+    if (note != report.rules.end()) fmt::print("      {}\n", note->second.about);
+    for (const std::string& rule : step.also)
+      fmt::print("      then {}: {}\n", rule, why_right(report, rule));
+  }
+}
+
+nlohmann::json rule_json(const SearchReport& report, const std::string& rule) {
+  nlohmann::json object = {{"rule", rule}, {"proved", true}};
+  if (const auto it = report.rules.find(rule); it != report.rules.end()) {
+    object["about"] = it->second.about;
+    object["guard"] = it->second.guard;
+    object["numerics"] = it->second.numerics;
+  }
+  return object;
+}
+
+}  // namespace
+
+void add_search_flags(CLI::App& command, SearchFlags& flags) {
+  CLI::Option* search = command.add_flag(
+      "--search", flags.search, "looks for a faster graph with proved rules and measured costs");
+  CLI::Option* budget =
+      command.add_option("--budget", flags.budget, "of the search: time, for example 60s")
+          ->capture_default_str();
+  command
+      .add_option("--steps", flags.steps,
+                  "of the search: graphs to look at, in place of time; nothing is measured, "
+                  "and the same store gives the same result")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->excludes(budget)
+      ->needs(search);
+  command
+      .add_option("--alpha", flags.alpha,
+                  "of the search: how much dearer than the best a graph may be to go on from it")
+      ->check(CLI::Range(1.0, 10.0))
+      ->capture_default_str();
+  command
+      .add_option("--store", flags.costs.store, "of the search: the file of measurements, or none")
+      ->capture_default_str();
+  command.add_option("--cost-target", flags.costs.target,
+                     "of the search: a target of the store, whose measurements count in place of "
+                     "this computer's");
+  budget->needs(search);
+}
+
+Expected<std::optional<SearchOptions>> search_options(const SearchFlags& flags, Context& context,
+                                                      ProgressLine& line) {
+  if (!flags.search) return std::optional<SearchOptions>();
+  SearchOptions options{.steps = flags.steps,
+                        .alpha = flags.alpha,
+                        .target = flags.costs.target,
+                        .stop = &context.stop};
+  TESSERA_TRY(options.seconds, parse_seconds(flags.budget));
+  TESSERA_TRY(options.store, store_file(flags.costs));
+  options.progress = [&line](const search::Progress& progress) {
+    line.show(progress.region, progress.regions,
+              fmt::format("regions searched, {:.1f} % faster so far", 100 * (1 - progress.best)));
+  };
+  return std::optional(std::move(options));
+}
+
+void print_search(const SearchReport& report, bool explain) {
+  const search::Found& found = report.found;
+  if (!report.kept && !report.comparison) {
+    fmt::print("search          no better graph found\n");
+  } else {
+    fmt::print("search          {}{:.3f} ms -> {:.3f} ms expected ({:+.1f} %)\n",
+               report.kept ? "" : "no better graph found: ", 1e3 * found.before, 1e3 * found.after,
+               -percent(found.before, found.after));
+  }
+  if (report.comparison) {
+    const cost::Comparison& c = *report.comparison;
+    fmt::print(
+        "  measured      {:.3f} ms -> {:.3f} ms, {:.3f} of the time (95 %: {:.3f} to {:.3f})\n",
+        1e3 * c.a_seconds, 1e3 * c.b_seconds, c.ratio, c.low, c.high);
+  }
+  fmt::print("  looked at     {} graphs of {} regions, {} of them different, in {:.1f} s: {}\n",
+             found.steps, found.regions, found.distinct, report.seconds,
+             search::to_string(found.why));
+  if (explain && !found.settled.empty()) {
+    std::map<std::string, int> counts;
+    for (const std::string& rule : found.settled) ++counts[rule];
+    for (const auto& [rule, count] : counts)
+      fmt::print("  {:>5} x {}: {}\n", count, rule, why_right(report, rule));
+  }
+  if (report.kept || explain)
+    for (const search::Choice& choice : found.choices) print_choice(report, choice, explain);
+}
+
+nlohmann::json search_json(const SearchReport& report) {
+  const search::Found& found = report.found;
+  nlohmann::json choices = nlohmann::json::array();
+  for (const search::Choice& choice : found.choices) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const search::Applied& step : choice.rules) {
+      nlohmann::json object = rule_json(report, step.rule);
+      object["where"] = step.where;
+      object["expected_ms"] = {{"before", 1e3 * step.before}, {"after", 1e3 * step.after}};
+      object["then"] = step.also;
+      steps.push_back(std::move(object));
+    }
+    choices.push_back({{"places", choice.places},
+                       {"nodes", choice.nodes},
+                       {"before_ms", 1e3 * choice.before},
+                       {"after_ms", 1e3 * choice.after},
+                       {"measured", choice.measured},
+                       {"rules", std::move(steps)}});
+  }
+  nlohmann::json object = {
+      {"better", report.kept},
+      {"expected_ms", {{"before", 1e3 * found.before}, {"after", 1e3 * found.after}}},
+      {"graphs", found.steps},
+      {"regions", found.regions},
+      {"distinct_regions", found.distinct},
+      {"stopped", search::to_string(found.why)},
+      {"seconds", report.seconds},
+      {"settled", found.settled},
+      {"choices", std::move(choices)}};
+  if (report.comparison) {
+    const cost::Comparison& c = *report.comparison;
+    object["measured_ms"] = {{"before", 1e3 * c.a_seconds}, {"after", 1e3 * c.b_seconds}};
+    object["ratio"] = {{"median", c.ratio}, {"low", c.low}, {"high", c.high}};
+  }
+  return object;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,81 @@
+#include "tessera/driver/search_model.h"
+
+#include <algorithm>
+
+#include "tessera/expr/condition.h"
+#include "tessera/rules/explain.h"
+#include "tessera/rules/shipped.h"
+#include "tessera/rules/text.h"
+
+namespace tessera {
+namespace {
+
+double seconds_since(search::Clock::time_point start) {
+  return std::chrono::duration<double>(search::Clock::now() - start).count();
+}
+
+/// What is said of the rules that were applied.
+std::map<std::string, RuleNote> notes_on(const search::Found& found,
+                                         const std::vector<rules::Rule>& rules) {
+  std::map<std::string, RuleNote> notes;
+  const auto note = [&](const std::string& name) {
+    const auto rule = std::ranges::find(rules, name, &rules::Rule::name);
+    if (rule != rules.end())
+      notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics)};
+  };
+  for (const std::string& name : found.settled) note(name);
+  for (const search::Choice& choice : found.choices)
+    for (const search::Applied& step : choice.rules) {
+      note(step.rule);
+      for (const std::string& name : step.also) note(name);
+    }
+  return notes;
+}
+
+/// So many turns that they fit into the time that is left.
+int turns(double seconds_left, const search::Found& found) {
+  constexpr int kLeast = 7, kMost = 30;
+  const double one = std::max(1e-6, found.before + found.after);
+  return static_cast<int>(std::clamp(0.7 * seconds_left / one, double{kLeast}, double{kMost}));
+}
+
+}  // namespace
+
+Expected<Searched> searched(const Graph& graph, const program::CompileOptions& code,
+                            const SearchOptions& options) {
+  constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
+  const auto start = search::Clock::now();
+  TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped());
+  TESSERA_TRY(const std::unique_ptr<cost::Model> model,
+              cost::open_model({.code = code, .store = options.store, .target = options.target}));
+  TESSERA_TRY(search::Found found, search::optimize(graph, rules, *model,
+                                                    {.alpha = options.alpha,
+                                                     .steps = options.steps,
+                                                     .seconds = kSearching * options.seconds,
+                                                     .exact = options.exact,
+                                                     .stop = options.stop,
+                                                     .progress = options.progress}));
+  Searched result{.graph = graph, .report = {.kept = found.better}};
+  SearchReport& report = result.report;
+  const bool stopped = options.stop != nullptr && *options.stop;
+  if (found.better && !options.steps && !stopped && model->can_measure()) {
+    cost::CompareOptions how{.code = code, .stop = options.stop};
+    how.blocks = turns(options.seconds - seconds_since(start), found);
+    auto comparison = cost::compare(graph, found.graph, how);
+    if (comparison) {
+      report.kept = comparison->high < 1;
+      report.comparison = *std::move(comparison);
+    } else if (comparison.error().id != "stopped") {
+      return std::move(comparison).error();
+    }
+  }
+  if (options.stop != nullptr) *options.stop = false;
+  if (report.kept) result.graph = found.graph;
+  report.rules = notes_on(found, rules);
+  report.found = std::move(found);
+  report.found.graph = {};
+  report.seconds = seconds_since(start);
+  return result;
+}
+
+}  // namespace tessera

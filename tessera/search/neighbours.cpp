@@ -1,0 +1,106 @@
+#include "tessera/search/neighbours.h"
+
+#include <algorithm>
+
+#include "tessera/passes/algebra.h"
+#include "tessera/passes/cse.h"
+#include "tessera/passes/fold.h"
+#include "tessera/passes/moves.h"
+#include "tessera/rules/apply.h"
+
+namespace tessera::search {
+namespace {
+
+using rules::Rule;
+
+/// The operators that lead to an output, and how; what the inputs are does not
+/// count.
+void spell(const Graph& graph, ValueId id, std::vector<const void*>& words) {
+  const GraphNode* node = id.present() ? graph.producer(id) : nullptr;
+  words.push_back(node == nullptr ? nullptr : static_cast<const void*>(node->op));
+  if (node == nullptr) return;
+  words.push_back(node->attrs);
+  for (const ValueId input : graph.inputs(*node)) spell(graph, input, words);
+}
+
+/// Whether a rule joins values that are alike: then the order in which they are
+/// joined is no choice.
+bool joins_alike(const Rule& rule) {
+  const auto outputs = rule.source.outputs();
+  if (outputs.size() < 2) return false;
+  std::vector<const void*> first;
+  spell(rule.source, outputs[0], first);
+  return std::ranges::all_of(outputs.subspan(1), [&](ValueId id) {
+    std::vector<const void*> words;
+    spell(rule.source, id, words);
+    return words == first && rule.source.producer(id) != rule.source.producer(outputs[0]);
+  });
+}
+
+bool is_in_order(const rules::Match& match) {
+  const auto outputs = match.rule().source.outputs();
+  return std::ranges::is_sorted(outputs, {}, [&](ValueId id) { return match.values[id.index]; });
+}
+
+std::string place_of(const Graph& graph, const rules::Match& match) {
+  const ValueId first = match.values[match.rule().source.outputs()[0].index];
+  const GraphNode* node = graph.producer(first);
+  if (graph.is_named(first) || node == nullptr) return graph.name(first);
+  const std::string& name = graph.node_name(static_cast<std::size_t>(node - graph.nodes().data()));
+  return name.empty() ? graph.name(first) : name;
+}
+
+}  // namespace
+
+Expected<Moves> Moves::make(const std::vector<Rule>& rules, bool exact) {
+  TESSERA_TRY(const std::set<std::string> always, passes::always_applied(exact));
+  std::vector<Rule> chosen;
+  for (const Rule& rule : rules) {
+    if (always.contains(rule.name)) continue;
+    if (exact && rule.numerics.kind != rules::Numerics::Kind::Exact) continue;
+    for (Rule& instance : rules::instances(rule)) chosen.push_back(std::move(instance));
+  }
+  return Moves(rules, chosen, exact);
+}
+
+Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& applied) const {
+  constexpr int kMostRounds = 3;
+  // Numbers are computed, weights stay as they are: they are many, and one
+  // region stands for others with other weights.
+  constexpr passes::FoldLimits kNumbers{.most_bytes = 1024, .most_numbers = 16};
+  Graph current = graph;
+  for (int round = 0; round < kMostRounds; ++round) {
+    passes::Changes by_rules, rest;
+    TESSERA_TRY(passes::Rewriter::Change helpful, passes::applying_rules(exact_, by_rules));
+    TESSERA_TRY(current, passes::Rewriter(
+                             current, {passes::folding(kNumbers, rest), passes::joining_moves(rest),
+                                       passes::sharing(rest), std::move(helpful)})
+                             .run());
+    applied.insert(applied.end(), by_rules.begin(), by_rules.end());
+    if (by_rules.empty()) break;
+  }
+  return current;
+}
+
+void Moves::from(const Graph& graph, const std::function<bool(Neighbour)>& visit) const {
+  for (const rules::Match& match : rules::matches(graph, set_)) {
+    if (joins_alike(match.rule()) && !is_in_order(match)) continue;
+    const auto made = rules::apply(graph, match);
+    if (!made) continue;  // its target does not fit these types
+    Applied by{.rule = match.rule().name, .where = place_of(graph, match)};
+    auto settled_graph = settled(*made, by.also);
+    if (!settled_graph) continue;
+    if (!visit({*std::move(settled_graph), std::move(by)})) return;
+  }
+}
+
+std::vector<Neighbour> Moves::from(const Graph& graph) const {
+  std::vector<Neighbour> all;
+  from(graph, [&](Neighbour neighbour) {
+    all.push_back(std::move(neighbour));
+    return true;
+  });
+  return all;
+}
+
+}  // namespace tessera::search

@@ -1,0 +1,172 @@
+#include "tessera/search/saturate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/work.h"
+#include "tessera/ir/infer.h"
+#include "tessera/ir/verify.h"
+#include "tessera/search/extract.h"
+#include "tessera/search/same.h"
+
+namespace tessera::search {
+namespace {
+
+using egraph::ClassId;
+using egraph::NodeId;
+
+/// Of an e-graph of a region, before a graph is taken out of it.
+constexpr std::size_t kMostNodes = 1500;
+constexpr int kMostRounds = 5;
+
+double bytes_of(const Type& type) {
+  if (!type.is_ranked_tensor()) return 0;
+  const auto count = product(*type.shape).constant();
+  return count ? static_cast<double>(*count * byte_width(type.dtype)) : 0;
+}
+
+double multiply_adds_of(const egraph::Application& applied) {
+  const auto signature = signature_of(applied.inputs);
+  if (!signature || !applied.op->define) return 0;
+  const auto definition = applied.op->define(*applied.attrs, *signature);
+  const auto sizes = definition ? solve_sizes(*definition, shapes_of(*signature))
+                                : Expected<Sizes>(definition.error());
+  if (!sizes) return 0;
+  double sum = 0;
+  for (const Output& output : definition->outputs)
+    sum += static_cast<double>(multiply_adds(output, *sizes).constant().value_or(0));
+  return sum;
+}
+
+/// Seconds of a node by itself, roughly, on no computer in particular: it ranks
+/// graphs before the cost model is asked.
+double weight_of(const egraph::EGraph& graph, const egraph::Node& node) {
+  constexpr double kPerMultiplyAdd = 2.0 / 50e9, kPerByte = 1.0 / 20e9, kPerNode = 1e-6;
+  const auto is_known = [&](ClassId id) {
+    return !id.present() || graph.at(id).from_constants || graph.at(id).constant != nullptr;
+  };
+  // Work on weights alone is free; still, less of it is better.
+  if (std::ranges::all_of(node.inputs, is_known)) return 1e-12;
+  double bytes = 0;
+  for (const ClassId id : node.inputs)
+    if (!is_known(id)) bytes += bytes_of(*graph.at(id).type);
+  for (const ClassId id : node.outputs) bytes += bytes_of(*graph.at(id).type);
+  return kPerNode + kPerByte * bytes + kPerMultiplyAdd * multiply_adds_of(*node.application);
+}
+
+/// Changes one choice after the other as long as it helps.
+class Improving {
+ public:
+  Improving(const Moves& moves, cost::Model& model, const Limits& limits, const Graph& from,
+            const egraph::EGraph& egraph, const std::vector<ClassId>& values)
+      : moves_(moves),
+        model_(model),
+        limits_(limits),
+        from_(from),
+        egraph_(egraph),
+        values_(values),
+        extraction_(egraph, from, values,
+                    [&](const egraph::Node& node) { return weight_of(egraph, node); }) {}
+
+  Expected<Tree> run() {
+    TESSERA_TRY(const cost::Estimate start, model_.estimate(from_, cost::Boundary::Inside));
+    tree_.best.push_back({from_, start.seconds, {}});
+    std::optional<Chosen> chosen = extraction_.least();
+    if (chosen && try_out(*chosen)) improve(*std::move(chosen));
+    if (found_) tree_.best.push_back(*std::move(found_));
+    std::ranges::stable_sort(tree_.best, {}, &State::seconds);
+    return std::move(tree_);
+  }
+
+ private:
+  bool may_go_on() {
+    if (limits_.is_stopped()) return tree_.why = Stop::Stopped, false;
+    if (tree_.steps >= limits_.steps) return tree_.why = Stop::Steps, false;
+    if (limits_.is_late()) return tree_.why = Stop::Time, false;
+    return true;
+  }
+
+  void improve(Chosen chosen) {
+    for (bool better = true; better;) {
+      better = false;
+      const Chosen now = chosen;
+      for (const auto& [id, used] : now)
+        for (const NodeId node : extraction_.alternatives(id)) {
+          if (!chosen.contains(id) || chosen.at(id) == node) continue;
+          if (!may_go_on()) return;
+          const std::optional<Chosen> other = extraction_.with(chosen, id, node);
+          if (!other || !try_out(*other)) continue;
+          chosen = *other;
+          better = true;
+        }
+    }
+  }
+
+  /// Whether it is the best so far.
+  bool try_out(const Chosen& chosen) {
+    const std::optional<Graph> graph = extraction_.graph(chosen);
+    if (!graph || !verify(*graph)) return false;
+    Applied by;
+    auto settled = moves_.settled(*graph, by.also);
+    if (!settled || !seen_.insert(settled->hash()).second) return false;
+    ++tree_.steps;
+    const auto cost = model_.estimate(*settled, cost::Boundary::Inside);
+    if (!cost || (found_ && cost->seconds >= found_->seconds)) return false;
+    found_ = State{*std::move(settled), cost->seconds, path_of(chosen, cost->seconds)};
+    return true;
+  }
+
+  /// The rules that made what is used, each with the value that it computes in
+  /// another way.
+  std::vector<Applied> path_of(const Chosen& chosen, double seconds) const {
+    std::map<std::string, std::string> places;
+    for (const auto& [id, node] : chosen)
+      if (const std::uint32_t origin = egraph_.node(node).origin; origin != 0)
+        places.emplace(egraph_.origin_name(origin), place_of(id));
+    std::vector<Applied> path;
+    for (const auto& [rule, where] : places)
+      path.push_back(
+          {.rule = rule, .where = where, .before = tree_.best.front().seconds, .after = seconds});
+    return path;
+  }
+
+  std::string place_of(ClassId id) const {
+    for (const GraphNode& node : from_.nodes())
+      for (const ValueId value : from_.outputs(node))
+        if (values_[value.index].present() && egraph_.equal(values_[value.index], id))
+          return from_.name(value);
+    return "a value that is new";
+  }
+
+  const Moves& moves_;
+  cost::Model& model_;
+  const Limits& limits_;
+  const Graph& from_;
+  const egraph::EGraph& egraph_;
+  const std::vector<ClassId>& values_;
+  Extraction extraction_;
+  Tree tree_;
+  std::optional<State> found_;
+  std::set<std::uint64_t> seen_;
+};
+
+}  // namespace
+
+Saturating::Saturating(const Moves& moves) : moves_(moves) {
+  for (const rules::Rule& rule : moves.rules())
+    if (!moves.exact() || rule.numerics.kind == rules::Numerics::Kind::Exact) rewrites_.add(rule);
+}
+
+Expected<Tree> Saturating::run(const Graph& from, cost::Model& model, const Limits& limits) {
+  egraph::EGraph egraph(rewrites_.facts());
+  const std::vector<ClassId> values = egraph.add(from);
+  egraph::Limits how{.nodes = std::max(kMostNodes, 4 * from.nodes().size()),
+                     .rounds = kMostRounds,
+                     .stop = limits.stop};
+  if (limits.deadline != Clock::time_point::max())
+    how.seconds = std::chrono::duration<double>(limits.deadline - Clock::now()).count() / 2;
+  egraph::saturate(egraph, rewrites_, how);
+  return Improving(moves_, model, limits, from, egraph, values).run();
+}
+
+}  // namespace tessera::search

@@ -1,0 +1,226 @@
+#include "tessera/search/search.h"
+
+#include <algorithm>
+#include <map>
+
+#include "tessera/passes/dce.h"
+#include "tessera/passes/fold.h"
+#include "tessera/passes/pipeline.h"
+#include "tessera/search/same.h"
+#include "tessera/search/saturate.h"
+
+namespace tessera::search {
+namespace {
+
+constexpr std::size_t kMeasured = 4;      // graphs of a region
+constexpr double kLeastGain = 0.005;      // of a region, to be worth a change
+constexpr std::int64_t kLeastSteps = 20;  // of a region
+constexpr double kSaturating = 4;         // one part in so many of the time or steps
+
+/// Regions of one form.
+struct Form {
+  std::vector<std::size_t> places = {};  // regions; the first stands for all
+  double seconds = 0;                    // of one
+  double share() const { return seconds * static_cast<double>(places.size()); }
+};
+
+class Search {
+ public:
+  Search(const Moves& moves, cost::Model& model, const Options& options)
+      : moves_(moves), model_(model), options_(options), saturating_(moves) {}
+
+  Expected<Found> run(const Graph& graph) {
+    Found found{.graph = graph};
+    TESSERA_TRY(const Graph seed, settled(graph, found.settled));
+    TESSERA_TRY(found.before, seconds_of(graph));
+    regions_ = regions_of(seed, options_.cut);
+    std::vector<Graph> chosen;
+    for (const Region& region : regions_) chosen.push_back(region.graph);
+    TESSERA_TRY(const std::vector<Form> forms, forms_of_regions());
+    found.regions = regions_.size();
+    found.distinct = forms.size();
+
+    TESSERA_TRY(double now, seconds_of(seed));
+    const double all = std::max(now, 1e-12);
+    double left = 0;
+    for (const Form& form : forms) left += form.share();
+    for (std::size_t f = 0; f < forms.size(); ++f) {
+      if (options_.progress) options_.progress({f, forms.size(), now / all});
+      const Form& form = forms[f];
+      TESSERA_TRY(std::optional<Better> better, better_form(form, form.share() / left, found));
+      left -= form.share();
+      if (!better) continue;
+      for (const std::size_t place : form.places)
+        chosen[place] =
+            with_weights_of(better->graph, regions_[form.places[0]].graph, regions_[place].graph);
+      now -=
+          (better->choice.before - better->choice.after) * static_cast<double>(form.places.size());
+      found.choices.push_back(std::move(better->choice));
+    }
+    TESSERA_TRY(const Graph whole, stitched(seed, regions_, chosen));
+    TESSERA_TRY(Graph made, finished(whole));
+    TESSERA_TRY(found.after, seconds_of(made));
+    std::ranges::stable_sort(found.choices, std::greater<>(), [](const Choice& choice) {
+      return (choice.before - choice.after) * static_cast<double>(choice.places);
+    });
+    found.better = found.after < found.before && !same_graph(made, graph);
+    if (found.better) found.graph = std::move(made);
+    return found;
+  }
+
+ private:
+  struct Better {
+    Graph graph;
+    Choice choice;
+  };
+
+  /// The rules that help everywhere, on the whole graph, weights included.
+  Expected<Graph> settled(const Graph& graph, std::vector<std::string>& applied) const {
+    TESSERA_TRY(passes::Optimized made,
+                passes::optimize(graph, {.exact = options_.exact, .disabled = {"recognize"}}));
+    for (const passes::Record& record : made.log)
+      if (record.pass == "algebra")
+        applied.insert(applied.end(), record.changes.begin(), record.changes.end());
+    return std::move(made.graph);
+  }
+
+  Expected<double> seconds_of(const Graph& graph) {
+    TESSERA_TRY(const cost::Estimate estimate, model_.estimate(graph));
+    return estimate.seconds;
+  }
+
+  /// Those that take most time first.
+  Expected<std::vector<Form>> forms_of_regions() {
+    std::map<std::string, std::size_t> known;
+    std::vector<Form> forms;
+    for (std::size_t r = 0; r < regions_.size(); ++r) {
+      const auto [it, is_new] = known.emplace(skeleton(regions_[r].graph), forms.size());
+      if (is_new) {
+        forms.emplace_back();
+        const auto cost = model_.estimate(regions_[r].graph, cost::Boundary::Inside);
+        if (cost) forms.back().seconds = cost->seconds;
+      }
+      forms[it->second].places.push_back(r);
+    }
+    std::ranges::stable_sort(forms, std::greater<>(), &Form::share);
+    return forms;
+  }
+
+  /// A better form, found within a share of what is left to spend. Where costs
+  /// can be measured, the best few are, and the search begins anew with what is
+  /// known by then.
+  Expected<std::optional<Better>> better_form(const Form& form, double share, Found& found) {
+    const Graph& given = regions_[form.places[0]].graph;
+    const bool measures = !options_.steps && model_.can_measure();
+    std::vector<Candidate> candidates = {{.state = {.graph = given}}};
+    const int rounds = measures ? 2 : 1;
+    for (int round = 0; round < rounds; ++round) {
+      // What saturation finds is where backtracking begins.
+      const Limits first = limits_of(share / (rounds - round) / kSaturating, found.steps);
+      TESSERA_TRY(Tree seeds, saturating_.run(given, model_, first));
+      found.steps += seeds.steps;
+      const Limits limits = limits_of(share / (rounds - round), found.steps);
+      TESSERA_TRY(Tree tree, backtrack(std::move(seeds.best), moves_, model_, limits, kMeasured));
+      found.steps += tree.steps;
+      found.why = std::max(found.why, tree.why);
+      for (State& state : tree.best) add(candidates, std::move(state));
+      if (measures && candidates.size() > 1) {
+        TESSERA_TRY_DONE(measure(candidates));
+      }
+      if (tree.why == Stop::Stopped) break;
+    }
+    if (measures) std::erase_if(candidates, [](const Candidate& one) { return !one.measured; });
+    if (candidates.size() < 2) return std::optional<Better>();
+    const double before = candidates[0].state.seconds;  // what was given
+    Candidate& best = *std::ranges::min_element(
+        candidates, {}, [](const Candidate& one) { return one.state.seconds; });
+    if (best.state.path.empty() || best.state.seconds > (1 - kLeastGain) * before)
+      return std::optional<Better>();
+    return std::optional(Better{std::move(best.state.graph),
+                                {.nodes = given.nodes().size(),
+                                 .places = form.places.size(),
+                                 .rules = std::move(best.state.path),
+                                 .before = before,
+                                 .after = best.state.seconds,
+                                 .measured = best.measured}});
+  }
+
+  /// A graph for a region; what was given has no path.
+  struct Candidate {
+    State state;
+    bool measured = false;
+  };
+
+  static void add(std::vector<Candidate>& candidates, State state) {
+    const auto same = std::ranges::find_if(
+        candidates, [&](const Candidate& one) { return same_graph(one.state.graph, state.graph); });
+    if (same == candidates.end())
+      candidates.push_back({std::move(state)});
+    else if (!same->measured)
+      same->state.seconds = state.seconds;
+  }
+
+  Limits limits_of(double share, std::int64_t spent) const {
+    Limits limits{.alpha = options_.alpha, .stop = options_.stop};
+    if (options_.steps) {
+      const std::int64_t left = std::max<std::int64_t>(0, *options_.steps - spent);
+      const auto part = static_cast<std::int64_t>(share * static_cast<double>(left));
+      limits.steps = std::min(left, std::max(kLeastSteps, part));
+    } else {
+      limits.deadline = deadline_of(share);
+    }
+    return limits;
+  }
+
+  Clock::time_point deadline_of(double share) const {
+    const auto now = Clock::now();
+    if (now >= end_) return now;
+    return now + std::chrono::duration_cast<Clock::duration>((end_ - now) * std::min(1.0, share));
+  }
+
+  /// Asks the computer instead of the model, what was given first.
+  Expected<Done> measure(std::vector<Candidate>& candidates) {
+    for (Candidate& one : candidates) {
+      if (one.measured) continue;
+      if (options_.stop != nullptr && *options_.stop) break;
+      TESSERA_TRY(const cost::Estimate estimate,
+                  model_.measure(one.state.graph, cost::Boundary::Inside));
+      one.state.seconds = estimate.seconds;
+      one.measured = estimate.measured;
+      if (Clock::now() >= end_) break;
+    }
+    return Done{};
+  }
+
+  /// With the work on weights done, and nothing that is computed twice or
+  /// never.
+  Expected<Graph> finished(const Graph& graph) const {
+    std::int64_t bytes = std::int64_t{1} << 20;
+    for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+      if (const Tensor* weight = graph.constant(ValueId{i}))
+        bytes += static_cast<std::int64_t>(weight->bytes.size());
+    TESSERA_TRY(passes::Optimized made, passes::optimize(graph, {.exact = options_.exact,
+                                                                 .disabled = {"recognize"},
+                                                                 .most_folded_bytes = bytes}));
+    return std::move(made.graph);
+  }
+
+  const Moves& moves_;
+  cost::Model& model_;
+  const Options& options_;
+  const Clock::time_point end_ =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(std::min(options_.seconds, 1e8)));
+  Saturating saturating_;
+  std::vector<Region> regions_;
+};
+
+}  // namespace
+
+Expected<Found> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
+                         cost::Model& model, const Options& options) {
+  TESSERA_TRY(const Moves moves, Moves::make(rules, options.exact));
+  return Search(moves, model, options).run(graph);
+}
+
+}  // namespace tessera::search

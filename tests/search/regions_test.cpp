@@ -1,0 +1,82 @@
+#include "tessera/search/regions.h"
+
+#include "tests/search/search_check.h"
+
+namespace tessera {
+namespace {
+
+using testing::parsed;
+
+std::vector<Graph> graphs_of(const std::vector<search::Region>& regions) {
+  std::vector<Graph> graphs;
+  for (const search::Region& region : regions) graphs.push_back(region.graph);
+  return graphs;
+}
+
+constexpr std::string_view kTwoBlocks = R"(graph(x: f32[8]) {
+  a = tanh(x)
+  b = sigmoid(x)
+  c = mul(a, b)
+  d = exp(c)
+  e = tanh(c)
+  f = add(d, e)
+  return f
+})";
+
+TEST(Regions, AreCutWhereOneValueGoesToManyReaders) {
+  const auto regions = search::regions_of(parsed(kTwoBlocks), {.least_nodes = 2});
+  ASSERT_EQ(regions.size(), 2U);
+  EXPECT_EQ(regions[0].graph.nodes().size(), 3U);
+  EXPECT_EQ(regions[1].inputs.size(), 1U);
+}
+
+TEST(Regions, AreNoLargerThanAllowed) {
+  const Graph graph = parsed(kTwoBlocks);
+  for (const auto& region : search::regions_of(graph, {.least_nodes = 1, .most_nodes = 2}))
+    EXPECT_LE(region.graph.nodes().size(), 2U);
+}
+
+TEST(Regions, MakeTheGraphAgainThatTheyWereCutFrom) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const Graph graph = testing::random_graph(seed, 14);
+    const auto regions = search::regions_of(graph, {.least_nodes = 1, .most_nodes = 3});
+    const auto again = search::stitched(graph, regions, graphs_of(regions));
+    ASSERT_TRUE(again) << to_string(again.error());
+    EXPECT_TRUE(search::same_graph(graph, *again)) << to_text(graph) << to_text(*again);
+  }
+}
+
+std::string product(const std::string& numbers) {
+  return "graph(x: f32[2, 4]) { w = const f32[4, 5] [" + numbers + "] return matmul(x, w) }";
+}
+const std::string kOne = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20";
+const std::string kOther = "2,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20";
+const std::string kZero = "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0";
+
+TEST(Skeleton, IsTheSameWithOtherWeights) {
+  EXPECT_EQ(search::skeleton(parsed(product(kOne))), search::skeleton(parsed(product(kOther))));
+}
+
+TEST(Skeleton, SeesOneNumberRepeated) {
+  EXPECT_NE(search::skeleton(parsed(product(kOne))), search::skeleton(parsed(product(kZero))));
+}
+
+TEST(Skeleton, GivesARegionTheWeightsOfAnother) {
+  const Graph one = parsed(product(kOne)), other = parsed(product(kOther));
+  EXPECT_TRUE(search::same_graph(search::with_weights_of(one, one, other), other));
+}
+
+TEST(SameGraph, DoesNotLookAtNamesOrOrder) {
+  const Graph a = parsed("graph(x: f32[2]) { a = exp(x) b = tanh(x) return add(a, b) }");
+  const Graph b = parsed("graph(y: f32[2]) { q = tanh(y) p = exp(y) return add(p, q) }");
+  EXPECT_TRUE(search::same_graph(a, b));
+}
+
+TEST(SameGraph, TellsWiringsApart) {
+  const Graph a = parsed("graph(x: f32[2], y: f32[2]) { return sub(exp(x), exp(y)) }");
+  const Graph b = parsed("graph(x: f32[2], y: f32[2]) { return sub(exp(y), exp(x)) }");
+  EXPECT_FALSE(search::same_graph(a, b));
+}
+
+}  // namespace
+}  // namespace tessera
