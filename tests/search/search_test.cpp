@@ -85,8 +85,8 @@ TEST(Search, SaysThatNothingBetterWasFound) {
   EXPECT_TRUE(search::same_graph(found.graph, graph));
 }
 
-/// x·a + x·b: with the rule for products that share a factor alone there is nothing to gain here,
-/// as the split costs more than it saves; but then the relus become one.
+/// Two convs that share an image: to make them one costs more than it saves, as the split is dear;
+/// but then the relus become one as well.
 constexpr std::string_view kReluConvs = R"(graph(x: f32[1, 2, 4, 4]) {
   v = const f32[2, 2, 1, 1] [0.1, 0.2, 0.3, 0.4]
   w = const f32[2, 2, 1, 1] [0.5, -0.6, 0.7, 0.8]
@@ -97,7 +97,7 @@ constexpr std::string_view kReluConvs = R"(graph(x: f32[1, 2, 4, 4]) {
   return p, q
 })";
 const std::vector<std::string> kTwoSteps = {"parallel_convs_with_bias", "relu_of_split"};
-/// One conv more than half as dear as two; a relu of its own costs what it saves.
+/// A split is a little dearer than the conv that it saves.
 TableModel first_costs_then_pays() {
   return TableModel({{"conv", 10}, {"split", 11}, {"relu", 5}});
 }
@@ -125,6 +125,42 @@ TEST(Search, GivesAnotherGraphOnAnotherComputer) {
   const Found one = searched(graph, rules_named({}), products, {.steps = 100});
   const Found other = searched(graph, rules_named({}), moves, {.steps = 100});
   EXPECT_FALSE(search::same_graph(one.graph, other.graph));
+}
+
+/// Expects one thing and measures another.
+class MistakenModel final : public cost::Model {
+ public:
+  MistakenModel(TableModel expected, TableModel measured)
+      : expected_(std::move(expected)), measured_(std::move(measured)) {}
+  Expected<cost::Estimate> estimate(const Graph& graph, cost::Boundary boundary) override {
+    return expected_.estimate(graph, boundary);
+  }
+  cost::Estimate estimate(const runtime::Program&, const program::CompileReport&) const override {
+    return {};
+  }
+  Expected<cost::Estimate> measure(const Graph& graph, cost::Boundary boundary) override {
+    return measured_.estimate(graph, boundary);
+  }
+  bool can_measure() const override { return true; }
+
+ private:
+  TableModel expected_, measured_;
+};
+
+TEST(Search, AsksTheComputerBeforeItChooses) {
+  const Graph graph = parsed(blocks(1));
+  MistakenModel model(products_count(), TableModel({{"split", 50}}));
+  const Found found = searched(graph, rules_named({}), model, {.seconds = 1});
+  EXPECT_TRUE(found.choices.empty());
+}
+
+TEST(Search, SaysWhatWasMeasured) {
+  const Graph graph = parsed(blocks(1));
+  MistakenModel model(products_count(), TableModel({{"matmul", 20}, {"split", 0.1}}));
+  const Found found = searched(graph, rules_named({}), model, {.seconds = 1});
+  ASSERT_EQ(found.choices.size(), 1U);
+  EXPECT_TRUE(found.choices[0].measured);
+  EXPECT_GT(found.choices[0].before, 40);
 }
 
 TEST(Search, GivesTheSameTextEveryTime) {
