@@ -30,7 +30,8 @@ void print_choice(const SearchReport& report, const search::Choice& choice, bool
              1e3 * choice.after, choice.measured ? "measured" : "expected", choice.places,
              choice.places == 1 ? "place" : "places", choice.rules.size());
   for (const search::Applied& step : choice.rules) {
-    fmt::print("    {} at {} ({:+.1f} % expected): {}\n", step.rule, step.where,
+    fmt::print("    {}{} at {} ({:+.1f} % expected): {}\n", step.rule,
+               step.times > 1 ? fmt::format(" {} times, first", step.times) : "", step.where,
                -percent(step.before, step.after), why_right(report, step.rule));
     if (!explain) continue;
     const auto note = report.rules.find(step.rule);
@@ -131,6 +132,7 @@ nlohmann::json search_json(const SearchReport& report) {
     for (const search::Applied& step : choice.rules) {
       nlohmann::json object = rule_json(report, step.rule);
       object["where"] = step.where;
+      object["times"] = step.times;
       object["expected_ms"] = {{"before", 1e3 * step.before}, {"after", 1e3 * step.after}};
       object["then"] = step.also;
       steps.push_back(std::move(object));

@@ -37,6 +37,13 @@ bool joins_alike(const Rule& rule) {
   });
 }
 
+/// The rule alone, in the direction of the pattern.
+rules::RuleSet alone(const rules::Pattern& pattern) {
+  Rule rule = pattern.rule;
+  rule.both_ways = false;
+  return rules::RuleSet({rule});
+}
+
 bool is_in_order(const rules::Match& match) {
   const auto outputs = match.rule().source.outputs();
   return std::ranges::is_sorted(outputs, {}, [&](ValueId id) { return match.values[id.index]; });
@@ -83,14 +90,30 @@ Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& app
 }
 
 void Moves::from(const Graph& graph, const std::function<bool(Neighbour)>& visit) const {
+  const auto show = [&](const Graph& made, Applied by) {
+    auto settled_graph = settled(made, by.also);
+    return !settled_graph || visit({*std::move(settled_graph), std::move(by)});
+  };
+  const rules::Pattern* joined = nullptr;  // the last that joined all that it could
   for (const rules::Match& match : rules::matches(graph, set_)) {
-    if (joins_alike(match.rule()) && !is_in_order(match)) continue;
-    const auto made = rules::apply(graph, match);
+    const bool joins = joins_alike(match.rule());
+    if (joins && !is_in_order(match)) continue;
+    auto made = rules::apply(graph, match);
     if (!made) continue;  // its target does not fit these types
     Applied by{.rule = match.rule().name, .where = place_of(graph, match)};
-    auto settled_graph = settled(*made, by.also);
-    if (!settled_graph) continue;
-    if (!visit({*std::move(settled_graph), std::move(by)})) return;
+    if (!show(*made, by)) return;
+    if (!joins || joined == match.pattern.get()) continue;
+    joined = match.pattern.get();
+    const rules::RuleSet rule = alone(*match.pattern);
+    constexpr int kMost = 32;
+    for (bool goes_on = true; goes_on && by.times < kMost;) {
+      const std::vector<rules::Match> more = rules::matches(*made, rule);
+      const auto next = std::ranges::find_if(more, is_in_order);
+      auto again = next == more.end() ? Expected<Graph>(*made) : rules::apply(*made, *next);
+      goes_on = next != more.end() && again;
+      if (goes_on) made = std::move(again), ++by.times;
+    }
+    if (by.times > 1 && !show(*made, by)) return;
   }
 }
 

@@ -12,6 +12,7 @@ namespace tessera::search {
 /// A rule that was applied.
 struct Applied {
   std::string rule;
+  int times = 1;                       // one after the other, the first at `where`
   std::string where;                   // the first value that it computes in another way
   std::vector<std::string> also = {};  // rules that help everywhere, applied to what came out
   double before = 0, after = 0;        // seconds, as the cost model expects
@@ -33,8 +34,10 @@ class Moves {
   /// With `exact`, only rules that keep every bit.
   static Expected<Moves> make(const std::vector<rules::Rule>& rules, bool exact);
 
-  /// All graphs that one rule leads to, in the order of places and rules. Work
-  /// on weights alone is left as it is, to be done when a graph is chosen.
+  /// All graphs that one rule leads to, in the order of places and rules. A rule that joins values
+  /// that are alike also leads to the graph in which it has joined all that it can: eight products
+  /// that share a factor are one product in one step, not in seven. Work on weights alone is left
+  /// as it is, to be done when a graph is chosen.
   std::vector<Neighbour> from(const Graph& graph) const;
   /// One by one, until the visitor says false.
   void from(const Graph& graph, const std::function<bool(Neighbour)>& visit) const;

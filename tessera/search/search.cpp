@@ -32,7 +32,6 @@ class Search {
   Expected<Found> run(const Graph& graph) {
     Found found{.graph = graph};
     TESSERA_TRY(const Graph seed, settled(graph, found.settled));
-    TESSERA_TRY(found.before, seconds_of(graph));
     regions_ = regions_of(seed, options_.cut);
     std::vector<Graph> chosen;
     for (const Region& region : regions_) chosen.push_back(region.graph);
@@ -59,6 +58,7 @@ class Search {
     }
     TESSERA_TRY(const Graph whole, stitched(seed, regions_, chosen));
     TESSERA_TRY(Graph made, finished(whole));
+    TESSERA_TRY(found.before, seconds_of(graph));  // with what is measured by now
     TESSERA_TRY(found.after, seconds_of(made));
     std::ranges::stable_sort(found.choices, std::greater<>(), [](const Choice& choice) {
       return (choice.before - choice.after) * static_cast<double>(choice.places);
@@ -119,6 +119,7 @@ class Search {
       const Limits first = limits_of(share / (rounds - round) / kSaturating, found.steps);
       TESSERA_TRY(Tree seeds, saturating_.run(given, model_, first));
       found.steps += seeds.steps;
+      for (const State& seed : seeds.best) add(candidates, seed);
       const Limits limits = limits_of(share / (rounds - round), found.steps);
       TESSERA_TRY(Tree tree, backtrack(std::move(seeds.best), moves_, model_, limits, kMeasured));
       found.steps += tree.steps;
