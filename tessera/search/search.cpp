@@ -4,7 +4,6 @@
 #include <map>
 
 #include "tessera/passes/dce.h"
-#include "tessera/passes/fold.h"
 #include "tessera/passes/pipeline.h"
 #include "tessera/search/same.h"
 #include "tessera/search/saturate.h"
@@ -46,7 +45,8 @@ class Search {
     for (std::size_t f = 0; f < forms.size(); ++f) {
       if (options_.progress) options_.progress({f, forms.size(), now / all});
       const Form& form = forms[f];
-      TESSERA_TRY(std::optional<Better> better, better_form(form, form.share() / left, found));
+      TESSERA_TRY(std::optional<Better> better,
+                  better_form(form, left > 0 ? form.share() / left : 1, found));
       left -= form.share();
       if (!better) continue;
       for (const std::size_t place : form.places)
@@ -193,17 +193,12 @@ class Search {
     return Done{};
   }
 
-  /// With the work on weights done, and nothing that is computed twice or
-  /// never.
+  /// With nothing that is computed twice or never. Work on weights stays: the compiler does it, as
+  /// other runtimes do, and a proof sees where weights come from.
   Expected<Graph> finished(const Graph& graph) const {
-    std::int64_t bytes = std::int64_t{1} << 20;
-    for (std::uint32_t i = 0; i < graph.value_count(); ++i)
-      if (const Tensor* weight = graph.constant(ValueId{i}))
-        bytes += static_cast<std::int64_t>(weight->bytes.size());
-    TESSERA_TRY(passes::Optimized made, passes::optimize(graph, {.exact = options_.exact,
-                                                                 .disabled = {"recognize"},
-                                                                 .most_folded_bytes = bytes}));
-    return std::move(made.graph);
+    std::vector<std::string> applied;
+    TESSERA_TRY(const Graph made, moves_.settled(graph, applied));
+    return passes::without_dead(made);
   }
 
   const Moves& moves_;
