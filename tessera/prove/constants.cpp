@@ -165,7 +165,30 @@ bool ConstantMatcher::match(ValueId target) {
     }
   }
   if (const auto derived = joined(target)) return assign(Side::Target, target, *derived);
+  if (const auto derived = cut_out(target)) return assign(Side::Target, target, *derived);
   return false;
+}
+
+std::optional<ValueId> ConstantMatcher::cut_out(ValueId target) {
+  const Tensor& part = *pairing_.graph(Side::Target).constant(target);
+  if (part.count() < kTellingSize) return std::nullopt;
+  for (const ValueId source : source_) {
+    const Tensor& whole = *pairing_.graph(Side::Source).constant(source);
+    if (whole.dtype != part.dtype || whole.shape.size() != part.shape.size()) continue;
+    const auto axis = static_cast<std::size_t>(std::ranges::mismatch(whole.shape, part.shape).in1 -
+                                               whole.shape.begin());
+    if (axis == whole.shape.size() || whole.shape[axis] < part.shape[axis]) continue;
+    for (std::int64_t begin = 0; begin + part.shape[axis] <= whole.shape[axis]; ++begin) {
+      if (!is_part(part, whole, axis, begin)) continue;
+      const auto constant = [&](std::int64_t number) {
+        return pairing_.derive_constant(Side::Source, integers({number}));
+      };
+      return pairing_.derive(Side::Source, "slice", {},
+                             {source, constant(begin), constant(begin + part.shape[axis]),
+                              constant(static_cast<std::int64_t>(axis))});
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<ValueId> ConstantMatcher::joined(ValueId target) {

@@ -21,7 +21,7 @@ class ConstantMatcher {
   explicit ConstantMatcher(Pairing& pairing);
 
   /// For a constant of the target that is none of the source's: the same after a computation,
-  /// reshaped, transposed or joined.
+  /// reshaped, transposed, joined or cut out.
   bool match(ValueId target);
 
   /// For the loose constants of a window: one side scales and shifts each channel of a product with
@@ -39,6 +39,7 @@ class ConstantMatcher {
   std::optional<ValueId> replayed(const Window& window, Side side, ClassId product, ValueId start);
   std::optional<ValueId> reshaped(Side side, ValueId value, const Ints& shape);
   std::optional<ValueId> joined(ValueId target);
+  std::optional<ValueId> cut_out(ValueId target);
   std::optional<Tensor> evaluated(Side side, ValueId value);
 
   Pairing& pairing_;
