@@ -72,7 +72,7 @@ class Improving {
     TESSERA_TRY(const cost::Estimate start, model_.estimate(from_, cost::Boundary::Inside));
     tree_.best.push_back({from_, start.seconds, {}});
     std::optional<Chosen> chosen = extraction_.least();
-    if (chosen && try_out(*chosen)) improve(*std::move(chosen));
+    if (chosen && may_go_on() && try_out(*chosen)) improve(*std::move(chosen));
     if (found_) tree_.best.push_back(*std::move(found_));
     std::ranges::stable_sort(tree_.best, {}, &State::seconds);
     return std::move(tree_);
