@@ -1,5 +1,6 @@
 #include "tessera/superopt/generate/generate.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,8 +102,11 @@ TEST(Generate, JoinsTermsIntoRulesOfTwoOutputs) {
 class Interrupted : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
+  // One of its own for each test: they run at the same time.
   std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) / "tessera_generate.progress";
+      std::filesystem::path(testing::TempDir()) /
+      fmt::format("tessera_generate_{}.progress",
+                  testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(Interrupted, TakesUpWhatWasDecided) {
