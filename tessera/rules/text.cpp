@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tessera/ir/literal.h"
 #include "tessera/ir/names.h"
@@ -43,10 +44,15 @@ Expected<Type> parse_pattern_type(Lexer& lexer) {
   return Type::tensor(*dtype, std::move(shape));
 }
 
-/// Writes calls into calls; what has a name, several uses or sister results is a statement.
+/// Writes calls into calls; what has a name, several uses or sister results is a statement. Of
+/// values that share a name the first has it.
 class BodyWriter {
  public:
-  explicit BodyWriter(const Graph& graph) : graph_(graph), uses_(graph.value_count()) {
+  explicit BodyWriter(const Graph& graph)
+      : graph_(graph), uses_(graph.value_count()), named_(graph.value_count()) {
+    std::set<std::string> names;
+    for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+      named_[i] = graph.is_named(ValueId{i}) && names.insert(graph.name(ValueId{i})).second;
     for (const GraphNode& node : graph.nodes())
       for (const ValueId id : graph.inputs(node))
         if (id.present()) ++uses_[id.index];
@@ -58,7 +64,7 @@ class BodyWriter {
     std::vector<std::string> made;
     for (const GraphNode& node : graph_.nodes()) {
       const auto results = graph_.outputs(node);
-      if (results.size() == 1 && !graph_.is_named(results[0]) && uses_[results[0].index] == 1)
+      if (results.size() == 1 && !named_[results[0].index] && uses_[results[0].index] == 1)
         continue;
       std::string names;
       for (const ValueId id : results) names += (names.empty() ? "" : ", ") + named(id);
@@ -70,7 +76,7 @@ class BodyWriter {
 
  private:
   std::string named(ValueId id) {
-    if (graph_.is_named(id)) return grammar::value_text(graph_.name(id));
+    if (named_[id.index]) return grammar::value_text(graph_.name(id));
     const auto number = numbers_.try_emplace(id, numbers_.size()).first->second;
     return fmt::format("%{}", number);
   }
@@ -85,7 +91,7 @@ class BodyWriter {
     if (!id.present()) return std::string(grammar::kAbsent);
     if (const Tensor* constant = graph_.constant(id)) return constant_text(*constant);
     const GraphNode* node = graph_.producer(id);
-    if (node == nullptr || graph_.is_named(id) || uses_[id.index] != 1 ||
+    if (node == nullptr || named_[id.index] || uses_[id.index] != 1 ||
         graph_.outputs(*node).size() != 1)
       return named(id);
     return call(*node);
@@ -98,6 +104,7 @@ class BodyWriter {
 
   const Graph& graph_;
   std::vector<int> uses_;
+  std::vector<bool> named_;
   std::map<ValueId, std::size_t> numbers_;
 };
 

@@ -50,6 +50,16 @@ TEST(RuleText, NamesWhatIsUsedTwice) {
   EXPECT_EQ(to_text(rules_of(text)[0]), text);
 }
 
+TEST(RuleText, ReadsBackWhatHasOneNameTwice) {
+  Rule rule = rules_of(
+      "rule a { source (x: f32[n]) { p = relu(x)  q = neg(p)  return add(p, q), p, q } "
+      "target { return sub(relu(x), relu(x)), relu(x), neg(relu(x)) } }")[0];
+  for (std::uint32_t i = 0; i < rule.source.value_count(); ++i)
+    if (rule.source.producer(ValueId{i}) != nullptr) rule.source.set_name(ValueId{i}, "same");
+  const Rule back = rules_of(to_text(rule))[0];
+  EXPECT_EQ(back.source.hash(), rule.source.hash());
+}
+
 TEST(RuleText, KeepsAttributesThatAreNames) {
   const std::string text =
       "rule conv {\n"
