@@ -70,6 +70,7 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
                   {"coincident", counts.coincident},
                   {"common_subgraph", counts.common},
                   {"renamed", counts.renamed},
+                  {"derivable", made.derivable},
                   {"trivial", made.trivial}}},
                 {"candidates", made.candidates},
                 {"proved", made.proved},

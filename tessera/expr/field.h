@@ -99,8 +99,7 @@ class PrimeField {
     static constexpr int kMostTerms = 60;
 
     void fold() {
-      for (int i = 0; i < 2; ++i)
-        total_ = (total_ & ((Wide{1} << 61) - 1)) + (total_ >> 61) * C;
+      for (int i = 0; i < 2; ++i) total_ = (total_ & ((Wide{1} << 61) - 1)) + (total_ >> 61) * C;
       terms_ = 0;
     }
     Wide total_ = 0;
@@ -119,8 +118,11 @@ class PrimeField {
   std::uint64_t rank() const {
     if (word_ == kPrime) return 0;
     if (word_ == kPrime + 1) return ~std::uint64_t{0};
-    return mixed(word_ + 0x6a09e667f3bcc909ull) / 2 + 1;
+    return mixed(word_ + kOrder) / 2 + 1;
   }
+  // Each field has its own order, the second with few numbers above zero; small whole numbers are
+  // on their side of it.
+  static constexpr std::uint64_t kOrder = C == 1 ? 0x5c213b5f6e129364ull : 0x9f7cbdb09c7a5cb7ull;
   static PrimeField power(PrimeField base, std::uint64_t exponent) {
     PrimeField result(1);
     for (; exponent != 0; exponent >>= 1, base = base * base)

@@ -135,6 +135,20 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options, 
   return Proved{setting.guard, std::move(*certificate), std::move(assumptions)};
 }
 
+/// Whether an attribute that is a symbol in the source is one in the target, or a number but 1.
+bool is_grouped(const Graph& source, const Graph& target) {
+  std::set<std::string> names;
+  for (const GraphNode& node : source.nodes())
+    for (const auto& [name, attr] : node.attrs->entries())
+      if (std::holds_alternative<Symbol>(attr)) names.insert(name);
+  for (const GraphNode& node : target.nodes())
+    for (const auto& [name, attr] : node.attrs->entries()) {
+      const auto* number = std::get_if<std::int64_t>(&attr);
+      if (names.contains(name) && (number == nullptr || *number != 1)) return true;
+    }
+  return false;
+}
+
 /// None; that convolutions are not grouped; that their weights have equally many channels.
 std::vector<Guard> further_guards(const Graph& source, const Graph& target,
                                   const SizeRelations& relations) {
@@ -143,7 +157,7 @@ std::vector<Guard> further_guards(const Graph& source, const Graph& target,
   for (const std::string& name : symbols_of(source).attributes)
     ungrouped.push_back(equal(Dim::symbol(name), 1));
   if (!ungrouped.empty()) guards.push_back(ungrouped);
-  if (ungrouped.empty() || symbols_of(target).attributes.empty()) return guards;
+  if (ungrouped.empty() || !is_grouped(source, target)) return guards;
   for (auto a = relations.parts.begin(); a != relations.parts.end(); ++a) {
     for (auto b = std::next(a); b != relations.parts.end(); ++b) {
       guards.push_back(ungrouped);

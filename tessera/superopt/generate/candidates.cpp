@@ -25,6 +25,16 @@ struct Code {
   std::vector<std::uint8_t> variables;
   std::size_t ops = 0;
 
+  /// The first operator that means the same.
+  static std::size_t meaning(const OperatorSet& set, std::size_t op) {
+    const auto same = [&](const OperatorSet::Operator& other) {
+      return other.args.size() == set.operators[op].args.size() &&
+             other.body.hash() == set.operators[op].body.hash();
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(set.operators, same) -
+                                    set.operators.begin());
+  }
+
   void add(const Terms& terms, const Named& named) {
     const Term& term = terms[named.term];
     if (term.op == Term::kVariable) {
@@ -34,7 +44,8 @@ struct Code {
       variables.push_back(named.naming[0]);
       return;
     }
-    operators.push_back(term.op * 16U + term.result);
+    operators.push_back(
+        static_cast<std::uint32_t>(meaning(terms.set(), term.op) * 16 + term.result));
     ++ops;
     for (std::size_t i = 0; i < term.args; ++i) add(terms, terms.arg(named, i));
   }
@@ -101,17 +112,24 @@ class Pairing {
 
  private:
   std::vector<Candidate> of_group(const Group& group, CandidateCounts& counts) const {
-    const Entry& center = made_.entries[group.begin];
-    std::set<std::uint64_t> nodes = {center.node};
+    // Terms that look equal by chance look different elsewhere; each look has its own center.
+    std::map<std::uint64_t, const Entry*> centers;
+    std::set<std::uint64_t> nodes;
     std::vector<Candidate> found;
-    for (std::size_t i = group.begin + 1; i < group.end; ++i) {
+    for (std::size_t i = group.begin; i < group.end; ++i) {
       const Entry& entry = made_.entries[i];
-      ++counts.pairs;
+      if (i > group.begin) ++counts.pairs;
       if (!nodes.insert(entry.node).second) {
         ++counts.congruent;
         continue;
       }
-      Candidate candidate{{entry.named}, {center.named}};
+      const Entry*& center = centers[look_elsewhere(entry.named)];
+      if (center == nullptr) {
+        center = &entry;
+        if (centers.size() > 1) ++counts.coincident;
+        continue;
+      }
+      Candidate candidate{{entry.named}, {center->named}};
       const auto large = variables_of(terms_, candidate.source),
                  small = variables_of(terms_, candidate.target);
       if (!contains_all(large, small)) std::swap(candidate.source, candidate.target);
@@ -120,9 +138,7 @@ class Pairing {
         continue;
       }
       candidate.both_ways = contains_all(large, small) && contains_all(small, large);
-      if (!agree_elsewhere(candidate))
-        ++counts.coincident;
-      else if (holds_without_common(candidate))
+      if (holds_without_common(candidate))
         ++counts.common;
       else
         found.push_back(std::move(candidate));
@@ -130,13 +146,22 @@ class Pairing {
     return found;
   }
 
+  /// How a term looks in another field on other sizes, with inputs of any sign and of one.
+  std::uint64_t look_elsewhere(const Named& named) const {
+    using Sign = Values<FieldB>::Sign;
+    std::uint64_t look = 0;
+    for (const std::uint64_t seed : {2, 3})
+      for (const Sign sign : {Sign::Any, Sign::Negative}) {
+        if (sign == Sign::Negative && seed != 2) continue;
+        Values<FieldB> values(terms_, {.sizes = 1, .seed = seed, .sign = sign});
+        look = look * 0x9e3779b97f4a7c15ull + values.of(named).fingerprint;
+      }
+    return look;
+  }
+
   bool agree_elsewhere(const Candidate& candidate) const {
-    for (const auto sign : {Values<FieldB>::Sign::Any, Values<FieldB>::Sign::Negative}) {
-      Values<FieldB> values(terms_, {.sizes = 1, .seed = 2, .sign = sign});
-      for (std::size_t i = 0; i < candidate.source.size(); ++i)
-        if (values.of(candidate.source[i]).elements != values.of(candidate.target[i]).elements)
-          return false;
-    }
+    for (std::size_t i = 0; i < candidate.source.size(); ++i)
+      if (look_elsewhere(candidate.source[i]) != look_elsewhere(candidate.target[i])) return false;
     return true;
   }
 

@@ -17,7 +17,7 @@ using rules::Rule;
 
 prove::Options proof_options(const std::atomic<bool>* stop) {
   // Candidates agree on random inputs already: few numbers tell whether sizes made them do so.
-  return {.tries = 12, .most_terms = 500, .most_steps = 600, .named_reals = false, .stop = stop};
+  return {.tries = 8, .most_terms = 500, .most_steps = 600, .named_reals = false, .stop = stop};
 }
 
 /// What the target as a source needs of sizes for the source to fit.

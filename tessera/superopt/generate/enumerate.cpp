@@ -44,6 +44,7 @@ class Enumerator {
       return std::tuple(a.value, terms()[a.named.term].ops, a.named) <
              std::tuple(b.value, terms()[b.named.term].ops, b.named);
     });
+    made_.values = std::move(base_);
     return std::move(made_);
   }
 
@@ -166,14 +167,6 @@ class Enumerator {
     }
     return node_hash(term.op, term.result, terms().instances().find(term.op, shapes)->commutes,
                      std::move(args));
-  }
-  static std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
-                                 std::vector<std::uint64_t> args) {
-    if (commutes) std::ranges::sort(args);
-    Hasher hasher;
-    hasher.add(op * 16 + result + 1000);
-    for (const std::uint64_t arg : args) hasher.add(arg);
-    return hasher.value();
   }
 
   void build_on(Workplace& at, std::size_t op, int level) const {
@@ -339,6 +332,15 @@ class Enumerator {
 };
 
 }  // namespace
+
+std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
+                        std::vector<std::uint64_t> args) {
+  if (commutes) std::ranges::sort(args);
+  Hasher hasher;
+  hasher.add(op * 16 + result + 1000);
+  for (const std::uint64_t arg : args) hasher.add(arg);
+  return hasher.value();
+}
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;

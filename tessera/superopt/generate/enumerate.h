@@ -25,14 +25,19 @@ struct Entry {
   Named named;
 };
 
+/// How the result of an operator looks, from the looks of its arguments.
+std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
+                        std::vector<std::uint64_t> args);
+
 /// All terms of a set up to a number of operators, and their looks: those with few operators under
 /// all names, so that they are found where a larger term has lost some of its variables; the others
 /// under all orders of their own.
 struct Enumeration {
   std::unique_ptr<Instances> instances;
   std::unique_ptr<Terms> terms;
-  std::vector<Entry> entries;            // sorted by value, then by number of operators and term
-  std::vector<std::size_t> by_ops = {};  // how many terms have 0, 1, … operators
+  std::unique_ptr<Values<FieldA>> values;  // of terms with few operators
+  std::vector<Entry> entries;              // sorted by value, then by number of operators and term
+  std::vector<std::size_t> by_ops = {};    // how many terms have 0, 1, … operators
 };
 
 /// The same for any number of threads.

@@ -7,6 +7,7 @@
 
 #include "tessera/rules/text.h"
 #include "tessera/superopt/generate/checkpoint.h"
+#include "tessera/superopt/generate/derive.h"
 #include "tessera/support/hash.h"
 
 namespace tessera::superopt {
@@ -83,38 +84,61 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   Generated result;
   result.graphs = made.terms->size() - set.inputs.size();
   const std::vector<Candidate> all = candidates(made, how, result.counts);
-  result.candidates = all.size();
-  made.entries = {};
-  result.enumeration_seconds = since(start);
+  if (options.progress)
+    how.progress = [&](int, std::size_t done, std::size_t of) {
+      options.progress("candidates", done, of);
+    };
 
-  const auto proofs = Clock::now();
   const Terms& terms = *made.terms;
   std::vector<std::optional<Decision>> decisions(all.size());
-  std::atomic<std::size_t> done = 0;
-  std::mutex mutex;
-  parallel_for(all.size(), options.threads, [&](std::size_t i) {
-    if (options.stop != nullptr && *options.stop) return;
-    const std::uint64_t key = key_of(terms, all[i]);
-    if (checkpoint) decisions[i] = checkpoint->find(key);
-    if (!decisions[i]) {
-      Decision decision = decide(terms, all[i], options.stop);
-      if (options.stop != nullptr && *options.stop) return;
-      if (checkpoint) checkpoint->add(key, decision);
-      decisions[i] = std::move(decision);
-    }
-    ++done;
-    if (!options.progress) return;
-    const std::lock_guard lock(mutex);
-    options.progress("proofs", done, all.size());
-  });
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
+  const auto decide_all = [&](const std::vector<std::size_t>& numbers) {
+    const auto proofs = Clock::now();
+    std::atomic<std::size_t> done = 0;
+    std::mutex mutex;
+    parallel_for(numbers.size(), options.threads, [&](std::size_t n) {
+      const std::size_t i = numbers[n];
+      if (stopped()) return;
+      const std::uint64_t key = key_of(terms, all[i]);
+      if (checkpoint) decisions[i] = checkpoint->find(key);
+      if (!decisions[i]) {
+        Decision decision = decide(terms, all[i], options.stop);
+        if (stopped()) return;
+        if (checkpoint) checkpoint->add(key, decision);
+        decisions[i] = std::move(decision);
+      }
+      ++done;
+      if (!options.progress) return;
+      const std::lock_guard lock(mutex);
+      options.progress("proofs", done, numbers.size());
+    });
+    result.proof_seconds += since(proofs);
+  };
+
+  // What could not be proved is no reason to leave out others.
+  std::set<std::size_t> excluded;
+  std::vector<std::size_t> kept;
+  for (bool more = true; more && !stopped();) {
+    kept = underivable(made, all, excluded, how);
+    std::vector<std::size_t> open;
+    for (const std::size_t i : kept)
+      if (!decisions[i]) open.push_back(i);
+    decide_all(open);
+    more = false;
+    for (const std::size_t i : kept)
+      if (decisions[i] && (decisions[i]->verdict == Decision::Verdict::Refuted ||
+                           decisions[i]->verdict == Decision::Verdict::Unknown))
+        more = excluded.insert(i).second || more;
+  }
+  result.stopped = stopped();
+  result.derivable = all.size() - kept.size() - excluded.size();
+  result.candidates = kept.size() + excluded.size();
+  const auto writing = Clock::now();
 
   std::map<std::string, int> names;
   std::set<std::string> texts;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!decisions[i]) {
-      result.stopped = true;
-      continue;
-    }
+    if (!decisions[i]) continue;
     switch (decisions[i]->verdict) {
       case Decision::Verdict::Refuted: ++result.refuted; continue;
       case Decision::Verdict::Unknown: ++result.unknown; continue;
@@ -128,7 +152,8 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
       result.rules.push_back(std::move(rule));
     }
   }
-  result.proof_seconds = since(proofs);
+  result.proof_seconds += since(writing);
+  result.enumeration_seconds = since(start) - result.proof_seconds;
   return result;
 }
 

@@ -23,6 +23,7 @@ struct Generated {
   std::vector<rules::Rule> rules;  // proved, small ones first
   std::size_t graphs = 0;          // different up to names and order, connected
   CandidateCounts counts;
+  std::size_t derivable = 0;  // pairs that follow from smaller ones
   std::size_t candidates = 0, proved = 0, refuted = 0, unknown = 0, trivial = 0;
   double enumeration_seconds = 0, proof_seconds = 0;
   bool stopped = false;  // before all candidates were decided

@@ -140,8 +140,9 @@ std::optional<Graph> Instances::on_shapes(const OperatorSet::Operator& op,
   return graph ? std::optional(*std::move(graph)) : std::nullopt;
 }
 
-std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const Graph& graph,
+std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const Shaped& shaped,
                                         const std::vector<ShapeId>& args, std::size_t sizes) const {
+  const auto& [graph, shapes] = shaped;
   const SizeValues& values = set_.sizes[sizes];
   Binding binding(values);
   for (const OperatorSet::Quotient& quotient : op.quotients) {
@@ -181,7 +182,7 @@ std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const G
     const interp::Value& value = (*results)[i];
     if (!value.datum.is_tensor() || !value.lifted) return std::nullopt;
     const Tensor& tensor = value.datum.tensor();
-    const Shape& expected = *graph.type(graph.outputs()[i]).shape;
+    const Shape& expected = shapes[i];
     for (std::size_t axis = 0; axis < expected.size(); ++axis)
       if (number_of(expected[axis], values) != tensor.shape[axis]) return std::nullopt;
     if (tensor.count() == 0 || tensor.count() > set_.most_elements) return std::nullopt;
@@ -197,19 +198,33 @@ std::unique_ptr<Instance> Instances::made(std::size_t number, const std::vector<
   const std::optional<Graph> graph = on_shapes(op, args);
   if (!graph) return nullptr;
   auto instance = std::make_unique<Instance>();
+  // Sizes in terms of attributes are sizes in terms of what these are.
+  const auto without_attributes = [&](std::string_view symbol) -> std::optional<Dim> {
+    for (const OperatorSet::Quotient& quotient : op.quotients)
+      if (quotient.attr == symbol) {
+        const Shape &whole = shape(args[quotient.whole.arg]),
+                    &part = shape(args[quotient.part.arg]);
+        if (quotient.whole.axis < whole.size() && quotient.part.axis < part.size())
+          return floor_div(whole[quotient.whole.axis], part[quotient.part.axis]);
+      }
+    return std::nullopt;
+  };
+  std::vector<Shape> results;
   for (const ValueId output : graph->outputs()) {
     const Type& type = graph->type(output);
     if (!type.is_ranked_tensor() || type.dtype != DType::F32) return nullptr;
-    for (const Dim& dim : *type.shape)
-      if (dim.is_undefined() || !number_of(dim, set_.sizes[0])) return nullptr;
+    Shape& result = results.emplace_back();
+    for (const Dim& dim : *type.shape) {
+      result.push_back(dim.substituted(without_attributes));
+      if (result.back().is_undefined() || !number_of(result.back(), set_.sizes[0])) return nullptr;
+    }
   }
   for (std::size_t sizes = 0; sizes < set_.sizes.size(); ++sizes) {
-    std::optional<Tape> tape = recorded(op, *graph, args, sizes);
+    std::optional<Tape> tape = recorded(op, {*graph, results}, args, sizes);
     if (!tape) return nullptr;
     instance->tapes.push_back(*std::move(tape));
   }
-  for (const ValueId output : graph->outputs())
-    instance->results.push_back(intern(*graph->type(output).shape));
+  for (const Shape& result : results) instance->results.push_back(intern(result));
   if (args.size() == 2 && args[0] == args[1]) {
     Rng rng(7);
     std::array<std::vector<FieldA>, 2> in;

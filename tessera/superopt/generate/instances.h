@@ -51,7 +51,12 @@ class Instances {
   bool fits(const OperatorSet::Operator& op, const std::vector<ShapeId>& args) const;
   std::optional<Graph> on_shapes(const OperatorSet::Operator& op,
                                  const std::vector<ShapeId>& args) const;
-  std::optional<Tape> recorded(const OperatorSet::Operator& op, const Graph& graph,
+  /// A body, and the shapes of its results.
+  struct Shaped {
+    const Graph& graph;
+    const std::vector<Shape>& results;
+  };
+  std::optional<Tape> recorded(const OperatorSet::Operator& op, const Shaped& shaped,
                                const std::vector<ShapeId>& args, std::size_t sizes) const;
 
   const OperatorSet& set_;

@@ -44,16 +44,21 @@ const Value<F>* Values<F>::find(const Named& named) const {
 
 template <class F>
 std::vector<Value<F>> Values<F>::results(const Instance& instance, std::span<const Named> args) {
-  std::vector<Value<F>> values(instance.results.size());
-  std::array<std::span<const F>, 8> inputs;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    inputs[i] = of(args[i]).elements;
-    if (inputs[i].empty()) return values;
+  std::vector<std::span<const F>> inputs;
+  for (const Named& arg : args) {
+    inputs.emplace_back(of(arg).elements);
+    if (inputs.back().empty()) return std::vector<Value<F>>(instance.results.size());
   }
+  return replayed(instance, inputs);
+}
+
+template <class F>
+std::vector<Value<F>> Values<F>::replayed(const Instance& instance,
+                                          std::span<const std::span<const F>> args) {
+  std::vector<Value<F>> values(instance.results.size());
   const Tape& tape = instance.tapes[options_.sizes];
   outputs_.resize(tape.outputs());
-  if (!tape.replay<F>(std::span(inputs.data(), args.size()), outputs_.data(), scratch_))
-    return values;
+  if (!tape.replay<F>(args, outputs_.data(), scratch_)) return values;
   const F* at = outputs_.data();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t count = terms_.instances().count(instance.results[i], options_.sizes);

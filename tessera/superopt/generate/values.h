@@ -40,6 +40,8 @@ class Values {
   const Value<F>& of(const Named& named);
   /// The values of all results of an operator on named arguments.
   std::vector<Value<F>> results(const Instance& instance, std::span<const Named> args);
+  std::vector<Value<F>> replayed(const Instance& instance,
+                                 std::span<const std::span<const F>> args);
   /// Says that a term has random elements whatever it is.
   void forget_meaning(const Named& named);
   void clear() { known_.clear(); }
