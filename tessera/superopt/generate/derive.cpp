@@ -92,6 +92,10 @@ class Steps {
           (terms_[term.term].op == Term::kVariable &&
            terms_.set().inputs[terms_.kind(term.naming[0])].like))
         return;
+      // A rule speaks of inputs of some rank.
+      const Instances& instances = terms_.instances();
+      if (instances.shape(wanted.shape).size() != instances.shape(terms_[term.term].shape).size())
+        return;
       const auto [it, added] = bound.try_emplace(pattern.naming[0], term);
       if (added || values_.of(it->second).fingerprint == values_.of(term).fingerprint) then();
       if (added) bound.erase(pattern.naming[0]);
