@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
 
 #include "tessera/lower/contraction.h"
 
+#include "tessera/expr/walk.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -33,6 +36,22 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most) {
   return part;
 }
 
+/// Whether a function is computed by a polynomial, whose constants take the registers of sums.
+bool has_series(const Scalar& value) {
+  std::set<const void*> seen;
+  const std::function<bool(const Scalar&)> walk = [&](const Scalar& part) {
+    if (!seen.insert(part.id()).second) return false;
+    const auto* call = std::get_if<node::Apply>(&part.node());
+    bool found = false;
+    if (call != nullptr)
+      for (const Fn fn : {Fn::Exp, Fn::Log, Fn::Sin, Fn::Cos, Fn::Tanh, Fn::Erf, Fn::Pow})
+        found = found || call->fn == fn;
+    for_each_part(part, [&](const Scalar& inner) { found = found || walk(inner); });
+    return found;
+  };
+  return walk(value);
+}
+
 /// Cycles, roughly: enough to choose by.
 class Cost {
  public:
@@ -41,6 +60,7 @@ class Cost {
     sum_ = static_cast<double>(count(c.sums));
     lanes_ = machine.vector_bytes / 4;
     mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
+    has_series_ = has_series(c.stage->output.value);
   }
 
   /// Until the last core is done, where each takes the next program when it has done one.
@@ -79,6 +99,7 @@ class Cost {
 
   /// Whether sums are finished while they are in registers: all tiles are whole, and so is the sum.
   bool finishes(const ContractionTiles& tiles) const {
+    if (has_series_) return false;
     for (std::size_t i = 0; i < c_.rows.size(); ++i)
       if (c_.rows[i].extent % tiles.rows[i] != 0) return false;
     return c_.column.extent % tiles.columns == 0 && tiles.sum_count() == count(c_.sums) &&
@@ -122,6 +143,7 @@ class Cost {
   const machine::Machine& machine_;
   double sum_ = 0;
   std::int64_t lanes_ = 4, mr_ = 4;
+  bool has_series_ = false;
 };
 
 /// At most so much of the sum, in parts of one size: a multiple of `unit` if that can be.

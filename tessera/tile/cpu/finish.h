@@ -16,7 +16,8 @@ namespace tessera::tile::cpu {
 ///     vstore(out, max(s + bias, 0))             vstore(out, max(s + bias, 0))
 ///
 /// Nothing else may need the buffer afterwards (`is_needed`), every access is known to be inside of
-/// its view, and what is stored is not what the dot reads. What is added to the sums first of all
+/// its view, nothing is computed by a polynomial, and what is stored is not what the dot reads.
+/// What is added to the sums first of all
 /// (`bias`) is where they may start.
 void finish_dots(std::vector<Step>& steps, const Scheduled& scheduled, const Placement& placement,
                  const machine::Machine& machine,

@@ -23,22 +23,6 @@ constexpr std::int64_t kSeriesLength = 20;
 /// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
 constexpr std::int64_t kLongest = 440;
 
-bool is_series(Function function) {
-  switch (function) {
-    case Function::Exp:
-    case Function::Exp2:
-    case Function::Log:
-    case Function::Log2:
-    case Function::Sin:
-    case Function::Cos:
-    case Function::Tanh:
-    case Function::Erf:
-    case Function::Sigmoid:
-    case Function::Pow: return true;
-    default: return false;
-  }
-}
-
 class Surveyor {
  public:
   Surveyor(const Nest& nest, const Scheduled& scheduled, const Placement& placement)
@@ -140,6 +124,22 @@ class Surveyor {
 };
 
 }  // namespace
+
+bool is_series(Function function) {
+  switch (function) {
+    case Function::Exp:
+    case Function::Exp2:
+    case Function::Log:
+    case Function::Log2:
+    case Function::Sin:
+    case Function::Cos:
+    case Function::Tanh:
+    case Function::Erf:
+    case Function::Sigmoid:
+    case Function::Pow: return true;
+    default: return false;
+  }
+}
 
 void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& placement,
                     const machine::Machine& machine, const NestOptions& options) {
