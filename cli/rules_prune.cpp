@@ -60,6 +60,20 @@ void print_names(const nlohmann::json& names, std::string_view what) {
   for (const std::string name : names) fmt::print("{:<9} {}\n", what, name);
 }
 
+void print_pruned(const nlohmann::json& object) {
+  const auto count = [&](const char* what) { return object[what].get<std::size_t>(); };
+  print_names(object["refuted"], "refuted");
+  print_names(object["unknown"], "unknown");
+  fmt::print("{} rules: {} kept; dropped: {} by renaming, {} by a common subgraph, {} derivable",
+             count("rules"), count("basis"), count("renamed"), count("common_subgraph"),
+             count("derivable"));
+  for (const auto& [number, what] : {std::pair(count("unusable"), "unusable either way"),
+                                     {object["refuted"].size(), "refuted"},
+                                     {object["unknown"].size(), "not proved"}})
+    if (number != 0) fmt::print(", {} {}", number, what);
+  fmt::print("; {:.3f} s\n", object["seconds"].get<double>());
+}
+
 Expected<Done> prune_all(const Options& options, Context& context) {
   const Stopwatch watch;
   ProgressLine line(context);
@@ -68,7 +82,6 @@ Expected<Done> prune_all(const Options& options, Context& context) {
               superopt::prune(in.rules, prune_options(options, context, line)));
   line.clear();
   TESSERA_TRY_DONE(save_rules(basis.rules, options.out));
-  if (basis.stopped) context.exit_code = kInterrupted;
   const nlohmann::json object = {
       {"rules", in.rules.size() + in.refuted.size() + in.unknown.size()},
       {"basis", basis.rules.size()},
@@ -81,21 +94,14 @@ Expected<Done> prune_all(const Options& options, Context& context) {
       {"stopped", basis.stopped},
       {"seconds", watch.seconds()},
   };
-  if (context.json) {
+  if (context.json)
     print_json(object);
-    return Done{};
-  }
-  print_names(object["refuted"], "refuted");
-  print_names(object["unknown"], "unknown");
-  fmt::print("{} rules: {} kept; dropped: {} by renaming, {} by a common subgraph, {} derivable",
-             object["rules"].get<std::size_t>(), basis.rules.size(), basis.renamed, basis.common,
-             basis.derived);
-  for (const auto& [count, what] : {std::pair(basis.unusable, "unusable either way"),
-                                    {in.refuted.size(), "refuted"},
-                                    {in.unknown.size(), "not proved"}})
-    if (count != 0) fmt::print(", {} {}", count, what);
-  fmt::print("; {:.3f} s{}\n", watch.seconds(),
-             basis.stopped ? "; stopped: what was not looked at is kept" : "");
+  else
+    print_pruned(object);
+  if (basis.stopped)
+    return Diagnostic{.id = "stopped",
+                      .where = {.file = options.path},
+                      .message = "what was not looked at is kept"};
   return Done{};
 }
 
