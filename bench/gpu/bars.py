@@ -1,4 +1,4 @@
-"""Times cuBLAS through PyTorch, reads what gpu_check timed, and prints each bar with its ratio.
+"""Times cuBLAS and a copy through PyTorch, reads what gpu_check timed, and prints each bar with its ratio.
 
 usage: bars.py TIMES.json   (exits with 1 where a bar is missed)
 """
@@ -23,23 +23,25 @@ def median_ms(work, rounds=50):
     return sorted(times)[len(times) // 2]
 
 
+PRODUCTS = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512))
+
+
 def vendor():
+    """TFLOP/s of cuBLAS by shape, and GB/s of a copy."""
     import torch
 
-    a, b = (torch.rand(4096, 4096, device="cuda").half() * 4 - 2 for _ in range(2))
-    out = torch.empty_like(a)
-    ms = median_ms(lambda: torch.matmul(a, b, out=out))
-    print(f"cuBLAS f16 4096^3: {ms:.4f} ms, {2 * 4096**3 / ms / 1e9:.1f} TFLOP/s")
     x = torch.rand(2**28, device="cuda")
     y, z = torch.empty_like(x), torch.rand(2**28, device="cuda")
-    copy = median_ms(lambda: y.copy_(x))
-    add = median_ms(lambda: torch.add(x, z, out=y))
-    print(f"torch copy {8 * 2**28 / copy / 1e6:.1f} GB/s, add {12 * 2**28 / add / 1e6:.1f} GB/s")
-    for columns in (1024, 4096):
-        h = torch.rand(2**27 // columns, columns, device="cuda").half()
-        soft = median_ms(lambda: torch.softmax(h, 1))
-        print(f"torch softmax f16 {columns}: {4 * 2**27 / soft / 1e6:.1f} GB/s")
-    return 2 * 4096**3 / ms / 1e9, 8 * 2**28 / copy / 1e6
+    copy = 8 * 2**28 / median_ms(lambda: y.copy_(x)) / 1e6
+    add = 12 * 2**28 / median_ms(lambda: torch.add(x, z, out=y)) / 1e6
+    print(f"torch copy {copy:.1f} GB/s, add {add:.1f} GB/s")
+    cublas = {}
+    for m, n, k in PRODUCTS:
+        a, b = (torch.randn(*shape, device="cuda").bfloat16() for shape in ((m, k), (k, n)))
+        out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+        ms = median_ms(lambda: torch.matmul(a, b, out=out))
+        cublas[f"{m}x{n}x{k}"] = 2 * m * n * k / ms / 1e9
+    return cublas, copy
 
 
 def main():
@@ -49,21 +51,23 @@ def main():
     copy = max(torch_copy, rates.get("copy by the driver", 0))
 
     def best(prefix):
-        found = {name: rate for name, rate in rates.items() if name.startswith(prefix)}
+        found = {name: rate for name, rate in rates.items() if (name + " ").startswith(prefix + " ")}
         return max(found.items(), key=lambda item: item[1], default=("not timed", 0))
 
+    bars = [("vector_add f32 2^28", 0.97, copy, "copy")]
+    for columns in (256 << i for i in range(8)):
+        for kernel in ("softmax", "layer_norm"):
+            bars.append((f"{kernel} f16 {columns}", 0.88, copy, "copy"))
+    for shape, rate in cublas.items():
+        for kernel in ("matmul", "matmul_gelu"):
+            bars.append((f"{kernel} bf16 {shape}", 0.85, rate, "cuBLAS"))
     missed = 0
-    for prefix, bar, base, of in (
-        ("vector_add f32 2^28", 0.95, copy, "copy"),
-        ("softmax f16 1024", 0.80, copy, "copy"),
-        ("softmax f16 4096", 0.80, copy, "copy"),
-        ("matmul f16 4096", 0.40, cublas, "cuBLAS"),
-    ):
+    for prefix, bar, base, of in bars:
         name, rate = best(prefix)
         ratio = rate / base
         missed += ratio < bar
         verdict = "ok" if ratio >= bar else "MISSED"
-        print(f"{prefix:<24} {rate:8.1f} = {ratio:.3f} of {of} (bar {bar:.2f}) {verdict}   {name}")
+        print(f"{prefix:<32} {rate:8.1f} = {ratio:.3f} of {of} (bar {bar:.2f}) {verdict}   {name}")
     return 1 if missed else 0
 
 

@@ -201,8 +201,8 @@ Expected<OnGpu> put(const runtime::cuda::Device& device, const Kernel& kernel,
                     const std::vector<Argument>& arguments, bool upload) {
   OnGpu on;
   TESSERA_TRY(on.ptx, codegen::ptx_of(kernel));
-  TESSERA_TRY(on.function,
-              device.load({on.ptx.text, on.ptx.entry, on.ptx.threads, on.ptx.shared_bytes}));
+  TESSERA_TRY(on.function, device.load({on.ptx.text, on.ptx.entry, on.ptx.threads,
+                                        on.ptx.shared_bytes, on.ptx.programs}));
   std::vector<Argument> there = arguments;
   for (Argument& argument : there) {
     if (argument.type.is_number()) continue;
@@ -293,19 +293,6 @@ Expected<Kernel> copy_kernel(std::int64_t block) {
                       });
 }
 
-/// Several rows in one program: fewer, larger blocks.
-Expected<Kernel> softmax_rows(DType dtype, std::int64_t rows, std::int64_t columns) {
-  const tile::Extents shape = {tile::kDynamic, columns};
-  return tile::kernel("softmax_rows",
-                      {tile::view("x", dtype, shape), tile::view("out", dtype, shape)},
-                      [&](const tile::View& x, const tile::View& out) {
-                        const tile::Val row = tile::program_id(0) * rows;
-                        const tile::Val values = x.load({row, 0}, {rows, columns}).to(DType::F32);
-                        const tile::Val powers = exp(values - max(values, 1, tile::Dims::Keep));
-                        out.store({row, 0}, powers * (1.0 / sum(powers, 1, tile::Dims::Keep)));
-                      });
-}
-
 std::vector<Bench> benches() {
   std::vector<Bench> all;
   const auto view = [](DType dtype, tile::Extents shape) {
@@ -328,33 +315,46 @@ std::vector<Bench> benches() {
                    "GB/s"});
   }
   const std::int64_t elements = std::int64_t{1} << 27;
-  for (const std::int64_t columns : {1024, 4096}) {
+  for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
     const std::int64_t rows = elements / columns;
+    const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
     all.push_back({fmt::format("softmax f16 {}", columns),
                    examples::softmax(DType::F16, columns),
-                   {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})},
+                   {all_rows, all_rows},
                    {rows, 1, 1},
                    4.0 * static_cast<double>(elements),
                    "GB/s"});
-    for (const std::int64_t several : {2, 4, 8})
-      all.push_back({fmt::format("softmax f16 {} by {} rows", columns, several),
-                     softmax_rows(DType::F16, several, columns),
-                     {view(DType::F16, {rows, columns}), view(DType::F16, {rows, columns})},
-                     {rows / several, 1, 1},
-                     4.0 * static_cast<double>(elements),
-                     "GB/s"});
+    all.push_back({fmt::format("layer_norm f16 {}", columns),
+                   examples::layer_norm(DType::F16, columns),
+                   {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
+                   {rows, 1, 1},
+                   4.0 * static_cast<double>(elements),
+                   "GB/s"});
   }
-  const std::int64_t s = 4096;
-  for (const examples::MatmulTiles& tiles :
-       {examples::MatmulTiles{128, 256, 64, 8}, examples::MatmulTiles{128, 256, 32, 8},
-        examples::MatmulTiles{128, 128, 64, 8}, examples::MatmulTiles{128, 128, 32, 8},
-        examples::MatmulTiles{256, 128, 64, 8}, examples::MatmulTiles{256, 128, 32, 8}}) {
-    all.push_back({fmt::format("matmul f16 4096 {}x{}x{}", tiles.m, tiles.n, tiles.k),
-                   examples::matmul(DType::F16, DType::F16, tiles),
-                   {view(DType::F16, {s, s}), view(DType::F16, {s, s}), view(DType::F16, {s, s})},
-                   {examples::matmul_programs(s, s, tiles), 1, 1},
-                   2.0 * static_cast<double>(s * s * s),
-                   "TFLOP/s"});
+  struct Product {
+    std::int64_t m, n, k;
+  };
+  for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
+                           Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
+    for (const examples::MatmulTiles& tiles :
+         {examples::MatmulTiles{128, 256, 64, 8}, examples::MatmulTiles{128, 128, 64, 8}}) {
+      const auto add = [&](const char* what, Expected<Kernel> kernel, bool bias) {
+        std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),
+                                           view(DType::BF16, {p.k, p.n})};
+        if (bias) arguments.push_back(view(DType::BF16, {p.n}));
+        arguments.push_back(view(DType::BF16, {p.m, p.n}));
+        all.push_back({fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{}", what, p.m, p.n, p.k, tiles.m,
+                                   tiles.n, tiles.k),
+                       std::move(kernel),
+                       std::move(arguments),
+                       {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
+                       2.0 * static_cast<double>(p.m * p.n * p.k),
+                       "TFLOP/s"});
+      };
+      add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
+      add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),
+          true);
+    }
   }
   const std::int64_t heads = 64, length = 4096, width = 64;
   for (const auto& [queries, keys] : {std::pair(64, 64), std::pair(128, 64)}) {

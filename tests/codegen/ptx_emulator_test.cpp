@@ -205,6 +205,7 @@ void together(Fiber* lanes, const std::string& name) {
           as<std::uint32_t>(lanes[lane ^ static_cast<int>(lanes[lane].arguments[2])].arguments[1]);
   } else if (has("ldmatrix")) {
     load_matrices(lanes, has(".x4") ? 4 : 2, has(".trans"));
+  } else if (has("bar.warp.sync")) {
   } else if (has("m16n8k16.row.col.f32")) {
     multiply<float>(lanes, 2, half_at);
   } else if (has("m16n8k16.row.col.bf16")) {
@@ -404,10 +405,9 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
                                      llvm::GlobalValue::ExternalLinkage, "tessera_run", module);
   ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", run));
   std::vector<llvm::Value*> words;
-  for (int i = 0; i < kernel.words; ++i)
-    words.push_back(ir.CreateLoad(
-        ir.getInt64Ty(),
-        ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), static_cast<unsigned>(i))));
+  for (unsigned i = 0; i < entry->arg_size(); ++i)
+    words.push_back(
+        ir.CreateLoad(ir.getInt64Ty(), ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), i)));
   ir.CreateCall(entry, words);
   ir.CreateRetVoid();
 
@@ -452,7 +452,8 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   auto entry = (*jit)->lookup("tessera_run");
   if (!entry) return problem_of(entry.takeError());
 
-  const std::vector<std::uint64_t> words = tile::words_of(arguments);
+  std::vector<std::uint64_t> words = tile::words_of(arguments);
+  words.push_back(static_cast<std::uint64_t>(grid[0]));  // read where blocks have several programs
   state.kernel = entry->toPtr<void (*)(const std::uint64_t*)>();
   state.words = words.data();
   state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));
@@ -460,7 +461,7 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   std::copy(grid.begin(), grid.end(), state.programs);
   for (std::int64_t z = 0; z < grid[2]; ++z)
     for (std::int64_t y = 0; y < grid[1]; ++y)
-      for (std::int64_t x = 0; x < grid[0]; ++x) {
+      for (std::int64_t x = 0; x * made.kernel.programs < grid[0]; ++x) {
         const std::int64_t at[3] = {x, y, z};
         std::copy(at, at + 3, state.program);
         run_block(options.backwards);

@@ -115,8 +115,10 @@ TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
   const auto kernel = examples::softmax(DType::F16, 1024);
   const auto compiled = ptx_of(*kernel);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_EQ(compiled->threads, 32);
+  EXPECT_EQ(compiled->threads, 128);
+  EXPECT_EQ(compiled->programs, 4);  // a warp each
   EXPECT_EQ(compiled->shared_bytes, 0);
+  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
   EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
   EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
 }
@@ -129,6 +131,21 @@ TEST(Ptx, ErfIsThatOfTheInterpreter) {
   })");
   expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
                   {8, 1, 1}, 2e-7);
+}
+
+TEST(Ptx, SmallProgramsShareABlock) {
+  // Five rows in two blocks; the last has warps without a row.
+  expect_emulated(
+      parsed(R"(kernel rows(x: view f32[?, 64], out: view f32[?, 64], count: view i64[?]) {
+    row = pid()
+    t: f32[1, 64] = vload(x, row, 0)
+    s = reduce(t) {fn = add, axis = 1}
+    vstore(out, row, 0, sub(t, broadcast(reshape(s): f32[1, 1]): f32[1, 64]))
+    n: i64[1] = reshape(npid())
+    vstore(count, row, n)
+  })"),
+      TestArguments(1).view(DType::F32, {5, 64}).view(DType::F32, {5, 64}).view(DType::I64, {5}),
+      {5, 1, 1}, 1e-5);
 }
 
 TEST(Ptx, NormalizesLayers) {
@@ -375,8 +392,8 @@ TEST(Gpu, RunsAKernelWhereThereIsOne) {
   const std::int64_t n = 1000;
   const auto compiled = ptx_of(*examples::vector_add(DType::F32, 256));
   ASSERT_TRUE(compiled) << to_string(compiled.error());
-  const auto function =
-      device->load({compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes});
+  const auto function = device->load({compiled->text, compiled->entry, compiled->threads,
+                                      compiled->shared_bytes, compiled->programs});
   ASSERT_TRUE(function) << to_string(function.error());
   std::vector<float> x(n), sum(n);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);

@@ -21,12 +21,16 @@ std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
 
 }  // namespace
 
-Block::Block(llvm::Function& function, int threads)
+Block::Block(llvm::Function& function, int threads, bool several)
     : ir(function.getContext()), function_(&function), threads_(threads) {
   auto* entry = llvm::BasicBlock::Create(ir.getContext(), "entry", function_);
   auto* start = llvm::BasicBlock::Create(ir.getContext(), "start", function_);
   ir.SetInsertPoint(entry);
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  if (several) {
+    which_ = ir.CreateLShr(thread_, i32(kLaneBits));
+    thread_ = ir.CreateAnd(thread_, i32((1 << kLaneBits) - 1));
+  }
   entry_end_ = ir.CreateBr(start);
   ir.SetInsertPoint(start);
   auto* bytes = llvm::ArrayType::get(ir.getInt8Ty(), 0);
@@ -136,7 +140,11 @@ llvm::Value* Block::across(llvm::Value* value, int thread_bit) {
 }
 
 void Block::barrier() {
-  intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
+  if (which_ != nullptr) {
+    intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
+  } else {
+    intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
+  }
   scratch_used_ = false;
   ++barriers_;
 }

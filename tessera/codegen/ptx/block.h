@@ -27,7 +27,9 @@ constexpr std::int64_t shared_room(std::int64_t bytes) {
 /// the next user takes over. Barriers are written where scratch changes hands.
 class Block {
  public:
-  Block(llvm::Function& function, int threads);
+  /// `threads` run one program. `several`: other programs have their own warps in the block, so
+  /// that a program's threads are one warp and share no memory.
+  Block(llvm::Function& function, int threads, bool several = false);
 
   llvm::IRBuilder<> ir;
 
@@ -38,6 +40,8 @@ class Block {
   llvm::Type* element(DType dtype);
 
   llvm::Value* thread() const { return thread_; }
+  /// Which of the block's programs this thread runs; null: there is one.
+  llvm::Value* which() const { return which_; }
   /// Bits [from, from + count) of the thread's number.
   llvm::Value* thread_bits(int from, int count);
   /// The part of the index along an axis that is the thread's own, and the whole index, as i32.
@@ -117,7 +121,7 @@ class Block {
   llvm::Function* function_;
   llvm::Instruction* entry_end_;  // what is computed once stands before it
   llvm::GlobalVariable* memory_;
-  llvm::Value* thread_;
+  llvm::Value *thread_, *which_ = nullptr;
   int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
   std::int64_t top_ = 0, peak_ = 0;

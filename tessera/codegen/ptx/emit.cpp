@@ -12,11 +12,12 @@ using tile::Extents;
 using tile::Function;
 
 Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-                 llvm::Function& function)
+                 llvm::Function& function, int programs)
     : kernel_(kernel),
       plan_(plan),
       options_(options),
-      block_(function, plan.threads()),
+      programs_(programs),
+      block_(function, plan.threads(), programs > 1),
       ir_(block_.ir),
       definitions_(tile::definitions(kernel)),
       uses_(tile::uses(kernel)),
@@ -26,6 +27,14 @@ Expected<Done> Emitter::emit(int stages) {
   stages_ = stages;
   open_scope();
   bind_params();
+  if (programs_ > 1) {
+    // Warps beyond the end of the grid have nothing to do.
+    llvm::BasicBlock *inside = block_.block("inside"), *end = block_.block("end");
+    ir_.CreateCondBr(ir_.CreateICmpULT(pid(Code::Pid, 0), pid(Code::Npid, 0)), inside, end);
+    ir_.SetInsertPoint(end);
+    ir_.CreateRetVoid();
+    ir_.SetInsertPoint(inside);
+  }
   region(kernel_.body);
   ir_.CreateRetVoid();
   if (error_) return *error_;
@@ -195,13 +204,19 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
                 llvm::PoisonValue::get(block_.element(to)));
 }
 
-llvm::Value* Emitter::pid(const Operation& op) {
+llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
+  llvm::Function& function = block_.function();
+  if (programs_ > 1 && axis == 0 && code == Code::Npid)
+    return function.getArg(static_cast<unsigned>(function.arg_size() - 1));
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): a table of its names
   constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
       {nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},
       {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}};
-  llvm::Value* number = block_.intrinsic(kRegisters[op.code == Code::Npid ? 1 : 0][op.ints[0]], {});
-  return ir_.CreateZExt(number, ir_.getInt64Ty());
+  llvm::Value* number = ir_.CreateZExt(
+      block_.intrinsic(kRegisters[code == Code::Npid ? 1 : 0][axis], {}), ir_.getInt64Ty());
+  if (programs_ == 1 || axis != 0) return number;
+  return ir_.CreateAdd(ir_.CreateMul(number, block_.i64(programs_)),
+                       ir_.CreateZExt(block_.which(), ir_.getInt64Ty()));
 }
 
 void Emitter::region(const tile::Region& region) {
@@ -214,7 +229,7 @@ void Emitter::region(const tile::Region& region) {
 void Emitter::operation(const Operation& op) {
   switch (op.code) {
     case Code::Pid:
-    case Code::Npid: return define(op.out[0], pid(op));
+    case Code::Npid: return define(op.out[0], pid(op.code, op.ints[0]));
     case Code::Reduce: return reduce(op);
     case Code::Scan: return scan(op);
     case Code::Gather: return gather(op);

@@ -48,8 +48,10 @@ struct SharedOperand {
 /// threads of a block take the same way, and barriers may stand anywhere between operations.
 class Emitter {
  public:
+  /// `programs` of the grid in one block, along axis 0: each has a warp, and the function's last
+  /// parameter is how many there are in all.
   Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-          llvm::Function& function);
+          llvm::Function& function, int programs = 1);
 
   /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
   Expected<Done> emit(int stages);
@@ -77,7 +79,7 @@ class Emitter {
   void define(ValueId id, llvm::Value* number) { scalars_[id] = number; }
   Pieces made(ValueId id, const Layout& layout);
   llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
-  llvm::Value* pid(const Operation& op);
+  llvm::Value* pid(tile::Code code, std::int64_t axis);
 
   // regions
   void open_scope() { scopes_.emplace_back(); }
@@ -206,6 +208,7 @@ class Emitter {
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
+  int programs_;
   Block block_;
   llvm::IRBuilder<>& ir_;
   std::vector<std::optional<tile::OpId>> definitions_;

@@ -16,8 +16,7 @@ using tile::Type;
 using tile::ValueId;
 
 constexpr int kMostThreads = 1024;
-constexpr int kBytesPerThread = 64;  // four accesses of 16 bytes keep memory busy
-constexpr int kDeepest = 32;         // longer chains of tiles without a home get one
+constexpr int kDeepest = 32;  // longer chains of tiles without a home get one
 
 std::int64_t padded_count(const Extents& shape) {
   std::int64_t count = 1;
@@ -155,7 +154,7 @@ Expected<Done> Plan::count_threads() {
   });
   rows_first_ = dots > 1;  // the rows of one product are those of the next
   threads_ = dots > 0 ? power_of_two(products, 128, 512)
-                      : power_of_two(bytes / kBytesPerThread, 32, kMostThreads);
+                      : power_of_two(bytes / target_.bytes_per_thread, 32, kMostThreads);
   threads_ = std::max(threads_, power_of_two(largest / kMostRegisters, 32, kMostThreads));
   if (largest / threads_ > kMostRegisters) {
     return Diagnostic{.id = "ptx-tile-too-large",

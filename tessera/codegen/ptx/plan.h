@@ -32,7 +32,8 @@ class Plan {
  public:
   /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
   struct Target {
-    bool warpgroups = true;  // can multiply together: Hopper
+    bool warpgroups = true;     // can multiply together: Hopper
+    int bytes_per_thread = 64;  // of the largest tile that memory has
   };
   static Expected<Plan> make(const tile::Kernel& kernel, const Target& target);
 

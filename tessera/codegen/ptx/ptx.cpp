@@ -27,6 +27,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 constexpr int kMostStages = 8;
+constexpr int kWarp = 32, kProgramsOfABlock = 4;
 
 struct Generation {
   const char* name;
@@ -72,7 +73,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   TESSERA_TRY_DONE(tile::verify(given));
   const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
   TESSERA_TRY(const ptx::Plan plan,
-              ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a}));
+              ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
+                                       .bytes_per_thread = options.bytes_per_thread}));
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
@@ -80,14 +82,18 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .threads = plan.threads(),
                    .words = tile::word_positions(kernel).back(),
                    .shared_bytes = 0};
+  // A program of one warp shares a block with others, if it needs no shared memory.
+  int programs = plan.threads() == kWarp ? kProgramsOfABlock : 1;
   // Fewer copies in flight where shared memory is short of room for them.
-  for (int stages = std::min(options.stages, kMostStages);; stages = stages > 2 ? stages - 1 : 0) {
+  int stages = std::min(options.stages, kMostStages);
+  for (;;) {
     result.module = std::make_unique<llvm::Module>(kernel.name, context);
     llvm::Module& module = *result.module;
     module.setTargetTriple(kTriple);
     module.setDataLayout(target_of(options.target).createDataLayout());
-    const std::vector<llvm::Type*> words(static_cast<std::size_t>(result.kernel.words),
-                                         llvm::Type::getInt64Ty(context));
+    const std::vector<llvm::Type*> words(
+        static_cast<std::size_t>(result.kernel.words + (programs > 1 ? 1 : 0)),
+        llvm::Type::getInt64Ty(context));
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(llvm::Type::getVoidTy(context), words, false),
         llvm::GlobalValue::ExternalLinkage, result.kernel.entry, module);
@@ -100,10 +106,16 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
     };
     annotate("kernel", 1);
-    annotate("maxntidx", plan.threads());
+    annotate("maxntidx", plan.threads() * programs);
 
-    ptx::Emitter emitter(kernel, plan, options, *function);
+    ptx::Emitter emitter(kernel, plan, options, *function, programs);
     TESSERA_TRY_DONE(emitter.emit(stages));
+    if (programs > 1 && emitter.shared_bytes() > 0) {
+      programs = 1;
+      continue;
+    }
+    result.kernel.programs = programs;
+    result.kernel.threads = plan.threads() * programs;
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
     if (emitter.shared_bytes() <= most_shared) break;
     if (stages == 0 || !emitter.copies_ahead()) {
@@ -114,6 +126,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         .note = fmt::format("a block has {}", most_shared),
                         .help = "cut the tiles into smaller ones"};
     }
+    stages = stages > 2 ? stages - 1 : 0;
   }
   std::string problem;
   llvm::raw_string_ostream stream(problem);

@@ -22,9 +22,11 @@ struct PtxOptions {
   Precision precision = Precision::Exact;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
+  /// Of the largest tile that memory has, without products: four accesses keep memory busy.
+  int bytes_per_thread = 64;
 };
 
-/// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads;
+/// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads, or small ones share it;
 /// its parameters are the words of the arguments (tile::words_of), 64 bits each.
 struct PtxKernel {
   std::string text;
@@ -32,6 +34,9 @@ struct PtxKernel {
   int threads = 0;
   int words = 0;
   int shared_bytes = 0;  // to be asked for at launch
+  /// Programs of the grid in a block, along axis 0; where they are several, a last word is how many
+  /// programs there are along it.
+  int programs = 1;
 };
 
 /// Compiles a kernel. A tile that does not fit and an operation that this backend does not know are

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace tessera::runtime::cuda {
 namespace {
@@ -57,12 +58,20 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
         .message = fmt::format("a grid of {} x {} x {} programs", grid[0], grid[1], grid[2]),
         .note = fmt::format("a GPU runs up to {} x {} x {}", kMostAlongX, kMostAlong, kMostAlong)};
   }
-  std::size_t bytes = launch.words.size_bytes();
+  std::span<const std::uint64_t> words = launch.words;
+  std::vector<std::uint64_t> with_count;
+  if (programs_ > 1) {
+    with_count.assign(words.begin(), words.end());
+    with_count.push_back(static_cast<std::uint64_t>(grid[0]));
+    words = with_count;
+  }
+  const std::int64_t blocks = (grid[0] + programs_ - 1) / programs_;
+  std::size_t bytes = words.size_bytes();
   std::array<void*, 5> extra = {
-      reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(launch.words.data()),
+      reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(words.data()),
       reinterpret_cast<void*>(kBufferSize), &bytes, reinterpret_cast<void*>(kBufferEnd)};
   return driver_->check(
-      driver_->launch(function_, static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]),
+      driver_->launch(function_, static_cast<unsigned>(blocks), static_cast<unsigned>(grid[1]),
                       static_cast<unsigned>(grid[2]), static_cast<unsigned>(threads_), 1, 1,
                       static_cast<unsigned>(shared_bytes_), stream, nullptr,
                       bytes == 0 ? nullptr : extra.data()),
@@ -125,6 +134,7 @@ Expected<Function> Device::load(const Code& code) const {
   function.driver_ = driver_;
   function.threads_ = code.threads;
   function.shared_bytes_ = code.shared_bytes;
+  function.programs_ = code.programs;
   std::array<char, 4096> log = {};
   std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};

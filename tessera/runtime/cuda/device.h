@@ -73,7 +73,7 @@ class Function {
   const Driver* driver_ = nullptr;
   Owned<ModuleHandle> module_;
   FunctionHandle function_ = nullptr;
-  int threads_ = 0, shared_bytes_ = 0, registers_ = 0, local_bytes_ = 0;
+  int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
 };
 
 /// Work in order. Made by Device::stream.
@@ -117,6 +117,9 @@ class Device {
     std::string text;
     std::string entry;
     int threads = 32, shared_bytes = 0;
+    /// Of the grid, along axis 0, in one block; where they are several, a last word says how many
+    /// there are in all.
+    int programs = 1;
   };
   Expected<Function> load(const Code& code) const;
   Expected<Stream> stream() const;
