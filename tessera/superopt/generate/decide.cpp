@@ -9,6 +9,7 @@
 #include "tessera/prove/prove.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/rules/explain.h"
+#include "tessera/rules/proof.h"
 
 namespace tessera::superopt {
 namespace {
@@ -120,16 +121,39 @@ bool is_exact(const Terms& terms, const Candidate& candidate) {
 Rule finished(const Terms& terms, const Candidate& candidate, Form form, const Guard& guard) {
   Rule rule = *as_rule(terms, candidate, form);
   rule.guard = guard;
-  rule = renamed(rule);
+  if (form != Form::AnyRank) rule = renamed(rule);
   rule.found = "by enumeration";
   rule.about = rules::equation(rule);
   return rule;
+}
+
+/// Whether it speaks of scalars and of inputs of one shape alone.
+bool may_be_of_any_rank(const Terms& terms, const Candidate& candidate) {
+  std::set<std::string> shapes;
+  for (const auto* side : {&candidate.source, &candidate.target})
+    for (const std::uint8_t variable : variables_of(terms, *side)) {
+      const OperatorSet::Input& input = terms.set().inputs[terms.kind(variable)];
+      if (input.like) return false;
+      if (!input.type.shape->empty()) shapes.insert(to_string(input.type));
+    }
+  return shapes.size() == 1;
 }
 
 }  // namespace
 
 Decision decide(const Terms& terms, const Candidate& candidate, const std::atomic<bool>* stop) {
   Decision decision;
+  if (may_be_of_any_rank(terms, candidate))
+    if (const std::optional<Rule> rule = as_rule(terms, candidate, Form::AnyRank)) {
+      const auto proof = prove_rule(*rule, rules::Guards::Found, proof_options(stop));
+      const auto* proved = std::get_if<prove::Proved>(&proof.verdict);
+      if (proved != nullptr && proved->guard.empty() && proof.instances.size() >= 5) {
+        decision.verdict = Decision::Verdict::Proved;
+        decision.form = Form::AnyRank;
+        if (candidate.both_ways) decision.back = Guard{};
+        return decision;
+      }
+    }
   std::optional<Rule> tried;
   for (const Form form : {Form::General, Form::Declared}) {
     const std::optional<Rule> rule = as_rule(terms, candidate, form);
