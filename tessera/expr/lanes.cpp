@@ -625,9 +625,13 @@ std::int64_t Lanes<T>::integer(int number, int lane) const {
 }
 
 template <class T>
-void Lanes<T>::store(int number, const MutableArray& into, std::int64_t position, int count) const {
+void Lanes<T>::store(int number, const MutableArray& into, std::int64_t position,
+                     Stretch lanes) const {
   const Register& from = reg(number);
-  const auto at = [&](int lane) { return from.varies ? static_cast<std::size_t>(lane) : 0; };
+  const int count = lanes.count;
+  const auto at = [&](int lane) {
+    return from.varies ? static_cast<std::size_t>(lanes.first + lane) : 0;
+  };
   if (!from.values.empty() && into.lifted) {
     for (int lane = 0; lane < count; ++lane)
       std::memcpy(into.data + (position + lane) * static_cast<std::int64_t>(sizeof(T)),

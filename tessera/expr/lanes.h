@@ -37,7 +37,11 @@ class Lanes {
   Expected<Done> run(int count);
 
   std::int64_t integer(int reg, int lane) const;
-  void store(int reg, const MutableArray& into, std::int64_t position, int count) const;
+  /// Of the lanes from `first` on, so many.
+  struct Stretch {
+    int first = 0, count = 0;
+  };
+  void store(int reg, const MutableArray& into, std::int64_t position, Stretch lanes) const;
   /// Writes one lane, combined with what is there.
   void write(int reg, int lane, std::optional<Fn> combine, const MutableArray& into,
              std::int64_t position) const;

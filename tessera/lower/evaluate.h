@@ -111,6 +111,11 @@ class Evaluator {
   void store(const Memory& into, const std::vector<Value>& at, const Value& value,
              std::optional<Id> guard, bool drops_outside);
 
+  /// The value at every position of the tile's axes, stored at these indices or, where they are in
+  /// range, combined with what is there. No two positions of a tile may have the same.
+  void update(const Memory& into, const std::vector<Scalar>& at, const Value& value,
+              std::optional<Id> guard, std::optional<Fn> combine);
+
   /// The value along those axes of the tile that the indices run along, stored there.
   void store_part(const Memory& into, const std::vector<Value>& at, const Value& value);
 

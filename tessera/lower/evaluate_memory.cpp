@@ -296,6 +296,24 @@ void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Va
   b_.store(pointer, id, guard);
 }
 
+void Evaluator::update(const Memory& into, const std::vector<Scalar>& at, const Value& value,
+                       std::optional<Id> guard, std::optional<Fn> combine) {
+  std::vector<Value> places;
+  for (const Scalar& index : at) places.push_back(converted(evaluate(index), Sort::Integer));
+  if (error_) return;
+  std::optional<Id> mask = both(guard, in_range(places, into.shape));
+  if (mask) mask = shaped(*mask, extents_);
+  Value made = value;
+  if (combine) {
+    Id there = load_pointers(into, places, mask);
+    if (into.operand.dtype != dtype_of(value.sort)) there = b_.cast(there, dtype_of(value.sort));
+    std::vector<Id> ids = {there, id_of(value)};
+    fit(ids);
+    made = number(apply(*combine, value.sort, ids), value.sort);
+  }
+  store(into, places, made, mask, false);
+}
+
 void Evaluator::store_part(const Memory& into, const std::vector<Value>& at, const Value& value) {
   if (error_) return;
   const auto units = unit_indices(at);

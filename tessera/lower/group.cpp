@@ -10,8 +10,8 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
                  .message = "the group has no form as tile programs",
                  .note = "the interpreter computes it"};
   // The special ones first: what two of them can do, the earlier does faster.
-  for (const auto strategy : {lower_attention, lower_winograd, lower_contraction, lower_segments,
-                              lower_rows, lower_elements}) {
+  for (const auto strategy : {lower_scatter, lower_attention, lower_winograd, lower_contraction,
+                              lower_segments, lower_rows, lower_elements}) {
     // One that fails (a tile would be too large) leaves the group to the next.
     Expected<Attempt> attempt = strategy(group, machine, options);
     if (!attempt) {

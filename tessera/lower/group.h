@@ -43,13 +43,14 @@ struct GroupOptions {
   DType products = DType::F32;  // BF16: factors are rounded to it, sums stay in F32
 };
 
-/// The code of a group by the strategy that suits it: attention, winograd, contraction, rows,
-/// segments, elements. `lower-unsupported` where it has no form as tile programs.
+/// The code of a group by the strategy that suits it: scatter, attention, winograd, contraction,
+/// rows, segments, elements. `lower-unsupported` where it has no form as tile programs.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
 /// The strategies: nothing where a group is not of their kind.
 using Attempt = std::optional<GroupCode>;
+Expected<Attempt> lower_scatter(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_attention(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);

@@ -36,9 +36,10 @@ Expected<Extents> numbers(const Shape& shape, const Sizes& sizes) {
 /// One stage with loops of its own.
 class StageLowering {
  public:
-  StageLowering(const Schedule& schedule, const Stage& stage)
+  StageLowering(const Schedule& schedule, const Stage& stage, const Target* target = nullptr)
       : schedule_(schedule),
         stage_(stage),
+        target_(target),
         nest_(schedule.nest(stage.name())),
         fold_(main_fold(stage)),
         builder_(stage.name()),
@@ -113,7 +114,8 @@ class StageLowering {
     if (evaluator_.memory(stage_.name()) != nullptr)
       return Diagnostic{.id = "lower-unsupported",
                         .message = fmt::format("{} is read and written", stage_.name())};
-    TESSERA_TRY(Extents shape, numbers(stage_.output.shape(), stage_.sizes));
+    TESSERA_TRY(Extents shape,
+                numbers(target_ != nullptr ? target_->shape : stage_.output.shape(), stage_.sizes));
     return add_param(stage_.name(), stage_.output.dtype, std::move(shape));
   }
 
@@ -275,6 +277,11 @@ class StageLowering {
 
   void store(const Value& value) {
     if (evaluator_.error()) return;
+    if (target_ != nullptr) {
+      evaluator_.update(*evaluator_.memory(stage_.name()), target_->at, value,
+                        evaluator_.guard(guards(false)), target_->combine);
+      return;
+    }
     // What leaves an axis of the tensor that is run through by one index variable is dropped.
     const auto is_dropped = [&](const Nest::Axis& guard) {
       return std::ranges::any_of(stage_.output.axes, [&](const Merged& merged) {
@@ -293,6 +300,7 @@ class StageLowering {
 
   const Schedule& schedule_;
   const Stage& stage_;
+  const Target* target_;  // null: its own tensor
   const Nest& nest_;
   std::shared_ptr<const Fold> fold_;
   tile::Builder builder_;
@@ -313,6 +321,10 @@ Expected<std::vector<Lowered>> lower(const Schedule& schedule) {
     result.push_back(std::move(lowered));
   }
   return result;
+}
+
+Expected<Lowered> lower_writes(const Schedule& schedule, const Target& target) {
+  return StageLowering(schedule, schedule.stages().front(), &target).run();
 }
 
 bool is_wide(const Stage& stage) {

@@ -29,6 +29,18 @@ struct Lowered {
 /// diagnostic, `lower-unsupported`.
 Expected<std::vector<Lowered>> lower(const tile::Schedule& schedule);
 
+/// Where the elements of a stage go, if they say so themselves: into another tensor, at these
+/// positions over the axes of the stage; what would lie outside of it is dropped.
+struct Target {
+  Shape shape = {};
+  std::vector<Scalar> at = {};
+  std::optional<Fn> combine = {};  // with what is there
+};
+
+/// The kernel of a schedule of one stage that writes into a target. Elements that go to one place
+/// have to be in one program, not in one vector.
+Expected<Lowered> lower_writes(const tile::Schedule& schedule, const Target& target);
+
 /// A schedule that is good without tuning: tiles of a few thousand elements of the innermost axes,
 /// products of matrices where sums of products run through both factors, programs over the rest.
 Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMostEvaluated = std::int64_t{4} << 20;
 
 std::optional<std::int64_t> bytes_of(const Type& type) {
-  if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+  if (!type.is_ranked_tensor()) return std::nullopt;
   const std::optional<std::int64_t> count = product(*type.shape).constant();
   return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
 }
@@ -78,13 +78,15 @@ class Folding {
       if (constant != nullptr && out.uses(id) == 1)
         replaced += static_cast<std::int64_t>(constant->bytes.size());
     }
+    // How large what depends on the elements is (non_zero), the evaluation tells.
     std::int64_t made = 0;
     for (const ValueId id : graph.outputs(node)) {
-      const std::optional<std::int64_t> bytes = bytes_of(graph.type(id));
-      if (!bytes) return std::nullopt;
-      made += *bytes;
+      const Type& type = graph.type(id);
+      if (type.kind != Type::Kind::Tensor || type.dtype == DType::String) return std::nullopt;
+      made += bytes_of(type).value_or(0);
     }
-    if (made > std::max(replaced, limits_.most_bytes)) return std::nullopt;
+    const std::int64_t most = std::max(replaced, limits_.most_bytes);
+    if (made > most) return std::nullopt;
     if (auto product = scaled_weights(*node.op, inputs))
       return Rewriter::Results{out.constant(*std::move(product))};
     if (made > std::max(kMostEvaluated, limits_.most_bytes)) return std::nullopt;
@@ -96,6 +98,10 @@ class Folding {
           return value.datum.is_tensor();
         }))
       return std::nullopt;
+    std::int64_t bytes = 0;
+    for (const interp::Value& result : *results)
+      bytes += static_cast<std::int64_t>(result.datum.tensor().bytes.size());
+    if (bytes > most) return std::nullopt;
     Rewriter::Results ids;
     for (const interp::Value& result : *results) ids.push_back(out.constant(result.datum.tensor()));
     return ids;

@@ -1,11 +1,36 @@
 #include "tessera/passes/rewriter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "tessera/ir/control.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/passes/dce.h"
 
 namespace tessera::passes {
+
+namespace {
+
+/// A type with the sizes that are told or, where those are open, inferred.
+Type refined(Type told, const Type& inferred) {
+  if (told.kind == Type::Kind::Unknown) return inferred;
+  if (told.kind != inferred.kind || !inferred.shape) return told;
+  if (!told.shape) told.shape = inferred.shape;
+  for (std::size_t i = 0; i < std::min(told.shape->size(), inferred.shape->size()); ++i) {
+    const Dim& size = (*inferred.shape)[i];
+    Dim& said = (*told.shape)[i];
+    if (said.is_undefined() || (!said.constant() && size.constant())) said = size;
+  }
+  return told;
+}
+
+bool is_whole(const Type& type) {
+  return type.is_ranked_tensor() &&
+         std::ranges::none_of(*type.shape, [](const Dim& dim) { return dim.is_undefined(); });
+}
+
+}  // namespace
 
 Rewriter::Rewriter(const Graph& from, std::vector<Change> changes)
     : from_(from),
@@ -79,26 +104,34 @@ void Rewriter::replace(std::span<const ValueId> old, const Results& with) {
   }
 }
 
-std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node) const {
+std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node) {
   std::vector<Known> results;
   // Of a node whose types are told, inference may add what integers are, or small constants.
-  const auto is_told = [&](const Type& type) { return is_float(type.dtype); };
+  const auto is_told = [&](const Type& type) {
+    return is_float(type.dtype) && is_whole(type) && !refined_;
+  };
   const auto is_variable = [&](ValueId id) { return id.present() && !known_[id.index].content; };
   const bool skips = !node.outputs.empty() && std::ranges::all_of(node.outputs, is_told) &&
                      std::ranges::any_of(node.inputs, is_variable);
   if (node.op->kind() != OpDef::Kind::Control && !skips)
     if (auto told = infer(*node.op, node.attrs, known(node.inputs))) results = *std::move(told);
   if (node.outputs.empty()) {
-    const bool whole = std::ranges::all_of(results, [](const Known& result) {
-      return result.type.is_ranked_tensor() &&
-             std::ranges::none_of(*result.type.shape,
-                                  [](const Dim& dim) { return dim.is_undefined(); });
-    });
+    const bool whole =
+        std::ranges::all_of(results, [](const Known& result) { return is_whole(result.type); });
     if (results.empty() || !whole) return std::nullopt;
     return results;
   }
   results.resize(node.outputs.size());
-  for (std::size_t i = 0; i < results.size(); ++i) results[i].type = node.outputs[i];
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].type = refined(node.outputs[i], results[i].type);
+    if (results[i].type == node.outputs[i]) continue;
+    refined_ = true;
+    if (!results[i].type.shape) continue;
+    // A size that stays open gets a name that no other has.
+    for (std::size_t axis = 0; axis < results[i].type.shape->size(); ++axis)
+      if (Dim& size = (*results[i].type.shape)[axis]; size.is_undefined())
+        size = Dim::symbol(fmt::format("_{:x}_{}_{}", from_.hash(), known_.size() + i, axis));
+  }
   return results;
 }
 
@@ -123,8 +156,14 @@ Rewriter::Results Rewriter::changed(Results results) {
     if (changes_left_ == 0) break;
     std::optional<Results> others = change(*this, node);
     if (!others) continue;
-    const bool fits = std::ranges::equal(
-        results, *others, [&](ValueId a, ValueId b) { return made_.type(a) == made_.type(b); });
+    // What takes the place of a result may tell more about itself, not less.
+    const bool fits = std::ranges::equal(results, *others, [&](ValueId a, ValueId b) {
+      const Type &before = made_.type(a), &after = made_.type(b);
+      if (before == after) return true;
+      const bool tells = compatible(before, after) && refined(before, after) == after;
+      refined_ = refined_ || tells;
+      return tells;
+    });
     hold(fits ? *others : results);
     for (const ValueId id : fits ? results : *others) drop_if_unused(id);
     release(fits ? *others : results);

@@ -59,7 +59,7 @@ class Rewriter final : public rules::Surroundings {
 
   ValueId mapped(ValueId old);
   void replace(std::span<const ValueId> old, const Results& with);
-  std::optional<std::vector<Known>> inferred(const Graph::NewNode& node) const;
+  std::optional<std::vector<Known>> inferred(const Graph::NewNode& node);
   Results place(Graph::NewNode node, std::vector<Known> known);
   Results changed(Results results);
   void add_value(Known known, bool constant);
@@ -78,6 +78,7 @@ class Rewriter final : public rules::Surroundings {
   std::vector<bool> constant_;        // by value of the new one: known at compile time
   std::vector<Use> uses_;             // by value of the new one
   std::vector<bool> dead_;            // by node of the new one
+  bool refined_ = false;              // more is known of a type than the old graph tells
   std::size_t changes_left_;          // so that changes that undo each other come to an end
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "tessera/expr/text.h"
 #include "tessera/ir/text.h"
@@ -204,12 +205,15 @@ class Assembler {
     auto done = emit_kernels(group);
     if (done) return done;
     for (const ValueId result : group.results) given_.erase(result.index);
-    if (!group.parts.empty()) {
-      for (const NodeGroup& part : group.parts) TESSERA_TRY_DONE(emit(part));
-      return Done{};
-    }
     if (group.nodes.size() == 1) return emit_host(group.nodes[0], done.error().message);
+    std::set<std::size_t> of_parts;
+    for (const NodeGroup& part : group.parts) {
+      TESSERA_TRY_DONE(emit(part));
+      of_parts.insert(part.nodes.begin(), part.nodes.end());
+    }
+    // Others may have joined what has parts; views are there when they are wanted.
     for (const std::size_t n : group.nodes) {
+      if (of_parts.contains(n) || grouping_.kinds[n] == NodeKind::View) continue;
       const auto outputs = graph_.outputs(graph_.nodes()[n]);
       TESSERA_TRY_DONE(emit({.kind = grouping_.kinds[n],
                              .nodes = {n},
@@ -242,7 +246,8 @@ class Assembler {
   }
 
   Expected<Done> emit_kernels(const NodeGroup& node_group) {
-    const std::vector<std::size_t> nodes = with_moves(node_group);
+    const bool scatters = node_group.kind == NodeKind::Scatter;
+    const std::vector<std::size_t> nodes = scatters ? node_group.nodes : with_moves(node_group);
     lower::Group group;
     std::map<std::string, ValueId, std::less<>> ids;
     std::string what;
@@ -285,7 +290,7 @@ class Assembler {
         orders.emplace(name, row_major(rank_of(id)));
         continue;
       }
-      TESSERA_TRY(Place place, place_of(id));
+      TESSERA_TRY(Place place, scatters ? place_in(id, row_major(rank_of(id))) : place_of(id));
       const auto shape = shape_of(id);
       // The first convolution of a model reads its few channels as they come.
       if (node_group.spatial && rank_of(id) > 2 && rank_of(id) == rank_of(node_group.results[0]) &&
@@ -306,9 +311,9 @@ class Assembler {
       Order order = row_major(rank);
       if (node_group.spatial && rank > 2)
         order = channels_last(rank);
-      else if (wishes_[result.index])
+      else if (wishes_[result.index] && !scatters)
         order = *wishes_[result.index];
-      else if (of_largest && of_largest->size() == rank)
+      else if (!scatters && of_largest && of_largest->size() == rank)
         order = *of_largest;
       results.push_back({add_result(result, order), order});
       values.emplace(tensor_name(result), results.back().value);

@@ -29,6 +29,12 @@ Canonical canonical(const lower::Group& group) {
       return Scalar(Node(node::Read{tensor(read.operand), read.sort, read.at, read.otherwise}));
     };
     made.output.value = transform(stage.output.value);
+    if (made.output.forward) {
+      Forward& forward = *made.output.forward;
+      for (Axis& over : forward.over) over.name = axis(over.name);
+      for (Scalar& target : forward.target) target = transform(target);
+      forward.value = transform(forward.value);
+    }
     result.key += to_text(Definition{.inputs = made.operands, .outputs = {made.output}}) + "\n";
     result.group.stages.push_back(std::move(made));
   }

@@ -117,7 +117,7 @@ bool is_contraction(const Stage& stage) {
 }
 
 NodeKind kind_of(const Stage& stage) {
-  if (stage.output.forward) return NodeKind::Host;
+  if (stage.output.forward) return NodeKind::Scatter;
   if (has_fold(stage.output.value)) {
     if (is_contraction(stage)) return NodeKind::Contraction;
     return reduction_of(stage) ? NodeKind::Reduction : NodeKind::Window;
@@ -261,11 +261,6 @@ NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stage
     std::erase(to, 1);
     if (from != to) stages.clear();
   }
-  for (const Stage& stage : stages)
-    if (stage.output.forward) {
-      why = "its writes say where they go";
-      return NodeKind::Host;
-    }
   return kind;
 }
 

@@ -13,6 +13,7 @@
 #include "tessera/program/plan.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/stage.h"
+#include "tessera/program/transforms.h"
 #include "tessera/program/weights.h"
 #include "tessera/program/wide_groups.h"
 
@@ -44,7 +45,8 @@ Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
 }
 
 Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
-  TESSERA_TRY(const Graph phased, with_phases(graph));
+  TESSERA_TRY(const Graph products, with_transforms(graph));
+  TESSERA_TRY(const Graph phased, with_phases(products));
   // Zeros times infinity would be seen.
   const Graph wide =
       planning.options.exact ? phased : with_wide_groups(phased, planning.options.machine);

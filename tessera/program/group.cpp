@@ -49,6 +49,7 @@ class Grouper {
           if (!attention(n)) take_maps(start(n), n);
           break;
         case NodeKind::Alone:
+        case NodeKind::Scatter:
         case NodeKind::Window:
         case NodeKind::Host: start(n); break;
       }

@@ -17,6 +17,7 @@ enum class NodeKind : std::uint8_t {
   Move,         // each element is one of the input's, at a position that moves evenly: slice
   Map,          // each element is computed of elements at its own position: add, relu
   Alone,        // elements from anywhere: concat, gather, pad, resize
+  Scatter,      // elements say where they go; all tensors row by row
   Reduction,    // a fold along whole axes: reduce_sum
   Window,       // any other fold: max_pool, convolutions of single channels
   Contraction,  // sums of products that run through both factors: matmul, conv

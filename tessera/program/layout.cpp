@@ -82,6 +82,7 @@ std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& gro
       Wish& theirs = wish[input.index];
       switch (grouping.kinds[n]) {
         case NodeKind::View:
+        case NodeKind::Scatter:
         case NodeKind::Host: theirs.take(row_major(rank_of(input)), Strong); break;
         case NodeKind::Transpose:
           if (own.strength != None) {

@@ -6,9 +6,8 @@
 #include <optional>
 
 #include "tessera/expr/number.h"
-#include "tessera/ir/rebuild.h"
-#include "tessera/ops/catalog.h"
 #include "tessera/program/stage.h"
+#include "tessera/program/writer.h"
 
 namespace tessera::program {
 namespace {
@@ -126,7 +125,7 @@ class Phased {
  private:
   Phased(Rebuilder& out, const GraphNode& node, const Tensor& weights, const Tensor* bias,
          const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result)
-      : out_(out),
+      : writer_(out, weights.dtype),
         image_(out.mapped(out.from().inputs(node)[0])),
         weights_(weights),
         bias_(bias),
@@ -159,26 +158,6 @@ class Phased {
 
   std::int64_t filters() const { return weights_.shape[1]; }  // of a group
 
-  ValueId add(const char* name, const Attrs& attrs, std::vector<ValueId> inputs,
-              const std::vector<std::int64_t>& shape) {
-    const OpDef& op = *find_op(name);
-    const auto full = completed(op, attrs);
-    TESSERA_CHECK(full.has_value(), "attributes of {}", name);
-    return out_.add({.op = &op,
-                     .attrs = *full,
-                     .inputs = std::move(inputs),
-                     .outputs = {Type::tensor(weights_.dtype, {shape.begin(), shape.end()})}})[0];
-  }
-
-  ValueId integers(const std::vector<std::int64_t>& values) {
-    return out_.constant(Tensor::of<std::int64_t>(
-        DType::I64, {static_cast<std::int64_t>(values.size())}, std::span(values)));
-  }
-
-  ValueId reshaped(ValueId value, const std::vector<std::int64_t>& shape) {
-    return add("reshape", {}, {value, integers(shape)}, shape);
-  }
-
   ValueId written() {
     if (groups_ == 1 && std::ranges::all_of(axes_, [](const Along& axis) {
           return axis.image == 1 && axis.before == 0 && axis.dilation == 1 &&
@@ -198,7 +177,8 @@ class Phased {
     }
     channels = groups_ * filters() * static_cast<std::int64_t>(phases.size());
     const ValueId together =
-        parts.size() == 1 ? parts[0] : add("concat", {{"axis", 1}}, parts, positioned(channels));
+        parts.size() == 1 ? parts[0]
+                          : writer_.add("concat", {{"axis", 1}}, parts, positioned(channels));
     return cropped(interleaved(together, channels));
   }
 
@@ -212,14 +192,15 @@ class Phased {
   /// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
   ValueId product_of_pixel() {
     const std::int64_t channels = weights_.shape[0], taps = product(weights_.shape) / channels;
-    const ValueId pixel = reshaped(image_, {batch_, channels});
-    const ValueId matrix = out_.constant({weights_.dtype, {channels, taps}, weights_.bytes});
-    ValueId made = add("matmul", {}, {pixel, matrix}, {batch_, taps});
-    made = reshaped(made, result_);
+    const ValueId pixel = writer_.reshaped(image_, {batch_, channels});
+    const ValueId matrix = writer_.constant({weights_.dtype, {channels, taps}, weights_.bytes});
+    ValueId made = writer_.add("matmul", {}, {pixel, matrix}, {batch_, taps});
+    made = writer_.reshaped(made, result_);
     if (bias_ == nullptr) return made;
     std::vector<std::int64_t> along(axes_.size() + 1, 1);
     along[0] = filters();
-    return add("add", {}, {made, out_.constant({bias_->dtype, along, bias_->bytes})}, result_);
+    return writer_.add("add", {}, {made, writer_.constant({bias_->dtype, along, bias_->bytes})},
+                       result_);
   }
 
   std::vector<Phase> phases() const {
@@ -272,11 +253,11 @@ class Phased {
     std::vector<Tensor> weights;
     for (const Phase& phase : phases) weights.push_back(phase.weights);
     const Tensor all = stacked(weights);
-    std::vector<ValueId> operands{image_, out_.constant(all)};
+    std::vector<ValueId> operands{image_, writer_.constant(all)};
     if (bias_ != nullptr)
-      operands.push_back(out_.constant(stacked(std::vector<Tensor>(phases.size(), *bias_))));
-    return add("conv", {{"pads", phases[0].pads}, {"group", groups_}}, std::move(operands),
-               positioned(all.shape[0]));
+      operands.push_back(writer_.constant(stacked(std::vector<Tensor>(phases.size(), *bias_))));
+    return writer_.add("conv", {{"pads", phases[0].pads}, {"group", groups_}}, std::move(operands),
+                       positioned(all.shape[0]));
   }
 
   /// [n, phases… f, positions…] as [n, f, positions * phases …].
@@ -285,12 +266,11 @@ class Phased {
     std::int64_t phases = 1;
     for (const Along& axis : axes_) phases *= axis.stride;
     if (phases == 1) return together;
-    std::vector<std::int64_t> spread{batch_, channels / phases}, apart{batch_}, moved = spread;
+    std::vector<std::int64_t> spread{batch_, channels / phases}, apart{batch_};
     std::vector<std::int64_t> order{0, static_cast<std::int64_t>(spatial) + 1};
     for (const Along& axis : axes_) {
       apart.push_back(axis.stride);
       spread.push_back(axis.positions() * axis.stride);
-      moved.insert(moved.end(), {axis.positions(), axis.stride});
     }
     apart.push_back(channels / phases);
     for (std::size_t i = 0; i < spatial; ++i) {
@@ -299,10 +279,9 @@ class Phased {
                    {static_cast<std::int64_t>(spatial + 2 + i), static_cast<std::int64_t>(1 + i)});
     }
     if (spatial == 2 && axes_[0].stride == axes_[1].stride)
-      return add("depth_to_space", {{"blocksize", axes_[0].stride}}, {together}, spread);
-    const ValueId transposed = add("transpose", {{"perm", Ints(order.begin(), order.end())}},
-                                   {reshaped(together, apart)}, moved);
-    return reshaped(transposed, spread);
+      return writer_.add("depth_to_space", {{"blocksize", axes_[0].stride}}, {together}, spread);
+    const ValueId transposed = writer_.transposed(writer_.reshaped(together, apart), apart, order);
+    return writer_.reshaped(transposed, spread);
   }
 
   /// Without the pixels that are too many.
@@ -311,12 +290,13 @@ class Phased {
       return axis.positions() * axis.stride == axis.result;
     };
     if (std::ranges::all_of(axes_, fits)) return value;
-    return add("slice", {},
-               {value, integers(std::vector<std::int64_t>(result_.size(), 0)), integers(result_)},
-               result_);
+    return writer_.add("slice", {},
+                       {value, writer_.integers(std::vector<std::int64_t>(result_.size(), 0)),
+                        writer_.integers(result_)},
+                       result_);
   }
 
-  Rebuilder& out_;
+  Writer writer_;
   const ValueId image_;
   const Tensor& weights_;
   const Tensor* bias_;

@@ -25,6 +25,29 @@ TEST(Concat, JoinsAlongAnAxis) {
              {i64({2}, {INT64_MAX, 7})}});
 }
 
+TEST(Concat, JoinsManyOfAnySize) {
+  // Blocks of positions end in the middle of a part, and hold several.
+  constexpr std::int64_t kOuter = 40, kInner = 7;
+  std::vector<Tensor> parts;
+  std::vector<std::int64_t> all;
+  std::int64_t whole = 0;
+  for (std::int64_t p = 0; p < 9; ++p) whole += p * 5 % 13;
+  all.resize(static_cast<std::size_t>(kOuter * whole * kInner));
+  std::int64_t begin = 0;
+  for (std::int64_t p = 0; p < 9; ++p) {
+    const std::int64_t size = p * 5 % 13;
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t o = 0; o < kOuter; ++o)
+      for (std::int64_t j = 0; j < size * kInner; ++j) {
+        numbers.push_back(1000 * p + static_cast<std::int64_t>(numbers.size()));
+        all[static_cast<std::size_t>((o * whole + begin) * kInner + j)] = numbers.back();
+      }
+    parts.push_back(i64({kOuter, size, kInner}, numbers));
+    begin += size;
+  }
+  expect_op({"concat", {{"axis", 1}}, parts, {i64({kOuter, whole, kInner}, all)}});
+}
+
 TEST(Concat, RefusesInputsThatDoNotFit) {
   const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_FALSE(try_evaluate("concat", {{"axis", 0}}, {x, f32({1, 2}, {1, 2})}));

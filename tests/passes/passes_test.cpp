@@ -23,6 +23,25 @@ TEST(Fold, TurnsSizeComputationsIntoNumbers) {
                .after = "graph(x: f32[2, 3, 4]) { return reshape(x, [2, -1]) }"});
 }
 
+TEST(Fold, TellsTheSizesThatFollow) {
+  // What the branches have in common does not say how large the image becomes.
+  const Graph graph = parsed(
+      "graph(x: f32[1, 2, 3, 3]) { s = if_else(greater(2.0, 1.0)) { then() { return [1.0, 1.0, "
+      "2.0, 2.0] } else() { return [1.0, 1.0, 3.0, 3.0] } }  r = resize(x, _, s)  return "
+      "relu(neg(r)) }");
+  const Graph after = optimized(graph);
+  EXPECT_EQ(after.type(after.outputs()[0]), Type::tensor(DType::F32, {1, 2, 6, 6}));
+  expect_same_results(graph, after);
+}
+
+TEST(Fold, ComputesWhatHasSizesThatDependOnConstants) {
+  expect_pass({.passes = {"fold"},
+               .before =
+                   "graph(x: f32[4]) { i = squeeze(transpose(non_zero([0.0, 2.0, 0.0, 1.0])), "
+                   "[1])  return gather(x, i) }",
+               .after = "graph(x: f32[4]) { return gather(x, [1, 3]) }"});
+}
+
 TEST(Fold, LeavesWhatWouldGrowTheModel) {
   expect_unchanged({"fold"}, "graph(x: f32[1]) { return mul(x, expand(2.0, [1024, 1024])) }");
 }

@@ -11,6 +11,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/passes/pipeline.h"
 #include "tessera/runtime/session.h"
+#include "tessera/support/rng.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
 #include "tests/support/random_graph.h"
@@ -67,6 +68,51 @@ TEST(Compile, AConvolutionWithWhatFollows) {
       {testing::random_f32({2, 9, 9, 9}, 1), testing::random_f32({13, 9, 3, 3}, 2),
        testing::random_f32({13}, 3), testing::random_f32({2, 13, 9, 9}, 4)});
   EXPECT_TRUE(report.interpreted.empty());
+}
+
+/// Indices of any sign, some of them the same.
+Tensor some_indices(const std::vector<std::int64_t>& shape, std::int64_t below,
+                    std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(*element_count(shape)));
+  for (std::int64_t& one : all)
+    one = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(2 * below))) - below;
+  return Tensor::of<std::int64_t>(DType::I64, shape, all);
+}
+
+TEST(Compile, ScattersWithoutAnInterpreter) {
+  for (const char* reduction : {"none", "add", "mul", "max", "min"})
+    for (const std::int64_t columns : {1, 7, 300}) {
+      const Tensor x = testing::random_f32({9, columns}, 1),
+                   updates = testing::random_f32({20, columns}, 2);
+      const CompileReport rows = expect_same(
+          parsed(fmt::format("graph(x: f32[9, {0}], i: i64[20, {0}], u: f32[20, {0}]) {{ return "
+                             "relu(scatter_elements(neg(x), i, u) {{reduction=\"{1}\"}}) }}",
+                             columns, reduction)),
+          {x, some_indices({20, columns}, 9, 3), updates});
+      EXPECT_TRUE(rows.interpreted.empty());
+      const CompileReport slices = expect_same(
+          parsed(fmt::format("graph(x: f32[9, {0}], i: i64[20, 1], u: f32[20, {0}]) {{ return "
+                             "scatter_nd(x, i, transpose(transpose(u))) {{reduction=\"{1}\"}} }}",
+                             columns, reduction)),
+          {x, some_indices({20, 1}, 9, 4), updates});
+      EXPECT_TRUE(slices.interpreted.empty());
+    }
+  const CompileReport along = expect_same(
+      parsed("graph(x: f32[5, 8], i: i64[5, 4], u: f32[5, 4]) { return scatter_elements(x, i, u) "
+             "{axis=1, reduction=\"add\"} }"),
+      {testing::random_f32({5, 8}, 1), some_indices({5, 4}, 8, 3), testing::random_f32({5, 4}, 2)});
+  EXPECT_TRUE(along.interpreted.empty());
+  const CompileReport points = expect_same(
+      parsed("graph(x: f32[1, 3, 4, 5], i: i64[2, 6, 4], u: f32[2, 6], k: f32[3, 3, 1, 1]) { c = "
+             "conv(x, k)  return conv(scatter_nd(c, i, u), k) }"),
+      {testing::random_f32({1, 3, 4, 5}, 1), some_indices({2, 6, 4}, 1, 3),
+       testing::random_f32({2, 6}, 2), testing::random_f32({3, 3, 1, 1}, 5)});
+  EXPECT_TRUE(points.interpreted.empty());
+  const CompileReport none = expect_same(
+      parsed("graph(x: f32[5], i: i64[0], u: f32[0]) { return scatter_elements(x, i, u) }"),
+      {testing::random_f32({5}, 1), some_indices({0}, 5, 3), testing::random_f32({0}, 2)});
+  EXPECT_TRUE(none.interpreted.empty());
 }
 
 TEST(Compile, AttentionOverHeads) {

@@ -4,15 +4,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
 #include "tessera/ir/expand.h"
 #include "tessera/program/affine_norms.h"
 #include "tessera/program/layout.h"
 #include "tessera/program/phases.h"
+#include "tessera/program/stage.h"
+#include "tessera/program/transforms.h"
 #include "tessera/program/wide_groups.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
+#include "tests/support/random_graph.h"
 
 namespace tessera::program {
 namespace {
@@ -83,6 +90,43 @@ TEST(Groups, ViewsAndSlicesAreInNone) {
   EXPECT_EQ(groups_of("graph(x: f32[4, 8]) { a = transpose(x)  b = reshape(a, [2, 16])  return "
                       "relu(b) }"),
             (Groups{"relu"}));
+}
+
+/// Every node that is no view or move is in one group, after all that it reads.
+void expect_in_order(const Graph& given) {
+  const auto graph = expand(given, [](const OpDef&) { return true; });
+  ASSERT_TRUE(graph.has_value());
+  const Grouping grouping = group_nodes(*graph);
+  const auto is_free = [&](std::size_t n) {
+    return grouping.kinds[n] == NodeKind::View || grouping.kinds[n] == NodeKind::Transpose ||
+           grouping.kinds[n] == NodeKind::Move;
+  };
+  std::vector<bool> ready(graph->value_count(), true);  // inputs and constants are
+  for (const GraphNode& node : graph->nodes())
+    for (const ValueId output : graph->outputs(node)) ready[output.index] = false;
+  // What is read through views and moves, which are computed when they are wanted.
+  const std::function<bool(ValueId)> can_be_read = [&](ValueId value) {
+    if (!value.present() || ready[value.index]) return true;
+    const auto n = static_cast<std::size_t>(graph->producer(value) - graph->nodes().data());
+    return is_free(n) && std::ranges::all_of(graph->inputs(graph->nodes()[n]), can_be_read);
+  };
+  for (const NodeGroup& group : grouping.groups)
+    for (const std::size_t n : group.nodes) {
+      const GraphNode& node = graph->nodes()[n];
+      for (const ValueId input : graph->inputs(node))
+        EXPECT_TRUE(can_be_read(input)) << node.op->name << " comes too early";
+      for (const ValueId output : graph->outputs(node)) ready[output.index] = true;
+    }
+  for (std::size_t n = 0; n < graph->nodes().size(); ++n)
+    EXPECT_TRUE(is_free(n) || ready[graph->outputs(graph->nodes()[n])[0].index])
+        << graph->nodes()[n].op->name << " is in no group";
+}
+
+TEST(Groups, ComeInAnOrderInWhichTheyCanBeComputed) {
+  const char* given = std::getenv("TESSERA_RANDOM_GRAPHS");
+  testing::for_each_random_graph(
+      {.seed = 7'000, .count = given == nullptr ? 500 : std::atoi(given), .max_nodes = 12},
+      expect_in_order);
 }
 
 TEST(Layout, OrdersAreEqualUpToAxesOfOnePosition) {
@@ -226,6 +270,33 @@ TEST(Phases, OfAnyNumberOfAxes) {
     expect_same_in_phases({1, 3, 2, 3, 4}, {3, filters, 2, 2, 2}, "{strides=[2, 2, 2]}");
     expect_same_in_phases({1, 3, 2, 3, 4}, {3, filters, 3, 4, 3},
                           "{strides=[2, 2, 1], pads=[1, 1, 1, 1, 1, 1]}");
+  }
+}
+
+TEST(Transforms, FourierTransformsAreProducts) {
+  const char* graphs[] = {
+      "graph(x: f32[3, 10, 2]) { return dft(x) }",
+      "graph(x: f32[3, 10, 1]) { return dft(x) {onesided=1} }",
+      "graph(x: f32[3, 7, 2]) { return dft(x) {inverse=1} }",
+      "graph(x: f32[2, 6, 2]) { return dft(x, 10) {inverse=1, onesided=1} }",
+      "graph(x: f32[2, 6, 2]) { return dft(x, 9) {inverse=1, onesided=1} }",
+      "graph(x: f32[4, 5, 6, 2]) { return dft(x, 8, 1) }",
+      "graph(x: f32[4, 5, 6, 1]) { return dft(x, 3, 0) }",
+      "graph(x: f32[2, 30, 1]) { return stft(x, 4, [0.5, 1.0, 2.0, 1.0, 0.5, 0.25]) }",
+      "graph(x: f32[2, 30, 2]) { return stft(x, 5, _, 9) {onesided=0} }"};
+  for (const char* text : graphs) {
+    SCOPED_TRACE(text);
+    const Graph graph = parsed(text);
+    const auto made = with_transforms(graph);
+    ASSERT_TRUE(made.has_value());
+    testing::expect_valid(*made);
+    for (const GraphNode& node : made->nodes())
+      EXPECT_TRUE(node.op->name != "dft" && node.op->name != "stft");
+    const std::vector<Datum> inputs{
+        testing::random_f32(*numbers(graph.type(graph.inputs()[0])), 1)};
+    const auto expected = interp::run(graph, inputs, {}), found = interp::run(*made, inputs, {});
+    ASSERT_TRUE(expected && found);
+    testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);
   }
 }
 

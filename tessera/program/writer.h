@@ -1,0 +1,49 @@
+#pragma once
+
+#include <vector>
+
+#include "tessera/ir/rebuild.h"
+#include "tessera/ops/catalog.h"
+
+namespace tessera::program {
+
+/// Adds nodes whose results are of one dtype and of known sizes to a graph that is made anew.
+class Writer {
+ public:
+  using Sizes = std::vector<std::int64_t>;
+
+  Writer(Rebuilder& out, DType dtype) : out_(out), dtype_(dtype) {}
+
+  ValueId add(const char* name, const Attrs& attrs, std::vector<ValueId> inputs,
+              const Sizes& shape) {
+    const OpDef& op = *find_op(name);
+    const auto full = completed(op, attrs);
+    TESSERA_CHECK(full.has_value(), "attributes of {}", name);
+    return out_.add({.op = &op,
+                     .attrs = *full,
+                     .inputs = std::move(inputs),
+                     .outputs = {Type::tensor(dtype_, {shape.begin(), shape.end()})}})[0];
+  }
+
+  ValueId constant(Tensor tensor) { return out_.constant(std::move(tensor)); }
+  ValueId integers(const Sizes& values) {
+    return constant(Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())},
+                                             std::span(values)));
+  }
+
+  ValueId reshaped(ValueId value, const Sizes& shape) {
+    return add("reshape", {}, {value, integers(shape)}, shape);
+  }
+  /// Axis i of the result is axis order[i] of the value, which has the sizes `shape`.
+  ValueId transposed(ValueId value, const Sizes& shape, const Sizes& order) {
+    Sizes moved;
+    for (const std::int64_t axis : order) moved.push_back(shape[static_cast<std::size_t>(axis)]);
+    return add("transpose", {{"perm", Ints(order.begin(), order.end())}}, {value}, moved);
+  }
+
+ private:
+  Rebuilder& out_;
+  DType dtype_;
+};
+
+}  // namespace tessera::program
