@@ -12,7 +12,7 @@ namespace tessera::passes {
 
 namespace {
 
-/// A type with the sizes that are told or, where those are open, inferred.
+/// A type with the sizes that are told as numbers or, where they are not, inferred.
 Type refined(Type told, const Type& inferred) {
   if (told.kind == Type::Kind::Unknown) return inferred;
   if (told.kind != inferred.kind || !inferred.shape) return told;
@@ -20,7 +20,7 @@ Type refined(Type told, const Type& inferred) {
   for (std::size_t i = 0; i < std::min(told.shape->size(), inferred.shape->size()); ++i) {
     const Dim& size = (*inferred.shape)[i];
     Dim& said = (*told.shape)[i];
-    if (said.is_undefined() || (!said.constant() && size.constant())) said = size;
+    if (!said.constant() && !size.is_undefined()) said = size;
   }
   return told;
 }
