@@ -28,7 +28,7 @@ TEST(Concat, JoinsAlongAnAxis) {
 TEST(Concat, JoinsManyOfAnySize) {
   // Blocks of positions end in the middle of a part, and hold several.
   constexpr std::int64_t kOuter = 40, kInner = 7;
-  std::vector<Tensor> parts;
+  std::vector<std::optional<Tensor>> parts;
   std::vector<std::int64_t> all;
   std::int64_t whole = 0;
   for (std::int64_t p = 0; p < 9; ++p) whole += p * 5 % 13;
