@@ -20,8 +20,8 @@
 #include "examples/softmax.h"
 #include "examples/vector_add.h"
 #include "tessera/codegen/compile.h"
-#include "tessera/codegen/llvm/dot.h"
 #include "tessera/machine/peak.h"
+#include "tessera/tile/cpu/panels.h"
 
 namespace tessera::bench {
 namespace {
@@ -87,13 +87,14 @@ struct Shape {
 };
 
 /// The tile of one program: as large as the second cache likes, the whole matrix where it is small.
+/// One row reads b once, in one stream.
 examples::MatmulTiles tiles_for(const Shape& s, std::int64_t columns_by = 1) {
   const auto part = [](std::int64_t extent, std::int64_t most, std::int64_t by) {
     const std::int64_t parts = (extent + most - 1) / most;
     const std::int64_t each = (extent + parts - 1) / parts;
     return (each + by - 1) / by * by;
   };
-  return {part(s.m, 512, 1), part(s.n, 1024, columns_by), part(s.k, 512, 1), 1};
+  return {part(s.m, 512, 1), part(s.n, 1024, columns_by), s.m == 1 ? s.k : part(s.k, 512, 1), 1};
 }
 
 template <class T, class R>
@@ -112,8 +113,7 @@ void matmul_benchmark(benchmark::State& state, const Shape& s, int threads) {
 }
 
 void packed_benchmark(benchmark::State& state, const Shape& s) {
-  const codegen::DotShape dot{DType::F32, DType::F32, DType::F32, s.m, s.n, s.k};
-  const std::int64_t panel = codegen::panel_columns(dot, machine::host());
+  const std::int64_t panel = tile::cpu::panels_for(DType::F32, s.m, machine::host()).columns;
   auto a = numbers<float>(s.m * s.k);
   auto b = examples::packed(numbers<float>(s.k * s.n), s.k, s.n, panel);
   std::vector<float> c(static_cast<std::size_t>(s.m * s.n));

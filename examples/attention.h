@@ -71,8 +71,9 @@ inline Expected<Kernel> attention(DType dtype, std::int64_t width, const Attenti
           attend(0, whole, tiles.keys, false);
           attend(whole, length, tiles.keys, true);
         }
+        const Val share = 1.0 / total;
         out.store({head, first, 0},
-                  reshape(result / total[{All, None}], {1, tiles.queries, width}));
+                  reshape(result * share[{All, None}], {1, tiles.queries, width}));
       });
 }
 

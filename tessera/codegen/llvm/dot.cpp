@@ -106,7 +106,9 @@ class Loops {
     const bool far_b = call.b.panel != 0 ? !rows_outer_ : bytes_of_b > machine.l2;
     if (broadcast_loads() && far_b && call.shape.m > 1)
       ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
-    prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 8 * plan_.mr;
+    // Few rows would leave each of them a long burst of prefetches, which is waited for.
+    prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 16 * plan_.mr;
+    far_c_ = call.shape.m * call.shape.n * byte_width(instruction_.c) > machine.l1d;
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
@@ -436,6 +438,7 @@ class Loops {
             static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, unroll),
         .whole_turns = whole_turns_,
         .packed_a = pack_a_,
+        .far_c = far_c_,
         .ahead = ahead_,
         .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
     Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
@@ -482,7 +485,7 @@ class Loops {
   std::int64_t kc_ = 0, nc_ = 0;
   int lanes_ = 0;
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
-  bool pack_a_ = true, prefetch_b_ = false;
+  bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
   bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once
   int ahead_ = 0;            // as of MicroKernel
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer

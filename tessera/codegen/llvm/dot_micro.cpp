@@ -61,12 +61,23 @@ class Tile {
     return finished(state);
   }
 
+  /// Asks for c, which comes from far, while k runs.
+  void prefetch_c() {
+    const int line = 64 / byte_width(instruction_.c);
+    for (int row = 0; row < kernel_.rows; ++row)
+      for (int column = 0; column < kernel_.columns; column += line)
+        ir_.CreateIntrinsic(
+            llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+            {c_address(row, column), ir_.getInt32(1), ir_.getInt32(3), ir_.getInt32(1)});
+  }
+
   void store(const Values& sums) {
     const llvm::Align align(c_type_->getScalarSizeInBits() / 8);
     const int vectors = kernel_.columns / lanes_;
     const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
       for (int row = 0; row < kernel_.rows; ++row)
-        for (int v = 0; v < vectors; ++v) action(c_address(row, v), sums[index(row * vectors + v)]);
+        for (int v = 0; v < vectors; ++v)
+          action(c_address(row, v * lanes_), sums[index(row * vectors + v)]);
     };
     emit_if(ir_, in_.accumulate, [&] {
       each([&](Value* at, Value* sum) {
@@ -267,9 +278,8 @@ class Tile {
     return out;
   }
 
-  Value* c_address(int row, int vector) {
-    Value* offset = ir_.CreateAdd(ir_.CreateMul(in_.c_stride, constant(row)),
-                                  constant(std::int64_t{vector} * lanes_));
+  Value* c_address(int row, int column) {
+    Value* offset = ir_.CreateAdd(ir_.CreateMul(in_.c_stride, constant(row)), constant(column));
     return ir_.CreateGEP(c_type_, in_.c, offset);
   }
 
@@ -285,12 +295,12 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}.c{}",
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}.c{}{}",
                      instruction.name == nullptr ? "fma" : instruction.name,
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.ahead, kernel.packed_a ? "p" : "r",
+                     kernel.ahead, kernel.packed_a ? "p" : "r", kernel.far_c ? "f" : "",
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
@@ -307,6 +317,7 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
         function.setAlignment(llvm::Align(64));
         const auto in = [&](unsigned i) { return function.getArg(i); };
         Tile tile(ir, kernel, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)});
+        if (kernel.far_c) tile.prefetch_c();
         tile.store(tile.sums());
       });
 }

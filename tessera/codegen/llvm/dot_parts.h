@@ -48,6 +48,7 @@ struct MicroKernel {
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
   bool packed_a = true;      // in panels of `rows`; else by rows, whose elements lie side by side
+  bool far_c = false;        // c is asked for before k runs
   int ahead = 0;  // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
