@@ -45,7 +45,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
                             const SearchOptions& options) {
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
   const auto start = search::Clock::now();
-  TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped());
+  TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped_by_hand());
   TESSERA_TRY(const std::unique_ptr<cost::Model> model,
               cost::open_model({.code = code, .store = options.store, .target = options.target}));
   TESSERA_TRY(search::Found found, search::optimize(graph, rules, *model,

@@ -14,7 +14,10 @@ struct ShippedFile {
 };
 std::span<const ShippedFile> shipped_files();
 
-/// The rules that come with Tessera.
+/// The rules that come with Tessera: by hand, and then by enumeration (`rules/generated`).
 Expected<std::vector<Rule>> shipped();
+
+/// Those written by hand alone, which are few and chosen for what they are good for.
+Expected<std::vector<Rule>> shipped_by_hand();
 
 }  // namespace tessera::rules

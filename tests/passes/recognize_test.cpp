@@ -173,7 +173,7 @@ class Respelling {
   static const rules::RuleSet& rules() {
     static const rules::RuleSet all = [] {
       std::vector<rules::Rule> rules = respelling_rules(), instances;
-      const auto shipped = rules::shipped();
+      const auto shipped = rules::shipped_by_hand();
       rules.insert(rules.end(), shipped->begin(), shipped->end());
       for (const rules::Rule& rule : rules)
         for (rules::Rule& one : rules::instances(rule)) instances.push_back(std::move(one));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/rules/shipped.h"
 #include "tests/rules/rule_check.h"
 
 namespace tessera {
@@ -57,6 +58,20 @@ TEST(ShippedRules, SayWhatTheyAre) {
     EXPECT_FALSE(rule.about.empty()) << rule.name;
     EXPECT_FALSE(rule.found.empty()) << rule.name;
     EXPECT_FALSE(instances(rule).empty()) << rule.name;
+  }
+}
+
+TEST(ShippedRules, OfEnumerationStandBesideThoseByHand) {
+  const auto all = rules::shipped(), by_hand = rules::shipped_by_hand();
+  ASSERT_TRUE(all && by_hand);
+  ASSERT_GT(all->size(), by_hand->size());
+  std::set<std::string> names;
+  for (const Rule& rule : *all) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+  for (std::size_t i = by_hand->size(); i < all->size(); ++i) {
+    EXPECT_EQ((*all)[i].found, "by enumeration");
+    EXPECT_FALSE((*all)[i].about.empty()) << (*all)[i].name;
+    // Whether they help is for the search to find out.
+    EXPECT_FALSE((*all)[i].helps) << (*all)[i].name;
   }
 }
 

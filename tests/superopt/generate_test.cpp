@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "tessera/interp/interp.h"
 #include "tessera/rules/explain.h"
@@ -147,6 +148,22 @@ TEST(OperatorSets, ShippedOnesAreRead) {
   const auto taso = load_set("taso");
   ASSERT_TRUE(taso);
   EXPECT_EQ(taso->operators.size(), 26U);
+}
+
+TEST(SlowGenerate, FindsAndProvesRulesOfTheModernSet) {
+  const auto set = load_set("modern");
+  ASSERT_TRUE(set) << to_string(set.error());
+  const auto made = generate(*set, {.max_ops = 2, .threads = 2});
+  ASSERT_TRUE(made) << to_string(made.error());
+  std::set<std::string> equations;
+  for (const rules::Rule& rule : made->rules) equations.insert(rules::equation(rule));
+  for (const char* known :
+       {"matmul(x, matmul(u, v)) = matmul(matmul(x, u), v)",
+        "reduce_sum(matmul(x, z), [2]) = matmul(x, reduce_sum(z, [2]))",
+        "transpose(relu(x)) {perm=[0, 2, 1]} = relu(transpose(x) {perm=[0, 2, 1]})",
+        "conv(pad(i, [0, 0, 1, 1, 0, 0, 1, 1]), k) {group=$g} = conv(i, k) {group=$g, pads=[1, 1, "
+        "1, 1]}"})
+    EXPECT_TRUE(equations.contains(known)) << known;
 }
 
 TEST(OperatorSets, WhatIsWrongIsNamed) {
