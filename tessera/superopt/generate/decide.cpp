@@ -76,8 +76,7 @@ Rule renamed(const Rule& rule) {
 }
 
 /// Whether both sides compute every element by the same steps in the same order.
-bool is_exact(const Terms& terms, const Candidate& candidate) {
-  const SizeValues& sizes = terms.set().sizes[0];
+bool is_exact(const Terms& terms, const Candidate& candidate, const SizeValues& sizes) {
   std::optional<Rule> rule = as_rule(terms, candidate, Form::Declared);
   if (!rule) return false;
   // Sizes of inputs as they were enumerated.
@@ -184,7 +183,11 @@ Decision decide(const Terms& terms, const Candidate& candidate, const std::atomi
 std::vector<Rule> rules_of(const Terms& terms, const Candidate& candidate,
                            const Decision& decision) {
   using Kind = rules::Numerics::Kind;
-  const Kind kind = is_exact(terms, candidate) ? Kind::Exact : Kind::Reals;
+  // The order in which a sum is taken hangs on how long it is.
+  const bool exact = std::ranges::all_of(terms.set().sizes, [&](const SizeValues& sizes) {
+    return is_exact(terms, candidate, sizes);
+  });
+  const Kind kind = exact ? Kind::Exact : Kind::Reals;
   std::vector<Rule> made;
   const auto add = [&](Rule rule) {
     rule.numerics.kind = kind;
