@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -15,18 +14,13 @@
 #include "tessera/lower/short_form.h"
 #include "tessera/machine/machine.h"
 #include "tessera/support/file.h"
+#include "tessera/support/stopwatch.h"
 #include "tessera/tile/interp.h"
 #include "tessera/tile/schedule.h"
 #include "tessera/tile/text.h"
 
 namespace tessera::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct Options {
   std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache, definition,
@@ -222,10 +216,10 @@ void bench(const Options& options, Context& context) {
                                                       .memory_limit = context.run_memory(0)});
   if (!data) return context.fail(data.error());
   const auto code = codegen_options(options);
-  const auto begin = Clock::now();
+  const Stopwatch begin;
   const auto compiled = codegen::compile(source->kernel, code);
   if (!compiled) return context.fail(compiled.error());
-  const double compile_seconds = seconds_since(begin);
+  const double compile_seconds = begin.seconds();
   // Once in debug mode, on a copy: code that leaves its memory is not timed.
   KernelData copy = copy_of(*data);
   const auto checked = codegen::compile(source->kernel, {.checked = true});
@@ -236,11 +230,11 @@ void bench(const Options& options, Context& context) {
   if (!launched) return context.fail(launched.error());
   const auto words = tile::words_of(data->arguments);
   std::vector<double> times;
-  const auto start = Clock::now();
-  while (times.size() < 10 || (seconds_since(start) < 0.5 && times.size() < 100000)) {
-    const auto before = Clock::now();
+  const Stopwatch watch;
+  while (times.size() < 10 || (watch.seconds() < 0.5 && times.size() < 100000)) {
+    const Stopwatch before;
     (*compiled)->run(words, source->grid, options.threads);
-    times.push_back(seconds_since(before));
+    times.push_back(before.seconds());
     if (context.stop) break;
   }
   std::sort(times.begin(), times.end());

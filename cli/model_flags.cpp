@@ -4,12 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tessera/driver/ready.h"
 #include "tessera/runtime/program_file.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 namespace {
@@ -138,7 +138,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
 }
 
 Expected<Source> open_source(const std::string& path) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Source source;
   if (!is_saved_program(path)) {
     TESSERA_TRY(source.model, load_model(path));
@@ -158,7 +158,7 @@ Expected<Source> open_source(const std::string& path) {
     source.model.output_names.push_back(values[output].name);
   }
   source.model.file_bytes = static_cast<std::int64_t>(source.program->weights.size());
-  source.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  source.seconds = watch.seconds();
   return source;
 }
 

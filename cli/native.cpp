@@ -1,6 +1,6 @@
 #include "cli/native.h"
 
-#include <chrono>
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 
@@ -56,10 +56,9 @@ Expected<Done> Native::run_again() {
 Expected<std::vector<double>> Native::time(int runs) {
   std::vector<double> milliseconds;
   for (int i = 0; i < runs; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     TESSERA_TRY_DONE(run_again());
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    milliseconds.push_back(took.count());
+    milliseconds.push_back(1e3 * watch.seconds());
   }
   return milliseconds;
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 
 #include "cli/context.h"
 #include "cli/json.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/picture.h"
 #include "tessera/support/file.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 namespace {
@@ -65,7 +65,7 @@ void print(const nlohmann::json& object) {
 Expected<Done> prove_files(const Options& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   TESSERA_TRY(const prove::SweepResult result,
               prove_models(options.source, options.target,
                            {.seed = static_cast<std::uint64_t>(options.seed),
@@ -75,8 +75,7 @@ Expected<Done> prove_files(const Options& options, Context& context) {
                             .progress = [&](const prove::SweepProgress& progress) {
                               line.show(progress.done, progress.all, progress.what);
                             }}));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   line.clear();
 
   nlohmann::json object = described(result, seconds);

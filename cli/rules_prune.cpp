@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 
 #include "cli/context.h"
 #include "cli/json.h"
 #include "tessera/driver/rules.h"
 #include "tessera/superopt/prune/prune.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 namespace {
@@ -20,16 +20,6 @@ struct Options {
   int rounds;
   std::string path = {}, out = {}, basis = {};
   bool verbose = false;
-};
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// The rules of a file, each with the guard that makes it true.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,13 +9,10 @@
 #include "tessera/interp/interp.h"
 #include "tessera/support/file.h"
 #include "tessera/support/npy.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Options {
   std::string model, engine = "native", save, golden;
@@ -133,7 +129,7 @@ Expected<Ran> run_reference(const Options& options, const Model& model,
                             Context& context) {
   ProgressLine line(context);
   Ran ran;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   TESSERA_TRY(ran.outputs, interp::run(model.graph, inputs,
                                        {.threads = options.compile.threads,
                                         .memory_limit = memory,
@@ -142,19 +138,19 @@ Expected<Ran> run_reference(const Options& options, const Model& model,
                                         .progress = [&](const interp::Progress& progress) {
                                           line.show(progress.done, progress.nodes, progress.op);
                                         }}));
-  ran.seconds = seconds_since(start);
+  ran.seconds = watch.seconds();
   return ran;
 }
 
 Expected<Ran> run_native(const Options& options, const Source& source,
                          const std::vector<Datum>& inputs, Context& context) {
   Ran ran;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   TESSERA_TRY(ran.native, Native::prepare(source, inputs, options.compile, context));
-  ran.load_seconds = source.seconds + seconds_since(start);
-  const auto prepared = std::chrono::steady_clock::now();
+  ran.load_seconds = source.seconds + watch.seconds();
+  const Stopwatch prepared;
   TESSERA_TRY(ran.outputs, ran.native->run());
-  ran.seconds = seconds_since(prepared);
+  ran.seconds = prepared.seconds();
   return ran;
 }
 

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "tessera/cost/contest.h"
 #include "tessera/cost/model.h"
 #include "tessera/engine/engine.h"
 #include "tessera/support/rng.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cost {
 namespace {
@@ -46,11 +46,9 @@ class Competitor {
   Expected<std::vector<double>> time(int runs) {
     std::vector<double> milliseconds;
     for (int i = 0; i < runs; ++i) {
-      const auto start = std::chrono::steady_clock::now();
+      const Stopwatch watch;
       TESSERA_TRY(const std::vector<Datum> ignored, session_->run(inputs_));
-      const std::chrono::duration<double, std::milli> took =
-          std::chrono::steady_clock::now() - start;
-      milliseconds.push_back(took.count());
+      milliseconds.push_back(1e3 * watch.seconds());
     }
     return milliseconds;
   }

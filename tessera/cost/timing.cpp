@@ -1,7 +1,6 @@
 #include "tessera/cost/timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 #include "tessera/engine/engine.h"
 #include "tessera/lower/linear.h"
 #include "tessera/support/rng.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::cost {
 namespace {
@@ -121,10 +121,10 @@ class Bench {
     const auto once = [&]() -> Expected<double> {
       if (options_.code.stop != nullptr && *options_.code.stop)
         return Diagnostic{.id = "stopped", .message = "the measurement was stopped"};
-      const auto start = std::chrono::steady_clock::now();
+      const Stopwatch watch;
       TESSERA_TRY_DONE(
           session->run(std::span<const std::byte* const>{}, std::span<std::byte* const>{}));
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      return watch.seconds();
     };
     std::vector<Timing> timings(units_.size());
     const auto close_block = [&] {

@@ -1,12 +1,12 @@
 #include "tessera/driver/compile_model.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tessera/driver/golden.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/ready.h"
 #include "tessera/ir/bind.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera {
 namespace {
@@ -95,7 +95,7 @@ Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes) {
 
 Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,
                                       const CompileModelOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.passes));
@@ -115,7 +115,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   for (std::size_t i = 0; i < model.output_names.size(); ++i) {
     result.program.values[result.program.outputs[i]].name = model.output_names[i];
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = watch.seconds();
   return result;
 }
 

@@ -6,13 +6,10 @@
 #include "tessera/rules/explain.h"
 #include "tessera/rules/shipped.h"
 #include "tessera/rules/text.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera {
 namespace {
-
-double seconds_since(search::Clock::time_point start) {
-  return std::chrono::duration<double>(search::Clock::now() - start).count();
-}
 
 /// What is said of the rules that were applied.
 std::map<std::string, RuleNote> notes_on(const search::Found& found,
@@ -44,7 +41,7 @@ int turns(double seconds_left, const search::Found& found) {
 Expected<Searched> searched(const Graph& graph, const program::CompileOptions& code,
                             const SearchOptions& options) {
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
-  const auto start = search::Clock::now();
+  const Stopwatch watch;
   TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped_by_hand());
   TESSERA_TRY(const std::unique_ptr<cost::Model> model,
               cost::open_model({.code = code, .store = options.store, .target = options.target}));
@@ -60,7 +57,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
   const bool stopped = options.stop != nullptr && *options.stop;
   if (found.better && !options.steps && !stopped && model->can_measure()) {
     cost::CompareOptions how{.code = code, .stop = options.stop};
-    how.blocks = turns(options.seconds - seconds_since(start), found);
+    how.blocks = turns(options.seconds - watch.seconds(), found);
     auto comparison = cost::compare(graph, found.graph, how);
     if (comparison) {
       report.kept = comparison->high < 1;
@@ -74,7 +71,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
   report.rules = notes_on(found, rules);
   report.found = std::move(found);
   report.found.graph = {};
-  report.seconds = seconds_since(start);
+  report.seconds = watch.seconds();
   return result;
 }
 

@@ -1,10 +1,10 @@
 #include "tessera/egraph/saturate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <unordered_set>
 
 #include "tessera/support/hash.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::egraph {
 namespace {
@@ -111,8 +111,7 @@ class Saturator {
     if (limits_.stop != nullptr && limits_.stop->load(std::memory_order_relaxed))
       return Stop::Stopped;
     if (limits_.seconds == std::numeric_limits<double>::infinity()) return std::nullopt;
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-    return spent.count() > limits_.seconds ? std::optional(Stop::Seconds) : std::nullopt;
+    return watch_.seconds() > limits_.seconds ? std::optional(Stop::Seconds) : std::nullopt;
   }
 
   EGraph& graph_;
@@ -123,7 +122,7 @@ class Saturator {
   std::unordered_set<std::uint64_t> seen_;
   bool cut_ = false;  // matches were left for the next round
   Saturation result_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch watch_;
 };
 
 }  // namespace

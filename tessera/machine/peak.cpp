@@ -1,9 +1,10 @@
 #include "tessera/machine/peak.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <vector>
+
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::machine {
 
@@ -84,10 +85,9 @@ double fma_rounds(std::int64_t rounds) {
 double measured_peak() {
   double best = 0;
   for (int repeat = 0; repeat < 10; ++repeat) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const double operations = fma_rounds(20000);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::max(best, operations / took.count());
+    best = std::max(best, operations / watch.seconds());
   }
   return best;
 }
@@ -97,11 +97,10 @@ double measured_bandwidth() {
   const std::vector<std::uint64_t> memory(words, 1);
   double best = 0;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const std::uint64_t sum = std::accumulate(memory.begin(), memory.end(), std::uint64_t{0});
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     // The sum is used, so that it is computed.
-    if (sum == words) best = std::max(best, words * sizeof(memory[0]) / took.count());
+    if (sum == words) best = std::max(best, words * sizeof(memory[0]) / watch.seconds());
   }
   return best;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/algebra.h"
@@ -15,6 +13,7 @@
 #include "tessera/passes/recognize.h"
 #include "tessera/passes/sequences.h"
 #include "tessera/passes/validate.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::passes {
 namespace {
@@ -110,10 +109,9 @@ Expected<Optimized> optimize(const Graph& graph, const Options& options) {
   for (const Pass& pass : kPasses) {
     Record record{.pass = std::string(pass.name), .nodes_before = result.graph.nodes().size()};
     if (options.disabled.contains(record.pass)) continue;
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     TESSERA_TRY(Graph after, everywhere(pass, result.graph, options, record.changes));
-    record.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record.seconds = watch.seconds();
     record.nodes_after = after.nodes().size();
     const auto valid = verify(after);
     TESSERA_CHECK(valid, "after {}: {}", pass.name, to_string(valid.error()));

@@ -1,7 +1,6 @@
 #include "tessera/program/compile.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "tessera/codegen/image.h"
 #include "tessera/ir/expand.h"
@@ -16,20 +15,10 @@
 #include "tessera/program/transforms.h"
 #include "tessera/program/weights.h"
 #include "tessera/program/wide_groups.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::program {
 namespace {
-
-class Stopwatch {
- public:
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// Core operators alone.
 Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {

@@ -1,10 +1,10 @@
 #include "tessera/rules/proof.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include "tessera/prove/sizes.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::rules {
 namespace {
@@ -74,7 +74,7 @@ void add_new(const Proved& from, Proved& into) {
 }
 
 RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>& decide) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   RuleProof proof{.name = rule.name, .instances = instances(rule)};
   if (proof.instances.empty()) proof.verdict = Unknown{"its operators fit no number of axes"};
   for (const Rule& instance : proof.instances) {
@@ -89,7 +89,7 @@ RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>&
     }
     if (std::holds_alternative<Refuted>(verdict)) break;
   }
-  proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  proof.seconds = watch.seconds();
   return proof;
 }
 

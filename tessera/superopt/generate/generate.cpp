@@ -1,7 +1,6 @@
 #include "tessera/superopt/generate/generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 
@@ -9,15 +8,10 @@
 #include "tessera/superopt/generate/checkpoint.h"
 #include "tessera/superopt/generate/derive.h"
 #include "tessera/support/hash.h"
+#include "tessera/support/stopwatch.h"
 
 namespace tessera::superopt {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// What the decisions of a run are about.
 std::uint64_t run_key(const OperatorSet& set, int max_ops) {
@@ -65,7 +59,7 @@ std::string name_of(const Terms& terms, const Candidate& candidate) {
 }  // namespace
 
 Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& options) {
-  const auto start = Clock::now();
+  const Stopwatch watch;
   std::unique_ptr<Checkpoint> checkpoint;
   if (!options.checkpoint.empty()) {
     TESSERA_TRY(checkpoint, Checkpoint::open(options.checkpoint, run_key(set, options.max_ops),
@@ -93,7 +87,7 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   std::vector<std::optional<Decision>> decisions(all.size());
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
   const auto decide_all = [&](const std::vector<std::size_t>& numbers) {
-    const auto proofs = Clock::now();
+    const Stopwatch proofs;
     std::atomic<std::size_t> done = 0;
     std::mutex mutex;
     parallel_for(numbers.size(), options.threads, [&](std::size_t n) {
@@ -112,7 +106,7 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
       const std::lock_guard lock(mutex);
       options.progress("proofs", done, numbers.size());
     });
-    result.proof_seconds += since(proofs);
+    result.proof_seconds += proofs.seconds();
   };
 
   // What could not be proved is no reason to leave out others.
@@ -133,7 +127,7 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   result.stopped = stopped();
   result.derivable = all.size() - kept.size() - excluded.size();
   result.candidates = kept.size() + excluded.size();
-  const auto writing = Clock::now();
+  const Stopwatch writing;
 
   std::map<std::string, int> names;
   std::set<std::string> texts;
@@ -152,8 +146,8 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
       result.rules.push_back(std::move(rule));
     }
   }
-  result.proof_seconds += since(writing);
-  result.enumeration_seconds = since(start) - result.proof_seconds;
+  result.proof_seconds += writing.seconds();
+  result.enumeration_seconds = watch.seconds() - result.proof_seconds;
   return result;
 }
 
