@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/driver/model.h"
 
 namespace tessera::cli {
@@ -27,7 +28,7 @@ void add_convert(CLI::App& app, Context& context) {
     if (const auto saved = save_model(*model, options->to); !saved)
       return context.fail(located(saved.error(), {.file = options->to}));
     if (context.json)
-      fmt::print("{}\n", nlohmann::json({{"written", options->to}}).dump(2));
+      print_json({{"written", options->to}});
     else
       fmt::print("{}: {} nodes\n", options->to, model->graph.nodes().size());
   });

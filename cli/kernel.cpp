@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "examples/catalog.h"
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/ptx/ptx.h"
@@ -127,7 +128,7 @@ void list(const Context& context) {
       fmt::print("{:<18} {}\n", example.name, example.summary);
     }
   }
-  if (context.json) fmt::print("{}\n", nlohmann::json({{"kernels", rows}}).dump(2));
+  if (context.json) print_json({{"kernels", rows}});
 }
 
 Expected<std::string> form_text(const tile::Kernel& kernel, const Options& options) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/machine/machine.h"
 
 namespace tessera::cli {
@@ -47,7 +48,7 @@ void add_machine(CLI::App& app, Context& context) {
     const auto machine = machine::named(*name);
     if (!machine) return context.fail(machine.error());
     if (context.json)
-      fmt::print("{}\n", to_json(*machine).dump(2));
+      print_json(to_json(*machine));
     else
       fmt::print("{}", machine::to_text(*machine));
   });

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
 #include "tessera/driver/reference.h"
 #include "tessera/ops/catalog.h"
 
@@ -26,7 +27,7 @@ void add_operators(CLI::App& app, Context& context) {
                       {"summary", op.summary},
                       {"inputs", op.inputs},
                       {"outputs", op.outputs}});
-    fmt::print("{}\n", nlohmann::json({{"operators", std::move(list)}}).dump(2));
+    print_json({{"operators", std::move(list)}});
   });
 }
 

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/context.h"
 #include "cli/json.h"
-#include "cli/rules_generate.h"
-#include "cli/rules_prune.h"
+#include "cli/rules_command.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
 
@@ -207,13 +204,7 @@ Expected<Done> check_all(const Options& options, Context& context) {
   return Done{};
 }
 
-/// A command of `tessera rules`.
-struct Command {
-  const char* name;
-  const char* what;
-  Expected<Done> (*run)(const Options&, Context&);
-  const char* footer;
-};
+using Command = RulesCommand<Options>;
 
 constexpr Command kProve = {
     "prove", "proves rules for all sizes and inputs", prove_all,
@@ -238,19 +229,6 @@ constexpr Command kCheck = {
     "  tessera rules check-certificate proofs/*.certificate\n"
     "\n"
     "Exit codes: 0 all are accepted, 1 one is rejected: wrong, changed or not whole."};
-
-CLI::App& add(CLI::App& app, const Command& command, const std::shared_ptr<Options>& options,
-              Context& context) {
-  CLI::App* added = app.add_subcommand(command.name, command.what);
-  add_common(*added, context);
-  added->footer(command.footer);
-  added->callback([options, &context, run = command.run] {
-    auto done = context.start();
-    if (done) done = run(*options, context);
-    if (!done) context.fail(done.error());
-  });
-  return *added;
-}
 
 }  // namespace
 

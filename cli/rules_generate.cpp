@@ -1,16 +1,10 @@
-#include "cli/rules_generate.h"
-
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
-#include <thread>
-
-#include "cli/context.h"
 #include "cli/json.h"
-#include "tessera/rules/text.h"
+#include "cli/rules_command.h"
+#include "tessera/driver/rules.h"
 #include "tessera/superopt/generate/generate.h"
-#include "tessera/support/file.h"
 
 namespace tessera::cli {
 namespace {
@@ -45,13 +39,7 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
     if (context.memory_limit) how.memory_limit = *context.memory_limit;
     TESSERA_TRY(made, superopt::generate(set, how));
   }
-  TESSERA_TRY_DONE(write_file(options.out, [&](std::ostream& out) {
-    const char* separator = "";
-    for (const rules::Rule& rule : made.rules) {
-      out << separator << to_text(rule);
-      separator = "\n";
-    }
-  }));
+  TESSERA_TRY_DONE(save_rules(made.rules, options.out));
   if (made.stopped) {
     context.exit_code = kInterrupted;
   } else {
@@ -93,37 +81,32 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
   return Done{};
 }
 
+constexpr RulesCommand<Options> kGenerate = {
+    "generate", "finds rules by enumerating programs, and proves them", generate_rules,
+    "Example:\n"
+    "  tessera rules generate --set taso --max-ops 3 --out found.rules\n"
+    "\n"
+    "All programs of up to so many operators of a set are evaluated in a finite field; those "
+    "that\n"
+    "look equal are proved for all sizes. Ctrl-C keeps what was found; `--resume` goes on where "
+    "a\n"
+    "run was interrupted. Sets are described in docs/rules.md. Exit codes: 0 done, 130\n"
+    "interrupted."};
+
 }  // namespace
 
 void add_rules_generate(CLI::App& rules, Context& context) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      rules.add_subcommand("generate", "finds rules by enumerating programs, and proves them");
-  add_common(*command, context);
-  command->footer(
-      "Example:\n"
-      "  tessera rules generate --set taso --max-ops 3 --out found.rules\n"
-      "\n"
-      "All programs of up to so many operators of a set are evaluated in a finite field; those "
-      "that\n"
-      "look equal are proved for all sizes. Ctrl-C keeps what was found; `--resume` goes on where "
-      "a\n"
-      "run was interrupted. Sets are described in docs/rules.md. Exit codes: 0 done, 130\n"
-      "interrupted.");
-  command->add_option("--set", options->set, "taso, modern, or a file")->capture_default_str();
-  command->add_option("--max-ops", options->max_ops, "operators of a program")
+  CLI::App& command = add(rules, kGenerate, options, context);
+  command.add_option("--set", options->set, "taso, modern, or a file")->capture_default_str();
+  command.add_option("--max-ops", options->max_ops, "operators of a program")
       ->check(CLI::Range(1, 6))
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "threads")
+  command.add_option("--threads", options->threads, "threads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--out", options->out, "the file that rules are written to")->required();
-  command->add_flag("--resume", options->resume, "take up a run that was interrupted");
-  command->callback([options, &context] {
-    auto done = context.start();
-    if (done) done = generate_rules(*options, context);
-    if (!done) context.fail(done.error());
-  });
+  command.add_option("--out", options->out, "the file that rules are written to")->required();
+  command.add_flag("--resume", options->resume, "take up a run that was interrupted");
 }
 
 }  // namespace tessera::cli

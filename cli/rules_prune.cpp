@@ -1,11 +1,7 @@
-#include "cli/rules_prune.h"
-
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
-#include "cli/context.h"
 #include "cli/json.h"
+#include "cli/rules_command.h"
 #include "tessera/driver/rules.h"
 #include "tessera/superopt/prune/prune.h"
 #include "tessera/support/stopwatch.h"
@@ -140,12 +136,7 @@ Expected<Done> cover_all(const Options& options, Context& context) {
   return Done{};
 }
 
-struct Command {
-  const char* name;
-  const char* what;
-  Expected<Done> (*run)(const Options&, Context&);
-  const char* footer;
-};
+using Command = RulesCommand<Options>;
 
 constexpr Command kPrune = {"prune", "drops rules that others make superfluous", prune_all,
                             "Example:\n"
@@ -166,26 +157,20 @@ constexpr Command kCovers = {
     "\n"
     "Exit codes: 0 all that are true are covered, 1 some are missing."};
 
-CLI::App& add(CLI::App& rules, const Command& command, const std::shared_ptr<Options>& options,
-              Context& context) {
-  CLI::App* added = rules.add_subcommand(command.name, command.what);
-  add_common(*added, context);
-  added->footer(command.footer);
-  added->add_option("rules", options->path, "a file or folder of rules, or TASO's text form")
+/// A command that derives rules from others.
+CLI::App& add_deriving(CLI::App& rules, const Command& command,
+                       const std::shared_ptr<Options>& options, Context& context) {
+  CLI::App& added = add(rules, command, options, context);
+  added.add_option("rules", options->path, "a file or folder of rules, or TASO's text form")
       ->required();
-  added->add_option("--nodes", options->nodes, "the largest e-graph that a derivation may take")
+  added.add_option("--nodes", options->nodes, "the largest e-graph that a derivation may take")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   added
-      ->add_option("--rounds", options->rounds, "the longest derivation, in steps from either side")
+      .add_option("--rounds", options->rounds, "the longest derivation, in steps from either side")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
-  added->callback([options, &context, run = command.run] {
-    auto done = context.start();
-    if (done) done = run(*options, context);
-    if (!done) context.fail(done.error());
-  });
-  return *added;
+  return added;
 }
 
 }  // namespace
@@ -196,12 +181,12 @@ void add_rules_prune(CLI::App& rules, Context& context) {
   constexpr egraph::Limits kNarrow = superopt::TheoryOptions{}.limits;
   auto pruning =
       std::make_shared<Options>(Options{.nodes = kNarrow.nodes, .rounds = kNarrow.rounds});
-  add(rules, kPrune, pruning, context)
+  add_deriving(rules, kPrune, pruning, context)
       .add_option("--out", pruning->out, "file for the rules that are kept")
       ->required();
   auto options =
       std::make_shared<Options>(Options{.nodes = 8 * kNarrow.nodes, .rounds = 2 * kNarrow.rounds});
-  CLI::App& covers = add(rules, kCovers, options, context);
+  CLI::App& covers = add_deriving(rules, kCovers, options, context);
   covers.add_option("--rules", options->basis,
                     "the basis; the rules that come with tessera if not given");
   covers.add_flag("-v,--verbose", options->verbose,

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "tessera/tile/cpu/vectors.h"
+
 namespace tessera::tile::cpu {
 namespace {
 
@@ -16,17 +18,8 @@ bool is_unit_reshape(const Kernel& kernel, const Operation& op) {
 int cost_of(const Operation& op) {
   if (op.code == Code::Gather) return 8;
   if (op.code != Code::Map) return op.code == Code::Load ? 8 : 1;
+  if (is_series(op.function)) return 16;
   switch (op.function) {
-    case Function::Exp:
-    case Function::Exp2:
-    case Function::Log:
-    case Function::Log2:
-    case Function::Sin:
-    case Function::Cos:
-    case Function::Tanh:
-    case Function::Erf:
-    case Function::Sigmoid:
-    case Function::Pow: return 16;
     case Function::Div:
     case Function::Rem:
     case Function::Sqrt:
