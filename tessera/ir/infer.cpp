@@ -14,6 +14,15 @@ std::vector<Known> nothing_known(const OpDef& op) {
   return std::vector<Known>(std::max<std::size_t>(op.outputs.size(), 1));
 }
 
+/// Definitions and bodies ask for integers and for single numbers; evaluating weights would cost
+/// more than all the rest.
+bool is_weight(const Type& type) {
+  constexpr std::int64_t kMostNumbers = 16;
+  if (!is_float(type.dtype) || !type.shape) return false;
+  const auto count = product(*type.shape).constant();
+  return !count || *count > kMostNumbers;
+}
+
 Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, const Signature& in) {
   auto definition = op.define(attrs, in);
   if (!definition) {
@@ -32,7 +41,8 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
     if (op.pure) {
       if (is_integer(types[i].dtype) || types[i].dtype == DType::Bool)
         result.value = symbolic_values(*definition, sizes, present, static_cast<int>(i));
-      result.content = known_content(*definition, sizes, present, static_cast<int>(i));
+      if (!is_weight(result.type))
+        result.content = known_content(*definition, sizes, present, static_cast<int>(i));
     }
     results.push_back(std::move(result));
   }
@@ -60,9 +70,7 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
   Vals values;
   for (const Known& input : inputs) {
     Known seen = input;
-    // Bodies ask for single numbers; evaluating weights would cost more than all the rest.
-    if (seen.content && is_float(seen.type.dtype) && seen.content->count() > 16)
-      seen.content.reset();
+    if (seen.content && is_weight(seen.type)) seen.content.reset();
     values.push_back(input.present ? body.input({}, seen) : Val{});
   }
   auto results = op.expand(body, attrs, values);

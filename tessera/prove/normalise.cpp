@@ -182,6 +182,9 @@ class Normaliser {
         for (const Unmatched& b : others)
           if (split(side, a, b.term)) return sweep(side);
     }
+    for (int side : {0, 1})
+      for (const Unmatched& a : unmatched(side))
+        if (split_range(side, a.index, unmatched(1 - side))) return sweep(side);
     return false;
   }
 
@@ -199,6 +202,36 @@ class Normaliser {
         return true;
     }
     return false;
+  }
+
+  /// What the bound variables of a term may be at most, where a guard says `most - name >= 0`.
+  static std::vector<std::pair<std::string, Dim>> ends(const Term& term) {
+    std::vector<std::pair<std::string, Dim>> result;
+    for (const std::string& name : term.bound)
+      for (const Dim& guard : term.guards) {
+        const auto linear = guard.contains(name) ? guard.linear_in(name) : std::nullopt;
+        if (linear && linear->factor->is(-1) && !speaks_of_any(*linear->rest, term.bound))
+          result.emplace_back(name, *linear->rest);
+      }
+    return result;
+  }
+
+  /// Splits the range of a bound variable where one of the other side ends: a window of five is
+  /// one of three and one of two. The longest of the shorter ranges is tried.
+  bool split_range(int side, std::size_t index, const std::vector<Unmatched>& others) {
+    const auto site = state_.site(side, {index});
+    if (!site) return false;
+    std::optional<Dim> first, rest;  // the guard of the first part, how long the rest is
+    for (const auto& [name, end] : ends(*site->term))
+      for (const Unmatched& other : others)
+        for (const auto& [their_name, their_end] : ends(other.term)) {
+          const Dim longer = end - their_end;
+          if (rest && (*rest - longer).least().value_or(0) <= 0) continue;
+          if (!arithmetic_.reason_for(longer - 1, {.list = site->premises})) continue;
+          first = their_end - Dim::symbol(name);
+          rest = longer;
+        }
+    return first && apply({.kind = Kind::Split, .side = side, .place = {index}, .dims = {*first}});
   }
 
   std::string left_over() const {

@@ -215,6 +215,19 @@ TEST(Prove, ConcatSplitSliceAndPad) {
                   "conv(pad(x, const i64[8] [0,0,0,0,0,0,2,2]), k) {strides=[2,2]}"});
 }
 
+TEST(Prove, ARangeIsTheSumOfItsParts) {
+  const auto part = [](std::string_view of, std::string_view begin, std::string_view end) {
+    return fmt::format("slice({}, const i64[1] [{}], const i64[1] [{}], const i64[1] [0])", of,
+                       begin, end);
+  };
+  const auto both = [&](std::string_view first_end, std::string_view second_begin) {
+    return fmt::format("add(reduce_sum({}, const i64[1] [0]), reduce_sum({}, const i64[1] [0]))",
+                       part("x", "0", first_end), part("x", second_begin, "5"));
+  };
+  expect_proved({"x: f32[5, n]", "reduce_sum(x, const i64[1] [0])", both("3", "3")});
+  expect_refuted({"x: f32[5, n]", "reduce_sum(x, const i64[1] [0])", both("3", "2")});
+}
+
 TEST(Prove, ReshapesAndGroups) {
   expect_proved({"x: f32[a, b, c]", "reshape(reshape(x, const i64[2] [0, -1]), const i64[1] [-1])",
                  "reshape(x, const i64[1] [-1])"});
