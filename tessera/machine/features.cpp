@@ -6,6 +6,8 @@
 #include <sys/auxv.h>
 #elif defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace tessera::machine {
@@ -90,6 +92,24 @@ std::uint64_t read_xcr0() {
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return std::uint64_t{high} << 32 | low;
 }
+
+/// Asks the system to let this process use the tiles: it saves them only for those that did. An
+/// older one does not know the question, nor would it save them.
+bool may_use_tiles() {
+#ifdef SYS_arch_prctl
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
+/// What the system saves for this process.
+std::uint64_t saved_state() {
+  const std::uint64_t saved = read_xcr0();
+  return (saved & kTiles) == kTiles && may_use_tiles() ? saved : saved & ~kTiles;
+}
 #endif
 
 }  // namespace
@@ -126,7 +146,7 @@ CpuWords host_words() {
   std::uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) {
     set(Leaf1Ecx, ecx);
-    if (ecx & kSystemUsesXsave) set(Xcr0, read_xcr0());
+    if (ecx & kSystemUsesXsave) set(Xcr0, saved_state());
   }
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
     set(Leaf7Ebx, ebx);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -61,6 +63,13 @@ TEST(Host, HasTheVectorsOfItsArchitecture) {
   EXPECT_EQ(machine.has("avx512f"), __builtin_cpu_supports("avx512f") != 0);
   EXPECT_EQ(machine.has("avx512bw"), __builtin_cpu_supports("avx512bw") != 0);
   EXPECT_EQ(machine.has("avx512bf16"), __builtin_cpu_supports("avx512bf16") != 0);
+  // Permission to use tiles was asked for, or they are not a feature.
+  std::uint64_t permitted = 0;
+  constexpr int get_permission = 0x1022, tile_data = 18;
+  if (syscall(SYS_arch_prctl, get_permission, &permitted) == 0)
+    EXPECT_LE(machine.has("amx-tile"), (permitted >> tile_data & 1) != 0);
+  else
+    EXPECT_FALSE(machine.has("amx-tile"));
 #endif
 }
 
@@ -178,6 +187,7 @@ TEST(Units, AreThoseOfTheFeatures) {
   EXPECT_THAT(names("neoverse-v1"), ElementsAre("NEON", "sdot", "bfmmla", "smmla"));
   EXPECT_THAT(names("haswell"), ElementsAre("AVX", "AVX2"));
   EXPECT_THAT(names("cortex-a72"), ElementsAre("NEON"));
+  EXPECT_THAT(names("sapphirerapids"), IsSupersetOf({"AVX-512", "tdpbf16ps", "tdpbssd"}));
 }
 
 TEST(Text, HasOneLineForEachProperty) {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <vector>
 
+#include "tessera/codegen/llvm/dot_amx.h"
 #include "tessera/codegen/llvm/dot_parts.h"
 #include "tessera/support/check.h"
 
@@ -16,20 +17,6 @@ namespace {
 using llvm::Value;
 
 constexpr int unroll = 4;
-
-/// What the function around a dot's loops is given, in the order of its parameters.
-struct Arguments {
-  Value *m, *n, *k;
-  Value *a, *a_row, *a_column;
-  Value *b, *b_row, *b_column, *b_panel_stride;
-  Value *c, *c_row, *scratch;
-
-  static constexpr std::size_t count = 13;
-  std::array<Value**, count> all() {
-    return {&m, &n,     &k,      &a, &a_row, &a_column, &b, &b_row, &b_column, &b_panel_stride,
-            &c, &c_row, &scratch};
-  }
-};
 
 bool is_one(Value* value) {
   auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
@@ -53,7 +40,8 @@ std::optional<std::int64_t> known(Value* value) {
 /// stays there in any case: then the panels of a come first.
 class Loops {
  public:
-  Loops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine, Arguments in)
+  Loops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine,
+        DotArguments in)
       : ir_(ir),
         call_(call),
         plan_(call.plan),
@@ -478,7 +466,7 @@ class Loops {
   const DotCall& call_;
   const DotPlan& plan_;
   const machine::Machine& machine_;
-  Arguments in_;
+  DotArguments in_;
   Instruction instruction_;
   llvm::Module& module_;
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
@@ -514,26 +502,30 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
                 call.b.panel, plan.nr);
   Value* none = ir.getInt64(0);
   const auto or_none = [&](Value* value) { return value == nullptr ? none : value; };
-  Arguments in{.m = call.extents.m,
-               .n = call.extents.n,
-               .k = call.extents.k,
-               .a = call.a.base,
-               .a_row = call.a.row_stride,
-               .a_column = call.a.column_stride,
-               .b = call.b.base,
-               .b_row = or_none(call.b.row_stride),
-               .b_column = or_none(call.b.column_stride),
-               .b_panel_stride = or_none(call.b.panel_stride),
-               .c = call.c,
-               .c_row = call.c_row_stride,
-               .scratch = call.scratch};
+  DotArguments in{.m = call.extents.m,
+                  .n = call.extents.n,
+                  .k = call.extents.k,
+                  .a = call.a.base,
+                  .a_row = call.a.row_stride,
+                  .a_column = call.a.column_stride,
+                  .b = call.b.base,
+                  .b_row = or_none(call.b.row_stride),
+                  .b_column = or_none(call.b.column_stride),
+                  .b_panel_stride = or_none(call.b.panel_stride),
+                  .c = call.c,
+                  .c_row = call.c_row_stride,
+                  .scratch = call.scratch};
 
+  const bool tiles = instruction_for(call.shape, machine).form == Instruction::Form::Tiles;
   if (call.finish != nullptr) {
-    Loops loops(ir, call, machine, in);
-    if (const std::int64_t columns = loops.finished_columns(); columns > 0) {
-      loops.emit();
+    const auto finished = [](auto loops) {
+      const std::int64_t columns = loops.finished_columns();
+      if (columns > 0) loops.emit();
       return columns;
-    }
+    };
+    const std::int64_t columns =
+        tiles ? finished(AmxLoops(ir, call, machine, in)) : finished(Loops(ir, call, machine, in));
+    if (columns > 0) return columns;
     call.finish = nullptr;
   }
   // One function for all dots alike; constants are part of what it is, the rest are its parameters.
@@ -559,7 +551,10 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
         unsigned next = 0;
         for (Value** value : in.all())
           if (!llvm::isa<llvm::ConstantInt>(*value)) *value = function.getArg(next++);
-        Loops(body, call, machine, in).emit();
+        if (tiles)
+          AmxLoops(body, call, machine, in).emit();
+        else
+          Loops(body, call, machine, in).emit();
       });
   ir.CreateCall(loops, values);
   return 0;

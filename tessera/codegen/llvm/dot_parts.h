@@ -3,6 +3,7 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,8 +17,9 @@ namespace tessera::codegen {
 /// Lanes:  an accumulator is a vector along n; a value of a (a group of k_group along k) is spread
 ///         over all lanes and multiplied with as many groups of b as there are lanes.
 /// Blocks: an accumulator is a 2 x 2 block of c; 2 groups of a meet 2 groups of b.
+/// Tiles:  an accumulator is a tile of AMX, see dot_amx.h.
 struct Instruction {
-  enum class Form : std::uint8_t { Lanes, Blocks };
+  enum class Form : std::uint8_t { Lanes, Blocks, Tiles };
 
   /// The intrinsic, where a dot at the end stands for the bits of a vector; null: multiply and add
   /// in the type of c.
@@ -30,6 +32,19 @@ struct Instruction {
 };
 
 Instruction instruction_for(const DotShape& shape, const machine::Machine& machine);
+
+/// What the function around a dot's loops is given, in the order of its parameters.
+struct DotArguments {
+  llvm::Value *m, *n, *k;
+  llvm::Value *a, *a_row, *a_column;
+  llvm::Value *b, *b_row, *b_column, *b_panel_stride;
+  llvm::Value *c, *c_row, *scratch;
+
+  std::array<llvm::Value**, 13> all() {
+    return {&m, &n,     &k,      &a, &a_row, &a_column, &b, &b_row, &b_column, &b_panel_stride,
+            &c, &c_row, &scratch};
+  }
+};
 
 /// Rows (of a tile in registers) that come in units: 1, or 2 where blocks are multiplied.
 inline int row_unit(const Instruction& instruction) {

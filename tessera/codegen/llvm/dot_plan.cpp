@@ -2,6 +2,7 @@
 #include <array>
 #include <string_view>
 
+#include "tessera/codegen/llvm/dot_amx.h"
 #include "tessera/codegen/llvm/dot_parts.h"
 #include "tessera/tile/cpu/panels.h"
 
@@ -30,6 +31,11 @@ constexpr std::array choices = {
     Choice{arm, "i8mm", {"llvm.aarch64.neon.usmmla", U8, I8, I32, 8, Form::Blocks}},
     Choice{arm, "dotprod", {"llvm.aarch64.neon.sdot", I8, I8, I32, 4, Form::Lanes}},
     Choice{arm, "dotprod", {"llvm.aarch64.neon.udot", U8, U8, I32, 4, Form::Lanes}},
+    Choice{x86, "amx-bf16", {"llvm.x86.tdpbf16ps", BF16, BF16, F32, 2, Form::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbssd", I8, I8, I32, 4, Form::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbuud", U8, U8, I32, 4, Form::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbusd", U8, I8, I32, 4, Form::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbsud", I8, U8, I32, 4, Form::Tiles}},
     Choice{x86, "avx512bf16", {dpbf16, BF16, BF16, F32, 2, Form::Lanes}},
     Choice{x86, "avx512vnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
     Choice{x86, "avx512vnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
@@ -62,7 +68,11 @@ std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t mul
 }  // namespace
 
 Instruction instruction_for(const DotShape& shape, const Machine& machine) {
+  // One row would leave most of a tile empty, and reads b once: vectors are as fast. Tiles are as
+  // wide as the longest vectors, in which panels are counted.
+  const bool tiles = shape.m > 1 && machine.vector_bytes == 64;
   for (const Choice& choice : choices) {
+    if (choice.instruction.form == Form::Tiles && !tiles) continue;
     if (choice.architecture == machine.architecture && machine.has(choice.feature) &&
         machine.vector_bytes <= choice.most_bytes && choice.instruction.a == shape.a &&
         choice.instruction.b == shape.b && same_sum(choice.instruction.c, shape.c))
@@ -85,6 +95,7 @@ DType panel_dtype(const DotShape& shape, const Machine& machine) {
 
 DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t packed_b) {
   const Instruction instruction = instruction_for(shape, machine);
+  if (instruction.form == Form::Tiles) return plan_amx_dot(shape, instruction, machine, packed_b);
   const std::int64_t a_width = byte_width(instruction.a), b_width = byte_width(instruction.b);
   DotPlan plan;
   plan.k_group = instruction.k_group;

@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+
+#include "dot_case.h"
+
+namespace tessera::codegen {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr Types amx_types[] = {{DType::BF16, DType::BF16, DType::F32},
+                               {DType::I8, DType::I8, DType::I32},
+                               {DType::U8, DType::U8, DType::I32},
+                               {DType::U8, DType::I8, DType::I32},
+                               {DType::I8, DType::U8, DType::I32}};
+
+TEST(AmxDot, MultipliesEveryCombinationOfTypes) {
+  Rng rng(11);
+  for (const Types& types : amx_types) {
+    expect_right({.shape = {types.a, types.b, types.c, 37, 41, 143}, .amx = true}, 30, rng);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(AmxDot, ReadsMatricesInEveryLayout) {
+  Rng rng(12);
+  for (const Layout a : {Layout::Rows, Layout::PaddedRows, Layout::Columns, Layout::Scattered}) {
+    for (const Layout b : layouts) {
+      const Types& types = pick(amx_types, rng);
+      expect_right({.shape = {types.a, types.b, types.c, 50, 70, 67}, .a = a, .b = b, .amx = true},
+                   10, rng);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(AmxDot, AddsUpBlocks) {
+  Rng rng(13);
+  for (const bool accumulate : {false, true}) {
+    for (const Layout b : {Layout::Rows, Layout::Panels}) {
+      expect_right({.shape = {DType::BF16, DType::BF16, DType::F32, 70, 100, 150},
+                    .b = b,
+                    .accumulate = accumulate,
+                    .blocks = Extents{1, 2, 32},
+                    .amx = true},
+                   20, rng);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(AmxDot, TakesRowsThatDoNotComeOutEven) {
+  Rng rng(14);
+  for (const std::int64_t m : {2, 3, 15, 16, 17, 31, 32, 33, 49, 64, 65, 100}) {
+    const Types& types = pick(amx_types, rng);
+    expect_right({.shape = {types.a, types.b, types.c, m, 48, 64},
+                  .b = m % 2 == 0 ? Layout::Panels : Layout::Rows,
+                  .constant_extents = true,
+                  .amx = true},
+                 0, rng);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(AmxDot, FinishesSums) {
+  Rng rng(15);
+  for (const std::int64_t n : {16, 32, 40, 48, 80, 100}) {
+    for (const std::int64_t m : {5, 32, 49}) {
+      const Types& types = pick(amx_types, rng);
+      Case c{.shape = {types.a, types.b, types.c, m, n, 70},
+             .b = pick(layouts, rng),
+             .constant_extents = true,
+             .amx = true,
+             .finish = true};
+      if (m > 16 && n > 40) c.blocks = Extents{1, 1, 128};
+      expect_right(c, 0, rng);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(SlowAmxDot, MultipliesAnything) {
+  Rng rng(16);
+  for (int i = 0; i < 100; ++i) {
+    const Types& types = pick(amx_types, rng);
+    Case c{.shape = {types.a, types.b, types.c, 0, 0, 0}, .amx = true};
+    c.shape.m = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
+    c.shape.n = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
+    c.shape.k = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(5)));
+    // One row is multiplied by vectors, which are not emulated.
+    c.shape.m = std::max<std::int64_t>(c.shape.m, 2);
+    c.a = layouts[rng.below(4)];
+    c.b = pick(layouts, rng);
+    c.accumulate = rng.below(2) == 0;
+    c.constant_extents = rng.below(3) == 0;
+    c.finish = c.constant_extents && !c.accumulate && rng.below(2) == 0;
+    if (rng.below(2) == 0) c.blocks = Extents{2, 1, 16};
+    expect_right(c, 10, rng);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// The assembly of a dot of matrices that lie by rows.
+std::string assembly(const DotShape& shape, const machine::Machine& machine) {
+  llvm::LLVMContext context;
+  llvm::Module module("test", context);
+  llvm::IRBuilder<> ir(context);
+  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  const auto number = [&](std::int64_t value) {
+    return ir.getInt64(static_cast<std::uint64_t>(value));
+  };
+  llvm::Value* memory = function->getArg(0);
+  DotCall call{.shape = shape, .plan = plan_dot(shape, machine)};
+  call.extents = {number(shape.m), number(shape.n), number(shape.k)};
+  call.a = {.base = memory, .row_stride = number(shape.k), .column_stride = number(1)};
+  call.b = {.base = memory, .row_stride = number(shape.n), .column_stride = number(1)};
+  call.c = call.scratch = memory;
+  call.c_row_stride = number(shape.n);
+  emit_dot(ir, call, machine);
+  ir.CreateRetVoid();
+  auto text = assembly_of(module, machine);
+  EXPECT_TRUE(text.has_value());
+  return *text;
+}
+
+TEST(AmxDot, UsesTheInstructionsOfTheMachine) {
+  machine::Machine machine = *machine::named("sapphirerapids");
+  const DotShape bf16{DType::BF16, DType::BF16, DType::F32, 64, 64, 64},
+      i8{DType::I8, DType::I8, DType::I32, 64, 64, 64};
+  for (const auto& [shape, instruction] : {std::pair{bf16, "tdpbf16ps"}, {i8, "tdpbssd"}}) {
+    const std::string text = assembly(shape, machine);
+    for (const char* needed : {instruction, "ldtilecfg", "tileloadd", "tilestored", "tilerelease"})
+      EXPECT_THAT(text, HasSubstr(needed));
+  }
+  DotShape one_row = bf16;
+  one_row.m = 1;
+  EXPECT_THAT(assembly(one_row, machine), Not(HasSubstr("tile")));
+  std::erase(machine.features, "amx-bf16");
+  EXPECT_THAT(assembly(bf16, machine), Not(HasSubstr("tile")));
+  EXPECT_THAT(assembly(i8, machine), HasSubstr("tdpbssd"));
+}
+
+}  // namespace
+}  // namespace tessera::codegen
