@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/expr/walk.h"
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/lower/group.h"
@@ -94,15 +95,25 @@ class RowsLowering {
     return true;
   }
 
+  /// The tile of a stage holds the elements at the reader's own position, no others.
   bool reads_stages_along_axes(std::size_t i) const {
-    for (const Operand& operand : stages_[i].operands) {
-      if (!is_stage(operand.name)) continue;
-      const auto it = axes_.tensors.find(operand.name);
-      if (it == axes_.tensors.end()) continue;
-      for (std::size_t a = 0; a < operand.shape.size(); ++a)
-        if (it->second[a] < 0 && !resolved(operand.shape[a], stages_[i].sizes).is(1)) return false;
-    }
-    return true;
+    bool along = true;
+    for_each_read(stages_[i].output.value, [&](const node::Read& read) {
+      if (!is_stage(read.operand)) return;
+      const std::vector<int>& classes = axes_.tensors.at(read.operand);
+      for (std::size_t a = 0; a < read.at.size(); ++a) {
+        const auto* index = std::get_if<node::Index>(&read.at[a].node());
+        const bool is_own =
+            index != nullptr && classes[a] >= 0 && axes_.of[i].at(index->axis) == classes[a];
+        along = along && (is_own || extent_of(read.operand, a) == 1);
+      }
+    });
+    return along;
+  }
+
+  std::int64_t extent_of(const std::string& stage, std::size_t axis) const {
+    const auto it = std::ranges::find(stages_, stage, &Stage::name);
+    return resolved(it->output.shape()[axis], it->sizes).constant().value_or(-1);
   }
 
   /// How many of each axis are in a tile. The order of axes is that in memory.

@@ -133,8 +133,26 @@ class Grouper {
     growing_[g].needs.erase(g);
   }
 
-  bool may_join(std::size_t n, std::size_t g) const {
-    if (growing_[g].group.nodes.size() >= kMostNodes) return false;
+  /// Whether a node reads a group through views or moves that do not join along with it: they read
+  /// what is there when the group has been computed, or elements other than the node's own.
+  bool reads_finished(std::size_t n, std::size_t g, const std::vector<std::size_t>& joining) const {
+    bool finished = false;
+    for_each_source(n, [&](ValueId, std::size_t from) {
+      if (finished || group_of_[from]) return;
+      if (std::ranges::find(joining, from) != joining.end()) {
+        finished = reads_finished(from, g, joining);
+      } else {
+        std::set<std::size_t> needs;
+        collect_needs(from, needs);
+        finished = needs.contains(g);
+      }
+    });
+    return finished;
+  }
+
+  /// Whether a node may become a part of a group, along with views before it.
+  bool may_join(std::size_t n, std::size_t g, const std::vector<std::size_t>& views = {}) const {
+    if (growing_[g].group.nodes.size() >= kMostNodes || reads_finished(n, g, views)) return false;
     std::set<std::size_t> needs;
     collect_needs(n, needs);
     return std::ranges::none_of(needs,
@@ -176,7 +194,8 @@ class Grouper {
       if (!group_of_[from]) return;
       const std::size_t g = current(*group_of_[from]);
       const bool reduces = growing_[g].group.kind == NodeKind::Reduction;
-      if ((reduces && !views.empty()) || !takes_map(g, input, own) || !may_join(n, g)) return;
+      if ((reduces && !views.empty()) || !takes_map(g, input, own) || !may_join(n, g, views))
+        return;
       if (best && (rank(g) < rank(*best) || (rank(g) == rank(*best) && g <= *best))) return;
       best = g;
       best_views = views;
@@ -216,7 +235,7 @@ class Grouper {
       const std::size_t g = current(*group_of_[from]);
       const NodeKind kind = growing_[g].group.kind;
       if ((kind != NodeKind::Contraction && kind != NodeKind::Window) ||
-          results_of(g).size() != 1 || !may_join(n, g))
+          results_of(g).size() != 1 || !may_join(n, g, views))
         continue;
       const std::vector<std::size_t> nodes = bundle_of(input, n);
       if (nodes.empty() || growing_[g].group.nodes.size() + nodes.size() > kMostNodes) continue;

@@ -149,6 +149,12 @@ TEST(Rows, LeavesProductsOfMatricesAndPlainSumsToOthers) {
                     {"define(x: f32[#i, #j]) { s: f32[i] = sum(j) x[i, j] }",
                      "define(x: f32[#i, #j], s: f32[#i]) { out: f32[i, j] = x[i, j] * s[j] }"}},
                    lower_rows));
+  EXPECT_FALSE(expect_group(
+      {"the sum of another row",
+       {f32("x", {40, 50})},
+       {"define(x: f32[#i, #j]) { s: f32[i] = sum(j) x[i, j] }",
+        "define(x: f32[#i, #j], s: f32[#i]) { out: f32[i, j] = x[i, j] * s[i] + s[39 - i] }"}},
+      lower_rows));
 }
 
 }  // namespace

@@ -230,6 +230,18 @@ TEST(Compile, ConcatsOfManyPartsAlongAnyAxis) {
   }
 }
 
+TEST(Compile, WhatReadsAResultAndAViewOfIt) {
+  expect_same(parsed("graph(x: f32[3, 3], w: f32[3]) { a = layer_normalization(x, w, w)  "
+                     "t = transpose(a)  return sub(t, a), t }"),
+              {testing::random_f32({3, 3}, 1), testing::random_f32({3}, 2)});
+  expect_same(parsed("graph(x: f32[3, 2]) { a = relu(reduce_sum(x, [0]) {keepdims=0})  "
+                     "return max(a, reshape(a, [1, 2])) }"),
+              {testing::random_f32({3, 2}, 1)});
+  expect_same(parsed("graph(x: f32[2, 4], w: f32[4]) { a = layer_normalization(x, w, w)  "
+                     "return mul(slice(a, [1], [-9], [0], [-1]), a) }"),
+              {testing::random_f32({2, 4}, 1), testing::random_f32({4}, 2)});
+}
+
 TEST(Compile, TensorsWithoutAxes) {
   expect_same(parsed("graph(x: f32[2, 1, 4, 1], s: f32[]) { return mul(x, s), exp(s) }"),
               {testing::random_f32({2, 1, 4, 1}, 1), testing::f32({}, {0.5})});

@@ -255,7 +255,11 @@ void for_each_random_graph(const RandomGraphs& which, const std::function<void(c
     const std::uint64_t seed = seeds.next();
     const Graph graph = random_graph(seed, which.max_nodes);
     SCOPED_TRACE("random graph " + std::to_string(seed) + ":\n" + to_text(graph));
-    f(graph);
+    try {
+      f(graph);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();  // with the graph
+    }
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
