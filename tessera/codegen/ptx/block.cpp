@@ -320,14 +320,11 @@ llvm::Value* Block::take_one(const Buffer& buffer, std::span<llvm::Value* const>
 Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to) {
   if (from == to) return registers;
   // Where threads hold the same, registers change names alone.
-  std::vector<IndexBit> before = from.register_bits(), after = to.register_bits();
-  std::sort(before.begin(), before.end());
-  std::sort(after.begin(), after.end());
-  if (from.thread_bits() == to.thread_bits() && before == after) {
+  if (renames(from, to)) {
     Pieces renamed;
     for (int reg = 0; reg < to.registers(); ++reg) {
       std::size_t source = 0;
-      for (std::size_t i = 0; i < after.size(); ++i) {
+      for (std::size_t i = 0; i < to.register_bits().size(); ++i) {
         const auto place = std::find(from.register_bits().begin(), from.register_bits().end(),
                                      to.register_bits()[i]);
         source |= static_cast<std::size_t>((reg >> i) & 1)

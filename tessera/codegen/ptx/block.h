@@ -104,6 +104,22 @@ class Block {
     ir.CreateBr(after);
     ir.SetInsertPoint(after);
   }
+  /// Runs `body` with the numbers from `from` on, below `to`, in a loop.
+  template <class Body>
+  void repeat(llvm::Value* from, std::int64_t to, std::int64_t step, const Body& body) {
+    llvm::BasicBlock *before = ir.GetInsertBlock(), *header = block("repeat"),
+                     *inside = block("inside"), *after = block("after");
+    ir.CreateBr(header);
+    ir.SetInsertPoint(header);
+    llvm::PHINode* number = ir.CreatePHI(from->getType(), 2);
+    number->addIncoming(from, before);
+    ir.CreateCondBr(ir.CreateICmpULT(number, i32(to)), inside, after);
+    ir.SetInsertPoint(inside);
+    body(number);
+    number->addIncoming(ir.CreateAdd(number, i32(step)), ir.GetInsertBlock());
+    ir.CreateBr(header);
+    ir.SetInsertPoint(after);
+  }
   llvm::BasicBlock* block(const char* name);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                          llvm::ArrayRef<llvm::Type*> types = {});

@@ -74,16 +74,8 @@ bool Emitter::any_writes(const Operation& op) const {
 void Emitter::loop(const Operation& op) {
   bring(op);
   const std::optional<Ahead> ahead = stages_ > 1 ? find_ahead(op) : std::nullopt;
-  if (!ahead) return bind(op.out, rounds(op, nullptr, false));
-  copies_ahead_ = true;
-  const auto [aligned, whole] = conditions(op, *ahead);
-  bind(op.out, either(
-                   whole, [&] { return rounds(op, &*ahead, true); },
-                   [&, aligned = aligned] {
-                     return either(
-                         aligned, [&] { return rounds(op, &*ahead, false); },
-                         [&] { return rounds(op, nullptr, false); });
-                   }));
+  copies_ahead_ = copies_ahead_ || ahead;
+  bind(op.out, rounds(op, ahead ? &*ahead : nullptr));
 }
 
 void Emitter::while_loop(const Operation& op) {

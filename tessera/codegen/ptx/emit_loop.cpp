@@ -21,40 +21,60 @@ bool is_power_of_two(std::int64_t x) {
 using tile::Code;
 using tile::Function;
 
-bool Emitter::follows_index(const Operation& loop, ValueId id) const {
-  const std::vector<tile::OpId>& inside = loop.regions[0].ops;
-  if (id == loop.regions[0].params[0]) return true;
+bool Emitter::is_inside(const Operation& loop, tile::OpId op) const {
+  const std::vector<tile::OpId>& body = loop.regions[0].ops;
+  return std::find(body.begin(), body.end(), op) != body.end();
+}
+
+Emitter::Course Emitter::course_of(const Operation& loop, ValueId id) const {
+  const std::vector<ValueId>& params = loop.regions[0].params;
+  if (id == params[0]) return Course::Linear;
   if (!definitions_[id]) {
-    const auto& params = loop.regions[0].params;
-    return std::find(params.begin(), params.end(), id) == params.end();
+    const bool carried = std::find(params.begin(), params.end(), id) != params.end();
+    return carried ? Course::Unknown : Course::Fixed;
   }
-  if (std::find(inside.begin(), inside.end(), *definitions_[id]) == inside.end()) return true;
-  // In a line with the index, so that the first and the last round tell the bounds of all.
+  if (!is_inside(loop, *definitions_[id])) return Course::Fixed;
   const Operation& op = kernel_.ops[*definitions_[id]];
-  const auto varies = [&](ValueId in) {
-    return in == loop.regions[0].params[0] ||
-           (definitions_[in] &&
-            std::find(inside.begin(), inside.end(), *definitions_[in]) != inside.end() &&
-            kernel_.ops[*definitions_[in]].code != Code::Const);
-  };
+  if (op.code == Code::Const) return Course::Fixed;
+  if (!type(id).is_scalar() ||
+      (op.code != Code::Map && op.code != Code::Hint && op.code != Code::Cast))
+    return Course::Unknown;
+  Course course = Course::Fixed;
+  int vary = 0;
+  for (const ValueId in : op.in) {
+    const Course of = course_of(loop, in);
+    course = std::max(course, of);
+    vary += of != Course::Fixed ? 1 : 0;
+  }
+  if (course != Course::Linear) return course;
+  // In a line with the index, the first and the last round tell the bounds of all.
   const bool sum =
       op.code == Code::Map && (op.function == Function::Add || op.function == Function::Sub);
-  const bool multiple = op.code == Code::Map && op.function == Function::Mul &&
-                        !(varies(op.in[0]) && varies(op.in[1]));
+  const bool multiple = op.code == Code::Map && op.function == Function::Mul && vary == 1;
   const bool same =
-      op.code == Code::Const || op.code == Code::Hint ||
+      op.code == Code::Hint ||
       (op.code == Code::Cast && type(id).dtype == DType::I64 && type(op.in[0]).dtype == DType::I32);
-  return (sum || multiple || same) && type(id).is_scalar() &&
-         std::all_of(op.in.begin(), op.in.end(),
-                     [&](ValueId in) { return follows_index(loop, in); });
+  return sum || multiple || same ? Course::Linear : Course::Known;
+}
+
+bool Emitter::is_multiple(const Operation& loop, ValueId id, std::int64_t of) const {
+  if (!definitions_[id]) return false;
+  const Operation& op = kernel_.ops[*definitions_[id]];
+  const auto is = [&](ValueId in) { return is_multiple(loop, in, of); };
+  if (op.code == Code::Const) return op.literal.integer % of == 0;
+  if (op.code != Code::Map) return false;
+  switch (op.function) {
+    case Function::Mul: return is(op.in[0]) || is(op.in[1]);
+    case Function::Add:
+    case Function::Sub:
+    case Function::Rem: return is(op.in[0]) && is(op.in[1]);
+    default: return false;
+  }
 }
 
 llvm::Value* Emitter::scalar_at(const Operation& loop, ValueId id, llvm::Value* index) {
   if (id == loop.regions[0].params[0]) return index;
-  const std::vector<tile::OpId>& inside = loop.regions[0].ops;
-  if (!definitions_[id] ||
-      std::find(inside.begin(), inside.end(), *definitions_[id]) == inside.end())
-    return scalar(id);
+  if (!definitions_[id] || !is_inside(loop, *definitions_[id])) return scalar(id);
   const Operation& op = kernel_.ops[*definitions_[id]];
   if (op.code == Code::Const) return constant(type(id), op.literal);
   std::vector<Pieces> operands;
@@ -64,17 +84,17 @@ llvm::Value* Emitter::scalar_at(const Operation& loop, ValueId id, llvm::Value* 
 
 /// The load in the loop whose tile a value is, as it is or turned or without axes of one element.
 std::optional<tile::OpId> Emitter::loaded_from(const Operation& loop, ValueId id) const {
-  const std::vector<tile::OpId>& body = loop.regions[0].ops;
   for (bool first = true; definitions_[id]; first = false) {
     if (!first && uses_[id] != 1 && kernel_.ops[*definitions_[id]].code != Code::Vload) return {};
     const Operation& op = kernel_.ops[*definitions_[id]];
-    if (std::find(body.begin(), body.end(), *definitions_[id]) == body.end()) return {};
+    if (!is_inside(loop, *definitions_[id])) return {};
     if (op.code == Code::Vload) return *definitions_[id];
     const tile::Extents &from = type(op.in[0]).shape, &to = type(id).shape;
     const bool turned = op.code == Code::Permute && from.size() == 2;
-    const bool squeezed = op.code == Code::Reshape && to.size() == 2 && from.size() > 2 &&
-                          std::equal(to.begin(), to.end(), from.end() - 2) &&
-                          type(id).count() == type(op.in[0]).count();
+    // The rows of a box, one after the other; or the last two axes, where others have one element.
+    const bool squeezed =
+        op.code == Code::Reshape && to.size() == 2 && from.size() > 2 &&
+        (to[1] == from.back() || std::equal(to.begin(), to.end(), from.end() - 2));
     if (!turned && !squeezed) return {};
     if (uses_[id] != 1) return {};
     id = op.in[0];
@@ -88,23 +108,29 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
   const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
   const std::size_t rank = tile.shape.size();
   if (rank < 2 || byte_width(tile.dtype) != 2 || reads != uses_[load.out[0]]) return {};
-  if (definitions_[load.in[0]]) {  // the view must be there before the loop
-    const std::vector<tile::OpId>& body = loop.regions[0].ops;
-    if (std::find(body.begin(), body.end(), *definitions_[load.in[0]]) != body.end()) return {};
-  }
-  Ring ring{.load = id, .operand = {}, .offset = 0, .row = rank - 2, .column = rank - 1};
-  if (view.strides[ring.column] != 1) std::swap(ring.row, ring.column);
+  if (definitions_[load.in[0]] && is_inside(loop, *definitions_[load.in[0]])) return {};
+  if (load.literal.number != 0 || std::signbit(load.literal.number)) return {};
+  Ring ring{.load = id, .operand = {}, .offset = 0, .column = rank - 1, .linear = true};
+  if (view.strides[ring.column] != 1) --ring.column;
+  if (view.strides[ring.column] != 1) return {};
+  // The rows of a matrix that lies column by column are one axis.
+  const std::int64_t columns = tile.shape[ring.column], rows = tile.count() / columns;
+  if (ring.column != rank - 1 && tile.shape.back() != rows) return {};
   constexpr std::int64_t kLeast = 16;
-  const std::int64_t rows = tile.shape[ring.row], columns = tile.shape[ring.column];
-  const bool fits = view.strides[ring.column] == 1 && is_power_of_two(rows) &&
-                    is_power_of_two(columns) && rows >= kLeast && columns >= kLeast &&
-                    tile.count() == rows * columns && load.literal.number == 0 &&
-                    !std::signbit(load.literal.number) &&
-                    std::all_of(load.in.begin() + 1, load.in.end(),
-                                [&](ValueId at) { return follows_index(loop, at); });
-  if (!fits) return {};
+  if (rows < kLeast || columns < kLeast ||
+      !std::all_of(tile.shape.begin(), tile.shape.end(), is_power_of_two))
+    return {};
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const Course course = course_of(loop, load.in[1 + axis]);
+    if (course == Course::Unknown) return {};
+    ring.linear = ring.linear && course != Course::Known;
+    // Whether 16 bytes fit is asked once, before the loop.
+    if (axis == ring.column && course == Course::Known &&
+        !is_multiple(loop, load.in[1 + axis], kChunk / 2))
+      return {};
+  }
   ring.operand = {.base = nullptr,
-                  .column_axis = ring.column > ring.row ? 1 : 0,
+                  .column_axis = ring.column == rank - 1 ? 1 : 0,
                   .rows = rows,
                   .columns = columns,
                   .width = 2};
@@ -136,119 +162,6 @@ std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
   return ahead;
 }
 
-std::pair<llvm::Value*, llvm::Value*> Emitter::conditions(const Operation& op, const Ahead& ahead) {
-  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
-  llvm::Type* wide = ir_.getInt64Ty();
-  llvm::Value* one = llvm::ConstantInt::get(step->getType(), 1);
-  llvm::Value* rounds = ir_.CreateSDiv(ir_.CreateSub(ir_.CreateSub(to, from), one),
-                                       ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
-  llvm::Value* last = ir_.CreateAdd(from, ir_.CreateMul(rounds, step));
-  llvm::Value *aligned = ir_.CreateICmpSLT(from, to), *whole = ir_.getTrue();
-  for (const Ring& ring : ahead.rings) {
-    const Operation& load = kernel_.ops[ring.load];
-    const View& view = this->view(load.in[0]);
-    const tile::Extents& shape = type(load.out[0]).shape;
-    const std::size_t column = ring.column;
-    const auto at = [&](std::size_t axis, llvm::Value* index) {
-      return ir_.CreateSExt(scalar_at(op, load.in[1 + axis], index), wide);
-    };
-    llvm::Value* parts = ir_.CreateOr(at(column, from), at(column, ir_.CreateAdd(from, step)));
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      if (axis != column) parts = ir_.CreateOr(parts, view.strides[axis]);
-    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.operand.width)), view.base);
-    aligned = ir_.CreateAnd(
-        aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      for (llvm::Value* index : {from, last}) {
-        llvm::Value* start = at(axis, index);
-        llvm::Value* room = ir_.CreateSub(view.extents[axis], block_.i64(shape[axis]));
-        whole = ir_.CreateAnd(whole, ir_.CreateAnd(ir_.CreateICmpSGE(start, block_.i64(0)),
-                                                   ir_.CreateICmpSLE(start, room)));
-      }
-    }
-  }
-  return {aligned, ir_.CreateAnd(aligned, whole)};
-}
-
-void Emitter::copy_ring(const Operation& op, const Ring& ring, const Copy& copy) {
-  const Operation& load = kernel_.ops[ring.load];
-  const View& view = this->view(load.in[0]);
-  const SharedOperand& operand = ring.operand;
-  const std::size_t row = ring.row, column = ring.column;
-  llvm::Type* wide = ir_.getInt64Ty();
-
-  // Chunks are dealt to the threads row by row; a thread's next one lies whole rows further.
-  const std::int64_t per_row = operand.row_bytes() / kChunk;
-  const std::int64_t chunks = operand.rows * per_row;
-  llvm::Value* chunk = ir_.CreateAnd(block_.thread(), block_.i32(per_row - 1));
-  llvm::Value* own_row = ir_.CreateLShr(
-      block_.thread(), block_.i32(std::countr_zero(static_cast<std::uint64_t>(per_row))));
-  const std::int64_t elements = kChunk / operand.width;
-
-  llvm::Value* first_row =
-      ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + row], copy.index), wide),
-                    ir_.CreateZExt(own_row, wide));
-  llvm::Value* first_column =
-      ir_.CreateAdd(ir_.CreateSExt(scalar_at(op, load.in[1 + column], copy.index), wide),
-                    ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(elements)), wide));
-  llvm::Value* place = ir_.CreateAdd(ir_.CreateMul(first_row, view.strides[row]), first_column);
-  llvm::Value* there = ir_.getTrue();  // along the axes of one element
-  for (std::size_t axis = 0; axis < view.extents.size(); ++axis) {
-    if (axis == row || axis == column) continue;
-    llvm::Value* at = ir_.CreateSExt(scalar_at(op, load.in[1 + axis], copy.index), wide);
-    place = ir_.CreateAdd(place, ir_.CreateMul(at, view.strides[axis]));
-    there = ir_.CreateAnd(there, ir_.CreateICmpULT(at, view.extents[axis]));
-  }
-  llvm::Value* from = ir_.CreateAdd(view.base, ir_.CreateMul(place, block_.i64(operand.width)));
-  llvm::Value* base = ir_.CreateAdd(operand.base, copy.stage);
-
-  const std::int64_t threads = block_.threads();
-  // With fewer threads than chunks in a row, a thread walks along the row before it goes down.
-  const std::int64_t along = std::max<std::int64_t>(1, per_row / threads);
-  const std::int64_t down = std::max<std::int64_t>(1, chunks / std::max(threads, per_row));
-  const std::int64_t row_step = std::max<std::int64_t>(1, threads / per_row);
-  const auto copy_all = [&] {
-    for (std::int64_t i = 0; i < down; ++i) {
-      for (std::int64_t j = 0; j < along; ++j) {
-        llvm::Value* source = ir_.CreateAdd(
-            from, ir_.CreateMul(view.strides[row], block_.i64(i * row_step * operand.width)));
-        source = ir_.CreateAdd(source, block_.i64(j * threads * kChunk));
-        llvm::Value* r = ir_.CreateAdd(own_row, block_.i32(i * row_step));
-        llvm::Value* c = ir_.CreateAdd(chunk, block_.i32(j * threads));
-        llvm::Value* target = block_.shared(ir_.CreateAdd(base, swizzled(operand, r, c)));
-        if (copy.whole) {
-          block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                           {target, global(source)});
-          continue;
-        }
-        // As many bytes as are inside of the view are read; the others become 0.
-        llvm::Value* at_row = ir_.CreateAdd(first_row, block_.i64(i * row_step));
-        llvm::Value* at_column = ir_.CreateAdd(first_column, block_.i64(j * threads * elements));
-        llvm::Value* left = ir_.CreateSub(view.extents[column], at_column);
-        left = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, block_.i64(elements));
-        llvm::Value* inside =
-            ir_.CreateAnd(there, ir_.CreateAnd(ir_.CreateICmpULT(at_row, view.extents[row]),
-                                               ir_.CreateICmpULT(at_column, view.extents[column])));
-        llvm::Value* bytes = ir_.CreateTrunc(
-            ir_.CreateMul(ir_.CreateSelect(inside, left, block_.i64(0)), block_.i64(operand.width)),
-            ir_.getInt32Ty());
-        source = ir_.CreateSelect(inside, source, nowhere());
-        block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
-                         {target, global(source), bytes});
-      }
-    }
-  };
-  if (chunks >= threads) return copy_all();
-  block_.when(ir_.CreateICmpULT(block_.thread(), block_.i32(chunks)), copy_all);
-}
-
-void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {
-  block_.when(ir_.CreateICmpSLT(copy.index, scalar(op.in[1])), [&] {
-    for (const Ring& ring : ahead.rings) copy_ring(op, ring, copy);
-  });
-  block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
-}
-
 /// The carried registers after the last round, once the products that went on are done.
 Pieces Emitter::all_finished(const Operation& op, const Ahead& ahead, Pieces carried) {
   const std::vector<ValueId>& yielded = kernel_.ops[op.regions[0].ops.back()].in;
@@ -265,7 +178,7 @@ Pieces Emitter::all_finished(const Operation& op, const Ahead& ahead, Pieces car
   return carried;
 }
 
-Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
+Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   const tile::Region& body_region = op.regions[0];
   const bool writes = any_writes(op);
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
@@ -275,6 +188,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
                                                           static_cast<std::uint64_t>(rounds))));
   };
   Ahead ahead;
+  Fits fits;
   std::int64_t reserved = 0;
   // The round that is copied begins in the stage that all threads have left: that of the last
   // round, or with a product that goes on, of the one before it.
@@ -282,12 +196,13 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
   const int in_flight = stages_ - left;
   if (given != nullptr) {
     ahead = *given;
+    fits = how_it_fits(op, ahead);
     reserved = ahead.bytes * stages_;
     const std::int64_t offset = block_.reserve(reserved);
     for (Ring& ring : ahead.rings) ring.operand.base = block_.i32(offset + ring.offset);
     block_.barrier();  // what was there has been read
     for (int stage = 0; stage < in_flight; ++stage)
-      copy_ahead(op, ahead, {later(from, stage), block_.i32(stage * ahead.bytes), whole});
+      copy_ahead(op, ahead, {later(from, stage), block_.i32(stage * ahead.bytes), fits});
   }
 
   Pieces start = flat({op.in.begin() + 3, op.in.end()}, op.out);
@@ -319,7 +234,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given, bool whole) {
                               ir_.CreateSub(stage, block_.i32(all - by)),
                               ir_.CreateAdd(stage, block_.i32(by)));
     };
-    copy_ahead(op, ahead, {later(index, in_flight), further(in_flight), whole});
+    copy_ahead(op, ahead, {later(index, in_flight), further(in_flight), fits});
     next_stage = further(1);
     for (const Ring& ring : ahead.rings) {
       SharedOperand operand = ring.operand;

@@ -66,6 +66,8 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
               .dtype = view_type.dtype,
               .axis = contiguous_axis(view_type),
               .side_by_side = view_type.strides == tile::Extents{1},
+              .base = view.base,
+              .start = {},
               .first = {},
               .extents = view.extents,
               .strides = view.strides};
@@ -75,6 +77,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
     const auto at = static_cast<std::size_t>(axis);
     llvm::Value* start = ir_.CreateSExt(scalar(op.in[1 + at]), ir_.getInt64Ty());
     llvm::Value* own = ir_.CreateZExt(block_.coordinate(place.layout, axis), ir_.getInt64Ty());
+    place.start.push_back(start);
     place.first.push_back(ir_.CreateAdd(start, own));
     elements = ir_.CreateAdd(elements, ir_.CreateMul(place.first.back(), view.strides[at]));
   }
@@ -171,36 +174,6 @@ void Emitter::vload(const Operation& op) {
     for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
       registers.push_back(value);
   define(op.out[0], place.layout, std::move(registers));
-}
-
-void Emitter::vstore(const Operation& op) {
-  const ValueId x = op.in.back();
-  const Place place = place_of(op, type(x).shape);
-  const Pieces registers = tile(x, place.layout);
-  in_order({.writes = true,
-            .known = place.side_by_side,
-            .at = {op.in.begin() + 1, op.in.end() - 1},
-            .layout = place.layout});
-  llvm::Value* first = block_.is_first(place.layout);
-  by_runs(place, [&](int run) {
-    for (int reg = 0; reg < place.layout.registers(); reg += run) {
-      const auto write = [&] {
-        const std::span<llvm::Value* const> values(registers.data() + reg,
-                                                   static_cast<std::size_t>(run));
-        ir_.CreateAlignedStore(
-            block_.pack(values, place.dtype), global(address(place, reg)),
-            llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-      };
-      llvm::Value* inside = within(place, reg);
-      if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
-      if (inside == nullptr) {
-        write();
-      } else {
-        block_.when(inside, write);
-      }
-    }
-    return Pieces{};
-  });
 }
 
 void Emitter::load(const Operation& op) {

@@ -108,7 +108,10 @@ class Emitter {
     tile::OpId load = 0;
     SharedOperand operand;  // base: of the first stage
     std::int64_t offset = 0;
-    std::size_t row = 0, column = 1;  // the axes of the load that are those of the matrix
+    /// The axis of the load whose neighbours lie in a row; the others, one after the other, are the
+    /// rows.
+    std::size_t column = 1;
+    bool linear = true;  // all places are in a line with the index of the loop
   };
   struct Ahead {
     std::vector<Ring> rings = {};
@@ -120,18 +123,28 @@ class Emitter {
   std::optional<Ahead> find_ahead(const Operation& op);
   std::optional<Ring> ring_of(const Operation& loop, tile::OpId load, int reads) const;
   std::optional<tile::OpId> loaded_from(const Operation& loop, ValueId id) const;
-  /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view.
-  std::pair<llvm::Value*, llvm::Value*> conditions(const Operation& op, const Ahead& ahead);
+  /// How a number changes with the index of a loop. Known: it can be computed ahead.
+  enum class Course : std::uint8_t { Fixed, Linear, Known, Unknown };
+  Course course_of(const Operation& loop, ValueId id) const;
+  bool is_multiple(const Operation& loop, ValueId id, std::int64_t of) const;
+  bool is_inside(const Operation& loop, tile::OpId op) const;
+  /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view too.
+  struct Fits {
+    llvm::Value *aligned = nullptr, *whole = nullptr;
+  };
+  Fits how_it_fits(const Operation& op, const Ahead& ahead);
   struct Copy {
     llvm::Value* index;
     llvm::Value* stage;
-    bool whole = false;  // nothing is out of bounds
+    Fits fits;
   };
   void copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy);
-  void copy_ring(const Operation& op, const Ring& ring, const Copy& copy);
+  struct Origin;
+  Origin origin_of(const Operation& op, const Ring& ring, const Copy& copy);
+  void copy_chunks(const Origin& source, bool whole);
+  void copy_elements(const Origin& source);
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
-  bool follows_index(const Operation& loop, ValueId id) const;
-  Pieces rounds(const Operation& op, const Ahead* ahead, bool whole);
+  Pieces rounds(const Operation& op, const Ahead* ahead);
   Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
 
   // memory
@@ -149,9 +162,12 @@ class Emitter {
     bool side_by_side = false;  // one axis, without gaps: equal indices are equal places
     llvm::Value* aligned = nullptr;
     llvm::Value* address = nullptr;  // of the thread's first register, i64
-    std::vector<llvm::Value*> first, extents, strides;
+    llvm::Value* base = nullptr;     // of the view
+    std::vector<llvm::Value*> start, first, extents, strides;  // of the tile, of the thread
   };
   Place place_of(const Operation& op, const tile::Extents& shape);
+  bool goes_through_shared(const Place& place, ValueId x) const;
+  void store_through_shared(const Place& place, ValueId x);
   llvm::Value* within(const Place& place, int reg);
   llvm::Value* address(const Place& place, int reg);
   /// Both ways of an access: by runs, where it is aligned, and by elements.

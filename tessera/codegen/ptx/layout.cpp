@@ -205,4 +205,11 @@ Layout Layout::permuted(const std::vector<std::int64_t>& order) const {
   return {rank_, renamed(registers_, rename), renamed(threads_, rename)};
 }
 
+bool renames(const Layout& from, const Layout& to) {
+  std::vector<IndexBit> before = from.register_bits(), after = to.register_bits();
+  std::sort(before.begin(), before.end());
+  std::sort(after.begin(), after.end());
+  return from.thread_bits() == to.thread_bits() && before == after;
+}
+
 }  // namespace tessera::codegen::ptx

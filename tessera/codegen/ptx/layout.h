@@ -84,6 +84,9 @@ class Layout {
   std::vector<IndexBit> registers_, threads_;
 };
 
+/// Whether threads hold the same in both, so that registers change names alone.
+bool renames(const Layout& from, const Layout& to);
+
 /// The thread bits that are the lane in a warp.
 constexpr int kLaneBits = 5;
 /// Those within a warpgroup, four warps that multiply together.

@@ -1,0 +1,136 @@
+#include <algorithm>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+// Stores to views. A tile whose threads hold other elements than memory wants side by side, such as
+// the sums of a product, is put into shared memory first; a loop then writes rows of it: short
+// code, however large the tile.
+
+namespace tessera::codegen::ptx {
+
+bool Emitter::goes_through_shared(const Place& place, ValueId x) const {
+  const std::optional<Layout>& home = plan_.home(x);
+  constexpr int kLeast = 4;  // accesses of a thread that are worth a loop
+  return home && place.run > 1 && place.axis == place.layout.rank() - 1 && programs_ == 1 &&
+         place.layout.registers() >= kLeast * place.run && tiles_.count({x, place.layout}) == 0 &&
+         !renames(*home, place.layout);
+}
+
+void Emitter::store_through_shared(const Place& place, ValueId x) {
+  const Layout from = home(x);
+  tile::Extents extents;
+  for (int axis = 0; axis < from.rank(); ++axis) extents.push_back(from.extent(axis));
+  Block::Buffer exchange = Block::buffer(extents, place.dtype);
+  const Pieces registers = tile(x, from);
+  exchange.offset = block_.scratch(exchange.bytes());
+  block_.put(exchange, from, registers);
+  block_.barrier();
+
+  const tile::Extents& shape = place.shape;
+  const std::int64_t per_row = shape.back() / place.run;
+  const std::int64_t chunks =
+      per_row * tile::Type::tile(place.dtype, {shape.begin(), shape.end() - 1}).count();
+  const int width = byte_width(place.dtype);
+  llvm::Type* wide = ir_.getInt64Ty();
+  struct Chunk {
+    llvm::Value *packed, *address, *inside, *room;  // room: elements to the end of the last axis
+  };
+  const auto read = [&](llvm::Value* number) {
+    std::vector<llvm::Value*> indices(shape.size());
+    llvm::Value* rest = number;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      const std::int64_t extent = axis + 1 == shape.size() ? per_row : shape[axis];
+      indices[axis] = axis == 0 ? rest : ir_.CreateURem(rest, block_.i32(extent));
+      if (axis + 1 == shape.size())
+        indices[axis] = ir_.CreateMul(indices[axis], block_.i32(place.run));
+      if (axis > 0) rest = ir_.CreateUDiv(rest, block_.i32(extent));
+    }
+    Chunk chunk{.packed = nullptr, .address = block_.i64(0), .inside = nullptr, .room = nullptr};
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      llvm::Value* at = ir_.CreateAdd(place.start[axis], ir_.CreateZExt(indices[axis], wide));
+      chunk.address = ir_.CreateAdd(chunk.address, ir_.CreateMul(at, place.strides[axis]));
+      if (axis + 1 == shape.size()) chunk.room = ir_.CreateSub(place.extents[axis], at);
+      if (place.op->ints.size() > axis && place.op->ints[axis] != 0) continue;  // known to be
+      llvm::Value* below = ir_.CreateICmpULT(at, place.extents[axis]);
+      chunk.inside = chunk.inside == nullptr ? below : ir_.CreateAnd(chunk.inside, below);
+    }
+    chunk.address = ir_.CreateAdd(place.base, ir_.CreateMul(chunk.address, block_.i64(width)));
+    chunk.packed = ir_.CreateAlignedLoad(
+        block_.packed_type(place.dtype, place.run), block_.address(exchange, indices),
+        llvm::Align(static_cast<std::uint64_t>(place.run * width)));
+    return chunk;
+  };
+  const auto write = [&](llvm::Value* value, llvm::Value* address, llvm::Value* inside, int bytes) {
+    const auto store = [&] {
+      ir_.CreateAlignedStore(value, global(address),
+                             llvm::Align(static_cast<std::uint64_t>(bytes)));
+    };
+    if (inside == nullptr) return store();
+    block_.when(inside, store);
+  };
+  const std::int64_t threads = block_.threads();
+  std::int64_t at_once = 4;
+  while (chunks % (threads * at_once) != 0 && at_once > 1) at_once /= 2;
+  const auto by_chunks = [&] {
+    block_.repeat(block_.thread(), chunks, threads * at_once, [&](llvm::Value* number) {
+      std::vector<Chunk> list;
+      for (std::int64_t i = 0; i < at_once; ++i)
+        list.push_back(read(ir_.CreateAdd(number, block_.i32(i * threads))));
+      for (const Chunk& chunk : list)
+        write(chunk.packed, chunk.address, chunk.inside, place.run * width);
+    });
+    return Pieces{};
+  };
+  const auto by_elements = [&] {
+    block_.repeat(block_.thread(), chunks, threads, [&](llvm::Value* number) {
+      const Chunk chunk = read(number);
+      const Pieces elements = block_.unpack(chunk.packed, place.dtype, place.run);
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        const auto offset = static_cast<std::int64_t>(i);
+        llvm::Value* address = ir_.CreateAdd(
+            chunk.address, ir_.CreateMul(place.strides.back(), block_.i64(offset * width)));
+        llvm::Value* inside = chunk.inside;
+        if (inside != nullptr)
+          inside = ir_.CreateAnd(inside, ir_.CreateICmpSGT(chunk.room, block_.i64(offset)));
+        write(block_.pack({&elements[i], 1}, place.dtype), address, inside, width);
+      }
+    });
+    return Pieces{};
+  };
+  either(place.aligned, by_chunks, by_elements);
+  block_.forget();
+}
+
+void Emitter::vstore(const Operation& op) {
+  const ValueId x = op.in.back();
+  const Place place = place_of(op, type(x).shape);
+  const bool shared = goes_through_shared(place, x);
+  const Pieces registers = shared ? Pieces{} : tile(x, place.layout);
+  in_order({.writes = true,
+            .known = place.side_by_side && !shared,
+            .at = {op.in.begin() + 1, op.in.end() - 1},
+            .layout = place.layout});
+  if (shared) return store_through_shared(place, x);
+  llvm::Value* first = block_.is_first(place.layout);
+  by_runs(place, [&](int run) {
+    for (int reg = 0; reg < place.layout.registers(); reg += run) {
+      const auto write = [&] {
+        const std::span<llvm::Value* const> values(registers.data() + reg,
+                                                   static_cast<std::size_t>(run));
+        ir_.CreateAlignedStore(
+            block_.pack(values, place.dtype), global(address(place, reg)),
+            llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+      };
+      llvm::Value* inside = within(place, reg);
+      if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
+      if (inside == nullptr) {
+        write();
+      } else {
+        block_.when(inside, write);
+      }
+    }
+    return Pieces{};
+  });
+}
+
+}  // namespace tessera::codegen::ptx
