@@ -99,7 +99,7 @@ class RowsLowering {
   bool reads_stages_along_axes(std::size_t i) const {
     bool along = true;
     for_each_read(stages_[i].output.value, [&](const node::Read& read) {
-      if (!is_stage(read.operand)) return;
+      if (!is_stage(read.operand) || read.at.empty()) return;
       const std::vector<int>& classes = axes_.tensors.at(read.operand);
       for (std::size_t a = 0; a < read.at.size(); ++a) {
         const auto* index = std::get_if<node::Index>(&read.at[a].node());

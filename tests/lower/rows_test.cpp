@@ -122,6 +122,14 @@ TEST(Rows, OneStageThatFoldsAndSpeaksAgain) {
   EXPECT_TRUE(code);
 }
 
+TEST(Rows, ANumberOfAWholeVector) {
+  expect_group({"less the least",
+                {f32("x", {3})},
+                {"define(x: f32[#i]) { least: f32[] = min_of(i) x[i] }",
+                 "define(x: f32[#i], least: f32[]) { out: f32[i] = x[i] - least[] }"}},
+               lower_rows);
+}
+
 TEST(Rows, TheLargestAndItsPlace) {
   expect_group({"argmax and share",
                 {f32("x", {7, 50})},

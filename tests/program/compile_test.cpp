@@ -274,5 +274,14 @@ TEST(SlowCompile, AThousandRandomGraphs) {
       [](const Graph& graph) { expect_same_when_optimized(graph, 5); });
 }
 
+TEST(SlowCompile, RandomGraphsOfLargerTensors) {
+  const char* given = std::getenv("TESSERA_RANDOM_GRAPHS");
+  testing::for_each_random_graph({.seed = given == nullptr ? 2'000U : 9'000U,
+                                  .count = given == nullptr ? 100 : std::atoi(given),
+                                  .max_nodes = 10,
+                                  .extents = testing::Extents::Many},
+                                 [](const Graph& graph) { expect_same_when_optimized(graph, 7); });
+}
+
 }  // namespace
 }  // namespace tessera::program

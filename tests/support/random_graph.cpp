@@ -29,7 +29,8 @@ Tensor random_tensor(Rng& rng, std::vector<std::int64_t> shape) {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, int max_nodes) : rng_(seed), nodes_(1 + below(max_nodes)) {}
+  Generator(std::uint64_t seed, int max_nodes, Extents extents)
+      : rng_(seed), many_(extents == Extents::Many), nodes_(1 + below(max_nodes)) {}
 
   Graph run() {
     for (int i = 1 + below(3); i > 0; --i) fresh(below(5));
@@ -56,7 +57,9 @@ class Generator {
 
   Ints random_shape(int rank) {
     Ints shape;
-    for (int i = 0; i < rank; ++i) shape.push_back(one_of<std::int64_t>({1, 1, 2, 3, 4}));
+    for (int i = 0; i < rank; ++i)
+      shape.push_back(many_ ? one_of<std::int64_t>({1, 2, 5, 8, 16, 17, 33, 70})
+                            : one_of<std::int64_t>({1, 1, 2, 3, 4}));
     return shape;
   }
   static Ints shape_of(const Val& value) {
@@ -104,7 +107,7 @@ class Generator {
     for (const Known& result : *inferred) {
       if (!result.type.is_ranked_tensor()) return;
       const std::optional<std::int64_t> count = product(*result.type.shape).constant();
-      if (!count || *count == 0 || *count > 4096) return;
+      if (!count || *count == 0 || *count > (many_ ? 100'000 : 4096)) return;
     }
     for (const Val& result : graph_.call(*op, proposal.inputs, proposal.attrs, proposal.outputs)) {
       if (result.dtype() == DType::F32)
@@ -143,15 +146,32 @@ class Generator {
   }
   Proposal matmul() {
     const Val x = with_rank(1);
-    return {"matmul", {x, constant({shape_of(x).back(), 1 + below(4)})}};
+    if (many_ && x.rank() > 1 && below(2) == 0) {  // of two that are computed
+      Ints order(static_cast<std::size_t>(x.rank()));
+      std::iota(order.begin(), order.end(), 0);
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
+      return {"matmul", {x, graph_.op("transpose", {x}, {{"perm", order}})}};
+    }
+    return {"matmul", {x, constant({shape_of(x).back(), 1 + below(many_ ? 90 : 4)})}};
   }
   Proposal conv() {
     const Val x = with_rank(3, 4);
     Ints window(static_cast<std::size_t>(x.rank()), 1 + below(2));
     window[0] = 1 + below(3);
     window[1] = shape_of(x)[1];
-    const Ints pads(2 * static_cast<std::size_t>(x.rank() - 2), below(2));
-    return {"conv", {x, constant(window)}, {{"pads", pads}}};
+    const auto spatial = static_cast<std::size_t>(x.rank() - 2);
+    const Ints pads(2 * spatial, below(2));
+    if (!many_) return {"conv", {x, constant(window)}, {{"pads", pads}}};
+    std::fill(window.begin() + 2, window.end(), 1 + below(3));
+    const std::int64_t groups = below(3) == 0 ? window[1] : window[1] % 2 == 0 ? 1 + below(2) : 1;
+    window[0] = groups * (1 + below(groups > 2 ? 2 : 40));
+    window[1] /= groups;
+    return {"conv",
+            {x, constant(window)},
+            {{"pads", pads},
+             {"group", groups},
+             {"strides", Ints(spatial, 1 + below(2))},
+             {"dilations", Ints(spatial, 1 + below(5) / 4)}}};
   }
   Proposal pool() {
     const Val x = with_rank(3, 4);
@@ -230,6 +250,7 @@ class Generator {
   }
 
   Rng rng_;
+  bool many_;
   GraphBuilder graph_;
   Vals values_;  // those of f32
   int nodes_;
@@ -245,15 +266,15 @@ const std::vector<Generator::Propose> Generator::kProposals = {
 
 }  // namespace
 
-Graph random_graph(std::uint64_t seed, int max_nodes) {
-  return Generator(seed, max_nodes).run();
+Graph random_graph(std::uint64_t seed, int max_nodes, Extents extents) {
+  return Generator(seed, max_nodes, extents).run();
 }
 
 void for_each_random_graph(const RandomGraphs& which, const std::function<void(const Graph&)>& f) {
   Rng seeds(which.seed);
   for (int i = 0; i < which.count; ++i) {
     const std::uint64_t seed = seeds.next();
-    const Graph graph = random_graph(seed, which.max_nodes);
+    const Graph graph = random_graph(seed, which.max_nodes, which.extents);
     SCOPED_TRACE("random graph " + std::to_string(seed) + ":\n" + to_text(graph));
     try {
       f(graph);
