@@ -16,7 +16,8 @@ namespace {
 
 using llvm::Value;
 
-constexpr int unroll = 4;
+/// Groups of k that panels are filled up to: the most that a turn of a micro-kernel takes.
+constexpr int kTurn = 4;
 
 bool is_one(Value* value) {
   auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
@@ -59,7 +60,12 @@ class Loops {
     kc_ = plan_.kc;
     nc_ = plan_.nc;
     const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
-    pack_a_ = plan_.pack_a || !plain || call.shape.a != instruction_.a || !is_one(in.a_column);
+    const bool as_it_lies = plain && call.shape.a == instruction_.a;
+    if (as_it_lies && is_one(in.a_row) && !is_one(in.a_column) &&
+        call.shape.m * call.shape.k * byte_width(call.shape.a) <= machine.l1d / 2)
+      a_ = MicroKernel::A::Columns;
+    if (as_it_lies && is_one(in.a_column) && !plan_.pack_a) a_ = MicroKernel::A::Rows;
+    pack_a_ = a_ == MicroKernel::A::Panel;
     pack_b_ = ir.getInt1(call.b.panel == 0);
     if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
         is_one(in.b_column)) {
@@ -72,11 +78,11 @@ class Loops {
     }
     if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b_)) {
       // One row: b is read by its rows, a few at a time, while c stays in the first cache.
-      kc_ = 2 * unroll;
+      kc_ = 2 * kTurn;
       nc_ = round_up(std::max<std::int64_t>(call.shape.n, 1), plan_.nr);
     }
     const bool both = pack_a_ && is_true(pack_b_);
-    const std::int64_t turn = plan_.k_group * unroll;
+    const std::int64_t turn = plan_.k_group * kTurn;
     const auto k_is_multiple_of = [&](std::int64_t unit) {
       const auto k = known(in_.k);
       return k && *k % unit == 0 && (*k <= kc_ || kc_ % unit == 0);
@@ -113,7 +119,7 @@ class Loops {
 
   void emit() {
     Value* a_bytes = constant(round_up(
-        plan_.mc * round_up(plan_.kc, plan_.k_group * unroll) * byte_width(instruction_.a), 128));
+        plan_.mc * round_up(plan_.kc, plan_.k_group * kTurn) * byte_width(instruction_.a), 128));
     panels_a_ = in_.scratch;
     tile_ = ir_.CreateGEP(ir_.getInt8Ty(), in_.scratch, a_bytes);
     panels_b_ = ir_.CreateGEP(
@@ -421,12 +427,12 @@ class Loops {
         .broadcast_loads = broadcast_loads(),
         .rows = rows.rows,
         .columns = columns.columns,
-        .unroll = unroll,
+        .unroll = kTurn,
         .splits = std::clamp<int>(
-            static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, unroll),
+            static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, kTurn),
         .whole_turns = whole_turns_,
-        .packed_a = pack_a_,
-        .far_c = far_c_,
+        .a = a_,
+        .far_c = far_c_ && rows.rows > 1,
         .ahead = ahead_,
         .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
     Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
@@ -434,15 +440,16 @@ class Loops {
     Value* c = at(c_type_, in_.c, c_offset);
     Value* target = direct ? c : tile_;
     Value* target_row = direct ? in_.c_row : constant(columns.columns);
-    const MicroOperands operands{.groups = groups_,
-                                 .a = panel_of_a(rows.first),
-                                 .a_stride = in_.a_row,
-                                 .b = b.base,
-                                 .b_stride = b.stride,
-                                 .c = target,
-                                 .c_stride = target_row,
-                                 .accumulate = direct ? accumulate_ : ir_.getFalse(),
-                                 .ahead = ahead_ > 0 ? ahead(b, rows) : b.base};
+    const MicroOperands operands{
+        .groups = groups_,
+        .a = panel_of_a(rows.first),
+        .a_stride = a_ == MicroKernel::A::Columns ? in_.a_column : in_.a_row,
+        .b = b.base,
+        .b_stride = b.stride,
+        .c = target,
+        .c_stride = target_row,
+        .accumulate = direct ? accumulate_ : ir_.getFalse(),
+        .ahead = ahead_ > 0 ? ahead(b, rows) : b.base};
     if (call_.finish != nullptr && direct) {
       const DotPart part{ir_.CreateAdd(m_, rows.first), ir_.CreateAdd(n_, column), rows.rows,
                          columns.columns / lanes_};
@@ -472,6 +479,7 @@ class Loops {
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
   std::int64_t kc_ = 0, nc_ = 0;
   int lanes_ = 0;
+  MicroKernel::A a_ = MicroKernel::A::Panel;
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
   bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
   bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once

@@ -36,16 +36,14 @@ class Tile {
 
   /// Vectors along n, [row][column / lanes].
   Values sums(llvm::ArrayRef<Value*> start = {}) {
-    if (!kernel_.packed_a) {
+    if (kernel_.a == MicroKernel::A::Rows) {
       for (int row = 0; row < kernel_.rows; ++row)
         a_rows_.push_back(
             ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(in_.a_stride, constant(row))));
     }
-    Values state(index(kernel_.splits * tile_rows_ * tile_columns_),
-                 llvm::Constant::getNullValue(accumulator_));
+    Values state(index(kernel_.splits * tile_rows_ * tile_columns_), zero());
     std::copy(start.begin(), start.end(), state.begin());
-    if (instruction_.offset_a)
-      state.append(index(tile_columns_), llvm::Constant::getNullValue(accumulator_));
+    if (instruction_.offset_a) state.append(index(tile_columns_), zero());
     state.push_back(in_.b);
 
     Value* whole = kernel_.whole_turns
@@ -61,37 +59,67 @@ class Tile {
     return finished(state);
   }
 
-  /// Asks for c, which comes from far, while k runs.
-  void prefetch_c() {
-    const int line = 64 / byte_width(instruction_.c);
+  /// c (+)= a·b. What is added to comes from far and is asked for while k runs, or else the sums
+  /// begin with it; blocks are put together only at the end.
+  void emit() {
     for (int row = 0; row < kernel_.rows; ++row)
-      for (int column = 0; column < kernel_.columns; column += line)
-        ir_.CreateIntrinsic(
-            llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-            {c_address(row, column), ir_.getInt32(1), ir_.getInt32(3), ir_.getInt32(1)});
-  }
-
-  void store(const Values& sums) {
-    const llvm::Align align(c_type_->getScalarSizeInBits() / 8);
-    const int vectors = kernel_.columns / lanes_;
-    const auto each = [&](llvm::function_ref<void(Value*, Value*)> action) {
-      for (int row = 0; row < kernel_.rows; ++row)
-        for (int v = 0; v < vectors; ++v)
-          action(c_address(row, v * lanes_), sums[index(row * vectors + v)]);
+      c_rows_.push_back(ir_.CreateGEP(c_type_, in_.c, ir_.CreateMul(in_.c_stride, constant(row))));
+    const bool first = !kernel_.far_c && instruction_.form == Instruction::Form::Lanes;
+    if (kernel_.far_c) prefetch_c();
+    const Values totals = sums(first ? if_accumulating() : Values{});
+    const auto store = [&](Value* at, Value* total) {
+      ir_.CreateAlignedStore(total, at, c_align());
     };
+    const auto store_all = [&] {
+      each_of_c([&](Value* at, std::size_t i) { store(at, totals[i]); });
+    };
+    if (first) return store_all();
     emit_if(ir_, in_.accumulate, [&] {
-      each([&](Value* at, Value* sum) {
-        Value* old = ir_.CreateAlignedLoad(accumulator_, at, align);
-        ir_.CreateAlignedStore(add(old, sum), at, align);
-      });
+      each_of_c([&](Value* at, std::size_t i) { store(at, add(load_c(at), totals[i])); });
     });
-    emit_if(ir_, ir_.CreateNot(in_.accumulate),
-            [&] { each([&](Value* at, Value* sum) { ir_.CreateAlignedStore(sum, at, align); }); });
+    emit_if(ir_, ir_.CreateNot(in_.accumulate), store_all);
   }
 
  private:
   static std::size_t index(int position) { return static_cast<std::size_t>(position); }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+
+  Value* zero() { return llvm::Constant::getNullValue(accumulator_); }
+  llvm::Align c_align() const { return llvm::Align(c_type_->getScalarSizeInBits() / 8); }
+
+  void each_of_c(llvm::function_ref<void(Value*, std::size_t)> action) {
+    std::size_t i = 0;
+    for (Value* row : c_rows_)
+      for (int column = 0; column < kernel_.columns; column += lanes_)
+        action(ir_.CreateGEP(c_type_, row, constant(column)), i++);
+  }
+  Value* load_c(Value* at) { return ir_.CreateAlignedLoad(accumulator_, at, c_align()); }
+  void prefetch_c() {
+    const int line = 64 / byte_width(instruction_.c);
+    for (Value* row : c_rows_)
+      for (int column = 0; column < kernel_.columns; column += line)
+        ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
+                            {ir_.CreateGEP(c_type_, row, constant(column)), ir_.getInt32(1),
+                             ir_.getInt32(3), ir_.getInt32(1)});
+  }
+
+  /// What c holds, or zeros.
+  Values if_accumulating() {
+    llvm::BasicBlock *before = ir_.GetInsertBlock(), *loading = nullptr;
+    Values values;
+    emit_if(ir_, in_.accumulate, [&] {
+      each_of_c([&](Value* at, std::size_t) { values.push_back(load_c(at)); });
+      loading = ir_.GetInsertBlock();
+    });
+    if (loading == nullptr || loading == ir_.GetInsertBlock()) return values;
+    for (Value*& value : values) {
+      llvm::PHINode* either = ir_.CreatePHI(accumulator_, 2);
+      either->addIncoming(value, loading);
+      either->addIncoming(zero(), before);
+      value = either;
+    }
+    return values;
+  }
 
   llvm::FixedVectorType* operand_type(DType dtype) {
     llvm::LLVMContext& context = ir_.getContext();
@@ -114,12 +142,21 @@ class Tile {
 
   LoadedA begin_a(Value* k, int unroll) {
     LoadedA a;
-    if (kernel_.packed_a) {
-      a.run = kernel_.rows * unroll;
-      a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
-    } else {
-      a.run = unroll;
-      for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
+    switch (kernel_.a) {
+      case MicroKernel::A::Panel:
+        a.run = kernel_.rows * unroll;
+        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
+        break;
+      case MicroKernel::A::Rows:
+        a.run = unroll;
+        for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
+        break;
+      case MicroKernel::A::Columns:
+        a.run = kernel_.rows;
+        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, in_.a_stride))};
+        for (int step = 1; step < unroll; ++step)
+          a.bases.push_back(ir_.CreateGEP(a_group_, a.bases.back(), in_.a_stride));
+        break;
     }
     return a;
   }
@@ -138,12 +175,14 @@ class Tile {
 
   /// The factor of row `row` of registers at step `step`.
   Value* factor_a(LoadedA& a, int step, int row) {
-    const int run = kernel_.packed_a ? 0 : row;
     if (instruction_.form == Instruction::Form::Blocks) {
-      Value* pair = vector_of_a(a, run, step * kernel_.rows + 2 * row, 2);
+      Value* pair = vector_of_a(a, 0, step * kernel_.rows + 2 * row, 2);
       return ir_.CreateBitCast(pair, a_vector_);
     }
-    const int at = kernel_.packed_a ? step * kernel_.rows + row : step;
+    const auto [run, at] = kernel_.a == MicroKernel::A::Panel
+                               ? std::pair{0, step * kernel_.rows + row}
+                           : kernel_.a == MicroKernel::A::Rows ? std::pair{row, step}
+                                                               : std::pair{step, row};
     // Whole vectors as far as they go; then halves, quarters, ...
     const int lanes =
         kernel_.broadcast_loads ? 1 : 16 / static_cast<int>(a_group_->getScalarSizeInBits() / 8);
@@ -278,11 +317,6 @@ class Tile {
     return out;
   }
 
-  Value* c_address(int row, int column) {
-    Value* offset = ir_.CreateAdd(ir_.CreateMul(in_.c_stride, constant(row)), constant(column));
-    return ir_.CreateGEP(c_type_, in_.c, offset);
-  }
-
   llvm::IRBuilder<>& ir_;
   const MicroKernel& kernel_;
   const Instruction& instruction_;
@@ -290,7 +324,7 @@ class Tile {
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
-  llvm::SmallVector<Value*, 16> a_rows_;
+  llvm::SmallVector<Value*, 16> a_rows_, c_rows_;
 };
 
 std::string name_of(const MicroKernel& kernel) {
@@ -300,7 +334,7 @@ std::string name_of(const MicroKernel& kernel) {
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.ahead, kernel.packed_a ? "p" : "r", kernel.far_c ? "f" : "",
+                     kernel.ahead, "prc"[static_cast<int>(kernel.a)], kernel.far_c ? "f" : "",
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
@@ -316,9 +350,7 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
       [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
         function.setAlignment(llvm::Align(64));
         const auto in = [&](unsigned i) { return function.getArg(i); };
-        Tile tile(ir, kernel, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)});
-        if (kernel.far_c) tile.prefetch_c();
-        tile.store(tile.sums());
+        Tile(ir, kernel, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)}).emit();
       });
 }
 

@@ -53,8 +53,13 @@ inline int row_unit(const Instruction& instruction) {
 
 /// c[rows, columns] (+)= a·b for a tile that stays in registers while k runs.
 ///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate, ahead)
-/// Strides are in elements: between rows of a, where it is not packed, groups of b, rows of c.
+/// Strides are in elements: between rows or columns of a, where it is not packed, groups of b, rows
+/// of c.
 struct MicroKernel {
+  /// How a lies: in panels of `rows`, or where it is, with the elements of a row side by side, or
+  /// those of a column.
+  enum class A : std::uint8_t { Panel, Rows, Columns };
+
   Instruction instruction;
   int vector_bytes = 16;
   bool broadcast_loads = false;  // values of a are spread as they are loaded, not lane by lane
@@ -62,9 +67,9 @@ struct MicroKernel {
   int unroll = 4;            // groups of k in a turn of the loop
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
-  bool packed_a = true;      // in panels of `rows`; else by rows, whose elements lie side by side
-  bool far_c = false;        // c is asked for before k runs
-  int ahead = 0;  // lines at `ahead` that are brought into the second cache with a group of k
+  A a = A::Panel;
+  bool far_c = false;  // c is asked for before k runs and read after; else sums begin with it
+  int ahead = 0;       // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
 llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);

@@ -6,52 +6,20 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Config/llvm-config.h>
-#include <llvm/IR/DiagnosticHandler.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Target/TargetMachine.h>
 
 #include <cstring>
 #include <utility>
 
+#include "tessera/codegen/llvm/generate.h"
 #include "tessera/codegen/llvm/optimize.h"
 #include "tessera/codegen/llvm/target.h"
 #include "tessera/support/hash.h"
 
 namespace tessera::codegen {
 namespace {
-
-/// Keeps the first error that LLVM reports; without it LLVM ends the process.
-class FirstError : public llvm::DiagnosticHandler {
- public:
-  explicit FirstError(std::string& error) : error_(error) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-    if (info.getSeverity() == llvm::DS_Error && error_.empty()) {
-      llvm::raw_string_ostream stream(error_);
-      llvm::DiagnosticPrinterRawOStream printer(stream);
-      info.print(printer);
-    }
-    return true;
-  }
-
- private:
-  std::string& error_;
-};
-
-/// Leaves out passes of LLVM's code generator that cost more than they give.
-class PassGate : public llvm::OptPassGate {
- public:
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
-    // Prefetches are where a schedule asks for them.
-    return pass != "Loop Data Prefetch";
-  }
-};
 
 void check_valid(const llvm::Module& module) {
   std::string problem;
@@ -67,25 +35,7 @@ Expected<llvm::SmallVector<char, 0>> code_of(llvm::Module& module, const machine
   check_valid(module);
   llvm::TargetMachine& target = target_of(machine);
   optimize(module, target);
-
-  std::string error;
-  PassGate gate;
-  llvm::LLVMContext& context = module.getContext();
-  llvm::OptPassGate& old_gate = context.getOptPassGate();
-  context.setOptPassGate(gate);
-  auto handler = context.getDiagnosticHandler();
-  context.setDiagnosticHandler(std::make_unique<FirstError>(error));
-  llvm::SmallVector<char, 0> code;
-  llvm::raw_svector_ostream stream(code);
-  llvm::legacy::PassManager passes;
-  const bool cannot =
-      target.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true);
-  TESSERA_CHECK(!cannot, "LLVM writes no code for {}", machine.cpu);
-  passes.run(module);
-  context.setDiagnosticHandler(std::move(handler));
-  context.setOptPassGate(old_gate);
-  TESSERA_CHECK(error.empty(), "LLVM cannot compile {}: {}", module.getModuleIdentifier(), error);
-  return code;
+  return generate(module, target, type);
 }
 
 /// The number that the linker wrote into the notes of a file, in hex; empty if it wrote none.

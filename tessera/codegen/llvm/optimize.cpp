@@ -1,5 +1,6 @@
 #include "tessera/codegen/llvm/optimize.h"
 
+#include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -23,17 +24,23 @@ void optimize(llvm::Module& module, llvm::TargetMachine& target) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
 
-  llvm::FunctionPassManager function;
-  function.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  function.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
-  function.addPass(llvm::InstCombinePass());
-  function.addPass(llvm::SimplifyCFGPass());
-  function.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                         /*UseMemorySSA=*/true));
-  llvm::ModulePassManager passes;
-  passes.addPass(llvm::AlwaysInlinerPass());
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(function)));
-  passes.run(module, modules);
+  llvm::AlwaysInlinerPass().run(module, modules);
+  // What kernels share (micro-kernels, packers) is written as it is meant to be: to look for
+  // simpler instructions takes long and finds none.
+  llvm::FunctionPassManager kernel, shared;
+  for (auto* passes : {&kernel, &shared}) {
+    passes->addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes->addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
+    if (passes == &kernel) passes->addPass(llvm::InstCombinePass());
+    passes->addPass(llvm::SimplifyCFGPass());
+    passes->addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                          /*UseMemorySSA=*/true));
+  }
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    const auto kept = (function.hasLocalLinkage() ? shared : kernel).run(function, functions);
+    functions.invalidate(function, kept);
+  }
 }
 
 }  // namespace tessera::codegen

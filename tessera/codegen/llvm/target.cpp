@@ -1,6 +1,5 @@
 #include "tessera/codegen/llvm/target.h"
 
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
@@ -31,6 +30,13 @@ Base base_of(machine::Architecture architecture) {
   return {};
 }
 
+/// For what LLVM has no other way to say.
+void set_switch(const char* name, bool value) {
+  const auto& switches = llvm::cl::getRegisteredOptions();
+  if (const auto found = switches.find(name); found != switches.end())
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
+}
+
 void initialize_targets() {
   LLVMInitializeAArch64TargetInfo();
   LLVMInitializeAArch64Target();
@@ -41,11 +47,10 @@ void initialize_targets() {
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
   // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
-  // to save two additions per round. LLVM has no other switch for it.
-  const auto& switches = llvm::cl::getRegisteredOptions();
-  if (const auto lsr = switches.find("disable-lsr"); lsr != switches.end()) {
-    static_cast<llvm::cl::opt<bool>*>(lsr->second)->setValue(true);
-  }
+  // to save two additions per round. Questions about aliases, asked for each pair of accesses, take
+  // a tenth of the time; loads stand before stores as it is.
+  set_switch("disable-lsr", true);
+  set_switch("aarch64-use-aa", false);
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {
