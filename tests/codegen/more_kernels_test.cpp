@@ -20,6 +20,10 @@ TEST(MoreKernels, WithLoopsBranchesAndMemoryInOrder) {
   expect_as_interpreted("control.tile");
 }
 
+TEST(MoreKernels, WithSumsThatAreStoredAsTheyAre) {
+  expect_as_interpreted("sums.tile");
+}
+
 TEST(MoreKernels, OfEveryShapeAndView) {
   expect_as_interpreted("shapes.tile");
 }
