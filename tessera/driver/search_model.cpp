@@ -1,6 +1,7 @@
 #include "tessera/driver/search_model.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "tessera/expr/condition.h"
 #include "tessera/rules/explain.h"
@@ -12,13 +13,14 @@ namespace tessera {
 namespace {
 
 /// What is said of the rules that were applied.
-std::map<std::string, RuleNote> notes_on(const search::Found& found,
-                                         const std::vector<rules::Rule>& rules) {
+std::map<std::string, RuleNote> notes_on(
+    const search::Found& found,
+    std::initializer_list<std::reference_wrapper<const std::vector<rules::Rule>>> known) {
   std::map<std::string, RuleNote> notes;
   const auto note = [&](const std::string& name) {
-    const auto rule = std::ranges::find(rules, name, &rules::Rule::name);
-    if (rule != rules.end())
-      notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics)};
+    for (const std::vector<rules::Rule>& rules : known)
+      if (const auto rule = std::ranges::find(rules, name, &rules::Rule::name); rule != rules.end())
+        notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics)};
   };
   for (const std::string& name : found.settled) note(name);
   for (const search::Choice& choice : found.choices)
@@ -43,6 +45,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
   const Stopwatch watch;
   TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped_by_hand());
+  TESSERA_TRY(const std::vector<rules::Rule> more, rules::shipped_by_enumeration());
   TESSERA_TRY(const std::unique_ptr<cost::Model> model,
               cost::open_model({.code = code, .store = options.store, .target = options.target}));
   TESSERA_TRY(search::Found found, search::optimize(graph, rules, *model,
@@ -50,6 +53,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
                                                      .steps = options.steps,
                                                      .seconds = kSearching * options.seconds,
                                                      .exact = options.exact,
+                                                     .more = more,
                                                      .stop = options.stop,
                                                      .progress = options.progress}));
   Searched result{.graph = graph, .report = {.kept = found.better}};
@@ -68,7 +72,7 @@ Expected<Searched> searched(const Graph& graph, const program::CompileOptions& c
   }
   if (options.stop != nullptr) *options.stop = false;
   if (report.kept) result.graph = found.graph;
-  report.rules = notes_on(found, rules);
+  report.rules = notes_on(found, {rules, more});
   report.found = std::move(found);
   report.found.graph = {};
   report.seconds = watch.seconds();

@@ -19,5 +19,7 @@ Expected<std::vector<Rule>> shipped();
 
 /// Those written by hand alone, which are few and chosen for what they are good for.
 Expected<std::vector<Rule>> shipped_by_hand();
+/// Those found by machine alone.
+Expected<std::vector<Rule>> shipped_by_enumeration();
 
 }  // namespace tessera::rules

@@ -38,7 +38,7 @@ class Backtracking {
   bool expand(std::size_t number) {
     const State from = states_[number];
     bool goes_on = true;
-    moves_.from(from.graph, [&](Neighbour next) {
+    moves_.from(from.graph, limits_.first, [&](Neighbour next) {
       goes_on = goes_on && may_go_on();
       if (!goes_on) return false;
       consider(from, std::move(next));

@@ -30,6 +30,7 @@ struct Limits {
   Clock::time_point deadline = Clock::time_point::max();
   std::size_t most_states = 10'000;         // kept at a time
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+  std::set<std::string> first = {};         // rules to be tried before the others
 
   bool is_stopped() const { return stop != nullptr && *stop; }
   bool is_late() const { return deadline != Clock::time_point::max() && Clock::now() >= deadline; }

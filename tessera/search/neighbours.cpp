@@ -89,13 +89,17 @@ Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& app
   return current;
 }
 
-void Moves::from(const Graph& graph, const std::function<bool(Neighbour)>& visit) const {
+void Moves::from(const Graph& graph, const std::set<std::string>& first,
+                 const std::function<bool(Neighbour)>& visit) const {
   const auto show = [&](const Graph& made, Applied by) {
     auto settled_graph = settled(made, by.also);
     return !settled_graph || visit({*std::move(settled_graph), std::move(by)});
   };
   const rules::Pattern* joined = nullptr;  // the last that joined all that it could
-  for (const rules::Match& match : rules::matches(graph, set_)) {
+  std::vector<rules::Match> matches = rules::matches(graph, set_);
+  std::ranges::stable_partition(
+      matches, [&](const rules::Match& match) { return first.contains(match.rule().name); });
+  for (const rules::Match& match : matches) {
     const bool joins = joins_alike(match.rule());
     if (joins && !is_in_order(match)) continue;
     auto made = rules::apply(graph, match);
@@ -119,7 +123,7 @@ void Moves::from(const Graph& graph, const std::function<bool(Neighbour)>& visit
 
 std::vector<Neighbour> Moves::from(const Graph& graph) const {
   std::vector<Neighbour> all;
-  from(graph, [&](Neighbour neighbour) {
+  from(graph, {}, [&](Neighbour neighbour) {
     all.push_back(std::move(neighbour));
     return true;
   });

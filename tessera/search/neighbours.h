@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ class Moves {
   /// that share a factor are one product in one step, not in seven. Work on weights alone is left
   /// as it is, to be done when a graph is chosen.
   std::vector<Neighbour> from(const Graph& graph) const;
-  /// One by one, until the visitor says false.
-  void from(const Graph& graph, const std::function<bool(Neighbour)>& visit) const;
+  /// One by one, until the visitor says false; those of the rules with these names come first.
+  void from(const Graph& graph, const std::set<std::string>& first,
+            const std::function<bool(Neighbour)>& visit) const;
 
   /// The graph after the rules that help everywhere, without what is computed
   /// twice or never.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tessera/passes/dce.h"
 #include "tessera/passes/pipeline.h"
@@ -23,10 +24,18 @@ struct Form {
   double share() const { return seconds * static_cast<double>(places.size()); }
 };
 
+/// Rules, for both ways to search.
+struct Rules {
+  explicit Rules(Moves rules) : moves(std::move(rules)), saturating(moves) {}
+  Rules(const Rules&) = delete;
+  Moves moves;
+  Saturating saturating;
+};
+
 class Search {
  public:
-  Search(const Moves& moves, cost::Model& model, const Options& options)
-      : moves_(moves), model_(model), options_(options), saturating_(moves) {}
+  Search(Moves moves, cost::Model& model, const Options& options)
+      : few_(std::move(moves)), model_(model), options_(options) {}
 
   Expected<Found> run(const Graph& graph) {
     Found found{.graph = graph};
@@ -49,6 +58,7 @@ class Search {
                   better_form(form, left > 0 ? form.share() / left : 1, found));
       left -= form.share();
       if (!better) continue;
+      for (const Applied& step : better->choice.rules) paid_.insert(step.rule);
       for (const std::size_t place : form.places)
         chosen[place] =
             with_weights_of(better->graph, regions_[form.places[0]].graph, regions_[place].graph);
@@ -115,14 +125,7 @@ class Search {
     std::vector<Candidate> candidates = {{.state = {.graph = given}}};
     const int rounds = measures ? 2 : 1;
     for (int round = 0; round < rounds; ++round) {
-      // What saturation finds is where backtracking begins.
-      const Limits first = limits_of(share / (rounds - round) / kSaturating, found.steps);
-      TESSERA_TRY(Tree seeds, saturating_.run(given, model_, first));
-      found.steps += seeds.steps;
-      for (const State& seed : seeds.best) add(candidates, seed);
-      const Limits limits = limits_of(share / (rounds - round), found.steps);
-      TESSERA_TRY(Tree tree, backtrack(std::move(seeds.best), moves_, model_, limits, kMeasured));
-      found.steps += tree.steps;
+      TESSERA_TRY(Tree tree, looked_at(given, share / (rounds - round), found));
       found.why = std::max(found.why, tree.why);
       for (State& state : tree.best) add(candidates, std::move(state));
       if (measures && candidates.size() > 1) {
@@ -146,6 +149,42 @@ class Search {
                                  .measured = best.measured}});
   }
 
+  /// What the rules lead to; where that is not far, all rules get about as much again.
+  Expected<Tree> looked_at(const Graph& given, double share, Found& found) {
+    TESSERA_TRY(Tree tree, looked_at(given, {}, few_, [&](double part) {
+                  return limits_of(part * share, found.steps);
+                }));
+    found.steps += tree.steps;
+    if (tree.why != Stop::Exhausted || options_.more.empty()) return tree;
+    if (!all_) {
+      std::vector<rules::Rule> rules = few_.moves.rules();
+      rules.insert(rules.end(), options_.more.begin(), options_.more.end());
+      TESSERA_TRY(Moves moves, Moves::make(rules, options_.exact));
+      all_.emplace(std::move(moves));
+    }
+    const auto most = static_cast<double>(2 * (kLeastSteps + tree.steps));
+    TESSERA_TRY(Tree further, looked_at(given, std::move(tree.best), *all_, [&](double part) {
+                  Limits limits = limits_of(part * share, found.steps);
+                  limits.steps = std::min(limits.steps, static_cast<std::int64_t>(part * most));
+                  return limits;
+                }));
+    found.steps += further.steps;
+    return further;
+  }
+
+  /// Backtracking begins with what saturation finds, and with what was found before.
+  Expected<Tree> looked_at(const Graph& given, std::vector<State> from, Rules& rules,
+                           const std::function<Limits(double part)>& limits_of_part) {
+    TESSERA_TRY(Tree seeds, rules.saturating.run(given, model_, limits_of_part(1 / kSaturating)));
+    std::ranges::move(seeds.best, std::back_inserter(from));
+    Limits limits = limits_of_part(1);
+    limits.steps -= std::min(limits.steps, seeds.steps);
+    TESSERA_TRY(Tree tree, backtrack(from, rules.moves, model_, limits, kMeasured));
+    tree.steps += seeds.steps;
+    std::ranges::move(from, std::back_inserter(tree.best));
+    return tree;
+  }
+
   /// A graph for a region; what was given has no path.
   struct Candidate {
     State state;
@@ -162,7 +201,7 @@ class Search {
   }
 
   Limits limits_of(double share, std::int64_t spent) const {
-    Limits limits{.alpha = options_.alpha, .stop = options_.stop};
+    Limits limits{.alpha = options_.alpha, .stop = options_.stop, .first = paid_};
     if (options_.steps) {
       const std::int64_t left = std::max<std::int64_t>(0, *options_.steps - spent);
       const auto part = static_cast<std::int64_t>(share * static_cast<double>(left));
@@ -197,17 +236,18 @@ class Search {
   /// other runtimes do, and a proof sees where weights come from.
   Expected<Graph> finished(const Graph& graph) const {
     std::vector<std::string> applied;
-    TESSERA_TRY(const Graph made, moves_.settled(graph, applied));
+    TESSERA_TRY(const Graph made, few_.moves.settled(graph, applied));
     return passes::without_dead(made);
   }
 
-  const Moves& moves_;
+  Rules few_;
+  std::optional<Rules> all_;  // with those that come later
   cost::Model& model_;
   const Options& options_;
   const Clock::time_point end_ =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(std::min(options_.seconds, 1e8)));
-  Saturating saturating_;
+  std::set<std::string> paid_;  // rules that made a region better
   std::vector<Region> regions_;
 };
 
@@ -215,8 +255,8 @@ class Search {
 
 Expected<Found> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
                          cost::Model& model, const Options& options) {
-  TESSERA_TRY(const Moves moves, Moves::make(rules, options.exact));
-  return Search(moves, model, options).run(graph);
+  TESSERA_TRY(Moves moves, Moves::make(rules, options.exact));
+  return Search(std::move(moves), model, options).run(graph);
 }
 
 }  // namespace tessera::search

@@ -21,6 +21,8 @@ struct Options {
   std::optional<std::int64_t> steps = {};
   double seconds = 30;
   bool exact = false;  // only rules that keep every bit
+  /// Rules for where the others lead no further.
+  std::vector<rules::Rule> more = {};
   CutOptions cut = {};
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: the best so far is the answer
   std::function<void(const Progress&)> progress = {};
@@ -49,7 +51,8 @@ struct Found {
 /// The cheapest graph that rules lead to, as far as the limits allow.
 ///
 /// Regions are searched one by one, those that take most time first; of regions that differ in
-/// their weights alone, one for all. Without `steps`, the best few of each are measured kernel by
+/// their weights alone, one for all. Rules that paid in one region are the first that are tried in
+/// the next. Without `steps`, the best few of each are measured kernel by
 /// kernel before one is chosen.
 ///
 /// Needs:  sizes that are known.

@@ -49,7 +49,7 @@ class TableModel final : public cost::Model {
 
 inline std::vector<rules::Rule> rules_named(const std::vector<std::string>& names) {
   std::vector<rules::Rule> chosen;
-  const auto all = rules::load_rules(TESSERA_SOURCE_DIR "/rules");
+  static const auto all = rules::load_rules(TESSERA_SOURCE_DIR "/rules");
   EXPECT_TRUE(all) << to_string(all.error());
   for (const rules::Rule& rule : *all)
     if (names.empty() || std::ranges::find(names, rule.name) != names.end()) chosen.push_back(rule);

@@ -85,6 +85,32 @@ TEST(Search, SaysThatNothingBetterWasFound) {
   EXPECT_TRUE(search::same_graph(found.graph, graph));
 }
 
+TEST(Search, TakesMoreRulesWhereTheOthersLeadNoFurther) {
+  const Graph graph = parsed(blocks(1));
+  TableModel model = products_count();
+  const std::vector<rules::Rule> none, one = rules_named({"parallel_matmuls_share_left"});
+  EXPECT_FALSE(searched(graph, none, model, {.steps = 100}).better);
+  const Found found = searched(graph, none, model, {.steps = 100, .more = one});
+  EXPECT_TRUE(found.better);
+  EXPECT_EQ(count_of(found.graph, "matmul"), 1U);
+}
+
+TEST(Moves, ThoseOfChosenRulesComeFirst) {
+  const auto moves = search::Moves::make(rules_named({}), false);
+  ASSERT_TRUE(moves) << to_string(moves.error());
+  const Graph graph = parsed(
+      "graph(x: f32[4, 6], y: f32[6, 8], z: f32[8, 2]) {"
+      " return matmul(matmul(x, y), z), matmul(x, concat(y, y) {axis=1}) }");
+  const std::string last = moves->from(graph).back().by.rule;
+  ASSERT_NE(moves->from(graph).front().by.rule, last);
+  std::string first;
+  moves->from(graph, {last}, [&](const search::Neighbour& neighbour) {
+    first = neighbour.by.rule;
+    return false;
+  });
+  EXPECT_EQ(first, last);
+}
+
 /// Two convs that share an image: to make them one costs more than it saves, as the split is dear;
 /// but then the relus become one as well.
 constexpr std::string_view kReluConvs = R"(graph(x: f32[1, 2, 4, 4]) {
