@@ -8,6 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr const char* amx = "sapphirerapids";
 constexpr Types amx_types[] = {{DType::BF16, DType::BF16, DType::F32},
                                {DType::I8, DType::I8, DType::I32},
                                {DType::U8, DType::U8, DType::I32},
@@ -17,7 +18,7 @@ constexpr Types amx_types[] = {{DType::BF16, DType::BF16, DType::F32},
 TEST(AmxDot, MultipliesEveryCombinationOfTypes) {
   Rng rng(11);
   for (const Types& types : amx_types) {
-    expect_right({.shape = {types.a, types.b, types.c, 37, 41, 143}, .amx = true}, 30, rng);
+    expect_right({.shape = {types.a, types.b, types.c, 37, 41, 143}, .machine = amx}, 30, rng);
     if (HasFatalFailure()) return;
   }
 }
@@ -27,8 +28,9 @@ TEST(AmxDot, ReadsMatricesInEveryLayout) {
   for (const Layout a : {Layout::Rows, Layout::PaddedRows, Layout::Columns, Layout::Scattered}) {
     for (const Layout b : layouts) {
       const Types& types = pick(amx_types, rng);
-      expect_right({.shape = {types.a, types.b, types.c, 50, 70, 67}, .a = a, .b = b, .amx = true},
-                   10, rng);
+      expect_right(
+          {.shape = {types.a, types.b, types.c, 50, 70, 67}, .a = a, .b = b, .machine = amx}, 10,
+          rng);
       if (HasFatalFailure()) return;
     }
   }
@@ -42,7 +44,7 @@ TEST(AmxDot, AddsUpBlocks) {
                     .b = b,
                     .accumulate = accumulate,
                     .blocks = Extents{1, 2, 32},
-                    .amx = true},
+                    .machine = amx},
                    20, rng);
       if (HasFatalFailure()) return;
     }
@@ -56,7 +58,7 @@ TEST(AmxDot, TakesRowsThatDoNotComeOutEven) {
     expect_right({.shape = {types.a, types.b, types.c, m, 48, 64},
                   .b = m % 2 == 0 ? Layout::Panels : Layout::Rows,
                   .constant_extents = true,
-                  .amx = true},
+                  .machine = amx},
                  0, rng);
     if (HasFatalFailure()) return;
   }
@@ -70,10 +72,25 @@ TEST(AmxDot, FinishesSums) {
       Case c{.shape = {types.a, types.b, types.c, m, n, 70},
              .b = pick(layouts, rng),
              .constant_extents = true,
-             .amx = true,
+             .machine = amx,
              .finish = true};
       if (m > 16 && n > 40) c.blocks = Extents{1, 1, 128};
       expect_right(c, 0, rng);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(SlowVnniDot, MultipliesByVectorsWhereThereAreNoTiles) {
+  Rng rng(17);
+  for (const Types& types : amx_types) {
+    for (const std::int64_t m : {1, 14}) {
+      expect_right({.shape = {types.a, types.b, types.c, m, 41, 43},
+                    .b = m == 1 ? Layout::Panels : pick(layouts, rng),
+                    .constant_extents = true,
+                    .without = {"amx-bf16", "amx-int8"},
+                    .machine = amx},
+                   0, rng);
       if (HasFatalFailure()) return;
     }
   }
@@ -83,12 +100,10 @@ TEST(SlowAmxDot, MultipliesAnything) {
   Rng rng(16);
   for (int i = 0; i < 100; ++i) {
     const Types& types = pick(amx_types, rng);
-    Case c{.shape = {types.a, types.b, types.c, 0, 0, 0}, .amx = true};
+    Case c{.shape = {types.a, types.b, types.c, 0, 0, 0}, .machine = amx};
     c.shape.m = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
     c.shape.n = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
     c.shape.k = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(5)));
-    // One row is multiplied by vectors, which are not emulated.
-    c.shape.m = std::max<std::int64_t>(c.shape.m, 2);
     c.a = layouts[rng.below(4)];
     c.b = pick(layouts, rng);
     c.accumulate = rng.below(2) == 0;
@@ -126,7 +141,7 @@ std::string assembly(const DotShape& shape, const machine::Machine& machine) {
 }
 
 TEST(AmxDot, UsesTheInstructionsOfTheMachine) {
-  machine::Machine machine = *machine::named("sapphirerapids");
+  machine::Machine machine = *machine::named(amx);
   const DotShape bf16{DType::BF16, DType::BF16, DType::F32, 64, 64, 64},
       i8{DType::I8, DType::I8, DType::I32, 64, 64, 64};
   for (const auto& [shape, instruction] : {std::pair{bf16, "tdpbf16ps"}, {i8, "tdpbssd"}}) {

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <optional>
 
-#include "amx_emulator.h"
 #include "tessera/codegen/llvm/dot.h"
 #include "tessera/codegen/llvm/object.h"
 #include "tessera/support/half.h"
 #include "tessera/support/rng.h"
+#include "x86_emulator.h"
 
 // Dots of any shape, run and compared element by element with a plain loop.
 
@@ -37,7 +37,7 @@ struct Case {
   std::optional<Extents> blocks = std::nullopt;  // instead of the plan's
   bool in_place = false;                         // where the layout allows
   std::vector<std::string> without = {};         // features that the machine shall not have
-  bool amx = false;                              // for a machine that has it, emulated
+  std::string machine = {};                      // of x86-64, emulated; none: this computer
   bool finish = false;                           // what can be is negated before it is stored
 };
 
@@ -158,7 +158,7 @@ class Negated final : public DotFinish {
 class Compiled {
  public:
   explicit Compiled(const Case& c)
-      : case_(c), machine_(c.amx ? *machine::named("sapphirerapids") : machine::host()) {
+      : case_(c), machine_(c.machine.empty() ? machine::host() : *machine::named(c.machine)) {
     for (const std::string& feature : c.without) std::erase(machine_.features, feature);
     llvm::LLVMContext context;
     llvm::Module module("test", context);
@@ -205,8 +205,8 @@ class Compiled {
     if (c.finish) call.finish = &negated;
     finished_ = emit_dot(ir, call, machine_);
     ir.CreateRetVoid();
-    if (c.amx) emulate_amx(module);
-    auto object = object_of(module, c.amx ? machine::host() : machine_);
+    if (!c.machine.empty()) emulate_x86(module);
+    auto object = object_of(module, c.machine.empty() ? machine_ : machine::host());
     EXPECT_TRUE(object.has_value());
     auto image = LoadedObject::load(*object);
     EXPECT_TRUE(image.has_value());

@@ -14,8 +14,10 @@ TEST(Dot, MultipliesEveryCombinationOfTypes) {
 TEST(Dot, DoesWithoutMatrixInstructions) {
   Rng rng(6);
   for (const std::vector<std::string>& without :
-       {std::vector<std::string>{"bf16", "i8mm", "avx512bf16", "avx512vnni"},
-        {"bf16", "i8mm", "dotprod", "avx512bf16", "avx512vnni", "avxvnni"}}) {
+       {std::vector<std::string>{"bf16", "i8mm", "amx-bf16", "amx-int8"},
+        {"bf16", "i8mm", "amx-bf16", "amx-int8", "avx512bf16", "avx512vnni"},
+        {"bf16", "i8mm", "amx-bf16", "amx-int8", "avx512bf16", "avx512vnni", "dotprod",
+         "avxvnni"}}) {
     for (const DType dtype : {DType::BF16, DType::I8, DType::U8}) {
       const DType sum = dtype == DType::BF16 ? DType::F32 : DType::I32;
       expect_right({.shape = {dtype, dtype, sum, 37, 41, 43}, .without = without}, 40, rng);

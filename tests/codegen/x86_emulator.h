@@ -13,7 +13,7 @@
 #include "tessera/support/half.h"
 
 namespace tessera::codegen {
-namespace amx_emulator {
+namespace x86_emulator {
 
 // As Intel's "Architecture Instruction Set Extensions Programming Reference" describes palette 1.
 struct Tile {
@@ -124,12 +124,41 @@ std::uint64_t address(F* function) {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-}  // namespace amx_emulator
+/// The elements from `first` on, each `step` behind the one before.
+inline llvm::Value* every(llvm::IRBuilder<>& ir, llvm::Value* vector, int first, int step) {
+  const auto count =
+      static_cast<int>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  llvm::SmallVector<int, 16> mask;
+  for (int i = first; i < count; i += step) mask.push_back(i);
+  return ir.CreateShuffleVector(vector, mask);
+}
 
-/// Replaces the instructions of AMX in a module by calls of functions that do what they do, so that
-/// the code runs on any processor. A use of tiles that a processor would refuse is a failed check.
-inline void emulate_amx(llvm::Module& module) {
-  using namespace amx_emulator;
+/// c + the sums of products of neighbours: u8 x i8 by fours, or bf16 x bf16 by pairs.
+inline llvm::Value* dot_of_neighbours(llvm::IRBuilder<>& ir, llvm::CallInst& call) {
+  llvm::Value *c = call.getArgOperand(0), *a = call.getArgOperand(1), *b = call.getArgOperand(2);
+  const auto* type = llvm::cast<llvm::FixedVectorType>(c->getType());
+  const bool floats = type->getElementType()->isFloatTy();
+  const unsigned lanes = type->getNumElements(), group = floats ? 2 : 4;
+  llvm::Type* narrow = floats ? static_cast<llvm::Type*>(ir.getBFloatTy()) : ir.getInt8Ty();
+  auto* from = llvm::FixedVectorType::get(narrow, lanes * group);
+  auto* to = llvm::FixedVectorType::get(type->getElementType(), lanes * group);
+  a = ir.CreateBitCast(a, from);
+  b = ir.CreateBitCast(b, from);
+  llvm::Value* products = floats ? ir.CreateFMul(ir.CreateFPExt(a, to), ir.CreateFPExt(b, to))
+                                 : ir.CreateMul(ir.CreateZExt(a, to), ir.CreateSExt(b, to));
+  for (unsigned i = 0; i < group; ++i) {
+    llvm::Value* part = every(ir, products, static_cast<int>(i), static_cast<int>(group));
+    c = floats ? ir.CreateFAdd(c, part) : ir.CreateAdd(c, part);
+  }
+  return c;
+}
+
+}  // namespace x86_emulator
+
+/// Replaces the instructions of x86-64 that dots are made of, in a module, by what does the same on
+/// any processor. A use of tiles that a processor would refuse is a failed check.
+inline void emulate_x86(llvm::Module& module) {
+  using namespace x86_emulator;
   using I = std::int8_t;
   using U = std::uint8_t;
   const std::map<std::string, std::uint64_t> functions = {
@@ -145,10 +174,24 @@ inline void emulate_amx(llvm::Module& module) {
       {"llvm.x86.tdpbuud", address(tdpb<U, U>)},
   };
   llvm::SmallVector<llvm::Function*, 8> intrinsics;
+  const auto is_dot = [](const llvm::Function& function) {
+    const llvm::StringRef name = function.getName();
+    return function.isIntrinsic() && (name.contains("vpdpbusd") || name.contains("dpbf16ps."));
+  };
   for (llvm::Function& function : module)
-    if (functions.contains(function.getName().str())) intrinsics.push_back(&function);
+    if (functions.contains(function.getName().str()) || is_dot(function))
+      intrinsics.push_back(&function);
   llvm::IRBuilder<> ir(module.getContext());
   for (llvm::Function* intrinsic : intrinsics) {
+    if (is_dot(*intrinsic)) {
+      for (llvm::User* user : llvm::make_early_inc_range(intrinsic->users())) {
+        auto* old = llvm::cast<llvm::CallInst>(user);
+        ir.SetInsertPoint(old);
+        old->replaceAllUsesWith(dot_of_neighbours(ir, *old));
+        old->eraseFromParent();
+      }
+      continue;
+    }
     auto* type = llvm::FunctionType::get(ir.getVoidTy(), intrinsic->getFunctionType()->params(),
                                          /*isVarArg=*/false);
     llvm::Constant* callee = llvm::ConstantExpr::getIntToPtr(
