@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <tuple>
+#include <vector>
 
 #include "map_loop.h"
 #include "tessera/support/half.h"
@@ -192,7 +193,12 @@ TYPED_TEST(Cast, SlowOfScalarsIsTheSame) {
 
 TYPED_TEST(Cast, SlowEmittedForOtherProcessorsIsTheSame) {
   const unsigned lanes = 16 / sizeof(typename TypeParam::Number);
-  for (const char* const features : {"", "+sse2", "+bf16,+fullfp16"})
+#if defined(__x86_64__)  // whose conversion to bf16 takes subnormals for zeros
+  const std::vector<const char*> others = {"", "+sse2"};
+#else
+  const std::vector<const char*> others = {"", "+sse2", "+bf16,+fullfp16"};
+#endif
+  for (const char* const features : others)
     std::apply([&](auto... to) { (check_pair<TypeParam, decltype(to)>(lanes, features), ...); },
                All{});
 }

@@ -65,8 +65,9 @@ DotPlan plan_amx_dot(const DotShape& shape, const Instruction& instruction,
   DotPlan plan{.mr = static_cast<int>(tiles == 1 ? height : 2 * height),
                .nr = 2 * columns_of_tile,
                .k_group = instruction.k_group};
-  // As for other dots: panels of a and b in the first cache, blocks of them in the second.
-  plan.kc = even_block(shape.k, machine.l1d * 7 / 8, plan.nr * b_width + plan.mr * a_width,
+  // As for other dots, blocks are in the second cache. Panels need not be in the first: tiles are
+  // loaded in half of the time that they are multiplied in, and sums cost more than that.
+  plan.kc = even_block(shape.k, machine.l1d * 7 / 4, plan.nr * b_width + plan.mr * a_width,
                        k_of_tile(instruction));
   plan.mc = even_block(shape.m, machine.l2 / 4, plan.kc * a_width, plan.mr);
   plan.nc = even_block(shape.n, 3 * machine.l2, plan.kc * b_width, plan.nr);
