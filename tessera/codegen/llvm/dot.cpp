@@ -102,6 +102,12 @@ class Loops {
       ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
     // Few rows would leave each of them a long burst of prefetches, which is waited for.
     prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 16 * plan_.mr;
+    if (!broadcast_loads() && call.shape.m > 1) {
+      const std::int64_t bytes = std::min(call.shape.k, kc_) * byte_width(instruction_.a);
+      if (a_ == MicroKernel::A::Rows && call.shape.m > plan_.mr && bytes <= 4 * line)
+        next_lines_ = static_cast<int>(bytes / line);
+      far_rows_of_b_ = call.b.panel == 0 && known(pack_b_) == 0 && a_ == MicroKernel::A::Columns;
+    }
     far_c_ = call.shape.m * call.shape.n * byte_width(instruction_.c) > machine.l1d;
     choose_tails();
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
@@ -384,9 +390,7 @@ class Loops {
     Value* first = ir_.CreateMul(part, ir_.CreateUDiv(rows.first, constant(plan_.mr)));
     Value* next = next_panel(b);
     emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {
-      ir_.CreateIntrinsic(
-          llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-          {at(ir_.getInt8Ty(), next, offset), ir_.getInt32(0), ir_.getInt32(2), ir_.getInt32(1)});
+      emit_prefetch(ir_, at(ir_.getInt8Ty(), next, offset), {.level = 2});
     });
   }
 
@@ -432,6 +436,8 @@ class Loops {
             static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, kTurn),
         .whole_turns = whole_turns_,
         .a = a_,
+        .next_lines = columns.columns == plan_.nr ? next_lines_ : 0,
+        .far_b = far_rows_of_b_ && rows.rows > 1,
         .far_c = far_c_ && rows.rows > 1,
         .ahead = ahead_,
         .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
@@ -483,7 +489,9 @@ class Loops {
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
   bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
   bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once
-  int ahead_ = 0;            // as of MicroKernel
+  int ahead_ = 0;  // as of MicroKernel, like those that follow
+  int next_lines_ = 0;
+  bool far_rows_of_b_ = false;
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
   std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
   std::optional<EvenRows> even_ = {};

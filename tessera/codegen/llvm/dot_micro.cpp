@@ -46,6 +46,7 @@ class Tile {
     if (instruction_.offset_a) state.append(index(tile_columns_), zero());
     state.push_back(in_.b);
 
+    if (kernel_.next_lines > 0) prefetch_next_rows();
     Value* whole = kernel_.whole_turns
                        ? in_.groups
                        : ir_.CreateAnd(in_.groups, constant(-std::int64_t{kernel_.unroll}));
@@ -98,9 +99,24 @@ class Tile {
     const int line = 64 / byte_width(instruction_.c);
     for (Value* row : c_rows_)
       for (int column = 0; column < kernel_.columns; column += line)
-        ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                            {ir_.CreateGEP(c_type_, row, constant(column)), ir_.getInt32(1),
-                             ir_.getInt32(3), ir_.getInt32(1)});
+        emit_prefetch(ir_, ir_.CreateGEP(c_type_, row, constant(column)), {.writes = true});
+  }
+  /// The rows of a behind these.
+  void prefetch_next_rows() {
+    const int line = 64 / byte_width(instruction_.a);
+    Value* next = ir_.CreateMul(in_.a_stride, constant(kernel_.rows));
+    for (Value* row : a_rows_)
+      for (int i = 0; i < kernel_.next_lines; ++i)
+        emit_prefetch(ir_, ir_.CreateGEP(a_group_, row, ir_.CreateAdd(next, constant(i * line))));
+  }
+  /// What of b comes into use some groups of k later.
+  void prefetch_rows_of_b(Value* b) {
+    constexpr int distance = 16;
+    const int line = 64 / byte_width(instruction_.b);
+    llvm::Type* element = type_of(instruction_.b, ir_.getContext());
+    Value* later = ir_.CreateGEP(element, b, ir_.CreateMul(in_.b_stride, constant(distance)));
+    for (int column = 0; column < kernel_.columns; column += line)
+      emit_prefetch(ir_, ir_.CreateGEP(element, later, constant(column)));
   }
 
   /// What c holds, or zeros.
@@ -231,9 +247,7 @@ class Tile {
     for (int i = 0; i < kernel_.ahead; ++i) {
       Value* offset =
           ir_.CreateAdd(ir_.CreateMul(k, constant(kernel_.ahead * line)), constant(i * line));
-      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()},
-                          {ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, offset), ir_.getInt32(0),
-                           ir_.getInt32(2), ir_.getInt32(1)});
+      emit_prefetch(ir_, ir_.CreateGEP(ir_.getInt8Ty(), in_.ahead, offset), {.level = 2});
     }
   }
 
@@ -247,6 +261,7 @@ class Tile {
     const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
     for (int step = 0; step < unroll; ++step) {
       prefetch(ir_.CreateAdd(k, constant(step)));
+      if (kernel_.far_b) prefetch_rows_of_b(b);
       const int split = step % kernel_.splits * registers;
       const auto factor_b = [&](int column) {
         return load(b_vector_, b, b_element, std::int64_t{column} * b_vector_->getNumElements());
@@ -329,12 +344,13 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}.c{}{}",
+  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}{}.b{}.c{}{}",
                      instruction.name == nullptr ? "fma" : instruction.name,
                      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
                      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
                      kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.ahead, "prc"[static_cast<int>(kernel.a)], kernel.far_c ? "f" : "",
+                     kernel.ahead, "prc"[static_cast<int>(kernel.a)], kernel.next_lines,
+                     kernel.far_b ? "f" : "", kernel.far_c ? "f" : "",
                      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "tessera/codegen/llvm/dot.h"
+#include "tessera/codegen/llvm/flow.h"
 
 namespace tessera::codegen {
 
@@ -68,6 +68,8 @@ struct MicroKernel {
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
   A a = A::Panel;
+  int next_lines = 0;  // lines of each of the next rows of a that are asked for; A::Rows alone
+  bool far_b = false;  // b is asked for some groups of k ahead
   bool far_c = false;  // c is asked for before k runs and read after; else sums begin with it
   int ahead = 0;       // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
@@ -103,24 +105,5 @@ llvm::Function* packer(llvm::Module& module, const Packer& pack);
 /// c[lines, columns] (+)= tile, whose rows are `tile_columns` long.
 ///   void(c, i64 c_stride, tile, i64 rows, i64 columns, i1 accumulate)
 llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns);
-
-/// The internal function of that name, made by `body` (which returns nothing) unless it is there.
-using FunctionBody = llvm::function_ref<void(llvm::IRBuilder<>&, llvm::Function&)>;
-llvm::Function* shared_function(llvm::Module& module, const std::string& name,
-                                llvm::ArrayRef<llvm::Type*> parameters, FunctionBody body);
-
-llvm::Type* type_of(DType dtype, llvm::LLVMContext& context);
-
-/// for (i = first; i < last; i += step) body(i). No loop where constants tell the number of turns
-/// to be 0 or 1.
-void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
-              llvm::function_ref<void(llvm::Value*)> body);
-
-/// The same with values that each turn hands to the next; returns the last.
-using Values = llvm::SmallVector<llvm::Value*, 40>;
-Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
-                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body);
-
-void emit_if(llvm::IRBuilderBase& ir, llvm::Value* condition, llvm::function_ref<void()> then);
 
 }  // namespace tessera::codegen

@@ -1,6 +1,9 @@
 #include "tessera/codegen/llvm/emitter.h"
 
-#include "tessera/support/check.h"
+#include <fmt/format.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include "tessera/codegen/llvm/flow.h"
 
 namespace tessera::codegen {
 
@@ -49,20 +52,7 @@ Emitter::Emitter(const tile::cpu::Scheduled& s, const machine::Machine& m, const
       scalars(s.kernel.values.size(), nullptr) {}
 
 llvm::Type* Emitter::register_type(DType dtype, int width) {
-  llvm::LLVMContext& context = ir.getContext();
-  llvm::Type* element = nullptr;
-  switch (dtype) {
-    case DType::F16: element = llvm::Type::getHalfTy(context); break;
-    case DType::BF16: element = llvm::Type::getBFloatTy(context); break;
-    case DType::F32: element = llvm::Type::getFloatTy(context); break;
-    case DType::F64: element = llvm::Type::getDoubleTy(context); break;
-    case DType::Bool: element = llvm::Type::getInt1Ty(context); break;
-    case DType::String: break;
-    default:
-      element = llvm::Type::getIntNTy(context, static_cast<unsigned>(byte_width(dtype)) * 8);
-      break;
-  }
-  TESSERA_CHECK(element != nullptr, "a tile of text");
+  llvm::Type* element = type_of(dtype, ir.getContext());
   return width == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(width));
 }
 
@@ -86,19 +76,32 @@ llvm::Value* Emitter::as_index(llvm::IRBuilderBase& at, ValueId id) {
   return at.CreateIntCast(scalars[id], at.getInt64Ty(), is_signed(type(id).dtype));
 }
 
-llvm::Value* Emitter::load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width) {
-  llvm::Value* loaded =
+void Emitter::mark(llvm::Instruction* access, int buffer) {
+  if (buffer < 0) return;
+  llvm::MDBuilder metadata(ir.getContext());
+  llvm::MDNode* type = metadata.createTBAAScalarTypeNode(fmt::format("buffer {}", buffer),
+                                                         metadata.createTBAARoot("scratch"));
+  access->setMetadata(llvm::LLVMContext::MD_tbaa, metadata.createTBAAStructTagNode(type, type, 0));
+}
+
+llvm::Value* Emitter::load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width,
+                           int buffer) {
+  llvm::LoadInst* loaded =
       at.CreateAlignedLoad(memory_type(dtype, width), pointer,
                            llvm::Align(static_cast<std::uint64_t>(byte_width(dtype))));
+  mark(loaded, buffer);
   if (dtype != DType::Bool) return loaded;
   return at.CreateICmpNE(loaded, llvm::Constant::getNullValue(loaded->getType()));
 }
 
-void Emitter::store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, llvm::Value* x) {
+void Emitter::store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, llvm::Value* x,
+                    int buffer) {
   if (dtype == DType::Bool) {
     x = at.CreateZExt(x, x->getType()->getWithNewType(at.getInt8Ty()));
   }
-  at.CreateAlignedStore(x, pointer, llvm::Align(static_cast<std::uint64_t>(byte_width(dtype))));
+  mark(
+      at.CreateAlignedStore(x, pointer, llvm::Align(static_cast<std::uint64_t>(byte_width(dtype)))),
+      buffer);
 }
 
 llvm::AllocaInst* Emitter::slot(llvm::Type* type) {

@@ -62,8 +62,11 @@ class Emitter {
   /// An integer scalar as i64.
   llvm::Value* as_index(llvm::IRBuilderBase& at, tile::ValueId id);
 
-  llvm::Value* load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width = 1);
-  void store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, llvm::Value* x);
+  /// Of one element or a vector; in a buffer, if it is not -1.
+  llvm::Value* load(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, int width = 1,
+                    int buffer = -1);
+  void store(llvm::IRBuilderBase& at, DType dtype, llvm::Value* pointer, llvm::Value* x,
+             int buffer = -1);
   /// A place for a value that loops change; in the function's first block.
   llvm::AllocaInst* slot(llvm::Type* type);
 
@@ -97,6 +100,9 @@ class Emitter {
                                 llvm::Value* mask, llvm::Value* other);
 
  private:
+  /// Lets LLVM know that accesses to different buffers never meet.
+  void mark(llvm::Instruction* access, int buffer);
+
   std::optional<tile::LinearForms> forms_;  // of the scalars; made when first asked for
 };
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/llvm/functions.h"
-#include "tessera/support/check.h"
 
 // Conversions. Those of bf16 are done on integers, and no conversion is left to LLVM that it would
 // make a call of or round twice.
@@ -12,27 +12,6 @@ namespace {
 
 using Ops = llvm::Instruction::CastOps;
 using Predicate = llvm::CmpInst::Predicate;
-
-llvm::Type* element_of(DType dtype, llvm::IRBuilderBase& ir) {
-  switch (dtype) {
-    case DType::F16: return ir.getHalfTy();
-    case DType::BF16: return ir.getBFloatTy();
-    case DType::F32: return ir.getFloatTy();
-    case DType::F64: return ir.getDoubleTy();
-    case DType::Bool: return ir.getInt1Ty();
-    case DType::I8:
-    case DType::I16:
-    case DType::I32:
-    case DType::I64:
-    case DType::U8:
-    case DType::U16:
-    case DType::U32:
-    case DType::U64: return ir.getIntNTy(static_cast<unsigned>(8 * byte_width(dtype)));
-    case DType::String: break;
-  }
-  TESSERA_CHECK(false, "a tile of strings");
-  return nullptr;
-}
 
 Lanes widened_from_bf16(const Lanes& x) {
   const Lanes bits = x.as_integer().cast(Ops::ZExt, x.ir().getInt32Ty());
@@ -105,7 +84,7 @@ Lanes truncated_by_clamping(const Lanes& x, llvm::Type* element, bool with_sign)
 
 /// f32 or f64 to an integer: towards zero, to the nearest integer there is, NaN to 0.
 Lanes truncated_to_integer(const Lanes& x, DType to) {
-  llvm::Type* const element = element_of(to, x.ir());
+  llvm::Type* const element = type_of(to, x.ir().getContext());
   if (target_has(x, {"sse2", "avx"})) return truncated_by_clamping(x, element, is_signed(to));
   const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return each_piece(
@@ -121,7 +100,7 @@ Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   const auto convert = with_sign ? Ops::SIToFP : Ops::UIToFP;
   const int bytes = from == DType::Bool ? 1 : byte_width(from);
   if (to == DType::F64 || (to == DType::F32 && bytes <= 4))
-    return x.cast(convert, element_of(to, ir));
+    return x.cast(convert, type_of(to, ir.getContext()));
   // An exact intermediate, so that the only rounding is the last.
   if (bytes == 8 && to != DType::F16) {
     const Lanes short_enough = with_significant_bits(x, 53, with_sign);
@@ -137,7 +116,7 @@ Lanes integer_to_float(const Lanes& x, DType from, DType to) {
 
 Lanes float_to_float(const Lanes& x, DType from, DType to) {
   if (from == DType::BF16) return cast(widened_from_bf16(x), DType::F32, to);
-  llvm::Type* const element = element_of(to, x.ir());
+  llvm::Type* const element = type_of(to, x.ir().getContext());
   if (from == DType::F16) return cast(x.cast(Ops::FPExt, x.ir().getFloatTy()), DType::F32, to);
   if (from == DType::F32 && to == DType::BF16) return narrowed_to_bf16(x);
   if (from == DType::F32) return x.cast(to == DType::F64 ? Ops::FPExt : Ops::FPTrunc, element);
@@ -163,7 +142,7 @@ Lanes cast(const Lanes& x, DType from, DType to) {
     return cast(intrinsic(llvm::Intrinsic::arithmetic_fence, cast(x, from, DType::F32)), DType::F32,
                 to);
   if (is_float(from)) return truncated_to_integer(x, to);
-  llvm::Type* const element = element_of(to, x.ir());
+  llvm::Type* const element = type_of(to, x.ir().getContext());
   if (from != DType::Bool && byte_width(to) <= byte_width(from)) {
     return x.bits() == element->getScalarSizeInBits() ? x : x.cast(Ops::Trunc, element);
   }

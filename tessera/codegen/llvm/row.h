@@ -71,6 +71,7 @@ class Row {
     llvm::Value* pointer = nullptr;                              // for lane and fold 0
     llvm::Value *lane_stride = nullptr, *fold_stride = nullptr;  // null: does not depend on it
     std::int64_t beyond = 0;  // elements: accesses that differ by this alone share an address
+    int buffer = -1;          // -1: of a view
   };
   /// What a fold has gathered so far; lanes that are folded keep one scalar more for what is done
   /// element by element.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/llvm/row.h"
 #include "tessera/support/check.h"
 #include "tessera/tile/cpu/placement.h"
@@ -240,7 +241,9 @@ Row::Place Row::buffer_place(int buffer, DType dtype, const Extents& shape,
     view.strides.push_back(e_.index(strides[i]));
     start.push_back(e_.index(at.empty() ? 0 : at[i]));
   }
-  return view_place(view, dtype, start, positions);
+  Place place = view_place(view, dtype, start, positions);
+  place.buffer = buffer;
+  return place;
 }
 
 llvm::Value* Row::element_index(const Place& place) {
@@ -263,12 +266,11 @@ llvm::Value* Row::address(DType dtype, const Place& place) {
 Row::Lanes Row::read(DType dtype, const Place& place) {
   llvm::Type* element = e_.memory_type(dtype);
   if (place.lane_stride == nullptr && place.fold_stride == nullptr) {
-    return {{e_.load(row_, dtype, row_.CreateGEP(element, place.pointer, e_.index(place.beyond)))},
-            true,
-            true};
+    llvm::Value* pointer = row_.CreateGEP(element, place.pointer, e_.index(place.beyond));
+    return {{e_.load(row_, dtype, pointer, 1, place.buffer)}, true, true};
   }
   if (place.lane_stride == nullptr)
-    return {{e_.load(e_.ir, dtype, address(dtype, place))}, true, false};
+    return {{e_.load(e_.ir, dtype, address(dtype, place), 1, place.buffer)}, true, false};
   llvm::Value* first = e_.ir.CreateGEP(element, place.pointer, element_index(place));
   const auto at = [&](int lane) {
     llvm::Value* way = product_of(e_.ir, place.lane_stride, e_.index(lane));
@@ -278,7 +280,7 @@ Row::Lanes Row::read(DType dtype, const Place& place) {
   for (int piece = 0; piece < mode_.pieces; ++piece) {
     const int lane = piece * mode_.width;
     if (mode_.width == 1 || is_one(place.lane_stride)) {
-      pieces.push_back(e_.load(e_.ir, dtype, at(lane), mode_.width));
+      pieces.push_back(e_.load(e_.ir, dtype, at(lane), mode_.width, place.buffer));
       continue;
     }
     if (is_two(place.lane_stride) && dtype != DType::Bool) {
@@ -296,8 +298,9 @@ Row::Lanes Row::read(DType dtype, const Place& place) {
     }
     llvm::Value* vector = llvm::PoisonValue::get(e_.register_type(dtype, mode_.width));
     for (int i = 0; i < mode_.width; ++i) {
-      vector = e_.ir.CreateInsertElement(vector, e_.load(e_.ir, dtype, at(lane + i)),
-                                         static_cast<std::uint64_t>(i));
+      vector =
+          e_.ir.CreateInsertElement(vector, e_.load(e_.ir, dtype, at(lane + i), 1, place.buffer),
+                                    static_cast<std::uint64_t>(i));
     }
     pieces.push_back(vector);
   }
@@ -309,7 +312,7 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
   llvm::Value* first = address(dtype, place);
   if (place.lane_stride == nullptr) {
     // Every lane writes the same element: the row has one, or the value is one for all of them.
-    return e_.store(e_.ir, dtype, first, x.pieces.front());
+    return e_.store(e_.ir, dtype, first, x.pieces.front(), place.buffer);
   }
   const Pieces pieces = spread(x);
   for (int piece = 0; piece < mode_.pieces; ++piece) {
@@ -319,12 +322,12 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
       return e_.ir.CreateGEP(element, first, product_of(e_.ir, place.lane_stride, e_.index(i)));
     };
     if (mode_.width == 1 || is_one(place.lane_stride)) {
-      e_.store(e_.ir, dtype, at(lane), value);
+      e_.store(e_.ir, dtype, at(lane), value, place.buffer);
       continue;
     }
     for (int i = 0; i < mode_.width; ++i) {
       e_.store(e_.ir, dtype, at(lane + i),
-               e_.ir.CreateExtractElement(value, static_cast<std::uint64_t>(i)));
+               e_.ir.CreateExtractElement(value, static_cast<std::uint64_t>(i)), place.buffer);
     }
   }
 }
@@ -446,8 +449,7 @@ void Row::prefetch(const Operation& op, const Place& place) {
   const std::int64_t bytes = std::int64_t{mode_.pieces} * mode_.width * byte_width(dtype);
   for (std::int64_t at = 0; at < bytes; at += kLine) {
     llvm::Value* line = e_.ir.CreateGEP(e_.ir.getInt8Ty(), first, e_.index(at));
-    e_.ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
-                          {line, e_.ir.getInt32(0), e_.ir.getInt32(3), e_.ir.getInt32(1)});
+    emit_prefetch(e_.ir, line);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/support/check.h"
 
@@ -41,14 +42,7 @@ Block::Block(llvm::Function& function, int threads, bool several)
 }
 
 llvm::Type* Block::element(DType dtype) {
-  switch (dtype) {
-    case DType::F16: return ir.getHalfTy();
-    case DType::BF16: return ir.getBFloatTy();
-    case DType::F32: return ir.getFloatTy();
-    case DType::F64: return ir.getDoubleTy();
-    case DType::Bool: return ir.getInt1Ty();
-    default: return ir.getIntNTy(static_cast<unsigned>(byte_width(dtype)) * 8);
-  }
+  return type_of(dtype, ir.getContext());
 }
 
 llvm::BasicBlock* Block::block(const char* name) {

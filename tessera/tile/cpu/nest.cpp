@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "tessera/tile/cpu/finish.h"
@@ -323,8 +324,7 @@ class Scheduler {
     DotStep dot{.op = id};
     dot.a = trace_source(kernel(), placement_, op.in[0]).source;
     dot.b = trace_source(kernel(), placement_, op.in[1]).source;
-    const bool in_place = placement_.kept[c] && uses_[c] == 1 && result_.buffer_of[c] >= 0 &&
-                          !placement_.reshaped[c] && is_own(c);
+    const bool in_place = may_overwrite(c) && is_own(c);
     if (in_place) result_.buffer_of[op.out[0]] = result_.buffer_of[c];
     dot.out = buffer_of(op.out[0]);
     dot.accumulate = in_place || !is_zero_tile(kernel(), placement_, c);
@@ -334,6 +334,12 @@ class Scheduler {
       flush(steps, group);
     }
     steps.push_back({.kind = Step::Kind::Dot, .op = id, .dot = std::move(dot)});
+  }
+
+  /// Whether a value is kept for one use alone.
+  bool may_overwrite(ValueId id) const {
+    return placement_.kept[id] && uses_[id] == 1 && result_.buffer_of[id] >= 0 &&
+           !placement_.reshaped[id];
   }
 
   /// Whether a kept value belongs to the region that is being scheduled: to overwrite what an outer
@@ -369,8 +375,8 @@ class Scheduler {
     }
   }
 
-  /// Each carried tile has one buffer, which its start is written to before the loop, and what the
-  /// body yields at the end of a round.
+  /// Each carried tile has one buffer, which its start is written to before the loop, unless it is
+  /// that of the start itself, and what the body yields at the end of a round.
   void add_loop(OpId id, std::vector<Step>& steps) {
     const Operation& op = kernel().ops[id];
     const std::size_t fixed = op.code == Code::For ? 3 : 0;  // operands that are not carried
@@ -378,10 +384,13 @@ class Scheduler {
     std::vector<std::pair<ValueId, int>> starts;
     for (std::size_t i = 0; i < op.out.size(); ++i) {
       if (!is_tile(op.out[i])) continue;
-      const int buffer = new_buffer(kernel().type(op.out[i]));
+      const ValueId start = op.in[i + fixed];
+      const bool is_taken_over = may_overwrite(start) && made_in_[start] == open_regions_.back();
+      const int buffer =
+          is_taken_over ? result_.buffer_of[start] : new_buffer(kernel().type(op.out[i]));
       result_.buffer_of[op.out[i]] = buffer;
       for (const Region& region : op.regions) result_.buffer_of[region.params[i + index]] = buffer;
-      starts.emplace_back(op.in[i + fixed], buffer);
+      starts.emplace_back(start, buffer);
     }
     add_copies(starts, steps);
     Step step{.kind = Step::Kind::For, .op = id};
@@ -406,16 +415,28 @@ class Scheduler {
       if (update_in_place(param, next, yields, body)) continue;
       staged.emplace_back(next, result_.buffer_of[param]);
     }
-    const bool alone = staged.size() == 1 && copies_in_place(staged[0].first, staged[0].second);
-    if (alone) return add_copies(staged, body);
-    // What one copy overwrites, another, or a later element of it, may still read.
-    for (auto& [next, buffer] : staged) {
-      if (placement_.kept[next] && made_in_[next] == &region) continue;
-      const int temporary = new_buffer(kernel().type(next));
-      add_copies({{next, temporary}}, body);
-      next = staging_value(next, temporary);
+    // A copy is made when no other reads what it overwrites; where they all wait for each other,
+    // one of them goes to a buffer of its own first.
+    std::set<ValueId> temporaries;
+    const auto is_free = [&](const std::pair<ValueId, int>& copy) {
+      return copies_in_place(copy.first, copy.second) &&
+             std::ranges::none_of(staged, [&](const auto& other) {
+               return other.second != copy.second && expression_reads(other.first, copy.second);
+             });
+    };
+    while (!staged.empty()) {
+      if (const auto free = std::ranges::find_if(staged, is_free); free != staged.end()) {
+        add_copies({*free}, body);
+        staged.erase(free);
+        continue;
+      }
+      const auto next = std::ranges::find_if(
+          staged, [&](const auto& copy) { return !temporaries.contains(copy.first); });
+      const int temporary = new_buffer(kernel().type(next->first));
+      add_copies({{next->first, temporary}}, body);
+      next->first = staging_value(next->first, temporary);
+      temporaries.insert(next->first);
     }
-    add_copies(staged, body);
   }
 
   /// Whether each element of a value can go into the buffer without changing those after it.

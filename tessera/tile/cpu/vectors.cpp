@@ -23,6 +23,16 @@ constexpr std::int64_t kSeriesLength = 20;
 /// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
 constexpr std::int64_t kLongest = 440;
 
+/// How many of a few vectors to take at a time, at most `most`: a number that divides them, if it
+/// is not less than half of that. Those that are left over are computed one by one, each with a
+/// loop of its own where the nest folds along another axis.
+int even_part(std::int64_t vectors, int most) {
+  if (vectors > 4 * std::int64_t{most}) return most;
+  for (int part = most; 2 * part >= most; --part)
+    if (vectors % part == 0) return part;
+  return most;
+}
+
 class Surveyor {
  public:
   Surveyor(const Nest& nest, const Scheduled& scheduled, const Placement& placement)
@@ -171,8 +181,9 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   // Each of many roots is a chain of its own; two are often one value, kept and folded.
   const auto roots =
       nest.roots.size() > 2 ? static_cast<std::int64_t>(nest.roots.size()) : std::int64_t{1};
-  nest.unroll =
+  const auto most =
       static_cast<int>(std::max<std::int64_t>(1, std::min(registers / each / roots, fit)));
+  nest.unroll = even_part(nest.space[static_cast<std::size_t>(lane)] / width, most);
 }
 
 }  // namespace tessera::tile::cpu

@@ -1,6 +1,9 @@
+#include "tessera/codegen/llvm/flow.h"
+
 #include <llvm/IR/Module.h>
 
-#include "tessera/codegen/llvm/dot_parts.h"
+#include <optional>
+
 #include "tessera/support/check.h"
 
 namespace tessera::codegen {
@@ -48,9 +51,10 @@ llvm::Type* type_of(DType dtype, llvm::LLVMContext& context) {
     case DType::BF16: return llvm::Type::getBFloatTy(context);
     case DType::F32: return llvm::Type::getFloatTy(context);
     case DType::F64: return llvm::Type::getDoubleTy(context);
+    case DType::Bool: return llvm::Type::getInt1Ty(context);
     default: break;
   }
-  TESSERA_CHECK(byte_width(dtype) != 0, "no dot of {}", to_string(dtype));
+  TESSERA_CHECK(byte_width(dtype) != 0, "no register holds {}", to_string(dtype));
   return llvm::Type::getIntNTy(context, 8 * static_cast<unsigned>(byte_width(dtype)));
 }
 
@@ -105,6 +109,13 @@ void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, st
     body(index);
     return Values{};
   });
+}
+
+void emit_prefetch(llvm::IRBuilderBase& ir, llvm::Value* address, const Prefetch& how) {
+  // LLVM counts the caches from the far end.
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()},
+                     {address, ir.getInt32(how.writes ? 1 : 0),
+                      ir.getInt32(static_cast<std::uint32_t>(4 - how.level)), ir.getInt32(1)});
 }
 
 void emit_if(llvm::IRBuilderBase& ir, llvm::Value* condition, llvm::function_ref<void()> then) {
