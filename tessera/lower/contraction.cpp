@@ -20,74 +20,22 @@ using tile::Type;
 
 namespace {
 
-/// The factor b in panels, over index variables of its own: [batch and panel, sums, column], with
-/// the sums in groups [batch and panel, group, column, sum in the group].
-Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu::Panels& panels) {
-  const std::int64_t group = panels.k_group, sums = count(c.sums);
-  const Axis panel{"panel", Dim(ceil_div(c.column.extent, panels.columns))};
-  const Axis within{"within", Dim(panels.columns)};
-  const Axis outer{"outer", Dim(ceil_div(sums, group))}, inner{"inner", Dim(group)};
-  std::vector<Merged> axes(1);
-  for (const IndexAxis& a : batch) axes[0].parts.push_back({a.name, Dim(a.extent)});
-  axes[0].parts.push_back(panel);
-  std::map<std::string, Scalar> position;
-  position.emplace(c.column.name, Scalar(panel) * Scalar(panels.columns) + Scalar(within));
-  if (group == 1) {
-    Merged merged;
-    for (const IndexAxis& a : c.sums) merged.parts.push_back({a.name, Dim(a.extent)});
-    axes.insert(axes.end(), {merged, Merged{{within}}});
-  } else {
-    axes.insert(axes.end(), {Merged{{outer}}, Merged{{within}}, Merged{{inner}}});
-    Scalar rest = Scalar(outer) * Scalar(group) + Scalar(inner);
-    for (auto a = c.sums.rbegin(); a != c.sums.rend(); ++a) {
-      position.emplace(a->name, a + 1 == c.sums.rend() ? rest : mod(rest, Scalar(a->extent)));
-      rest = floor_div(rest, Scalar(a->extent));
-    }
-  }
-  Transform transform;
-  transform.index = [&](const std::string& name) -> std::optional<Scalar> {
-    if (const auto it = position.find(name); it != position.end()) return it->second;
-    const bool is_axis = std::ranges::any_of(axes, [&](const Merged& merged) {
-      return std::ranges::count(merged.parts, name, &Axis::name) > 0;
-    });
-    if (!is_axis) return Scalar(std::int64_t{0});  // of one position
-    return std::nullopt;
-  };
-  // The last panel, and the last group, are filled up.
-  transform.read = [](const node::Read& read) -> std::optional<Scalar> {
-    if (read.otherwise != nullptr) return std::nullopt;
-    node::Read filled = read;
-    filled.otherwise = std::make_shared<const Scalar>(
-        read.sort == Sort::Value ? Scalar(0.0) : Scalar(std::int64_t{0}));
-    return Scalar(Node{filled});
-  };
-  transform.size = [&](const Dim& size) { return resolved(size, c.stage->sizes); };
-  Scalar value = transform(*c.known_b);
-  if (sums % group != 0)
-    value = select(Scalar(outer) * Scalar(group) + Scalar(inner) < Scalar(sums), value, 0.0);
-  if (panels.dtype != DType::F32) value = cast(panels.dtype, value);
-  Operand weight = *std::ranges::find(c.stage->operands, c.weight, &Operand::name);
-  for (Dim& dim : weight.shape) dim = resolved(dim, c.stage->sizes);
-  return {.weight = c.weight,
-          .definition = {.inputs = {weight},
-                         .outputs = {{.name = c.weight + ".packed",
-                                      .dtype = panels.dtype,
-                                      .axes = std::move(axes),
-                                      .value = std::move(value)}}}};
-}
-
 class ContractionLowering {
  public:
   ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
                       const GroupOptions& options)
       : c_(contraction),
-        panels_(tile::cpu::panels_for(options.products, count(contraction.rows), machine)),
+        panels_(tile::cpu::panels_for(contraction.bytes ? DType::I8 : options.products,
+                                      count(contraction.rows), machine)),
         tiles_(choose_tiles(contraction, panels_, machine)),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
     const std::int64_t sums = tiles_.sum_count();
     if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
-      panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
+      if (c_.bytes)
+        panels_.k_group = 1;
+      else
+        panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
       tiles_ = choose_tiles(c_, panels_, machine);
     }
     for (const IndexAxis& axis : c_.batch)
@@ -97,18 +45,26 @@ class ContractionLowering {
   Expected<GroupCode> run(const machine::Machine& machine, const GroupOptions& options) {
     GroupCode code;
     for (const tile::Stage& stage : c_.before) {
-      TESSERA_TRY(Attempt ahead,
-                  lower_elements({.stages = {stage}, .results = {stage.name()}}, machine, options));
+      const Group alone{.stages = {stage}, .results = {stage.name()}};
+      Attempt ahead;
+      if (has_fold(stage.output.value)) {
+        TESSERA_TRY(ahead, lower_rows(alone, machine, options));
+      }
+      if (!ahead) {
+        TESSERA_TRY(ahead, lower_elements(alone, machine, options));
+      }
       for (Lowered& kernel : ahead->kernels) code.kernels.push_back(std::move(kernel));
       TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stage}));
       code.temporaries.push_back(tensors.back());
     }
-    if (c_.known_b) code.packings.push_back(packing_of(c_, batch_of_b_, panels_));
+    code.packings = packings_of(c_, batch_of_b_, panels_);
     TESSERA_TRY(Lowered kernel, lowered());
     code.kernels.push_back(std::move(kernel));
     code.strategy = fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns,
                                 tiles_.sum_count(), c_.known_b ? ", weights packed" : "",
-                                panels_.dtype == DType::BF16 ? ", bf16" : "",
+                                panels_.dtype == DType::BF16 ? ", bf16"
+                                : c_.bytes                   ? ", bytes"
+                                                             : "",
                                 c_.before.empty() ? "" : ", padded");
     return code;
   }
@@ -140,8 +96,7 @@ class ContractionLowering {
     tensors.pop_back();
     TESSERA_TRY(const std::vector<Operand> ahead, tensors_of(c_.before));
     tensors.insert(tensors.end(), ahead.begin(), ahead.end());
-    if (c_.known_b) {
-      const Packing packing = packing_of(c_, batch_of_b_, panels_);
+    for (const Packing& packing : packings_of(c_, batch_of_b_, panels_)) {
       const Output& packed = packing.definition.outputs[0];
       tensors.push_back({packed.name, packed.dtype, packed.shape()});
     }
@@ -165,6 +120,7 @@ class ContractionLowering {
     for (const Factor* factor : {&c_.a, &c_.b})
       for (const StridedRead& read : factor->reads) names.insert(read.operand);
     if (c_.known_b) names.insert(c_.weight + ".packed");
+    if (c_.bytes) names.insert({c_.bytes->a_sums, c_.bytes->b_sums});
     std::set<const void*> seen;
     const std::function<void(const Scalar&)> walk = [&](const Scalar& part) {
       if (!seen.insert(part.id()).second) return;
@@ -173,6 +129,8 @@ class ContractionLowering {
       if (component == nullptr || component->fold != c_.fold) for_each_part(part, walk);
     };
     walk(c_.stage->output.value);
+    if (c_.bytes)
+      for (const Scalar& shift : {c_.bytes->a_shift, c_.bytes->b_shift}) walk(shift);
     return names;
   }
 
@@ -241,14 +199,16 @@ class ContractionLowering {
       e_.add_memory({.operand = {n.operand, read->dtype, {}}, .shape = shape, .param = view});
       return Scalar(Node{node::Read{n.operand, n.sort, at, nullptr}});
     };
-    return e_.id_of(e_.converted(e_.evaluate(transform(factor.value)), Sort::Value));
+    const Value made = e_.evaluate(transform(factor.value));
+    return e_.id_of(c_.bytes ? made : e_.converted(made, Sort::Value));
   }
 
   /// The sum of the products: [rows, columns].
   Id product() {
     const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
     const std::int64_t rounds = count(c_.sums) / k;
-    Id sum = b_.broadcast(b_.constant(Type::scalar(DType::F32), 0.0), {m, n});
+    const DType dtype = c_.bytes ? DType::I32 : DType::F32;
+    Id sum = b_.broadcast(b_.constant(Type::scalar(dtype), 0.0), {m, n});
     if (rounds == 1) return step(b_.index(0), sum);
     const auto loop = b_.open_for(b_.index(0), b_.index(rounds), b_.index(1), {sum});
     return b_.close_for({step(loop.index, loop.carried[0])})[0];
@@ -311,10 +271,46 @@ class ContractionLowering {
       bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(n)), n, c_.column.extent);
       right = matrix(factor(c_.b, sums, c_.column.name), {k, n});
     }
-    const auto narrowed = [&](Id id) {
-      return b_.type(id).dtype == panels_.dtype ? id : b_.cast(id, panels_.dtype);
+    const auto narrowed = [&](Id id, DType dtype) {
+      return b_.type(id).dtype == dtype ? id : b_.cast(id, dtype);
     };
-    return b_.dot(narrowed(left), narrowed(right), sum);
+    left = narrowed(left, c_.bytes ? c_.bytes->a : panels_.dtype);
+    right = narrowed(right, c_.bytes ? c_.bytes->b : panels_.dtype);
+    return b_.dot(left, right, sum);
+  }
+
+  /// The sum of the products of integers of that of their bytes, at the open axes of the tile: the
+  /// shifts come in once. In 32 bits, in which the result wraps anyway.
+  Id with_shifts(Id sum) {
+    const Contraction::Bytes& bytes = *c_.bytes;
+    const auto narrow = [&](const Scalar& scalar) {
+      return e_.full(
+          {.sort = Sort::Integer, .id = b_.cast(e_.id_of(e_.evaluate(scalar)), DType::I32)});
+    };
+    const auto add = [&](Id shift, Id sums) { sum = b_.add(sum, b_.mul(shift, sums)); };
+    const auto sums = [&](const std::string& name, const IndexAxes& axes) {
+      std::vector<Scalar> at;
+      for (const IndexAxis& axis : axes) at.push_back(index_of(axis.name));
+      return narrow(Scalar(Node{node::Read{name, Sort::Integer, at, nullptr}}));
+    };
+    const bool shifts_a = !is_zero(bytes.a_shift), shifts_b = !is_zero(bytes.b_shift);
+    if (shifts_a) add(narrow(bytes.a_shift), sums(bytes.b_sums, axes_of_sums(bytes.b_sums)));
+    if (shifts_b) add(narrow(bytes.b_shift), sums(bytes.a_sums, axes_of_sums(bytes.a_sums)));
+    if (shifts_a && shifts_b)
+      add(narrow(bytes.a_shift), narrow(bytes.b_shift * Scalar(count(c_.sums))));
+    return sum;
+  }
+  /// The index variables that sums of bytes are there for.
+  IndexAxes axes_of_sums(const std::string& name) const {
+    IndexAxes axes;
+    const auto stage = std::ranges::find(c_.before, name, &tile::Stage::name);
+    if (stage == c_.before.end()) {
+      axes = batch_of_b_;
+      axes.push_back(c_.column);
+      return axes;
+    }
+    for (const Merged& axis : stage->output.axes) axes.push_back({axis.parts[0].name});
+    return axes;
   }
 
   /// Whether a copy of a is better made along its rows: in memory the sum runs in short pieces, and
@@ -360,7 +356,13 @@ class ContractionLowering {
       bind_tile(c_.rows[i].name, starts_[i], tiles_.rows[i], c_.rows[i].extent);
     bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(tiles_.columns)), tiles_.columns,
               c_.column.extent);
-    e_.set_fold(*c_.fold, {.sort = Sort::Value, .id = b_.reshape(sum, e_.extents())});
+    sum = b_.reshape(sum, e_.extents());
+    if (c_.bytes)
+      e_.set_fold(*c_.fold, {.sort = Sort::Integer,
+                             .id = b_.cast(with_shifts(sum), DType::I64),
+                             .range = Range::all()});
+    else
+      e_.set_fold(*c_.fold, {.sort = Sort::Value, .id = sum});
     const Output& output = c_.stage->output;
     const Value value = e_.converted(e_.evaluate(output.value), sort_of(output.dtype));
     std::vector<Value> at;

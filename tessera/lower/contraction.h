@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/lower/affine.h"
+#include "tessera/lower/bytes.h"
 #include "tessera/lower/group.h"
 #include "tessera/lower/linear.h"
 #include "tessera/tile/cpu/panels.h"
@@ -46,7 +47,9 @@ struct Factor {
 ///   out[batch, rows, columns] = f(sum(sums) a[batch, rows, sums] * b[batch, sums, columns])
 ///
 /// with f of anything at the same position. A factor that reads outside of its tensor, or at
-/// positions that are not affine, is computed first, as a stage of its own (`before`).
+/// positions that are not affine, is computed first, as a stage of its own (`before`). Of integers
+/// a and b are the bytes; sums of bytes that their shifts are multiplied with are computed first
+/// too, or with the weights.
 struct Contraction {
   const tile::Stage* stage = nullptr;
   std::shared_ptr<const Fold> fold = nullptr;
@@ -57,6 +60,14 @@ struct Contraction {
   /// The factor b where it is known when code is made: over the index variables themselves.
   std::optional<Scalar> known_b = {};
   std::string weight = {};  // the tensor that it reads
+
+  /// Products of bytes.
+  struct Bytes {
+    DType a = DType::I8, b = DType::I8;
+    Scalar a_shift = 0, b_shift = 0;
+    std::string a_sums = {}, b_sums = {};  // [batch, rows] and [batch, column], where it takes them
+  };
+  std::optional<Bytes> bytes = {};
 
   /// Whether an index variable shares an axis of the result with others.
   bool is_merged(const IndexAxis& axis) const;
@@ -78,6 +89,11 @@ using AxisGroups = std::vector<AxisGroup>;
 
 /// Nothing where the group is no such thing.
 std::optional<Contraction> contraction_of(const Group& group);
+
+/// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied with
+/// them; `batch` are the index variables of the batch that it varies with.
+std::vector<Packing> packings_of(const Contraction& contraction, const IndexAxes& batch,
+                                 const tile::cpu::Panels& panels);
 
 /// What one program computes, and how it walks along the sum.
 struct ContractionTiles {

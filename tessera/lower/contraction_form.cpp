@@ -40,13 +40,23 @@ class Reads {
   std::optional<Factor> run(const Scalar& value) {
     bool fine = true;
     Factor factor;
-    Transform transform;
-    transform.read = [&](const node::Read& read) -> std::optional<Scalar> {
-      const auto strided = this->strided(read);
+    std::map<std::string, node::Read> given;  // by view
+    Transform transform, back;
+    // What stands for elements beyond a tensor goes into its copy, as it was.
+    back.read = [&](const node::Read& read) -> std::optional<Scalar> {
+      std::erase_if(factor.reads, [&](const StridedRead& r) { return r.view == read.operand; });
+      return Scalar(Node{given.at(read.operand)});
+    };
+    transform.read = [&](const node::Read& seen) -> std::optional<Scalar> {
+      node::Read read = seen;
+      if (fine && read.otherwise != nullptr)
+        read.otherwise = std::make_shared<const Scalar>(back(*read.otherwise));
+      const auto strided = fine ? this->strided(read) : std::nullopt;
       if (!strided) fine = false;
       if (!fine) return std::nullopt;
       factor.reads.push_back(*strided);
-      factor.reads.back().view = fmt::format("{}.{}", prefix_, factor.reads.size());
+      factor.reads.back().view = fmt::format("{}.{}", prefix_, given.size() + 1);
+      given.emplace(factor.reads.back().view, read);
       return Scalar(Node{node::Read{factor.reads.back().view, read.sort, {}, nullptr}});
     };
     factor.value = transform(value);
@@ -70,7 +80,8 @@ class Reads {
       shape.push_back(*extent);
     }
     if (!outside) return strided(read.operand, operand->dtype, at, shape);
-    if (read.otherwise == nullptr || !is_zero(*read.otherwise)) return std::nullopt;
+    if (read.otherwise == nullptr || !axes_in(*read.otherwise).empty()) return std::nullopt;
+    if (read.sort == Sort::Value && !is_zero(*read.otherwise)) return std::nullopt;
     // The tensor with as much around it as is read; what sums alone run through lies innermost,
     // so that a goes along memory.
     std::vector<std::size_t> order(at.size());
@@ -106,7 +117,11 @@ class Reads {
     shape = ordered(shape);
     if (after / kMostCopies > before) return std::nullopt;
     const std::string name = fmt::format("{}.{}.padded{}", stage_.name(), prefix_, before_.size());
-    before_.push_back({.operands = {*operand},
+    std::vector<Operand> operands{*operand};
+    for_each_read(*read.otherwise, [&](const node::Read& beyond) {
+      operands.push_back(*std::ranges::find(stage_.operands, beyond.operand, &Operand::name));
+    });
+    before_.push_back({.operands = std::move(operands),
                        .output = {.name = name,
                                   .dtype = operand->dtype,
                                   .axes = ordered(axes),
@@ -138,10 +153,10 @@ class Reads {
 };
 
 /// The factor computed ahead, at every position that it has.
-Factor computed_ahead(const Stage& stage, const Scalar& value, const IndexAxes& axes,
+Factor computed_ahead(const Stage& stage, const Scalar& value, DType dtype, const IndexAxes& axes,
                       tile::Stages& before, const std::string& prefix) {
   StridedRead read{
-      .view = prefix + ".1", .operand = stage.name() + "." + prefix, .dtype = DType::F32, .at = {}};
+      .view = prefix + ".1", .operand = stage.name() + "." + prefix, .dtype = dtype, .at = {}};
   std::int64_t stride = 1;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     read.at.factors.emplace(axis->name, stride);
@@ -149,10 +164,27 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, const IndexAxes& 
   }
   std::vector<Merged> output;
   for (const IndexAxis& axis : axes) output.push_back({{named(axis)}});
-  before.push_back({.operands = stage.operands,
-                    .output = {.name = read.operand, .axes = std::move(output), .value = value},
-                    .sizes = stage.sizes});
-  return {.value = Scalar(Node{node::Read{read.view, Sort::Value, {}, nullptr}}), .reads = {read}};
+  before.push_back(
+      {.operands = stage.operands,
+       .output = {.name = read.operand, .dtype = dtype, .axes = std::move(output), .value = value},
+       .sizes = stage.sizes});
+  return {.value = Scalar(Node{node::Read{read.view, sort_of(dtype), {}, nullptr}}),
+          .reads = {read}};
+}
+
+/// The sums of the bytes of a factor, computed ahead; gives their name.
+std::string summed_ahead(Contraction& c, const Scalar& byte, const IndexAxes& axes,
+                         const std::string& prefix) {
+  std::vector<Merged> output;
+  for (const IndexAxis& axis : axes) output.push_back({{named(axis)}});
+  const std::string name = fmt::format("{}.{}.sums", c.stage->name(), prefix);
+  c.before.push_back({.operands = c.stage->operands,
+                      .output = {.name = name,
+                                 .dtype = DType::I32,
+                                 .axes = std::move(output),
+                                 .value = sum(c.fold->bounds, byte)},
+                      .sizes = c.stage->sizes});
+  return name;
 }
 
 }  // namespace
@@ -190,8 +222,14 @@ std::optional<Contraction> contraction_of(const Group& group) {
   const Stage& stage = group.stages[0];
   Contraction c{.stage = &stage, .fold = tile::main_fold(stage)};
   if (c.fold == nullptr) return std::nullopt;
-  auto factors = tile::product_of(*c.fold);
+  auto factors = factors_of(stage, *c.fold);
   if (!factors) return std::nullopt;
+  std::optional<ByteFactor> bytes[2];
+  if (factors->first.sort() == Sort::Integer) {
+    bytes[0] = byte_factor(factors->first, stage, *c.fold);
+    bytes[1] = byte_factor(factors->second, stage, *c.fold);
+    factors = {bytes[0]->byte, bytes[1]->byte};
+  }
 
   AxisExtents extents;
   IndexAxes output;
@@ -219,7 +257,13 @@ std::optional<Contraction> contraction_of(const Group& group) {
   if (owner(*last) < 0) {
     std::swap(factors->first, factors->second);
     std::swap(left, right);
+    std::swap(bytes[0], bytes[1]);
   }
+  if (bytes[0])
+    c.bytes = {.a = bytes[0]->dtype,
+               .b = bytes[1]->dtype,
+               .a_shift = bytes[0]->shift,
+               .b_shift = bytes[1]->shift};
   for (const IndexAxis& axis : output) {
     if (axis.name == last->name)
       c.column = axis;
@@ -237,6 +281,29 @@ std::optional<Contraction> contraction_of(const Group& group) {
     c.known_b = factors->second;
     c.weight = *read_by_b.begin();
   }
+  const auto dtype_of = [&](const std::string& prefix) {
+    return !c.bytes ? DType::F32 : prefix == "a" ? c.bytes->a : c.bytes->b;
+  };
+  const auto axes_within = [&](const std::set<std::string>& within, bool summed) {
+    IndexAxes axes;
+    for (const IndexAxes& part :
+         {c.batch, c.rows, summed ? c.sums : IndexAxes{}, IndexAxes{c.column}})
+      for (const IndexAxis& axis : part)
+        if (within.contains(axis.name)) axes.push_back(axis);
+    return axes;
+  };
+  if (c.bytes && c.known_b && c.bytes->b == DType::U8) {
+    // Instructions take signed weights.
+    const Scalar shift = c.bytes->b_shift;
+    c.bytes->b = DType::I8;
+    c.bytes->b_shift = shift.integer() ? Scalar(*shift.integer() + 128) : shift + 128;
+    c.known_b = *c.known_b - 128;
+  }
+  if (c.bytes && !is_zero(c.bytes->b_shift))
+    c.bytes->a_sums = summed_ahead(c, factors->first, axes_within(left, false), "a");
+  if (c.bytes && !is_zero(c.bytes->a_shift))
+    c.bytes->b_sums = c.known_b ? c.weight + ".sums"
+                                : summed_ahead(c, factors->second, axes_within(right, false), "b");
   const auto factor = [&](const Scalar& value, const std::set<std::string>& within,
                           const std::string& prefix) -> std::optional<Factor> {
     std::set<std::string> inner;
@@ -244,10 +311,7 @@ std::optional<Contraction> contraction_of(const Group& group) {
       inner.insert(axis.name);
     if (auto strided = Reads(stage, extents, std::move(inner), c.before, prefix).run(value))
       return strided;
-    IndexAxes axes;
-    for (const IndexAxes& part : {c.batch, c.rows, c.sums, IndexAxes{c.column}})
-      for (const IndexAxis& axis : part)
-        if (within.contains(axis.name)) axes.push_back(axis);
+    const IndexAxes axes = axes_within(within, true);
     std::int64_t elements = 0;
     for_each_read(value, [&](const node::Read& read) {
       const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);
@@ -257,7 +321,7 @@ std::optional<Contraction> contraction_of(const Group& group) {
       elements = std::max(elements, all);
     });
     if (count(axes) / kMostCopies > elements) return std::nullopt;
-    return computed_ahead(stage, value, axes, c.before, prefix);
+    return computed_ahead(stage, value, dtype_of(prefix), axes, c.before, prefix);
   };
   auto a = factor(factors->first, left, "a");
   if (!a) return std::nullopt;

@@ -60,6 +60,11 @@ class Cost {
     sum_ = static_cast<double>(count(c.sums));
     lanes_ = machine.vector_bytes / 4;
     mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
+    // Instructions for bytes multiply a group of the sum at once.
+    if (panels.dtype == DType::I8) {
+      at_once_ = static_cast<double>(panels.k_group);
+      size_ = 0.25;
+    }
     has_series_ = has_series(c.stage->output.value);
   }
 
@@ -114,12 +119,12 @@ class Cost {
     const auto rows = static_cast<double>(m), columns = static_cast<double>(n);
     const auto vectors = static_cast<double>(ceil_div(n, lanes_));
     // A row beside the last whole register tile costs more than its share.
-    const double work = sum_ * vectors / 4 *
+    const double work = sum_ / at_once_ * vectors / 4 *
                         (static_cast<double>(m / mr_ * mr_) + 1.4 * static_cast<double>(m % mr_));
-    const double left = rows * sum_ * (how.in_place ? 0.8 : 1.2);
+    const double left = rows * sum_ * (how.in_place ? 0.8 : 1.2) * size_;
     // Every tile of rows reads all of b again, from as near as it fits.
-    const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4;
-    const double right = columns * sum_ *
+    const double all_of_b = sum_ * static_cast<double>(c_.column.extent) * 4 * size_;
+    const double right = columns * sum_ * size_ *
                          (all_of_b > static_cast<double>(machine_.l3) / 2 ? 0.8
                           : all_of_b > static_cast<double>(machine_.l2)   ? 0.3
                                                                           : 0.1);
@@ -143,6 +148,7 @@ class Cost {
   const machine::Machine& machine_;
   double sum_ = 0;
   std::int64_t lanes_ = 4, mr_ = 4;
+  double at_once_ = 1, size_ = 1;  // of elements, where 4 bytes are 1
   bool has_series_ = false;
 };
 
@@ -219,8 +225,8 @@ ContractionTiles choose_tiles(const Contraction& c, const tile::cpu::Panels& pan
         std::ranges::count_if(rows, [](const AxisGroup& group) { return group.tile > 1; }) <= 1;
     tiles.sums = sums;
     const std::int64_t all = count(c.sums);
-    take_sums(tiles.sums,
-              in_place ? all : std::max<std::int64_t>(machine.l2 / 16 / tiles.row_count(), 16),
+    const std::int64_t budget = machine.l2 / (panels.dtype == DType::I8 ? 4 : 16);
+    take_sums(tiles.sums, in_place ? all : std::max<std::int64_t>(budget / tiles.row_count(), 16),
               panels.k_group);
     for (std::int64_t parts = 1; parts <= ceil_div(c.column.extent, panel);
          parts += 1 + parts / 8) {

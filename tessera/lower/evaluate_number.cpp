@@ -237,6 +237,28 @@ Evaluator::Id Evaluator::apply(Fn fn, Sort meet, const std::vector<Id>& args) {
   return args[0];
 }
 
+namespace {
+
+/// Whether a number is kept within 32 bits by constants, as quantization does: min(max(x, 0), 255).
+bool is_bounded(const Scalar& scalar) {
+  const auto side = [](const Scalar& s, Fn fn) -> std::optional<std::pair<Scalar, double>> {
+    const auto* apply = std::get_if<node::Apply>(&s.node());
+    if (apply == nullptr || apply->fn != fn) return std::nullopt;
+    const auto* bound = std::get_if<node::Constant>(&apply->args[1].node());
+    if (bound == nullptr) return std::nullopt;
+    return std::pair{apply->args[0], bound->sort == Sort::Value
+                                         ? bound->number
+                                         : static_cast<double>(bound->integer)};
+  };
+  constexpr double most = 1 << 24;
+  for (const auto& [outer, inner] : {std::pair{Fn::Min, Fn::Max}, std::pair{Fn::Max, Fn::Min}})
+    if (const auto first = side(scalar, outer); first && std::abs(first->second) <= most)
+      if (const auto second = side(first->first, inner)) return std::abs(second->second) <= most;
+  return false;
+}
+
+}  // namespace
+
 Value Evaluator::visit(const node::Cast& n) {
   const Value arg = evaluate(*n.arg);
   const Sort sort = sort_of(n.to);
@@ -244,7 +266,8 @@ Value Evaluator::visit(const node::Cast& n) {
   const Id id = id_of(arg);
   // From a float it goes to 64 bits first and wraps then, as the interpreter has it.
   const bool from_value = arg.sort == Sort::Value && is_integer(n.to) && n.to != DType::U64;
-  Id narrow = from_value && n.to != DType::I64 ? b_.cast(id, DType::I64) : id;
+  const bool wraps = from_value && n.to != DType::I64;
+  Id narrow = wraps ? b_.cast(id, is_bounded(*n.arg) ? DType::I32 : DType::I64) : id;
   if (b_.type(narrow).dtype != n.to) narrow = b_.cast(narrow, n.to);
   if (n.to != dtype_of(sort)) narrow = b_.cast(narrow, dtype_of(sort));
   Value result = number(narrow, sort);

@@ -5,16 +5,20 @@ namespace tessera::op {
 namespace {
 
 /// An image N C spatial…, weights of the same rank, and maybe one bias per channel.
-Expected<int> spatial_axes(const Attrs& attrs, const Signature& in) {
+Expected<int> spatial_axes_of_any(const Attrs& attrs, const Signature& in) {
   if (in[0].rank() < 2 || in[1].rank() != in[0].rank())
     return bad_operands(
         fmt::format("image and weight have {} and {} axes", in[0].rank(), in[1].rank()),
         "both have N C and the same number of spatial axes");
-  TESSERA_TRY_DONE(check_same_dtype(in));
-  TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
   if (const Dim group = size_attr(attrs, "group"); group.constant().value_or(1) < 1)
     return bad_operands(fmt::format("group is {}", group.to_string()), "it has to be at least 1");
   return in[0].rank() - 2;
+}
+
+Expected<int> spatial_axes(const Attrs& attrs, const Signature& in) {
+  TESSERA_TRY_DONE(check_same_dtype(in));
+  TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
+  return spatial_axes_of_any(attrs, in);
 }
 
 /// The definition once it is known what is summed up; adds the bias where there is one.
@@ -34,6 +38,39 @@ Definition with_bias(const Signature& in, std::vector<Operand> inputs, std::vect
 
 }  // namespace
 
+namespace {
+
+/// What a convolution reads and how its result lies.
+struct Windows {
+  Operand x, w;
+  std::vector<Scalar> pixel, weight;  // where they are read
+  Merged channel;
+  std::vector<Merged> axes;
+  std::vector<Bound> sums;
+};
+
+Expected<Windows> windows_of(const Attrs& attrs, const Signature& in, int spatial) {
+  TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
+  TESSERA_TRY(const Window window, Window::of(attrs, axes("h", spatial), tap));
+  const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
+  return Windows{.x = {"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.extent))},
+                 .w = {"w", in[1].dtype(), concat<Dim>({merge(g, f), c}, sizes(tap))},
+                 .pixel = concat<Scalar>({n, merge(g, c)}, window.source()),
+                 .weight = concat<Scalar>({merge(g, f), c}, indices(tap)),
+                 .channel = merge(g, f),
+                 .axes = concat<Merged>({{{n}}, merge(g, f)}, each(window.at)),
+                 .sums = bounds(concat<Axis>({c}, tap))};
+}
+
+/// One number, or one for each channel.
+Operand per_channel(std::string name, const Argument& given, const Merged& channel) {
+  Operand operand{std::move(name), given.dtype()};
+  if (given.rank() == 1) operand.shape.push_back(given.dim(0).is(1) ? Dim(1) : Dim(channel));
+  return operand;
+}
+
+}  // namespace
+
 OpDef conv() {
   return {
       .name = "conv",
@@ -43,16 +80,44 @@ OpDef conv() {
       .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const int spatial, spatial_axes(attrs, in));
-        TESSERA_TRY(const std::vector<Axis> tap, window_taps(attrs, spatial));
-        TESSERA_TRY(const Window window, Window::of(attrs, axes("h", spatial), tap));
-        const Axis n{"n"}, g{"g", size_attr(attrs, "group")}, f{"f"}, c{"c"};
+        TESSERA_TRY(const Windows at, windows_of(attrs, in, spatial));
+        return with_bias(in, {at.x, at.w}, at.axes,
+                         sum(at.sums, at.x.or_zero(at.pixel) * at.w(at.weight)));
+      },
+  };
+}
 
-        const Operand x{"x", in[0].dtype(), concat<Dim>({n, merge(g, c)}, sizes(window.extent))};
-        const Operand w{"w", in[1].dtype(), concat<Dim>({merge(g, f), c}, sizes(tap))};
-        const Scalar pixel = x.or_zero(concat<Scalar>({n, merge(g, c)}, window.source()));
-        const Scalar weight = w(concat<Scalar>({merge(g, f), c}, indices(tap)));
-        return with_bias(in, {x, w}, concat<Merged>({{{n}}, merge(g, f)}, each(window.at)),
-                         sum(bounds(concat<Axis>({c}, tap)), pixel * weight));
+OpDef conv_integer() {
+  return {
+      .name = "conv_integer",
+      .summary = "conv of (x - x_zero_point) with (w - w_zero_point) as i32",
+      .inputs = {"x", "w", "x_zero_point?", "w_zero_point?"},
+      .outputs = {"y"},
+      .attrs = window_attrs({symbolic_attr("group", 1, 1)}),
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        for (const std::size_t i : {0, 1})
+          TESSERA_TRY_DONE(check_domain(Domain::Integers, in[i].dtype()));
+        TESSERA_TRY(const int spatial, spatial_axes_of_any(attrs, in));
+        TESSERA_TRY(const Windows at, windows_of(attrs, in, spatial));
+        std::vector<Operand> inputs{at.x, at.w};
+        Scalar pixel = at.x.or_zero(at.pixel), weight = at.w(at.weight);
+        if (given(in, 2)) {
+          inputs.push_back({"x_zero_point", in[2].dtype()});
+          if (in[2].rank() == 1) inputs.back().shape = {1};
+          const Scalar zero =
+              inputs.back()(in[2].rank() == 1 ? std::vector<Scalar>{0} : std::vector<Scalar>{});
+          // What is outside of the image is 0, which the zero point stands for.
+          pixel = at.x.or_else(at.pixel, zero) - zero;
+        }
+        if (given(in, 3)) {
+          inputs.push_back(per_channel("w_zero_point", in[3], at.channel));
+          std::vector<Scalar> zero;
+          if (in[3].rank() == 1)
+            zero.push_back(in[3].dim(0).is(1) ? Scalar(0) : Scalar(at.channel));
+          weight = weight - inputs.back()(zero);
+        }
+        return Definition{.inputs = std::move(inputs),
+                          .outputs = {{"y", DType::I32, at.axes, sum(at.sums, pixel * weight)}}};
       },
   };
 }

@@ -12,6 +12,7 @@ namespace {
 struct Factor {
   Operand operand;
   Scalar value;
+  std::vector<Scalar> at = {};  // where it is read
 };
 
 /// The argument without its last `count` axes.
@@ -20,9 +21,13 @@ Argument without_last(Argument argument, int count) {
   return argument;
 }
 
-Expected<Definition> product_of_matrices(const Attrs&, const Signature& in) {
-  TESSERA_TRY_DONE(check_same_dtype(in));
-  TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
+struct Factors {
+  Factor a, b;
+  std::vector<Axis> result;
+  Axis sum{"k"};
+};
+
+Expected<Factors> factors_of(const Signature& in) {
   if (in[0].rank() < 1 || in[1].rank() < 1)
     return bad_operands("a factor has no axes", "it needs at least one");
   // A factor with one axis is a row or a column, whose other axis is not in the result.
@@ -36,16 +41,65 @@ Expected<Definition> product_of_matrices(const Attrs&, const Signature& in) {
   const auto factor = [&](std::size_t i, const std::vector<Axis>& matrix) -> Factor {
     Operand operand = batch.operands[i];
     operand.shape = tessera::concat(operand.shape, sizes(matrix));
-    const Scalar value = operand(tessera::concat(batch.at[i], indices(matrix)));
-    return {std::move(operand), value};
+    std::vector<Scalar> at = tessera::concat(batch.at[i], indices(matrix));
+    const Scalar value = operand(at);
+    return {std::move(operand), value, std::move(at)};
   };
-  const Factor a = factor(0, left), b = factor(1, right);
-  std::vector<Axis> result = batch.axes;
-  if (has_m) result.push_back(m);
-  if (has_n) result.push_back(n);
-  return Definition{
-      .inputs = {a.operand, b.operand},
-      .outputs = {output(in[0].dtype(), each(result), tessera::sum({k}, a.value * b.value))}};
+  Factors result{.a = factor(0, left), .b = factor(1, right), .result = batch.axes};
+  if (has_m) result.result.push_back(m);
+  if (has_n) result.result.push_back(n);
+  return result;
+}
+
+Expected<Definition> product_of_matrices(const Attrs&, const Signature& in) {
+  TESSERA_TRY_DONE(check_same_dtype(in));
+  TESSERA_TRY_DONE(check_domain(Domain::Numbers, in[0].dtype()));
+  TESSERA_TRY(const Factors f, factors_of(in));
+  return Definition{.inputs = {f.a.operand, f.b.operand},
+                    .outputs = {output(in[0].dtype(), each(f.result),
+                                       tessera::sum({f.sum}, f.a.value * f.b.value))}};
+}
+
+/// What is taken off the elements of a factor: one number, one for each line (rows of the left
+/// factor, columns of the right one), or what is broadcast to it.
+Expected<Factor> zero_point(std::string name, const Argument& given, const Factor& of,
+                            bool of_rows) {
+  const int rank = static_cast<int>(of.at.size());
+  const int first =
+      of_rows && given.rank() == 1 && rank > 1 ? rank - 2 : rank - static_cast<int>(given.rank());
+  if (first < 0 || !is_integer(given.dtype()))
+    return bad_operands(fmt::format("{} has {} axes", name, given.rank()),
+                        "it is an integer, one for each line, or broadcast to its factor");
+  Operand operand{std::move(name), given.dtype()};
+  std::vector<Scalar> at;
+  for (int i = 0; i < given.rank(); ++i) {
+    const auto axis = static_cast<std::size_t>(first + i);
+    const bool repeated = given.dim(i).is(1);
+    operand.shape.push_back(repeated ? Dim(1) : of.operand.shape[axis]);
+    at.push_back(repeated ? Scalar(0) : of.at[axis]);
+  }
+  const Scalar value = operand(at);
+  return Factor{std::move(operand), value, std::move(at)};
+}
+
+Expected<Definition> integer_product(const Attrs&, const Signature& in) {
+  for (const std::size_t i : {0, 1})
+    TESSERA_TRY_DONE(check_domain(Domain::Integers, in[i].dtype()));
+  TESSERA_TRY(const Factors f, factors_of(in));
+  std::vector<Operand> inputs{f.a.operand, f.b.operand};
+  Scalar a = f.a.value, b = f.b.value;
+  if (given(in, 2)) {
+    TESSERA_TRY(const Factor zero, zero_point("a_zero_point", in[2], f.a, true));
+    inputs.push_back(zero.operand);
+    a = a - zero.value;
+  }
+  if (given(in, 3)) {
+    TESSERA_TRY(const Factor zero, zero_point("b_zero_point", in[3], f.b, false));
+    inputs.push_back(zero.operand);
+    b = b - zero.value;
+  }
+  return Definition{.inputs = std::move(inputs),
+                    .outputs = {output(DType::I32, each(f.result), tessera::sum({f.sum}, a * b))}};
 }
 
 /// x times a factor that may be no number of its type.
@@ -232,6 +286,13 @@ OpDef matmul() {
           .summary = "product of matrices, of vectors, and of stacks of them",
           .inputs = {"a", "b"},
           .define = product_of_matrices};
+}
+
+OpDef matmul_integer() {
+  return {.name = "matmul_integer",
+          .summary = "(a - a_zero_point) @ (b - b_zero_point) as i32",
+          .inputs = {"a", "b", "a_zero_point?", "b_zero_point?"},
+          .define = integer_product};
 }
 
 OpDef gemm() {

@@ -54,13 +54,6 @@ Val per_channel(const Val& x, int trailing) {
   return x.rank() == 1 && trailing > 0 ? unsqueezed(x, counted(1, 1 + trailing)) : x;
 }
 
-/// x - zero_point as i32, where it is exact.
-Val centered(const Val& x, const Val& zero_point, int trailing = 0) {
-  const Val wide = converted(x, DType::I32);
-  if (!zero_point.present()) return wide;
-  return wide - per_channel(converted(zero_point, DType::I32), trailing);
-}
-
 /// Sums of products of quantized numbers, multiplied and quantized again. As the common runtimes
 /// do, the scales are made one factor of type f32.
 Val requantized(const Val& sums, const Val& factor, const Val& zero_point) {
@@ -68,14 +61,6 @@ Val requantized(const Val& sums, const Val& factor, const Val& zero_point) {
   return b.op("quantize_linear",
               {converted(sums, DType::F32) * factor, b.number(1, DType::F32), zero_point},
               {{"axis", -2}});
-}
-
-Val input(const Vals& in, std::size_t i) {
-  return given(in, i) ? in[i] : Val();
-}
-
-Val integer_conv(Body& b, const Attrs& attrs, const Val& x, const Val& w, const Val& bias) {
-  return bias.present() ? b.op("conv", {x, w, bias}, attrs) : b.op("conv", {x, w}, attrs);
 }
 
 }  // namespace
@@ -151,20 +136,6 @@ OpDef dequantize_linear() {
   };
 }
 
-OpDef matmul_integer() {
-  return {
-      .name = "matmul_integer",
-      .summary = "(a - a_zero_point) @ (b - b_zero_point) as i32",
-      .inputs = {"a", "b", "a_zero_point?", "b_zero_point?"},
-      .outputs = {"y"},
-      .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
-        const int rows = in[0].rank() > 1 ? 1 : 0;
-        return Vals{
-            b.op("matmul", {centered(in[0], input(in, 2), rows), centered(in[1], input(in, 3))})};
-      },
-  };
-}
-
 OpDef qlinear_matmul() {
   return {
       .name = "qlinear_matmul",
@@ -174,25 +145,11 @@ OpDef qlinear_matmul() {
       .outputs = {"y"},
       .expand = [](Body& b, const Attrs&, const Vals& in) -> Expected<Vals> {
         const int rows = in[0].rank() > 1 ? 1 : 0;
-        const Val sums = b.op("matmul", {centered(in[0], in[2], rows), centered(in[3], in[5])});
+        const Val sums = b.op("matmul_integer", {in[0], in[3], in[2], in[5]});
         const Val factor = per_channel(converted(in[1], DType::F32), rows) *
                            converted(in[4], DType::F32) /
                            per_channel(converted(in[6], DType::F32), rows);
         return Vals{requantized(sums, factor, in[7])};
-      },
-  };
-}
-
-OpDef conv_integer() {
-  return {
-      .name = "conv_integer",
-      .summary = "conv of (x - x_zero_point) with (w - w_zero_point) as i32",
-      .inputs = {"x", "w", "x_zero_point?", "w_zero_point?"},
-      .outputs = {"y"},
-      .attrs = window_attrs({{"group", 1}}),
-      .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
-        return Vals{integer_conv(b, attrs, centered(in[0], input(in, 2)),
-                                 centered(in[1], input(in, 3), in[1].rank() - 1), Val())};
       },
   };
 }
@@ -207,8 +164,8 @@ OpDef qlinear_conv() {
       .attrs = window_attrs({{"group", 1}}),
       .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         const int rank = in[0].rank();
-        const Val sums = integer_conv(b, attrs, centered(in[0], in[2]),
-                                      centered(in[3], in[5], rank - 1), input(in, 8));
+        Val sums = b.op("conv_integer", {in[0], in[3], in[2], in[5]}, attrs);
+        if (given(in, 8)) sums = sums + per_channel(in[8], rank - 2);
         const Val factor = converted(in[1], DType::F32) *
                            per_channel(converted(in[4], DType::F32), rank - 2) /
                            converted(in[6], DType::F32);

@@ -37,6 +37,12 @@ std::optional<Tensor> known_integers(const Known& known) {
   return Tensor{known.type.dtype, std::move(shape), std::move(buffer).freeze()};
 }
 
+/// Numbers that are stored as bytes: products read them as such.
+bool is_stored_small(const Tensor& constant, const Type& result) {
+  return (constant.dtype == DType::I8 || constant.dtype == DType::U8) && is_float(result.dtype) &&
+         constant.count() > 64;
+}
+
 class Folding {
  public:
   Folding(const FoldLimits& limits, Changes& changes) : limits_(limits), changes_(changes) {}
@@ -75,6 +81,8 @@ class Folding {
       if (id.present() && constant == nullptr) return std::nullopt;
       inputs.push_back(constant == nullptr ? interp::Value{} : interp::Value{*constant});
       if (constant != nullptr && constant->count() > limits_.most_numbers) return std::nullopt;
+      if (constant != nullptr && is_stored_small(*constant, graph.type(graph.outputs(node)[0])))
+        return std::nullopt;
       if (constant != nullptr && out.uses(id) == 1)
         replaced += static_cast<std::int64_t>(constant->bytes.size());
     }

@@ -7,6 +7,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/affine.h"
+#include "tessera/lower/bytes.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
@@ -98,7 +99,7 @@ bool is_move(const Stage& stage) {
 /// Whether each factor has positions of its own in the output, and both share some of the sum.
 bool is_contraction(const Stage& stage) {
   const auto fold = tile::main_fold(stage);
-  const auto factors = fold == nullptr ? std::nullopt : tile::product_of(*fold);
+  const auto factors = fold == nullptr ? std::nullopt : lower::factors_of(stage, *fold);
   if (!factors) return false;
   const std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
   bool left_alone = false, right_alone = false, shared = false;

@@ -7,6 +7,7 @@
 #include "tessera/program/affine_norms.h"
 #include "tessera/program/arena.h"
 #include "tessera/program/constants.h"
+#include "tessera/program/integer_products.h"
 #include "tessera/program/limit.h"
 #include "tessera/program/phases.h"
 #include "tessera/program/plan.h"
@@ -33,6 +34,12 @@ Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
   return expand(graph, [](const OpDef&) { return true; });
 }
 
+/// Core operators alone, as the machine computes them best.
+Expected<Graph> prepared(const Graph& graph, const CompileOptions& options) {
+  TESSERA_TRY(Graph core, expanded(graph, options));
+  return options.exact ? core : with_integer_products(core);
+}
+
 Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
   TESSERA_TRY(const Graph products, with_transforms(graph));
   TESSERA_TRY(const Graph phased, with_phases(products));
@@ -52,12 +59,12 @@ Lowerings lowerings_for(const CompileOptions& options) {
 }
 
 Expected<Draft> plan(const Graph& graph, const Planning& planning) {
-  TESSERA_TRY(const Graph plain, expanded(graph, planning.options));
+  TESSERA_TRY(const Graph plain, prepared(graph, planning.options));
   return drafted(with_assumed_constants(plain), planning);
 }
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
-  TESSERA_TRY(const Graph plain, expanded(graph, options));
+  TESSERA_TRY(const Graph plain, prepared(graph, options));
   TESSERA_TRY(const Graph computed, with_computed_constants(plain, options));
   return compile_as_it_is(computed, options);
 }

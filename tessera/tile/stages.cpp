@@ -82,12 +82,11 @@ std::shared_ptr<const Fold> main_fold(const Stage& stage) {
   return folds[0];
 }
 
-std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold) {
-  if (fold.simple() != Fn::Add || fold.lift[0].sort() != Sort::Value) return std::nullopt;
+std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold, Sort sort) {
+  if (fold.simple() != Fn::Add || fold.lift[0].sort() != sort) return std::nullopt;
   const auto* product = std::get_if<node::Apply>(&fold.lift[0].node());
   if (product == nullptr || product->fn != Fn::Mul) return std::nullopt;
-  const auto* init = std::get_if<node::Constant>(&fold.init[0].node());
-  if (init == nullptr || init->number != 0) return std::nullopt;
+  if (!is_zero(fold.init[0])) return std::nullopt;
   return std::pair{product->args[0], product->args[1]};
 }
 

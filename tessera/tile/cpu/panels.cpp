@@ -44,9 +44,15 @@ Panels panels_for(DType factors, std::int64_t rows, const Machine& machine) {
     return {DType::BF16, wide(Products::Blocks), 4};
   if (factors == DType::BF16 && machine.architecture == x86 && machine.has("avx512bf16"))
     return {DType::BF16, wide(Products::Lanes), 2};
+  if (factors == DType::I8 && machine.architecture == arm && machine.has("i8mm"))
+    return {DType::I8, wide(Products::Blocks), 8};
+  if (factors == DType::I8 && machine.architecture == x86 &&
+      (machine.has("avx512vnni") || (machine.has("avxvnni") && machine.vector_bytes <= 32)))
+    return {DType::I8, wide(Products::Lanes), 4};
+  const DType plain = factors == DType::I8 ? DType::I8 : DType::F32;
   // One row streams b: half of the registers take sums.
-  if (rows == 1) return {DType::F32, std::int64_t{machine.vector_registers} / 2 * lanes, 1};
-  return {DType::F32, wide(Products::Lanes), 1};
+  if (rows == 1) return {plain, std::int64_t{machine.vector_registers} / 2 * lanes, 1};
+  return {plain, wide(Products::Lanes), 1};
 }
 
 }  // namespace tessera::tile::cpu

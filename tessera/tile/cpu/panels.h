@@ -24,8 +24,9 @@ struct Panels {
   int k_group = 1;
 };
 
-/// The panels for products of factors of a dtype, F32 or BF16, where the left one has so many rows.
-/// BF16 becomes F32 where the processor has no instruction for it.
+/// The panels for products of factors of a dtype, F32, BF16 or I8 (the left one may be U8), where
+/// the left one has so many rows. Where the processor has no instruction for it, BF16 becomes F32,
+/// and I8 has no groups.
 Panels panels_for(DType factors, std::int64_t rows, const machine::Machine& machine);
 
 }  // namespace tessera::tile::cpu

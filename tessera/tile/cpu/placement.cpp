@@ -40,7 +40,10 @@ class Placer {
   Placer(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options)
       : kernel_(kernel), options_(options) {
     result_.vector_bytes = machine.vector_bytes;
-    result_.narrow = panels_for(DType::BF16, 2, machine);
+    for (const DType factors : {DType::BF16, DType::I8})
+      if (const Panels panels = panels_for(factors, 2, machine);
+          panels.dtype == factors && panels.k_group > 1)
+        result_.narrow.push_back(panels);
     const std::size_t values = kernel.values.size();
     result_.definition = definitions(kernel);
     result_.kept.assign(values, false);
@@ -298,9 +301,9 @@ void trace_panels(const Kernel& kernel, const Placement& placement, const Operat
   const std::int64_t group = grouped ? tile[3] : 1;
   if (matrix.size() != 2 || matrix[0] != tile[1] * group) return;
   if (grouped) {
-    const Panels& narrow = placement.narrow;
-    if (view.dtype != DType::BF16 || narrow.dtype != DType::BF16 || narrow.k_group != group ||
-        narrow.columns != tile[2])
+    if (std::ranges::none_of(placement.narrow, [&](const Panels& narrow) {
+          return narrow.dtype == view.dtype && narrow.k_group == group && narrow.columns == tile[2];
+        }))
       return;
   } else {
     if (view.dtype != DType::F32 && view.dtype != DType::F64) return;

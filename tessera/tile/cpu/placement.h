@@ -17,7 +17,7 @@ struct Placement {
   std::vector<std::optional<ValueId>> reshaped = {};
   /// Panels of a packed matrix are whole vectors of this many bytes, or they are not read in place.
   int vector_bytes = 16;
-  Panels narrow = {};  // the panels of bf16 that products have instructions for, if any
+  std::vector<Panels> narrow = {};  // panels of bf16 and of bytes that have instructions, if any
 };
 
 Placement place(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options);
