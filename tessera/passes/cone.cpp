@@ -159,6 +159,149 @@ std::vector<Cone> Cones::ending_in(std::size_t node) const {
   return found;
 }
 
+bool Cones::is_product(std::size_t node) const {
+  const Functions product = kFolds | bit(Fn::Mul);
+  const auto inputs = graph_.inputs(graph_.nodes()[node]);
+  return (applied_[node] & product) == product && inputs.size() == 2 && inputs[0].present() &&
+         inputs[1].present() && graph_.constant(inputs[0]) == nullptr &&
+         graph_.constant(inputs[1]) == nullptr;
+}
+
+bool Cones::is_turn_or_scale(const GraphNode& node) const {
+  const Functions scaling = bit(Fn::Mul) | bit(Fn::Div) | bit(Fn::Neg);
+  const Functions applied = applied_[static_cast<std::size_t>(&node - graph_.nodes().data())];
+  const Type& result = graph_.type(graph_.outputs(node)[0]);
+  int values = 0;
+  for (const ValueId id : graph_.inputs(node)) {
+    if (!id.present()) continue;
+    const Tensor* constant = graph_.constant(id);
+    if (constant != nullptr ? applied == 0 || !uniform(*constant) : ++values > 1) return false;
+  }
+  if (node.op->kind() != OpDef::Kind::Core || values != 1) return false;
+  if (applied != 0) return (applied & ~scaling) == 0;
+  const Type& from = graph_.type(graph_.inputs(node)[0]);
+  if (!from.is_ranked_tensor() || !result.is_ranked_tensor()) return false;
+  Shape turned = *from.shape;
+  if (turned.size() < 2 || turned.size() != result.shape->size()) return false;
+  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+  return turned == *result.shape && node.op->name == "transpose";
+}
+
+std::optional<Cone> Cones::over(const std::set<std::size_t>& nodes, ValueId output) const {
+  if (!is_closed(nodes, output)) return std::nullopt;
+  std::vector<ValueId> inputs;
+  for (const std::size_t n : nodes)
+    for (const ValueId id : graph_.inputs(graph_.nodes()[n])) {
+      if (!id.present() || std::ranges::find(inputs, id) != inputs.end()) continue;
+      const Tensor* constant = graph_.constant(id);
+      if (constant != nullptr && (uniform(*constant) || !is_float(constant->dtype))) continue;
+      const GraphNode* producer = graph_.producer(id);
+      if (producer != nullptr &&
+          nodes.contains(static_cast<std::size_t>(producer - graph_.nodes().data())))
+        continue;
+      if (!graph_.type(id).is_ranked_tensor()) return std::nullopt;
+      inputs.push_back(id);
+    }
+  if (inputs.empty()) return std::nullopt;
+  Cone cone = made(nodes, output, inputs[0]);
+  cone.parameters.assign(inputs.begin() + 1, inputs.end());
+  return cone;
+}
+
+std::vector<Cone> Cones::since_products(std::size_t node) const {
+  std::vector<Cone> found;
+  const auto results = graph_.outputs(graph_.nodes()[node]);
+  if (results.size() != 1 || !graph_.type(results[0]).is_ranked_tensor()) return found;
+  const auto producer_of = [&](ValueId id) -> std::optional<std::size_t> {
+    const GraphNode* producer = id.present() ? graph_.producer(id) : nullptr;
+    if (producer == nullptr) return std::nullopt;
+    return static_cast<std::size_t>(producer - graph_.nodes().data());
+  };
+  // What the node depends on, near by.
+  std::set<std::size_t> before = {node};
+  for (std::size_t n = node + 1; n-- > (node > 2 * kMostNodes ? node - 2 * kMostNodes : 0);)
+    if (before.contains(n))
+      for (const ValueId id : graph_.inputs(graph_.nodes()[n]))
+        if (const auto from = producer_of(id)) before.insert(*from);
+  for (const std::size_t product : before) {
+    if (product == node || !is_product(product)) continue;
+    std::set<std::size_t> nodes = {product};
+    Functions applied = 0;
+    for (std::size_t n = product + 1; n <= node; ++n) {
+      if (!before.contains(n)) continue;
+      for (const ValueId id : graph_.inputs(graph_.nodes()[n]))
+        if (const auto from = producer_of(id); from && nodes.contains(*from)) nodes.insert(n);
+    }
+    bool plain = nodes.contains(node) && nodes.size() <= kMostNodes;
+    for (const std::size_t n : nodes) {
+      applied |= applied_[n];
+      const auto kind = graph_.nodes()[n].op->kind();
+      plain = plain && (kind == OpDef::Kind::Core || kind == OpDef::Kind::Composite);
+    }
+    if (!plain || (applied & bit(Fn::Exp)) == 0) continue;
+    if (auto cone = over(nodes, results[0])) found.push_back(*std::move(cone));
+    // What scales or turns its operands, and nothing else.
+    for (bool more = true; more;) {
+      more = false;
+      for (const std::size_t n : std::vector(nodes.begin(), nodes.end()))
+        for (const ValueId id : graph_.inputs(graph_.nodes()[n])) {
+          const auto from = producer_of(id);
+          if (!from || nodes.contains(*from) || !is_turn_or_scale(graph_.nodes()[*from])) continue;
+          std::set<std::size_t> wider = nodes;
+          wider.insert(*from);
+          if (!is_closed(wider, results[0])) continue;
+          nodes = std::move(wider);
+          more = true;
+        }
+    }
+    if (auto cone = over(nodes, results[0]);
+        cone && (found.empty() || found.back().nodes.size() < cone->nodes.size()))
+      found.push_back(*std::move(cone));
+  }
+  return found;
+}
+
+std::optional<Cone> Cones::turning(std::size_t node) const {
+  // A concatenation chooses.
+  const Functions allowed =
+      bit(Fn::Mul) | bit(Fn::Add) | bit(Fn::Sub) | bit(Fn::Neg) | bit(Fn::Select);
+  const auto results = graph_.outputs(graph_.nodes()[node]);
+  if (results.size() != 1 || !graph_.type(results[0]).is_ranked_tensor()) return std::nullopt;
+  const Type& type = graph_.type(results[0]);
+  std::set<std::size_t> nodes;
+  std::set<ValueId> open = {results[0]}, taken;  // what is still to be looked at, and what is not
+  std::optional<Cone> found;
+  const auto is_inside = [&](std::size_t user) { return nodes.contains(user); };
+  while (!open.empty() && nodes.size() < 24) {
+    const ValueId last = *std::prev(open.end());
+    open.erase(last);
+    const GraphNode* producer = graph_.producer(last);
+    const std::size_t n =
+        producer == nullptr ? 0 : static_cast<std::size_t>(producer - graph_.nodes().data());
+    const bool opens = producer != nullptr && producer->op->kind() == OpDef::Kind::Core &&
+                       (applied_[n] & ~allowed) == 0 &&
+                       (last == results[0] || std::ranges::all_of(users_[last.index], is_inside));
+    if (!opens) {
+      taken.insert(last);
+      continue;
+    }
+    nodes.insert(n);
+    for (const ValueId id : graph_.inputs(*producer))
+      if (id.present() && graph_.constant(id) == nullptr) open.insert(id);
+    std::set<ValueId> all = open;
+    all.insert(taken.begin(), taken.end());
+    if (all.size() > 3 ||
+        std::ranges::none_of(all, [&](ValueId id) { return graph_.type(id) == type; }))
+      continue;
+    // Its parts change places.
+    if (std::ranges::none_of(nodes, [&](std::size_t inner) { return applied_[inner] == 0; }))
+      continue;
+    auto cone = over(nodes, results[0]);
+    if (cone && cone->parameters.size() == 2) found = std::move(cone);
+  }
+  return found;
+}
+
 Graph Cone::graph(const Graph& whole) const {
   Graph made;
   std::map<ValueId, ValueId> mapped;

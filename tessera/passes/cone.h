@@ -37,7 +37,19 @@ class Cones {
   /// used elsewhere.
   std::vector<Cone> ending_in(std::size_t node) const;
 
+  /// What lies between a product of two values and this node: all that depends on the product, with
+  /// the values that it takes besides for parameters. With those that scale or turn what goes into
+  /// it, and without. None inside of which a value is used elsewhere.
+  std::vector<Cone> since_products(std::size_t node) const;
+  /// What computes a value from one of its type by adding and multiplying, its parts put together
+  /// again in between; with the other values that it takes for parameters.
+  std::optional<Cone> turning(std::size_t node) const;
+
  private:
+  bool is_product(std::size_t node) const;
+  /// Whether it multiplies by numbers, or changes the last two axes.
+  bool is_turn_or_scale(const GraphNode& node) const;
+  std::optional<Cone> over(const std::set<std::size_t>& nodes, ValueId output) const;
   bool is_parameter(ValueId value) const;
   bool is_closed(const std::set<std::size_t>& nodes, ValueId output) const;
   Cone made(const std::set<std::size_t>& nodes, ValueId output, ValueId input) const;

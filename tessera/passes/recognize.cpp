@@ -6,30 +6,16 @@
 #include <cmath>
 
 #include "tessera/interp/interp.h"
-#include "tessera/ir/builder.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/passes/cone.h"
 #include "tessera/passes/dce.h"
+#include "tessera/passes/guess.h"
 #include "tessera/prove/claim.h"
 #include "tessera/prove/prove.h"
 #include "tessera/support/rng.h"
 
 namespace tessera::passes {
 namespace {
-
-/// What a composite may be on the inputs of a cone: graphs to be compared with it.
-using Guesses = std::vector<Graph>;
-
-/// A graph over the inputs of a cone, built by hand.
-template <class Build>
-void guess(const Graph& cone, Guesses& into, const Build& build) {
-  GraphBuilder out;
-  Vals inputs;
-  for (const ValueId id : cone.inputs()) inputs.push_back(out.input({}, {.type = cone.type(id)}));
-  auto graph = out.finish(Vals{build(out, inputs)});
-  if (graph && graph->type(graph->outputs()[0]) == cone.type(cone.outputs()[0]))
-    into.push_back(*std::move(graph));
-}
 
 Guesses elementwise(const Cone& cone, const Graph& graph, std::string_view op, const Attrs& attrs) {
   Guesses all;
@@ -171,19 +157,20 @@ bool is_proved(const Graph& cone, const Graph& composite) {
   return false;
 }
 
+constexpr std::int64_t kMostOfSeveral = 1 << 13;  // elements of an operand: products are slow
+
 /// What a cone computes of numbers drawn at random. A guess that computes something else is none,
 /// and a proof that fails takes long to do so.
 class Sample {
  public:
-  explicit Sample(const Graph& cone) {
-    constexpr std::int64_t kMost = 1 << 17;  // elements
+  explicit Sample(const Graph& cone, std::int64_t most = std::int64_t{1} << 17) {
     Rng rng(1);
     for (const ValueId id : cone.inputs()) {
       const Type& type = cone.type(id);
       std::vector<std::int64_t> sizes;
       for (const Dim& size : *type.shape) sizes.push_back(size.constant().value_or(-1));
       const auto count = element_count(sizes);
-      if (!is_float(type.dtype) || !count || *count > kMost) return;
+      if (!is_float(type.dtype) || !count || *count > most) return;
       Buffer numbers(static_cast<std::size_t>(*count * byte_width(type.dtype)));
       for (std::int64_t i = 0; i < *count; ++i)
         store_number(type.dtype, numbers.data(), i, 4 * rng.uniform() - 2);
@@ -225,11 +212,14 @@ class Recognition {
   Expected<Graph> run(Changes& changes) {
     for (std::size_t n = graph_.nodes().size(); n-- > 0;)
       if (!covered_.contains(n)) look_at(n, changes);
-    if (found_.empty()) return graph_;
-    return without_dead(rebuild(graph_, [&](Rebuilder& out, const GraphNode& node) {
-      const auto it = found_.find(static_cast<std::size_t>(&node - graph_.nodes().data()));
-      return it == found_.end() ? out.copy(node) : placed(out, it->second);
-    }));
+    return replaced();
+  }
+
+  /// The composites that take several values, where those of one are nodes already.
+  Expected<Graph> run_several(Changes& changes) {
+    for (std::size_t n = graph_.nodes().size(); n-- > 0;)
+      if (!covered_.contains(n)) look_at_several(n, changes);
+    return replaced();
   }
 
  private:
@@ -237,6 +227,14 @@ class Recognition {
     Cone cone;
     const Graph* composite;
   };
+
+  Graph replaced() {
+    if (found_.empty()) return graph_;
+    return without_dead(rebuild(graph_, [&](Rebuilder& out, const GraphNode& node) {
+      const auto it = found_.find(static_cast<std::size_t>(&node - graph_.nodes().data()));
+      return it == found_.end() ? out.copy(node) : placed(out, it->second);
+    }));
+  }
 
   /// The largest cone that is something.
   void look_at(std::size_t node, Changes& changes) {
@@ -252,6 +250,38 @@ class Recognition {
     covered_.insert(best->cone.nodes.begin(), best->cone.nodes.end());
     changes.push_back(fmt::format("{} of {} nodes", last.op->name, best->cone.nodes.size()));
     found_.emplace(node, *std::move(best));
+  }
+
+  /// What computes a value of several others: attention, rotary embedding. Where it is written as
+  /// the composite's body already, it is named and stays.
+  void look_at_several(std::size_t node, Changes& changes) {
+    const auto named = [&](Cone& cone, std::string_view name, auto guesses, int most_proofs) {
+      if (std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); }))
+        return false;
+      const Graph graph = cone.graph(graph_);
+      auto it = decided_.find(graph.hash());
+      if (it == decided_.end()) {
+        std::optional<Graph> proved;
+        std::optional<Sample> sample;
+        for (Graph& guessed : guesses(cone, graph)) {
+          if (!sample) sample.emplace(graph, kMostOfSeveral);
+          if (sample->differs(guessed)) continue;
+          if (is_proved(graph, guessed)) proved = std::move(guessed);
+          if (proved || --most_proofs == 0) break;
+        }
+        it = decided_.emplace(graph.hash(), std::move(proved)).first;
+      }
+      if (!it->second) return false;
+      changes.push_back(fmt::format("{} of {} nodes", name, cone.nodes.size()));
+      covered_.insert(cone.nodes.begin(), cone.nodes.end());
+      if (it->second->nodes().size() < cone.nodes.size())
+        found_.emplace(node, Found{std::move(cone), &*it->second});
+      return true;
+    };
+    std::vector<Cone> cones = cones_.since_products(node);
+    for (auto cone = cones.rbegin(); cone != cones.rend(); ++cone)
+      if (named(*cone, "attention", attention, 12)) return;
+    if (auto cone = cones_.turning(node)) named(*cone, "rotary_embedding", rotary_embedding, 6);
   }
 
   /// Null where it is none. Cones that are the same graph have the same answer.
@@ -304,7 +334,8 @@ class Recognition {
 }  // namespace
 
 Expected<Graph> recognized(const Graph& graph, Changes& changes) {
-  return Recognition(graph).run(changes);
+  TESSERA_TRY(const Graph made, Recognition(graph).run(changes));
+  return Recognition(made).run_several(changes);
 }
 
 }  // namespace tessera::passes

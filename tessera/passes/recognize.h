@@ -5,7 +5,9 @@
 namespace tessera::passes {
 
 /// Makes one node of what computes softmax, log_softmax, layer or rms normalization, gelu, swish or
-/// hard_swish, however it is spelled.
+/// hard_swish, however it is spelled; then finds attention and rotary embeddings, which are written
+/// as their bodies have them (softmax(scale * q k^T + mask) v; x * cos + turned(x) * sin), so that
+/// one kernel computes them, and are named among the changes.
 ///
 /// There are no patterns. A candidate is any part of the graph that computes a value from one other
 /// value of its type, with numbers and perhaps a scale and a bias. It is recognized if it is
