@@ -126,5 +126,62 @@ TEST(Microsoft, TakesGeluFromAnotherDomain) {
              .outputs = {f32({3}, {-0.1586553, 0, 1.9544997})}});
 }
 
+// What ONNX Runtime answers.
+TEST(Microsoft, ComputesWithWhatQuantizedTensorsStandFor) {
+  const auto u8 = [](std::vector<std::int64_t> shape, const std::vector<double>& values) {
+    return testing::tensor(DType::U8, std::move(shape), values);
+  };
+  const Tensor a = u8({2, 3}, {10, 200, 128, 0, 255, 77}), b = u8({3}, {5, 90, 255});
+  const Tensor ten = u8({}, {10}), middle = u8({}, {128}), zero = u8({}, {0});
+  const auto scale = [](double value) { return f32({}, {value}); };
+  const double fine = 0.00390625;
+  expect_op({.op = "ms_qlinear_add",
+             .inputs = {a, scale(0.1), middle, b, scale(0.05), ten, scale(0.125), u8({}, {100})},
+             .outputs = {u8({2, 3}, {4, 190, 198, 0, 234, 157})}});
+  expect_op({.op = "ms_qlinear_mul",
+             .inputs = {a, scale(0.1), middle, b, scale(0.05), ten, scale(0.5), u8({}, {100})},
+             .outputs = {u8({2, 3}, {106, 158, 100, 106, 202, 0})}});
+  expect_op({.op = "ms_qlinear_leaky_relu",
+             .attrs = {{"alpha", 0.2}},
+             .inputs = {a, scale(0.1), middle, scale(0.06), u8({}, {30})},
+             .outputs = {u8({2, 3}, {0, 150, 30, 0, 242, 13})}});
+  expect_op({.op = "ms_qlinear_sigmoid",
+             .inputs = {a, scale(0.05), middle, scale(fine), zero},
+             .outputs = {u8({2, 3}, {1, 249, 128, 0, 255, 19})}});
+  expect_op({.op = "ms_qlinear_softmax",
+             .attrs = {{"opset", 13}},
+             .inputs = {a, scale(0.02), middle, scale(fine), zero},
+             .outputs = {u8({2, 3}, {5, 203, 48, 2, 247, 7})}});
+  expect_op({.op = "ms_qlinear_concat",
+             .attrs = {{"axis", 1}},
+             .inputs = {scale(0.1), ten, a, scale(0.2), middle,
+                        u8({2, 3}, {5, 90, 255, 5, 90, 255}), scale(0.05), ten},
+             .outputs = {u8({2, 6}, {0, 154, 10, 8, 50, 132, 0, 255, 0, 8, 50, 132})}});
+  expect_op({.op = "ms_qgemm",
+             .inputs = {a, scale(0.1), middle,
+                        testing::tensor(DType::I8, {3, 2}, {1, -3, 7, 120, -128, 5}),
+                        f32({2}, {0.01, 0.02}), testing::tensor(DType::I8, {2}, {0, 1}),
+                        testing::tensor(DType::I32, {2}, {1000, -50}), scale(0.3), u8({}, {100})},
+             .outputs = {u8({2, 2}, {105, 160, 128, 202})}});
+}
+
+TEST(Microsoft, PoolsWhatQuantizedImagesStandFor) {
+  std::vector<double> even;
+  for (int i = 0; i < 128; i += 2) even.push_back(i);
+  const Tensor x = testing::tensor(DType::U8, {1, 4, 4, 4}, even);
+  const Tensor three = testing::tensor(DType::U8, {}, {3}),
+               seven = testing::tensor(DType::U8, {}, {7});
+  expect_op({.op = "ms_qlinear_global_average_pool",
+             .inputs = {x, f32({}, {0.1}), three, f32({}, {0.05}), seven},
+             .outputs = {testing::tensor(DType::U8, {1, 4, 1, 1}, {31, 95, 159, 223})}});
+  even.resize(16);
+  expect_op(
+      {.op = "ms_qlinear_average_pool",
+       .attrs = {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 0, 0}}, {"strides", Ints{2, 2}}},
+       .inputs = {testing::tensor(DType::U8, {1, 1, 4, 4}, even), f32({}, {0.1}), three,
+                  f32({}, {0.05}), seven},
+       .outputs = {testing::tensor(DType::U8, {1, 1, 2, 2}, {11, 17, 35, 41})}});
+}
+
 }  // namespace
 }  // namespace tessera
