@@ -7,6 +7,7 @@ if(NOT TARGET tessera_codegen)
   return()
 endif()
 
-add_executable(gpu_check "${PROJECT_SOURCE_DIR}/bench/gpu/gpu_check.cpp")
+add_executable(gpu_check "${PROJECT_SOURCE_DIR}/bench/gpu/gpu_check.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/benches.cpp")
 target_link_libraries(gpu_check PRIVATE tessera_codegen tessera_runtime tessera_tile tessera_flags
                                         ${CMAKE_DL_LIBS})

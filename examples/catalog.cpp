@@ -1,6 +1,7 @@
 #include "examples/catalog.h"
 
 #include "examples/attention.h"
+#include "examples/conv.h"
 #include "examples/dropout.h"
 #include "examples/histogram.h"
 #include "examples/layer_norm.h"
@@ -75,6 +76,14 @@ const std::vector<Example>& catalog() {
        },
        {"q=f32[4, 200, 64]", "k=f32[4, 200, 64]", "v=f32[4, 200, 64]", "out=f32[4, 200, 64]"},
        {4, 4, 1}},
+      {"conv",
+       "a convolution as a product of boxes of pixels",
+       [] {
+         return conv(DType::F32, {3, 3, 2, 1}, {1, 4, 8, 32, 16}, AfterConv::BiasRelu);
+       },
+       {"image=f32[2, 5, 2, 7, 2, 20]", "weight=f32[9, 20, 40]", "bias=f32[40]",
+        "out=f32[2, 5, 7, 40]"},
+       {8, 1, 1}},
       {"dropout",
        "dropout by Philox, reproducible from its seed",
        [] { return dropout(DType::F32, 1024); },

@@ -2,7 +2,7 @@
 // them.
 //
 //   gpu_check [--only NAME] [--no-check] [--no-time] [--json FILE]
-//   gpu_check --ptx FOLDER       writes the PTX of every kernel; needs no GPU
+//   gpu_check --ptx FOLDER [--only NAME]   writes the PTX of every kernel; needs no GPU
 //
 // Exits with 0: all agree; 1: some do not; 2: bad usage; 3: there is no GPU.
 
@@ -18,14 +18,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/gpu/benches.h"
 #include "examples/attention.h"
+#include "examples/conv.h"
 #include "examples/dropout.h"
 #include "examples/histogram.h"
 #include "examples/layer_norm.h"
 #include "examples/matmul.h"
 #include "examples/softmax.h"
 #include "examples/vector_add.h"
-#include "tessera/codegen/ptx/ptx.h"
 #include "tessera/runtime/cuda/device.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/tensor.h"
@@ -118,6 +119,9 @@ std::vector<Case> cases() {
     for (const std::int64_t n : {1, 3, 7, 31, 127, 1000, 1024, 1025, 4096, 8191})
       add(fmt::format("softmax {} {}", to_string(dtype), n), examples::softmax(dtype, n),
           Arguments().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
+    add(fmt::format("softmax {} of many rows", to_string(dtype)), examples::softmax(dtype, 264),
+        Arguments().view(dtype, {20011, 264}).view(dtype, {20011, 264}), {20011, 1, 1},
+        tolerance_of(dtype));
     for (const std::int64_t n : {1, 7, 257, 4099})
       add(fmt::format("online_softmax {} {}", to_string(dtype), n),
           examples::online_softmax(dtype, 256), Arguments().view(dtype, {5, n}).view(dtype, {5, n}),
@@ -169,6 +173,32 @@ std::vector<Case> cases() {
               .view(DType::F16, {2, length, 64})
               .view(DType::F16, {2, length, 64}),
           {tile::cdiv(length, 64), 2, 1}, 4e-3);
+  for (const auto& [dtype, width] : {std::pair(DType::F16, 64), std::pair(DType::BF16, 128)})
+    for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
+      for (const std::int64_t length : {64, 100, 257, 400})
+        add(fmt::format("attention by rows {} {} {} {}", to_string(dtype), width, length,
+                        mask == examples::Mask::Causal ? "causal" : ""),
+            examples::attention(dtype, width, {128, 64, examples::Scores::Rows}, mask),
+            Arguments()
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width}),
+            {tile::cdiv(length, 128), 2, 1}, dtype == DType::F16 ? 4e-3 : 4e-2);
+  for (const std::int64_t stride : {1, 2}) {
+    for (const std::int64_t channels : {64, 40, 3}) {
+      const tile::Extents out = {3, 9, 10, 72};
+      const examples::ConvTiles tiles = examples::conv_tiles(out, 64, 64, 32);
+      add(fmt::format("conv f16 stride {} channels {}", stride, channels),
+          examples::conv(DType::F16, {3, 3, stride, 1}, tiles, examples::AfterConv::BiasRelu),
+          Arguments()
+              .view(DType::F16, {3, 9, stride, 10, stride, channels})
+              .view(DType::F16, {9, channels, 72})
+              .view(DType::F16, {72})
+              .view(DType::F16, out),
+          {examples::conv_programs(out, tiles), 1, 1}, 2e-2);
+    }
+  }
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("histogram {}", n), examples::histogram(256),
         Arguments()
@@ -198,11 +228,12 @@ struct OnGpu {
 };
 
 Expected<OnGpu> put(const runtime::cuda::Device& device, const Kernel& kernel,
-                    const std::vector<Argument>& arguments, bool upload) {
+                    const std::vector<Argument>& arguments, bool upload,
+                    const codegen::PtxOptions& options = {}) {
   OnGpu on;
-  TESSERA_TRY(on.ptx, codegen::ptx_of(kernel));
+  TESSERA_TRY(on.ptx, codegen::ptx_of(kernel, options));
   TESSERA_TRY(on.function, device.load({on.ptx.text, on.ptx.entry, on.ptx.threads,
-                                        on.ptx.shared_bytes, on.ptx.programs}));
+                                        on.ptx.shared_bytes, on.ptx.programs, on.ptx.loops}));
   std::vector<Argument> there = arguments;
   for (Argument& argument : there) {
     if (argument.type.is_number()) continue;
@@ -256,117 +287,24 @@ Expected<std::string> check(const runtime::cuda::Device& device, Case& c) {
   return std::string();
 }
 
-/// The median of launches, in milliseconds.
+/// The median of launches, in milliseconds, each of several in a row: the gap before the first is
+/// not the kernel's.
 Expected<double> median_ms(const runtime::cuda::Device& device, int rounds,
                            const std::function<Expected<Done>()>& launch) {
+  constexpr int kInARow = 5;
   for (int i = 0; i < 3; ++i) TESSERA_TRY_DONE(launch());
   std::vector<double> times;
   for (int i = 0; i < rounds; ++i) {
     TESSERA_TRY(auto before, device.event());
     TESSERA_TRY(auto after, device.event());
     TESSERA_TRY_DONE(before.record());
-    TESSERA_TRY_DONE(launch());
+    for (int j = 0; j < kInARow; ++j) TESSERA_TRY_DONE(launch());
     TESSERA_TRY_DONE(after.record());
     TESSERA_TRY(const double ms, after.since(before));
-    times.push_back(ms);
+    times.push_back(ms / kInARow);
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
-}
-
-struct Bench {
-  std::string name;
-  Expected<Kernel> kernel;
-  std::vector<Argument> arguments;
-  tile::Grid grid;
-  double amount;     // bytes, or operations
-  const char* unit;  // of amount per second: GB/s or TFLOP/s
-};
-
-Expected<Kernel> copy_kernel(std::int64_t block) {
-  return tile::kernel("copy",
-                      {tile::view("x", DType::F32, {tile::kDynamic}),
-                       tile::view("out", DType::F32, {tile::kDynamic})},
-                      [&](const tile::View& x, const tile::View& out) {
-                        const tile::Val at = tile::program_id(0) * block;
-                        out.store({at}, x.load({at}, {block}));
-                      });
-}
-
-std::vector<Bench> benches() {
-  std::vector<Bench> all;
-  const auto view = [](DType dtype, tile::Extents shape) {
-    return Argument::view(dtype, nullptr, std::move(shape));
-  };
-  const std::int64_t n = std::int64_t{1} << 28;
-  for (const std::int64_t block : {1024, 2048, 4096, 8192}) {
-    const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
-    all.push_back({fmt::format("vector_add f32 2^28 block {}", block),
-                   examples::vector_add(DType::F32, block),
-                   {p, p, p, Argument::integer(DType::I64, n)},
-                   {n / block, 1, 1},
-                   12.0 * static_cast<double>(n),
-                   "GB/s"});
-    all.push_back({fmt::format("copy f32 2^28 block {}", block),
-                   copy_kernel(block),
-                   {view(DType::F32, {n}), view(DType::F32, {n})},
-                   {n / block, 1, 1},
-                   8.0 * static_cast<double>(n),
-                   "GB/s"});
-  }
-  const std::int64_t elements = std::int64_t{1} << 27;
-  for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
-    const std::int64_t rows = elements / columns;
-    const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
-    all.push_back({fmt::format("softmax f16 {}", columns),
-                   examples::softmax(DType::F16, columns),
-                   {all_rows, all_rows},
-                   {rows, 1, 1},
-                   4.0 * static_cast<double>(elements),
-                   "GB/s"});
-    all.push_back({fmt::format("layer_norm f16 {}", columns),
-                   examples::layer_norm(DType::F16, columns),
-                   {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
-                   {rows, 1, 1},
-                   4.0 * static_cast<double>(elements),
-                   "GB/s"});
-  }
-  struct Product {
-    std::int64_t m, n, k;
-  };
-  for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
-                           Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
-    for (const examples::MatmulTiles& tiles :
-         {examples::MatmulTiles{128, 256, 64, 8}, examples::MatmulTiles{128, 128, 64, 8}}) {
-      const auto add = [&](const char* what, Expected<Kernel> kernel, bool bias) {
-        std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),
-                                           view(DType::BF16, {p.k, p.n})};
-        if (bias) arguments.push_back(view(DType::BF16, {p.n}));
-        arguments.push_back(view(DType::BF16, {p.m, p.n}));
-        all.push_back({fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{}", what, p.m, p.n, p.k, tiles.m,
-                                   tiles.n, tiles.k),
-                       std::move(kernel),
-                       std::move(arguments),
-                       {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
-                       2.0 * static_cast<double>(p.m * p.n * p.k),
-                       "TFLOP/s"});
-      };
-      add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
-      add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),
-          true);
-    }
-  }
-  const std::int64_t heads = 64, length = 4096, width = 64;
-  for (const auto& [queries, keys] : {std::pair(64, 64), std::pair(128, 64)}) {
-    const Argument qkv = view(DType::F16, {heads, length, width});
-    all.push_back({fmt::format("attention f16 64 heads 4096x64 tiles {}x{}", queries, keys),
-                   examples::attention(DType::F16, width, {queries, keys}, examples::Mask::None),
-                   {qkv, qkv, qkv, qkv},
-                   {tile::cdiv(length, queries), heads, 1},
-                   4.0 * static_cast<double>(heads * length * length * width),
-                   "TFLOP/s"});
-  }
-  return all;
 }
 
 /// Random numbers over all of a memory, from a piece that is written again and again.
@@ -387,7 +325,7 @@ Expected<Done> randomize(runtime::cuda::Memory& memory, DType dtype, std::uint64
 Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench& bench) {
   TESSERA_TRY(const Kernel kernel, bench.kernel);
   const auto start = std::chrono::steady_clock::now();
-  TESSERA_TRY(OnGpu on, put(device, kernel, bench.arguments, false));
+  TESSERA_TRY(OnGpu on, put(device, kernel, bench.arguments, false, bench.options));
   const std::chrono::duration<double, std::milli> compile =
       std::chrono::steady_clock::now() - start;
   std::size_t next = 0;
@@ -396,7 +334,7 @@ Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench&
     TESSERA_TRY_DONE(randomize(on.memory[next], argument.type.dtype, next + 1));
     ++next;
   }
-  TESSERA_TRY(const double ms, median_ms(device, 50, [&] {
+  TESSERA_TRY(const double ms, median_ms(device, 20, [&] {
                 return on.function.launch({bench.grid, on.words});
               }));
   const double rate = bench.amount / (ms * 1e-3) / (bench.unit[0] == 'G' ? 1e9 : 1e12);
@@ -406,8 +344,9 @@ Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench&
       bench.name, ms, rate, bench.unit, on.ptx.threads, on.function.registers(),
       on.function.local_bytes(), on.ptx.shared_bytes, compile.count());
   return fmt::format(
-      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "registers": {}, "local": {}}})",
-      bench.name, ms, rate, bench.unit, on.function.registers(), on.function.local_bytes());
+      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "registers": {}, "local": {}, "compile_ms": {:.1f}}})",
+      bench.name, ms, rate, bench.unit, on.function.registers(), on.function.local_bytes(),
+      compile.count());
 }
 
 Expected<std::string> time_driver_copy(const runtime::cuda::Device& device) {
@@ -415,7 +354,7 @@ Expected<std::string> time_driver_copy(const runtime::cuda::Device& device) {
   TESSERA_TRY(runtime::cuda::Memory from, device.allocate(bytes));
   TESSERA_TRY(runtime::cuda::Memory to, device.allocate(bytes));
   TESSERA_TRY_DONE(randomize(from, DType::F32, 1));
-  TESSERA_TRY(const double ms, median_ms(device, 50, [&] { return device.copy(to, from); }));
+  TESSERA_TRY(const double ms, median_ms(device, 20, [&] { return device.copy(to, from); }));
   const double rate = 2.0 * static_cast<double>(bytes) / (ms * 1e-3) / 1e9;
   fmt::print("{:<44} {:>9.4f} ms {:>8.1f} GB/s\n", "copy by the driver 2^30 bytes", ms, rate);
   return fmt::format(
@@ -423,18 +362,43 @@ Expected<std::string> time_driver_copy(const runtime::cuda::Device& device) {
       rate);
 }
 
-int write_ptx(const std::string& folder) {
-  const auto write = [&](std::string name, const Expected<Kernel>& kernel) {
+/// What a launch costs the program that asks for it, in microseconds: the median of many.
+Expected<std::string> time_launch(const runtime::cuda::Device& device) {
+  TESSERA_TRY(const Kernel kernel, examples::vector_add(DType::F32, 1024));
+  const std::int64_t n = 1024;
+  const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
+  TESSERA_TRY(const OnGpu on,
+              put(device, kernel, {p, p, p, Argument::integer(DType::I64, n)}, false));
+  std::vector<double> times;
+  for (int i = 0; i < 2000; ++i) {
+    const auto before = std::chrono::steady_clock::now();
+    TESSERA_TRY_DONE(on.function.launch({{1, 1, 1}, on.words}));
+    const std::chrono::duration<double, std::micro> spent =
+        std::chrono::steady_clock::now() - before;
+    times.push_back(spent.count());
+    if (i % 100 == 99) TESSERA_TRY_DONE(device.wait());
+  }
+  std::sort(times.begin(), times.end());
+  const double us = times[times.size() / 2];
+  fmt::print("{:<44} {:>9.3f} us\n", "launch", us);
+  return fmt::format(R"({{"name": "launch", "ms": {:.6f}, "rate": {:.3f}, "unit": "us"}})",
+                     us / 1e3, us);
+}
+
+int write_ptx(const std::string& folder, const std::string& only) {
+  const auto write = [&](std::string name, const Expected<Kernel>& kernel,
+                         const codegen::PtxOptions& options) {
+    if (name.find(only) == std::string::npos) return;
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
-    const auto ptx = codegen::ptx_of(*kernel);
+    const auto ptx = codegen::ptx_of(*kernel, options);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
     std::ofstream(folder + "/" + name + ".ptx") << ptx->text;
     fmt::print("{:<50} {:>4} threads {:>7} shared\n", name, ptx->threads, ptx->shared_bytes);
   };
-  for (const Case& c : cases()) write(c.name, c.kernel);
-  for (const Bench& b : benches()) write("bench " + b.name, b.kernel);
+  for (const Case& c : cases()) write(c.name, c.kernel, {});
+  for (const Bench& b : benches()) write("bench " + b.name, b.kernel, b.options);
   return 0;
 }
 
@@ -458,7 +422,7 @@ int run(const std::vector<std::string>& arguments) {
       return 2;
     }
   }
-  if (!ptx.empty()) return write_ptx(ptx);
+  if (!ptx.empty()) return write_ptx(ptx, only);
   const auto device = runtime::cuda::Device::open();
   if (!device) {
     fmt::print(stderr, "{}\n", to_string(device.error()));
@@ -491,6 +455,7 @@ int run(const std::vector<std::string>& arguments) {
       }
       std::fflush(stdout);
     };
+    if (wanted("launch")) note("launch", time_launch(*device));
     if (wanted("copy")) note("copy by the driver", time_driver_copy(*device));
     for (const Bench& bench : benches())
       if (wanted(bench.name)) note(bench.name, time_one(*device, bench));

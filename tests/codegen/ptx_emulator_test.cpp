@@ -24,7 +24,7 @@ namespace {
 
 enum class Wait : std::uint8_t { None, Warp, Group, Block, Done };
 constexpr std::size_t kWarp = 32, kGroup = 128;  // threads
-constexpr unsigned kSlots = 160;                 // of the arguments of an instruction
+constexpr unsigned kSlots = 320;                 // of the arguments of an instruction
 
 struct Copy {
   char* to;
@@ -459,9 +459,12 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));
   machine = &state;
   std::copy(grid.begin(), grid.end(), state.programs);
+  // Few blocks, where blocks go on with further programs.
+  std::int64_t blocks = (grid[0] + made.kernel.programs - 1) / made.kernel.programs;
+  if (made.kernel.loops) state.programs[0] = blocks = std::min<std::int64_t>(blocks, 2);
   for (std::int64_t z = 0; z < grid[2]; ++z)
     for (std::int64_t y = 0; y < grid[1]; ++y)
-      for (std::int64_t x = 0; x * made.kernel.programs < grid[0]; ++x) {
+      for (std::int64_t x = 0; x < blocks; ++x) {
         const std::int64_t at[3] = {x, y, z};
         std::copy(at, at + 3, state.program);
         run_block(options.backwards);

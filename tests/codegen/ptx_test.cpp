@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "examples/attention.h"
+#include "examples/conv.h"
 #include "examples/dropout.h"
 #include "examples/histogram.h"
 #include "examples/layer_norm.h"
@@ -118,9 +119,44 @@ TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
   EXPECT_EQ(compiled->threads, 128);
   EXPECT_EQ(compiled->programs, 4);  // a warp each
   EXPECT_EQ(compiled->shared_bytes, 0);
+  EXPECT_FALSE(compiled->loops);
   EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
   EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
   EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
+}
+
+// Parameters are read once for many rows; two blocks are emulated, with several rows each.
+TEST(Ptx, BlocksGoOnWithTheNextRows) {
+  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512));
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_TRUE(compiled->loops);
+  EXPECT_EQ(compiled->programs, 4);                    // a warp each
+  EXPECT_EQ(compiled->shared_bytes, 4 * 3 * 512 * 2);  // the next row and the parameters of each
+  EXPECT_THAT(compiled->text, HasSubstr("cp.async.cg.shared.global"));
+  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
+  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768))->loops);
+  for (const std::int64_t columns : {512, 520, 500, 2048}) {
+    for (const std::int64_t rows : {1, 7, 9}) {
+      expect_emulated(examples::layer_norm(DType::F16, columns),
+                      TestArguments(1)
+                          .view(DType::F16, {rows, columns})
+                          .view(DType::F16, {columns})
+                          .view(DType::F16, {columns})
+                          .view(DType::F16, {rows, columns})
+                          .number(DType::F32, 1e-5),
+                      {rows, 1, 1}, 4e-3);
+    }
+  }
+}
+
+TEST(Ptx, BlocksDoNotGoOnWhereProgramsMeet) {
+  const auto compiled = ptx_of(parsed(R"(kernel counted(x: view f32[?, 64], total: *f32) {
+    t: f32[1, 64] = vload(x, pid(), 0)
+    s = reduce(reshape(t): f32[64]) {fn = add, axis = 0}
+    old: f32 = atomic(total, s) {fn = add}
+  })"));
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_FALSE(compiled->loops);
 }
 
 TEST(Ptx, ErfIsThatOfTheInterpreter) {
@@ -318,6 +354,39 @@ TEST(SlowPtx, AttendsByWarpgroups) {
                   {2, 1, 1}, 4e-2);
 }
 
+TEST(SlowPtx, AttendsByRowsOfScores) {
+  for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
+    const auto kernel = examples::attention(DType::F16, 32, {64, 32, examples::Scores::Rows}, mask);
+    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.wait_group.sync.aligned 0"));
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(DType::F16, {1, 140, 32})
+                        .view(DType::F16, {1, 140, 32})
+                        .view(DType::F16, {1, 140, 32})
+                        .view(DType::F16, {1, 140, 32}),
+                    {3, 1, 1}, 4e-3);
+  }
+}
+
+TEST(SlowPtx, ConvolvesBoxesOfPixels) {
+  for (const std::int64_t stride : {1, 2}) {
+    for (const std::int64_t channels : {32, 24, 3}) {
+      const tile::Extents out = {2, 5, 6, 40};
+      const examples::ConvTiles tiles = {2, 4, 8, 32, 16};
+      const auto kernel =
+          examples::conv(DType::F16, {3, 3, stride, 1}, tiles, examples::AfterConv::BiasRelu);
+      EXPECT_THAT(ptx(kernel), HasSubstr("cp.async.cg.shared.global"));
+      expect_emulated(kernel,
+                      TestArguments(1)
+                          .view(DType::F16, {2, 5, stride, 6, stride, channels})
+                          .view(DType::F16, {9, channels, 40})
+                          .view(DType::F16, {40})
+                          .view(DType::F16, out),
+                      {examples::conv_programs(out, tiles), 1, 1}, 1e-2);
+    }
+  }
+}
+
 TEST(Ptx, Attends) {
   for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
     for (const std::int64_t length : {32, 50})
@@ -393,7 +462,7 @@ TEST(Gpu, RunsAKernelWhereThereIsOne) {
   const auto compiled = ptx_of(*examples::vector_add(DType::F32, 256));
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   const auto function = device->load({compiled->text, compiled->entry, compiled->threads,
-                                      compiled->shared_bytes, compiled->programs});
+                                      compiled->shared_bytes, compiled->programs, compiled->loops});
   ASSERT_TRUE(function) << to_string(function.error());
   std::vector<float> x(n), sum(n);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);

@@ -224,7 +224,7 @@ std::int64_t Block::reserve(std::int64_t bytes) {
 
 std::int64_t Block::scratch(std::int64_t bytes) {
   if (scratch_used_) barrier();
-  scratch_used_ = true;
+  scratch_used_ = exchanges_ = true;
   peak_ = std::max(peak_, top_ + rounded(bytes, 128));
   return top_;
 }

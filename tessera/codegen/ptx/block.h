@@ -72,6 +72,8 @@ class Block {
   /// Bytes for the next exchange. Whoever takes it puts, meets at a barrier, and reads.
   std::int64_t scratch(std::int64_t bytes);
   std::int64_t shared_bytes() const { return peak_; }
+  /// Whether threads have exchanged anything through it.
+  bool exchanges() const { return exchanges_; }
 
   /// A tile in shared memory, row by row; a row ends with a gap that spreads columns over banks.
   struct Buffer {
@@ -141,7 +143,7 @@ class Block {
   int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
   std::int64_t top_ = 0, peak_ = 0;
-  bool scratch_used_ = false;
+  bool scratch_used_ = false, exchanges_ = false;
   int barriers_ = 0;
 };
 

@@ -8,8 +8,27 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-bool stays(const llvm::Instruction& instruction) {
+constexpr unsigned kShared = 3;
+
+/// Loads from shared memory that nothing writes to until their block ends.
+using Movable = llvm::SmallPtrSet<const llvm::Instruction*, 32>;
+Movable movable_loads(const llvm::BasicBlock& block) {
+  Movable found;
+  for (auto at = block.rbegin(); at != block.rend(); ++at) {
+    if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&*at)) {
+      if (load->getPointerAddressSpace() == kShared && !load->isVolatile()) found.insert(load);
+    } else if (const auto* store = llvm::dyn_cast<llvm::StoreInst>(&*at)) {
+      if (store->getPointerAddressSpace() == kShared) break;
+    } else if (at->mayWriteToMemory()) {
+      break;
+    }
+  }
+  return found;
+}
+
+bool stays(const llvm::Instruction& instruction, const Movable& movable) {
   if (llvm::isa<llvm::PHINode>(instruction) || instruction.isTerminator()) return true;
+  if (movable.contains(&instruction)) return false;
   const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
   return instruction.mayReadOrWriteMemory() || instruction.mayHaveSideEffects() ||
          (call != nullptr && call->isConvergent());
@@ -26,8 +45,9 @@ bool leaves(const llvm::Instruction& instruction) {
 
 void reorder(llvm::BasicBlock& block) {
   std::vector<llvm::Instruction*> order;
+  const Movable movable = movable_loads(block);
   for (llvm::Instruction& instruction : block)
-    if (stays(instruction) || leaves(instruction)) order.push_back(&instruction);
+    if (stays(instruction, movable) || leaves(instruction)) order.push_back(&instruction);
   llvm::SmallPtrSet<llvm::Instruction*, 32> placed;
   struct Visit {
     llvm::Instruction* instruction;
@@ -42,7 +62,7 @@ void reorder(llvm::BasicBlock& block) {
       auto& [instruction, next] = open.back();
       if (next < instruction->getNumOperands()) {
         auto* needed = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
-        if (needed != nullptr && needed->getParent() == &block && !stays(*needed) &&
+        if (needed != nullptr && needed->getParent() == &block && !stays(*needed, movable) &&
             !placed.contains(needed))
           open.push_back({needed, 0});
         continue;

@@ -14,7 +14,8 @@ namespace tessera::codegen::ptx {
 /// Tiles are written operation by operation, each over all registers of a thread; the compiler of
 /// PTX keeps much of that order.
 ///
-/// Keeps:  the meaning; the order of whatever reads or writes memory or involves other threads.
+/// Keeps:  the meaning; the order of whatever reads or writes memory or involves other threads, but
+///         for loads from shared memory that is not written again in their block.
 /// Leaves: every other instruction after what it needs and as late as its first use in its block
 ///         allows.
 void depth_first(llvm::Module& module);

@@ -12,12 +12,12 @@ using tile::Extents;
 using tile::Function;
 
 Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-                 llvm::Function& function, int programs)
+                 llvm::Function& function, const Shape& shape)
     : kernel_(kernel),
       plan_(plan),
       options_(options),
-      programs_(programs),
-      block_(function, plan.threads(), programs > 1),
+      shape_(shape),
+      block_(function, plan.threads(), shape.programs > 1),
       ir_(block_.ir),
       definitions_(tile::definitions(kernel)),
       uses_(tile::uses(kernel)),
@@ -27,7 +27,12 @@ Expected<Done> Emitter::emit(int stages) {
   stages_ = stages;
   open_scope();
   bind_params();
-  if (programs_ > 1) {
+  if (shape_.loops) {
+    each_program(pid(Code::Npid, 0));
+    if (error_) return *error_;
+    return Done{};
+  }
+  if (shape_.programs > 1) {
     // Warps beyond the end of the grid have nothing to do.
     llvm::BasicBlock *inside = block_.block("inside"), *end = block_.block("end");
     ir_.CreateCondBr(ir_.CreateICmpULT(pid(Code::Pid, 0), pid(Code::Npid, 0)), inside, end);
@@ -107,6 +112,7 @@ void Emitter::close_scope() {
 Pieces Emitter::tile(ValueId id, const Layout& layout) {
   if (type(id).is_scalar())
     return Pieces(static_cast<std::size_t>(layout.registers()), scalars_[id]);
+  settle(id);
   if (const auto found = tiles_.find({id, layout}); found != tiles_.end()) return found->second;
   Pieces registers;
   if (const std::optional<Layout>& home = plan_.home(id)) {
@@ -206,7 +212,8 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
 
 llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
   llvm::Function& function = block_.function();
-  if (programs_ > 1 && axis == 0 && code == Code::Npid)
+  if (program_ != nullptr && axis == 0 && code == Code::Pid) return program_;
+  if (shape_.counted() && axis == 0 && code == Code::Npid)
     return function.getArg(static_cast<unsigned>(function.arg_size() - 1));
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): a table of its names
   constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
@@ -214,8 +221,8 @@ llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
       {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}};
   llvm::Value* number = ir_.CreateZExt(
       block_.intrinsic(kRegisters[code == Code::Npid ? 1 : 0][axis], {}), ir_.getInt64Ty());
-  if (programs_ == 1 || axis != 0) return number;
-  return ir_.CreateAdd(ir_.CreateMul(number, block_.i64(programs_)),
+  if (shape_.programs == 1 || axis != 0) return number;
+  return ir_.CreateAdd(ir_.CreateMul(number, block_.i64(shape_.programs)),
                        ir_.CreateZExt(block_.which(), ir_.getInt64Ty()));
 }
 

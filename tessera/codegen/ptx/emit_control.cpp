@@ -39,6 +39,7 @@ std::vector<llvm::PHINode*> Emitter::carry(const Pieces& start, llvm::BasicBlock
 }
 
 Pieces Emitter::yields(const tile::Region& part, const std::vector<ValueId>& homes) {
+  settle_all();
   return flat(kernel_.ops[part.ops.back()].in, homes);
 }
 
@@ -72,6 +73,7 @@ bool Emitter::any_writes(const Operation& op) const {
 }
 
 void Emitter::loop(const Operation& op) {
+  settle_all();
   bring(op);
   const std::optional<Ahead> ahead = stages_ > 1 ? find_ahead(op) : std::nullopt;
   copies_ahead_ = copies_ahead_ || ahead;
@@ -79,6 +81,7 @@ void Emitter::loop(const Operation& op) {
 }
 
 void Emitter::while_loop(const Operation& op) {
+  settle_all();
   const bool writes = any_writes(op);
   Pieces start = flat(op.in, op.out);
   llvm::BasicBlock* before = ir_.GetInsertBlock();
@@ -117,6 +120,7 @@ void Emitter::while_loop(const Operation& op) {
 }
 
 void Emitter::branch(const Operation& op) {
+  settle_all();
   const bool writes = any_writes(op);
   const auto part = [&](const tile::Region& branch) {
     block_.forget();

@@ -133,40 +133,42 @@ Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>
       place.aligned, [&] { return access(place.run); }, [&] { return access(1); });
 }
 
+// As one packed value, by one access or element by element; `pad` where it is out of bounds, or 0.
+llvm::Value* Emitter::loaded_run(const Place& place, int reg, int run, llvm::Value* pad) {
+  const auto load_at = [&](int first) {
+    llvm::Value* inside = within(place, first);
+    llvm::Value* from = address(place, first);
+    if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
+    llvm::Value* packed = ir_.CreateAlignedLoad(
+        block_.packed_type(place.dtype, run), global(from),
+        llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+    if (inside == nullptr || pad == nullptr) return packed;
+    const std::vector<llvm::Value*> pads(static_cast<std::size_t>(run), pad);
+    return ir_.CreateSelect(inside, packed, block_.pack(pads, place.dtype));
+  };
+  if (run == place.run) return load_at(reg);
+  Pieces elements;
+  for (int i = 0; i < place.run; ++i)
+    elements.push_back(block_.unpack(load_at(reg + i), place.dtype, 1).front());
+  return block_.pack(elements, place.dtype);
+}
+
 void Emitter::vload(const Operation& op) {
   if (operands_.count(op.out[0]) != 0) return;  // copied ahead
+  if (const auto stream = streams_.find(*definitions_[op.out[0]]); stream != streams_.end())
+    return take_stream(op, stream->second);
   const Place place = place_of(op, type(op.out[0]).shape);
   in_order({.writes = false,
             .known = place.side_by_side,
             .at = {op.in.begin() + 1, op.in.end()},
             .layout = place.layout});
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
-  const bool zero = llvm::cast<llvm::Constant>(pad)->isNullValue();
-  const std::vector<llvm::Value*> pads(static_cast<std::size_t>(place.run), pad);
-  const auto load_at = [&](int reg, int run, llvm::Value* otherwise) {
-    llvm::Value* inside = within(place, reg);
-    llvm::Value* from = address(place, reg);
-    if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
-    llvm::Value* packed = ir_.CreateAlignedLoad(
-        block_.packed_type(place.dtype, run), global(from),
-        llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-    return inside == nullptr || zero ? packed : ir_.CreateSelect(inside, packed, otherwise);
-  };
+  if (llvm::cast<llvm::Constant>(pad)->isNullValue()) pad = nullptr;
   // Both ways give packed runs: what is taken apart before they join would have to be moved.
   const Pieces runs = by_runs(place, [&](int run) {
     Pieces loaded;
-    for (int reg = 0; reg < place.layout.registers(); reg += place.run) {
-      if (run == place.run) {
-        loaded.push_back(load_at(reg, run, block_.pack(pads, place.dtype)));
-        continue;
-      }
-      Pieces elements;
-      for (int i = 0; i < place.run; ++i) {
-        llvm::Value* packed = load_at(reg + i, 1, block_.pack({&pad, 1}, place.dtype));
-        elements.push_back(block_.unpack(packed, place.dtype, 1).front());
-      }
-      loaded.push_back(block_.pack(elements, place.dtype));
-    }
+    for (int reg = 0; reg < place.layout.registers(); reg += place.run)
+      loaded.push_back(loaded_run(place, reg, run, pad));
     return loaded;
   });
   Pieces registers;

@@ -48,6 +48,7 @@ std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
 std::optional<Pieces> Emitter::fragments(const Operation& dot) {
   const std::optional<Layout> layout = fragment_layout(dot);
   if (!layout) return {};
+  settle(dot.in[0]);
   const auto found = tiles_.find({dot.in[0], *layout});
   if (found == tiles_.end()) return {};
   return found->second;

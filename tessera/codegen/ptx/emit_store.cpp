@@ -11,7 +11,7 @@ namespace tessera::codegen::ptx {
 bool Emitter::goes_through_shared(const Place& place, ValueId x) const {
   const std::optional<Layout>& home = plan_.home(x);
   constexpr int kLeast = 4;  // accesses of a thread that are worth a loop
-  return home && place.run > 1 && place.axis == place.layout.rank() - 1 && programs_ == 1 &&
+  return home && place.run > 1 && place.axis == place.layout.rank() - 1 && shape_.programs == 1 &&
          place.layout.registers() >= kLeast * place.run && tiles_.count({x, place.layout}) == 0 &&
          !renames(*home, place.layout);
 }
@@ -112,22 +112,33 @@ void Emitter::vstore(const Operation& op) {
             .layout = place.layout});
   if (shared) return store_through_shared(place, x);
   llvm::Value* first = block_.is_first(place.layout);
+  // Packed before the two ways part: what both need takes half of the registers so.
+  Pieces packed;
+  for (int reg = 0; reg < place.layout.registers(); reg += place.run)
+    packed.push_back(block_.pack(std::span(registers).subspan(static_cast<std::size_t>(reg),
+                                                              static_cast<std::size_t>(place.run)),
+                                 place.dtype));
+  const auto write = [&](llvm::Value* value, int reg, int run) {
+    const auto store = [&] {
+      ir_.CreateAlignedStore(
+          value, global(address(place, reg)),
+          llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+    };
+    llvm::Value* inside = within(place, reg);
+    if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
+    if (inside == nullptr) return store();
+    block_.when(inside, store);
+  };
   by_runs(place, [&](int run) {
-    for (int reg = 0; reg < place.layout.registers(); reg += run) {
-      const auto write = [&] {
-        const std::span<llvm::Value* const> values(registers.data() + reg,
-                                                   static_cast<std::size_t>(run));
-        ir_.CreateAlignedStore(
-            block_.pack(values, place.dtype), global(address(place, reg)),
-            llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-      };
-      llvm::Value* inside = within(place, reg);
-      if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
-      if (inside == nullptr) {
-        write();
-      } else {
-        block_.when(inside, write);
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      const int reg = static_cast<int>(i) * place.run;
+      if (run == place.run) {
+        write(packed[i], reg, run);
+        continue;
       }
+      const Pieces elements = block_.unpack(packed[i], place.dtype, place.run);
+      for (int j = 0; j < place.run; ++j)
+        write(block_.pack({&elements[static_cast<std::size_t>(j)], 1}, place.dtype), reg + j, 1);
     }
     return Pieces{};
   });

@@ -35,12 +35,13 @@ struct Source {
 
 }  // namespace
 
-Pieces Emitter::finished(const Pieces& registers, int pending) {
+Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
   if (registers.empty()) {
     block_.special(fmt::format("wgmma.wait.{}", pending), {});
     return {};
   }
-  const std::vector<llvm::Type*> types(registers.size(), registers.front()->getType());
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* value : registers) types.push_back(value->getType());
   llvm::Value* waited = block_.special(fmt::format("wgmma.wait.{}.{}", pending, registers.size()),
                                        registers, llvm::StructType::get(ir_.getContext(), types));
   Pieces result;
@@ -49,12 +50,41 @@ Pieces Emitter::finished(const Pieces& registers, int pending) {
   return result;
 }
 
+// Products are done in the order they began in, so waiting for one is waiting for those before it.
+// What they read in registers passes through the wait too: until then it must stay where it is.
+void Emitter::settle(ValueId id) {
+  const auto wanted = std::find_if(flights_.begin(), flights_.end(),
+                                   [&](const Flight& flight) { return flight.id == id; });
+  if (wanted == flights_.end()) return;
+  Pieces all;
+  for (auto flight = flights_.begin(); flight != wanted + 1; ++flight) {
+    const Pieces& sums = tiles_.at({flight->id, flight->layout});
+    all.insert(all.end(), sums.begin(), sums.end());
+    all.insert(all.end(), flight->held.begin(), flight->held.end());
+  }
+  all = finished(all, groups_ - wanted->group);
+  auto next = all.begin();
+  for (auto flight = flights_.begin(); flight != wanted + 1; ++flight) {
+    Pieces& sums = tiles_.at({flight->id, flight->layout});
+    std::copy_n(next, sums.size(), sums.begin());
+    next += static_cast<std::ptrdiff_t>(sums.size() + flight->held.size());
+  }
+  flights_.erase(flights_.begin(), wanted + 1);
+}
+
+void Emitter::settle_all() {
+  if (!flights_.empty()) settle(flights_.back().id);
+}
+
 void Emitter::dot_warpgroups(const Operation& op, Product product) {
   const Layout layout = home(op.out[0]);
   TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
   const DType result_type = dtype(op.out[0]);
   Pieces sums = emit_cast(ir_, tile(op.in[2], layout), result_type, DType::F32);
   const std::optional<Pieces> own = fragments(op);
+  // What a ring holds stays there until the round ends: the product may go on so long.
+  const bool in_rings =
+      operands_.count(op.in[1]) != 0 && (own.has_value() || operands_.count(op.in[0]) != 0);
   const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
   const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(product)) / 16;
 
@@ -108,6 +138,7 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
   const std::vector<llvm::Type*> types(static_cast<std::size_t>(per_block), ir_.getFloatTy());
   llvm::Type* result = llvm::StructType::get(ir_.getContext(), types);
 
+  Pieces held;
   block_.special("wgmma.fence", {});
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t first = row * per_block;
@@ -119,6 +150,7 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
           for (const std::int64_t at : {m, m + 8}) {
             llvm::Value* const pair[] = {elements.at({at, column}), elements.at({at, column + 1})};
             arguments.push_back(block_.pack(pair, dtype(op.in[0])));
+            held.push_back(arguments.back());
           }
         }
       } else {
@@ -135,13 +167,18 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
     }
   }
   block_.special("wgmma.commit", {});
-  if (pending_.count(*definitions_[op.out[0]]) != 0) {
-    finished({}, 1);
-  } else {
-    sums = finished(sums, 0);
-  }
+  ++groups_;
   block_.forget();
-  define(op.out[0], layout, emit_cast(ir_, sums, DType::F32, result_type));
+  if (in_rings && result_type == DType::F32) {
+    define(op.out[0], layout, sums);
+    if (pending_.count(*definitions_[op.out[0]]) != 0) {
+      finished({}, 1);
+    } else {
+      flights_.push_back({.id = op.out[0], .layout = layout, .group = groups_, .held = held});
+    }
+    return;
+  }
+  define(op.out[0], layout, emit_cast(ir_, finished(sums, 0), DType::F32, result_type));
 }
 
 // A product whose sums nobody reads until the loop ends need not be done before the next round

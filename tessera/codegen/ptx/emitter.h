@@ -48,15 +48,20 @@ struct SharedOperand {
 /// threads of a block take the same way, and barriers may stand anywhere between operations.
 class Emitter {
  public:
-  /// `programs` of the grid in one block, along axis 0: each has a warp, and the function's last
-  /// parameter is how many there are in all.
+  struct Shape {
+    int programs = 1;    // of the grid in one block, along axis 0: each has a warp
+    bool loops = false;  // a block goes on with further programs of the grid
+    /// Then the function's last parameter is how many programs there are in all.
+    bool counted() const { return programs > 1 || loops; }
+  };
   Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-          llvm::Function& function, int programs = 1);
+          llvm::Function& function, const Shape& shape);
 
   /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
   Expected<Done> emit(int stages);
   std::int64_t shared_bytes() const { return block_.shared_bytes(); }
   bool copies_ahead() const { return copies_ahead_; }
+  bool shares_memory() const { return block_.exchanges(); }
 
  private:
   using ValueId = tile::ValueId;
@@ -147,12 +152,7 @@ class Emitter {
   Pieces rounds(const Operation& op, const Ahead* ahead);
   Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
 
-  // memory
-  void vload(const Operation& op);
-  void vstore(const Operation& op);
-  void load(const Operation& op);
-  void store(const Operation& op);
-  void atomic(const Operation& op);
+  /// Where an access to a view lies.
   struct Place {
     const Operation* op;
     Layout layout;
@@ -165,6 +165,29 @@ class Emitter {
     llvm::Value* base = nullptr;     // of the view
     std::vector<llvm::Value*> start, first, extents, strides;  // of the tile, of the thread
   };
+
+  // blocks that run program after program
+  /// A load that all programs do before they write: each thread copies what it will read itself,
+  /// for the next program while this one runs, or once, if it is the same for all.
+  struct Stream {
+    std::int64_t offset = 0;  // in shared memory
+    bool fixed = false;
+  };
+  void find_streams();
+  void each_program(llvm::Value* count);
+  /// Of numbers that follow from parameters and the grid alone.
+  enum class ByProgram : std::uint8_t { Same, Differs };
+  std::set<tile::OpId> arithmetic(ByProgram by);
+  void copy_stream(const Operation& op, const Stream& stream);
+  void take_stream(const Operation& op, const Stream& stream);
+  llvm::Value* own_slot(const Stream& stream, const Place& place, int reg);
+
+  // memory
+  void vload(const Operation& op);
+  void vstore(const Operation& op);
+  void load(const Operation& op);
+  void store(const Operation& op);
+  void atomic(const Operation& op);
   Place place_of(const Operation& op, const tile::Extents& shape);
   bool goes_through_shared(const Place& place, ValueId x) const;
   void store_through_shared(const Place& place, ValueId x);
@@ -172,6 +195,7 @@ class Emitter {
   llvm::Value* address(const Place& place, int reg);
   /// Both ways of an access: by runs, where it is aligned, and by elements.
   Pieces by_runs(const Place& place, const std::function<Pieces(int run)>& access);
+  llvm::Value* loaded_run(const Place& place, int reg, int run, llvm::Value* pad);
   llvm::Value* global(llvm::Value* address);
   llvm::Value* nowhere();
   /// Writes a barrier before an access that may meet an earlier one of another thread.
@@ -203,7 +227,16 @@ class Emitter {
   /// Before others read by wgmma what this thread wrote: to be followed by a barrier.
   void publish() { block_.special("fence.proxy.async", {}); }
   /// The registers once all products of this thread but the last `pending` are done.
-  Pieces finished(const Pieces& registers, int pending);
+  Pieces finished(const Pieces& registers, std::size_t pending);
+  /// Products by warpgroups that have begun: their sums are waited for where they are read.
+  struct Flight {
+    ValueId id = 0;
+    Layout layout;
+    std::size_t group = 0;  // how many had begun, this one included
+    Pieces held = {};       // what it reads in registers
+  };
+  void settle(ValueId id);
+  void settle_all();
   /// The operand where it lies in shared memory, or from registers put there.
   std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product,
                                                 bool first_in_registers);
@@ -224,7 +257,7 @@ class Emitter {
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
-  int programs_;
+  Shape shape_;
   Block block_;
   llvm::IRBuilder<>& ir_;
   std::vector<std::optional<tile::OpId>> definitions_;
@@ -239,7 +272,12 @@ class Emitter {
   bool wrote_ = false;
   int stages_ = 0;
   std::set<tile::OpId> pending_;  // of the loop that is written
+  std::vector<Flight> flights_;
+  std::size_t groups_ = 0;  // of products that have begun
   bool copies_ahead_ = false;
+  llvm::Value* program_ = nullptr;  // of a block that loops
+  std::map<tile::OpId, Stream> streams_;
+  std::map<ValueId, ByProgram> courses_;  // of numbers and views that need no memory
   std::optional<Diagnostic> error_;
 };
 

@@ -17,6 +17,7 @@
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/codegen/ptx/plan.h"
+#include "tessera/codegen/ptx/rows.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
@@ -28,6 +29,7 @@ namespace {
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 constexpr int kMostStages = 8;
 constexpr int kWarp = 32, kProgramsOfABlock = 4;
+constexpr int kRegisters = 65536;  // of a multiprocessor
 
 struct Generation {
   const char* name;
@@ -72,9 +74,11 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                   const PtxOptions& options) {
   TESSERA_TRY_DONE(tile::verify(given));
   const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
+  ptx::Rows rows = ptx::rows_of(kernel);
+  if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
   TESSERA_TRY(const ptx::Plan plan,
               ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
-                                       .bytes_per_thread = options.bytes_per_thread}));
+                                       .bytes_per_thread = rows.bytes_per_thread}));
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
@@ -83,7 +87,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .words = tile::word_positions(kernel).back(),
                    .shared_bytes = 0};
   // A program of one warp shares a block with others, if it needs no shared memory.
-  int programs = plan.threads() == kWarp ? kProgramsOfABlock : 1;
+  ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
+                            .loops = rows.loops};
   // Fewer copies in flight where shared memory is short of room for them.
   int stages = std::min(options.stages, kMostStages);
   for (;;) {
@@ -92,7 +97,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     module.setTargetTriple(kTriple);
     module.setDataLayout(target_of(options.target).createDataLayout());
     const std::vector<llvm::Type*> words(
-        static_cast<std::size_t>(result.kernel.words + (programs > 1 ? 1 : 0)),
+        static_cast<std::size_t>(result.kernel.words + (shape.counted() ? 1 : 0)),
         llvm::Type::getInt64Ty(context));
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(llvm::Type::getVoidTy(context), words, false),
@@ -106,16 +111,24 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
     };
     annotate("kernel", 1);
-    annotate("maxntidx", plan.threads() * programs);
+    annotate("maxntidx", plan.threads() * shape.programs);
+    if (rows.registers > 0)
+      annotate("minctasm",
+               std::max(1, kRegisters / (plan.threads() * shape.programs * rows.registers)));
 
-    ptx::Emitter emitter(kernel, plan, options, *function, programs);
+    ptx::Emitter emitter(kernel, plan, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));
-    if (programs > 1 && emitter.shared_bytes() > 0) {
-      programs = 1;
+    if (shape.programs > 1 && emitter.shares_memory()) {
+      shape.programs = 1;
       continue;
     }
-    result.kernel.programs = programs;
-    result.kernel.threads = plan.threads() * programs;
+    if (shape.loops && emitter.shared_bytes() > most_shared) {
+      shape.loops = false;
+      continue;
+    }
+    result.kernel.programs = shape.programs;
+    result.kernel.loops = shape.loops;
+    result.kernel.threads = plan.threads() * shape.programs;
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
     if (emitter.shared_bytes() <= most_shared) break;
     if (stages == 0 || !emitter.copies_ahead()) {

@@ -22,8 +22,8 @@ struct PtxOptions {
   Precision precision = Precision::Exact;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
-  /// Of the largest tile that memory has, without products: four accesses keep memory busy.
-  int bytes_per_thread = 64;
+  /// Of the largest tile that memory has, without products; 0: as rows_of says.
+  int bytes_per_thread = 0;
 };
 
 /// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads, or small ones share it;
@@ -34,9 +34,12 @@ struct PtxKernel {
   int threads = 0;
   int words = 0;
   int shared_bytes = 0;  // to be asked for at launch
-  /// Programs of the grid in a block, along axis 0; where they are several, a last word is how many
-  /// programs there are along it.
+  /// Programs of the grid in a block, along axis 0.
   int programs = 1;
+  /// Whether a block goes on with further programs, so that as many blocks as run at once are
+  /// enough. Where it does, and where a block has several programs, a last word is how many there
+  /// are along axis 0.
+  bool loops = false;
 };
 
 /// Compiles a kernel. A tile that does not fit and an operation that this backend does not know are

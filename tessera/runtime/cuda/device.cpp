@@ -60,12 +60,14 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
   }
   std::span<const std::uint64_t> words = launch.words;
   std::vector<std::uint64_t> with_count;
-  if (programs_ > 1) {
+  if (programs_ > 1 || resident_ > 0) {
     with_count.assign(words.begin(), words.end());
     with_count.push_back(static_cast<std::uint64_t>(grid[0]));
     words = with_count;
   }
-  const std::int64_t blocks = (grid[0] + programs_ - 1) / programs_;
+  std::int64_t blocks = (grid[0] + programs_ - 1) / programs_;
+  if (resident_ > 0)
+    blocks = std::min(blocks, std::max<std::int64_t>(1, resident_ / (grid[1] * grid[2])));
   std::size_t bytes = words.size_bytes();
   std::array<void*, 5> extra = {
       reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(words.data()),
@@ -155,6 +157,14 @@ Expected<Function> Device::load(const Code& code) const {
     TESSERA_TRY_DONE(driver_->check(
         driver_->set_function_attribute(function.function_, kDynamicSharedBytes, code.shared_bytes),
         "asking for shared memory"));
+  }
+  if (code.loops) {
+    int blocks = 0;
+    TESSERA_TRY_DONE(driver_->check(
+        driver_->resident_blocks(&blocks, function.function_, code.threads,
+                                 static_cast<std::size_t>(code.shared_bytes)),
+        "asking how many blocks run at once"));
+    function.resident_ = std::int64_t{std::max(blocks, 1)} * multiprocessors_;
   }
   TESSERA_TRY_DONE(driver_->check(
       driver_->function_attribute(&function.registers_, kRegisters, function.function_),

@@ -74,6 +74,7 @@ class Function {
   Owned<ModuleHandle> module_;
   FunctionHandle function_ = nullptr;
   int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
+  std::int64_t resident_ = 0;  // blocks that run at once, if they go on with further programs
 };
 
 /// Work in order. Made by Device::stream.
@@ -117,9 +118,11 @@ class Device {
     std::string text;
     std::string entry;
     int threads = 32, shared_bytes = 0;
-    /// Of the grid, along axis 0, in one block; where they are several, a last word says how many
-    /// there are in all.
+    /// Of the grid, along axis 0, in one block.
     int programs = 1;
+    /// Blocks go on with further programs: no more are launched than run at once. Then, and where a
+    /// block has several programs, a last word says how many there are in all.
+    bool loops = false;
   };
   Expected<Function> load(const Code& code) const;
   Expected<Stream> stream() const;

@@ -41,6 +41,7 @@ Expected<Driver> find_driver() {
   find(driver.function_attribute, "cuFuncGetAttribute");
   find(driver.set_function_attribute, "cuFuncSetAttribute");
   find(driver.launch, "cuLaunchKernel");
+  find(driver.resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(driver.allocate, "cuMemAlloc_v2");
   find(driver.free, "cuMemFree_v2");
   find(driver.to_device, "cuMemcpyHtoD_v2");

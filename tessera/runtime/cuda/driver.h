@@ -56,6 +56,7 @@ struct Driver {
   Result (*set_function_attribute)(FunctionHandle, int, int);
   Result (*launch)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    unsigned, StreamHandle, void**, void**);
+  Result (*resident_blocks)(int*, FunctionHandle, int, std::size_t);
   Result (*allocate)(Address*, std::size_t);
   Result (*free)(Address);
   Result (*to_device)(Address, const void*, std::size_t);

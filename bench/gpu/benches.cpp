@@ -1,0 +1,190 @@
+#include "bench/gpu/benches.h"
+
+#include <fmt/format.h>
+
+#include "examples/attention.h"
+#include "examples/conv.h"
+#include "examples/layer_norm.h"
+#include "examples/matmul.h"
+#include "examples/softmax.h"
+#include "examples/vector_add.h"
+
+namespace tessera {
+namespace {
+
+namespace examples = tile::examples;
+using tile::Argument;
+using tile::Kernel;
+
+Argument view(DType dtype, tile::Extents shape) {
+  return Argument::view(dtype, nullptr, std::move(shape));
+}
+
+Expected<Kernel> copy_kernel(std::int64_t block) {
+  return tile::kernel("copy",
+                      {tile::view("x", DType::F32, {tile::kDynamic}),
+                       tile::view("out", DType::F32, {tile::kDynamic})},
+                      [&](const tile::View& x, const tile::View& out) {
+                        const tile::Val at = tile::program_id(0) * block;
+                        out.store({at}, x.load({at}, {block}));
+                      });
+}
+
+void add_streams(std::vector<Bench>& all) {
+  const std::int64_t n = std::int64_t{1} << 28;
+  const auto count = static_cast<double>(n);
+  for (const std::int64_t block : {1024, 2048, 4096}) {
+    const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
+    all.push_back({fmt::format("vector_add f32 2^28 block {}", block),
+                   examples::vector_add(DType::F32, block),
+                   {p, p, p, Argument::integer(DType::I64, n)},
+                   {n / block, 1, 1},
+                   12.0 * count,
+                   "GB/s"});
+    all.push_back({fmt::format("copy f32 2^28 block {}", block),
+                   copy_kernel(block),
+                   {view(DType::F32, {n}), view(DType::F32, {n})},
+                   {n / block, 1, 1},
+                   8.0 * count,
+                   "GB/s"});
+  }
+}
+
+void add_rows(std::vector<Bench>& all) {
+  const std::int64_t elements = std::int64_t{1} << 27;
+  for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
+    const std::int64_t rows = elements / columns;
+    const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
+    all.push_back({fmt::format("softmax f16 {}", columns),
+                   examples::softmax(DType::F16, columns),
+                   {all_rows, all_rows},
+                   {rows, 1, 1},
+                   4.0 * static_cast<double>(elements),
+                   "GB/s"});
+    all.push_back({fmt::format("layer_norm f16 {}", columns),
+                   examples::layer_norm(DType::F16, columns),
+                   {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
+                   {rows, 1, 1},
+                   4.0 * static_cast<double>(elements),
+                   "GB/s"});
+  }
+}
+
+void add_products(std::vector<Bench>& all) {
+  struct Product {
+    std::int64_t m, n, k;
+  };
+  struct Tiles {
+    examples::MatmulTiles tiles;
+    int stages;
+  };
+  for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
+                           Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
+    for (const auto& [tiles, stages] :
+         {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 128, 64, 8}, 3}, Tiles{{128, 128, 32, 8}, 6}}) {
+      const auto add = [&, &tiles = tiles, &stages = stages](const char* what,
+                                                             Expected<Kernel> kernel, bool bias) {
+        std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),
+                                           view(DType::BF16, {p.k, p.n})};
+        if (bias) arguments.push_back(view(DType::BF16, {p.n}));
+        arguments.push_back(view(DType::BF16, {p.m, p.n}));
+        all.push_back({fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages", what, p.m,
+                                   p.n, p.k, tiles.m, tiles.n, tiles.k, tiles.group, stages),
+                       std::move(kernel),
+                       std::move(arguments),
+                       {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
+                       2.0 * static_cast<double>(p.m * p.n * p.k),
+                       "TFLOP/s",
+                       {.stages = stages}});
+      };
+      add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
+      add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),
+          true);
+    }
+  }
+}
+
+void add_attention(std::vector<Bench>& all) {
+  struct Variant {
+    const char* name;
+    examples::AttentionTiles tiles;
+    codegen::PtxOptions options;
+  };
+  const std::int64_t width = 128;
+  for (const std::int64_t length : {1024, 4096, 16384}) {
+    const std::int64_t heads = 16 * (16384 / length);
+    for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
+      const bool causal = mask == examples::Mask::Causal;
+      for (const auto& [name, tiles, options] : {
+               Variant{"128x128, 2 stages", {128, 128, examples::Scores::Rows}, {.stages = 2}},
+               Variant{"128x128, 3 stages", {128, 128, examples::Scores::Rows}, {.stages = 3}},
+               Variant{"128x64, 4 stages", {128, 64, examples::Scores::Rows}, {.stages = 4}},
+           }) {
+        const Argument qkv = view(DType::BF16, {heads, length, width});
+        all.push_back({fmt::format("{} bf16 {} tiles {}", causal ? "causal_attention" : "attention",
+                                   length, name),
+                       examples::attention(DType::BF16, width, tiles, mask),
+                       {qkv, qkv, qkv, qkv},
+                       {tile::cdiv(length, tiles.queries), heads, 1},
+                       (causal ? 2.0 : 4.0) * static_cast<double>(heads * length * length * width),
+                       "TFLOP/s",
+                       options});
+      }
+    }
+  }
+}
+
+/// The convolutions of resnet50: size of the image, channels, filters, window, stride.
+void add_convolutions(std::vector<Bench>& all) {
+  struct Shape {
+    std::int64_t size, channels, filters, window, stride;
+  };
+  const std::int64_t batch = 32;
+  for (const Shape& s :
+       {Shape{56, 64, 64, 3, 1},    Shape{56, 128, 128, 3, 2},  Shape{28, 128, 128, 3, 1},
+        Shape{28, 256, 256, 3, 2},  Shape{14, 256, 256, 3, 1},  Shape{14, 512, 512, 3, 2},
+        Shape{7, 512, 512, 3, 1},   Shape{56, 64, 64, 1, 1},    Shape{56, 64, 256, 1, 1},
+        Shape{56, 256, 64, 1, 1},   Shape{56, 256, 128, 1, 1},  Shape{28, 128, 512, 1, 1},
+        Shape{28, 512, 128, 1, 1},  Shape{28, 512, 256, 1, 1},  Shape{14, 256, 1024, 1, 1},
+        Shape{14, 1024, 256, 1, 1}, Shape{7, 512, 2048, 1, 1},  Shape{7, 2048, 512, 1, 1},
+        Shape{56, 256, 512, 1, 2},  Shape{28, 512, 1024, 1, 2}, Shape{14, 1024, 2048, 1, 2}}) {
+    const std::int64_t in = s.size / s.stride;
+    // Where each pixel stands alone, all of them are one row.
+    const bool alone = s.window == 1 && s.stride == 1;
+    const tile::Extents out = alone ? tile::Extents{1, 1, batch * in * in, s.filters}
+                                    : tile::Extents{batch, in, in, s.filters};
+    const tile::Extents image = {out[0], out[1], s.stride, out[2], s.stride, s.channels};
+    const examples::ConvWindow window = {s.window, s.window, s.stride, s.window / 2};
+    for (const auto& [pixels, filters, stages] : {std::tuple(128, 128, 3), std::tuple(128, 128, 4),
+                                                  std::tuple(128, 64, 4), std::tuple(64, 64, 4)}) {
+      if (filters > s.filters) continue;
+      const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, 64);
+      all.push_back(
+          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}, {} stages", s.size,
+                       s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
+                       tiles.rows, tiles.columns, filters, stages),
+           examples::conv(DType::F16, window, tiles, examples::AfterConv::Nothing),
+           {view(DType::F16, image), view(DType::F16, {s.window * s.window, s.channels, s.filters}),
+            view(DType::F16, {s.filters}), view(DType::F16, out)},
+           {examples::conv_programs(out, tiles), 1, 1},
+           2.0 *
+               static_cast<double>(batch * in * in * s.filters * s.channels * s.window * s.window),
+           "TFLOP/s",
+           {.stages = stages}});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Bench> benches() {
+  std::vector<Bench> all;
+  add_streams(all);
+  add_rows(all);
+  add_products(all);
+  add_attention(all);
+  add_convolutions(all);
+  return all;
+}
+
+}  // namespace tessera

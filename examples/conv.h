@@ -1,0 +1,95 @@
+#pragma once
+
+#include "tessera/tile/lang.h"
+
+namespace tessera::tile::examples {
+
+/// The pixels and filters that one program computes: a box of images, rows and columns, which are
+/// the rows of a product. All are powers of two.
+struct ConvTiles {
+  std::int64_t images = 2, rows = 8, columns = 8, filters = 128, channels = 64;
+  std::int64_t pixels() const { return images * rows * columns; }
+};
+
+struct ConvWindow {
+  std::int64_t height = 3, width = 3, stride = 1, pad = 1;
+};
+
+enum class AfterConv : std::uint8_t { Nothing, BiasRelu };
+
+/// Programs of a launch, for a result of so many images, rows, columns and filters.
+inline std::int64_t conv_programs(const Extents& result, const ConvTiles& tiles) {
+  return cdiv(result[0], tiles.images) * cdiv(result[1], tiles.rows) *
+         cdiv(result[2], tiles.columns) * cdiv(result[3], tiles.filters);
+}
+
+/// The box of so many pixels that leaves least of its last boxes empty.
+inline ConvTiles conv_tiles(const Extents& result, std::int64_t pixels, std::int64_t filters,
+                            std::int64_t channels) {
+  ConvTiles best;
+  std::int64_t least = 0;
+  for (std::int64_t columns = pixels; columns > 0; columns /= 2) {
+    for (std::int64_t rows = pixels / columns; rows > 0; rows /= 2) {
+      const ConvTiles tiles = {pixels / columns / rows, rows, columns, filters, channels};
+      const std::int64_t programs = conv_programs(result, tiles);
+      if (least == 0 || programs < least) {
+        best = tiles;
+        least = programs;
+      }
+    }
+  }
+  return best;
+}
+
+/// A convolution as a product that never unfolds its image: each round takes the channels of one
+/// tap of the window, for all pixels of the box, and what lies outside of the image reads as 0.
+///
+///   image    [n, h/stride, stride, w/stride, stride, c]   an image of n h w c, read so
+///   weight   [taps, c, filters], bias [filters]
+///   out      [n, rows, columns, filters]
+///
+/// With a stride of 1 the image's axes of one element are of no account. Grid: conv_programs.
+inline Expected<Kernel> conv(DType dtype, const ConvWindow& window, const ConvTiles& tiles,
+                             AfterConv after) {
+  const std::int64_t stride = window.stride;
+  const Extents image_shape = {kDynamic, kDynamic, stride, kDynamic, stride, kDynamic};
+  return kernel(
+      "conv",
+      {view("image", dtype, image_shape), view("weight", dtype, {kDynamic, kDynamic, kDynamic}),
+       view("bias", dtype, {kDynamic}),
+       view("out", dtype, {kDynamic, kDynamic, kDynamic, kDynamic})},
+      [&](const View& image, const View& weight, const View& bias, const View& out) {
+        // Neighbouring programs share pixels: filters go first.
+        const Val filter_tiles = cdiv(out.dim(3), tiles.filters);
+        const Val box = program_id(0) / filter_tiles;
+        const Val filter = program_id(0) % filter_tiles * tiles.filters;
+        const Val across = cdiv(out.dim(2), tiles.columns), down = cdiv(out.dim(1), tiles.rows);
+        const Val column = box % across * tiles.columns;
+        const Val row = box / across % down * tiles.rows;
+        const Val first = box / (across * down) * tiles.images;
+
+        // A tap `t` of the window reads row y·stride + t - pad: with a lead that makes it positive,
+        // the quotient and the remainder by the stride are places along two axes.
+        const std::int64_t lead = (stride - window.pad % stride) % stride;
+        const std::int64_t before = (window.pad + lead) / stride;
+        const Val blocks = cdiv(image.dim(5), tiles.channels);
+        Val sum = zeros({tiles.pixels(), tiles.filters}, accumulator(dtype));
+        for (const Val step : range(0, blocks * (window.height * window.width), 1)) {
+          const Val tap = step / blocks, channel = step % blocks * tiles.channels;
+          const Val y = tap / window.width + lead, x = tap % window.width + lead;
+          const Val pixels =
+              image.load({first, row + y / stride - before, y % stride,
+                          column + x / stride - before, x % stride, channel},
+                         {tiles.images, tiles.rows, 1, tiles.columns, 1, tiles.channels});
+          const Val taps = weight.load({tap, channel, filter}, {1, tiles.channels, tiles.filters});
+          sum = dot(reshape(pixels, {tiles.pixels(), tiles.channels}),
+                    reshape(taps, {tiles.channels, tiles.filters}), sum);
+        }
+        if (after == AfterConv::BiasRelu)
+          sum = maximum(sum + bias.load({filter}, {tiles.filters}), 0.0);
+        out.store({first, row, column, filter},
+                  reshape(sum, {tiles.images, tiles.rows, tiles.columns, tiles.filters}));
+      });
+}
+
+}  // namespace tessera::tile::examples

@@ -1,0 +1,186 @@
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+
+#include "tessera/codegen/ptx/emitter.h"
+
+// A block that runs program after program of the grid. Programs are in no order, so the next one's
+// loads may be done while this one runs, if it has not written before: each thread copies, by
+// cp.async, what it will read itself, and no barrier is needed.
+
+namespace tessera::codegen::ptx {
+
+using tile::Code;
+
+namespace {
+
+/// Numbers and views that follow from others without memory.
+bool is_arithmetic(Code code) {
+  switch (code) {
+    case Code::Pid:
+    case Code::Npid:
+    case Code::Const:
+    case Code::Map:
+    case Code::Cast:
+    case Code::Bitcast:
+    case Code::Offset:
+    case Code::Hint:
+    case Code::View:
+    case Code::Dim:
+    case Code::Stride:
+    case Code::Base: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void Emitter::find_streams() {
+  const auto all_known = [&](const std::vector<ValueId>& ids) {
+    return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return courses_.count(id) != 0; });
+  };
+  for (const ValueId param : kernel_.params()) courses_[param] = ByProgram::Same;
+  bool before_writes = true;
+  for (const tile::OpId id : kernel_.body.ops) {
+    const Operation& op = kernel_.ops[id];
+    ByProgram by = op.code == Code::Pid && op.ints[0] == 0 ? ByProgram::Differs : ByProgram::Same;
+    for (const ValueId in : op.in)
+      if (const auto found = courses_.find(in); found != courses_.end())
+        by = std::max(by, found->second);
+    if (is_arithmetic(op.code) && !type(op.out[0]).is_tile() && all_known(op.in) &&
+        !(type(op.out[0]).is_view() && by == ByProgram::Differs))
+      courses_[op.out[0]] = by;
+    before_writes = before_writes && !tile::writes_memory(op.code);
+    if (op.code != Code::Vload || !before_writes || !all_known(op.in)) continue;
+    const tile::Type &view = type(op.in[0]), &tile = type(op.out[0]);
+    const Layout layout = plan_.access(view, tile.shape);
+    const int width = byte_width(tile.dtype), axis = contiguous_axis(view);
+    // As place_of finds runs; a place without a number of its own is loaded as it is.
+    const bool whole_chunks = layout.run(axis) * width == kChunk &&
+                              tile.shape[static_cast<std::size_t>(axis)] % layout.run(axis) == 0;
+    const bool zero = op.literal == tile::Literal{};
+    if (!whole_chunks || !zero) continue;
+    const std::int64_t bytes = std::int64_t{layout.registers()} * width * block_.threads();
+    streams_[id] = {.offset = block_.reserve(shared_room(bytes * shape_.programs)),
+                    .fixed = by == ByProgram::Same};
+  }
+}
+
+llvm::Value* Emitter::own_slot(const Stream& stream, const Place& place, int reg) {
+  const std::int64_t line = block_.threads() * kChunk;
+  llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(block_.thread(), block_.i32(kChunk)),
+                                  block_.i32(stream.offset + reg / place.run * line));
+  if (block_.which() != nullptr) {
+    const std::int64_t bytes = place.layout.registers() / place.run * line;
+    at = ir_.CreateAdd(at, ir_.CreateMul(block_.which(), block_.i32(bytes)));
+  }
+  return block_.shared(at);
+}
+
+void Emitter::copy_stream(const Operation& op, const Stream& stream) {
+  const Place place = place_of(op, type(op.out[0]).shape);
+  const auto chunks = [&] {
+    for (int reg = 0; reg < place.layout.registers(); reg += place.run) {
+      llvm::Value* target = own_slot(stream, place, reg);
+      llvm::Value* from = global(address(place, reg));
+      if (llvm::Value* inside = within(place, reg)) {
+        block_.intrinsic(
+            llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
+            {target, from, ir_.CreateSelect(inside, block_.i32(kChunk), block_.i32(0))});
+      } else {
+        block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16, {target, from});
+      }
+    }
+    return Pieces{};
+  };
+  const auto elements = [&] {
+    for (int reg = 0; reg < place.layout.registers(); reg += place.run)
+      ir_.CreateAlignedStore(loaded_run(place, reg, 1, nullptr), own_slot(stream, place, reg),
+                             llvm::Align(kChunk));
+    return Pieces{};
+  };
+  either(place.aligned, chunks, elements);
+}
+
+void Emitter::take_stream(const Operation& op, const Stream& stream) {
+  const Place place = place_of(op, type(op.out[0]).shape);
+  Pieces registers;
+  for (int reg = 0; reg < place.layout.registers(); reg += place.run) {
+    llvm::Value* packed = ir_.CreateAlignedLoad(block_.packed_type(place.dtype, place.run),
+                                                own_slot(stream, place, reg), llvm::Align(kChunk));
+    for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
+      registers.push_back(value);
+  }
+  define(op.out[0], place.layout, std::move(registers));
+}
+
+/// The numbers that follow from program_, or those that are the same for all.
+std::set<tile::OpId> Emitter::arithmetic(ByProgram by) {
+  std::set<tile::OpId> emitted;
+  for (const tile::OpId id : kernel_.body.ops) {
+    const Operation& op = kernel_.ops[id];
+    if (!is_arithmetic(op.code)) continue;
+    const auto found = courses_.find(op.out[0]);
+    if (found == courses_.end() || found->second != by) continue;
+    operation(op);
+    emitted.insert(id);
+  }
+  return emitted;
+}
+
+void Emitter::each_program(llvm::Value* count) {
+  find_streams();
+  using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of registers
+  llvm::Value* first = pid(Code::Pid, 0);
+  llvm::Value* step = ir_.CreateMul(
+      ir_.CreateZExt(block_.intrinsic(nvvm_read_ptx_sreg_nctaid_x, {}), ir_.getInt64Ty()),
+      block_.i64(shape_.programs));
+  std::set<tile::OpId> done = arithmetic(ByProgram::Same);
+  const auto copy_next = [&](llvm::Value* program, bool fixed) {
+    const std::vector<llvm::Value*> now = scalars_;
+    std::swap(program_, program);
+    arithmetic(ByProgram::Differs);
+    for (const auto& [id, stream] : streams_)
+      if (!stream.fixed || fixed) copy_stream(kernel_.ops[id], stream);
+    std::swap(program_, program);
+    scalars_ = now;
+  };
+  block_.when(ir_.CreateICmpSLT(first, count), [&] { copy_next(first, true); });
+  block_.intrinsic(nvvm_cp_async_commit_group, {});
+
+  llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
+                   *body = block_.block("program"), *after = block_.block("end");
+  ir_.CreateBr(header);
+  ir_.SetInsertPoint(header);
+  llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  program->addIncoming(first, before);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(program, count), body, after);
+  ir_.SetInsertPoint(after);
+  ir_.CreateRetVoid();
+
+  ir_.SetInsertPoint(body);
+  open_scope();
+  program_ = program;
+  block_.forget();
+  block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(0)});
+  arithmetic(ByProgram::Differs);
+  for (const auto& [id, stream] : streams_) {
+    if (stream.fixed) continue;
+    take_stream(kernel_.ops[id], stream);
+    done.insert(id);
+  }
+  block_.intrinsic(nvvm_membar_cta, {});  // what was read here is not overtaken by what follows
+  llvm::Value* next = ir_.CreateAdd(program, step);
+  block_.when(ir_.CreateICmpSLT(next, count), [&] { copy_next(next, false); });
+  block_.intrinsic(nvvm_cp_async_commit_group, {});
+  for (const tile::OpId id : kernel_.body.ops) {
+    if (error_) break;
+    if (done.count(id) == 0) operation(kernel_.ops[id]);
+  }
+  close_scope();
+  accesses_.clear();
+  program->addIncoming(next, ir_.GetInsertBlock());
+  ir_.CreateBr(header);
+}
+
+}  // namespace tessera::codegen::ptx
