@@ -229,8 +229,9 @@ struct OnGpu {
 
 Expected<OnGpu> put(const runtime::cuda::Device& device, const Kernel& kernel,
                     const std::vector<Argument>& arguments, bool upload,
-                    const codegen::PtxOptions& options = {}) {
+                    codegen::PtxOptions options = {}) {
   OnGpu on;
+  options.loops = true;
   TESSERA_TRY(on.ptx, codegen::ptx_of(kernel, options));
   TESSERA_TRY(on.function, device.load({on.ptx.text, on.ptx.entry, on.ptx.threads,
                                         on.ptx.shared_bytes, on.ptx.programs, on.ptx.loops}));
@@ -392,7 +393,9 @@ int write_ptx(const std::string& folder, const std::string& only) {
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
-    const auto ptx = codegen::ptx_of(*kernel, options);
+    codegen::PtxOptions looping = options;
+    looping.loops = true;
+    const auto ptx = codegen::ptx_of(*kernel, looping);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
     std::ofstream(folder + "/" + name + ".ptx") << ptx->text;
     fmt::print("{:<50} {:>4} threads {:>7} shared\n", name, ptx->threads, ptx->shared_bytes);

@@ -114,7 +114,7 @@ TEST(Ptx, SoftmaxInTwoPasses) {
 
 TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
   const auto kernel = examples::softmax(DType::F16, 1024);
-  const auto compiled = ptx_of(*kernel);
+  const auto compiled = ptx_of(*kernel, {.loops = true});
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_EQ(compiled->threads, 128);
   EXPECT_EQ(compiled->programs, 4);  // a warp each
@@ -127,14 +127,16 @@ TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
 
 // Parameters are read once for many rows; two blocks are emulated, with several rows each.
 TEST(Ptx, BlocksGoOnWithTheNextRows) {
-  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512));
+  const PtxOptions looping = {.loops = true};
+  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512), looping);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_TRUE(compiled->loops);
   EXPECT_EQ(compiled->programs, 4);                    // a warp each
   EXPECT_EQ(compiled->shared_bytes, 4 * 3 * 512 * 2);  // the next row and the parameters of each
   EXPECT_THAT(compiled->text, HasSubstr("cp.async.cg.shared.global"));
   EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
-  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768))->loops);
+  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->loops);
+  EXPECT_FALSE(ptx_of(*examples::layer_norm(DType::F16, 512))->loops);
   for (const std::int64_t columns : {512, 520, 500, 2048}) {
     for (const std::int64_t rows : {1, 7, 9}) {
       expect_emulated(examples::layer_norm(DType::F16, columns),
@@ -144,7 +146,7 @@ TEST(Ptx, BlocksGoOnWithTheNextRows) {
                           .view(DType::F16, {columns})
                           .view(DType::F16, {rows, columns})
                           .number(DType::F32, 1e-5),
-                      {rows, 1, 1}, 4e-3);
+                      {rows, 1, 1}, 4e-3, looping);
     }
   }
 }
@@ -154,7 +156,8 @@ TEST(Ptx, BlocksDoNotGoOnWhereProgramsMeet) {
     t: f32[1, 64] = vload(x, pid(), 0)
     s = reduce(reshape(t): f32[64]) {fn = add, axis = 0}
     old: f32 = atomic(total, s) {fn = add}
-  })"));
+  })"),
+                               {.loops = true});
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_FALSE(compiled->loops);
 }
@@ -421,7 +424,8 @@ void expect_as_interpreted(const testing::RandomKernel& random) {
   testing::Memory expected = random.memory, found = random.memory;
   const auto interpreted = tile::interpret(random.kernel, random.arguments(expected), random.grid);
   ASSERT_TRUE(interpreted) << to_string(interpreted.error());
-  const auto emulated = emulate(random.kernel, random.arguments(found), random.grid);
+  const auto emulated =
+      emulate(random.kernel, random.arguments(found), random.grid, {.ptx = {.loops = true}});
   ASSERT_TRUE(emulated) << to_string(emulated.error());
   EXPECT_EQ(testing::difference(random, expected, found, 0), "");
 }

@@ -88,7 +88,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .shared_bytes = 0};
   // A program of one warp shares a block with others, if it needs no shared memory.
   ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
-                            .loops = rows.loops};
+                            .loops = options.loops && rows.loops};
   // Fewer copies in flight where shared memory is short of room for them.
   int stages = std::min(options.stages, kMostStages);
   for (;;) {
@@ -112,7 +112,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     };
     annotate("kernel", 1);
     annotate("maxntidx", plan.threads() * shape.programs);
-    if (rows.registers > 0)
+    if (shape.loops && rows.registers > 0)
       annotate("minctasm",
                std::max(1, kRegisters / (plan.threads() * shape.programs * rows.registers)));
 

@@ -22,6 +22,9 @@ struct PtxOptions {
   Precision precision = Precision::Exact;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
+  /// Whether blocks may go on with further programs (PtxKernel::loops), which who launches must
+  /// know.
+  bool loops = false;
   /// Of the largest tile that memory has, without products; 0: as rows_of says.
   int bytes_per_thread = 0;
 };
