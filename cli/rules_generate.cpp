@@ -26,7 +26,9 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
   const std::filesystem::path progress = options.out + ".progress";
   superopt::Generated made;
   {
-    ProgressLine line(context);
+    // What is left of a stage is told from how long that stage has taken.
+    std::optional<ProgressLine> line;
+    std::string stage_shown;
     superopt::GenerateOptions how{
         .max_ops = options.max_ops,
         .threads = options.threads,
@@ -34,7 +36,9 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
         .checkpoint = progress,
         .resume = options.resume,
         .progress = [&](std::string_view stage, std::size_t done, std::size_t all) {
-          line.show(done, all, stage);
+          if (!line || stage_shown != stage) line.emplace(context);
+          stage_shown = stage;
+          line->show(done, all, stage);
         }};
     if (context.memory_limit) how.memory_limit = *context.memory_limit;
     TESSERA_TRY(made, superopt::generate(set, how));

@@ -39,7 +39,7 @@ struct Claim {
   bool named_reals = false;
 };
 
-/// The kinds of inference. Each changes one term of one of the two sums.
+/// The kinds of inference. Each changes one term of one of the two sums; the last one ends a proof.
 enum class Kind : std::uint8_t {
   Unfold,    // an element that is read is replaced by its definition
   Split,     // a term is the sum of what it is where e >= 0 and where e < 0
@@ -55,8 +55,9 @@ enum class Kind : std::uint8_t {
   Count,     // a bound variable that nothing speaks of: the number of its values
   Attain,    // of a maximum: what does not hang on the bound variables, if they have values at all
   Induct,    // a fold is replaced by a sum or maximum, proved step by step
+  Cases,     // a maximum of some sums is one of them: both sides are the same in each case
 };
-inline constexpr int kKinds = 14;
+inline constexpr int kKinds = 15;
 std::string_view to_string(Kind kind);
 
 /// Why an arithmetic condition `e >= 0` holds. Were e at most -1, scale * e would be at most
@@ -74,7 +75,7 @@ struct Step {
   std::size_t item = 0;                       // which factor, guard or bound variable of the term
   std::vector<Dim> dims = {};                 // what is put in
   std::vector<Reason> reasons = {};           // of the conditions, in their order
-  std::vector<std::vector<Step>> parts = {};  // of Induct: a proof for each obligation
+  std::vector<std::vector<Step>> parts = {};  // of Induct and Cases: proofs of what is to show
 };
 
 using Proof = std::vector<Step>;

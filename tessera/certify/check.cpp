@@ -76,6 +76,16 @@ void forget(std::vector<Dim>& premises, const std::string& name) {
     if (premise.contains(name)) premise = 0;
 }
 
+/// Whether it is made of what a fold combines, which is another number at every step.
+bool is_of_fold(const Factor& factor) {
+  if (factor.kind == Factor::Kind::Read && factor.name.starts_with('%')) return true;
+  return factor.args != nullptr && std::ranges::any_of(*factor.args, [](const Sum& arg) {
+           return std::ranges::any_of(arg.terms, [](const Term& term) {
+             return std::ranges::any_of(term.factors, is_of_fold);
+           });
+         });
+}
+
 Term without_factor(Term term, std::size_t factor) {
   term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(factor));
   return term;
@@ -224,6 +234,7 @@ Expected<Sum> State::edited(const Sum& sum, const Step& step, std::size_t depth,
 Expected<Done> State::apply(const Step& step) {
   if (step.kind == Kind::Divide && step.place.empty()) return divide_position(step);
   CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
+  if (step.kind == Kind::Cases) return end_by_cases(step);
   TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
   CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
   return Done{};
@@ -328,9 +339,10 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       return substituted(names_, rest, {{*name, step.dims[0]}});
     }
     case Kind::Pin: {
-      CERTIFY(step.dims.size() == 2 && step.dims[0].as_symbol() && step.dims[1].constant(),
-              "a variable and a number are needed");
+      CERTIFY(step.dims.size() == 2 && step.dims[0].as_symbol(),
+              "a variable and its value are needed");
       const std::string name(*step.dims[0].as_symbol());
+      CERTIFY(!step.dims[1].contains(name), "{} is no value for itself", name);
       CERTIFY(std::ranges::find(term.bound, name) == term.bound.end(), "{} is bound", name);
       const Dim difference = step.dims[0] - step.dims[1];
       CERTIFY(shown(difference, 0) && shown(-difference, 1), "{} may have other values", name);
@@ -452,19 +464,73 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
     case Kind::Induct: {
       TESSERA_TRY(Induction induction, this->induction(site, step.item));
       CERTIFY(shown(induction.last, 0), "the fold may take in nothing");
-      CERTIFY(step.parts.size() == induction.obligations.size(), "there are {} obligations",
-              induction.obligations.size());
-      for (std::size_t i = 0; i < step.parts.size(); ++i) {
-        State& state = induction.obligations[i];
-        for (const Step& part : step.parts[i]) TESSERA_TRY_DONE(state.apply(part));
-        CERTIFY(state.is_proved(), "obligation {} is not proved", i);
-      }
+      TESSERA_TRY_DONE(proved(induction.obligations, step));
       return product(
           names_, {{without_factor(term, step.item)}},
           power(names_, opened(names_, induction.closed_form), term.factors[step.item].exponent));
     }
+    case Kind::Cases: break;
   }
   return wrong("there is no such inference");
+}
+
+Expected<Done> State::proved(std::vector<State>& obligations, const Step& step) {
+  CERTIFY(step.parts.size() == obligations.size(), "there are {} obligations", obligations.size());
+  for (std::size_t i = 0; i < step.parts.size(); ++i) {
+    for (const Step& part : step.parts[i]) TESSERA_TRY_DONE(obligations[i].apply(part));
+    CERTIFY(obligations[i].is_proved(), "obligation {} is not proved", i);
+  }
+  return Done{};
+}
+
+Expected<std::vector<State>> State::cases(const Site& site, std::size_t factor) const {
+  CERTIFY(
+      factor < site.term->factors.size() && site.term->factors[factor].kind == Factor::Kind::Most,
+      "there is no maximum");
+  Factor most = site.term->factors[factor];
+  most.exponent = 1;
+  // It has to be one number for the whole of both sides, and taken of finitely many.
+  CERTIFY(algebra::binds_its_variables({{{.factors = {most}}}}) && !is_of_fold(most),
+          "the maximum hangs on a bound variable");
+  const std::vector<Term>& pieces = (*most.args)[0].terms;
+  const auto value = [&](std::size_t piece) { return (*pieces[piece].factors[0].args)[0]; };
+  algebra::Names names = names_;
+  Sum least;  // of two, less than zero: the largest of what they are less than zero
+  if (pieces.size() == 2)
+    least = algebra::most(
+        names, {algebra::group(scaled(value(0), -1)), algebra::group(scaled(value(1), -1))});
+  std::vector<State> result;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    CERTIFY(pieces[i].bound.empty() && pieces[i].guards.empty(), "the maximum is over a range");
+    State state = *this;
+    state.names_ = names;
+    const auto put_in = [&](const Factor& other) -> std::optional<Sum> {
+      Factor base = other;
+      base.exponent = 1;
+      if (compare(base, most) == 0)
+        return power(state.names_, opened(state.names_, value(i)), other.exponent);
+      // If one of two is the largest, the other one is the least.
+      if (pieces.size() == 2 && same(algebra::factor(base), least))
+        return power(state.names_, opened(state.names_, scaled(value(1 - i), -1)), other.exponent);
+      return std::nullopt;
+    };
+    // What is put in may bring the maximum back: max(2*x, 0) is 2*max(x, 0).
+    constexpr int kRounds = 4;
+    for (Sum& side : state.sides_)
+      for (int i = 0; i < kRounds; ++i)
+        side = algebra::changed(state.names_, side, {.factors = put_in});
+    result.push_back(std::move(state));
+  }
+  return result;
+}
+
+Expected<Done> State::end_by_cases(const Step& step) {
+  const auto site = this->site(step.side, step.place);
+  CERTIFY(site.has_value(), "there is no such place");
+  TESSERA_TRY(std::vector<State> all, cases(*site, step.item));
+  TESSERA_TRY_DONE(proved(all, step));
+  for (Sum& side : sides_) side = {};
+  return Done{};
 }
 
 Expected<State::Induction> State::induction(const Site& site, std::size_t factor) const {

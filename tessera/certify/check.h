@@ -38,6 +38,8 @@ class State {
     std::vector<State> obligations = {};
   };
   Expected<Induction> induction(const Site& site, std::size_t factor) const;
+  /// The goal where a maximum is the first, the second, … of what it is taken of; see Kind::Cases.
+  Expected<std::vector<State>> cases(const Site& site, std::size_t factor) const;
 
  private:
   struct Tensor {
@@ -58,6 +60,9 @@ class State {
                                 Site site);
   Expected<algebra::Sum> changed(const Step& step, const Site& site);
   Expected<Done> divide_position(const Step& step);
+  Expected<Done> end_by_cases(const Step& step);
+  /// Replays the parts of a step.
+  static Expected<Done> proved(std::vector<State>& obligations, const Step& step);
 
   std::shared_ptr<const Tensors> tensors_;
   algebra::Sum sides_[2];

@@ -232,7 +232,34 @@ bool attain(const Spot& spot) {
   return Attainment(spot).take();
 }
 
+namespace {
+
+/// A position that two guards say is another: that with the smaller name is kept.
+bool unify(const Spot& spot) {
+  const Term& term = spot.term();
+  for (const Dim& guard : term.guards) {
+    if (std::ranges::find(term.guards, -guard) == term.guards.end()) continue;
+    std::set<std::string> symbols;
+    guard.collect_symbols(symbols);
+    const auto last = std::ranges::find_if(
+        symbols.rbegin(), symbols.rend(), [](const std::string& s) { return s.starts_with("%i"); });
+    if (last == symbols.rend() || !is_spoken_of(term, *last)) continue;
+    const Dim variable = Dim::symbol(*last);
+    for (const Dim& other : {variable - guard, variable + guard}) {
+      const auto name = other.as_symbol();
+      if (!name || !name->starts_with("%i") || *name >= *last) continue;
+      const auto low = spot.reason_for(variable - other), high = spot.reason_for(other - variable);
+      if (low && high)
+        return spot.take({.kind = Kind::Pin, .dims = {variable, other}, .reasons = {*low, *high}});
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool pin(const Spot& spot) {
+  if (unify(spot)) return true;
   const Term& term = spot.term();
   std::set<std::string> symbols;
   for (const Dim& guard : term.guards) guard.collect_symbols(symbols);

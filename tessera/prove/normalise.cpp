@@ -35,6 +35,8 @@ class Normaliser {
     } while (divided_ && !given_up_);
     while (!given_up_ && limits_.reconciles && !state_.is_proved())
       if (!reconcile()) break;
+    if (!given_up_ && limits_.reconciles && limits_.cases > 0 && !state_.is_proved())
+      end_by_cases();
     if (!given_up_ && state_.is_proved()) return true;
     why = given_up_ ? why_ : left_over();
     return false;
@@ -232,6 +234,49 @@ class Normaliser {
           rest = longer;
         }
     return first && apply({.kind = Kind::Split, .side = side, .place = {index}, .dims = {*first}});
+  }
+
+  /// Maxima of some sums inside of a term, inner ones first.
+  void collect_maxima(int side, const Place& place, std::vector<Step>& into) const {
+    const auto site = state_.site(side, place);
+    if (!site) return;
+    for (std::size_t f = 0; f < site->term->factors.size(); ++f) {
+      const Factor& factor = site->term->factors[f];
+      if (factor.args == nullptr) continue;
+      for (std::size_t a = 0; a < factor.args->size(); ++a)
+        for (std::size_t t = 0; t < (*factor.args)[a].terms.size(); ++t) {
+          Place inner = place;
+          inner.insert(inner.end(), {f, a, t});
+          collect_maxima(side, inner, into);
+        }
+      if (factor.kind == Factor::Kind::Most)
+        into.push_back({.kind = Kind::Cases, .side = side, .place = place, .item = f});
+    }
+  }
+
+  /// What is left over may be the same whichever of its parts a maximum is.
+  bool end_by_cases() {
+    std::vector<Step> maxima;
+    for (const int side : {0, 1})
+      for (const Unmatched& own : unmatched(side)) collect_maxima(side, {own.index}, maxima);
+    constexpr int kMostTried = 3;
+    Sum tried;
+    for (Step& step : maxima) {
+      const auto site = state_.site(step.side, step.place);
+      const Sum maximum = closed({{{.factors = {site->term->factors[step.item]}}}});
+      if (has(tried, maximum.terms[0]) || tried.terms.size() == kMostTried) continue;
+      auto obligations = state_.cases(*site, step.item);
+      if (!obligations) continue;
+      tried.terms.push_back(maximum.terms[0]);
+      Limits limits = limits_;
+      --limits.cases;
+      std::string why;
+      const bool proved = std::ranges::all_of(*obligations, [&](State& obligation) {
+        return settle(obligation, step.parts.emplace_back(), limits, why);
+      });
+      if (proved) return apply(std::move(step));
+    }
+    return false;
   }
 
   std::string left_over() const {

@@ -12,6 +12,7 @@ struct Limits {
   std::int64_t most_terms = 2'000;
   std::int64_t most_steps = 2'000;
   bool reconciles = true;  // whether to split terms by the cases of the other side
+  int cases = 3;           // how deep proofs by cases of a maximum may be inside of each other
   const std::atomic<bool>* stop = nullptr;
   /// Computed tensors that are not to be unfolded.
   std::function<bool(const std::string& tensor)> keeps = {};

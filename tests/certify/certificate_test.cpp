@@ -357,7 +357,8 @@ TEST(CheckPin, IsForVariablesFromOutsideWithOneValue) {
   expect_rejected(claim, after_unfolding({pin({kI, 0}, {since({})})}), "other values");
   expect_rejected(claim, after_unfolding({pin({kI, 0}, {since({}), since({{1, 1}})})}),
                   "other values");
-  expect_rejected(claim, after_unfolding({pin({kI, kM}, good)}), "number");
+  expect_rejected(claim, after_unfolding({pin({kI, kM}, good)}), "other values");
+  expect_rejected(claim, after_unfolding({pin({kI, kI}, good)}), "itself");
   expect_rejected(claim, after_unfolding({pin({kI + 1, 1}, good)}), "variable");
   expect_rejected(claim, after_unfolding({pin({kI}, good)}), "variable");
   // A variable that is bound there.
@@ -589,6 +590,33 @@ TEST(CheckInduct, WantsItsObligations) {
   const Claim wrong =
       about("fold(k: #n) { from 0.0  take x[k]  by right.0 - left.0 }", "sum(k: #n) { x[k] }");
   expect_rejected(wrong, induct({since({{0, 1}})}, {{}, {}}));
+}
+
+TEST(CheckCases, WantsAProofOfEachCase) {
+  const auto cases = [](std::vector<std::size_t> place, std::vector<Proof> parts) {
+    return after_unfolding(
+        {{.kind = Kind::Cases, .place = std::move(place), .parts = std::move(parts)}});
+  };
+  const Claim claim = about("max(x[i], 0.0) * max(x[i], 0.0)", "x[i] * max(x[i], 0.0)");
+  expect_accepted(claim, cases({0}, {{}, {}}));
+  expect_rejected(claim, cases({0}, {{}}), "obligations");
+  expect_rejected(claim, cases({0}, {{}, {}, {}}), "obligations");
+  expect_rejected(claim, cases({1}, {{}, {}}), "place");
+  expect_rejected(claim, cases({}, {{}, {}}));
+  expect_rejected(about("max(x[i], 0.0) * max(x[i], 0.0)", "x[i] * x[i]"), cases({0}, {{}, {}}),
+                  "not proved");
+  expect_rejected(about("x[i]", "x[i] + max(x[i], 0.0)"), cases({0}, {{}, {}}), "no maximum");
+  // A maximum that comes back is the same one.
+  expect_accepted(
+      about("max(x[i] + max(x[i], 0.0), 0.0)", "2.0 * max(x[i], 0.0)"),
+      after_unfolding({{.kind = Kind::Cases, .side = 1, .place = {0}, .parts = {{}, {}}}}));
+}
+
+TEST(CheckCases, AreOfOneNumber) {
+  const auto cases = after_unfolding({{.kind = Kind::Cases, .place = {0}, .parts = {{}, {}}}});
+  // One of many may be above zero, another below.
+  expect_rejected(about("sum(k: #n) { max(x[k], 0.0) }", "0.0*x[i]"), cases, "bound variable");
+  expect_rejected(about("max_of(k: #n) { x[k] }", "x[i]"), cases, "range");
 }
 
 // --- Names that are the checker's own

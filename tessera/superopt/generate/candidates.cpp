@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
-#include <string>
+
+#include "tessera/superopt/generate/pool.h"
 
 namespace tessera::superopt {
 namespace {
@@ -79,7 +81,9 @@ bool is_special(const std::vector<std::uint8_t>& special,
 class Pairing {
  public:
   Pairing(const Enumeration& made, const EnumerateOptions& options, CandidateCounts& counts)
-      : made_(made), terms_(*made.terms), options_(options), counts_(counts) {}
+      : made_(made), terms_(*made.terms), options_(options), counts_(counts), places_([this] {
+          return std::make_unique<Place>(terms_);
+        }) {}
 
   std::vector<Candidate> run() {
     for (std::size_t begin = 0; begin < made_.entries.size();) {
@@ -95,8 +99,20 @@ class Pairing {
     }
     std::vector<std::vector<Candidate>> found(groups_.size());
     std::vector<CandidateCounts> counts(groups_.size());
-    parallel_for(groups_.size(), options_.threads, [&](std::size_t i) {
-      if (options_.stop == nullptr || !*options_.stop) found[i] = of_group(groups_[i], counts[i]);
+    constexpr std::size_t kShare = 256;
+    std::atomic<std::size_t> done = 0;
+    std::mutex mutex;
+    parallel_for((groups_.size() + kShare - 1) / kShare, options_.threads, [&](std::size_t share) {
+      const std::size_t end = std::min(groups_.size(), (share + 1) * kShare);
+      places_.with([&](Place& at) {
+        for (std::size_t i = share * kShare; i < end; ++i)
+          if (options_.stop == nullptr || !*options_.stop)
+            found[i] = of_group(at, groups_[i], counts[i]);
+      });
+      done += end - share * kShare;
+      if (!options_.progress) return;
+      const std::lock_guard lock(mutex);
+      options_.progress(0, done, groups_.size());
     });
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -111,7 +127,21 @@ class Pairing {
   }
 
  private:
-  std::vector<Candidate> of_group(const Group& group, CandidateCounts& counts) const {
+  /// Where a thread works: values on the first sizes, and elsewhere, in another field.
+  struct Place {
+    explicit Place(const Terms& terms)
+        : here(terms, {.sizes = 0, .seed = 3, .draws = 2}),
+          elsewhere(terms, {.sizes = 1, .seed = 2, .draws = 3}) {}
+    void tidy() {
+      constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+      for (Values<FieldB>* values : {&here, &elsewhere})
+        if (values->bytes() > kMostBytes) values->clear();
+    }
+    Values<FieldB> here, elsewhere;
+  };
+
+  std::vector<Candidate> of_group(Place& at, const Group& group, CandidateCounts& counts) const {
+    at.tidy();
     // Terms that look equal by chance look different elsewhere; each look has its own center.
     std::map<std::uint64_t, const Entry*> centers;
     std::set<std::uint64_t> nodes;
@@ -123,7 +153,7 @@ class Pairing {
         ++counts.congruent;
         continue;
       }
-      const Entry*& center = centers[look_elsewhere(entry.named)];
+      const Entry*& center = centers[at.elsewhere.fingerprint(entry.named)];
       if (center == nullptr) {
         center = &entry;
         if (centers.size() > 1) ++counts.coincident;
@@ -138,7 +168,7 @@ class Pairing {
         continue;
       }
       candidate.both_ways = contains_all(large, small) && contains_all(small, large);
-      if (holds_without_common(candidate))
+      if (holds_without_common(at, candidate))
         ++counts.common;
       else
         found.push_back(std::move(candidate));
@@ -146,23 +176,10 @@ class Pairing {
     return found;
   }
 
-  /// How a term looks in another field on other sizes, with inputs of any sign and of one.
-  std::uint64_t look_elsewhere(const Named& named) const {
-    using Sign = Values<FieldB>::Sign;
-    std::uint64_t look = 0;
-    for (const std::uint64_t seed : {2, 3})
-      for (const Sign sign : {Sign::Any, Sign::Negative}) {
-        if (sign == Sign::Negative && seed != 2) continue;
-        Values<FieldB> values(terms_, {.sizes = 1, .seed = seed, .sign = sign});
-        look = look * 0x9e3779b97f4a7c15ull + values.of(named).fingerprint;
-      }
-    return look;
-  }
-
-  bool agree_elsewhere(const Candidate& candidate) const {
-    for (std::size_t i = 0; i < candidate.source.size(); ++i)
-      if (look_elsewhere(candidate.source[i]) != look_elsewhere(candidate.target[i])) return false;
-    return true;
+  static bool agree_elsewhere(Place& at, const Candidate& candidate) {
+    return std::ranges::equal(candidate.source, candidate.target, [&](auto& a, auto& b) {
+      return at.elsewhere.fingerprint(a) == at.elsewhere.fingerprint(b);
+    });
   }
 
   /// All operators' results inside of a term.
@@ -173,48 +190,43 @@ class Pairing {
   }
 
   /// Whether the sides are equal whatever a part that both have is: then there is a smaller rule.
-  bool holds_without_common(const Candidate& candidate) const {
+  bool holds_without_common(Place& at, const Candidate& candidate) const {
     std::set<Named> source, target;
     for (const Named& output : candidate.source) collect(output, source);
     for (const Named& output : candidate.target) collect(output, target);
     for (const Named& part : source) {
       if (!target.contains(part)) continue;
-      Values<FieldB> values(terms_, {.sizes = 0, .seed = 3});
+      Values<FieldB> values(terms_, {.sizes = 0, .seed = 3, .draws = 2, .others = &at.here});
       values.forget_meaning(part);
-      bool equal = true;
-      for (std::size_t i = 0; i < candidate.source.size(); ++i)
-        equal = equal &&
-                values.of(candidate.source[i]).elements == values.of(candidate.target[i]).elements;
-      if (equal) return true;
+      if (std::ranges::equal(candidate.source, candidate.target, [&](auto& a, auto& b) {
+            return values.fingerprint(a) == values.fingerprint(b);
+          }))
+        return true;
     }
     return false;
   }
 
   /// The smallest term that looks like this one.
-  Named smallest(const Named& named) const {
-    const auto value = looks_.find(named);
-    return value == looks_.end() ? named : made_.entries[value->second].named;
+  Named smallest(Values<FieldA>& values, const Named& named) const {
+    const std::uint64_t look = values.fingerprint(named);
+    const auto first = std::ranges::lower_bound(made_.entries, look, {}, &Entry::value);
+    return first == made_.entries.end() || first->value != look ? named : first->named;
   }
 
   /// Rules of two outputs: what two terms compute is computed at once by an operator of two results
   /// that has more variables than either.
   void join(std::vector<Candidate>& into) {
-    std::vector<const Entry*> pieces;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < made_.entries.size(); ++i) {
-      if (made_.entries[i].value != made_.entries[begin].value) begin = i;
-      const Entry& entry = made_.entries[i];
-      looks_.emplace(entry.named, begin);
-      if (terms_[entry.named.term].result == 1 &&
-          entry.named.naming == terms_[entry.named.term].own)
-        pieces.push_back(&entry);
-    }
-    std::ranges::sort(pieces, {}, [](const Entry* entry) { return entry->named; });
-    for (const Entry* entry : pieces) {
-      const Named second = entry->named, first{second.term - 1, second.naming};
+    Place at(terms_);
+    Values<FieldA> values(terms_, {.draws = made_.draws, .base = made_.values.get()});
+    for (TermId id = 0; id < terms_.size(); ++id) {
+      if (terms_[id].result != 1) continue;
+      at.tidy();
+      if (constexpr std::size_t kMostBytes = std::size_t{64} << 20; values.bytes() > kMostBytes)
+        values.clear();
+      const Named second{id, terms_[id].own}, first{id - 1, terms_[id].own};
       const Named whole = terms_.arg(first, 0);
-      if (smallest(whole) != whole) continue;
-      Candidate candidate{{smallest(first), smallest(second)}, {first, second}};
+      if (smallest(values, whole) != whole) continue;
+      Candidate candidate{{smallest(values, first), smallest(values, second)}, {first, second}};
       const auto is_operator = [&](const Named& named) {
         return terms_[named.term].op != Term::kVariable && named != first && named != second;
       };
@@ -227,9 +239,9 @@ class Pairing {
       ++counts_.pairs;
       if (alone(0) && alone(1))
         ++counts_.congruent;
-      else if (!agree_elsewhere(candidate))
+      else if (!agree_elsewhere(at, candidate))
         ++counts_.coincident;
-      else if (holds_without_common(candidate))
+      else if (holds_without_common(at, candidate))
         ++counts_.common;
       else
         into.push_back(std::move(candidate));
@@ -276,7 +288,7 @@ class Pairing {
   const EnumerateOptions& options_;
   CandidateCounts& counts_;
   std::vector<Group> groups_;
-  std::unordered_map<Named, std::size_t, NamedHash> looks_;  // the first entry that looks the same
+  Pool<Place> places_;
 };
 
 void collect_variables(const Terms& terms, const Named& named, std::vector<std::uint8_t>& into) {

@@ -8,8 +8,8 @@
 namespace tessera::superopt {
 namespace {
 
-constexpr std::string_view kHeader = "tessera generate 1";
-constexpr std::string_view kVerdicts = "pru=", kForms = "gda";
+constexpr std::string_view kHeader = "tessera generate 2";
+constexpr std::string_view kVerdicts = "pru=d", kForms = "gda";
 
 std::uint64_t checksum(std::string_view text) {
   Hasher hasher;

@@ -11,7 +11,7 @@ namespace tessera::superopt {
 
 /// What became of a candidate.
 struct Decision {
-  enum class Verdict : std::uint8_t { Proved, Refuted, Unknown, Trivial };
+  enum class Verdict : std::uint8_t { Proved, Refuted, Unknown, Trivial, Derivable };
   Verdict verdict = Verdict::Unknown;
   Form form = Form::General;       // in which it was proved
   Guard forth = {};                // from source to target

@@ -33,7 +33,12 @@ class Enumerator {
   Enumerator(const OperatorSet& set, const EnumerateOptions& options) : options_(options) {
     made_.instances = std::make_unique<Instances>(set);
     made_.terms = std::make_unique<Terms>(*made_.instances);
-    base_ = std::make_unique<Values<FieldA>>(*made_.terms, Values<FieldA>::Options{});
+    // A number has one sign in a draw.
+    const bool numbers = std::ranges::any_of(
+        set.inputs, [](const OperatorSet::Input& input) { return input.general.empty(); });
+    draws_ = numbers ? 2 : 1;
+    base_ =
+        std::make_unique<Values<FieldA>>(*made_.terms, Values<FieldA>::Options{.draws = draws_});
   }
 
   Expected<Enumeration> run() {
@@ -45,6 +50,7 @@ class Enumerator {
              std::tuple(b.value, terms()[b.named.term].ops, b.named);
     });
     made_.values = std::move(base_);
+    made_.draws = draws_;
     return std::move(made_);
   }
 
@@ -52,7 +58,8 @@ class Enumerator {
   /// What is built on one largest argument.
   struct Workplace {
     Workplace(const Enumerator& owner, TermId id)
-        : largest{id, owner.terms()[id].own}, values(owner.terms(), {.base = owner.base_.get()}) {
+        : largest{id, owner.terms()[id].own},
+          values(owner.terms(), {.draws = owner.draws_, .base = owner.base_.get()}) {
       owner.terms().collect_operators(largest, operators);
       owner.collect_within(largest, within);
     }
@@ -158,15 +165,10 @@ class Enumerator {
   std::uint64_t node_of(const Named& named) {
     const Term& term = terms()[named.term];
     if (term.op == Term::kVariable) return named.naming[0];
-    std::vector<ShapeId> shapes;
     std::vector<std::uint64_t> args;
-    for (std::size_t i = 0; i < term.args; ++i) {
-      const Named arg = terms().arg(named, i);
-      shapes.push_back(terms()[arg.term].shape);
-      args.push_back(base_->of(arg).fingerprint);
-    }
-    return node_hash(term.op, term.result, terms().instances().find(term.op, shapes)->commutes,
-                     std::move(args));
+    for (std::size_t i = 0; i < term.args; ++i)
+      args.push_back(base_->of(terms().arg(named, i)).fingerprint);
+    return node_hash(term.op, term.result, term.instance->commutes, args);
   }
 
   void build_on(Workplace& at, std::size_t op, int level) const {
@@ -306,26 +308,26 @@ class Enumerator {
     const Term shell{.op = made.op, .variables = made.variables, .own = made.own};
     std::vector<Naming> namings{made.own};
     if (!later) namings = terms().namings(shell, true);
+    std::vector<Named> args(made.args.size());
+    std::vector<std::uint64_t> of_args(made.args.size());
     for (const Naming& naming : namings) {
-      std::vector<Named> args;
-      std::vector<std::uint64_t> looks_of_args;
-      for (const Named& positions : made.args) {
-        args.push_back(terms().renamed(positions, naming));
-        looks_of_args.push_back(at.values.of(args.back()).fingerprint);
+      for (std::size_t i = 0; i < args.size(); ++i) {
+        args[i] = terms().renamed(made.args[i], naming);
+        of_args[i] = at.values.of(args[i]).fingerprint;
       }
-      const auto values = at.values.results(*made.instance, args);
-      if (values[0].elements.empty()) return false;
-      if (later) continue;
-      for (std::size_t i = 0; i < values.size(); ++i)
-        found.entries[i].push_back({values[i].fingerprint,
-                                    node_hash(made.op, i, made.instance->commutes, looks_of_args),
-                                    {0, naming}});
+      if (later) return !at.values.results(*made.instance, args)[0].elements.empty();
+      const std::span<const std::uint64_t> looks = at.values.fingerprints(*made.instance, args);
+      if (looks.empty()) return false;
+      for (std::size_t i = 0; i < looks.size(); ++i)
+        found.entries[i].push_back(
+            {looks[i], node_hash(made.op, i, made.instance->commutes, of_args), {0, naming}});
     }
     return true;
   }
 
   EnumerateOptions options_;
   Enumeration made_;
+  int draws_ = 1;
   std::unique_ptr<Values<FieldA>> base_;
   std::vector<std::vector<Choice>> choices_;  // by number of operators, under all names
   std::vector<TermId> level_begin_;
@@ -334,7 +336,7 @@ class Enumerator {
 }  // namespace
 
 std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
-                        std::vector<std::uint64_t> args) {
+                        std::span<std::uint64_t> args) {
   if (commutes) std::ranges::sort(args);
   Hasher hasher;
   hasher.add(op * 16 + result + 1000);

@@ -18,16 +18,16 @@ struct EnumerateOptions {
   std::function<void(int level, std::size_t done, std::size_t all)> progress = {};
 };
 
-/// A term under names: what its value looks like, and what its operator and the values of its
-/// arguments look like. Two that agree in both are equal because their arguments are.
+/// A term under names: what its value looks like, and what its operator and the values
+/// of its arguments are. Two that agree in the latter are equal because their arguments are.
 struct Entry {
   std::uint64_t value = 0, node = 0;
   Named named;
 };
 
-/// How the result of an operator looks, from the looks of its arguments.
+/// A hash of an operator on arguments, from their fingerprints, which are sorted if it commutes.
 std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
-                        std::vector<std::uint64_t> args);
+                        std::span<std::uint64_t> args);
 
 /// All terms of a set up to a number of operators, and their looks: those with few operators under
 /// all names, so that they are found where a larger term has lost some of its variables; the others
@@ -36,6 +36,7 @@ struct Enumeration {
   std::unique_ptr<Instances> instances;
   std::unique_ptr<Terms> terms;
   std::unique_ptr<Values<FieldA>> values;  // of terms with few operators
+  int draws = 1;                           // of these values
   std::vector<Entry> entries;              // sorted by value, then by number of operators and term
   std::vector<std::size_t> by_ops = {};    // how many terms have 0, 1, … operators
 };

@@ -77,56 +77,73 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   TESSERA_TRY(Enumeration made, enumerate(set, how));
   Generated result;
   result.graphs = made.terms->size() - set.inputs.size();
-  const std::vector<Candidate> all = candidates(made, how, result.counts);
   if (options.progress)
     how.progress = [&](int, std::size_t done, std::size_t of) {
-      options.progress("candidates", done, of);
+      options.progress("classes", done, of);
     };
+  const std::vector<Candidate> all = candidates(made, how, result.counts);
 
   const Terms& terms = *made.terms;
   std::vector<std::optional<Decision>> decisions(all.size());
   const auto stopped = [&] { return options.stop != nullptr && *options.stop; };
-  const auto decide_all = [&](const std::vector<std::size_t>& numbers) {
-    const Stopwatch proofs;
-    std::atomic<std::size_t> done = 0;
-    std::mutex mutex;
-    parallel_for(numbers.size(), options.threads, [&](std::size_t n) {
-      const std::size_t i = numbers[n];
-      if (stopped()) return;
-      const std::uint64_t key = key_of(terms, all[i]);
-      if (checkpoint) decisions[i] = checkpoint->find(key);
-      if (!decisions[i]) {
-        Decision decision = decide(terms, all[i], options.stop);
-        if (stopped()) return;
-        if (checkpoint) checkpoint->add(key, decision);
-        decisions[i] = std::move(decision);
-      }
-      ++done;
-      if (!options.progress) return;
-      const std::lock_guard lock(mutex);
-      options.progress("proofs", done, numbers.size());
-    });
-    result.proof_seconds += proofs.seconds();
+  const auto settle = [&](std::size_t i, Decision decision) {
+    if (checkpoint) checkpoint->add(key_of(terms, all[i]), decision);
+    decisions[i] = std::move(decision);
   };
+  const auto is = [&](std::size_t i, std::initializer_list<Decision::Verdict> verdicts) {
+    return decisions[i] && std::ranges::find(verdicts, decisions[i]->verdict) != verdicts.end();
+  };
+  using enum Decision::Verdict;
 
-  // What could not be proved is no reason to leave out others.
-  std::set<std::size_t> excluded;
-  std::vector<std::size_t> kept;
-  for (bool more = true; more && !stopped();) {
-    kept = underivable(made, all, excluded, how);
+  // Small candidates come first. Those of a batch that do not follow from what holds already are
+  // taken to hold while the others are looked at, then proved; what could not be proved is no
+  // reason to leave out others.
+  Derivations known(made);
+  constexpr std::size_t kBatch = 64;
+  for (std::size_t start = 0; start < all.size() && !stopped(); start += kBatch) {
+    const std::size_t count = std::min(kBatch, all.size() - start);
+    std::vector<Derivations::Attempt> attempts(count);
+    parallel_for(count, options.threads, [&](std::size_t n) {
+      const std::size_t i = start + n;
+      if (checkpoint) decisions[i] = checkpoint->find(key_of(terms, all[i]));
+      if (decisions[i] || stopped()) return;
+      if (known.derivable(all[i], attempts[n])) settle(i, {.verdict = Derivable});
+    });
     std::vector<std::size_t> open;
-    for (const std::size_t i : kept)
-      if (!decisions[i]) open.push_back(i);
-    decide_all(open);
-    more = false;
-    for (const std::size_t i : kept)
-      if (decisions[i] && (decisions[i]->verdict == Decision::Verdict::Refuted ||
-                           decisions[i]->verdict == Decision::Verdict::Unknown))
-        more = excluded.insert(i).second || more;
+    for (std::size_t i = start; i < start + count; ++i)
+      if (!is(i, {Derivable})) open.push_back(i);
+    while (!open.empty() && !stopped()) {
+      std::vector<std::size_t> kept, rest;
+      for (const std::size_t i : open) {
+        const bool decided = is(i, {Proved, Refuted, Unknown, Trivial});
+        const bool follows = !decided && known.derivable(all[i], attempts[i - start]);
+        (follows ? rest : kept).push_back(i);
+        if (!follows && !is(i, {Refuted, Unknown})) known.add(all[i], i);
+      }
+      const Stopwatch proofs;
+      parallel_for(kept.size(), options.threads, [&](std::size_t n) {
+        if (decisions[kept[n]] || stopped()) return;
+        Decision decision = decide(terms, all[kept[n]], options.stop);
+        if (!stopped()) settle(kept[n], std::move(decision));
+      });
+      result.proof_seconds += proofs.seconds();
+      open.clear();
+      for (const std::size_t i : kept)
+        if (is(i, {Refuted, Unknown})) {
+          known.remove(i);
+          open = rest;
+        }
+      for (const std::size_t i : open) attempts[i - start] = {};
+      if (open.empty() && !stopped())
+        for (const std::size_t i : rest) settle(i, {.verdict = Derivable});
+    }
+    if (options.progress) options.progress("candidates", start + count, all.size());
   }
   result.stopped = stopped();
-  result.derivable = all.size() - kept.size() - excluded.size();
-  result.candidates = kept.size() + excluded.size();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    result.candidates += is(i, {Proved, Refuted, Unknown, Trivial}) ? 1 : 0;
+    result.derivable += is(i, {Derivable}) ? 1 : 0;
+  }
   const Stopwatch writing;
 
   std::map<std::string, int> names;
@@ -134,10 +151,11 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!decisions[i]) continue;
     switch (decisions[i]->verdict) {
-      case Decision::Verdict::Refuted: ++result.refuted; continue;
-      case Decision::Verdict::Unknown: ++result.unknown; continue;
-      case Decision::Verdict::Trivial: ++result.trivial; continue;
-      case Decision::Verdict::Proved: ++result.proved; break;
+      case Refuted: ++result.refuted; continue;
+      case Unknown: ++result.unknown; continue;
+      case Trivial: ++result.trivial; continue;
+      case Derivable: continue;
+      case Proved: ++result.proved; break;
     }
     const std::string name = name_of(terms, all[i]);
     for (rules::Rule& rule : rules_of(terms, all[i], *decisions[i])) {

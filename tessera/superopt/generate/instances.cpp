@@ -1,8 +1,9 @@
 #include "tessera/superopt/generate/instances.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <mutex>
+#include <utility>
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
@@ -37,60 +38,74 @@ std::optional<std::pair<Dim, Dim>> two_parts(const Dim& dim) {
   return std::pair(parts[0].product, parts[1].product);
 }
 
-std::size_t Instances::Hash::operator()(const std::vector<std::uint32_t>& key) const {
-  Hasher hasher;
-  for (const std::uint32_t part : key) hasher.add(part);
-  return hasher.value();
+Instances::~Instances() {
+  for (std::atomic<Known*>& chunk : chunks_) delete[] chunk.load();
+  for (std::atomic<const Entry*>& bucket : buckets_)
+    for (const Entry* entry = bucket.load(); entry != nullptr;)
+      delete std::exchange(entry, entry->next);
+}
+
+const Instances::Known& Instances::known(ShapeId id) const {
+  const auto chunk = static_cast<std::size_t>(std::bit_width(id / 64 + 1) - 1);
+  return chunks_[chunk].load(std::memory_order_acquire)[id + 64 - (std::size_t{64} << chunk)];
 }
 
 ShapeId Instances::intern(const Shape& shape) {
-  const std::unique_lock lock(mutex_);
-  for (std::size_t i = 0; i < shapes_.size(); ++i)
-    if (shapes_[i]->shape == shape) return static_cast<ShapeId>(i);
-  auto known = std::make_unique<Known>();
-  known->shape = shape;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < shapes_; ++i)
+    if (known(static_cast<ShapeId>(i)).shape == shape) return static_cast<ShapeId>(i);
+  const auto id = static_cast<ShapeId>(shapes_++);
+  const auto chunk = static_cast<std::size_t>(std::bit_width(id / 64 + 1) - 1);
+  TESSERA_CHECK(chunk < kChunks, "too many shapes");
+  if (chunks_[chunk] == nullptr) chunks_[chunk] = new Known[std::size_t{64} << chunk];
+  Known& known = chunks_[chunk].load()[id + 64 - (std::size_t{64} << chunk)];
+  known.shape = shape;
   for (const SizeValues& sizes : set_.sizes) {
     std::int64_t count = 1;
     for (const Dim& dim : shape)
       count *= std::max<std::int64_t>(0, number_of(dim, sizes).value_or(0));
-    known->counts.push_back(count);
+    known.counts.push_back(count);
   }
   Hasher hasher;
   for (const Dim& dim : shape) hasher.add_text(dim.to_string());
-  known->hash = hasher.value();
-  shapes_.push_back(std::move(known));
-  return static_cast<ShapeId>(shapes_.size() - 1);
+  known.hash = hasher.value();
+  return id;
 }
 
 const Shape& Instances::shape(ShapeId id) const {
-  const std::shared_lock lock(mutex_);
-  return shapes_[id]->shape;
+  return known(id).shape;
 }
 
 std::uint64_t Instances::hash(ShapeId id) const {
-  const std::shared_lock lock(mutex_);
-  return shapes_[id]->hash;
+  return known(id).hash;
 }
 
 std::int64_t Instances::count(ShapeId id, std::size_t sizes) const {
-  const std::shared_lock lock(mutex_);
-  return shapes_[id]->counts[sizes];
+  return known(id).counts[sizes];
 }
 
-const Instance* Instances::find(std::size_t op, const std::vector<ShapeId>& args) {
-  std::vector<std::uint32_t> key = args;
-  key.push_back(static_cast<std::uint32_t>(op));
-  {
-    const std::shared_lock lock(mutex_);
-    if (const auto it = instances_.find(key); it != instances_.end()) return it->second.get();
-  }
-  std::unique_ptr<Instance> instance = made(op, args);
-  const std::unique_lock lock(mutex_);
-  return instances_.try_emplace(std::move(key), std::move(instance)).first->second.get();
+const Instance* Instances::find(std::size_t op, std::span<const ShapeId> args) {
+  std::uint64_t hash = op;
+  for (const ShapeId arg : args) hash = (hash + arg + 1) * 0x9e3779b97f4a7c15ull;
+  std::atomic<const Entry*>& bucket = buckets_[hash >> 50];
+  const auto look = [&](const Entry* entry) {
+    while (entry != nullptr && !(entry->op == op && std::ranges::equal(entry->args, args)))
+      entry = entry->next;
+    return entry;
+  };
+  if (const Entry* entry = look(bucket.load(std::memory_order_acquire)))
+    return entry->instance.get();
+  auto made =
+      std::make_unique<Entry>(Entry{op, {args.begin(), args.end()}, this->made(op, args), nullptr});
+  const std::lock_guard lock(mutex_);
+  made->next = bucket.load();
+  if (const Entry* entry = look(made->next)) return entry->instance.get();
+  bucket.store(made.get(), std::memory_order_release);
+  return made.release()->instance.get();
 }
 
 /// Whether the arguments have the shapes that the operator takes.
-bool Instances::fits(const OperatorSet::Operator& op, const std::vector<ShapeId>& args) const {
+bool Instances::fits(const OperatorSet::Operator& op, std::span<const ShapeId> args) const {
   using Kind = OperatorSet::Item::Kind;
   std::map<std::string, Shape> bound;
   const auto bind = [&](const std::string& name, Shape value) {
@@ -120,7 +135,7 @@ bool Instances::fits(const OperatorSet::Operator& op, const std::vector<ShapeId>
 
 /// The body of an operator over inputs of these shapes.
 std::optional<Graph> Instances::on_shapes(const OperatorSet::Operator& op,
-                                          const std::vector<ShapeId>& args) const {
+                                          std::span<const ShapeId> args) const {
   GraphBuilder builder;
   Vals inputs;
   for (std::size_t i = 0; i < args.size(); ++i)
@@ -141,7 +156,7 @@ std::optional<Graph> Instances::on_shapes(const OperatorSet::Operator& op,
 }
 
 std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const Shaped& shaped,
-                                        const std::vector<ShapeId>& args, std::size_t sizes) const {
+                                        std::span<const ShapeId> args, std::size_t sizes) const {
   const auto& [graph, shapes] = shaped;
   const SizeValues& values = set_.sizes[sizes];
   Binding binding(values);
@@ -192,7 +207,7 @@ std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const S
   return recording.tape(outputs);
 }
 
-std::unique_ptr<Instance> Instances::made(std::size_t number, const std::vector<ShapeId>& args) {
+std::unique_ptr<Instance> Instances::made(std::size_t number, std::span<const ShapeId> args) {
   const OperatorSet::Operator& op = set_.operators[number];
   if (!fits(op, args)) return nullptr;
   const std::optional<Graph> graph = on_shapes(op, args);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <memory>
-#include <shared_mutex>
-#include <unordered_map>
+#include <mutex>
+#include <span>
 #include <vector>
 
 #include "tessera/expr/recorded.h"
@@ -22,10 +24,13 @@ struct Instance {
 
 /// The shapes that occur, over the sizes of a set, and the instances of its operators. Instances
 /// are made when they are asked for first, by recording an evaluation of the operator's definition;
-/// may be used by several threads.
+/// may be used by several threads, which wait for each other only where something is new.
 class Instances {
  public:
-  explicit Instances(const OperatorSet& set) : set_(set) {}
+  explicit Instances(const OperatorSet& set) : set_(set), buckets_(kBuckets) {}
+  ~Instances();
+  Instances(const Instances&) = delete;
+  Instances& operator=(const Instances&) = delete;
 
   const OperatorSet& set() const { return set_; }
   ShapeId intern(const Shape& shape);
@@ -36,33 +41,40 @@ class Instances {
   std::int64_t count(ShapeId id, std::size_t sizes) const;
 
   /// Null where the operator does not take these arguments or gives too large a result.
-  const Instance* find(std::size_t op, const std::vector<ShapeId>& args);
+  const Instance* find(std::size_t op, std::span<const ShapeId> args);
 
  private:
+  static constexpr std::size_t kBuckets = 1 << 14, kChunks = 26;
   struct Known {
     Shape shape;
     std::vector<std::int64_t> counts;
     std::uint64_t hash = 0;
   };
-  struct Hash {
-    std::size_t operator()(const std::vector<std::uint32_t>& key) const;
+  /// What is known of an operator on shapes; those of one bucket are a list that only grows.
+  struct Entry {
+    std::size_t op = 0;
+    std::vector<ShapeId> args;
+    std::unique_ptr<const Instance> instance;
+    const Entry* next = nullptr;
   };
-  std::unique_ptr<Instance> made(std::size_t op, const std::vector<ShapeId>& args);
-  bool fits(const OperatorSet::Operator& op, const std::vector<ShapeId>& args) const;
+  const Known& known(ShapeId id) const;
+  std::unique_ptr<Instance> made(std::size_t op, std::span<const ShapeId> args);
+  bool fits(const OperatorSet::Operator& op, std::span<const ShapeId> args) const;
   std::optional<Graph> on_shapes(const OperatorSet::Operator& op,
-                                 const std::vector<ShapeId>& args) const;
+                                 std::span<const ShapeId> args) const;
   /// A body, and the shapes of its results.
   struct Shaped {
     const Graph& graph;
     const std::vector<Shape>& results;
   };
   std::optional<Tape> recorded(const OperatorSet::Operator& op, const Shaped& shaped,
-                               const std::vector<ShapeId>& args, std::size_t sizes) const;
+                               std::span<const ShapeId> args, std::size_t sizes) const;
 
   const OperatorSet& set_;
-  mutable std::shared_mutex mutex_;
-  std::vector<std::unique_ptr<Known>> shapes_;
-  std::unordered_map<std::vector<std::uint32_t>, std::unique_ptr<Instance>, Hash> instances_;
+  std::mutex mutex_;  // of whoever adds something
+  std::size_t shapes_ = 0;
+  std::array<std::atomic<Known*>, kChunks> chunks_ = {};  // of 64, 128, 256, … shapes
+  std::vector<std::atomic<const Entry*>> buckets_;
 };
 
 /// A size that is a sum of two sizes or of twice one, as these; nothing for any other.

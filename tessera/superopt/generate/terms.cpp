@@ -97,6 +97,7 @@ TermId Terms::add(const New& term) {
                       .args = static_cast<std::uint8_t>(term.args.size()),
                       .first_arg = first_arg,
                       .shape = term.instance->results[result],
+                      .instance = term.instance,
                       .own = term.own});
   return id;
 }

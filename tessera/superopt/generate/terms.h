@@ -52,6 +52,7 @@ struct Term {
   std::uint8_t variables = 0, args = 0;
   std::uint32_t first_arg = 0;
   ShapeId shape = 0;
+  const Instance* instance = nullptr;
   Naming own = {};  // the names of its variables: the first of each kind
 };
 

@@ -1,38 +1,40 @@
 #include "tessera/superopt/generate/values.h"
 
-#include "tessera/support/hash.h"
 #include "tessera/support/rng.h"
 
 namespace tessera::superopt {
 namespace {
 
+/// A hash that goes on where another ended.
 template <class F>
-std::uint64_t fingerprint(std::span<const F> elements, std::uint64_t shape) {
+void mix(std::uint64_t& state, F element) {
   __extension__ using Wide = unsigned __int128;
-  std::uint64_t state = shape | 1;
-  for (const F element : elements) {
-    const Wide product =
-        static_cast<Wide>(state ^ element.word()) * (element.word() ^ 0x9e3779b97f4a7c15ull);
-    state = (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) +
-            state * 0xbf58476d1ce4e5b9ull;
-  }
-  return state;
+  const Wide product =
+      static_cast<Wide>(state ^ element.word()) * (element.word() ^ 0x9e3779b97f4a7c15ull);
+  state = (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) +
+          state * 0xbf58476d1ce4e5b9ull;
 }
 
 }  // namespace
 
 template <class F>
 Value<F> Values<F>::random(std::uint64_t key, ShapeId shape) const {
-  Rng rng(options_.seed * 0x9e3779b97f4a7c15ull + key);
+  constexpr std::int64_t kFew = 4;
+  const std::int64_t count = terms_.instances().count(shape, options_.sizes);
   Value<F> value;
-  for (std::int64_t i = 0; i < terms_.instances().count(shape, options_.sizes); ++i) {
-    F element;
-    do {
-      element = F::of_word(rng.next());
-    } while (options_.sign == Sign::Negative && !(element < F()));
-    value.elements.push_back(element);
+  for (int draw = 0; draw < options_.draws; ++draw) {
+    Rng rng((options_.seed + static_cast<std::uint64_t>(draw)) * 0x9e3779b97f4a7c15ull + key);
+    const bool above = draw == 0 && count < kFew, below = draw == 2 || (draw == 1 && count < kFew);
+    for (std::int64_t i = 0; i < count; ++i) {
+      F element;
+      do {
+        element = F::of_word(rng.next());
+      } while ((above && !(F() < element)) || (below && !(element < F())));
+      value.elements.push_back(element);
+    }
   }
-  value.fingerprint = fingerprint<F>(value.elements, terms_.instances().hash(shape));
+  value.fingerprint = terms_.instances().hash(shape) | 1;
+  for (const F element : value.elements) mix(value.fingerprint, element);
   return value;
 }
 
@@ -40,6 +42,27 @@ template <class F>
 const Value<F>* Values<F>::find(const Named& named) const {
   if (const auto it = known_.find(named); it != known_.end()) return it->second.get();
   return options_.base == nullptr ? nullptr : options_.base->find(named);
+}
+
+template <class F>
+bool Values<F>::has_inside(const Named& named, const Named& part) const {
+  if (named == part) return true;
+  for (std::size_t i = 0; i < terms_[named.term].args; ++i)
+    if (has_inside(terms_.arg(named, i), part)) return true;
+  return false;
+}
+
+template <class F>
+bool Values<F>::replay(const Tape& tape, std::span<const std::span<const F>> args) {
+  const auto draws = static_cast<std::size_t>(options_.draws);
+  outputs_.resize(tape.outputs() * draws);
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    draw_.clear();
+    for (const std::span<const F> arg : args)
+      draw_.push_back(arg.subspan(draw * (arg.size() / draws), arg.size() / draws));
+    if (!tape.replay<F>(draw_, outputs_.data() + draw * tape.outputs(), scratch_)) return false;
+  }
+  return true;
 }
 
 template <class F>
@@ -57,34 +80,76 @@ std::vector<Value<F>> Values<F>::replayed(const Instance& instance,
                                           std::span<const std::span<const F>> args) {
   std::vector<Value<F>> values(instance.results.size());
   const Tape& tape = instance.tapes[options_.sizes];
-  outputs_.resize(tape.outputs());
-  if (!tape.replay<F>(args, outputs_.data(), scratch_)) return values;
+  if (!replay(tape, args)) return values;
+  summarise(instance);
   const F* at = outputs_.data();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t count = terms_.instances().count(instance.results[i], options_.sizes);
-    values[i].elements.assign(at, at + count);
-    values[i].fingerprint =
-        fingerprint<F>(values[i].elements, terms_.instances().hash(instance.results[i]));
+    for (std::size_t start = 0; start < outputs_.size(); start += tape.outputs())
+      values[i].elements.insert(values[i].elements.end(), at + start, at + start + count);
+    values[i].fingerprint = fingerprints_[i];
     at += count;
   }
   return values;
 }
 
 template <class F>
+void Values<F>::summarise(const Instance& instance) {
+  const std::size_t outputs = instance.tapes[options_.sizes].outputs();
+  fingerprints_.clear();
+  std::size_t at = 0;
+  for (const ShapeId result : instance.results) {
+    const auto count = static_cast<std::size_t>(terms_.instances().count(result, options_.sizes));
+    std::uint64_t state = terms_.instances().hash(result) | 1;
+    for (std::size_t start = at; start < outputs_.size(); start += outputs)
+      for (std::size_t i = 0; i < count; ++i) mix(state, outputs_[start + i]);
+    fingerprints_.push_back(state);
+    at += count;
+  }
+}
+
+template <class F>
+std::span<const std::uint64_t> Values<F>::fingerprints(const Instance& instance,
+                                                       std::span<const Named> args) {
+  inputs_.clear();
+  for (const Named& arg : args) {
+    inputs_.emplace_back(of(arg).elements);
+    if (inputs_.back().empty()) return {};
+  }
+  if (!replay(instance.tapes[options_.sizes], inputs_)) return {};
+  summarise(instance);
+  return fingerprints_;
+}
+
+template <class F>
+std::uint64_t Values<F>::fingerprint(const Named& named) {
+  if (const Value<F>* known = find(named)) return known->fingerprint;
+  if (options_.others != nullptr && !has_inside(named, *forgotten_))
+    return options_.others->fingerprint(named);
+  const Term& term = terms_[named.term];
+  if (term.op == Term::kVariable) return of(named).fingerprint;
+  std::vector<Named> args;
+  for (std::size_t i = 0; i < term.args; ++i) args.push_back(terms_.arg(named, i));
+  const std::span<const std::uint64_t> all = fingerprints(*term.instance, args);
+  return all.empty() ? 0 : all[term.result];
+}
+
+template <class F>
+const Value<F>& Values<F>::keep(const Named& named, Value<F> value) {
+  bytes_ += value.elements.size() * sizeof(F) + 128;
+  return *(known_[named] = std::make_unique<const Value<F>>(std::move(value)));
+}
+
+template <class F>
 const Value<F>& Values<F>::of(const Named& named) {
   if (const Value<F>* known = find(named)) return *known;
+  if (options_.others != nullptr && !has_inside(named, *forgotten_))
+    return options_.others->of(named);
   const Term& term = terms_[named.term];
-  const auto keep = [&](const Named& of, Value<F> value) -> const Value<F>& {
-    return *(known_[of] = std::make_unique<const Value<F>>(std::move(value)));
-  };
   if (term.op == Term::kVariable) return keep(named, random(named.naming[0], term.shape));
   std::vector<Named> args;
-  std::vector<ShapeId> shapes;
-  for (std::size_t i = 0; i < term.args; ++i) {
-    args.push_back(terms_.arg(named, i));
-    shapes.push_back(terms_[args.back().term].shape);
-  }
-  std::vector<Value<F>> values = results(*terms_.instances().find(term.op, shapes), args);
+  for (std::size_t i = 0; i < term.args; ++i) args.push_back(terms_.arg(named, i));
+  std::vector<Value<F>> values = results(*term.instance, args);
   // The results of an operator are terms one after the other.
   for (std::size_t i = 0; i < values.size(); ++i)
     if (const Named of{named.term - term.result + static_cast<TermId>(i), named.naming};
@@ -95,8 +160,8 @@ const Value<F>& Values<F>::of(const Named& named) {
 
 template <class F>
 void Values<F>::forget_meaning(const Named& named) {
-  known_[named] =
-      std::make_unique<const Value<F>>(random(terms_.structure(named), terms_[named.term].shape));
+  forgotten_ = named;
+  keep(named, random(terms_.structure(named), terms_[named.term].shape));
 }
 
 template class Values<FieldA>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,8 +16,8 @@ struct NamedHash {
   }
 };
 
-/// The elements of a term on random inputs, and their hash. No elements: it is undefined, as
-/// something is divided by zero.
+/// The elements of a term on random inputs, draw by draw, and their hash. No elements: it is
+/// undefined, as something is divided by zero.
 template <class F>
 struct Value {
   std::vector<F> elements;
@@ -27,13 +28,15 @@ struct Value {
 template <class F>
 class Values {
  public:
-  /// Where inputs are in the keyed order: a maximum over many elements hardly ever is zero.
-  enum class Sign { Any, Negative };
   struct Options {
     std::size_t sizes = 0;
     std::uint64_t seed = 1;
-    Sign sign = Sign::Any;
+    /// How often inputs are drawn. Those of few elements are above zero in the keyed order first,
+    /// then below it; in a third draw all are below: a maximum over many elements hardly ever is
+    /// zero otherwise.
+    int draws = 1;
     const Values* base = nullptr;  // what is known already
+    Values* others = nullptr;      // where all is computed that does not have the forgotten part
   };
   Values(const Terms& terms, const Options& options) : terms_(terms), options_(options) {}
 
@@ -42,18 +45,37 @@ class Values {
   std::vector<Value<F>> results(const Instance& instance, std::span<const Named> args);
   std::vector<Value<F>> replayed(const Instance& instance,
                                  std::span<const std::span<const F>> args);
-  /// Says that a term has random elements whatever it is.
+  /// The fingerprints of all results, whose elements are not kept; none where they are undefined.
+  std::span<const std::uint64_t> fingerprints(const Instance& instance,
+                                              std::span<const Named> args);
+  std::uint64_t fingerprint(const Named& named);
+  /// Says that a term has random elements whatever it is; what has it inside is computed anew.
   void forget_meaning(const Named& named);
-  void clear() { known_.clear(); }
+  void clear() {
+    known_.clear();
+    bytes_ = 0;
+  }
+  /// About what is kept, in bytes.
+  std::size_t bytes() const { return bytes_; }
 
  private:
   const Value<F>* find(const Named& named) const;
+  bool has_inside(const Named& named, const Named& part) const;
   Value<F> random(std::uint64_t key, ShapeId shape) const;
+  /// Replays a tape on each draw of the arguments; the outputs of one draw after those of another.
+  bool replay(const Tape& tape, std::span<const std::span<const F>> args);
+  /// The fingerprints of what was replayed.
+  void summarise(const Instance& instance);
+  const Value<F>& keep(const Named& named, Value<F> value);
 
   const Terms& terms_;
   Options options_;
+  std::optional<Named> forgotten_;
   std::unordered_map<Named, std::unique_ptr<const Value<F>>, NamedHash> known_;
+  std::size_t bytes_ = 0;
   std::vector<F> scratch_, outputs_;
+  std::vector<std::span<const F>> inputs_, draw_;
+  std::vector<std::uint64_t> fingerprints_;
 };
 
 extern template class Values<FieldA>;
