@@ -493,6 +493,8 @@ Expected<std::vector<State>> State::cases(const Site& site, std::size_t factor) 
   CERTIFY(algebra::binds_its_variables({{{.factors = {most}}}}) && !is_of_fold(most),
           "the maximum hangs on a bound variable");
   const std::vector<Term>& pieces = (*most.args)[0].terms;
+  for (const Term& piece : pieces)
+    CERTIFY(piece.bound.empty() && piece.guards.empty(), "the maximum is over a range");
   const auto value = [&](std::size_t piece) { return (*pieces[piece].factors[0].args)[0]; };
   algebra::Names names = names_;
   Sum least;  // of two, less than zero: the largest of what they are less than zero
@@ -501,7 +503,6 @@ Expected<std::vector<State>> State::cases(const Site& site, std::size_t factor) 
         names, {algebra::group(scaled(value(0), -1)), algebra::group(scaled(value(1), -1))});
   std::vector<State> result;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    CERTIFY(pieces[i].bound.empty() && pieces[i].guards.empty(), "the maximum is over a range");
     State state = *this;
     state.names_ = names;
     const auto put_in = [&](const Factor& other) -> std::optional<Sum> {
@@ -517,7 +518,7 @@ Expected<std::vector<State>> State::cases(const Site& site, std::size_t factor) 
     // What is put in may bring the maximum back: max(2*x, 0) is 2*max(x, 0).
     constexpr int kRounds = 4;
     for (Sum& side : state.sides_)
-      for (int i = 0; i < kRounds; ++i)
+      for (int round = 0; round < kRounds; ++round)
         side = algebra::changed(state.names_, side, {.factors = put_in});
     result.push_back(std::move(state));
   }

@@ -80,9 +80,14 @@ class Reader {
                                        node.component)});
   }
 
-  Sum of(const node::Read& node, const Scalar&) {
+  /// What is read, and where it is inside of the tensor, if something else stands for what is not.
+  struct Inside {
+    std::vector<Dim> range;
+    Sum value;
+  };
+  std::optional<Inside> inside(const node::Read& node) {
     const Meaning::Tensor tensor = meaning_.operand(node.operand);
-    if (tensor.shape.size() != node.at.size()) return nothing();
+    if (tensor.shape.size() != node.at.size()) return std::nullopt;
     std::vector<Dim> range, place;
     Sum chosen = constant(1);
     for (std::size_t axis = 0; axis < node.at.size(); ++axis) {
@@ -101,16 +106,40 @@ class Reader {
       here = times(here, apply(names_, Fn::Equal, {number(Dim::symbol(k)), data}));
       chosen = times(chosen, here);
       place.push_back(Dim::symbol(k));
-      if (node.otherwise != nullptr && !is_zero(*node.otherwise)) return nothing();
+      if (node.otherwise != nullptr && !is_zero(*node.otherwise)) return std::nullopt;
     }
-    Sum inside = tensor.uniform ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
-                                : factor(element_of(tensor, std::move(place)));
-    inside = times(chosen, inside);
-    if (node.otherwise == nullptr) return inside;
-    Sum result = times(indicator(range), inside);
+    const Sum value = tensor.uniform
+                          ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
+                          : factor(element_of(tensor, std::move(place)));
+    return Inside{std::move(range), times(chosen, value)};
+  }
+
+  Sum of(const node::Read& node, const Scalar&) {
+    const std::optional<Inside> inside = this->inside(node);
+    if (!inside) return nothing();
+    if (node.otherwise == nullptr) return inside->value;
+    Sum result = times(indicator(inside->range), inside->value);
     if (is_zero(*node.otherwise)) return result;
     const Sum outside = read(*node.otherwise);
-    return add(std::move(result), times(complement(range), outside));
+    return add(std::move(result), times(complement(inside->range), outside));
+  }
+
+  /// What a maximum is taken of: a range, and what it is there. That of numbers and of what is
+  /// below all of them is that of the numbers.
+  Term piece_of(Term range, const Scalar& lift, const Rational& sign) {
+    if (const auto* node = std::get_if<node::Read>(&lift.node());
+        node != nullptr && node->otherwise != nullptr) {
+      const auto* outside = std::get_if<node::Constant>(&node->otherwise->node());
+      if (outside != nullptr && std::isinf(outside->number) &&
+          (outside->number < 0) == (sign.sign() > 0))
+        if (const std::optional<Inside> here = inside(*node)) {
+          range.guards.insert(range.guards.end(), here->range.begin(), here->range.end());
+          range.factors = group(scaled(here->value, sign)).factors;
+          return range;
+        }
+    }
+    range.factors = group(scaled(read(lift), sign)).factors;
+    return range;
   }
 
   /// Where not all are >= 0, in parts that do not overlap.
@@ -237,10 +266,7 @@ class Reader {
       const Rational sign = simple == Fn::Max || simple == Fn::Or ? 1 : -1;
       std::vector<Term> pieces;
       // A group that comes in several ranges would be the largest of the ranges, not their sum.
-      Term piece = group(scaled(body.read(fold.lift[0]), sign));
-      piece.bound = range.bound;
-      piece.guards = range.guards;
-      pieces.push_back(std::move(piece));
+      pieces.push_back(body.piece_of(std::move(range), fold.lift[0], sign));
       pieces.push_back(group(scaled(read(fold.init[0]), sign)));
       return scaled(most(names_, std::move(pieces)), sign);
     }
