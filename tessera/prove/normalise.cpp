@@ -24,8 +24,8 @@ bool has(const Sum& sum, const Term& term) {
 
 class Normaliser {
  public:
-  Normaliser(State& state, certify::Proof& proof, const Limits& limits)
-      : state_(state), proof_(proof), limits_(limits) {}
+  Normaliser(State& state, certify::Proof& proof, const Limits& limits, Arithmetic& arithmetic)
+      : state_(state), proof_(proof), limits_(limits), arithmetic_(arithmetic) {}
 
   bool run(std::string& why) {
     // A position that is taken apart is so in all terms, also in those that were done.
@@ -88,6 +88,8 @@ class Normaliser {
       if (unfold(spot) || solve(spot)) return true;
       if (simplify_operations(spot) || shift(spot) || peel(spot)) return true;
     }
+    // What a maximum is taken of may cease to hang on its variables while the guards stay.
+    if (site->in == State::Site::In::Most && (count(spot) || attain(spot))) return true;
     if (fresh) {
       if (drop(spot)) return true;
       if (!folded && (count(spot) || attain(spot) || pin(spot) || tighten(spot))) return true;
@@ -126,7 +128,7 @@ class Normaliser {
     for (State& obligation : induction->obligations) {
       certify::Proof part;
       std::string why;
-      if (!settle(obligation, part, limits_, why)) return false;
+      if (!settle(obligation, part, limits_, arithmetic_, why)) return false;
       step.parts.push_back(std::move(part));
     }
     return spot.take(std::move(step));
@@ -254,25 +256,44 @@ class Normaliser {
     }
   }
 
-  /// What is left over may be the same whichever of its parts a maximum is.
+  /// What is left over may be the same whichever of its parts a maximum is: one that both sides
+  /// have, or any where one side has none.
   bool end_by_cases() {
-    std::vector<Step> maxima;
-    for (const int side : {0, 1})
-      for (const Unmatched& own : unmatched(side)) collect_maxima(side, {own.index}, maxima);
-    constexpr int kMostTried = 3;
-    Sum tried;
-    for (Step& step : maxima) {
-      const auto site = state_.site(step.side, step.place);
-      const Sum maximum = closed({{{.factors = {site->term->factors[step.item]}}}});
-      if (has(tried, maximum.terms[0]) || tried.terms.size() == kMostTried) continue;
-      auto obligations = state_.cases(*site, step.item);
-      if (!obligations) continue;
-      tried.terms.push_back(maximum.terms[0]);
+    struct Maximum {
+      Step step;
+      Term term;
+    };
+    std::vector<Maximum> maxima[2];
+    for (const int side : {0, 1}) {
+      std::vector<Step> steps;
+      for (const Unmatched& own : unmatched(side)) collect_maxima(side, {own.index}, steps);
+      for (Step& step : steps) {
+        Factor factor = state_.site(side, step.place)->term->factors[step.item];
+        factor.exponent = 1;
+        Term term{.factors = {std::move(factor)}};
+        if (std::ranges::none_of(maxima[side],
+                                 [&](const Maximum& m) { return compare(m.term, term) == 0; }))
+          maxima[side].push_back({std::move(step), std::move(term)});
+      }
+    }
+    const int side = maxima[0].empty() ? 1 : 0;
+    if (!maxima[1 - side].empty())
+      std::erase_if(maxima[side], [&](const Maximum& own) {
+        return std::ranges::none_of(maxima[1 - side], [&](const Maximum& other) {
+          return compare(own.term, other.term) == 0;
+        });
+      });
+    int tried = 0;
+    for (Maximum& maximum : maxima[side]) {
+      Step& step = maximum.step;
+      auto obligations = state_.cases(*state_.site(side, step.place), step.item);
+      constexpr int kMostTried = 3;
+      if (!obligations || ++tried > kMostTried) continue;
       Limits limits = limits_;
       --limits.cases;
       std::string why;
       const bool proved = std::ranges::all_of(*obligations, [&](State& obligation) {
-        return settle(obligation, step.parts.emplace_back(), limits, why);
+        return settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
       });
       if (proved) return apply(std::move(step));
     }
@@ -294,7 +315,7 @@ class Normaliser {
   State& state_;
   certify::Proof& proof_;
   const Limits& limits_;
-  Arithmetic arithmetic_;
+  Arithmetic& arithmetic_;
   const std::function<bool(Step)> apply_ = [this](Step step) { return apply(std::move(step)); };
   std::map<std::pair<int, Place>, Seen> seen_;
   std::int64_t steps_ = 0;
@@ -305,8 +326,9 @@ class Normaliser {
 
 }  // namespace
 
-bool settle(State& state, certify::Proof& proof, const Limits& limits, std::string& why) {
-  return Normaliser(state, proof, limits).run(why);
+bool settle(State& state, certify::Proof& proof, const Limits& limits, Arithmetic& arithmetic,
+            std::string& why) {
+  return Normaliser(state, proof, limits, arithmetic).run(why);
 }
 
 }  // namespace tessera::prove

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tessera/certify/check.h"
+#include "tessera/prove/reasons.h"
 
 namespace tessera::prove {
 
@@ -21,6 +22,8 @@ struct Limits {
 /// Looks for the steps that make both sides of a goal the same: unfolds definitions, puts sums into
 /// normal form, and splits terms where one side distinguishes cases that the other does not.
 /// Returns whether the goal is proved; `proof` holds the steps, `why` what is left if it is not.
-bool settle(certify::State& state, certify::Proof& proof, const Limits& limits, std::string& why);
+/// What `arithmetic` has found out serves further proofs.
+bool settle(certify::State& state, certify::Proof& proof, const Limits& limits,
+            Arithmetic& arithmetic, std::string& why);
 
 }  // namespace tessera::prove

@@ -16,7 +16,7 @@ namespace {
 
 /// Proves all pairs of a claim, or says what is left of the first that it cannot.
 std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, const Options& options,
-                                                    std::string& why) {
+                                                    Arithmetic& arithmetic, std::string& why) {
   certify::Certificate certificate{.claim = claim.claim, .proofs = {}};
   for (std::size_t pair = 0; pair < claim.claim.pairs.size(); ++pair) {
     // What both compute in the same way is left alone, if that is enough.
@@ -35,7 +35,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
       certify::Proof proof;
-      proved = settle(*state, proof, limits, why);
+      proved = settle(*state, proof, limits, arithmetic, why);
       if (!proved) continue;
       certificate.proofs.push_back(std::move(proof));
       break;
@@ -116,13 +116,14 @@ Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, c
 }
 
 /// The proof in a setting; nothing but a reason where there is none.
-std::optional<Proved> proved_in(const Setting& setting, const Options& options, std::string& why) {
+std::optional<Proved> proved_in(const Setting& setting, const Options& options,
+                                Arithmetic& arithmetic, std::string& why) {
   auto claim = claim_of(setting.source, setting.target, setting.facts);
   if (!claim) {
     why = to_string(claim.error());
     return std::nullopt;
   }
-  if (auto certificate = certificate_for(*claim, options, why))
+  if (auto certificate = certificate_for(*claim, options, arithmetic, why))
     return Proved{setting.guard, std::move(*certificate), {}};
   if (!options.named_reals) return std::nullopt;
   std::vector<std::string> assumptions = named_constants(claim->claim);
@@ -130,7 +131,7 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options, 
   GraphClaim named = std::move(*claim);
   named.claim.named_reals = true;
   std::string ignored;
-  auto certificate = certificate_for(named, options, ignored);
+  auto certificate = certificate_for(named, options, arithmetic, ignored);
   if (!certificate) return std::nullopt;
   return Proved{setting.guard, std::move(*certificate), std::move(assumptions)};
 }
@@ -176,7 +177,8 @@ std::string_view to_string(const Verdict& verdict) {
 
 std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, const Options& options,
                                                 std::string& why) {
-  return certificate_for({.claim = claim}, options, why);
+  Arithmetic arithmetic;
+  return certificate_for({.claim = claim}, options, arithmetic, why);
 }
 
 Verdict prove(const Graph& source, const Graph& target, const Options& options) {
@@ -189,6 +191,7 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   quick.most_steps = std::min<std::int64_t>(options.most_steps, 150);
   quick.tries = std::min(options.tries, 2);
   std::string why, ignored;
+  Arithmetic arithmetic;
   const auto own = relate_sizes(source);
   if (!own) return Unknown{to_string(own.error())};
   const std::vector<Guard> guards = further_guards(source, target, *own);
@@ -200,9 +203,9 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
       continue;
     }
     if (guard.empty() && guards.size() <= 2)
-      if (auto proved = proved_in(*setting, quick, reason)) return std::move(*proved);
+      if (auto proved = proved_in(*setting, quick, arithmetic, reason)) return std::move(*proved);
     if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
-    if (auto proved = proved_in(*setting, options, reason)) return std::move(*proved);
+    if (auto proved = proved_in(*setting, options, arithmetic, reason)) return std::move(*proved);
   }
   Verdict verdict = refute(source, target, {}, options);
   if (std::holds_alternative<Unknown>(verdict)) return Unknown{why};

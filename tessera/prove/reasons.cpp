@@ -47,7 +47,8 @@ const Arithmetic::Linear& Arithmetic::linear(const Dim& dim) {
 std::optional<Arithmetic::Product> Arithmetic::quotient(Product whole, Product part) {
   if (whole == part) return 0;
   if (part == 0) return whole;
-  if (infos_[whole].atoms.size() < infos_[part].atoms.size()) return std::nullopt;
+  // Two products of equally many are different ones.
+  if (infos_[whole].atoms.size() <= infos_[part].atoms.size()) return std::nullopt;
   const auto [memo, fresh] = quotients_.try_emplace(std::uint64_t{whole} << 32 | part);
   if (!fresh) return memo->second;
   const auto &all = infos_[whole].atoms, &taken = infos_[part].atoms;
@@ -176,7 +177,6 @@ class Search {
 };
 
 std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premises& premises) {
-  constexpr int kDeepest = 6;
   if (e.is_undefined()) return std::nullopt;
   Hasher hasher;
   const auto add = [&](const void* address) {
@@ -186,7 +186,13 @@ std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premis
   for (const Dim& premise : premises.list) add(&linear(premise));
   hasher.add(premises.without.value_or(premises.list.size()));
   add(premises.avoiding == nullptr ? nullptr : &linear(*premises.avoiding));
-  if (failed_.contains(hasher.value())) return std::nullopt;
+  const auto [memo, fresh] = found_.try_emplace(hasher.value());
+  if (fresh) memo->second = looked_for(e, premises);
+  return memo->second;
+}
+
+std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premises& premises) {
+  constexpr int kDeepest = 6;
   // Short reasons first: most are.
   const auto found = [&](const Dim& goal, const Dim& scale) -> std::optional<certify::Reason> {
     const Linear start = linear(goal);
@@ -214,7 +220,6 @@ std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premis
     const Dim factor = infos_[scale].dim;
     if (auto reason = found(factor * e + factor - 1, factor)) return reason;
   }
-  failed_.insert(hasher.value());
   return std::nullopt;
 }
 

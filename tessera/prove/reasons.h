@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@ class Arithmetic {
   std::optional<certify::Reason> reason_for(const Dim& e, const Premises& premises);
 
  private:
+  std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises);
   friend class Search;
   using Product = std::uint32_t;  // of atoms, by number; 0 is the empty one
   using Linear = std::vector<std::pair<Product, std::int64_t>>;
@@ -48,7 +48,8 @@ class Arithmetic {
   std::unordered_map<std::uint64_t, Product> multiples_;
   std::set<Linear> linears_;  // each once: equal ones have equal addresses
   std::unordered_map<const void*, std::pair<Dim, const Linear*>> known_;
-  std::unordered_set<std::uint64_t> failed_;  // what was looked for in vain
+  std::unordered_map<std::uint64_t, std::optional<certify::Reason>>
+      found_;  // or looked for in vain
 };
 
 }  // namespace tessera::prove

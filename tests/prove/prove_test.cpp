@@ -84,6 +84,28 @@ TEST(Prove, DistributionOverSumsOfProducts) {
                   "add(matmul(add(a, d), b), matmul(add(a, b), c))"});
 }
 
+TEST(Prove, AMaximumIsOneOfWhatItIsTakenOf) {
+  expect_proved({kMatrix, "mul(relu(x), relu(x))", "mul(x, relu(x))"});
+  expect_proved({kMatrix, "mul(abs(x), abs(x))", "mul(x, x)"});
+  expect_proved({kMatrix, "relu(add(relu(x), x))", "relu(add(relu(x), relu(x)))"});
+  expect_proved({kMatrix, "sub(relu(x), relu(neg(x)))", "mul(x, 1.0)"});
+  const std::string two = kMatrix + ", y: f32[m, n]";
+  expect_proved({two, "mul(add(relu(x), y), relu(x))", "mul(add(x, y), relu(x))"});
+  expect_proved({two, "add(max(x, y), min(x, y))", "add(x, y)"});
+  expect_proved({two, "mul(max(x, y), min(x, y))", "mul(x, y)"});
+  expect_refuted({kMatrix, "mul(relu(x), relu(x))", "mul(x, x)"});
+  expect_refuted({two, "relu(add(relu(x), y))", "relu(add(x, y))"});
+  expect_refuted({two, "mul(max(x, y), max(x, y))", "mul(x, y)"});
+}
+
+TEST(Prove, OnTheDiagonalRowsAreColumns) {
+  const std::string inputs = "x: f32[n, n]";
+  expect_proved({inputs, "mul(transpose(x) {perm=[1, 0]}, eye_like(x))", "mul(x, eye_like(x))"});
+  expect_proved(
+      {inputs, "matmul(mul(eye_like(x), x), mul(eye_like(x), x))", "mul(mul(x, x), eye_like(x))"});
+  expect_refuted({inputs, "transpose(x) {perm=[1, 0]}", "mul(x, 1.0)"});
+}
+
 TEST(Prove, ReduceSumThroughMatmul) {
   const std::string inputs = "x: f32[m, k], y: f32[k, n]";
   expect_proved({inputs, "reduce_sum(matmul(x, y), const i64[1] [0])",

@@ -114,6 +114,27 @@ op concat(a: [m, _], b: [m, _]) { return concat(a, b) {axis=1} }
   EXPECT_EQ(rule->numerics.kind, rules::Numerics::Kind::Reals);
 }
 
+// Where numbers have one sign, all that is multiplied by relu(s) looks like nothing, or like s.
+TEST(Generate, NumbersHaveEitherSign) {
+  const auto set = parse_set(R"(
+set signs
+sizes n=2 k=3
+sizes n=4 k=5
+input x, y: f32[n, k]
+input s: f32[]
+op relu(a) { return relu(a) }
+op scale(a: [_, _], b: []) { return mul(a, b) }
+)");
+  ASSERT_TRUE(set) << to_string(set.error());
+  const auto made = generate(*set, {.max_ops = 3});
+  ASSERT_TRUE(made) << to_string(made.error());
+  std::vector<std::string> found;
+  for (const rules::Rule& rule : made->rules) found.push_back(rules::equation(rule));
+  EXPECT_THAT(found, testing::IsSupersetOf({"relu(relu(x)) = relu(x)", "relu(relu(s)) = relu(s)",
+                                            "x * relu(s) * relu(s) = x * s * relu(s)"}));
+  EXPECT_EQ(made->refuted + made->unknown, 0U);
+}
+
 TEST(Generate, JoinsTermsIntoRulesOfTwoOutputs) {
   const auto made = generate(small_set(), {.max_ops = 3});
   ASSERT_TRUE(made);
