@@ -217,7 +217,7 @@ class Pairing {
   /// that has more variables than either.
   void join(std::vector<Candidate>& into) {
     Place at(terms_);
-    Values<FieldA> values(terms_, {.draws = made_.draws, .base = made_.values.get()});
+    Values<FieldA> values(terms_, {.draws = kDraws, .base = made_.values.get()});
     for (TermId id = 0; id < terms_.size(); ++id) {
       if (terms_[id].result != 1) continue;
       at.tidy();

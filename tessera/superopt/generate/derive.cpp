@@ -36,7 +36,7 @@ class Steps {
   explicit Steps(const Enumeration& made)
       : made_(made),
         terms_(*made.terms),
-        values_(terms_, {.draws = made.draws, .base = made.values.get()}) {}
+        values_(terms_, {.draws = kDraws, .base = made.values.get()}) {}
 
   bool meet(const Derivations& known, const Candidate& candidate, Derivations::Attempt& attempt) {
     constexpr std::size_t kMostBytes = std::size_t{128} << 20;
@@ -129,9 +129,6 @@ class Steps {
       bound_.pop_back();
       return;
     }
-    const auto try_node = [&](const Named& node) {
-      if (root_of(terms_[node.term]) == root_of(wanted)) match_args(pattern, node, 0, then);
-    };
     if (!made.alike) {
       const auto range =
           std::ranges::equal_range(made_.entries, made.value->fingerprint, {}, &Entry::value);
@@ -139,8 +136,19 @@ class Steps {
                     static_cast<std::size_t>(range.end() - made_.entries.begin())};
     }
     const auto [begin, end] = *made.alike;
-    if (begin == end) return try_node(term);
-    for (std::size_t i = begin; i < end && !met_; ++i) try_node(made_.entries[i].named);
+    if (begin == end) {
+      if (root_of(terms_[term.term]) == root_of(wanted)) match_args(pattern, term, 0, then);
+      return;
+    }
+    // The smallest of many are enough: what they do not give is kept.
+    constexpr std::size_t kMostAlike = 64;
+    std::size_t tried = 0;
+    for (std::size_t i = begin; i < end && tried < kMostAlike && !met_; ++i) {
+      const Named& node = made_.entries[i].named;
+      if (root_of(terms_[node.term]) != root_of(wanted)) continue;
+      match_args(pattern, node, 0, then);
+      ++tried;
+    }
   }
 
   void step(const Named& to) {
@@ -163,13 +171,12 @@ class Steps {
   void reach(const Made& made) {
     Derivations::Reached& own = attempt_->sides[side_];
     const Derivations::Reached& other = attempt_->sides[1 - side_];
-    if (std::ranges::find(own.structures, made.structure) != own.structures.end()) return;
-    own.structures.push_back(made.structure);
+    if (!own.structures.insert(made.structure).second) return;
     std::size_t& size = own.nodes.try_emplace(made.node, made.size).first->second;
     size = std::min(size, made.size);
     const auto same = other.nodes.find(made.node);
     met_ = met_ || (same != other.nodes.end() && size + same->second < attempt_->total + 2) ||
-           std::ranges::find(other.structures, made.structure) != other.structures.end();
+           other.structures.contains(made.structure);
   }
 
   /// A pattern with its variables replaced.

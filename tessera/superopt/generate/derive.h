@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "tessera/superopt/generate/candidates.h"
@@ -18,7 +19,7 @@ class Derivations {
   /// What one step makes of the sides of a candidate, as far as it has been looked at.
   struct Reached {
     std::map<std::uint64_t, std::size_t> nodes;  // with the operators of the smallest that has it
-    std::vector<std::uint64_t> structures;
+    std::unordered_set<std::uint64_t> structures;
   };
   struct Attempt {
     Reached sides[2];

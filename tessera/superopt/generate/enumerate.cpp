@@ -33,12 +33,8 @@ class Enumerator {
   Enumerator(const OperatorSet& set, const EnumerateOptions& options) : options_(options) {
     made_.instances = std::make_unique<Instances>(set);
     made_.terms = std::make_unique<Terms>(*made_.instances);
-    // A number has one sign in a draw.
-    const bool numbers = std::ranges::any_of(
-        set.inputs, [](const OperatorSet::Input& input) { return input.general.empty(); });
-    draws_ = numbers ? 2 : 1;
     base_ =
-        std::make_unique<Values<FieldA>>(*made_.terms, Values<FieldA>::Options{.draws = draws_});
+        std::make_unique<Values<FieldA>>(*made_.terms, Values<FieldA>::Options{.draws = kDraws});
   }
 
   Expected<Enumeration> run() {
@@ -50,7 +46,6 @@ class Enumerator {
              std::tuple(b.value, terms()[b.named.term].ops, b.named);
     });
     made_.values = std::move(base_);
-    made_.draws = draws_;
     return std::move(made_);
   }
 
@@ -59,7 +54,7 @@ class Enumerator {
   struct Workplace {
     Workplace(const Enumerator& owner, TermId id)
         : largest{id, owner.terms()[id].own},
-          values(owner.terms(), {.draws = owner.draws_, .base = owner.base_.get()}) {
+          values(owner.terms(), {.draws = kDraws, .base = owner.base_.get()}) {
       owner.terms().collect_operators(largest, operators);
       owner.collect_within(largest, within);
     }
@@ -301,7 +296,8 @@ class Enumerator {
     at.found.push_back(std::move(found));
   }
 
-  /// How the results look under all orders of their variables; false where they are undefined.
+  /// How the results look under all orders of their variables; false where they are undefined, or
+  /// do not hang on what they are made of: all of x - x, y / y… would be equal to each other.
   bool looks(Workplace& at, Found& found) const {
     const Terms::New& made = found.made;
     const bool later = is_small(made.ops);  // only whether it is defined
@@ -315,9 +311,10 @@ class Enumerator {
         args[i] = terms().renamed(made.args[i], naming);
         of_args[i] = at.values.of(args[i]).fingerprint;
       }
-      if (later) return !at.values.results(*made.instance, args)[0].elements.empty();
+      if (later)
+        return !at.values.results(*made.instance, args)[0].elements.empty() && !is_idle(at, made);
       const std::span<const std::uint64_t> looks = at.values.fingerprints(*made.instance, args);
-      if (looks.empty()) return false;
+      if (looks.empty() || is_idle(at, made)) return false;
       for (std::size_t i = 0; i < looks.size(); ++i)
         found.entries[i].push_back(
             {looks[i], node_hash(made.op, i, made.instance->commutes, of_args), {0, naming}});
@@ -325,9 +322,15 @@ class Enumerator {
     return true;
   }
 
+  /// Whether what was computed last does not hang on its variables, though there are some.
+  bool is_idle(const Workplace& at, const Terms::New& made) const {
+    bool read = false;
+    for (std::size_t i = 0; i < made.variables; ++i) read = read || !is_like(made.own[i]);
+    return read && at.values.was_constant();
+  }
+
   EnumerateOptions options_;
   Enumeration made_;
-  int draws_ = 1;
   std::unique_ptr<Values<FieldA>> base_;
   std::vector<std::vector<Choice>> choices_;  // by number of operators, under all names
   std::vector<TermId> level_begin_;

@@ -29,6 +29,10 @@ struct Entry {
 std::uint64_t node_hash(std::size_t op, std::size_t result, bool commutes,
                         std::span<std::uint64_t> args);
 
+/// How often inputs are drawn: a number has one sign in a draw, and what does not change from one
+/// to the other does not hang on inputs.
+inline constexpr int kDraws = 2;
+
 /// All terms of a set up to a number of operators, and their looks: those with few operators under
 /// all names, so that they are found where a larger term has lost some of its variables; the others
 /// under all orders of their own.
@@ -36,7 +40,6 @@ struct Enumeration {
   std::unique_ptr<Instances> instances;
   std::unique_ptr<Terms> terms;
   std::unique_ptr<Values<FieldA>> values;  // of terms with few operators
-  int draws = 1;                           // of these values
   std::vector<Entry> entries;              // sorted by value, then by number of operators and term
   std::vector<std::size_t> by_ops = {};    // how many terms have 0, 1, … operators
 };

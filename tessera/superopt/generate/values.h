@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -49,6 +50,14 @@ class Values {
   std::span<const std::uint64_t> fingerprints(const Instance& instance,
                                               std::span<const Named> args);
   std::uint64_t fingerprint(const Named& named);
+  /// Whether what was computed last is the same on two draws: it does not hang on the inputs. Few
+  /// elements may be the same by chance, as truth values are.
+  bool was_constant() const {
+    constexpr std::ptrdiff_t kFew = 8;
+    const auto half = static_cast<std::ptrdiff_t>(outputs_.size() / 2);
+    return options_.draws == 2 && half >= kFew &&
+           std::equal(outputs_.begin(), outputs_.begin() + half, outputs_.begin() + half);
+  }
   /// Says that a term has random elements whatever it is; what has it inside is computed anew.
   void forget_meaning(const Named& named);
   void clear() {
