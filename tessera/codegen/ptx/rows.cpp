@@ -56,9 +56,8 @@ Rows rows_of(const tile::Kernel& kernel) {
   // So many bytes of a row leave a multiprocessor no room for a second one.
   const bool alone = bytes > 32 * kKilo;
   rows.loops = parameters || alone;
-  if (bytes <= 2 * kKilo) {
-    if (rows.loops && bytes <= kKilo / 2) rows.registers = 32;
-  } else if (bytes <= 8 * kKilo) {
+  if (bytes <= 2 * kKilo) return rows;  // in a warp
+  if (bytes <= 8 * kKilo) {
     rows.bytes_per_thread = 32;
   } else if (parameters || (bytes > 16 * kKilo && !alone)) {
     rows.bytes_per_thread = 128;
