@@ -169,6 +169,9 @@ class Search {
                   return limits;
                 }));
     found.steps += further.steps;
+    // That they got no more is no limit of whoever asked.
+    if (further.why == Stop::Steps && limits_of(1, found.steps).steps > 0)
+      further.why = Stop::Exhausted;
     return further;
   }
 
