@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "tessera/tile/cpu/accesses.h"
 #include "tessera/tile/cpu/finish.h"
 #include "tessera/tile/cpu/placement.h"
 #include "tessera/tile/cpu/share.h"
@@ -35,7 +36,8 @@ class Scheduler {
       : machine_(machine),
         options_(options),
         placement_(place(kernel, machine, options)),
-        sharing_(kernel, placement_, options) {
+        sharing_(kernel, placement_, options),
+        accesses_(result_, placement_) {
     result_.kernel = kernel;
     result_.buffer_of.assign(kernel.values.size(), -1);
     uses_ = uses(kernel);
@@ -109,7 +111,8 @@ class Scheduler {
         if (old < 0 || old == own || made_in_[other] != &region || placement_.reshaped[other])
           continue;
         if (kernel().type(other) != kernel().type(root.value)) continue;
-        if (!is_done_with(region, steps, at, old) || !reads_in_place(steps[at], old, own)) continue;
+        if (!is_done_with(region, steps, at, old) || !accesses_.reads_in_place(steps[at], old, own))
+          continue;
         for (int& buffer : result_.buffer_of) {
           if (buffer == own) buffer = old;
         }
@@ -122,17 +125,17 @@ class Scheduler {
   /// Whether a step is the last to read a buffer that belongs to this region alone.
   bool is_done_with(const Region& region, const std::vector<Step>& steps, std::size_t at,
                     int buffer) const {
-    if (!reads(steps[at], buffer)) return false;
+    if (!accesses_.reads(steps[at], buffer)) return false;
     for (ValueId id = 0; id < made_in_.size(); ++id) {
       if (result_.buffer_of[id] == buffer && made_in_[id] != &region) return false;
     }
     for (std::size_t i = at + 1; i < steps.size(); ++i) {
-      if (reads(steps[i], buffer) || writes(steps[i], buffer)) return false;
+      if (accesses_.reads(steps[i], buffer) || accesses_.writes(steps[i], buffer)) return false;
     }
     const Operation* last = region.ops.empty() ? nullptr : &kernel().ops[region.ops.back()];
     if (last == nullptr || last->code != Code::Yield) return true;
     return std::none_of(last->in.begin(), last->in.end(),
-                        [&](ValueId id) { return expression_reads(id, buffer); });
+                        [&](ValueId id) { return accesses_.expression_reads(id, buffer); });
   }
 
   void flush(std::vector<Step>& steps, Group& group) {
@@ -194,9 +197,6 @@ class Scheduler {
     return std::any_of(group.nest.roots.begin(), group.nest.roots.end(),
                        [](const Root& root) { return root.kind == Root::Kind::Effect; });
   }
-
-  /// The map of an operand that is read at other positions than the nest's own.
-  static IndexMap anywhere() { return {{-1, 0}}; }
 
   /// Whether a scalar is the result of a fold in the open group.
   bool is_pending(ValueId id, const Group& group) const {
@@ -421,7 +421,8 @@ class Scheduler {
     const auto is_free = [&](const std::pair<ValueId, int>& copy) {
       return copies_in_place(copy.first, copy.second) &&
              std::ranges::none_of(staged, [&](const auto& other) {
-               return other.second != copy.second && expression_reads(other.first, copy.second);
+               return other.second != copy.second &&
+                      accesses_.expression_reads(other.first, copy.second);
              });
     };
     while (!staged.empty()) {
@@ -441,8 +442,8 @@ class Scheduler {
 
   /// Whether each element of a value can go into the buffer without changing those after it.
   bool copies_in_place(ValueId value, int buffer) const {
-    return !root_reads(value, buffer) ||
-           reads_at(value, identity_map(kernel().type(value).shape.size()), buffer);
+    return !accesses_.root_reads(value, buffer) ||
+           accesses_.reads_at(value, identity_map(kernel().type(value).shape.size()), buffer);
   }
 
   /// A value of the same type that lives in the buffer: made for the purpose, known to no
@@ -469,20 +470,20 @@ class Scheduler {
     if (std::find(yields.begin(), yields.end(), param) != yields.end()) return false;
     std::optional<std::size_t> first;
     for (std::size_t i = 0; i < body.size(); ++i) {
-      if (writes(body[i], from)) {
+      if (accesses_.writes(body[i], from)) {
         if (body[i].kind != Step::Kind::Nest && body[i].kind != Step::Kind::Dot) return false;
         if (!first) first = i;
       }
     }
     if (!first) return false;
     for (std::size_t i = *first; i < body.size(); ++i) {
-      if (!reads(body[i], to)) continue;
-      if (i > *first || !reads_in_place(body[i], to, from)) return false;
+      if (!accesses_.reads(body[i], to)) continue;
+      if (i > *first || !accesses_.reads_in_place(body[i], to, from)) return false;
     }
     // Yields of other values are evaluated after all steps.
     for (const ValueId other : yields) {
       if (other != next && is_tile(other) && !placement_.kept[other] &&
-          expression_reads(other, to)) {
+          accesses_.expression_reads(other, to)) {
         return false;
       }
     }
@@ -503,114 +504,12 @@ class Scheduler {
     }
   }
 
-  bool writes(const Step& step, int buffer) const {
-    switch (step.kind) {
-      case Step::Kind::Nest:
-        return std::any_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
-          if (root.kind == Root::Kind::Write) return root.buffer == buffer;
-          const std::vector<ValueId>& out = kernel().ops[root.op].out;
-          return std::any_of(out.begin(), out.end(),
-                             [&](ValueId id) { return result_.buffer_of[id] == buffer; });
-        });
-      case Step::Kind::Dot: return step.dot.out == buffer;
-      case Step::Kind::Scalar: return false;
-      default: {
-        const std::vector<ValueId>& out = kernel().ops[step.op].out;
-        const bool results = std::any_of(
-            out.begin(), out.end(), [&](ValueId id) { return result_.buffer_of[id] == buffer; });
-        return results || any_inner(step, [&](const Step& s) { return writes(s, buffer); });
-      }
-    }
-  }
-
-  bool reads(const Step& step, int buffer) const {
-    switch (step.kind) {
-      case Step::Kind::Nest: return nest_reads(step.nest, buffer);
-      case Step::Kind::Dot:
-        return (step.dot.accumulate && step.dot.out == buffer) || dot_reads(step.dot.a, buffer) ||
-               dot_reads(step.dot.b, buffer) ||
-               (step.dot.finish && nest_reads(*step.dot.finish, buffer));
-      case Step::Kind::Scalar: return false;
-      default: return any_inner(step, [&](const Step& s) { return reads(s, buffer); });
-    }
-  }
-  bool nest_reads(const Nest& nest, int buffer) const {
-    return std::any_of(nest.roots.begin(), nest.roots.end(), [&](const Root& root) {
-      if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
-      const std::vector<ValueId>& in = kernel().ops[root.op].in;
-      return std::any_of(in.begin(), in.end(),
-                         [&](ValueId id) { return expression_reads(id, buffer); });
-    });
-  }
-  bool dot_reads(const DotSource& source, int buffer) const {
-    return !source.vload && result_.buffer_of[source.value] == buffer;
-  }
-
-  template <class Predicate>
-  static bool any_inner(const Step& step, const Predicate& predicate) {
-    return std::any_of(step.bodies.begin(), step.bodies.end(), [&](const std::vector<Step>& body) {
-      return std::any_of(body.begin(), body.end(), predicate);
-    });
-  }
-
-  /// A value that is written is computed, whether it has a buffer or not.
-  bool root_reads(ValueId value, int buffer) const {
-    const auto definition = placement_.definition[value];
-    if (!definition || !is_inline(kernel(), kernel().ops[*definition]) ||
-        placement_.reshaped[value]) {
-      return result_.buffer_of[value] == buffer;
-    }
-    const std::vector<ValueId>& in = kernel().ops[*definition].in;
-    return std::any_of(in.begin(), in.end(),
-                       [&](ValueId id) { return expression_reads(id, buffer); });
-  }
-  bool expression_reads(ValueId value, int buffer) const {
-    if (!is_tile(value)) return false;
-    if (result_.buffer_of[value] >= 0) return result_.buffer_of[value] == buffer;
-    return root_reads(value, buffer);
-  }
-
-  /// Whether the step reads buffer `to` only where it then writes the same position of `from`.
-  bool reads_in_place(const Step& step, int to, int from) const {
-    if (step.kind == Step::Kind::Dot) {
-      return step.dot.out == from && !dot_reads(step.dot.a, to) && !dot_reads(step.dot.b, to);
-    }
-    return std::all_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
-      const IndexMap identity = identity_map(step.nest.space.size());
-      if (root.kind == Root::Kind::Write) {
-        const auto definition = placement_.definition[root.value];
-        if (!root.at.empty()) return false;
-        if (!definition || result_.buffer_of[root.value] == to) return true;
-        return operands_read_at(kernel().ops[*definition], identity, to);
-      }
-      const std::vector<ValueId>& in = kernel().ops[root.op].in;
-      return std::all_of(in.begin(), in.end(),
-                         [&](ValueId id) { return reads_at(id, identity, to); });
-    });
-  }
-  bool operands_read_at(const Operation& op, const IndexMap& map, int buffer) const {
-    if (const auto moved = operand_map(kernel(), op, map))
-      return reads_at(op.in[0], *moved, buffer);
-    if (op.code == Code::Gather && !reads_at(op.in[0], anywhere(), buffer)) return false;
-    return std::all_of(op.in.begin(), op.in.end(),
-                       [&](ValueId id) { return reads_at(id, map, buffer); });
-  }
-  /// Whether the value's expression reads the buffer at the nest's own position alone.
-  bool reads_at(ValueId value, const IndexMap& map, int buffer) const {
-    if (!is_tile(value)) return true;
-    if (result_.buffer_of[value] >= 0) {
-      if (result_.buffer_of[value] != buffer) return true;
-      return map == identity_map(map.size()) && !placement_.reshaped[value];
-    }
-    const auto definition = placement_.definition[value];
-    return !definition || operands_read_at(kernel().ops[*definition], map, buffer);
-  }
-
   const machine::Machine& machine_;
   const NestOptions& options_;
   Placement placement_;
   Sharing sharing_;
   Scheduled result_;
+  Accesses accesses_;
   std::vector<int> uses_;
   std::vector<const Region*> made_in_;       // by value, for values of operations
   std::vector<const Region*> open_regions_;  // innermost last
