@@ -46,9 +46,10 @@ std::string percentiles_text(const std::vector<double>& times) {
 /// How far apart programs that answer alike may be: of bf16, both round to eight bits.
 double tolerance_of(const Options& options, const CompiledModel* compiled) {
   if (options.tolerance >= 0) return options.tolerance;
-  const bool bf16 =
-      compiled == nullptr ? options.compile.precision == "bf16" : compiled->products == DType::BF16;
-  return bf16 ? 6e-2 : 1e-3;
+  const std::string_view products = compiled == nullptr
+                                        ? std::string_view(options.compile.precision)
+                                        : to_string(compiled->products);
+  return products == "bf16" ? 6e-2 : products == "f16" ? 1e-2 : 1e-3;
 }
 
 Expected<Against> compare(const Options& options, const Model& model,
@@ -97,10 +98,12 @@ nlohmann::json against_json(const Against& against) {
 }
 
 void print_text(const Options& options, const std::vector<double>& times,
-                const std::optional<Against>& against) {
+                const std::optional<double>& on_gpu, const std::optional<Against>& against) {
   fmt::print("{}, {} thread{}\n", options.model, options.compile.threads,
              options.compile.threads == 1 ? "" : "s");
   fmt::print("tessera             {}\n", percentiles_text(times));
+  if (on_gpu)
+    fmt::print("on the GPU          {:.4f} ms, without copies of inputs and outputs\n", *on_gpu);
   if (!against) return;
   fmt::print("onnxruntime {:<7} {}, optimization {}\n", against->version,
              percentiles_text(against->contest.theirs), against->settings);
@@ -137,12 +140,14 @@ Expected<Done> bench(Options options, Context& context) {
     times = against->contest.ours;
   }
   if (against && !against->agrees) context.exit_code = kNo;
+  TESSERA_TRY(const std::optional<double> on_gpu, native->time_steps());
   if (!context.json) {
-    print_text(options, times, against);
+    print_text(options, times, on_gpu, against);
     return Done{};
   }
   nlohmann::json object = percentiles_json(times);
   object.update({{"model", options.model}, {"threads", options.compile.threads}});
+  if (on_gpu) object["gpu_ms"] = *on_gpu;
   if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
   if (against) {
     object["block_ms"] = against->contest.our_blocks;
@@ -171,11 +176,12 @@ void add_bench(CLI::App& app, Context& context) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option(
-          "--tolerance", options->tolerance,
-          "how far outputs may be apart, over their root mean square (f32 1e-3, bf16 6e-2)")
+      ->add_option("--tolerance", options->tolerance,
+                   "how far outputs may be apart, over their root mean square (f32 1e-3, f16 1e-2, "
+                   "bf16 6e-2)")
       ->check(CLI::NonNegativeNumber);
   add_compile_flags(*command, options->compile);
+  add_target_flag(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"

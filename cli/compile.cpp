@@ -23,7 +23,15 @@ Expected<Done> compile(const Options& options, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile_as, compile_options(options.compile, context, line));
-  TESSERA_TRY(compile_as.code.machine, machine::named(options.machine));
+  const bool is_cpu = options.compile.target == "cpu";
+  if (is_cpu) {
+    TESSERA_TRY(compile_as.code.machine, machine::named(options.machine));
+  }
+  if (!is_cpu && (options.machine != "host" || options.search.search))
+    return Diagnostic{.id = "cli-target",
+                      .message = fmt::format("--target {} goes with neither --machine nor --search",
+                                             options.compile.target),
+                      .note = "these are about processors: what is searched for is timed on one"};
   if (options.machine != "host" && compile_as.precision == Precision::Auto)
     return Diagnostic{
         .id = "cli-precision",
@@ -64,6 +72,7 @@ void add_compile(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size_flags(*command, options->inputs);
   add_compile_flags(*command, options->compile);
+  add_target_flag(*command, options->compile);
   add_search_flags(*command, options->search);
   add_common(*command, context);
   command->footer(

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/driver/ready.h"
+#include "tessera/runtime/cuda/session.h"
 #include "tessera/runtime/program_file.h"
 #include "tessera/support/stopwatch.h"
 
@@ -41,6 +42,12 @@ std::filesystem::path default_cache() {
   if (const auto cache = folder("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "tessera";
   if (const auto home = folder("HOME"); home.is_absolute()) return home / ".cache" / "tessera";
   return {};
+}
+
+std::filesystem::path cache_folder(const CompileFlags& flags) {
+  return flags.cache == "default" ? default_cache()
+         : flags.cache == "none"  ? std::filesystem::path()
+                                  : std::filesystem::path(flags.cache);
 }
 
 Expected<InputOptions> input_options(const InputFlags& flags) {
@@ -104,8 +111,9 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   add_threads_flag(command, flags.threads);
   command
       .add_option("--precision", flags.precision,
-                  "of products: f32, bf16, or auto: bf16 where that stays near f32")
-      ->check(CLI::IsMember({"f32", "bf16", "auto"}))
+                  "of products: f32, bf16, auto: bf16 where that stays near f32, or f16 on a GPU, "
+                  "where tensors in between are of that precision too")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "auto"}))
       ->capture_default_str();
   command
       .add_option("--most-error", flags.most_error,
@@ -117,20 +125,36 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   add_pass_flags(command, flags.passes);
 }
 
+void add_target_flag(CLI::App& command, CompileFlags& flags) {
+  command
+      .add_option("--target", flags.target,
+                  "cpu, or cuda: an NVIDIA GPU, the one of this computer or with cuda:sm_80, "
+                  "cuda:sm_90a any of its kind")
+      ->check(CLI::IsMember({"cpu", "cuda", "cuda:sm_80", "cuda:sm_90a"}))
+      ->capture_default_str();
+}
+
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line) {
   CompileModelOptions options{.passes = pass_options(flags.passes)};
   options.code.exact = options.passes.exact;
   options.code.threads = flags.threads;
-  options.code.cache = flags.cache == "default" ? default_cache()
-                       : flags.cache == "none"  ? std::filesystem::path()
-                                                : std::filesystem::path(flags.cache);
+  if (flags.target == "cuda")
+    options.code.machine = machine::cuda(runtime::cuda::architecture().value_or("sm_90a"));
+  else if (flags.target != "cpu")
+    options.code.machine = machine::cuda(flags.target.substr(flags.target.find(':') + 1));
+  if (flags.precision == "f16" && flags.target == "cpu")
+    return Diagnostic{.id = "cli-precision",
+                      .message = "--precision f16 is for GPUs",
+                      .help = "say bf16, or --target cuda"};
+  options.code.cache = cache_folder(flags);
   options.code.memory_limit = context.memory_limit.value_or(0);
   options.code.stop = &context.stop;
   options.code.progress = [&line](std::size_t done, std::size_t count) {
     line.show(done, count, "kernels compiled");
   };
   options.precision = flags.precision == "f32"    ? Precision::F32
+                      : flags.precision == "f16"  ? Precision::F16
                       : flags.precision == "bf16" ? Precision::Bf16
                                                   : Precision::Auto;
   options.most_error = flags.most_error;

@@ -25,15 +25,17 @@ Expected<InputOptions> input_options(const InputFlags& flags);
 /// How a model is compiled.
 struct CompileFlags {
   PassFlags passes;
-  std::string precision = "f32", cache = "default";
+  std::string target = "cpu", precision = "f32", cache = "default";
   double most_error = 1e-2;
   int threads = 1;
 };
 void add_compile_flags(CLI::App& command, CompileFlags& flags);
+void add_target_flag(CLI::App& command, CompileFlags& flags);
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line);
 /// Where object code is kept if nobody says otherwise; nowhere for those without a home.
 std::filesystem::path default_cache();
+std::filesystem::path cache_folder(const CompileFlags& flags);
 void add_threads_flag(CLI::App& command, int& threads);
 
 /// A model, or the signature of a saved program with the program itself.

@@ -9,6 +9,7 @@ Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vec
                                                   ReadyOptions options) {
   std::unique_ptr<Native> native(new Native(context));
   options.threads = flags.threads;
+  options.cache = cache_folder(flags);
   options.memory_limit = context.run_memory(source.model.file_bytes);
   options.most_rounds = context.most_rounds();
   options.stop = &context.stop;
@@ -51,6 +52,13 @@ Expected<Done> Native::run_again() {
   if (in_place_) return ready_->session->run(from_, to_);
   TESSERA_TRY(const std::vector<Datum> ignored, run());
   return Done{};
+}
+
+Expected<std::optional<double>> Native::time_steps() {
+  constexpr int kRuns = 200;
+  TESSERA_TRY_DONE(run_again());
+  TESSERA_TRY_DONE(ready_->session->time_steps(kRuns / 10));  // to warm up
+  return ready_->session->time_steps(kRuns);
 }
 
 Expected<std::vector<double>> Native::time(int runs) {

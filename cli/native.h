@@ -19,6 +19,8 @@ class Native {
   Expected<std::vector<Datum>> run() { return ready_->session->run(inputs_); }
   /// Milliseconds of each of so many runs, into the same memory where that is possible.
   Expected<std::vector<double>> time(int runs);
+  /// Milliseconds on a GPU, without the copies of inputs and outputs; see Session::time_steps.
+  Expected<std::optional<double>> time_steps();
 
  private:
   explicit Native(const Context& context) : line_(context) {}

@@ -67,7 +67,7 @@ std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span
     const double seconds = std::max(row.ms, 1e-6) / 1e3;
     row.gflops = note.flops / seconds / 1e9;
     row.gbytes = note.bytes / seconds / 1e9;
-    row.of_peak = note.flops / seconds / peak;
+    row.of_peak = peak > 0 ? note.flops / seconds / peak : 0;
     total += row.ms;
     rows.push_back(std::move(row));
   }
@@ -116,6 +116,11 @@ void print_table(const std::vector<Row>& rows, int most, double peak, int thread
   }
   if (static_cast<int>(rows.size()) > most) {
     fmt::print("  … and {} more (--rows)\n", rows.size() - static_cast<std::size_t>(most));
+  }
+  if (peak == 0) {
+    fmt::print("{:>5} {:>9.4f} {:>10}        {:>8.1f}  on a GPU\n", "all", total, "",
+               flops / total * 1e3);
+    return;
   }
   fmt::print(
       "{:>5} {:>9.4f} {:>10}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} thread{}\n",
@@ -167,9 +172,10 @@ Expected<Done> profile(Options options, Context& context) {
     last = spans.size();
     TESSERA_TRY_DONE(native->time(1));
   }
-  const double peak = machine::measured_peak() * options.compile.threads;
+  const bool on_gpu = native->program().is_for_gpu();
+  const double peak = on_gpu ? 0 : machine::measured_peak() * options.compile.threads;
   std::vector<Row> rows = rows_of(native->program(), spans, native->compiled(), peak);
-  if (native->compiled() != nullptr)
+  if (native->compiled() != nullptr && !on_gpu)
     TESSERA_TRY_DONE(add_expected(options, context, *native, rows));
   if (!options.trace.empty()) {
     const std::vector<Span> one(spans.begin() + static_cast<std::ptrdiff_t>(last), spans.end());
@@ -215,6 +221,7 @@ void add_profile(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_store_flags(*command, options->store);
   add_compile_flags(*command, options->compile);
+  add_target_flag(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"

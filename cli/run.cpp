@@ -203,6 +203,7 @@ void add_run(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_compile_flags(*command, options->compile);
+  add_target_flag(*command, options->compile);
   add_common(*command, context);
   command->footer(
       "Example:\n"

@@ -3,14 +3,14 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/model_flags.h"
-#include "tessera/codegen/cache.h"
+#include "tessera/runtime/object_cache.h"
 
 namespace tessera::cli {
 
 void add_store_flags(CLI::App& command, StoreFlags& flags) {
   command.add_option("--store", flags.store, "the file of measured kernels, or none")
       ->capture_default_str();
-  command.add_option("--target", flags.target,
+  command.add_option("--measured-on", flags.target,
                      "a target of the store in place of this computer (tessera costs lists them)");
 }
 
@@ -19,7 +19,7 @@ Expected<std::filesystem::path> store_file(const StoreFlags& flags) {
   if (flags.store != "default") return std::filesystem::path(flags.store);
   const std::filesystem::path folder = default_cache();
   if (folder.empty()) return folder;
-  TESSERA_TRY(const codegen::ObjectCache cache, codegen::ObjectCache::open(folder));
+  TESSERA_TRY(const runtime::ObjectCache cache, runtime::ObjectCache::open(folder));
   return cache.folder() / "costs.sqlite";
 }
 

@@ -39,10 +39,10 @@ const machine::Machine& host() {
 Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool overlap) {
   Variant variant;
   const ObjectFor what{.machine = host(), .options = options, .overlap = overlap};
-  std::optional<ObjectCache> cache;
+  std::optional<runtime::ObjectCache> cache;
   std::string key;
   if (!options.cache.empty()) {
-    TESSERA_TRY(cache, ObjectCache::open(options.cache));
+    TESSERA_TRY(cache, runtime::ObjectCache::open(options.cache));
     key = object_key(kernel, what);
   }
   TESSERA_TRY(const KernelObject object, object_of(kernel, what, key, cache ? &*cache : nullptr));

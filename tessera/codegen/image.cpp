@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
-#include <thread>
 
+#include "tessera/codegen/each.h"
 #include "tessera/codegen/kernel_object.h"
 #include "tessera/codegen/llvm/link.h"
 #include "tessera/tile/verify.h"
@@ -21,68 +20,14 @@ struct Group {
   std::size_t count = 0;
 };
 
-/// Compiles groups, each once, until all are done, one fails, or it is told to stop. Groups are
-/// begun in their order and what is begun is ended, so the first failure does not depend on luck.
-class Compiler {
- public:
-  Compiler(std::span<const tile::Kernel> kernels, const ObjectFor& what, const ObjectCache* cache,
-           const ImageOptions& options, std::span<const Group> groups)
-      : kernels_(kernels), what_(what), cache_(cache), options_(options), groups_(groups) {}
-
-  Expected<std::vector<KernelObject>> run() {
-    std::vector<std::thread> others;
-    const auto threads = static_cast<std::size_t>(std::max(options_.threads, 1));
-    while (others.size() + 1 < std::min(threads, groups_.size())) {
-      others.emplace_back([this] { work(); });
-    }
-    work();
-    for (std::thread& other : others) other.join();
-    if (is_stopped()) return Diagnostic{.id = "stopped", .message = "the compilation was stopped"};
-    std::vector<KernelObject> objects;
-    for (auto& result : results_) {
-      TESSERA_TRY(KernelObject object, *std::move(result));
-      objects.push_back(std::move(object));
-    }
-    return objects;
-  }
-
- private:
-  bool is_stopped() const { return options_.stop != nullptr && options_.stop->load(); }
-
-  void work() {
-    while (!failed_ && !is_stopped()) {
-      const std::size_t i = next_++;
-      if (i >= groups_.size()) return;
-      auto object = object_of(kernels_[groups_[i].first], what_, groups_[i].key, cache_);
-      if (!object) failed_ = true;
-      const std::lock_guard lock(mutex_);
-      done_ += groups_[i].count;
-      results_[i] = std::move(object);
-      if (options_.progress) options_.progress(done_);
-    }
-  }
-
-  std::span<const tile::Kernel> kernels_;
-  const ObjectFor& what_;
-  const ObjectCache* cache_;
-  const ImageOptions& options_;
-  std::span<const Group> groups_;
-  std::vector<std::optional<Expected<KernelObject>>> results_ =
-      std::vector<std::optional<Expected<KernelObject>>>(groups_.size());
-  std::atomic<std::size_t> next_ = 0;
-  std::atomic<bool> failed_ = false;
-  std::mutex mutex_;
-  std::size_t done_ = 0;
-};
-
 }  // namespace
 
 Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine::Machine& machine,
                             const ImageOptions& options) {
   const ObjectFor what{.machine = machine, .options = options.kernel};
-  std::optional<ObjectCache> cache;
+  std::optional<runtime::ObjectCache> cache;
   if (!options.kernel.cache.empty()) {
-    TESSERA_TRY(cache, ObjectCache::open(options.kernel.cache));
+    TESSERA_TRY(cache, runtime::ObjectCache::open(options.kernel.cache));
   }
   std::vector<Group> groups;
   std::vector<std::size_t> group_of;
@@ -96,8 +41,18 @@ Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine
     group_of.push_back(at->second);
   }
 
+  std::size_t done = 0;
   TESSERA_TRY(auto compiled,
-              Compiler(kernels, what, cache ? &*cache : nullptr, options, groups).run());
+              each<KernelObject>(
+                  groups.size(),
+                  [&](std::size_t i) {
+                    return object_of(kernels[groups[i].first], what, groups[i].key,
+                                     cache ? &*cache : nullptr);
+                  },
+                  {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t i) {
+                     done += groups[i].count;
+                     if (options.progress) options.progress(done);
+                   }}));
   std::vector<ObjectBytes> objects;
   for (KernelObject& object : compiled) objects.push_back(std::move(object.bytes));
   TESSERA_TRY(const Image linked, link(objects, machine.architecture));

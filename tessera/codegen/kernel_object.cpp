@@ -43,7 +43,7 @@ std::string object_key(const tile::Kernel& kernel, const ObjectFor& what) {
 }
 
 Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
-                                 const std::string& key, const ObjectCache* cache) {
+                                 const std::string& key, const runtime::ObjectCache* cache) {
   if (cache != nullptr) {
     if (auto found = cache->find(key)) return KernelObject{*std::move(found), true};
   }

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "tessera/codegen/cache.h"
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/llvm/object.h"
+#include "tessera/runtime/object_cache.h"
 
 namespace llvm {
 class LLVMContext;
@@ -36,7 +36,7 @@ struct KernelObject {
 
 /// The object code of a valid kernel with this key, from the cache if there is one that has it.
 Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
-                                 const std::string& key, const ObjectCache* cache);
+                                 const std::string& key, const runtime::ObjectCache* cache);
 
 /// That a kernel needs so much scratch memory.
 Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes);

@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 bool has_bf16_products(const machine::Machine& machine) {
-  return machine.has("bf16") || machine.has("avx512bf16");
+  return machine.is_gpu() || machine.has("bf16") || machine.has("avx512bf16");
 }
 
 Expected<std::vector<Datum>> answers(const runtime::Program& program,
@@ -39,6 +39,7 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
 
 /// The factors of products, before it is known how near they are.
 DType products_of(const CompileModelOptions& options) {
+  if (options.precision == Precision::F16 && options.code.machine.is_gpu()) return DType::F16;
   const bool bf16 = options.precision != Precision::F32 && has_bf16_products(options.code.machine);
   return bf16 ? DType::BF16 : DType::F32;
 }

@@ -14,7 +14,7 @@ Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
     results += std::min(program.values[output].bytes, options.memory_limit + 1);
   }
   if (const std::int64_t needed = std::max(program.arena_bytes, results);
-      needed > options.memory_limit) {
+      needed > options.memory_limit && !program.is_for_gpu()) {
     return Diagnostic{.id = "memory-limit",
                       .message = fmt::format("the program needs {} bytes", needed),
                       .note = fmt::format("{} bytes are left", options.memory_limit),
@@ -22,7 +22,8 @@ Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
   }
   Ready made;
   TESSERA_TRY(made.loaded, runtime::LoadedProgram::load(std::move(program)));
-  runtime::SessionOptions session{.threads = options.threads, .observe = options.observe};
+  runtime::SessionOptions session{
+      .threads = options.threads, .cache = options.cache, .observe = options.observe};
   session.host = engine::interpreter_host({.threads = options.threads,
                                            .memory_limit = options.memory_limit,
                                            .most_rounds = options.most_rounds,

@@ -19,9 +19,11 @@ struct Ready {
 
 struct ReadyOptions {
   int threads = 1;
-  std::int64_t memory_limit = std::int64_t{4} << 30;  // of the program's memory, and of host steps
-  std::int64_t most_rounds = 100'000;                 // of loops in host steps
-  const std::atomic<bool>* stop = nullptr;            // of host steps
+  /// Of the program's memory, unless that is a GPU's, and of host steps.
+  std::int64_t memory_limit = std::int64_t{4} << 30;
+  std::filesystem::path cache = {};         // of code for a GPU; nowhere if empty
+  std::int64_t most_rounds = 100'000;       // of loops in host steps
+  const std::atomic<bool>* stop = nullptr;  // of host steps
   decltype(runtime::SessionOptions::observe) observe = {};
 };
 

@@ -7,6 +7,7 @@
 
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
+#include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/tile/cpu/panels.h"
 #include "tessera/tile/verify.h"
@@ -25,18 +26,24 @@ class ContractionLowering {
   ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
                       const GroupOptions& options)
       : c_(contraction),
-        panels_(tile::cpu::panels_for(contraction.bytes ? DType::I8 : options.products,
-                                      count(contraction.rows), machine)),
-        tiles_(choose_tiles(contraction, panels_, machine)),
+        on_gpu_(machine.is_gpu()),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
-    const std::int64_t sums = tiles_.sum_count();
-    if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
-      if (c_.bytes)
-        panels_.k_group = 1;
-      else
-        panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
+    if (on_gpu_) {
+      tiles_ = gpu_tiles(c_, options.products, machine);
+      panels_ = {options.products, tiles_.columns, 1};
+    } else {
+      panels_ =
+          tile::cpu::panels_for(c_.bytes ? DType::I8 : options.products, count(c_.rows), machine);
       tiles_ = choose_tiles(c_, panels_, machine);
+      const std::int64_t sums = tiles_.sum_count();
+      if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
+        if (c_.bytes)
+          panels_.k_group = 1;
+        else
+          panels_ = tile::cpu::panels_for(DType::F32, count(c_.rows), machine);
+        tiles_ = choose_tiles(c_, panels_, machine);
+      }
     }
     for (const IndexAxis& axis : c_.batch)
       if (c_.known_b && axes_in(*c_.known_b).contains(axis.name)) batch_of_b_.push_back(axis);
@@ -60,12 +67,13 @@ class ContractionLowering {
     code.packings = packings_of(c_, batch_of_b_, panels_);
     TESSERA_TRY(Lowered kernel, lowered());
     code.kernels.push_back(std::move(kernel));
-    code.strategy = fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns,
-                                tiles_.sum_count(), c_.known_b ? ", weights packed" : "",
-                                panels_.dtype == DType::BF16 ? ", bf16"
-                                : c_.bytes                   ? ", bytes"
-                                                             : "",
-                                c_.before.empty() ? "" : ", padded");
+    code.strategy =
+        fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns, tiles_.sum_count(),
+                    c_.known_b ? ", weights packed" : "",
+                    c_.bytes                      ? ", bytes"
+                    : panels_.dtype == DType::F32 ? ""
+                                                  : fmt::format(", {}", to_string(panels_.dtype)),
+                    c_.before.empty() ? "" : ", padded");
     return code;
   }
 
@@ -206,27 +214,49 @@ class ContractionLowering {
   /// The sum of the products: [rows, columns].
   Id product() {
     const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
-    const std::int64_t rounds = count(c_.sums) / k;
     const DType dtype = c_.bytes ? DType::I32 : DType::F32;
-    Id sum = b_.broadcast(b_.constant(Type::scalar(dtype), 0.0), {m, n});
-    if (rounds == 1) return step(b_.index(0), sum);
+    const Id sum = b_.broadcast(b_.constant(Type::scalar(dtype), 0.0), {m, n});
+    std::vector<Id> starts(tiles_.sums.size(), b_.index(0));
+    if (on_gpu_) return over_sums(0, starts, sum);
+    const std::int64_t rounds = count(c_.sums) / k;
+    if (rounds == 1) return step(starts, b_.index(0), sum);
     const auto loop = b_.open_for(b_.index(0), b_.index(rounds), b_.index(1), {sum});
-    return b_.close_for({step(loop.index, loop.carried[0])})[0];
+    // Where each part of the sum begins.
+    Id rest = loop.index;
+    for (std::size_t i = starts.size(); i-- > 0;) {
+      const std::int64_t parts = tiles_.sums[i].extent() / tiles_.sums[i].tile;
+      if (parts == 1) continue;
+      const Id extent = b_.index(parts);
+      starts[i] = b_.mul(b_.map(Function::Rem, {rest, extent}), b_.index(tiles_.sums[i].tile));
+      rest = b_.map(Function::Div, {rest, extent});
+    }
+    return b_.close_for({step(starts, b_.mul(loop.index, b_.index(k)), loop.carried[0])})[0];
   }
 
-  Id step(Id round, Id sum) {
-    const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
-    // Where each part of the sum begins.
-    AxisGroups sums = tiles_.sums;
-    std::vector<Id> sum_starts(sums.size());
-    Id rest = round;
-    for (std::size_t i = sums.size(); i-- > 0;) {
-      const std::int64_t parts = sums[i].extent() / sums[i].tile;
-      const Id extent = b_.index(parts);
-      sum_starts[i] = b_.mul(parts == 1 ? b_.index(0) : b_.map(Function::Rem, {rest, extent}),
-                             b_.index(sums[i].tile));
-      if (parts > 1) rest = b_.map(Function::Div, {rest, extent});
+  /// A loop for each group: positions are in a line with the index of the innermost, which is what
+  /// copies ahead of it need.
+  Id over_sums(std::size_t group, std::vector<Id>& starts, Id sum) {
+    const AxisGroups& sums = tiles_.sums;
+    if (group == sums.size()) {
+      Id first = b_.index(0);
+      std::int64_t inner = 1;
+      for (std::size_t i = sums.size(); i-- > 0;) {
+        first = b_.add(first, b_.mul(starts[i], b_.index(inner)));
+        inner *= sums[i].extent();
+      }
+      return step(starts, first, sum);
     }
+    const std::int64_t parts = ceil_div(sums[group].extent(), sums[group].tile);
+    if (parts == 1) return over_sums(group + 1, starts, sum);
+    const auto loop = b_.open_for(b_.index(0), b_.index(parts), b_.index(1), {sum});
+    starts[group] = b_.mul(loop.index, b_.index(sums[group].tile));
+    return b_.close_for({over_sums(group + 1, starts, loop.carried[0])})[0];
+  }
+
+  /// Adds the products of the part of the sum that begins at these positions.
+  Id step(const std::vector<Id>& sum_starts, Id first_sum, Id sum) {
+    const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
+    const AxisGroups& sums = tiles_.sums;
     const auto bind_sums = [&] {
       for (std::size_t i = 0; i < sums.size(); ++i)
         bind_tile(sums[i].name(), sum_starts[i], sums[i].tile, sums[i].extent());
@@ -264,7 +294,7 @@ class ContractionLowering {
 
     Id right = 0;
     if (c_.known_b) {
-      right = packed(b_.mul(round, b_.index(k)));
+      right = packed(first_sum);
     } else {
       e_.push_scope();
       bind_sums();
@@ -335,6 +365,8 @@ class ContractionLowering {
     panel = b_.add(panel, b_.mul(batch, b_.index(all)));
     const Id view = e_.memory(c_.weight + ".packed")->param;
     const std::int64_t group = panels_.k_group, groups = ceil_div(k, group);
+    if (panels == 1 && n == width && group == 1)
+      return b_.reshape(b_.vload(view, {panel, first_sum, b_.index(0)}, {1, k, n}), {k, n});
     if (group == 1) {
       const Id tile = b_.vload(view, {panel, first_sum, b_.index(0)}, {panels, k, width});
       return cut(b_.permute(tile, {1, 0, 2}), {k, panels * width}, {k, n});
@@ -369,14 +401,17 @@ class ContractionLowering {
     for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
     // What leaves an axis of the result by itself is dropped; in a merged one it has to be told.
     std::vector<Nest::Axis> guards;
-    for (std::size_t i = 0; i < c_.rows.size(); ++i)
-      if (const IndexAxis& axis = c_.rows[i];
-          axis.extent % tiles_.rows[i] != 0 && c_.is_merged(axis))
+    const auto add_guard = [&](const IndexAxis& axis, std::int64_t tile) {
+      if (axis.extent % tile != 0 && c_.is_merged(axis))
         guards.push_back({axis.name, axis.extent, false, index_of(axis.name)});
+    };
+    for (std::size_t i = 0; i < c_.rows.size(); ++i) add_guard(c_.rows[i], tiles_.rows[i]);
+    add_guard(c_.column, tiles_.columns);
     e_.store(*e_.memory(c_.stage->name()), at, value, e_.guard(guards), guards.empty());
   }
 
   const Contraction& c_;
+  const bool on_gpu_;
   tile::cpu::Panels panels_;
   ContractionTiles tiles_;
   tile::Builder b_;
@@ -391,8 +426,12 @@ class ContractionLowering {
 
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
                                     const GroupOptions& options) {
-  const auto contraction = contraction_of(group);
-  if (!contraction) return Attempt{};
+  // Tiles of a GPU are powers of two: fewer and longer axes leave less of them empty.
+  Group whole = group;
+  if (machine.is_gpu()) whole.stages = collapsed(group.stages);
+  const auto contraction = contraction_of(whole);
+  // Bytes are products of processors.
+  if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
   TESSERA_TRY(GroupCode code,
               ContractionLowering(*contraction, machine, options).run(machine, options));
   return Attempt(std::move(code));

@@ -108,6 +108,14 @@ struct ContractionTiles {
 ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::Panels& panels,
                               const machine::Machine& machine);
 
+/// The same for a GPU, with factors of this dtype: powers of two, which registers and tensor cores
+/// hold. Rows, columns, and the sum where it is one axis, may end before the tiles do.
+ContractionTiles gpu_tiles(const Contraction& contraction, DType factors,
+                           const machine::Machine& machine);
+
+/// Neighbours that count as one wherever they are read, as one.
+AxisGroups merged_sums(const Contraction& contraction);
+
 /// The rows of a tile as a is read: neighbours that merge and are whole are one.
 AxisGroups row_groups(const Contraction& contraction, const std::vector<std::int64_t>& tiles);
 

@@ -193,11 +193,15 @@ AxisGroups row_groups(const Contraction& c, const std::vector<std::int64_t>& til
   return groups;
 }
 
+AxisGroups merged_sums(const Contraction& c) {
+  return grouped(c, c.sums, [](std::size_t) { return true; });
+}
+
 ContractionTiles choose_tiles(const Contraction& c, const tile::cpu::Panels& panels,
                               const machine::Machine& machine) {
   const std::int64_t panel = panels.columns;
   const Cost cost(c, panels, machine);
-  const AxisGroups sums = grouped(c, c.sums, [](std::size_t) { return true; });
+  const AxisGroups sums = merged_sums(c);
   ContractionTiles best;
   double least = std::numeric_limits<double>::infinity();
   // Columns that share an axis of the result with other index variables are not cut.

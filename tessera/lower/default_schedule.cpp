@@ -132,8 +132,12 @@ class Chooser {
     std::int64_t most =
         std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
     const auto fold = main_fold(stage_);
+    // Threads of a GPU that have no element of their own take a part of the fold.
+    constexpr std::int64_t kFew = 1 << 17, kPart = 64;
     if (fold != nullptr && folds_along_memory(*fold))
       most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
+    else if (fold != nullptr && machine_.is_gpu() && all < kFew)
+      most = std::max<std::int64_t>(most / vectorize(sums, kPart), 1);
     if (const auto across = transposed(output); across && fold == nullptr) {
       most /= vectorize({*across}, machine_.cache_line / 4);
       std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });

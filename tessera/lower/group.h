@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct GroupCode {
 struct GroupOptions {
   bool exact = false;           // keep the order of additions: no Winograd, no online softmax
   DType products = DType::F32;  // BF16: factors are rounded to it, sums stay in F32
+  /// Whether code can be made of a kernel; where it cannot, another strategy is tried.
+  std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };
 
 /// The code of a group by the strategy that suits it: scatter, attention, winograd, contraction,

@@ -20,6 +20,8 @@ namespace {
 /// Elements of a tile: enough that a program is worth its start, few enough that what is kept of it
 /// stays in the first-level cache; and what a row may have at most.
 constexpr std::int64_t kTile = 4096, kLongestRow = 1 << 18;
+/// The same of what the registers of a block hold a few times.
+constexpr std::int64_t kLongestRowOnGpu = 1 << 14;
 /// Programs for each core, so that they end together.
 constexpr std::int64_t kProgramsPerCore = 4;
 /// A row of neighbours in memory that is worth its cache lines.
@@ -61,6 +63,7 @@ class RowsLowering {
   }
 
  private:
+  std::int64_t longest_row() const { return machine_.is_gpu() ? kLongestRowOnGpu : kLongestRow; }
   const AxisClass& axis(int c) const { return axes_.classes[static_cast<std::size_t>(c)]; }
   std::int64_t& block(int c) { return blocks_[static_cast<std::size_t>(c)]; }
   bool is_stage(const std::string& name) const {
@@ -137,7 +140,7 @@ class RowsLowering {
       else
         rows *= axis(c).extent;
     }
-    if (row > kLongestRow || order_.size() > tile::kMostAxes) return false;
+    if (row > longest_row() || order_.size() > tile::kMostAxes) return false;
     std::int64_t most = std::max<std::int64_t>(kTile / row, 1);
     most = std::min(
         most, std::max<std::int64_t>(rows / (kProgramsPerCore * std::max(machine_.cores, 1)), 1));
@@ -145,7 +148,7 @@ class RowsLowering {
       if (axis(*c).reduced) continue;
       const bool is_last = c == order_.rbegin();
       const std::int64_t part = part_of(axis(*c).extent, is_last ? std::max(most, kLine) : most);
-      if (is_last && part * row > kLongestRow) return false;
+      if (is_last && part * row > longest_row()) return false;
       block(*c) = part;
       most /= part;
       if (part < axis(*c).extent || most <= 1) break;

@@ -59,6 +59,18 @@ std::string_view to_string(Unit::Kind kind) {
   return "";
 }
 
+Machine cuda(std::string_view generation) {
+  Machine gpu;
+  gpu.cpu = "cuda";
+  gpu.features = {std::string(generation)};
+  gpu.multiprocessors = gpu.cores = 132;
+  gpu.l1d = 32 << 10;
+  gpu.l2 = 64 << 10;
+  gpu.l3 = 32 << 20;
+  gpu.vector_bytes = 128;  // what a warp reads at once
+  return gpu;
+}
+
 bool Machine::has(std::string_view feature) const {
   return std::ranges::find(features, feature) != features.end();
 }

@@ -31,6 +31,10 @@ struct Machine {
   /// fullfp16, avx2, fma, f16c, avx512f, avx512bw, avx512vl, avx512dq, avx512bf16, avx512vnni, …
   std::vector<std::string> features = {};
 
+  /// On a GPU: how many multiprocessors have a program at a time. 0: this is a CPU.
+  int multiprocessors = 0;
+
+  bool is_gpu() const { return multiprocessors > 0; }
   bool has(std::string_view feature) const;
   /// Hardware threads of all cores.
   int threads() const;
@@ -41,6 +45,11 @@ struct Machine {
 /// This computer, with the cores that this process may use. SVE is claimed only where the system
 /// lets programs use it. It reads files of the system: ask once.
 Machine host();
+
+/// An NVIDIA GPU, as far as schedules are reasoned from it: what a program keeps at hand lies in the
+/// registers of a block of threads (l1d) and in shared memory (l2). Its one feature is what code is
+/// written for: `sm_90a`, Hopper, or `sm_80`, which all from Ampere on run.
+Machine cuda(std::string_view generation = "sm_90a");
 
 /// A machine by name, for code that runs elsewhere: `host`, or an LLVM CPU name of either
 /// architecture that tessera knows (`neoverse-v1`, `haswell`, `sapphirerapids`, …).

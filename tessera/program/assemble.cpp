@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "tessera/expr/text.h"
 #include "tessera/ir/text.h"
@@ -86,15 +87,25 @@ class Assembler {
     return static_cast<ValueIndex>(draft_.program.values.size() - 1);
   }
 
-  ValueIndex add_value(ValueId id, runtime::Value::Home home, const Order& order) {
+  /// What a tensor that kernels alone see is kept as: on a GPU, in the precision of products.
+  DType kept_dtype(ValueId id) const {
+    const DType dtype = graph_.type(id).dtype;
+    const CompileOptions& options = planning_.options;
+    return options.machine.is_gpu() && dtype == DType::F32 ? options.products : dtype;
+  }
+  DType dtype_of(ValueIndex value) const { return draft_.program.values[value].dtype; }
+
+  ValueIndex add_value(ValueId id, runtime::Value::Home home, const Order& order,
+                       std::optional<DType> dtype = std::nullopt) {
     const Type& type = graph_.type(id);
-    runtime::Value value{.name = graph_.name(id), .home = home, .dtype = type.dtype};
+    runtime::Value value{
+        .name = graph_.name(id), .home = home, .dtype = dtype.value_or(type.dtype)};
     if (!is_plain(id)) {
       value.home = runtime::Value::Home::Boxed;
       return add(std::move(value));
     }
     value.shape = in_memory(shape_of(id), order);
-    value.bytes = element_count(value.shape).value_or(0) * byte_width(type.dtype);
+    value.bytes = element_count(value.shape).value_or(0) * byte_width(value.dtype);
     return add(std::move(value));
   }
 
@@ -160,11 +171,20 @@ class Assembler {
   /// The value with its axes in this order; a copy where they lie otherwise.
   Expected<Place> place_in(ValueId value, const Order& order) {
     TESSERA_TRY(const Place place, place_of(value));
+    return place_in(value, order, dtype_of(place.value));
+  }
+  /// The same for those who want it as its type says.
+  Expected<Place> place_in_full(ValueId value) {
+    return place_in(value, row_major(rank_of(value)), graph_.type(value).dtype);
+  }
+  Expected<Place> place_in(ValueId value, const Order& order, DType dtype) {
+    TESSERA_TRY(const Place place, place_of(value));
     const auto shape = shape_of(value);
-    if (same_places(shape, place.order, order)) return Place{place.value, order};
-    const auto key = std::pair{value.index, order};
+    if (same_places(shape, place.order, order) && dtype == dtype_of(place.value))
+      return Place{place.value, order};
+    const auto key = std::tuple{value.index, order, dtype};
     if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
-    const ValueIndex copy = add_value(value, runtime::Value::Home::Arena, order);
+    const ValueIndex copy = add_value(value, runtime::Value::Home::Arena, order, dtype);
     if (!is_outside(value)) TESSERA_TRY_DONE(emit_copy(value, place, {copy, order}));
     return copies_.emplace(key, Place{copy, order}).first->second;
   }
@@ -179,10 +199,10 @@ class Assembler {
     const Type& type = graph_.type(value);
     std::vector<Axis> at = axes("i", static_cast<int>(type.shape->size()));
     for (std::size_t i = 0; i < at.size(); ++i) at[i].extent = (*type.shape)[i];
-    const Operand source{"from", type.dtype, *type.shape};
+    const Operand source{"from", dtype_of(from.value), *type.shape};
     lower::Group group{.stages = {{.operands = {source},
                                    .output = {.name = "to",
-                                              .dtype = type.dtype,
+                                              .dtype = dtype_of(to.value),
                                               .axes = each(at),
                                               .value = source(indices(at))},
                                    .sizes = {}}},
@@ -290,7 +310,7 @@ class Assembler {
         orders.emplace(name, row_major(rank_of(id)));
         continue;
       }
-      TESSERA_TRY(Place place, scatters ? place_in(id, row_major(rank_of(id))) : place_of(id));
+      TESSERA_TRY(Place place, scatters ? place_in_full(id) : place_of(id));
       const auto shape = shape_of(id);
       // The first convolution of a model reads its few channels as they come.
       if (node_group.spatial && rank_of(id) > 2 && rank_of(id) == rank_of(node_group.results[0]) &&
@@ -315,10 +335,13 @@ class Assembler {
         order = *wishes_[result.index];
       else if (!scatters && of_largest && of_largest->size() == rank)
         order = *of_largest;
-      results.push_back({add_result(result, order), order});
+      results.push_back(
+          {add_result(result, order, scatters ? std::nullopt : std::optional(kept_dtype(result))),
+           order});
       values.emplace(tensor_name(result), results.back().value);
       orders.emplace(tensor_name(result), order);
     }
+    for (const auto& [name, value] : values) set_dtype(group.stages, name, dtype_of(value));
     for (const auto& [name, order] : orders)
       if (order != row_major(order.size())) {
         TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
@@ -329,14 +352,24 @@ class Assembler {
     return Done{};
   }
 
-  /// A result of the program lies with the caller, if it can.
-  ValueIndex add_result(ValueId result, const Order& order) {
+  /// A tensor of a group in memory as another dtype than its type says.
+  static void set_dtype(tile::Stages& stages, const std::string& name, DType dtype) {
+    for (tile::Stage& stage : stages) {
+      if (stage.name() == name) stage.output.dtype = dtype;
+      for (Operand& operand : stage.operands)
+        if (operand.name == name) operand.dtype = dtype;
+    }
+  }
+
+  /// A result of the program lies with the caller, if it can, else as this dtype.
+  ValueIndex add_result(ValueId result, const Order& order,
+                        std::optional<DType> dtype = std::nullopt) {
     const bool direct = is_plain(result) && outputs_.contains(result.index) &&
                         !given_.contains(result.index) &&
                         same_places(shape_of(result), order, row_major(order.size()));
     const ValueIndex index =
         direct ? add_value(result, runtime::Value::Home::Output, row_major(order.size()))
-               : add_value(result, runtime::Value::Home::Arena, order);
+               : add_value(result, runtime::Value::Home::Arena, order, dtype);
     if (direct) given_.emplace(result.index, index);
     return index;
   }
@@ -455,7 +488,7 @@ class Assembler {
       } else {
         Place place;
         if (is_plain(input)) {
-          TESSERA_TRY(place, place_in(input, row_major(rank_of(input))));
+          TESSERA_TRY(place, place_in_full(input));
           place.value = with_shape(place.value, input);
         } else {
           TESSERA_TRY(place, place_of(input));
@@ -499,7 +532,7 @@ class Assembler {
     const auto inputs = graph_.inputs(node), outputs = graph_.outputs(node);
     std::vector<ValueIndex> states;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      TESSERA_TRY(const Place from, place_in(inputs[i], row_major(rank_of(inputs[i]))));
+      TESSERA_TRY(const Place from, place_in_full(inputs[i]));
       runtime::Address at{.value = from.value};
       if (i < scan->states) {
         at.value = add_result(outputs[i], row_major(rank_of(outputs[i])));
@@ -562,7 +595,8 @@ class Assembler {
       const ValueIndex value = add_value(output, runtime::Value::Home::Output, order);
       draft_.program.values[value].offset = static_cast<std::int64_t>(i);
       draft_.program.outputs.push_back(value);
-      if (same_places(shape_of(output), place.order, order)) {
+      if (same_places(shape_of(output), place.order, order) &&
+          dtype_of(place.value) == dtype_of(value)) {
         add_copy(place.value, value);
       } else {
         TESSERA_TRY_DONE(emit_copy(output, place, {value, order}));
@@ -581,7 +615,7 @@ class Assembler {
   std::map<std::uint32_t, ValueIndex> given_;  // results that lie with the caller
   std::set<ValueIndex> taken_;
   std::map<std::uint32_t, Place> places_;  // by value of the graph
-  std::map<std::pair<std::uint32_t, Order>, Place> copies_;
+  std::map<std::tuple<std::uint32_t, Order, DType>, Place> copies_;
   std::map<std::pair<std::uint32_t, std::string>, ValueIndex> weights_;
   std::map<std::string, std::uint32_t> kernels_;
 };

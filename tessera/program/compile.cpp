@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/image.h"
 #include "tessera/ir/expand.h"
 #include "tessera/program/affine_norms.h"
@@ -21,6 +22,11 @@
 namespace tessera::program {
 namespace {
 
+/// Whether functions of elements are exact or a little faster.
+codegen::Precision precision_of(const CompileOptions& options) {
+  return options.exact ? codegen::Precision::Exact : codegen::Precision::Fast;
+}
+
 /// Core operators alone.
 Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
   const Graph graph = options.exact ? given : with_affine_norms(given);
@@ -32,6 +38,48 @@ Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
     plain = numbers(graph.type(ValueId{v})).has_value();
   if (plain) return graph;
   return expand(graph, [](const OpDef&) { return true; });
+}
+/// Code of all kernels: one image of a processor's, or texts of PTX.
+Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
+  const std::size_t all = draft.kernels.size();
+  codegen::ImageOptions image_options{
+      .kernel = {.precision = precision_of(options), .cache = options.cache},
+      .threads = options.threads,
+      .stop = options.stop};
+  if (options.progress)
+    image_options.progress = [&](std::size_t done) { options.progress(done, all); };
+  std::vector<tile::Kernel> kernels;
+  for (const auto& kernel : draft.kernels) kernels.push_back(*kernel);
+  runtime::Program& program = draft.program;
+  std::int64_t from_cache = 0;
+  if (options.machine.is_gpu()) {
+    TESSERA_TRY(codegen::GpuImage image,
+                codegen::build_gpu_image(kernels, options.machine, image_options));
+    for (std::size_t k = 0; k < all; ++k) {
+      const codegen::GpuImage::Entry& entry = image.entries[k];
+      program.kernels[k].entry = entry.offset;
+      program.kernels[k].scratch_bytes = entry.shared_bytes;
+      program.kernels[k].threads = entry.threads;
+      program.kernels[k].programs = entry.programs;
+    }
+    program.image = std::move(image.text);
+    program.architecture = options.machine.features.front();
+    from_cache = image.from_cache;
+  } else {
+    TESSERA_TRY(codegen::Image image,
+                codegen::build_image(kernels, options.machine, image_options));
+    for (std::size_t k = 0; k < all; ++k) {
+      program.kernels[k].entry = image.entries[k].offset;
+      program.kernels[k].scratch_bytes = image.entries[k].scratch_bytes;
+    }
+    program.image = std::move(image.code);
+    program.architecture = machine::to_string(options.machine.architecture);
+    program.features = options.machine.features;
+    from_cache = image.from_cache;
+  }
+  draft.report.kernels = all;
+  draft.report.kernels_from_cache = static_cast<std::size_t>(from_cache);
+  return Done{};
 }
 
 /// Core operators alone, as the machine computes them best.
@@ -54,8 +102,14 @@ Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
 
 Lowerings lowerings_for(const CompileOptions& options) {
   machine::Machine machine = options.machine;
-  machine.cores = std::max(1, options.threads);
-  return {std::move(machine), {.exact = options.exact, .products = options.products}};
+  lower::GroupOptions how{.exact = options.exact, .products = options.products};
+  if (machine.is_gpu()) {
+    const codegen::PtxOptions ptx = codegen::ptx_options(machine, precision_of(options));
+    how.accept = [ptx](const tile::Kernel& kernel) { return codegen::check_ptx(kernel, ptx); };
+  } else {
+    machine.cores = std::max(1, options.threads);
+  }
+  return {std::move(machine), how};
 }
 
 Expected<Draft> plan(const Graph& graph, const Planning& planning) {
@@ -80,32 +134,12 @@ Expected<Compiled> compile_as_it_is(const Graph& graph, const CompileOptions& op
   }
   draft.report.seconds_lowering = watch.lap();
 
-  const std::size_t all = draft.kernels.size();
-  codegen::ImageOptions image_options{
-      .kernel = {.precision = options.exact ? codegen::Precision::Exact : codegen::Precision::Fast,
-                 .cache = options.cache},
-      .threads = options.threads,
-      .stop = options.stop};
-  if (options.progress)
-    image_options.progress = [&](std::size_t done) { options.progress(done, all); };
-  std::vector<tile::Kernel> kernels;
-  for (const auto& kernel : draft.kernels) kernels.push_back(*kernel);
-  TESSERA_TRY(const codegen::Image image,
-              codegen::build_image(kernels, options.machine, image_options));
-  for (std::size_t k = 0; k < all; ++k) {
-    draft.program.kernels[k].entry = image.entries[k].offset;
-    draft.program.kernels[k].scratch_bytes = image.entries[k].scratch_bytes;
-  }
-  draft.program.image = image.code;
-  draft.report.kernels = all;
-  draft.report.kernels_from_cache = static_cast<std::size_t>(image.from_cache);
+  TESSERA_TRY_DONE(add_code(options, draft));
   draft.report.seconds_code = watch.lap();
 
   TESSERA_TRY_DONE(lay_out_weights(options, draft));
   draft.report.seconds_weights = watch.lap();
-  draft.program.architecture = machine::to_string(options.machine.architecture);
-  draft.program.features = options.machine.features;
-  return Compiled{std::move(draft.program), std::move(draft.report)};
+  return Compiled{std::move(draft.program), std::move(draft.report), std::move(draft.kernels)};
 }
 
 }  // namespace tessera::program

@@ -18,6 +18,7 @@
 namespace tessera::program {
 
 struct CompileOptions {
+  /// Of a GPU (machine::cuda()): a program for it.
   machine::Machine machine = machine::host();
   int threads = 1;  // to compile with, and that the schedules count on when the program runs
   bool exact = false;
@@ -52,9 +53,12 @@ struct CompileReport {
 struct Compiled {
   runtime::Program program = {};
   CompileReport report = {};
+  std::vector<std::shared_ptr<const tile::Kernel>> kernels =
+      {};  // of the program, as tile programs
 };
 
-/// A graph whose sizes are all known as a program for a CPU: groups, layouts, kernels, memory.
+/// A graph whose sizes are all known as a program for a CPU or a GPU: groups, layouts, kernels,
+/// memory.
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tessera::program

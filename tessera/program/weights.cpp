@@ -22,8 +22,8 @@ class Packer {
                       std::int64_t bytes) {
     const auto code = code_of(packing);
     if (code && launch(*code, from, to, bytes)) return Done{};
-    std::vector<Shape> shapes(1);
-    for (const std::int64_t extent : from.shape) shapes[0].push_back(extent);
+    // Axes of one element may have been left out.
+    const std::vector<Shape> shapes{packing.inputs[0].shape};
     TESSERA_TRY(const Sizes sizes, solve_sizes(packing, shapes));
     const std::vector<ConstArray> in{{.dtype = from.dtype, .data = from.bytes.data()}};
     const std::vector<MutableArray> out{{.dtype = packing.outputs[0].dtype, .data = to}};

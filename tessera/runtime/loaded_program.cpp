@@ -54,17 +54,21 @@ class Loaded final : public LoadedProgram {
  public:
   explicit Loaded(Program program) : program_(std::move(program)) {}
   const Program& program() const override { return program_; }
+  SharedBySessions& on_gpu() const override { return on_gpu_; }
 
  private:
   Program program_;
+  mutable SharedBySessions on_gpu_;
 };
 
 }  // namespace
 
 Expected<std::shared_ptr<const LoadedProgram>> LoadedProgram::load(Program program) {
   TESSERA_TRY_DONE(check(program));
-  TESSERA_TRY_DONE(check_cpu(program));
-  TESSERA_TRY(program.image, executable(program.image.view()));
+  if (!program.is_for_gpu()) {
+    TESSERA_TRY_DONE(check_cpu(program));
+    TESSERA_TRY(program.image, executable(program.image.view()));
+  }
   if (reinterpret_cast<std::uintptr_t>(program.weights.data()) % kAlignment != 0)
     program.weights = Bytes::copy(program.weights.view());
   return std::shared_ptr<const LoadedProgram>(std::make_shared<Loaded>(std::move(program)));

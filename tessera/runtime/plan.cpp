@@ -49,7 +49,7 @@ void fields(auto& archive, Of<step::Swap> auto& swap) {
   archive(swap.memory, swap.bytes, swap.file_offset, swap.out);
 }
 void fields(auto& archive, Of<Program::Kernel> auto& kernel) {
-  archive(kernel.name, kernel.entry, kernel.scratch_bytes);
+  archive(kernel.name, kernel.entry, kernel.scratch_bytes, kernel.threads, kernel.programs);
 }
 void fields(auto& archive, Of<Program::Note> auto& note) {
   archive(note.what, note.flops, note.bytes);

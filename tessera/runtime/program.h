@@ -14,6 +14,9 @@ namespace tessera::runtime {
 /// Of weights, of the arena, and of the caller's memory.
 inline constexpr std::int64_t kAlignment = 64;
 
+/// Of every kernel for a GPU.
+inline constexpr const char* kGpuEntry = "tessera_kernel";
+
 /// A compiled model: flat buffers and flat steps, all sizes and offsets decided. Knows no compiler.
 ///
 /// What is reached by its index (values, kernels, texts, steps) is checked once, when a program is
@@ -120,8 +123,12 @@ using Step = std::variant<step::Launch, step::Copy, step::Host, step::Branch, st
 struct Program {
   struct Kernel {
     std::string name = {};
-    std::int64_t entry = 0;  // in the image
-    std::int64_t scratch_bytes = 0;
+    std::int64_t entry = 0;          // in the image
+    std::int64_t scratch_bytes = 0;  // on a GPU: of shared memory
+    std::int64_t threads = 0;        // on a GPU: of a block
+    /// On a GPU: of the grid, along its first axis, in one block; where they are several, a last
+    /// word says how many there are along it.
+    std::int64_t programs = 1;
     bool operator==(const Kernel&) const = default;
   };
   /// What a step does, for people, and how much (0: not known). Sessions leave little work on one
@@ -133,7 +140,8 @@ struct Program {
   };
 
   std::string name = {};
-  std::string architecture = {};           // of the code, as machine::to_string has it
+  /// Of the code: as machine::to_string has it, or of a GPU: `sm_80`, `sm_90a`.
+  std::string architecture = {};
   std::vector<std::string> features = {};  // that the code uses
   std::vector<Value> values = {};
   /// What the caller gives and gets: of home Input or Output, in this order, or Boxed.
@@ -143,8 +151,12 @@ struct Program {
   std::vector<Step> steps = {};
   std::vector<Note> notes = {};  // one per step
   std::int64_t arena_bytes = 0, swap_bytes = 0;
-  Bytes image = {};    // machine code without imports, position-independent
+  /// Machine code without imports, position-independent; for a GPU, texts of PTX, each with an
+  /// entry kGpuEntry and ended by a zero.
+  Bytes image = {};
   Bytes weights = {};  // aligned to kAlignment
+
+  bool is_for_gpu() const { return architecture.starts_with("sm_"); }
 };
 
 }  // namespace tessera::runtime

@@ -14,6 +14,7 @@ using Home = Value::Home;
 /// Far beyond any computer, and far from where sums of two overflow.
 constexpr std::int64_t kMost = std::int64_t{1} << 48;
 constexpr std::int64_t kMostPrograms = std::int64_t{1} << 31;  // along an axis of a grid
+constexpr std::int64_t kMostThreads = 1024;                    // of a block of a GPU
 constexpr std::size_t kMostDepth = 64;                         // of nested loops
 
 bool within(std::int64_t value, std::int64_t first, std::int64_t last) {
@@ -114,6 +115,11 @@ class Check {
   Expected<Done> check(const Program::Kernel& kernel) const {
     if (!fits(kernel.entry, 1, static_cast<std::int64_t>(program_.image.size())))
       return invalid(kernel.name, fmt::format("{} is not in the code", kernel.entry));
+    const bool is_text = program_.image.size() > 0 &&
+                         program_.image.data()[program_.image.size() - 1] == std::byte{0};
+    if (program_.is_for_gpu() && (!is_text || !within(kernel.threads, 1, kMostThreads) ||
+                                  !within(kernel.programs, 1, kernel.threads)))
+      return invalid(kernel.name, fmt::format("no text of a kernel of {} threads", kernel.threads));
     if (!within(kernel.scratch_bytes, 0, kMostScratch))
       return invalid(kernel.name, fmt::format("{} bytes of scratch memory", kernel.scratch_bytes));
     return Done{};

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,21 +26,34 @@ using Host = std::function<Expected<std::vector<Datum>>(const std::string& text,
 struct SessionOptions {
   int threads = 1;  // 0: one per core
   Host host = {};   // without one, a program with host steps is refused
+  /// Of a GPU: where the machine code that its driver makes of PTX is kept; nowhere if empty.
+  std::filesystem::path cache = {};
   /// Where the temporary file of a program with a memory limit goes.
   std::filesystem::path swap_folder = "/var/tmp";
+  /// Runs the launches of a program for a GPU in place of one, on memory of this computer.
+  std::function<Expected<Done>(const step::Launch& launch, std::span<const std::uint64_t> words)>
+      emulate = {};
   /// Is told how long each step took; timing every step costs a little.
   std::function<void(std::size_t step, std::int64_t start_ns, std::int64_t end_ns)> observe = {};
+};
+
+/// What the sessions of a program share once the first of them has made it.
+struct SharedBySessions {
+  std::mutex mutex = {};
+  std::shared_ptr<const void> content = {};
 };
 
 /// A program that is ready to run: its code is mapped, read and execute, never writable; its
 /// weights are where they were loaded. Shared by any number of sessions.
 class LoadedProgram {
  public:
-  /// Checks the program; refuses one for another kind of CPU.
+  /// Checks the program; refuses one for another kind of CPU. One for a GPU meets it when a session
+  /// is made.
   static Expected<std::shared_ptr<const LoadedProgram>> load(Program program);
   virtual ~LoadedProgram() = default;
   /// Its image is the executable one.
   virtual const Program& program() const = 0;
+  virtual SharedBySessions& on_gpu() const = 0;
 };
 
 /// One caller's memory for a program: the arena. Results are the same bits in every run and for any
@@ -55,6 +70,9 @@ class Session {
   /// copies and, but by host steps, nothing allocated. Boxed inputs or outputs are a diagnostic.
   virtual Expected<Done> run(std::span<const std::byte* const> inputs,
                              std::span<std::byte* const> outputs) = 0;
+  /// On a GPU, after a run: milliseconds of its steps without the copies of inputs and outputs, the
+  /// mean of so many runs one after the other. Nothing on a CPU, or where steps need the computer.
+  virtual Expected<std::optional<double>> time_steps(int) { return std::optional<double>(); }
 };
 
 }  // namespace tessera::runtime

@@ -22,6 +22,19 @@ Diagnostic outside(const Memory& memory, std::int64_t at, std::size_t bytes) {
                                            memory.bytes())};
 }
 
+/// What the compiler of PTX complains of.
+struct Log {
+  std::array<char, 4096> text = {};
+  std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
+  std::array<void*, 2> values = {text.data(), reinterpret_cast<void*>(text.size())};
+
+  unsigned count() const { return static_cast<unsigned>(options.size()); }
+  Diagnostic added_to(Diagnostic problem) const {
+    if (text[0] != '\0') problem.note = text.data();
+    return problem;
+  }
+};
+
 }  // namespace
 
 Expected<Done> Memory::write(std::span<const std::byte> from, std::int64_t at) {
@@ -80,6 +93,41 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
       "launching a kernel");
 }
 
+Expected<Done> Stream::send(Address to, std::span<const std::byte> from) const {
+  if (from.empty()) return Done{};
+  return driver_->check(driver_->send(to, from.data(), from.size(), get()), "copying to the GPU");
+}
+
+Expected<Done> Stream::fetch(std::span<std::byte> to, Address from) const {
+  if (to.empty()) return Done{};
+  return driver_->check(driver_->fetch(to.data(), from, to.size(), get()), "copying from the GPU");
+}
+
+Expected<Done> Stream::copy(Address to, Address from, std::int64_t bytes) const {
+  if (bytes <= 0) return Done{};
+  return driver_->check(driver_->copy(to, from, static_cast<std::size_t>(bytes), get()),
+                        "copying on the GPU");
+}
+
+Expected<Graph> Stream::capture(const std::function<Expected<Done>()>& work) const {
+  TESSERA_TRY_DONE(
+      driver_->check(driver_->begin_capture(get(), kCaptureThisThread), "capturing a graph"));
+  const Expected<Done> worked = work();
+  GraphHandle handle = nullptr;
+  const Expected<Done> ended =
+      driver_->check(driver_->end_capture(get(), &handle), "capturing a graph");
+  const Owned<GraphHandle> graph(handle, handle == nullptr ? nullptr : driver_->destroy_graph);
+  if (!worked) return worked.error();
+  if (!ended) return ended.error();
+  Graph made;
+  made.driver_ = driver_;
+  GraphRunHandle run = nullptr;
+  TESSERA_TRY_DONE(
+      driver_->check(driver_->instantiate(&run, handle, 0), "making a graph ready to run"));
+  made.run_ = {run, driver_->destroy_graph_run};
+  return made;
+}
+
 Expected<Done> Event::record(StreamHandle stream) {
   return driver_->check(driver_->record_event(event_.get(), stream), "recording an event");
 }
@@ -102,7 +150,8 @@ Expected<Device> Device::open(int number) {
   ContextHandle context = nullptr;
   TESSERA_TRY_DONE(driver->check(driver->retain_context(&context, handle), "starting a GPU"));
   opened.context_ = {handle, driver->release_context};
-  TESSERA_TRY_DONE(driver->check(driver->set_context(context), "using a GPU"));
+  opened.handle_ = context;
+  TESSERA_TRY_DONE(opened.use());
   std::array<char, 256> name = {};
   TESSERA_TRY_DONE(driver->check(
       driver->device_name(name.data(), static_cast<int>(name.size()), handle), "naming a GPU"));
@@ -114,6 +163,7 @@ Expected<Device> Device::open(int number) {
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&major, kComputeMajor, handle), "a GPU"));
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&minor, kComputeMinor, handle), "a GPU"));
   TESSERA_TRY_DONE(driver->check(driver->device_memory(&bytes, handle), "a GPU's memory"));
+  TESSERA_TRY_DONE(driver->check(driver->driver_version(&opened.driver_version_), "the driver"));
   opened.compute_ = major * 10 + minor;
   opened.memory_bytes_ = static_cast<std::int64_t>(bytes);
   return opened;
@@ -131,25 +181,37 @@ Expected<Memory> Device::allocate(std::int64_t bytes) const {
   return memory;
 }
 
+Expected<std::string> Device::assembled(const std::string& ptx) const {
+  Log log;
+  LinkHandle handle = nullptr;
+  TESSERA_TRY_DONE(driver_->check(
+      driver_->make_link(log.count(), log.options.data(), log.values.data(), &handle),
+      "assembling a kernel"));
+  const Owned<LinkHandle> link(handle, driver_->destroy_link);
+  void* code = nullptr;
+  std::size_t bytes = 0;
+  // The text counts with the zero after it.
+  auto done = driver_->check(driver_->add_to_link(handle, kLinkText, const_cast<char*>(ptx.c_str()),
+                                                  ptx.size() + 1, "kernel", 0, nullptr, nullptr),
+                             "assembling a kernel");
+  if (done)
+    done = driver_->check(driver_->complete_link(handle, &code, &bytes), "assembling a kernel");
+  if (!done) return log.added_to(std::move(done).error());
+  return std::string(static_cast<const char*>(code), bytes);
+}
+
 Expected<Function> Device::load(const Code& code) const {
   Function function;
   function.driver_ = driver_;
   function.threads_ = code.threads;
   function.shared_bytes_ = code.shared_bytes;
   function.programs_ = code.programs;
-  std::array<char, 4096> log = {};
-  std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
-  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
+  Log log;
   ModuleHandle module = nullptr;
-  auto loaded = driver_->check(
-      driver_->load_module(&module, code.text.c_str(), static_cast<unsigned>(options.size()),
-                           options.data(), values.data()),
-      "loading a kernel");
-  if (!loaded) {
-    Diagnostic problem = std::move(loaded).error();
-    if (log[0] != '\0') problem.note = log.data();
-    return problem;
-  }
+  auto loaded = driver_->check(driver_->load_module(&module, code.text.c_str(), log.count(),
+                                                    log.options.data(), log.values.data()),
+                               "loading a kernel");
+  if (!loaded) return log.added_to(std::move(loaded).error());
   function.module_ = {module, driver_->unload_module};
   TESSERA_TRY_DONE(driver_->check(
       driver_->function(&function.function_, module, code.entry.c_str()), "finding a kernel"));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,11 +78,30 @@ class Function {
   std::int64_t resident_ = 0;  // blocks that run at once, if they go on with further programs
 };
 
+/// What a stream was given while it was captured, to be given again at once.
+class Graph {
+ public:
+  Expected<Done> launch(StreamHandle stream) const {
+    return driver_->check(driver_->launch_graph(run_.get(), stream), "launching a graph");
+  }
+
+ private:
+  friend class Stream;
+  const Driver* driver_ = nullptr;
+  Owned<GraphRunHandle> run_;
+};
+
 /// Work in order. Made by Device::stream.
 class Stream {
  public:
   StreamHandle get() const { return stream_.get(); }
   Expected<Done> wait() const { return driver_->check(driver_->wait_stream(get()), "waiting"); }
+  /// To memory of the GPU and back, in order; the computer's memory must stay until `wait`.
+  Expected<Done> send(Address to, std::span<const std::byte> from) const;
+  Expected<Done> fetch(std::span<std::byte> to, Address from) const;
+  Expected<Done> copy(Address to, Address from, std::int64_t bytes) const;
+  /// What `work` gives this stream is not done, but becomes a graph.
+  Expected<Graph> capture(const std::function<Expected<Done>()>& work) const;
 
  private:
   friend class Device;
@@ -107,9 +127,14 @@ class Device {
  public:
   static Expected<Device> open(int number = 0);
 
+  /// Makes it current in this thread.
+  Expected<Done> use() const {
+    return driver_->check(driver_->set_context(handle_), "using a GPU");
+  }
   const std::string& name() const { return name_; }
   int multiprocessors() const { return multiprocessors_; }
   int compute() const { return compute_; }  // 90: compute capability 9.0
+  int driver_version() const { return driver_version_; }
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
   Expected<Memory> allocate(std::int64_t bytes) const;
@@ -125,6 +150,8 @@ class Device {
     bool loops = false;
   };
   Expected<Function> load(const Code& code) const;
+  /// Machine code of PTX for this GPU.
+  Expected<std::string> assembled(const std::string& ptx) const;
   Expected<Stream> stream() const;
   Expected<Event> event() const;
   Expected<Done> copy(const Memory& to, const Memory& from, StreamHandle stream = nullptr) const;
@@ -133,8 +160,9 @@ class Device {
  private:
   const Driver* driver_ = nullptr;
   Owned<DeviceHandle> context_;
+  ContextHandle handle_ = nullptr;
   std::string name_;
-  int multiprocessors_ = 0, compute_ = 0;
+  int multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
   std::int64_t memory_bytes_ = 0;
 };
 

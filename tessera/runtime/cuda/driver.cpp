@@ -48,6 +48,8 @@ Expected<Driver> find_driver() {
   find(driver.to_host, "cuMemcpyDtoH_v2");
   find(driver.copy, "cuMemcpyDtoDAsync_v2");
   find(driver.fill, "cuMemsetD8_v2");
+  find(driver.send, "cuMemcpyHtoDAsync_v2");
+  find(driver.fetch, "cuMemcpyDtoHAsync_v2");
   find(driver.make_stream, "cuStreamCreate");
   find(driver.destroy_stream, "cuStreamDestroy_v2");
   find(driver.wait_stream, "cuStreamSynchronize");
@@ -56,6 +58,16 @@ Expected<Driver> find_driver() {
   find(driver.record_event, "cuEventRecord");
   find(driver.wait_event, "cuEventSynchronize");
   find(driver.elapsed, "cuEventElapsedTime");
+  find(driver.begin_capture, "cuStreamBeginCapture_v2");
+  find(driver.end_capture, "cuStreamEndCapture");
+  find(driver.instantiate, "cuGraphInstantiateWithFlags");
+  find(driver.launch_graph, "cuGraphLaunch");
+  find(driver.destroy_graph, "cuGraphDestroy");
+  find(driver.destroy_graph_run, "cuGraphExecDestroy");
+  find(driver.make_link, "cuLinkCreate_v2");
+  find(driver.add_to_link, "cuLinkAddData_v2");
+  find(driver.complete_link, "cuLinkComplete");
+  find(driver.destroy_link, "cuLinkDestroy");
   if (!absent.empty()) return missing(fmt::format("the CUDA driver has no {}", absent));
   int count = 0;
   if (driver.init(0) != 0 || driver.device_count(&count) != 0 || count == 0)
@@ -76,6 +88,11 @@ Expected<Done> Driver::check(Result result, const char* what) const {
   const char *name = nullptr, *text = nullptr;
   error_name(result, &name);
   error_text(result, &text);
+  constexpr Result kNoMemory = 2;
+  if (result == kNoMemory)
+    return Diagnostic{.id = "cuda-memory",
+                      .message = fmt::format("{}: the GPU has too little memory", what),
+                      .help = "use smaller inputs, or end other programs on the GPU"};
   return Diagnostic{.id = "cuda-error",
                     .message = fmt::format("{}: {}", what, name == nullptr ? "an error" : name),
                     .note = text == nullptr ? "" : text};

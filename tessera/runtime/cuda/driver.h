@@ -15,6 +15,9 @@ using ModuleHandle = struct CudaModule*;
 using FunctionHandle = struct CudaFunction*;
 using StreamHandle = struct CudaStream*;
 using EventHandle = struct CudaEvent*;
+using GraphHandle = struct CudaGraph*;
+using GraphRunHandle = struct CudaGraphExec*;
+using LinkHandle = struct CudaLink*;
 using Address = std::uint64_t;
 
 enum DeviceAttribute : int {
@@ -32,6 +35,8 @@ enum JitOption : int {
   kErrorLog = 5,
   kErrorLogBytes = 6,
 };
+constexpr int kCaptureThisThread = 1;
+constexpr int kLinkText = 1;  // PTX
 /// `extra` of launch: the parameters as one buffer.
 constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2, kBufferEnd = 0;
 
@@ -63,6 +68,8 @@ struct Driver {
   Result (*to_host)(void*, Address, std::size_t);
   Result (*copy)(Address, Address, std::size_t, StreamHandle);
   Result (*fill)(Address, unsigned char, std::size_t);
+  Result (*send)(Address, const void*, std::size_t, StreamHandle);
+  Result (*fetch)(void*, Address, std::size_t, StreamHandle);
   Result (*make_stream)(StreamHandle*, unsigned);
   Result (*destroy_stream)(StreamHandle);
   Result (*wait_stream)(StreamHandle);
@@ -71,6 +78,16 @@ struct Driver {
   Result (*record_event)(EventHandle, StreamHandle);
   Result (*wait_event)(EventHandle);
   Result (*elapsed)(float*, EventHandle, EventHandle);
+  Result (*begin_capture)(StreamHandle, int);
+  Result (*end_capture)(StreamHandle, GraphHandle*);
+  Result (*instantiate)(GraphRunHandle*, GraphHandle, unsigned long long);
+  Result (*launch_graph)(GraphRunHandle, StreamHandle);
+  Result (*destroy_graph)(GraphHandle);
+  Result (*destroy_graph_run)(GraphRunHandle);
+  Result (*make_link)(unsigned, int*, void**, LinkHandle*);
+  Result (*add_to_link)(LinkHandle, int, void*, std::size_t, const char*, unsigned, int*, void**);
+  Result (*complete_link)(LinkHandle, void**, std::size_t*);
+  Result (*destroy_link)(LinkHandle);
 
   /// Loaded once. Where there is no driver, no GPU, or one that does not start: `cuda-missing`.
   static Expected<const Driver*> load();

@@ -1,4 +1,4 @@
-#include "tessera/codegen/cache.h"
+#include "tessera/runtime/object_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-namespace tessera::codegen {
+namespace tessera::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -263,4 +263,4 @@ TEST_F(Cache, KilledWritersLeaveNothingHalf) {
 }
 
 }  // namespace
-}  // namespace tessera::codegen
+}  // namespace tessera::runtime

@@ -1,4 +1,4 @@
-#include "tessera/codegen/cache.h"
+#include "tessera/runtime/object_cache.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "tessera/support/hash.h"
 
-namespace tessera::codegen {
+namespace tessera::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -203,4 +203,4 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> object)
     unlinkat(folder.get(), draft_name.c_str(), 0);
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera::runtime

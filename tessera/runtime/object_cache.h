@@ -10,7 +10,7 @@
 
 #include "tessera/support/expected.h"
 
-namespace tessera::codegen {
+namespace tessera::runtime {
 
 /// Object code on disk, found by what it was made from. The key is stored in the entry and
 /// compared, so that neither a collision nor a damaged file is ever run. The folder belongs to the
@@ -34,4 +34,4 @@ class ObjectCache {
   std::filesystem::path folder_;
 };
 
-}  // namespace tessera::codegen
+}  // namespace tessera::runtime

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Runs models on the GPU of this computer and compares them with golden answers; exits with 1 if one differs.
+
+    bench/gpu/models.py FOLDER --tessera PATH           every NAME.onnx of FOLDER with NAME.golden.json
+    bench/gpu/models.py FOLDER --only resnet50,bert_base --precisions f16 --batches 1,32 --peers peers.json
+
+Weights of models that have NAME.recipe.json are made by fill-weights first. Each model is run once in each
+precision; what fails is told and the next one goes on. Times are of the steps on the GPU, without copies of
+inputs and outputs.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+TOLERANCE = {"f32": 1e-4, "f16": 1e-2, "bf16": 3e-2}
+
+
+def call(command, seconds):
+    start = time.time()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+        code, out, err = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired:
+        code, out, err = -1, "", f"longer than {seconds} s"
+    return code, out, err, time.time() - start
+
+
+class Models:
+    def __init__(self, options):
+        self.options = options
+        self.folder = pathlib.Path(options.folder)
+        self.work = pathlib.Path(options.work)
+        only = options.only.split(",") if options.only else None
+        self.names = [p.name[: -len(".golden.json")] for p in sorted(self.folder.glob("*.golden.json"))]
+        self.names = [n for n in self.names if only is None or n in only]
+
+    def path(self, name):
+        made = self.work / f"{name}.onnx"
+        return made if made.exists() else self.folder / f"{name}.onnx"
+
+    def fill(self, name):
+        if (self.folder / f"{name}.recipe.json").exists() and not (self.work / f"{name}.onnx").exists():
+            code, _, err, _ = call([sys.executable, self.options.fill_weights,
+                                    str(self.folder / f"{name}.onnx"), str(self.work)], 300)
+            if code != 0:
+                print(f"{name}: weights: {err.strip()[-300:]}", flush=True)
+
+    def command(self, verb, name, precision):
+        return [self.options.tessera, verb, str(self.path(name)), "--target", "cuda", "--precision", precision,
+                "--threads", str(self.options.threads), "--cache", str(self.work / "cache"), "--json"]
+
+    def check(self, name, precision):
+        golden = self.folder / f"{name}.golden.json"
+        code, out, err, seconds = call(
+            self.command("run", name, precision)
+            + ["--fill", "sin", "--compare", str(golden), "--tolerance", str(TOLERANCE[precision])],
+            self.options.timeout)
+        result = {"model": name, "precision": precision, "seconds": round(seconds, 1), "agrees": False}
+        try:
+            answer = json.loads(out)
+            result["agrees"] = bool(answer["agrees"]) and code == 0
+            result["error"] = max((o.get("error", float("inf")) for o in answer["outputs"]), default=0)
+            made = answer["compile"]
+            result["kernels"], result["compile_seconds"] = made["kernels"], round(made["seconds"], 2)
+            result["steps"] = len(made["steps"])
+            result["host"] = {k: [v["count"], v["why"]] for k, v in made["interpreted"].items()}
+        except (ValueError, KeyError):
+            result["problem"] = (err.strip() or out.strip())[-400:]
+        return result
+
+    def time(self, name, precision, batch):
+        command = self.command("bench", name, precision) + ["--fill", "sin", "--blocks", "3", "--block-ms", "20"]
+        dims = json.loads((self.folder / f"{name}.golden.json").read_text()).get("dims", {})
+        for dim, size in dims.items():
+            command += ["--set", f"{dim}={batch if batch and re.match('(?i)n$|batch', dim) else size}"]
+        if batch and not dims:
+            shape = self.shape(name)
+            command += ["--reshape", f"{shape[0]}={batch}x{shape[1]}"]
+        code, out, err, _ = call(command, self.options.timeout)
+        try:
+            return json.loads(out).get("gpu_ms")
+        except ValueError:
+            print(f"{name} {precision} batch {batch}: {(err.strip() or out)[-400:]}", flush=True)
+            return None
+
+    def shape(self, name):
+        """The first input: its name, and its shape without the batch."""
+        _, out, _, _ = call([self.options.tessera, "inspect", str(self.path(name)), "--json"], 60)
+        given = json.loads(out)["inputs"][0]
+        return given["name"], "x".join(re.findall(r"\d+", given["type"].split("[", 1)[1])[1:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--tessera", default="tessera")
+    parser.add_argument("--fill-weights", default=str(pathlib.Path(__file__).with_name("fill-weights")))
+    parser.add_argument("--work", default="models")
+    parser.add_argument("--only")
+    parser.add_argument("--precisions", default="f32,f16,bf16")
+    parser.add_argument("--batches", default="")
+    parser.add_argument("--peers", help="times of torch_models.py, to compare with")
+    parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--timeout", type=int, default=120)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    models = Models(options)
+    os.makedirs(options.work, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(models.fill, models.names))
+    precisions, results = options.precisions.split(","), []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        jobs = [pool.submit(models.check, n, p) for p in precisions for n in models.names]
+        for job in jobs:
+            results.append(one := job.result())
+            said = f"error {one['error']:.2e}" if "error" in one else one.get("problem", "")
+            host = "".join(f"\n    on the computer: {k} ({c}): {why}" for k, (c, why) in one.get("host", {}).items())
+            print(f"{'ok  ' if one['agrees'] else 'FAIL'} {one['model']:<20} {one['precision']:<5} "
+                  f"{one['seconds']:>6} s, {one.get('steps', 0):>4} steps  {said}{host}", flush=True)
+    peers = json.loads(pathlib.Path(options.peers).read_text()) if options.peers else {}
+    for batch in [int(b) for b in options.batches.split(",") if b]:
+        for precision in precisions:
+            for name in models.names:
+                ms, peer = models.time(name, precision, batch), peers.get(f"{name} {batch}")
+                if ms is None:
+                    continue
+                results.append({"model": name, "precision": precision, "batch": batch, "ms": ms, "torch_ms": peer})
+                against = f", torch.compile {peer:.4f} ms: {ms / peer:.2f}" if peer else ""
+                print(f"time {name:<20} {precision:<5} batch {batch:<3} {ms:.4f} ms{against}", flush=True)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
+    sys.exit(0 if all(r.get("agrees", True) for r in results) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "tessera/support/expected.h"
+
+namespace tessera::codegen {
+
+struct EachOptions {
+  int threads = 1;
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(std::size_t item)> done = {};  // one call at a time
+};
+
+/// make(0), make(1), … on several threads, until all are made, one fails, or it is told to stop
+/// (`stopped`). Items are begun in their order and what is begun is ended, so the first failure
+/// does not depend on luck.
+template <class T>
+Expected<std::vector<T>> each(std::size_t count,
+                              const std::function<Expected<T>(std::size_t)>& make,
+                              const EachOptions& options) {
+  std::vector<std::optional<Expected<T>>> results(count);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+  const auto work = [&] {
+    while (!failed && !is_stopped()) {
+      const std::size_t i = next++;
+      if (i >= count) return;
+      auto made = make(i);
+      if (!made) failed = true;
+      const std::lock_guard lock(mutex);
+      results[i] = std::move(made);
+      if (options.done) options.done(i);
+    }
+  };
+  std::vector<std::thread> others;
+  const auto threads = static_cast<std::size_t>(std::max(options.threads, 1));
+  while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  if (is_stopped()) return Diagnostic{.id = "stopped", .message = "the compilation was stopped"};
+  std::vector<T> all;
+  for (auto& result : results) {
+    TESSERA_TRY(T made, *std::move(result));
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,107 @@
+#include "tessera/runtime/cuda/loaded.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "tessera/runtime/object_cache.h"
+
+namespace tessera::runtime::cuda {
+namespace {
+
+/// Whether a GPU runs code for `sm_80`, which all later ones do, or `sm_90a`, which no other does.
+Expected<Done> check_architecture(const Device& device, const std::string& architecture) {
+  int needed = 0;
+  const char* const digits = architecture.c_str() + std::strlen("sm_");
+  std::from_chars(digits, architecture.data() + architecture.size(), needed);
+  const bool alone = architecture.ends_with('a');
+  if (alone ? device.compute() == needed : device.compute() >= needed) return Done{};
+  return Diagnostic{
+      .id = "cuda-architecture",
+      .message = fmt::format("{} has compute capability {}.{}", device.name(),
+                             device.compute() / 10, device.compute() % 10),
+      .note = fmt::format("the program is for {}{}.{}", alone ? "" : "at least ", needed / 10,
+                          needed % 10),
+      .help = alone && device.compute() >= 80 ? "compile it with --target cuda:sm_80" : ""};
+}
+
+/// Machine code of all kernels.
+Expected<std::vector<std::string>> assembled(const Device& device, const Program& program,
+                                             const std::filesystem::path& folder) {
+  std::optional<ObjectCache> cache;
+  if (!folder.empty()) {
+    TESSERA_TRY(cache, ObjectCache::open(folder));
+  }
+  const auto one = [&](const Program::Kernel& kernel) -> Expected<std::string> {
+    const std::string ptx(reinterpret_cast<const char*>(program.image.data() + kernel.entry));
+    const std::string key =
+        fmt::format("cuda {} compute {}\n{}", device.driver_version(), device.compute(), ptx);
+    if (cache)
+      if (const auto found = cache->find(key))
+        return std::string(reinterpret_cast<const char*>(found->data()), found->size());
+    auto code = device.assembled(ptx);
+    if (!code) return located(std::move(code).error(), {.item = kernel.name});
+    if (cache) cache->store(key, std::as_bytes(std::span(*code)));
+    return code;
+  };
+  const std::size_t count = program.kernels.size();
+  std::vector<std::optional<Expected<std::string>>> results(count);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    const Expected<Done> used = device.use();
+    for (std::size_t i = next++; i < count; i = next++)
+      results[i] = used ? one(program.kernels[i]) : Expected<std::string>(used.error());
+  };
+  std::vector<std::thread> others;
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
+  while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  std::vector<std::string> all;
+  for (auto& result : results) {
+    TESSERA_TRY(std::string code, *std::move(result));
+    all.push_back(std::move(code));
+  }
+  return all;
+}
+
+Expected<Loaded> load(const Program& program, const std::filesystem::path& cache) {
+  TESSERA_TRY(Device device, Device::open());
+  TESSERA_TRY_DONE(check_architecture(device, program.architecture));
+  Loaded made{.device = std::move(device)};
+  TESSERA_TRY(std::vector<std::string> codes, assembled(made.device, program, cache));
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const Program::Kernel& kernel = program.kernels[i];
+    auto function = made.device.load({.text = std::move(codes[i]),
+                                      .entry = kGpuEntry,
+                                      .threads = static_cast<int>(kernel.threads),
+                                      .shared_bytes = static_cast<int>(kernel.scratch_bytes),
+                                      .programs = static_cast<int>(kernel.programs)});
+    if (!function) return located(std::move(function).error(), {.item = kernel.name});
+    made.functions.push_back(std::move(*function));
+  }
+  TESSERA_TRY(made.weights,
+              made.device.allocate(static_cast<std::int64_t>(program.weights.size())));
+  TESSERA_TRY_DONE(made.weights.write(program.weights.view()));
+  return made;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const Loaded>> loaded(const LoadedProgram& program,
+                                               const std::filesystem::path& cache) {
+  SharedBySessions& shared = program.on_gpu();
+  const std::lock_guard lock(shared.mutex);
+  if (shared.content == nullptr) {
+    TESSERA_TRY(Loaded made, load(program.program(), cache));
+    shared.content = std::make_shared<const Loaded>(std::move(made));
+  }
+  return std::static_pointer_cast<const Loaded>(shared.content);
+}
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,213 @@
+#include "tessera/runtime/cuda/session.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "tessera/runtime/cuda/loaded.h"
+#include "tessera/runtime/stepping.h"
+
+namespace tessera::runtime::cuda {
+namespace {
+
+using Home = Value::Home;
+
+Diagnostic in_a_file() {
+  return {.id = "cuda-memory",
+          .message = "the program keeps a part of its memory in a file",
+          .help = "compile it for a GPU without a memory limit"};
+}
+
+/// Launches and copies that one graph holds; longer programs are given step by step.
+constexpr double kMostOfAGraph = 1 << 16;
+
+/// How many launches and copies the steps from `first` up to `end` come to, loops written out.
+double nodes_of(const Program& program, std::size_t first, std::size_t end) {
+  double nodes = 0;
+  while (first < end) {
+    const Step& step = program.steps[first];
+    const auto* loop = std::get_if<step::Loop>(&step);
+    if (loop != nullptr)
+      nodes += static_cast<double>(loop->rounds) * nodes_of(program, first + 1, loop->end);
+    else
+      nodes += 1;
+    first = loop != nullptr ? loop->end : first + 1;
+  }
+  return nodes;
+}
+
+class GpuSession final : public Stepping {
+ public:
+  GpuSession(std::shared_ptr<const LoadedProgram> program, const SessionOptions& options,
+             std::shared_ptr<const Loaded> loaded)
+      : Stepping(std::move(program), options), on_gpu_(std::move(loaded)) {}
+
+  /// Memory for all that is not a weight, in one piece.
+  Expected<Done> prepare() {
+    TESSERA_TRY_DONE(device().use());
+    TESSERA_TRY(stream_, device().stream());
+    std::map<std::pair<Home, std::int64_t>, std::int64_t> of_caller;  // where each lies
+    std::int64_t bytes = program().arena_bytes;
+    const auto add = [&](Home home, const std::vector<ValueIndex>& list) {
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Value& value = program().values[list[i]];
+        if (value.home != home) continue;
+        bytes = (bytes + kApart - 1) / kApart * kApart;
+        of_caller.emplace(std::pair(home, static_cast<std::int64_t>(i)), bytes);
+        bytes += value.bytes;
+      }
+    };
+    add(Home::Input, program().inputs);
+    add(Home::Output, program().outputs);
+    TESSERA_TRY(own_, device().allocate(bytes));
+    for (const Value& value : program().values) {
+      cuda::Address base = own_.address();
+      std::int64_t offset = value.offset;
+      if (value.home == Home::Weight) base = on_gpu_->weights.address();
+      if (value.home == Home::Input || value.home == Home::Output)
+        offset = of_caller.at({value.home, value.offset});
+      memory_.push_back(base + static_cast<cuda::Address>(offset));
+    }
+    alone_ = std::ranges::none_of(program().steps,
+                                  [](const Step& step) {
+                                    return std::holds_alternative<step::Host>(step) ||
+                                           std::holds_alternative<step::Branch>(step) ||
+                                           std::holds_alternative<step::Jump>(step);
+                                  }) &&
+             nodes_of(program(), 0, program().steps.size()) <= kMostOfAGraph;
+    return Done{};
+  }
+
+  Expected<std::optional<double>> time_steps(int runs) override {
+    if (!graph_) return std::optional<double>();
+    TESSERA_TRY_DONE(device().use());
+    TESSERA_TRY(Event begin, device().event());
+    TESSERA_TRY(Event end, device().event());
+    TESSERA_TRY_DONE(begin.record(stream_.get()));
+    for (int i = 0; i < runs; ++i) TESSERA_TRY_DONE(graph_->launch(stream_.get()));
+    TESSERA_TRY_DONE(end.record(stream_.get()));
+    TESSERA_TRY(const double milliseconds, end.since(begin));
+    return std::optional(milliseconds / std::max(runs, 1));
+  }
+
+ private:
+  static constexpr std::int64_t kApart = 256;
+
+  /// A step that somebody observes.
+  struct Timed {
+    std::size_t step = 0;
+    Event begin, end;
+  };
+
+  const Device& device() const { return on_gpu_->device; }
+  cuda::Address at(const runtime::Address& address) const {
+    return memory_[address.value] +
+           static_cast<cuda::Address>(address.offset + address.per_round * round());
+  }
+
+  /// Calls visit(i, memory, bytes) for what the caller has memory for.
+  template <class Visit>
+  Expected<Done> each(const std::vector<ValueIndex>& list, Visit&& visit) const {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Value& value = program().values[list[i]];
+      if (value.home != Home::Boxed)
+        TESSERA_TRY_DONE(visit(i, memory_[list[i]], static_cast<std::size_t>(value.bytes)));
+    }
+    return Done{};
+  }
+
+  Expected<Done> execute(std::span<const std::byte* const> inputs,
+                         std::span<std::byte* const> outputs) override {
+    TESSERA_TRY_DONE(device().use());
+    TESSERA_TRY_DONE(each(program().inputs, [&](std::size_t i, cuda::Address to, std::size_t size) {
+      return stream_.send(to, {inputs[i], size});
+    }));
+    if (options().observe) {
+      timed_.clear();
+      TESSERA_TRY_DONE(run_steps());
+      TESSERA_TRY_DONE(tell_times());
+    } else if (alone_) {
+      if (!graph_) {
+        TESSERA_TRY(graph_, stream_.capture([&] { return run_steps(); }));
+      }
+      TESSERA_TRY_DONE(graph_->launch(stream_.get()));
+    } else {
+      TESSERA_TRY_DONE(run_steps());
+    }
+    TESSERA_TRY_DONE(
+        each(program().outputs, [&](std::size_t i, cuda::Address from, std::size_t size) {
+          return stream_.fetch({outputs[i], size}, from);
+        }));
+    return stream_.wait();
+  }
+
+  Expected<Done> begin_step(std::size_t step) override {
+    TESSERA_TRY(Event begin, device().event());
+    TESSERA_TRY(Event end, device().event());
+    timed_.push_back({step, std::move(begin), std::move(end)});
+    return timed_.back().begin.record(stream_.get());
+  }
+  Expected<Done> end_step(std::size_t) override { return timed_.back().end.record(stream_.get()); }
+  Expected<Done> tell_times() {
+    constexpr double kNanoseconds = 1e6;  // of a millisecond
+    for (const Timed& timed : timed_) {
+      TESSERA_TRY(const double begin, timed.begin.since(timed_.front().begin));
+      TESSERA_TRY(const double took, timed.end.since(timed.begin));
+      options().observe(timed.step, static_cast<std::int64_t>(begin * kNanoseconds),
+                        static_cast<std::int64_t>((begin + took) * kNanoseconds));
+    }
+    return Done{};
+  }
+
+  Expected<Done> make(const step::Launch& launch, std::size_t) override {
+    words_ = launch.words;
+    for (const step::Launch::Patch& patch : launch.patches) words_[patch.word] = at(patch.at);
+    return on_gpu_->functions[launch.kernel].launch({launch.grid, words_}, stream_.get());
+  }
+
+  Expected<Done> make(const step::Copy& copy, std::size_t) override {
+    return stream_.copy(at(copy.to), at(copy.from), copy.bytes);
+  }
+
+  Expected<Done> make(const step::Swap&, std::size_t) override { return in_a_file(); }
+
+  Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool) override {
+    Buffer buffer(bytes);
+    TESSERA_TRY_DONE(stream_.fetch({buffer.data(), bytes}, memory_[value]));
+    TESSERA_TRY_DONE(stream_.wait());
+    return std::move(buffer).freeze();
+  }
+
+  Expected<Done> write(ValueIndex value, std::span<const std::byte> from) override {
+    TESSERA_TRY_DONE(stream_.send(memory_[value], from));
+    return stream_.wait();
+  }
+
+  std::shared_ptr<const Loaded> on_gpu_;
+  Memory own_;  // the arena, inputs, outputs
+  Stream stream_;
+  std::vector<cuda::Address> memory_;  // by value
+  std::vector<std::uint64_t> words_;
+  bool alone_ = false;  // no step needs the computer
+  std::optional<Graph> graph_;
+  std::vector<Timed> timed_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<Session>> make_session(std::shared_ptr<const LoadedProgram> program,
+                                                const SessionOptions& options) {
+  if (program->program().swap_bytes > 0) return in_a_file();
+  TESSERA_TRY(auto on_gpu, loaded(*program, options.cache));
+  auto session = std::make_unique<GpuSession>(std::move(program), options, std::move(on_gpu));
+  TESSERA_TRY_DONE(session->prepare());
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+std::optional<std::string> architecture() {
+  const auto device = Device::open();
+  if (!device) return std::nullopt;
+  return device->compute() == 90 ? "sm_90a" : "sm_80";
+}
+
+}  // namespace tessera::runtime::cuda

@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tessera/codegen/gpu_image.h"
+#include "tessera/engine/engine.h"
+#include "tessera/interp/interp.h"
+#include "tessera/ir/bind.h"
+#include "tessera/passes/pipeline.h"
+#include "tessera/program/compile.h"
+#include "tessera/runtime/session.h"
+#include "tests/codegen/ptx_emulator.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/graph_check.h"
+
+namespace tessera::program {
+namespace {
+
+using testing::parsed;
+using testing::random_f32;
+
+/// The arguments of a launch as the emulator wants them.
+std::vector<tile::Argument> arguments_of(const tile::Kernel& kernel,
+                                         const runtime::step::Launch& launch,
+                                         std::span<const std::uint64_t> words) {
+  std::vector<tile::Argument> arguments;
+  for (const tile::ValueId param : kernel.params()) {
+    const tile::Type& type = kernel.type(param);
+    const auto at = static_cast<std::uint32_t>(tile::words_of(arguments).size());
+    auto* const data = reinterpret_cast<void*>(words[at]);
+    const auto patch = std::ranges::find(launch.patches, at, &runtime::step::Launch::Patch::word);
+    arguments.push_back(type.is_view()
+                            ? tile::Argument::view(type.dtype, data, type.shape, type.strides)
+                            : tile::Argument::pointer(type.dtype, data, patch->bytes));
+  }
+  return arguments;
+}
+
+/// The graph with all inputs but the first ones for constants: weights are packed.
+Graph with_weights(const Graph& graph, const std::vector<Tensor>& tensors, std::size_t first) {
+  GraphBuilder out;
+  Vals values;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    values.push_back(i < first ? out.input("", {.type = graph.type(graph.inputs()[i])})
+                               : out.constant(tensors[i]));
+  const auto outputs = placed(out, graph, values, {}, KnownSizes::Constant);
+  EXPECT_TRUE(outputs);
+  return *out.finish(*outputs);
+}
+
+struct Case {
+  std::string graph;
+  std::vector<Tensor> inputs;  // the first is the caller's, the others are weights
+  std::size_t given = 1;
+  CompileOptions options = {};
+  double tolerance = 2e-5;
+};
+
+/// A program for a GPU, whose kernels are emulated thread by thread, computes what the interpreter
+/// computes.
+CompileReport expect_same(const Case& one) {
+  const Graph graph = with_weights(parsed(one.graph), one.inputs, one.given);
+  const std::vector<Datum> inputs(one.inputs.begin(),
+                                  one.inputs.begin() + static_cast<std::ptrdiff_t>(one.given));
+  const auto expected = interp::run(graph, inputs, {});
+  EXPECT_TRUE(expected) << to_string(expected.error());
+  const auto optimized = passes::optimize(graph, {});
+  EXPECT_TRUE(optimized);
+  CompileOptions options = one.options;
+  if (!options.machine.is_gpu()) options.machine = machine::cuda();
+  const auto compiled = compile(optimized->graph, options);
+  EXPECT_TRUE(compiled) << to_string(compiled.error());
+  if (!compiled || !expected) return {};
+  EXPECT_TRUE(compiled->program.is_for_gpu());
+  const codegen::PtxOptions ptx = codegen::ptx_options(options.machine, codegen::Precision::Exact);
+  const auto loaded = runtime::LoadedProgram::load(compiled->program);
+  EXPECT_TRUE(loaded) << to_string(loaded.error());
+  if (!loaded) return {};
+  runtime::SessionOptions emulated{.host = engine::interpreter_host()};
+  emulated.emulate = [&](const runtime::step::Launch& launch,
+                         std::span<const std::uint64_t> words) {
+    const tile::Kernel& kernel = *compiled->kernels[launch.kernel];
+    return codegen::emulate(kernel, arguments_of(kernel, launch, words), launch.grid, {.ptx = ptx});
+  };
+  auto session = runtime::Session::create(*loaded, emulated);
+  EXPECT_TRUE(session) << to_string(session.error());
+  if (!session) return {};
+  const auto found = (*session)->run(inputs);
+  EXPECT_TRUE(found) << to_string(found.error());
+  if (!found) return {};
+  for (std::size_t i = 0; i < expected->size(); ++i)
+    testing::expect_near((*found)[i].tensor(), (*expected)[i].tensor(), one.tolerance);
+  return compiled->report;
+}
+
+/// Two convolutions, the second with padding, stride and a residual; a pool; a product.
+const char* const kSmallNetwork =
+    "graph(x: f32[1, 3, 10, 10], w: f32[8, 3, 3, 3], b: f32[8], v: f32[8, 8, 3, 3], "
+    "u: f32[8, 5]) { "
+    "a = relu(conv(x, w, b) {pads=[1, 1, 1, 1]})  "
+    "c = relu(add(conv(a, v) {pads=[1, 1, 1, 1]}, a))  "
+    "p = max_pool(c) {kernel_shape=[2, 2], strides=[2, 2]}  "
+    "m = reshape(global_average_pool(p), [1, 8])  return matmul(m, u) }";
+std::vector<Tensor> of_small_network() {
+  return {random_f32({1, 3, 10, 10}, 1), random_f32({8, 3, 3, 3}, 2), random_f32({8}, 3),
+          random_f32({8, 8, 3, 3}, 4), random_f32({8, 5}, 5)};
+}
+
+TEST(GpuProgram, ASmallNetworkOfConvolutions) {
+  const CompileReport report = expect_same({kSmallNetwork, of_small_network()});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
+TEST(GpuProgram, RunsOnOlderGpusToo) {
+  expect_same({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
+}
+
+TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
+  const CompileReport report = expect_same(
+      {"graph(q: f32[2, 20, 16], k: f32[2, 24, 16], v: f32[2, 24, 16], w: f32[16, 12]) { "
+       "s = softmax(matmul(q, transpose(k) {perm=[0, 2, 1]})) {axis=-1}  "
+       "return tanh(matmul(matmul(s, v), w)) }",
+       {random_f32({2, 20, 16}, 1), random_f32({2, 24, 16}, 2), random_f32({2, 24, 16}, 3),
+        random_f32({16, 12}, 4)},
+       3});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
+TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
+  for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
+    const CompileReport report =
+        expect_same({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
+    EXPECT_TRUE(report.interpreted.empty());
+  }
+}
+
+TEST(GpuProgram, WhatHasNoKernelRunsOnTheComputer) {
+  const CompileReport report =
+      expect_same({"graph(x: f32[4, 30]) { v, i = top_k(mul(x, x), [3])  return sqrt(v) }",
+                   {random_f32({4, 30}, 1)}});
+  EXPECT_EQ(report.interpreted.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tessera::program
