@@ -265,22 +265,23 @@ TEST(Compile, RandomGraphs) {
                                  [](const Graph& graph) { expect_same_when_optimized(graph, 3); });
 }
 
-// TESSERA_RANDOM_GRAPHS=100000 tries so many, others than the thousand.
+/// TESSERA_RANDOM_GRAPHS=100000 tries so many, TESSERA_RANDOM_SEED=7 others.
+testing::RandomGraphs asked_for(testing::RandomGraphs which) {
+  if (const char* count = std::getenv("TESSERA_RANDOM_GRAPHS")) which.count = std::atoi(count);
+  if (const char* seed = std::getenv("TESSERA_RANDOM_SEED"))
+    which.seed = std::strtoull(seed, nullptr, 10);
+  return which;
+}
+
 TEST(SlowCompile, AThousandRandomGraphs) {
-  const char* given = std::getenv("TESSERA_RANDOM_GRAPHS");
-  const int count = given == nullptr ? 1'000 : std::atoi(given);
-  testing::for_each_random_graph(
-      {.seed = given == nullptr ? 1'000U : 7'000U, .count = count, .max_nodes = 12},
-      [](const Graph& graph) { expect_same_when_optimized(graph, 5); });
+  testing::for_each_random_graph(asked_for({.seed = 1'000, .count = 1'000, .max_nodes = 12}),
+                                 [](const Graph& graph) { expect_same_when_optimized(graph, 5); });
 }
 
 TEST(SlowCompile, RandomGraphsOfLargerTensors) {
-  const char* given = std::getenv("TESSERA_RANDOM_GRAPHS");
-  testing::for_each_random_graph({.seed = given == nullptr ? 2'000U : 9'000U,
-                                  .count = given == nullptr ? 100 : std::atoi(given),
-                                  .max_nodes = 10,
-                                  .extents = testing::Extents::Many},
-                                 [](const Graph& graph) { expect_same_when_optimized(graph, 7); });
+  testing::for_each_random_graph(
+      asked_for({.seed = 2'000, .count = 100, .max_nodes = 10, .extents = testing::Extents::Many}),
+      [](const Graph& graph) { expect_same_when_optimized(graph, 7); });
 }
 
 }  // namespace
