@@ -57,6 +57,7 @@ class Steps {
            at != found->second.end() && !met_; ++at) {
         const Derivations::Pattern& pattern = known.patterns_[*at];
         bound_.clear();
+        matches_left_ = kMostMatches;
         match_args(pattern.from, start, 0, [&] { step(pattern.to); });
       }
     }
@@ -66,6 +67,10 @@ class Steps {
 
  private:
   using Then = std::function<void()>;
+
+  /// Of one pattern with one term. Deep patterns match in as many ways as there are terms alike at
+  /// each of their operators; what the first ones do not give is kept.
+  static constexpr int kMostMatches = 4'000;
 
   void forget() {
     of_terms_.clear();
@@ -111,6 +116,7 @@ class Steps {
   }
 
   void match(const Named& pattern, const Named& term, const Then& then) {
+    if (matches_left_-- <= 0) return;
     const Term& wanted = terms_[pattern.term];
     Made& made = of(term);
     if (wanted.op == Term::kVariable) {
@@ -229,7 +235,7 @@ class Steps {
   Derivations::Attempt* attempt_ = nullptr;
   const Made* start_ = nullptr;
   Bound bound_;
-  int side_ = 0;
+  int side_ = 0, matches_left_ = 0;
   bool met_ = false;
 };
 
