@@ -34,8 +34,9 @@ struct EvalOptions {
 };
 
 /// Computes the outputs of a definition by what it says, in the number type T: float, double,
-/// std::int64_t, FieldA, FieldB or Recorded. Sizes are numbers; `inputs` are the operands in order, of the
-/// sizes that were solved for. Sums are accumulated in T; a result is rounded when it is stored.
+/// std::int64_t, FieldA, FieldB or Recorded. Sizes are numbers; `inputs` are the operands in order,
+/// of the sizes that were solved for. Sums are accumulated in T; a result is rounded when it is
+/// stored.
 ///
 /// An index out of range where the definition has nothing for that is a diagnostic, as is a stop.
 template <class T>

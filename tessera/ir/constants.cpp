@@ -10,9 +10,8 @@ std::vector<bool> constant_values(const Graph& graph) {
     constant[i] = graph.constant(ValueId{i}) != nullptr;
   for (const GraphNode& node : graph.nodes()) {
     if (!node.op->pure || !graph.subgraphs(node).empty()) continue;
-    const bool all = std::ranges::all_of(graph.inputs(node), [&](ValueId id) {
-      return !id.present() || constant[id.index];
-    });
+    const bool all = std::ranges::all_of(
+        graph.inputs(node), [&](ValueId id) { return !id.present() || constant[id.index]; });
     for (const ValueId id : graph.outputs(node)) constant[id.index] = all;
   }
   return constant;

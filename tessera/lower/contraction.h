@@ -90,8 +90,8 @@ using AxisGroups = std::vector<AxisGroup>;
 /// Nothing where the group is no such thing.
 std::optional<Contraction> contraction_of(const Group& group);
 
-/// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied with
-/// them; `batch` are the index variables of the batch that it varies with.
+/// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied
+/// with them; `batch` are the index variables of the batch that it varies with.
 std::vector<Packing> packings_of(const Contraction& contraction, const IndexAxes& batch,
                                  const tile::cpu::Panels& panels);
 

@@ -41,8 +41,8 @@ std::span<const Feature> all_features(Architecture architecture);
 /// The features that the words announce, without those whose needs are not met.
 std::vector<std::string> features_of(Architecture architecture, const CpuWords& words);
 
-/// The words of this computer. What the system saves only for a process that asks, the tiles of AMX,
-/// is asked for, once; XCR0 has them if that is granted.
+/// The words of this computer. What the system saves only for a process that asks, the tiles of
+/// AMX, is asked for, once; XCR0 has them if that is granted.
 CpuWords host_words();
 Architecture host_architecture();
 

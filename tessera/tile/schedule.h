@@ -158,7 +158,8 @@ std::string loops_text(const Schedule& schedule);
 std::shared_ptr<const Fold> main_fold(const Stage& stage);
 /// A size as a number.
 std::optional<std::int64_t> number_of_size(const Scalar& extent, const Sizes& sizes);
-/// The two factors of the products of that sort that the main fold sums up, if that is what it does.
+/// The two factors of the products of that sort that the main fold sums up, if that is what it
+/// does.
 std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold, Sort sort = Sort::Value);
 /// The loops that an expression over axes varies with.
 std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar);

@@ -46,8 +46,8 @@ TEST_F(CostsCommand, ListsWhatWasMeasured) {
 
 TEST_F(CostsCommand, AnotherTargetIsReckonedAndNotMeasured) {
   json(of_model);
-  const auto unknown = tessera({"costs", "model.tessera", "--store", "costs.sqlite", "--measured-on",
-                                "toaster", "--cache", "none"});
+  const auto unknown = tessera({"costs", "model.tessera", "--store", "costs.sqlite",
+                                "--measured-on", "toaster", "--cache", "none"});
   EXPECT_EQ(unknown.exit_code, kBadInput);
   EXPECT_THAT(unknown.err, HasSubstr("error[store-no-target]"));
 }

@@ -489,7 +489,7 @@ class Loops {
   Value* pack_b_ = nullptr;  // i1: the strides of b may decide
   bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
   bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once
-  int ahead_ = 0;  // as of MicroKernel, like those that follow
+  int ahead_ = 0;            // as of MicroKernel, like those that follow
   int next_lines_ = 0;
   bool far_rows_of_b_ = false;
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer

@@ -222,10 +222,10 @@ Expected<Function> Device::load(const Code& code) const {
   }
   if (code.loops) {
     int blocks = 0;
-    TESSERA_TRY_DONE(driver_->check(
-        driver_->resident_blocks(&blocks, function.function_, code.threads,
-                                 static_cast<std::size_t>(code.shared_bytes)),
-        "asking how many blocks run at once"));
+    TESSERA_TRY_DONE(
+        driver_->check(driver_->resident_blocks(&blocks, function.function_, code.threads,
+                                                static_cast<std::size_t>(code.shared_bytes)),
+                       "asking how many blocks run at once"));
     function.resident_ = std::int64_t{std::max(blocks, 1)} * multiprocessors_;
   }
   TESSERA_TRY_DONE(driver_->check(

@@ -77,8 +77,8 @@ struct DotStep {
   bool accumulate = false;  // on what the buffer holds
   /// Stores what it makes of the sums, while they are in registers; nothing else reads the buffer.
   std::optional<Nest> finish = {};
-  /// What `finish` adds to the sums before anything else, at positions of its space: products may be
-  /// added to it instead, which makes them `total`.
+  /// What `finish` adds to the sums before anything else, at positions of its space: products may
+  /// be added to it instead, which makes them `total`.
   struct Start {
     ValueId value = 0, total = 0;
     IndexMap at = {};
