@@ -159,7 +159,7 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, DType dtype, cons
       .view = prefix + ".1", .operand = stage.name() + "." + prefix, .dtype = dtype, .at = {}};
   std::int64_t stride = 1;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    read.at.factors.emplace(axis->name, stride);
+    if (axis->extent != 1) read.at.factors.emplace(axis->name, stride);
     stride *= axis->extent;
   }
   std::vector<Merged> output;
@@ -311,7 +311,12 @@ std::optional<Contraction> contraction_of(const Group& group) {
       inner.insert(axis.name);
     if (auto strided = Reads(stage, extents, std::move(inner), c.before, prefix).run(value))
       return strided;
-    const IndexAxes axes = axes_within(within, true);
+    IndexAxes axes = axes_within(within, true);
+    for (const std::string& name : axes_in(value)) {  // what has one position is in no list
+      if (std::ranges::find(axes, name, &IndexAxis::name) != axes.end()) continue;
+      if (extents.at(name) != 1) return std::nullopt;
+      axes.push_back({name, 1});
+    }
     std::int64_t elements = 0;
     for_each_read(value, [&](const node::Read& read) {
       const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);

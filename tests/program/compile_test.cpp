@@ -242,6 +242,17 @@ TEST(Compile, WhatReadsAResultAndAViewOfIt) {
               {testing::random_f32({2, 4}, 1), testing::random_f32({4}, 2)});
 }
 
+TEST(Compile, ConvolutionsOfWhatLiesBackwards) {
+  for (const int filters : {1, 2})
+    expect_same(parsed(fmt::format("graph(x: f32[3, 4, 2], w: f32[{}, 4, 1]) {{ return "
+                                   "conv(slice(x, [-1], [-9], [1], [-1]), w) }}",
+                                   filters)),
+                {testing::random_f32({3, 4, 2}, 1), testing::random_f32({filters, 4, 1}, 2)});
+  expect_same(parsed("graph(x: f32[3, 4, 2]) { w = const f32[1, 4, 1] [1.0, 2.0, 3.0, 4.0]  return "
+                     "conv(slice(x, [-1], [-9], [1], [-1]), w) }"),
+              {testing::random_f32({3, 4, 2}, 1)});
+}
+
 TEST(Compile, TensorsWithoutAxes) {
   expect_same(parsed("graph(x: f32[2, 1, 4, 1], s: f32[]) { return mul(x, s), exp(s) }"),
               {testing::random_f32({2, 1, 4, 1}, 1), testing::f32({}, {0.5})});
