@@ -46,7 +46,8 @@ void run(runtime::Program program) {
   const bool has_code = std::ranges::any_of(program.steps, [](const runtime::Step& step) {
     return std::holds_alternative<runtime::step::Launch>(step);
   });
-  if (has_code || bytes > kSmall || program.values.size() > 64) return;
+  // What is for a GPU needs one, even without code.
+  if (has_code || program.is_for_gpu() || bytes > kSmall || program.values.size() > 64) return;
   program.kernels.clear();
   const auto loaded = runtime::LoadedProgram::load(std::move(program));
   fuzz::require(loaded, "what was checked and has no code is loaded");
