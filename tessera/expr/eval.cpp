@@ -6,6 +6,7 @@
 
 #include "tessera/expr/lanes.h"
 #include "tessera/expr/plan.h"
+#include "tessera/expr/segments.h"
 #include "tessera/expr/transform.h"
 
 namespace tessera {
@@ -121,53 +122,6 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
   return Done{};
 }
 
-/// What an output is from one position on along an axis.
-struct Piece {
-  std::int64_t begin = 0;
-  Scalar value = 0;
-};
-
-/// An expression that is another one below some positions along an axis, as concat is: each of them
-/// where it counts, so that none is computed for all positions.
-class Pieces {
- public:
-  Pieces(const Output& output, const Sizes& sizes) : sizes_(sizes) {
-    collect(output.value, 0);
-    if (!std::ranges::is_sorted(parts, {}, &Piece::begin)) parts = {{0, output.value}};
-  }
-
-  std::string axis = {};
-  std::vector<Piece> parts = {};
-
- private:
-  /// The position below which a condition on an axis holds.
-  std::optional<std::pair<std::string, std::int64_t>> below(const Scalar& condition) const {
-    const auto* less = std::get_if<node::Apply>(&condition.node());
-    if (less == nullptr || less->fn != Fn::Less) return std::nullopt;
-    const auto* index = std::get_if<node::Index>(&less->args[0].node());
-    const auto* size = std::get_if<node::Size>(&less->args[1].node());
-    const auto end =
-        size != nullptr ? resolved(size->dim, sizes_).constant() : less->args[1].integer();
-    if (index == nullptr || !end) return std::nullopt;
-    return std::pair{index->axis, *end};
-  }
-
-  void collect(const Scalar& value, std::int64_t begin) {
-    const auto* select = std::get_if<node::Apply>(&value.node());
-    const auto end =
-        select == nullptr || select->fn != Fn::Select ? std::nullopt : below(select->args[0]);
-    if (!end || (!axis.empty() && end->first != axis) || end->second < begin) {
-      parts.push_back({begin, value});
-      return;
-    }
-    axis = end->first;
-    collect(select->args[1], begin);
-    collect(select->args[2], end->second);
-  }
-
-  const Sizes& sizes_;
-};
-
 template <class T>
 Expected<Done> eval_output(const Definition& definition, const Output& output, const Sizes& sizes,
                            std::span<const ConstArray> inputs, const MutableArray& into,
@@ -175,9 +129,11 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
   std::vector<Axis> over;
   for (const Merged& axis : output.axes)
     for (const Axis& part : axis.parts) over.push_back(part);
-  Pieces pieces(output, sizes);
+  // Each part of a concat where it counts, so that none is computed for all positions.
+  const Segments whole_output{.parts = {{0, output.value}}};
+  Segments pieces = segments_of(output.value, sizes).value_or(whole_output);
   const auto cut = std::ranges::find(over, pieces.axis, &Axis::name);
-  if (cut == over.end()) pieces.parts = {{0, output.value}};
+  if (cut == over.end()) pieces = whole_output;
   std::int64_t whole = 1, inner = 1;  // along the axis, and inside of it
   if (cut != over.end()) {
     whole = resolved(cut->size(), sizes).constant().value_or(1);

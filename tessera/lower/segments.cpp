@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <optional>
 
+#include "tessera/expr/segments.h"
 #include "tessera/expr/transform.h"
 #include "tessera/lower/affine.h"
 #include "tessera/lower/group.h"
@@ -10,51 +10,6 @@ namespace tessera::lower {
 using tile::Stage;
 
 namespace {
-
-/// What a stage is from one position on along an axis.
-struct Segment {
-  std::int64_t begin = 0;
-  Scalar value;
-};
-
-/// A value that says itself what it is below some positions along an axis of the output.
-struct Segments {
-  std::string axis;
-  std::vector<Segment> parts = {};
-};
-
-/// The position below which the condition holds, if that is what it says.
-std::optional<std::pair<std::string, std::int64_t>> below(const Scalar& condition) {
-  const auto* less = std::get_if<node::Apply>(&condition.node());
-  if (less == nullptr || less->fn != Fn::Less) return std::nullopt;
-  const auto* index = std::get_if<node::Index>(&less->args[0].node());
-  const auto end = less->args[1].integer();
-  if (index == nullptr || !end) return std::nullopt;
-  return std::pair{index->axis, *end};
-}
-
-void collect(const Scalar& value, std::int64_t begin, Segments& segments) {
-  const auto* select = std::get_if<node::Apply>(&value.node());
-  const auto end =
-      select == nullptr || select->fn != Fn::Select ? std::nullopt : below(select->args[0]);
-  const bool is_cut =
-      end && (segments.axis.empty() || end->first == segments.axis) && end->second >= begin;
-  if (!is_cut) {
-    segments.parts.push_back({begin, value});
-    return;
-  }
-  segments.axis = end->first;
-  collect(select->args[1], begin, segments);
-  collect(select->args[2], end->second, segments);
-}
-
-std::optional<Segments> segments_of(const Stage& stage) {
-  Segments result;
-  collect(stage.output.value, 0, result);
-  if (result.parts.size() < 2 || !std::ranges::is_sorted(result.parts, {}, &Segment::begin))
-    return std::nullopt;
-  return result;
-}
 
 /// The stage from `begin` to `end` along the axis, as a stage of its own.
 Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::int64_t end) {
@@ -98,7 +53,7 @@ Expected<Attempt> lower_segments(const Group& group, const machine::Machine& mac
                                  const GroupOptions& options) {
   if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
   const Stage& stage = group.stages[0];
-  const auto segments = segments_of(stage);
+  const auto segments = segments_of(stage.output.value, {});
   if (!segments) return Attempt{};
   std::size_t along = stage.output.axes.size();
   tile::Extents shape;

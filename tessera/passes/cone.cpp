@@ -85,6 +85,12 @@ Cones::Cones(const Graph& graph) : graph_(graph), users_(graph.value_count()) {
   for (const ValueId id : graph.outputs()) users_[id.index].push_back(graph.nodes().size());
 }
 
+std::optional<std::size_t> Cones::producer_of(ValueId value) const {
+  const GraphNode* producer = value.present() ? graph_.producer(value) : nullptr;
+  if (producer == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(producer - graph_.nodes().data());
+}
+
 bool Cones::is_parameter(ValueId value) const {
   if (const Tensor* constant = graph_.constant(value))
     return is_float(constant->dtype) && !uniform(*constant);
@@ -146,12 +152,14 @@ std::vector<Cone> Cones::ending_in(std::size_t node) const {
   while (!frontier.empty() && nodes.size() < kMostNodes) {
     const ValueId last = *std::prev(frontier.end());
     frontier.erase(last);
-    const GraphNode* producer = graph_.producer(last);
-    if (producer == nullptr || producer->op->kind() == OpDef::Kind::Opaque ||
-        producer->op->kind() == OpDef::Kind::Control || !producer->op->pure)
+    const auto producer = producer_of(last);
+    if (!producer) return found;
+    const GraphNode& from = graph_.nodes()[*producer];
+    if (from.op->kind() == OpDef::Kind::Opaque || from.op->kind() == OpDef::Kind::Control ||
+        !from.op->pure)
       return found;
-    nodes.insert(static_cast<std::size_t>(producer - graph_.nodes().data()));
-    for (const ValueId id : graph_.inputs(*producer))
+    nodes.insert(*producer);
+    for (const ValueId id : graph_.inputs(from))
       if (id.present() && graph_.constant(id) == nullptr) frontier.insert(id);
     if (frontier.size() != 1 || graph_.type(*frontier.begin()) != graph_.type(output)) continue;
     if (is_closed(nodes, output)) found.push_back(made(nodes, output, *frontier.begin()));
@@ -167,9 +175,10 @@ bool Cones::is_product(std::size_t node) const {
          graph_.constant(inputs[1]) == nullptr;
 }
 
-bool Cones::is_turn_or_scale(const GraphNode& node) const {
+bool Cones::is_turn_or_scale(std::size_t n) const {
+  const GraphNode& node = graph_.nodes()[n];
   const Functions scaling = bit(Fn::Mul) | bit(Fn::Div) | bit(Fn::Neg);
-  const Functions applied = applied_[static_cast<std::size_t>(&node - graph_.nodes().data())];
+  const Functions applied = applied_[n];
   const Type& result = graph_.type(graph_.outputs(node)[0]);
   int values = 0;
   for (const ValueId id : graph_.inputs(node)) {
@@ -195,10 +204,7 @@ std::optional<Cone> Cones::over(const std::set<std::size_t>& nodes, ValueId outp
       if (!id.present() || std::ranges::find(inputs, id) != inputs.end()) continue;
       const Tensor* constant = graph_.constant(id);
       if (constant != nullptr && (uniform(*constant) || !is_float(constant->dtype))) continue;
-      const GraphNode* producer = graph_.producer(id);
-      if (producer != nullptr &&
-          nodes.contains(static_cast<std::size_t>(producer - graph_.nodes().data())))
-        continue;
+      if (const auto from = producer_of(id); from && nodes.contains(*from)) continue;
       if (!graph_.type(id).is_ranked_tensor()) return std::nullopt;
       inputs.push_back(id);
     }
@@ -212,11 +218,6 @@ std::vector<Cone> Cones::since_products(std::size_t node) const {
   std::vector<Cone> found;
   const auto results = graph_.outputs(graph_.nodes()[node]);
   if (results.size() != 1 || !graph_.type(results[0]).is_ranked_tensor()) return found;
-  const auto producer_of = [&](ValueId id) -> std::optional<std::size_t> {
-    const GraphNode* producer = id.present() ? graph_.producer(id) : nullptr;
-    if (producer == nullptr) return std::nullopt;
-    return static_cast<std::size_t>(producer - graph_.nodes().data());
-  };
   // What the node depends on, near by.
   std::set<std::size_t> before = {node};
   for (std::size_t n = node + 1; n-- > (node > 2 * kMostNodes ? node - 2 * kMostNodes : 0);)
@@ -246,7 +247,7 @@ std::vector<Cone> Cones::since_products(std::size_t node) const {
       for (const std::size_t n : std::vector(nodes.begin(), nodes.end()))
         for (const ValueId id : graph_.inputs(graph_.nodes()[n])) {
           const auto from = producer_of(id);
-          if (!from || nodes.contains(*from) || !is_turn_or_scale(graph_.nodes()[*from])) continue;
+          if (!from || nodes.contains(*from) || !is_turn_or_scale(*from)) continue;
           std::set<std::size_t> wider = nodes;
           wider.insert(*from);
           if (!is_closed(wider, results[0])) continue;
@@ -275,18 +276,16 @@ std::optional<Cone> Cones::turning(std::size_t node) const {
   while (!open.empty() && nodes.size() < 24) {
     const ValueId last = *std::prev(open.end());
     open.erase(last);
-    const GraphNode* producer = graph_.producer(last);
-    const std::size_t n =
-        producer == nullptr ? 0 : static_cast<std::size_t>(producer - graph_.nodes().data());
-    const bool opens = producer != nullptr && producer->op->kind() == OpDef::Kind::Core &&
-                       (applied_[n] & ~allowed) == 0 &&
+    const auto producer = producer_of(last);
+    const bool opens = producer && graph_.nodes()[*producer].op->kind() == OpDef::Kind::Core &&
+                       (applied_[*producer] & ~allowed) == 0 &&
                        (last == results[0] || std::ranges::all_of(users_[last.index], is_inside));
     if (!opens) {
       taken.insert(last);
       continue;
     }
-    nodes.insert(n);
-    for (const ValueId id : graph_.inputs(*producer))
+    nodes.insert(*producer);
+    for (const ValueId id : graph_.inputs(graph_.nodes()[*producer]))
       if (id.present() && graph_.constant(id) == nullptr) open.insert(id);
     std::set<ValueId> all = open;
     all.insert(taken.begin(), taken.end());

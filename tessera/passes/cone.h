@@ -15,11 +15,12 @@ using Functions = std::uint64_t;
 Functions functions(std::initializer_list<Fn> list);
 inline constexpr Functions kFolds = Functions{1} << 63;  // it sums up or takes a maximum over axes
 
-/// A part of a graph that computes one value from one other and from parameters.
+/// A part of a graph that computes one value from one other and from parameters: constants of many
+/// numbers and, where it takes several values, the others of them.
 struct Cone {
   ValueId output, input;
-  std::vector<ValueId> parameters = {};  // constants of many numbers, inputs of lower rank
-  std::vector<std::size_t> nodes = {};   // in order
+  std::vector<ValueId> parameters = {};
+  std::vector<std::size_t> nodes = {};  // in order
   Functions applied = 0;
   std::set<std::size_t> axes = {};   // of the input, along which it folds
   std::vector<double> numbers = {};  // that it computes with
@@ -46,9 +47,10 @@ class Cones {
   std::optional<Cone> turning(std::size_t node) const;
 
  private:
+  std::optional<std::size_t> producer_of(ValueId value) const;
   bool is_product(std::size_t node) const;
   /// Whether it multiplies by numbers, or changes the last two axes.
-  bool is_turn_or_scale(const GraphNode& node) const;
+  bool is_turn_or_scale(std::size_t node) const;
   std::optional<Cone> over(const std::set<std::size_t>& nodes, ValueId output) const;
   bool is_parameter(ValueId value) const;
   bool is_closed(const std::set<std::size_t>& nodes, ValueId output) const;

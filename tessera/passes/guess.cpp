@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/ops/composite.h"
+
 namespace tessera::passes {
 namespace {
 
 constexpr std::size_t kMostScales = 10;
+constexpr std::int64_t kEnd = std::int64_t{1} << 40;  // beyond every axis
 
 /// A size from the end.
 std::int64_t size(const Val& x, int from_end) {
@@ -34,16 +37,16 @@ std::vector<double> likely_scales(const Cone& cone, std::int64_t depth) {
 }
 
 /// The last two axes exchanged.
-Val turned(GraphBuilder& out, const Val& x) {
-  Ints order(static_cast<std::size_t>(x.rank()));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+Val turned(const Val& x) {
+  Ints order = counted(0, x.rank());
   std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return out.op("transpose", {x}, {{"perm", order}});
+  return transposed(x, order);
 }
 
-Val part(GraphBuilder& out, const Val& x, std::int64_t from, std::int64_t to,
-         std::int64_t step = 1) {
-  return out.op("slice", {x, out.ints({from}), out.ints({to}), out.ints({-1}), out.ints({step})});
+/// Every second element of the last axis.
+Val every_second(const Val& x, std::int64_t first) {
+  Body& b = x.body();
+  return b.op("slice", {x, b.ints({first}), b.ints({kEnd}), b.ints({-1}), b.ints({2})});
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ Guesses attention(const Cone& cone, const Graph& graph) {
           const auto build = [&](double hidden, bool chosen) {
             guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
               const Val &q = in[roles[0]], &k = in[roles[1]], &v = in[roles[2]];
-              Val scores = out.op("matmul", {q, turns ? turned(out, k) : k});
+              Val scores = out.op("matmul", {q, turns ? turned(k) : k});
               if (scale != 1) scores = scores * out.number(scale, scores.dtype());
               if (count == 4 && mask != DType::Bool) scores = scores + in[roles[3]];
               if (count == 4 && mask == DType::Bool) {
@@ -118,7 +121,7 @@ Guesses rotary_embedding(const Cone& cone, const Graph& graph) {
       guess(graph, all,
             [&, at = at, first = first, second = second](GraphBuilder& out, const Vals& in) {
               const Val &x = in[at], &cos = in[first], &sin = in[second];
-              const std::int64_t half = width / 2, end = std::int64_t{1} << 40;
+              const std::int64_t half = width / 2;
               const bool neighbours = way != 0;
               Ints shape;
               for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value_or(0));
@@ -126,24 +129,17 @@ Guesses rotary_embedding(const Cone& cone, const Graph& graph) {
               pairs.back() = half;
               pairs.push_back(2);
               const auto side = [&](std::int64_t which) {
-                if (way == 0) return part(out, x, which * half, which == 0 ? half : end);
-                if (way == 1) return part(out, x, which, end, 2);
-                return out.op("gather",
-                              {out.op("reshape", {x, out.ints(pairs)}),
-                               out.number(static_cast<double>(which), DType::I64)},
-                              {{"axis", -1}});
+                if (way == 0) return sliced(x, -1, which * half, which == 0 ? half : kEnd);
+                if (way == 1) return every_second(x, which);
+                return picked(reshaped(x, pairs), -1, which);
               };
               const Val a = side(0), b = side(1);
-              const auto joined = [&](const Val& even, const Val& odd) {
-                if (!neighbours) return out.op("concat", {even, odd}, {{"axis", -1}});
-                const Val beside = out.op("concat",
-                                          {out.op("unsqueeze", {even, out.ints({-1})}),
-                                           out.op("unsqueeze", {odd, out.ints({-1})})},
-                                          {{"axis", -1}});
-                return out.op("reshape", {beside, out.ints(shape)});
+              const auto paired = [&](const Val& even, const Val& odd) {
+                if (!neighbours) return joined({even, odd}, -1);
+                return reshaped(joined({unsqueezed(even, {-1}), unsqueezed(odd, {-1})}, -1), shape);
               };
-              if (size(cos, 1) != half) return x * cos + joined(out.op("neg", {b}), a) * sin;
-              return joined(a * cos - b * sin, a * sin + b * cos);
+              if (size(cos, 1) != half) return x * cos + paired(out.op("neg", {b}), a) * sin;
+              return paired(a * cos - b * sin, a * sin + b * cos);
             });
   }
   return all;

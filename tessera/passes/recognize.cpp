@@ -157,13 +157,15 @@ bool is_proved(const Graph& cone, const Graph& composite) {
   return false;
 }
 
-constexpr std::int64_t kMostOfSeveral = 1 << 13;  // elements of an operand: products are slow
+constexpr std::int64_t kMostOfOne = 1 << 17;      // elements of an operand that is tried
+constexpr std::int64_t kMostOfSeveral = 1 << 13;  // products are slow
+constexpr int kAllProofs = -1;
 
 /// What a cone computes of numbers drawn at random. A guess that computes something else is none,
 /// and a proof that fails takes long to do so.
 class Sample {
  public:
-  explicit Sample(const Graph& cone, std::int64_t most = std::int64_t{1} << 17) {
+  Sample(const Graph& cone, std::int64_t most) {
     Rng rng(1);
     for (const ValueId id : cone.inputs()) {
       const Type& type = cone.type(id);
@@ -205,6 +207,30 @@ class Sample {
   std::vector<double> results_;  // none where it is not worth it
 };
 
+/// Compares guesses with a cone: by a sample first, drawn when there is something to compare.
+class Likeness {
+ public:
+  Likeness(const Graph& cone, std::int64_t most_elements, int most_proofs)
+      : cone_(cone), most_elements_(most_elements), proofs_left_(most_proofs) {}
+
+  std::optional<Graph> first_proved(Guesses guesses) {
+    for (Graph& guess : guesses) {
+      if (proofs_left_ == 0) break;
+      if (!sample_) sample_.emplace(cone_, most_elements_);
+      if (sample_->differs(guess)) continue;
+      --proofs_left_;
+      if (is_proved(cone_, guess)) return std::move(guess);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Graph& cone_;
+  std::int64_t most_elements_;
+  int proofs_left_;
+  std::optional<Sample> sample_;
+};
+
 class Recognition {
  public:
   explicit Recognition(const Graph& graph) : graph_(graph), cones_(graph) {}
@@ -240,8 +266,7 @@ class Recognition {
   void look_at(std::size_t node, Changes& changes) {
     std::optional<Found> best;
     for (Cone& cone : cones_.ending_in(node)) {
-      if (std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); }))
-        break;
+      if (is_covered(cone)) break;
       if (const Graph* composite = composite_of(cone)) best = Found{std::move(cone), composite};
     }
     if (!best) return;
@@ -256,20 +281,12 @@ class Recognition {
   /// the composite's body already, it is named and stays.
   void look_at_several(std::size_t node, Changes& changes) {
     const auto named = [&](Cone& cone, std::string_view name, auto guesses, int most_proofs) {
-      if (std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); }))
-        return false;
+      if (is_covered(cone)) return false;
       const Graph graph = cone.graph(graph_);
       auto it = decided_.find(graph.hash());
       if (it == decided_.end()) {
-        std::optional<Graph> proved;
-        std::optional<Sample> sample;
-        for (Graph& guessed : guesses(cone, graph)) {
-          if (!sample) sample.emplace(graph, kMostOfSeveral);
-          if (sample->differs(guessed)) continue;
-          if (is_proved(graph, guessed)) proved = std::move(guessed);
-          if (proved || --most_proofs == 0) break;
-        }
-        it = decided_.emplace(graph.hash(), std::move(proved)).first;
+        Likeness likeness(graph, kMostOfSeveral, most_proofs);
+        it = decided_.emplace(graph.hash(), likeness.first_proved(guesses(cone, graph))).first;
       }
       if (!it->second) return false;
       changes.push_back(fmt::format("{} of {} nodes", name, cone.nodes.size()));
@@ -284,25 +301,22 @@ class Recognition {
     if (auto cone = cones_.turning(node)) named(*cone, "rotary_embedding", rotary_embedding, 6);
   }
 
+  bool is_covered(const Cone& cone) const {
+    return std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); });
+  }
+
   /// Null where it is none. Cones that are the same graph have the same answer.
   const Graph* composite_of(const Cone& cone) {
-    std::optional<Graph> graph;
-    std::optional<Sample> sample;
-    for (const Composite& composite : composites()) {
-      if (!may_be(cone, composite)) continue;
-      if (!graph) {
-        graph = cone.graph(graph_);
-        const auto it = decided_.find(graph->hash());
-        if (it != decided_.end()) return it->second ? &*it->second : nullptr;
-      }
-      for (Graph& guessed : composite.guesses(cone, *graph)) {
-        if (!sample) sample.emplace(*graph);
-        if (!sample->differs(guessed) && is_proved(*graph, guessed))
-          return &*decided_.emplace(graph->hash(), std::move(guessed)).first->second;
-      }
-    }
-    if (graph) decided_.emplace(graph->hash(), std::nullopt);
-    return nullptr;
+    std::vector<const Composite*> likely;
+    for (const Composite& composite : composites())
+      if (may_be(cone, composite)) likely.push_back(&composite);
+    if (likely.empty()) return nullptr;
+    const Graph graph = cone.graph(graph_);
+    const auto [it, is_new] = decided_.try_emplace(graph.hash());
+    Likeness likeness(graph, kMostOfOne, kAllProofs);
+    for (std::size_t i = 0; is_new && !it->second && i < likely.size(); ++i)
+      it->second = likeness.first_proved(likely[i]->guesses(cone, graph));
+    return it->second ? &*it->second : nullptr;
   }
 
   Rebuilder::Results placed(Rebuilder& out, const Found& found) {

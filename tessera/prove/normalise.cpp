@@ -1,6 +1,7 @@
 #include "tessera/prove/normalise.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tessera/prove/guards.h"
 #include "tessera/prove/operations.h"
@@ -178,17 +179,16 @@ class Normaliser {
   bool reconcile() {
     constexpr int kMostRounds = 16;
     if (++reconciled_ > kMostRounds) return false;
-    for (int side : {0, 1}) {
-      const auto own = unmatched(side), others = unmatched(1 - side);
-      constexpr std::size_t kMostLeft = 12;  // more than that is another sum, not other cases
-      if (own.size() > kMostLeft || others.size() > kMostLeft) return false;
-      for (const Unmatched& a : own)
-        for (const Unmatched& b : others)
-          if (split(side, a, b.term)) return sweep(side);
-    }
+    constexpr std::size_t kMostLeft = 12;  // more than that is another sum, not other cases
+    const std::array left{unmatched(0), unmatched(1)};
+    if (left[0].size() > kMostLeft || left[1].size() > kMostLeft) return false;
     for (int side : {0, 1})
-      for (const Unmatched& a : unmatched(side))
-        if (split_range(side, a.index, unmatched(1 - side))) return sweep(side);
+      for (const Unmatched& own : left[side])
+        for (const Unmatched& other : left[1 - side])
+          if (split(side, own, other.term)) return sweep(side);
+    for (int side : {0, 1})
+      for (const Unmatched& own : left[side])
+        if (split_range(side, own.index, left[1 - side])) return sweep(side);
     return false;
   }
 

@@ -5,32 +5,33 @@
 namespace tessera::rules {
 namespace {
 
-Expected<Done> add(bool generated, std::vector<Rule>& into) {
+constexpr std::string_view kGenerated = "rules/generated/";
+
+template <class Wanted>
+Expected<std::vector<Rule>> from_files(const Wanted& is_wanted) {
+  std::vector<Rule> all;
   for (const ShippedFile& file : shipped_files()) {
-    if (file.name.starts_with("rules/generated/") != generated) continue;
+    if (!is_wanted(file.name.starts_with(kGenerated))) continue;
     TESSERA_TRY(std::vector<Rule> rules, parse_rules(file.text, std::string(file.name)));
-    std::move(rules.begin(), rules.end(), std::back_inserter(into));
+    std::move(rules.begin(), rules.end(), std::back_inserter(all));
   }
-  return Done{};
+  return all;
 }
 
 }  // namespace
 
 Expected<std::vector<Rule>> shipped_by_hand() {
-  std::vector<Rule> all;
-  TESSERA_TRY_DONE(add(false, all));
-  return all;
+  return from_files([](bool generated) { return !generated; });
 }
 
 Expected<std::vector<Rule>> shipped_by_enumeration() {
-  std::vector<Rule> all;
-  TESSERA_TRY_DONE(add(true, all));
-  return all;
+  return from_files([](bool generated) { return generated; });
 }
 
 Expected<std::vector<Rule>> shipped() {
   TESSERA_TRY(std::vector<Rule> all, shipped_by_hand());
-  TESSERA_TRY_DONE(add(true, all));
+  TESSERA_TRY(std::vector<Rule> others, shipped_by_enumeration());
+  std::move(others.begin(), others.end(), std::back_inserter(all));
   return all;
 }
 

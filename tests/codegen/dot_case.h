@@ -155,17 +155,40 @@ class Negated final : public DotFinish {
   const DotCall& call_;
 };
 
+/// A module with a function f of a pointer, which is being written.
+struct OpenFunction {
+  llvm::LLVMContext context;
+  llvm::Module module{"test", context};
+  llvm::IRBuilder<> ir{context};
+  llvm::Function* function =
+      llvm::Function::Create(llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false),
+                             llvm::GlobalValue::ExternalLinkage, "f", module);
+
+  OpenFunction() { ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function)); }
+
+  /// Of matrices that lie by rows, all at the function's argument.
+  DotCall dense(const DotShape& shape, const machine::Machine& machine) {
+    const auto number = [&](std::int64_t value) {
+      return ir.getInt64(static_cast<std::uint64_t>(value));
+    };
+    llvm::Value* memory = function->getArg(0);
+    DotCall call{.shape = shape, .plan = plan_dot(shape, machine)};
+    call.extents = {number(shape.m), number(shape.n), number(shape.k)};
+    call.a = {.base = memory, .row_stride = number(shape.k), .column_stride = number(1)};
+    call.b = {.base = memory, .row_stride = number(shape.n), .column_stride = number(1)};
+    call.c = call.scratch = memory;
+    call.c_row_stride = number(shape.n);
+    return call;
+  }
+};
+
 class Compiled {
  public:
   explicit Compiled(const Case& c)
       : case_(c), machine_(c.machine.empty() ? machine::host() : *machine::named(c.machine)) {
     for (const std::string& feature : c.without) std::erase(machine_.features, feature);
-    llvm::LLVMContext context;
-    llvm::Module module("test", context);
-    llvm::IRBuilder<> ir(context);
-    auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
-    auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
-    ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+    OpenFunction open;
+    auto& [context, module, ir, function] = open;
     int next = 0;
     const auto word = [&](llvm::Type* as) -> llvm::Value* {
       llvm::Value* slot = ir.CreateConstGEP1_64(ir.getInt64Ty(), function->getArg(0), next++);
@@ -294,6 +317,22 @@ constexpr std::int64_t odd_sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16,
 template <typename T, std::size_t n>
 const T& pick(const T (&list)[n], Rng& rng) {
   return list[rng.below(n)];
+}
+
+/// Of those types, any shape, layouts and blocks.
+template <std::size_t n>
+Case any_case(const Types (&list)[n], Rng& rng) {
+  const auto size = [&] {
+    return pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
+  };
+  const Types& types = pick(list, rng);
+  Case c{.shape = {types.a, types.b, types.c, size(), size(), size()}};
+  c.a = layouts[rng.below(4)];
+  c.b = pick(layouts, rng);
+  c.accumulate = rng.below(2) == 0;
+  c.constant_extents = rng.below(3) == 0;
+  if (rng.below(2) == 0) c.blocks = Extents{2, 1, 16};
+  return c;
 }
 
 inline void expect_right(const Case& c, int runs, Rng& rng) {

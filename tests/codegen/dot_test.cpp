@@ -90,40 +90,19 @@ TEST(Dot, StreamsAMatrixForOneRow) {
 }
 
 TEST(Dot, SharesTheFunctionsOfEqualDots) {
-  llvm::LLVMContext context;
-  llvm::Module module("test", context);
-  llvm::IRBuilder<> ir(context);
-  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {ir.getPtrTy()}, false);
-  auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module);
-  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  OpenFunction open;
   const machine::Machine machine = machine::host();
-  DotCall call{.shape = {.m = 64, .n = 64, .k = 64}};
-  call.plan = plan_dot(call.shape, machine);
-  call.extents = {ir.getInt64(64), ir.getInt64(64), ir.getInt64(64)};
-  llvm::Value* memory = function->getArg(0);
-  call.a =
-      call.b = {.base = memory, .row_stride = ir.getInt64(64), .column_stride = ir.getInt64(1)};
-  call.c = call.scratch = memory;
-  call.c_row_stride = ir.getInt64(64);
-  emit_dot(ir, call, machine);
-  const std::size_t functions = module.size();
-  emit_dot(ir, call, machine);
-  EXPECT_EQ(module.size(), functions);
+  const DotCall call = open.dense({.m = 64, .n = 64, .k = 64}, machine);
+  emit_dot(open.ir, call, machine);
+  const std::size_t functions = open.module.size();
+  emit_dot(open.ir, call, machine);
+  EXPECT_EQ(open.module.size(), functions);
 }
 
 TEST(SlowDot, MultipliesAnything) {
   Rng rng(5);
   for (int i = 0; i < 600; ++i) {
-    const Types& types = pick(all_types, rng);
-    Case c{.shape = {types.a, types.b, types.c, 0, 0, 0}};
-    c.shape.m = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
-    c.shape.n = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
-    c.shape.k = pick(odd_sizes, rng) * (1 + static_cast<std::int64_t>(rng.below(3)));
-    c.a = layouts[rng.below(4)];
-    c.b = pick(layouts, rng);
-    c.accumulate = rng.below(2) == 0;
-    c.constant_extents = rng.below(3) == 0;
-    if (rng.below(2) == 0) c.blocks = Extents{2, 1, 16};
+    Case c = any_case(all_types, rng);
     c.in_place = rng.below(2) == 0;
     expect_right(c, 10, rng);
     if (HasFatalFailure()) return;

@@ -4,11 +4,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "tessera/rules/apply.h"
-#include "tessera/rules/shipped.h"
-#include "tessera/rules/text.h"
-#include "tessera/support/rng.h"
 #include "tests/passes/pass_check.h"
+#include "tests/passes/respelling.h"
 
 namespace tessera {
 namespace {
@@ -112,46 +109,35 @@ TEST(RecognizeSeveral, WhatIsOnlyAlikeHasNoName) {
     EXPECT_TRUE(named(parsed(text), only({"recognize"})).empty()) << text;
 }
 
-/// Ways to say the same.
-constexpr const char* kRespellings[] = {
-    "(x: f32[*s], y: f32[*s]) = add(x, y) = add(y, x)",
-    "(x: f32[*s], y: f32[*s]) = mul(x, y) = mul(y, x)",
-    "(x: f32[*s], y: f32[*s]) = add(x, y) = sub(x, neg(y))",
-    "(x: f32[*s], y: f32[*s]) = sub(x, y) = add(x, neg(y))",
-    "(x: f32[*s], y: f32[*s]) = mul(x, y) = mul(neg(x), neg(y))",
-    "(x: f32[*s], y: f32[]) = mul(x, y) = div(x, reciprocal(y))",
-    "(x: f32[*s], y: f32[]) = mul(x, y) = mul(mul(x, 2.0), mul(y, 0.5))",
-    "(x: f32[*s]) = neg(x) = mul(x, -1.0)",
-    "(x: f32[*s]) = neg(x) = sub(0.0, x)",
-    "(x: f32[*s]) = exp(x) = reciprocal(exp(neg(x)))",
-    "(x: f32[*s], y: f32[*s]) = div(x, y) = mul(x, reciprocal(y))",
-    "(x: f32[m, k], y: f32[k, n]) = matmul(x, y) = neg(matmul(neg(x), y))",
-    "(x: f32[m, k], y: f32[k, n]) = matmul(x, y) = matmul(mul(x, 2.0), mul(y, 0.5))",
-    "(x: f32[m, k], y: f32[k, n]) = matmul(x, y) = "
-    "transpose(matmul(transpose(y) {perm=[1, 0]}, transpose(x) {perm=[1, 0]})) {perm=[1, 0]}",
-    "(x: f32[m, 6]) = softmax(x) {axis=-1} = "
-    "div(exp(x), reduce_sum(exp(x), [1]))",
-    "(x: f32[m, 6]) = softmax(x) {axis=-1} = "
-    "div(exp(sub(x, reduce_max(x, [1]))), reduce_sum(exp(sub(x, reduce_max(x, [1]))), [1]))",
+/// Ways to say the same, of these inputs.
+struct Equation {
+  const char *inputs, *equation;
 };
 
-rules::RuleSet respellings() {
-  std::string text;
-  int number = 0;
-  for (const std::string equation : kRespellings) {
-    const std::size_t at = equation.find(" = "), then = equation.find(" = ", at + 3);
-    text += fmt::format("rule r{} {{ source {} {{ return {} }} target {{ return {} }} }}\n",
-                        number++, equation.substr(0, at), equation.substr(at + 3, then - at - 3),
-                        equation.substr(then + 3));
-  }
-  auto rules = rules::parse_rules(text);
-  EXPECT_TRUE(rules) << to_string(rules.error());
-  std::vector<rules::Rule> instances;
-  if (rules)
-    for (const rules::Rule& rule : *rules)
-      for (rules::Rule& one : rules::instances(rule)) instances.push_back(std::move(one));
-  return rules::RuleSet(instances);
-}
+constexpr Equation kRespellings[] = {
+    {"x: f32[*s], y: f32[*s]", "add(x, y) = add(y, x)"},
+    {"x: f32[*s], y: f32[*s]", "mul(x, y) = mul(y, x)"},
+    {"x: f32[*s], y: f32[*s]", "add(x, y) = sub(x, neg(y))"},
+    {"x: f32[*s], y: f32[*s]", "sub(x, y) = add(x, neg(y))"},
+    {"x: f32[*s], y: f32[*s]", "mul(x, y) = mul(neg(x), neg(y))"},
+    {"x: f32[*s], y: f32[]", "mul(x, y) = div(x, reciprocal(y))"},
+    {"x: f32[*s], y: f32[]", "mul(x, y) = mul(mul(x, 2.0), mul(y, 0.5))"},
+    {"x: f32[*s]", "neg(x) = mul(x, -1.0)"},
+    {"x: f32[*s]", "neg(x) = sub(0.0, x)"},
+    {"x: f32[*s]", "exp(x) = reciprocal(exp(neg(x)))"},
+    {"x: f32[*s], y: f32[*s]", "div(x, y) = mul(x, reciprocal(y))"},
+    {"x: f32[m, k], y: f32[k, n]", "matmul(x, y) = neg(matmul(neg(x), y))"},
+    {"x: f32[m, k], y: f32[k, n]", "matmul(x, y) = matmul(mul(x, 2.0), mul(y, 0.5))"},
+    {"x: f32[m, k], y: f32[k, n]",
+     "matmul(x, y) = "
+     "transpose(matmul(transpose(y) {perm=[1, 0]}, transpose(x) {perm=[1, 0]})) {perm=[1, 0]}"},
+    {"x: f32[m, 6]",
+     "softmax(x) {axis=-1} = "
+     "div(exp(x), reduce_sum(exp(x), [1]))"},
+    {"x: f32[m, 6]",
+     "softmax(x) {axis=-1} = "
+     "div(exp(sub(x, reduce_max(x, [1]))), reduce_sum(exp(sub(x, reduce_max(x, [1]))), [1]))"},
+};
 
 TEST(SlowRecognizeSeveral, RespelledByRandomRules) {
   const std::pair<const char*, const char*> composites[] = {
@@ -162,20 +148,15 @@ TEST(SlowRecognizeSeveral, RespelledByRandomRules) {
        "graph(x: f32[5, 8], c: f32[5, 8], s: f32[5, 8]) { r = concat(neg(slice(x, [4], [8], "
        "[-1])), slice(x, [0], [4], [-1])) {axis=-1}  return add(mul(x, c), mul(r, s)) }"},
   };
-  const char* const count_text = std::getenv("TESSERA_RESPELLINGS");
-  const int count = count_text != nullptr ? std::atoi(count_text) : 200;
-  const rules::RuleSet rules = respellings();
+  const int count = testing::respellings_asked_for(200);
+  testing::Equations equations;
+  for (const Equation& one : kRespellings) equations.add(one.inputs, one.equation);
+  const rules::RuleSet rules = testing::all_instances(equations.rules());
   std::map<std::string, int> known;
   for (int i = 0; i < count; ++i) {
     const auto& [name, text] = composites[i % 2];
     Rng rng(static_cast<std::uint64_t>(i));
-    Graph graph = parsed(text);
-    for (int step = 0; step < 1 + i / 2 % 8; ++step) {
-      const std::vector<rules::Match> found = matches(graph, rules);
-      if (found.empty()) break;
-      auto next = apply(graph, found[rng.below(found.size())]);
-      if (next && next->nodes().size() <= 30) graph = *std::move(next);
-    }
+    const Graph graph = testing::respelled(parsed(text), rules, rng, 1 + i / 2 % 8);
     const bool is_known = is_named(graph, name);
     known[name] += is_known ? 1 : 0;
     if (!is_known && std::getenv("TESSERA_VERBOSE") != nullptr)

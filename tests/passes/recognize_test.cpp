@@ -1,12 +1,10 @@
 #include <cstdlib>
 
 #include "tessera/ir/expand.h"
-#include "tessera/rules/apply.h"
 #include "tessera/rules/proof.h"
 #include "tessera/rules/shipped.h"
-#include "tessera/rules/text.h"
-#include "tessera/support/rng.h"
 #include "tests/passes/pass_check.h"
+#include "tests/passes/respelling.h"
 
 namespace tessera {
 namespace {
@@ -132,58 +130,19 @@ constexpr const char* kOfThree[] = {
 };
 
 std::vector<rules::Rule> respelling_rules() {
-  std::string text;
-  int number = 0;
-  const auto add = [&](const std::string& inputs, const std::string& equation) {
-    const std::size_t at = equation.find(" = ");
-    text += fmt::format("rule r{} {{ source ({}) {{ return {} }} target {{ return {} }} }}\n",
-                        number++, inputs, equation.substr(0, at), equation.substr(at + 3));
-  };
-  for (const char* equation : kOfOne) add("x: f32[*s]", equation);
-  for (const char* equation : kOfMatrix) add("x: f32[m, 8]", equation);
+  testing::Equations all;
+  for (const char* equation : kOfOne) all.add("x: f32[*s]", equation);
+  for (const char* equation : kOfMatrix) all.add("x: f32[m, 8]", equation);
   for (const char* other : {"*s", "", "m, 1", "n"}) {
     const bool rows = *other == 'm' || *other == 'n';
     const std::string x = rows ? "m, n" : "*s";
     for (const char* equation : kOfTwo)
-      add(fmt::format("x: f32[{}], y: f32[{}]", x, other), equation);
+      all.add(fmt::format("x: f32[{}], y: f32[{}]", x, other), equation);
     for (const char* equation : kOfThree)
-      add(fmt::format("x: f32[{0}], z: f32[{0}], y: f32[{1}]", x, other), equation);
+      all.add(fmt::format("x: f32[{0}], z: f32[{0}], y: f32[{1}]", x, other), equation);
   }
-  auto rules = rules::parse_rules(text);
-  EXPECT_TRUE(rules) << to_string(rules.error());
-  return rules ? *std::move(rules) : std::vector<rules::Rule>();
+  return all.rules();
 }
-
-/// Applies rules at random places.
-class Respelling {
- public:
-  explicit Respelling(std::uint64_t seed) : rng_(seed) {}
-
-  Graph of(Graph graph, int steps) {
-    for (int i = 0; i < steps; ++i) {
-      const std::vector<rules::Match> found = matches(graph, rules());
-      if (found.empty()) break;
-      auto next = apply(graph, found[rng_.below(found.size())]);
-      if (next && next->nodes().size() <= 30) graph = *std::move(next);
-    }
-    return graph;
-  }
-
- private:
-  static const rules::RuleSet& rules() {
-    static const rules::RuleSet all = [] {
-      std::vector<rules::Rule> rules = respelling_rules(), instances;
-      const auto shipped = rules::shipped_by_hand();
-      rules.insert(rules.end(), shipped->begin(), shipped->end());
-      for (const rules::Rule& rule : rules)
-        for (rules::Rule& one : rules::instances(rule)) instances.push_back(std::move(one));
-      return rules::RuleSet(instances);
-    }();
-    return all;
-  }
-
-  Rng rng_;
-};
 
 TEST(SlowRecognize, RulesThatRespellAreProved) {
   for (const rules::Rule& rule : respelling_rules()) {
@@ -206,8 +165,11 @@ TEST(SlowRecognize, KnowsCompositesRespelledByRandomRules) {
        "1.0))"},
       {composites[5], "mul(x, div(1.0, add(exp(neg(x)), 1.0)))"},
       {composites[6], "mul(x, clip(add(mul(x, 0.16666667), 0.5), 0.0, 1.0))"}};
-  const char* const count_text = std::getenv("TESSERA_RESPELLINGS");
-  const int count = count_text != nullptr ? std::atoi(count_text) : 1000;
+  const int count = testing::respellings_asked_for(1000);
+  std::vector<rules::Rule> rules = respelling_rules();
+  const auto shipped = rules::shipped_by_hand();
+  rules.insert(rules.end(), shipped->begin(), shipped->end());
+  const rules::RuleSet instances = testing::all_instances(rules);
   std::map<std::string, std::pair<int, int>> known;
   int all = 0;
   std::set<std::uint64_t> spellings;
@@ -220,8 +182,8 @@ TEST(SlowRecognize, KnowsCompositesRespelledByRandomRules) {
       return op.kind() == OpDef::Kind::Composite;
     });
     ASSERT_TRUE(expanded);
-    const auto seed = static_cast<std::uint64_t>(i);
-    const Graph respelled = Respelling(seed).of(*expanded, 1 + i % 12);
+    Rng rng(static_cast<std::uint64_t>(i));
+    const Graph respelled = testing::respelled(*expanded, instances, rng, 1 + i % 12);
     spellings.insert(respelled.hash());
     const Graph after = optimized(respelled);
     testing::expect_same_results(*expanded, after, 1e-4);

@@ -35,16 +35,26 @@ op split(a: [_, _]) cut p, q = a.0 {
 }
 )";
 
-OperatorSet small_set() {
-  auto set = parse_set(kSmall, "small.set");
+OperatorSet set_of(const char* text) {
+  auto set = parse_set(text, "small.set");
   EXPECT_TRUE(set) << to_string(set.error());
   return *std::move(set);
+}
+
+OperatorSet small_set() {
+  return set_of(kSmall);
 }
 
 std::string text_of(const Generated& made) {
   std::string text;
   for (const rules::Rule& rule : made.rules) text += to_text(rule) + "\n";
   return text;
+}
+
+std::vector<std::string> equations_of(const Generated& made) {
+  std::vector<std::string> equations;
+  for (const rules::Rule& rule : made.rules) equations.push_back(rules::equation(rule));
+  return equations;
 }
 
 std::string generated(const OperatorSet& set, const GenerateOptions& options) {
@@ -55,7 +65,7 @@ std::string generated(const OperatorSet& set, const GenerateOptions& options) {
 }
 
 TEST(Generate, FindsEveryRuleOfASmallSet) {
-  const auto set = parse_set(R"(
+  const auto made = generate(set_of(R"(
 set tiny
 sizes n=2 k=3
 sizes n=4 k=5
@@ -63,14 +73,12 @@ input x, y: f32[n, k]
 input s, t: f32[]
 op neg(a) { return neg(a) }
 op scale(a: [_, _], b: []) { return mul(a, b) }
-)");
-  ASSERT_TRUE(set) << to_string(set.error());
-  const auto made = generate(*set, {.max_ops = 2});
+)"),
+                             {.max_ops = 2});
   ASSERT_TRUE(made) << to_string(made.error());
-  std::vector<std::string> found;
-  for (const rules::Rule& rule : made->rules) found.push_back(rules::equation(rule));
-  EXPECT_THAT(found, testing::UnorderedElementsAre("--x = x", "--s = s", "-x * s = -(x * s)",
-                                                   "x * -s = -x * s", "x * t * s = x * s * t"));
+  EXPECT_THAT(equations_of(*made),
+              testing::UnorderedElementsAre("--x = x", "--s = s", "-x * s = -(x * s)",
+                                            "x * -s = -x * s", "x * t * s = x * s * t"));
   EXPECT_EQ(made->refuted + made->unknown, 0U);
 }
 
@@ -94,7 +102,7 @@ TEST(Generate, EveryRuleIsProvedAsItIsStated) {
 
 // Summed in four lanes, as rows of four are, both sides take the same steps; rows of three do not.
 TEST(Generate, WhatIsExactForSomeSizesAloneIsNotExact) {
-  const auto set = parse_set(R"(
+  const auto made = generate(set_of(R"(
 set sums
 sizes n=2 k=4
 sizes n=2 k=3
@@ -102,9 +110,8 @@ input x, y: f32[n, k]
 op add(a: [*s], b: [*s]) { return add(a, b) }
 op sum(a: [n, _]) { return reduce_sum(a, [1]) }
 op concat(a: [m, _], b: [m, _]) { return concat(a, b) {axis=1} }
-)");
-  ASSERT_TRUE(set) << to_string(set.error());
-  const auto made = generate(*set, {.max_ops = 2});
+)"),
+                             {.max_ops = 2});
   ASSERT_TRUE(made) << to_string(made.error());
   const auto rule = std::ranges::find_if(made->rules, [](const rules::Rule& found) {
     return rules::equation(found) ==
@@ -116,7 +123,7 @@ op concat(a: [m, _], b: [m, _]) { return concat(a, b) {axis=1} }
 
 // Where numbers have one sign, all that is multiplied by relu(s) looks like nothing, or like s.
 TEST(Generate, NumbersHaveEitherSign) {
-  const auto set = parse_set(R"(
+  const auto made = generate(set_of(R"(
 set signs
 sizes n=2 k=3
 sizes n=4 k=5
@@ -124,14 +131,12 @@ input x, y: f32[n, k]
 input s: f32[]
 op relu(a) { return relu(a) }
 op scale(a: [_, _], b: []) { return mul(a, b) }
-)");
-  ASSERT_TRUE(set) << to_string(set.error());
-  const auto made = generate(*set, {.max_ops = 3});
+)"),
+                             {.max_ops = 3});
   ASSERT_TRUE(made) << to_string(made.error());
-  std::vector<std::string> found;
-  for (const rules::Rule& rule : made->rules) found.push_back(rules::equation(rule));
-  EXPECT_THAT(found, testing::IsSupersetOf({"relu(relu(x)) = relu(x)", "relu(relu(s)) = relu(s)",
-                                            "x * relu(s) * relu(s) = x * s * relu(s)"}));
+  EXPECT_THAT(equations_of(*made),
+              testing::IsSupersetOf({"relu(relu(x)) = relu(x)", "relu(relu(s)) = relu(s)",
+                                     "x * relu(s) * relu(s) = x * s * relu(s)"}));
   EXPECT_EQ(made->refuted + made->unknown, 0U);
 }
 

@@ -190,18 +190,17 @@ class Steps {
     const Term& term = terms_[pattern.term];
     if (term.op == Term::kVariable) return bound(pattern.naming[0]);
     std::vector<Made*> args;
-    Hasher operation, whole;  // as Terms::structure has it
+    Hasher operation;
     operation.add(term.op);
     for (std::size_t i = 0; i < term.args; ++i) {
       args.push_back(instantiated(terms_.arg(pattern, i)));
       operation.add(args.back()->structure);
     }
-    whole.add(operation.value());
-    whole.add(term.result);
-    const auto [it, added] = instantiated_.try_emplace(whole.value());
+    const std::uint64_t structure = Terms::structure(term, operation.value());
+    const auto [it, added] = instantiated_.try_emplace(structure);
     Made& made = it->second;
     if (!added) return &made;
-    made.structure = whole.value();
+    made.structure = structure;
     made.size = 1;
     std::vector<ShapeId> shapes;
     std::vector<std::uint64_t> looks;

@@ -69,8 +69,12 @@ std::uint64_t Terms::operator_hash(const Named& named) const {
 
 std::uint64_t Terms::structure(const Named& named) const {
   const Term& term = terms_[named.term];
+  return structure(term, term.op == Term::kVariable ? named.naming[0] : operator_hash(named));
+}
+
+std::uint64_t Terms::structure(const Term& term, std::uint64_t operation) {
   Hasher hasher;
-  hasher.add(term.op == Term::kVariable ? named.naming[0] : operator_hash(named));
+  hasher.add(operation);
   hasher.add(term.result);
   return hasher.value();
 }

@@ -88,6 +88,8 @@ class Terms {
   /// One hash for each operator in it, and the same for the same operator on the same arguments.
   void collect_operators(const Named& named, std::vector<std::uint64_t>& into) const;
   std::uint64_t structure(const Named& named) const;
+  /// The same by the hash of its operator and arguments.
+  static std::uint64_t structure(const Term& term, std::uint64_t operation);
 
   struct New {
     std::uint16_t op = 0;
