@@ -28,6 +28,12 @@ class TestArguments {
     arguments_.push_back(tile::Argument::view(dtype, data, std::move(shape)));
     return *this;
   }
+  /// With gaps: `strides` in elements, the first the largest.
+  TestArguments& view(DType dtype, tile::Extents shape, tile::Extents strides) {
+    std::byte* data = fill(dtype, shape.front() * strides.front());
+    arguments_.push_back(tile::Argument::view(dtype, data, std::move(shape), std::move(strides)));
+    return *this;
+  }
   TestArguments& pointer(DType dtype, std::int64_t count) {
     std::byte* data = fill(dtype, count);
     arguments_.push_back(tile::Argument::pointer(dtype, data, count * byte_width(dtype)));

@@ -151,6 +151,27 @@ TEST(Ptx, BlocksGoOnWithTheNextRows) {
   }
 }
 
+// Elements that do not lie side by side are not copied ahead: there is no run of them.
+TEST(Ptx, BlocksGoOnWithRowsThatHaveGaps) {
+  const tile::Kernel kernel = parsed(
+      R"(kernel gaps(x: view f16[?, 512] by [1024, 2], scale: view f16[512], out: view f32[?]) {
+    row = pid()
+    t: f16[1, 512] = vload(x, row, 0)
+    s: f16[512] = vload(scale, 0)
+    products = mul(cast(reshape(t): f16[512]): f32[512], cast(s): f32[512])
+    sum: f32[1] = reshape(reduce(products) {fn = add, axis = 0})
+    vstore(out, row, sum)
+  })");
+  const PtxOptions looping = {.loops = true};
+  EXPECT_TRUE(ptx_of(kernel, looping)->loops);
+  expect_emulated(kernel,
+                  TestArguments(1)
+                      .view(DType::F16, {5, 512}, {1024, 2})
+                      .view(DType::F16, {512})
+                      .view(DType::F32, {5}),
+                  {5, 1, 1}, 1e-3, looping);
+}
+
 TEST(Ptx, BlocksDoNotGoOnWhereProgramsMeet) {
   const auto compiled = ptx_of(parsed(R"(kernel counted(x: view f32[?, 64], total: *f32) {
     t: f32[1, 64] = vload(x, pid(), 0)
@@ -167,6 +188,16 @@ TEST(Ptx, ErfIsThatOfTheInterpreter) {
     at = mul(pid(), 256)
     t: f32[256] = vload(x, at)
     vstore(out, at, erf(mul(t, 1.5)))
+  })");
+  expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
+                  {8, 1, 1}, 2e-7);
+}
+
+TEST(Ptx, OnePlusErfIsThatOfTheInterpreter) {
+  const tile::Kernel kernel = parsed(R"(kernel erfs(x: view f32[?], out: view f32[?]) {
+    at = mul(pid(), 256)
+    t: f32[256] = vload(x, at)
+    vstore(out, at, add(erf(mul(t, 3.0)), 1.0))
   })");
   expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
                   {8, 1, 1}, 2e-7);

@@ -13,7 +13,6 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr unsigned kShared = 3;  // NVPTX's number of the address space
 constexpr std::int64_t kWidestAccess = 16;
 
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) {

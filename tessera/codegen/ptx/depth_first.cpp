@@ -5,10 +5,10 @@
 
 #include <vector>
 
+#include "tessera/codegen/ptx/instructions.h"
+
 namespace tessera::codegen::ptx {
 namespace {
-
-constexpr unsigned kShared = 3;
 
 /// Loads from shared memory that nothing writes to until their block ends.
 using Movable = llvm::SmallPtrSet<const llvm::Instruction*, 32>;

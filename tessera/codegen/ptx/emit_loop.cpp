@@ -57,10 +57,10 @@ Emitter::Course Emitter::course_of(const Operation& loop, ValueId id) const {
   return sum || multiple || same ? Course::Linear : Course::Known;
 }
 
-bool Emitter::is_multiple(const Operation& loop, ValueId id, std::int64_t of) const {
+bool Emitter::is_multiple(ValueId id, std::int64_t of) const {
   if (!definitions_[id]) return false;
   const Operation& op = kernel_.ops[*definitions_[id]];
-  const auto is = [&](ValueId in) { return is_multiple(loop, in, of); };
+  const auto is = [&](ValueId in) { return is_multiple(in, of); };
   if (op.code == Code::Const) return op.literal.integer % of == 0;
   if (op.code != Code::Map) return false;
   switch (op.function) {
@@ -126,7 +126,7 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
     ring.linear = ring.linear && course != Course::Known;
     // Whether 16 bytes fit is asked once, before the loop.
     if (axis == ring.column && course == Course::Known &&
-        !is_multiple(loop, load.in[1 + axis], kChunk / 2))
+        !is_multiple(load.in[1 + axis], kChunk / 2))
       return {};
   }
   ring.operand = {.base = nullptr,

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/instructions.h"
 
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr unsigned kGlobal = 1;  // NVPTX's number of the address space
 constexpr int kWidestAccess = 16;
 
 }  // namespace
@@ -57,6 +57,15 @@ void Emitter::in_order(const Access& access) {
   accesses_.push_back(access);
 }
 
+int run_of(const tile::Type& view, const Layout& layout, const tile::Extents& shape) {
+  const int axis = contiguous_axis(view);
+  const auto at = static_cast<std::size_t>(axis);
+  if (view.strides[at] != 1 && view.strides[at] != tile::kDynamic) return 1;
+  int run = std::min(layout.run(axis), kWidestAccess / byte_width(view.dtype));
+  while (shape[at] % run != 0) run /= 2;
+  return run;
+}
+
 Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape) {
   const View& view = this->view(op.in[0]);
   const tile::Type& view_type = type(op.in[0]);
@@ -84,10 +93,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   place.address = ir_.CreateAdd(view.base, ir_.CreateMul(elements, block_.i64(width)));
 
   const auto c = static_cast<std::size_t>(place.axis);
-  place.run = std::min(place.layout.run(place.axis), kWidestAccess / width);
-  while (shape[c] % place.run != 0) place.run /= 2;
-  const std::int64_t stride = view_type.strides[c];
-  if (stride != 1 && stride != tile::kDynamic) place.run = 1;
+  place.run = run_of(view_type, place.layout, shape);
   if (place.run == 1) return place;
 
   // A run is aligned where everything that its address is made of is, and lies inside or outside as
@@ -99,7 +105,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(width)), view.base);
   place.aligned = ir_.CreateICmpEQ(
       ir_.CreateAnd(parts, block_.i64(std::int64_t{place.run} * width - 1)), block_.i64(0));
-  if (stride == tile::kDynamic)
+  if (view_type.strides[c] == tile::kDynamic)
     place.aligned = ir_.CreateAnd(place.aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
   return place;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/tile/passes/rewrite.h"
 
 // A block that runs program after program of the grid. Programs are in no order, so the next one's
 // loads may be done while this one runs, if it has not written before: each thread copies, by
@@ -11,29 +12,6 @@
 namespace tessera::codegen::ptx {
 
 using tile::Code;
-
-namespace {
-
-/// Numbers and views that follow from others without memory.
-bool is_arithmetic(Code code) {
-  switch (code) {
-    case Code::Pid:
-    case Code::Npid:
-    case Code::Const:
-    case Code::Map:
-    case Code::Cast:
-    case Code::Bitcast:
-    case Code::Offset:
-    case Code::Hint:
-    case Code::View:
-    case Code::Dim:
-    case Code::Stride:
-    case Code::Base: return true;
-    default: return false;
-  }
-}
-
-}  // namespace
 
 void Emitter::find_streams() {
   const auto all_known = [&](const std::vector<ValueId>& ids) {
@@ -47,17 +25,16 @@ void Emitter::find_streams() {
     for (const ValueId in : op.in)
       if (const auto found = courses_.find(in); found != courses_.end())
         by = std::max(by, found->second);
-    if (is_arithmetic(op.code) && !type(op.out[0]).is_tile() && all_known(op.in) &&
-        !(type(op.out[0]).is_view() && by == ByProgram::Differs))
+    const bool number = tile::is_pure(kernel_, op) && op.regions.empty() && op.out.size() == 1 &&
+                        !type(op.out[0]).is_tile();
+    if (number && all_known(op.in) && !(type(op.out[0]).is_view() && by == ByProgram::Differs))
       courses_[op.out[0]] = by;
     before_writes = before_writes && !tile::writes_memory(op.code);
     if (op.code != Code::Vload || !before_writes || !all_known(op.in)) continue;
     const tile::Type &view = type(op.in[0]), &tile = type(op.out[0]);
     const Layout layout = plan_.access(view, tile.shape);
-    const int width = byte_width(tile.dtype), axis = contiguous_axis(view);
-    // As place_of finds runs; a place without a number of its own is loaded as it is.
-    const bool whole_chunks = layout.run(axis) * width == kChunk &&
-                              tile.shape[static_cast<std::size_t>(axis)] % layout.run(axis) == 0;
+    const int width = byte_width(tile.dtype);
+    const bool whole_chunks = run_of(view, layout, tile.shape) * width == kChunk;
     const bool zero = op.literal == tile::Literal{};
     if (!whole_chunks || !zero) continue;
     const std::int64_t bytes = std::int64_t{layout.registers()} * width * block_.threads();
@@ -119,7 +96,7 @@ std::set<tile::OpId> Emitter::arithmetic(ByProgram by) {
   std::set<tile::OpId> emitted;
   for (const tile::OpId id : kernel_.body.ops) {
     const Operation& op = kernel_.ops[id];
-    if (!is_arithmetic(op.code)) continue;
+    if (op.out.size() != 1) continue;
     const auto found = courses_.find(op.out[0]);
     if (found == courses_.end() || found->second != by) continue;
     operation(op);

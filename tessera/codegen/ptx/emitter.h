@@ -42,6 +42,10 @@ struct SharedOperand {
   }
 };
 
+/// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
+/// its place is aligned: a power of two of up to 16 bytes.
+int run_of(const tile::Type& view, const Layout& layout, const tile::Extents& shape);
+
 /// Emits the body of a kernel: what each thread does. One method per kind of operation.
 ///
 /// Numbers are the same in every thread; branches and loops depend on numbers alone, so that all
@@ -83,6 +87,8 @@ class Emitter {
   void define(ValueId id, const Layout& layout, Pieces registers);
   void define(ValueId id, llvm::Value* number) { scalars_[id] = number; }
   Pieces made(ValueId id, const Layout& layout);
+  /// x, of an operation that is 1 + erf(x).
+  std::optional<ValueId> erf_plus_one(const Operation& op) const;
   llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
   llvm::Value* pid(tile::Code code, std::int64_t axis);
 
@@ -131,7 +137,7 @@ class Emitter {
   /// How a number changes with the index of a loop. Known: it can be computed ahead.
   enum class Course : std::uint8_t { Fixed, Linear, Known, Unknown };
   Course course_of(const Operation& loop, ValueId id) const;
-  bool is_multiple(const Operation& loop, ValueId id, std::int64_t of) const;
+  bool is_multiple(ValueId id, std::int64_t of) const;
   bool is_inside(const Operation& loop, tile::OpId op) const;
   /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view too.
   struct Fits {

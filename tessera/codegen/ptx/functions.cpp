@@ -71,6 +71,25 @@ Own own_function(tile::Function function) {
 
 }  // namespace
 
+Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x) {
+  // log2(1 - erf(x)) / x; past 4.3 it only falls, so that the power vanishes.
+  constexpr double kLog[] = {4.4550767e-4,   -1.48944173e-3, -7.74629472e-4, 2.82536801e-2,
+                             -1.48481622e-1, -9.18416381e-1, -1.62790859};
+  Pieces results;
+  for (llvm::Value* value : x) {
+    llvm::Type* type = value->getType();
+    const auto constant = [&](double number) { return llvm::ConstantFP::get(type, number); };
+    llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
+    llvm::Value* log = constant(-4.53586e-5);
+    for (const double c : kLog)
+      log = ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {log, size, constant(c)});
+    llvm::Value* rest = power_of_two(ir, ir.CreateFMul(log, size));
+    results.push_back(ir.CreateSelect(ir.CreateFCmpOLT(value, constant(0.0)), rest,
+                                      ir.CreateFSub(constant(2.0), rest)));
+  }
+  return results;
+}
+
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
   const Own own = dtype == DType::F32 ? own_function(function) : nullptr;

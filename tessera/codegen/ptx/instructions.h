@@ -9,6 +9,9 @@ class Module;
 
 namespace tessera::codegen::ptx {
 
+/// NVPTX's numbers of address spaces.
+constexpr unsigned kGlobal = 1, kShared = 3;
+
 /// Instructions that NVVM has no intrinsic for are calls of functions with this prefix, until
 /// `expand` makes inline PTX of them; so that what stands for them can be emulated.
 ///
