@@ -16,23 +16,8 @@ namespace {
 
 using llvm::Value;
 
-/// Groups of k that panels are filled up to: the most that a turn of a micro-kernel takes.
-constexpr int kTurn = 4;
-
-bool is_one(Value* value) {
-  auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(value);
-  return constant != nullptr && constant->isOne();
-}
-
 bool is_true(Value* value) {
-  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-  return constant != nullptr && !constant->isZero();
-}
-
-std::optional<std::int64_t> known(Value* value) {
-  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-  if (constant == nullptr) return std::nullopt;
-  return constant->getSExtValue();
+  return known(value).value_or(0) != 0;
 }
 
 /// The loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
@@ -61,14 +46,14 @@ class Loops {
     nc_ = plan_.nc;
     const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
     const bool as_it_lies = plain && call.shape.a == instruction_.a;
-    if (as_it_lies && is_one(in.a_row) && !is_one(in.a_column) &&
+    if (as_it_lies && known(in.a_row) == 1 && known(in.a_column) != 1 &&
         call.shape.m * call.shape.k * byte_width(call.shape.a) <= machine.l1d / 2)
       a_ = MicroKernel::A::Columns;
-    if (as_it_lies && is_one(in.a_column) && !plan_.pack_a) a_ = MicroKernel::A::Rows;
+    if (as_it_lies && known(in.a_column) == 1 && !plan_.pack_a) a_ = MicroKernel::A::Rows;
     pack_a_ = a_ == MicroKernel::A::Panel;
     pack_b_ = ir.getInt1(call.b.panel == 0);
     if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
-        is_one(in.b_column)) {
+        known(in.b_column) == 1) {
       // Rows whose distance is a multiple of a large power of 2 would push each other out of the
       // first cache: its lines are chosen by the low bits of an address.
       const std::int64_t bytes = machine.l1d / 2;
@@ -136,7 +121,7 @@ class Loops {
     block(k_end, kc_, call_.shape.k, [&](Value* k) {
       k_ = k;
       k_size_ = minimum(ir_.CreateSub(in_.k, k), kc_, call_.shape.k);
-      k_padded_ = round_up(k_size_, pad_k_);
+      k_padded_ = padded(k_size_, pad_k_);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
       accumulate_ =
           accumulate_known_ ? ir_.getInt1(*accumulate_known_) : ir_.CreateICmpNE(k, constant(0));
@@ -196,10 +181,7 @@ class Loops {
     return std::max<std::int64_t>(1, std::min(kc_, call_.shape.k)) * byte_width(instruction_.b);
   }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
-  static std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-  }
-  Value* round_up(Value* value, std::int64_t multiple) {
+  Value* padded(Value* value, std::int64_t multiple) {
     return ir_.CreateAnd(ir_.CreateAdd(value, constant(multiple - 1)), constant(-multiple));
   }
   Value* maximum(Value* x, Value* y) { return ir_.CreateSelect(ir_.CreateICmpSGT(x, y), x, y); }
@@ -258,11 +240,6 @@ class Loops {
             [&] { body(padded_); });
   }
 
-  Packer::Unit unit(Value* line_stride, Value* k_stride) const {
-    if (is_one(k_stride)) return Packer::Unit::K;
-    return is_one(line_stride) ? Packer::Unit::Lines : Packer::Unit::Neither;
-  }
-
   /// The panels of a block of rows: as many of the full height as there are, then of 4 rows, then
   /// single ones (or pairs, and half a pair).
   void each_rows(llvm::function_ref<void(const Rows&)> body) {
@@ -318,7 +295,7 @@ class Loops {
                                             .lines = rows.rows,
                                             .k_group = plan_.k_group,
                                             .k_multiple = pad_k_,
-                                            .unit = unit(in_.a_row, in_.a_column),
+                                            .unit = packed_unit(in_.a_row, in_.a_column),
                                             .offset = instruction_.offset_a,
                                             .all_lines = rows.rows == rows.live,
                                             .whole_k = whole_k_});
@@ -332,7 +309,7 @@ class Loops {
                                             .lines = columns.columns,
                                             .k_group = plan_.k_group,
                                             .k_multiple = pad_k_,
-                                            .unit = unit(in_.b_column, in_.b_row),
+                                            .unit = packed_unit(in_.b_column, in_.b_row),
                                             .all_lines = columns.exact,
                                             .whole_k = whole_k_});
     Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
@@ -386,7 +363,7 @@ class Loops {
   void prefetch(const PanelOfB& b, const Rows& rows) {
     Value* bytes = ir_.CreateMul(k_padded_, constant(plan_.nr * byte_width(instruction_.b)));
     Value* panels = ir_.CreateAdd(ir_.CreateUDiv(m_size_, constant(plan_.mr)), constant(1));
-    Value* part = round_up(ir_.CreateUDiv(bytes, panels), line);
+    Value* part = padded(ir_.CreateUDiv(bytes, panels), line);
     Value* first = ir_.CreateMul(part, ir_.CreateUDiv(rows.first, constant(plan_.mr)));
     Value* next = next_panel(b);
     emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {

@@ -16,19 +16,6 @@ std::int64_t ceil_div(std::int64_t x, std::int64_t y) {
   return (x + y - 1) / y;
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return ceil_div(value, multiple) * multiple;
-}
-
-/// Parts of an extent that are as even as can be: of at most so many bytes, in units.
-std::int64_t even_block(std::int64_t extent, std::int64_t bytes, std::int64_t each,
-                        std::int64_t unit) {
-  const std::int64_t most = std::max(unit, bytes / each / unit * unit);
-  return round_up(std::max<std::int64_t>(
-                      1, ceil_div(extent, std::max<std::int64_t>(1, ceil_div(extent, most)))),
-                  unit);
-}
-
 int k_of_tile(const Instruction& instruction) {
   return rows_of_tile * instruction.k_group;
 }
@@ -43,16 +30,6 @@ Scratch scratch_of(const DotPlan& plan, const Instruction& instruction, std::int
           .tile = round_up(std::int64_t{plan.mr} * bytes_of_group, 128),
           .rest = rows_of_tile * bytes_of_group,
           .panels_b = packed_b != 0 ? 0 : round_up(panels_b, 128)};
-}
-
-std::optional<std::int64_t> known(Value* value) {
-  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-  return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
-}
-
-Packer::Unit unit(Value* line_stride, Value* k_stride) {
-  if (known(k_stride) == 1) return Packer::Unit::K;
-  return known(line_stride) == 1 ? Packer::Unit::Lines : Packer::Unit::Neither;
 }
 
 }  // namespace
@@ -169,7 +146,7 @@ void AmxLoops::each_piece(Value* extent, int tile, int tiles, PieceBody body) {
 
 void AmxLoops::pack_rows_of_a(const Piece& rows) {
   llvm::Type* type = type_of(instruction_.a, ir_.getContext());
-  const Packer::Unit side_by_side = unit(in_.a_row, in_.a_column);
+  const Packer::Unit side_by_side = packed_unit(in_.a_row, in_.a_column);
   for (int tile = 0; tile < rows.tiles; ++tile) {
     Value* first = ir_.CreateAdd(rows.first, constant(tile * height_));
     Value* live = at_most(ir_.CreateSub(rows.live, constant(tile * height_)), height_);
@@ -195,7 +172,7 @@ void AmxLoops::pack_rows_of_a(const Piece& rows) {
 
 void AmxLoops::pack_columns_of_b(const Piece& columns) {
   llvm::Type* type = type_of(instruction_.b, ir_.getContext());
-  const Packer::Unit side_by_side = unit(in_.b_column, in_.b_row);
+  const Packer::Unit side_by_side = packed_unit(in_.b_column, in_.b_row);
   Value* source =
       ir_.CreateGEP(type, in_.b,
                     ir_.CreateAdd(ir_.CreateMul(k_, in_.b_row),

@@ -6,8 +6,6 @@
 #include <array>
 #include <numeric>
 
-#include "tessera/support/check.h"
-
 namespace tessera::codegen::amx {
 namespace {
 
@@ -34,9 +32,7 @@ Value* bytes_at(IR& ir, Value* base, Value* offset) {
 }
 
 void call(IR& ir, const std::string& name, llvm::ArrayRef<Value*> arguments) {
-  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name);
-  TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", name);
-  ir.CreateCall(llvm::Intrinsic::getDeclaration(ir.GetInsertBlock()->getModule(), id), arguments);
+  ir.CreateCall(intrinsic_named(*ir.GetInsertBlock()->getModule(), name), arguments);
 }
 
 /// An instruction on tiles by number, which are part of it, and then on values.

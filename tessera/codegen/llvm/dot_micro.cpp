@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "tessera/codegen/llvm/dot_parts.h"
-#include "tessera/support/check.h"
 
 namespace tessera::codegen {
 namespace {
@@ -229,12 +228,8 @@ class Tile {
     if (instruction_.swapped) std::swap(a, b);
     std::string name = instruction_.name;
     if (name.back() == '.') name += std::to_string(8 * kernel_.vector_bytes);
-    const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name);
-    TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", name);
-    llvm::SmallVector<llvm::Type*, 2> overloads;
-    if (llvm::Intrinsic::isOverloaded(id)) overloads = {accumulator_, a_vector_};
     llvm::Function* callee =
-        llvm::Intrinsic::getDeclaration(ir_.GetInsertBlock()->getModule(), id, overloads);
+        intrinsic_named(*ir_.GetInsertBlock()->getModule(), name, {accumulator_, a_vector_});
     // Intrinsics of x86 take vectors of i32, whatever is in them.
     llvm::FunctionType* type = callee->getFunctionType();
     return ir_.CreateCall(callee, {c, ir_.CreateBitCast(a, type->getParamType(1)),

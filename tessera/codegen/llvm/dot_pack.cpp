@@ -227,6 +227,11 @@ class Packing {
 
 }  // namespace
 
+std::optional<std::int64_t> known(Value* value) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant == nullptr ? std::nullopt : std::optional(constant->getSExtValue());
+}
+
 llvm::Function* packer(llvm::Module& module, const Packer& pack) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
@@ -241,6 +246,11 @@ llvm::Function* packer(llvm::Module& module, const Packer& pack) {
                              function.addParamAttr(i, llvm::Attribute::NoAlias);
                            Packing(ir, function, pack).emit();
                          });
+}
+
+Packer::Unit packed_unit(Value* line_stride, Value* k_stride) {
+  if (known(k_stride) == 1) return Packer::Unit::K;
+  return known(line_stride) == 1 ? Packer::Unit::Lines : Packer::Unit::Neither;
 }
 
 llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns) {

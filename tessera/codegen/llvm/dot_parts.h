@@ -46,6 +46,21 @@ struct DotArguments {
   }
 };
 
+/// Groups of k that panels are filled up to: the most that a turn of a micro-kernel takes.
+constexpr int kTurn = 4;
+
+inline std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// The block that cuts an extent into few and nearly equal parts: a multiple of `unit`, of at most
+/// `bytes` where each of the extent takes `each`, if a unit does.
+std::int64_t even_block(std::int64_t extent, std::int64_t bytes, std::int64_t each,
+                        std::int64_t unit);
+
+/// The number that a value is known to be.
+std::optional<std::int64_t> known(llvm::Value* value);
+
 /// Rows (of a tile in registers) that come in units: 1, or 2 where blocks are multiplied.
 inline int row_unit(const Instruction& instruction) {
   return instruction.form == Instruction::Form::Blocks ? 2 : 1;
@@ -64,7 +79,7 @@ struct MicroKernel {
   int vector_bytes = 16;
   bool broadcast_loads = false;  // values of a are spread as they are loaded, not lane by lane
   int rows = 0, columns = 0;
-  int unroll = 4;            // groups of k in a turn of the loop
+  int unroll = kTurn;        // groups of k in a turn of the loop
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
   A a = A::Panel;
@@ -101,6 +116,9 @@ struct Packer {
   bool whole_k = false;    // k is a multiple of k_multiple and of 16
 };
 llvm::Function* packer(llvm::Module& module, const Packer& pack);
+
+/// What lies side by side, by the strides between lines and between k's.
+Packer::Unit packed_unit(llvm::Value* line_stride, llvm::Value* k_stride);
 
 /// c[lines, columns] (+)= tile, whose rows are `tile_columns` long.
 ///   void(c, i64 c_stride, tile, i64 rows, i64 columns, i1 accumulate)

@@ -55,17 +55,14 @@ bool same_sum(DType x, DType y) {
   return is_float(x) == is_float(y) && byte_width(x) == byte_width(y);
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-/// The largest block of at most `most` that cuts `extent` into nearly equal parts.
-std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t multiple) {
-  const std::int64_t parts = std::max<std::int64_t>(1, (extent + most - 1) / most);
-  return round_up(std::max<std::int64_t>(1, (extent + parts - 1) / parts), multiple);
-}
-
 }  // namespace
+
+std::int64_t even_block(std::int64_t extent, std::int64_t bytes, std::int64_t each,
+                        std::int64_t unit) {
+  const std::int64_t most = std::max(unit, bytes / each / unit * unit);
+  const std::int64_t parts = std::max<std::int64_t>(1, (extent + most - 1) / most);
+  return round_up(std::max<std::int64_t>(1, (extent + parts - 1) / parts), unit);
+}
 
 Instruction instruction_for(const DotShape& shape, const Machine& machine) {
   // One row would leave most of a tile empty, and reads b once: vectors are as fast. Tiles are as
@@ -103,14 +100,10 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
   // A panel of b and one of a, which passes by it, fill most of the first cache, a block of a a
   // quarter of the second; a block of b comes from the second or the third.
-  const auto fitting = [](std::int64_t bytes, std::int64_t each, std::int64_t unit) {
-    return std::max(unit, bytes / each / unit * unit);
-  };
-  const std::int64_t k_unit = 4 * plan.k_group;
-  plan.kc = even_block(
-      shape.k, fitting(machine.l1d * 7 / 8, plan.nr * b_width + plan.mr * a_width, k_unit), k_unit);
-  plan.mc = even_block(shape.m, fitting(machine.l2 / 4, plan.kc * a_width, plan.mr), plan.mr);
-  plan.nc = even_block(shape.n, fitting(3 * machine.l2, plan.kc * b_width, plan.nr), plan.nr);
+  const std::int64_t k_unit = kTurn * plan.k_group;
+  plan.kc = even_block(shape.k, machine.l1d * 7 / 8, plan.nr * b_width + plan.mr * a_width, k_unit);
+  plan.mc = even_block(shape.m, machine.l2 / 4, plan.kc * a_width, plan.mr);
+  plan.nc = even_block(shape.n, 3 * machine.l2, plan.kc * b_width, plan.nr);
   // What is small, or used once, is read where it is.
   plan.pack_b = shape.m > 1 && shape.n * shape.k * b_width > machine.l1d / 2;
   plan.pack_a = plan.pack_b || shape.n > 2 * plan.nr;

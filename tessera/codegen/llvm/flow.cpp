@@ -118,6 +118,14 @@ void emit_prefetch(llvm::IRBuilderBase& ir, llvm::Value* address, const Prefetch
                       ir.getInt32(static_cast<std::uint32_t>(4 - how.level)), ir.getInt32(1)});
 }
 
+llvm::Function* intrinsic_named(llvm::Module& module, const std::string& name,
+                                llvm::ArrayRef<llvm::Type*> overloads) {
+  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name);
+  TESSERA_CHECK(id != llvm::Intrinsic::not_intrinsic, "{} is not known", name);
+  if (!llvm::Intrinsic::isOverloaded(id)) overloads = {};
+  return llvm::Intrinsic::getDeclaration(&module, id, overloads);
+}
+
 void emit_if(llvm::IRBuilderBase& ir, llvm::Value* condition, llvm::function_ref<void()> then) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
     if (!known->isZero()) then();

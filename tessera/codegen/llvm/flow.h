@@ -37,6 +37,10 @@ struct Prefetch {
 };
 void emit_prefetch(llvm::IRBuilderBase& ir, llvm::Value* address, const Prefetch& how = {});
 
+/// The intrinsic of LLVM that is called so, for some types where it is overloaded by them.
+llvm::Function* intrinsic_named(llvm::Module& module, const std::string& name,
+                                llvm::ArrayRef<llvm::Type*> overloads = {});
+
 void emit_if(llvm::IRBuilderBase& ir, llvm::Value* condition, llvm::function_ref<void()> then);
 
 }  // namespace tessera::codegen
