@@ -8,6 +8,8 @@ if(NOT TARGET tessera_codegen)
 endif()
 
 add_executable(gpu_check "${PROJECT_SOURCE_DIR}/bench/gpu/gpu_check.cpp"
-                         "${PROJECT_SOURCE_DIR}/bench/gpu/benches.cpp")
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/benches.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/cases.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/timing.cpp")
 target_link_libraries(gpu_check PRIVATE tessera_codegen tessera_runtime tessera_tile tessera_flags
                                         ${CMAKE_DL_LIBS})

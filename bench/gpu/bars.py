@@ -8,19 +8,21 @@ import re
 import sys
 
 
-def median_ms(work, rounds=20, repeat=5):
-    """Of a call, from the replays of a CUDA graph of several: without what Python costs."""
+def median_ms(work, sets=((),), rounds=20, repeat=5):
+    """Of a call, from the replays of a CUDA graph of several, each with the next set of arguments: without what
+    Python costs, and without what the caches would serve."""
     import torch
 
+    calls = len(sets) * max(1, repeat // len(sets))
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
-            work()
+            work(*sets[0])
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        for _ in range(repeat):
-            work()
+        for i in range(calls):
+            work(*sets[i % len(sets)])
     times = []
     for _ in range(rounds):
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -28,7 +30,7 @@ def median_ms(work, rounds=20, repeat=5):
         graph.replay()
         after.record()
         after.synchronize()
-        times.append(before.elapsed_time(after) / repeat)
+        times.append(before.elapsed_time(after) / calls)
     return sorted(times)[len(times) // 2]
 
 
@@ -73,11 +75,33 @@ def convolution(size, channels, filters, window, stride, batch=32):
     import torch
 
     torch.backends.cudnn.benchmark = True
-    x = torch.randn(batch, channels, size, size, device="cuda").half().to(memory_format=torch.channels_last)
-    w = torch.randn(filters, channels, window, window, device="cuda").half().to(memory_format=torch.channels_last)
-    ms = median_ms(lambda: torch.nn.functional.conv2d(x, w, stride=stride, padding=window // 2))
+
+    def draw(*shape):
+        return torch.randn(*shape, device="cuda").half().to(memory_format=torch.channels_last)
+
     out = size // stride
+    # As many sets as gpu_check has, results included.
+    taken = 2 * (batch * size * size * channels + filters * channels * window * window + batch * out * out * filters)
+    sets = [(draw(batch, channels, size, size), draw(filters, channels, window, window))
+            for _ in range(max(1, min(16, -(-(192 << 20) // taken))))]
+    ms = median_ms(lambda x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=window // 2), sets)
     return 2 * batch * out * out * filters * channels * window * window / ms / 1e9
+
+
+def rows(kernel, columns, elements=2**27):
+    """GB/s of PyTorch, as it is and compiled."""
+    import torch
+
+    x = torch.randn(elements // columns, columns, device="cuda").half()
+    if kernel == "softmax":
+        work, arguments = (lambda x: torch.softmax(x, -1)), (x,)
+    else:
+        weight, bias = (torch.randn(columns, device="cuda").half() for _ in range(2))
+        work = lambda x, weight, bias: torch.nn.functional.layer_norm(x, (columns,), weight, bias, 1e-5)
+        arguments = (x, weight, bias)
+    torch._dynamo.reset()
+    return tuple(4 * elements / median_ms(way, (arguments,)) / 1e6
+                 for way in (work, torch.compile(work, dynamic=False)))
 
 
 def attempt(name, work):
@@ -91,50 +115,67 @@ def attempt(name, work):
 
 def main():
     with open(sys.argv[1]) as lines:
-        rows = [json.loads(line) for line in lines]
-    rates = {row["name"]: row["rate"] for row in rows}
+        timed = [json.loads(line) for line in lines]
+    rates = {row["name"]: row["rate"] for row in timed}
     copy = max(copy_rate(), rates.get("copy by the driver", 0))
 
     def best(prefix):
         found = {name: rate for name, rate in rates.items() if (name + " ").startswith(prefix + " ")}
         return max(found.items(), key=lambda item: item[1], default=("not timed", 0))
 
-    bars = [("vector_add f32 2^28", 0.97, copy, "copy")]
-    for columns in (256 << i for i in range(8)):
-        for kernel in ("softmax", "layer_norm"):
-            bars.append((f"{kernel} f16 {columns}", 0.88, copy, "copy"))
+    by_name = {row["name"]: row for row in timed}
+    missed = []
+
+    def show(prefix, bar, base, of):
+        name, rate = best(prefix)
+        if not base:
+            print(f"{prefix:<36} {rate:8.1f}, nothing to compare with   {name}", flush=True)
+            return
+        row, ratio = by_name[name], rate / base
+        if ratio < bar:
+            missed.append(prefix)
+        how = f"{name[len(prefix):]} {row.get('blocks', 0)} blocks, {row.get('waves', 0)} waves"
+        verdict = "ok" if ratio >= bar else "MISSED"
+        print(f"{prefix:<36} {rate:8.1f} = {ratio:.3f} of {of:<13} (bar {bar:.2f}) {verdict:<7}{how}", flush=True)
+
+    def is_timed(prefix):
+        return best(prefix)[1] > 0
+
+    if is_timed("vector_add f32 2^28"):
+        show("vector_add f32 2^28", 0.97, copy, "copy")
     for shape in PRODUCTS:
-        rate = cublas(*shape)
-        for kernel in ("matmul", "matmul_gelu"):
-            bars.append((f"{kernel} bf16 {'x'.join(map(str, shape))}", 0.85, rate, "cuBLAS"))
+        names = [f"{kernel} bf16 {'x'.join(map(str, shape))}" for kernel in ("matmul", "matmul_gelu")]
+        rate = cublas(*shape) if any(map(is_timed, names)) else None
+        for name in filter(is_timed, names):
+            show(name, 0.85, rate, "cuBLAS")
     for length in (1024, 4096, 16384):
         for kernel in ("attention", "causal_attention"):
-            rate = attempt(kernel, lambda: attention(length, kernel == "causal_attention"))
-            bars.append((f"{kernel} bf16 {length}", 0.65, rate, "cuDNN"))
+            name = f"{kernel} bf16 {length}"
+            if is_timed(name):
+                rate = attempt(name, lambda: attention(length, kernel == "causal_attention"))
+                show(name, 0.65, rate, "cuDNN")
     found = (re.match(r"conv f16 (\d+)x(\d+)x(\d+) (\d+)x\d+ stride (\d+)", name) for name in rates)
     for shape in dict.fromkeys(match.groups() for match in found if match):
         size, channels, filters, window, stride = map(int, shape)
-        rate = attempt("conv", lambda: convolution(size, channels, filters, window, stride))
-        bars.append((f"conv f16 {size}x{channels}x{filters} {window}x{window} stride {stride}", 0.70, rate, "cuDNN"))
-
-    missed = 0
-    for prefix, bar, base, of in bars:
-        name, rate = best(prefix)
-        if not base:
-            print(f"{prefix:<32} {rate:8.1f}, nothing to compare with   {name}")
-            continue
-        ratio = rate / base
-        missed += ratio < bar
-        verdict = "ok" if ratio >= bar else "MISSED"
-        print(f"{prefix:<32} {rate:8.1f} = {ratio:.3f} of {of} (bar {bar:.2f}) {verdict}   {name}")
-    compiles = sorted(row["compile_ms"] for row in rows if row["name"].startswith("matmul "))
+        name = f"conv f16 {size}x{channels}x{filters} {window}x{window} stride {stride}"
+        show(name, 0.70, attempt(name, lambda: convolution(size, channels, filters, window, stride)), "cuDNN")
+    for kernel in ("softmax", "layer_norm"):
+        for columns in (256 << i for i in range(8)):
+            name = f"{kernel} f16 {columns}"
+            if is_timed(name):
+                show(name, 0.88, copy, "copy")
+                eager, compiled = attempt(name, lambda: rows(kernel, columns)) or (0, 0)
+                show(name, 0.0, eager, "torch")
+                show(name, 1.0, compiled, "torch.compile")
+    compiles = sorted(row["compile_ms"] for row in timed if row["name"].startswith("matmul "))
     for what, value, bar in (
         ("compile of a matmul, ms", compiles[len(compiles) // 2] if compiles else None, 400),
         ("launch, us", rates.get("launch"), 4),
     ):
         if value is None:
             continue
-        missed += value > bar
+        if value > bar:
+            missed.append(what)
         print(f"{what:<32} {value:8.1f} (bar {bar}) {'ok' if value <= bar else 'MISSED'}")
     return 1 if missed else 0
 

@@ -154,15 +154,23 @@ void add_convolutions(std::vector<Bench>& all) {
     const tile::Extents out = alone ? tile::Extents{1, 1, batch * in * in, s.filters}
                                     : tile::Extents{batch, in, in, s.filters};
     const tile::Extents image = {out[0], out[1], s.stride, out[2], s.stride, s.channels};
-    const examples::ConvWindow window = {s.window, s.window, s.stride, s.window / 2};
-    for (const auto& [pixels, filters, stages] : {std::tuple(128, 128, 3), std::tuple(128, 128, 4),
-                                                  std::tuple(128, 64, 4), std::tuple(64, 64, 4)}) {
+    const examples::ConvWindow window = {s.window,     s.window,   s.stride,
+                                         s.window / 2, s.channels, s.filters};
+    struct Tiles {
+      std::int64_t pixels, filters, channels;
+      int stages;
+    };
+    for (const auto& [pixels, filters, channels, stages] :
+         {Tiles{128, 128, 64, 3}, Tiles{128, 128, 64, 4}, Tiles{128, 64, 64, 4},
+          Tiles{64, 64, 64, 4}, Tiles{64, 128, 64, 4}, Tiles{64, 256, 64, 3},
+          Tiles{128, 256, 64, 3}, Tiles{128, 256, 64, 4}, Tiles{256, 128, 64, 4},
+          Tiles{256, 64, 64, 4}, Tiles{128, 128, 32, 6}, Tiles{64, 64, 128, 3}}) {
       if (filters > s.filters) continue;
-      const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, 64);
+      const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, channels);
       all.push_back(
-          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}, {} stages", s.size,
+          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}x{}, {} stages", s.size,
                        s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
-                       tiles.rows, tiles.columns, filters, stages),
+                       tiles.rows, tiles.columns, filters, channels, stages),
            examples::conv(DType::F16, window, tiles, examples::AfterConv::Nothing),
            {view(DType::F16, image), view(DType::F16, {s.window * s.window, s.channels, s.filters}),
             view(DType::F16, {s.filters}), view(DType::F16, out)},

@@ -16,6 +16,7 @@ Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions&
     : kernel_(kernel),
       plan_(plan),
       options_(options),
+      bounds_(kernel),
       shape_(shape),
       block_(function, plan.threads(), shape.programs > 1),
       ir_(block_.ir),

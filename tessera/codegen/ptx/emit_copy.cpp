@@ -32,8 +32,12 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
     parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.operand.width)), view.base);
     aligned = ir_.CreateAnd(
         aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
-    if (!ring.linear) whole = ir_.getFalse();
-    for (std::size_t axis = 0; axis < shape.size() && ring.linear; ++axis) {
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (ring.inside[axis]) continue;
+      if (course_of(op, load.in[1 + axis]) == Course::Known) {
+        whole = ir_.getFalse();
+        continue;
+      }
       for (llvm::Value* index : {from, last}) {
         llvm::Value* start = at(axis, index);
         llvm::Value* room = ir_.CreateSub(view.extents[axis], block_.i64(shape[axis]));
@@ -52,6 +56,8 @@ struct Emitter::Origin {
   SharedOperand operand;  // base: of the stage
   std::size_t column;
   std::vector<llvm::Value*> start;  // on each axis
+  const std::vector<bool>& inside;  // known to be
+  bool even;                        // no chunk lies across the end of a row
 
   std::int64_t per_row() const { return operand.row_bytes() / kChunk; }
   std::int64_t chunks() const { return operand.rows * per_row(); }
@@ -71,7 +77,10 @@ Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const 
                 .shape = type(load.out[0]).shape,
                 .operand = ring.operand,
                 .column = ring.column,
-                .start = {}};
+                .start = {},
+                .inside = ring.inside,
+                .even = type(load.in[0]).shape[ring.column] != tile::kDynamic &&
+                        type(load.in[0]).shape[ring.column] % (kChunk / ring.operand.width) == 0};
   source.operand.base = ir_.CreateAdd(ring.operand.base, copy.stage);
   for (std::size_t axis = 0; axis < source.shape.size(); ++axis)
     source.start.push_back(
@@ -79,6 +88,8 @@ Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const 
   return source;
 }
 
+// What a thread copies in a round differs from what it copies in another by one distance, which is
+// the same in all threads; so are the bounds. All else is computed before the loop.
 void Emitter::copy_chunks(const Origin& source, bool whole) {
   const SharedOperand& operand = source.operand;
   const std::size_t rank = source.shape.size();
@@ -87,65 +98,78 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
   const std::int64_t threads = block_.threads();
   llvm::Value* chunk = ir_.CreateAnd(block_.thread(), block_.i32(per_row - 1));
   llvm::Value* own_row = ir_.CreateLShr(block_.thread(), block_.i32(index_bits(per_row)));
+  const auto bytes_of = [&](llvm::Value* place, std::size_t axis) {
+    llvm::Value* stride = ir_.CreateMul(source.view.strides[axis], block_.i64(operand.width));
+    return ir_.CreateMul(place, axis == source.column ? block_.i64(operand.width) : stride);
+  };
 
+  std::vector<llvm::Value*> own;  // places in the tile, of the thread's first chunk
+  llvm::Value *own_bytes = source.view.base, *round_bytes = block_.i64(0);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    own.push_back(axis == source.column
+                      ? ir_.CreateMul(chunk, block_.i32(source.elements()))
+                      : ir_.CreateAnd(ir_.CreateLShr(own_row, block_.i32(source.shift(axis))),
+                                      block_.i32(source.shape[axis] - 1)));
+    own_bytes = ir_.CreateAdd(own_bytes, bytes_of(ir_.CreateZExt(own.back(), wide), axis));
+    round_bytes = ir_.CreateAdd(round_bytes, bytes_of(source.start[axis], axis));
+  }
+  llvm::Value* from = ir_.CreateAdd(own_bytes, round_bytes);
+
+  const auto first_place = [&](std::size_t axis, std::int64_t further) {
+    llvm::Value* place = ir_.CreateAdd(own[axis], block_.i32(further));
+    return ir_.CreateAdd(source.start[axis], ir_.CreateZExt(place, wide));
+  };
   // The bits of what is added to a thread's own row are none of that row's: places add up too.
   const auto part = [&](std::size_t axis, std::int64_t row) {
     return row >> source.shift(axis) & (source.shape[axis] - 1);
   };
-  std::vector<llvm::Value*> first;
-  llvm::Value* place = block_.i64(0);
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    llvm::Value* own = axis == source.column
-                           ? ir_.CreateMul(chunk, block_.i32(source.elements()))
-                           : ir_.CreateAnd(ir_.CreateLShr(own_row, block_.i32(source.shift(axis))),
-                                           block_.i32(source.shape[axis] - 1));
-    first.push_back(ir_.CreateAdd(source.start[axis], ir_.CreateZExt(own, wide)));
-    place = ir_.CreateAdd(place, axis == source.column
-                                     ? first.back()
-                                     : ir_.CreateMul(first.back(), source.view.strides[axis]));
-  }
-  llvm::Value* from =
-      ir_.CreateAdd(source.view.base, ir_.CreateMul(place, block_.i64(operand.width)));
-
   // With fewer threads than chunks in a row, a thread walks along the row before it goes down.
   const std::int64_t along = std::max<std::int64_t>(1, per_row / threads);
   const std::int64_t down = std::max<std::int64_t>(1, chunks / std::max(threads, per_row));
   const std::int64_t row_step = std::max<std::int64_t>(1, threads / per_row);
   const auto copy_all = [&] {
     for (std::int64_t j = 0; j < along; ++j) {
-      // As many bytes as are inside of the view are read; the others become 0.
-      llvm::Value* bytes = nullptr;
-      if (!whole) {
+      // Chunks are inside of the view or not; or as many bytes as are inside are read, which costs
+      // more to ask for. What is not read becomes 0.
+      llvm::Value *bytes = block_.i32(kChunk), *column_there = ir_.getTrue();
+      if (!whole && !source.inside[source.column]) {
         llvm::Value* extent = source.view.extents[source.column];
-        llvm::Value* at =
-            ir_.CreateAdd(first[source.column], block_.i64(j * threads * source.elements()));
-        llvm::Value* left = ir_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::smin, ir_.CreateSub(extent, at), block_.i64(source.elements()));
-        left = ir_.CreateSelect(ir_.CreateICmpULT(at, extent), left, block_.i64(0));
-        bytes = ir_.CreateTrunc(ir_.CreateMul(left, block_.i64(operand.width)), ir_.getInt32Ty());
+        llvm::Value* at = first_place(source.column, j * threads * source.elements());
+        column_there = ir_.CreateICmpULT(at, extent);
+        if (!source.even) {
+          llvm::Value* left = ir_.CreateBinaryIntrinsic(
+              llvm::Intrinsic::smin, ir_.CreateSub(extent, at), block_.i64(source.elements()));
+          bytes = ir_.CreateTrunc(ir_.CreateMul(left, block_.i64(operand.width)), ir_.getInt32Ty());
+        }
       }
+      llvm::Value* c = ir_.CreateAdd(chunk, block_.i32(j * threads));
+      llvm::Value* first_target = ir_.CreateAdd(operand.base, swizzled(operand, own_row, c));
       for (std::int64_t i = 0; i < down; ++i) {
-        llvm::Value *at = from, *inside = ir_.getTrue();
+        llvm::Value *at = from, *there = column_there;
         for (std::size_t axis = 0; axis < rank; ++axis) {
           if (axis == source.column) continue;
           const std::int64_t further = part(axis, i * row_step);
-          at = ir_.CreateAdd(
-              at, ir_.CreateMul(source.view.strides[axis], block_.i64(further * operand.width)));
-          inside = ir_.CreateAnd(inside,
-                                 ir_.CreateICmpULT(ir_.CreateAdd(first[axis], block_.i64(further)),
-                                                   source.view.extents[axis]));
+          at = ir_.CreateAdd(at, bytes_of(block_.i64(further), axis));
+          if (whole || source.inside[axis]) continue;
+          there = ir_.CreateAnd(
+              there, ir_.CreateICmpULT(first_place(axis, further), source.view.extents[axis]));
         }
         at = ir_.CreateAdd(at, block_.i64(j * threads * kChunk));
-        llvm::Value* r = ir_.CreateAdd(own_row, block_.i32(i * row_step));
-        llvm::Value* c = ir_.CreateAdd(chunk, block_.i32(j * threads));
-        llvm::Value* target = block_.shared(ir_.CreateAdd(operand.base, swizzled(operand, r, c)));
-        if (whole) {
+        // Eight rows further, chunks are exchanged in the same way again.
+        constexpr std::int64_t kSame = 8;
+        llvm::Value* row = ir_.CreateAdd(own_row, block_.i32(i * row_step));
+        llvm::Value* target =
+            row_step % kSame == 0
+                ? ir_.CreateAdd(first_target, block_.i32(i * row_step * operand.panel_width()))
+                : ir_.CreateAdd(operand.base, swizzled(operand, row, c));
+        if (there == ir_.getTrue() && bytes == block_.i32(kChunk)) {
           block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16,
-                           {target, global(at)});
+                           {block_.shared(target), global(at)});
         } else {
           // Of no bytes, the address is not looked at.
-          block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
-                           {target, global(at), ir_.CreateSelect(inside, bytes, block_.i32(0))});
+          block_.intrinsic(
+              llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
+              {block_.shared(target), global(at), ir_.CreateSelect(there, bytes, block_.i32(0))});
         }
       }
     }

@@ -110,7 +110,7 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
   if (rank < 2 || byte_width(tile.dtype) != 2 || reads != uses_[load.out[0]]) return {};
   if (definitions_[load.in[0]] && is_inside(loop, *definitions_[load.in[0]])) return {};
   if (load.literal.number != 0 || std::signbit(load.literal.number)) return {};
-  Ring ring{.load = id, .operand = {}, .offset = 0, .column = rank - 1, .linear = true};
+  Ring ring{.load = id, .operand = {}, .offset = 0, .column = rank - 1, .inside = {}};
   if (view.strides[ring.column] != 1) --ring.column;
   if (view.strides[ring.column] != 1) return {};
   // The rows of a matrix that lies column by column are one axis.
@@ -123,7 +123,8 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const Course course = course_of(loop, load.in[1 + axis]);
     if (course == Course::Unknown) return {};
-    ring.linear = ring.linear && course != Course::Known;
+    const auto gap = bounds_.gap(load, axis);
+    ring.inside.push_back(gap && bounds_.not_negative(*gap) && bounds_.begins_inside(load, axis));
     // Whether 16 bytes fit is asked once, before the loop.
     if (axis == ring.column && course == Course::Known &&
         !is_multiple(load.in[1 + axis], kChunk / 2))

@@ -14,6 +14,7 @@
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/support/expected.h"
 #include "tessera/tile/kernel.h"
+#include "tessera/tile/passes/inside.h"
 
 namespace tessera::codegen::ptx {
 
@@ -122,7 +123,7 @@ class Emitter {
     /// The axis of the load whose neighbours lie in a row; the others, one after the other, are the
     /// rows.
     std::size_t column = 1;
-    bool linear = true;  // all places are in a line with the index of the loop
+    std::vector<bool> inside = {};  // axes along which no round leaves the view
   };
   struct Ahead {
     std::vector<Ring> rings = {};
@@ -263,6 +264,7 @@ class Emitter {
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
+  const tile::Bounds bounds_;
   Shape shape_;
   Block block_;
   llvm::IRBuilder<>& ir_;

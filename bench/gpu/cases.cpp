@@ -1,0 +1,158 @@
+#include "bench/gpu/cases.h"
+
+#include <fmt/format.h>
+
+#include "examples/attention.h"
+#include "examples/conv.h"
+#include "examples/dropout.h"
+#include "examples/histogram.h"
+#include "examples/layer_norm.h"
+#include "examples/matmul.h"
+#include "examples/softmax.h"
+#include "examples/vector_add.h"
+
+namespace tessera {
+namespace {
+
+namespace examples = tile::examples;
+using tile::Kernel;
+
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::F16: return 2e-3;
+    case DType::BF16: return 2e-2;
+    case DType::F32: return 2e-5;
+    case DType::F64: return 1e-10;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](std::string name, Expected<Kernel> kernel, Arguments arguments,
+                       tile::Grid grid, double tolerance) {
+    all.push_back({std::move(name), std::move(kernel), std::move(arguments), grid, tolerance});
+  };
+  constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F64,
+                              DType::I32, DType::I8,  DType::I64};
+  for (const DType dtype : kTypes)
+    for (const std::int64_t n : {0, 1, 3, 7, 127, 1024, 4099, 65537})
+      add(fmt::format("vector_add {} {}", to_string(dtype), n), examples::vector_add(dtype, 1024),
+          Arguments().pointer(dtype, n).pointer(dtype, n).pointer(dtype, n).integer(DType::I64, n),
+          {tile::cdiv(n, 1024), 1, 1}, 0);
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    for (const std::int64_t n : {1, 3, 7, 31, 127, 1000, 1024, 1025, 4096, 8191})
+      add(fmt::format("softmax {} {}", to_string(dtype), n), examples::softmax(dtype, n),
+          Arguments().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
+    add(fmt::format("softmax {} of many rows", to_string(dtype)), examples::softmax(dtype, 264),
+        Arguments().view(dtype, {20011, 264}).view(dtype, {20011, 264}), {20011, 1, 1},
+        tolerance_of(dtype));
+    for (const std::int64_t n : {1, 7, 257, 4099})
+      add(fmt::format("online_softmax {} {}", to_string(dtype), n),
+          examples::online_softmax(dtype, 256), Arguments().view(dtype, {5, n}).view(dtype, {5, n}),
+          {5, 1, 1}, tolerance_of(dtype));
+    for (const std::int64_t n : {1, 7, 768, 1023})
+      add(fmt::format("layer_norm {} {}", to_string(dtype), n), examples::layer_norm(dtype, n),
+          Arguments()
+              .view(dtype, {5, n})
+              .view(dtype, {n})
+              .view(dtype, {n})
+              .view(dtype, {5, n})
+              .number(DType::F32, 1e-5),
+          {5, 1, 1}, tolerance_of(dtype));
+  }
+  struct Shape {
+    std::int64_t m, n, k;
+    examples::MatmulTiles tiles;
+  };
+  const Shape shapes[] = {{1, 1, 1, {16, 8, 16}},        {3, 7, 5, {16, 16, 16}},
+                          {64, 64, 64, {32, 32, 32}},    {33, 65, 127, {32, 32, 32}},
+                          {128, 256, 192, {64, 64, 64}}, {200, 136, 72, {64, 128, 32}},
+                          {130, 258, 96, {128, 128, 32}}};
+  for (const Shape& s : shapes) {
+    for (const auto& [dtype, result] :
+         {std::pair(DType::F16, DType::F32), std::pair(DType::F16, DType::F16),
+          std::pair(DType::BF16, DType::F32), std::pair(DType::I8, DType::I32),
+          std::pair(DType::F32, DType::F32)}) {
+      add(fmt::format("matmul {}->{} {}x{}x{}", to_string(dtype), to_string(result), s.m, s.n, s.k),
+          examples::matmul(dtype, result, s.tiles),
+          Arguments().view(dtype, {s.m, s.k}).view(dtype, {s.k, s.n}).view(result, {s.m, s.n}),
+          {examples::matmul_programs(s.m, s.n, s.tiles), 1, 1}, 4 * tolerance_of(result));
+    }
+  }
+  add("matmul f16->f16 256x512x256 128x256x64",
+      examples::matmul(DType::F16, DType::F16, {128, 256, 64, 8}),
+      Arguments()
+          .view(DType::F16, {256, 256})
+          .view(DType::F16, {256, 512})
+          .view(DType::F16, {256, 512}),
+      {4, 1, 1}, 8e-3);
+  for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
+    for (const std::int64_t length : {64, 100, 257})
+      add(fmt::format("attention f16 {} {}", length,
+                      mask == examples::Mask::Causal ? "causal" : ""),
+          examples::attention(DType::F16, 64, {64, 64}, mask),
+          Arguments()
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64})
+              .view(DType::F16, {2, length, 64}),
+          {tile::cdiv(length, 64), 2, 1}, 4e-3);
+  for (const auto& [dtype, width] : {std::pair(DType::F16, 64), std::pair(DType::BF16, 128)})
+    for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
+      for (const std::int64_t length : {64, 100, 257, 400})
+        add(fmt::format("attention by rows {} {} {} {}", to_string(dtype), width, length,
+                        mask == examples::Mask::Causal ? "causal" : ""),
+            examples::attention(dtype, width, {128, 64, examples::Scores::Rows}, mask),
+            Arguments()
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width})
+                .view(dtype, {2, length, width}),
+            {tile::cdiv(length, 128), 2, 1}, dtype == DType::F16 ? 4e-3 : 4e-2);
+  for (const auto& [pixels, filters] : {std::pair(64, 64), std::pair(128, 128), std::pair(256, 128),
+                                        std::pair(128, 256), std::pair(64, 128)}) {
+    struct Window {
+      std::int64_t size, stride, channels;
+    };
+    for (const auto& [window, stride, channels] :
+         {Window{3, 1, 128}, Window{3, 1, 40}, Window{3, 2, 24}, Window{1, 1, 128},
+          Window{1, 2, 3}}) {
+      const std::int64_t all = channels == 128 ? 2 * filters : 72;
+      const tile::Extents out = {3, 5, 6, all};
+      const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, 64);
+      add(fmt::format("conv f16 {}x{} stride {} {} to {} by {} pixels", window, window, stride,
+                      channels, all, pixels),
+          examples::conv(DType::F16, {window, window, stride, window / 2, channels, all}, tiles,
+                         examples::AfterConv::BiasRelu),
+          Arguments()
+              .view(DType::F16, {3, 5, stride, 6, stride, channels})
+              .view(DType::F16, {window * window, channels, all})
+              .view(DType::F16, {all})
+              .view(DType::F16, out),
+          {examples::conv_programs(out, tiles), 1, 1}, 4e-2);
+    }
+  }
+  for (const std::int64_t n : {1, 1000, 4097})
+    add(fmt::format("histogram {}", n), examples::histogram(256),
+        Arguments()
+            .pointer(DType::I32, n)
+            .pointer(DType::I32, 100)
+            .integer(DType::I64, n)
+            .integer(DType::I64, 100),
+        {tile::cdiv(n, 256), 1, 1}, 0);
+  for (const std::int64_t n : {1, 1000, 4097})
+    add(fmt::format("dropout {}", n), examples::dropout(DType::F32, 256),
+        Arguments()
+            .pointer(DType::F32, n)
+            .pointer(DType::F32, n)
+            .integer(DType::I64, n)
+            .number(DType::F32, 0.3)
+            .integer(DType::I64, 42),
+        {tile::cdiv(n, 256), 1, 1}, 1e-6);
+  return all;
+}
+
+}  // namespace tessera

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/runtime/cuda/device.h"
+#include "tessera/support/stopwatch.h"
+#include "tessera/tile/argument.h"
+
+namespace tessera {
+
+/// A kernel on a GPU.
+struct Loaded {
+  codegen::PtxKernel ptx;
+  runtime::cuda::Function function;
+  double compile_ms = 0;
+};
+
+inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Kernel& kernel,
+                             codegen::PtxOptions options = {}) {
+  const Stopwatch watch;
+  Loaded loaded;
+  options.loops = true;
+  TESSERA_TRY(loaded.ptx, codegen::ptx_of(kernel, options));
+  const codegen::PtxKernel& ptx = loaded.ptx;
+  TESSERA_TRY(loaded.function, device.load({ptx.text, ptx.entry, ptx.threads, ptx.shared_bytes,
+                                            ptx.programs, ptx.loops}));
+  loaded.compile_ms = watch.seconds() * 1e3;
+  return loaded;
+}
+
+/// Arguments in its memory.
+struct There {
+  std::vector<runtime::cuda::Memory> memory;
+  std::vector<std::uint64_t> words;
+};
+
+inline Expected<There> put(const runtime::cuda::Device& device,
+                           std::vector<tile::Argument> arguments, bool upload) {
+  There there;
+  for (tile::Argument& argument : arguments) {
+    if (argument.type.is_number()) continue;
+    TESSERA_TRY(runtime::cuda::Memory memory, device.allocate(argument.bytes));
+    if (upload)
+      TESSERA_TRY_DONE(memory.write({argument.data, static_cast<std::size_t>(argument.bytes)}));
+    argument.data = reinterpret_cast<std::byte*>(memory.address());
+    there.memory.push_back(std::move(memory));
+  }
+  there.words = tile::words_of(arguments);
+  return there;
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+#include "bench/gpu/timing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "bench/gpu/cases.h"
+#include "examples/vector_add.h"
+
+namespace tessera {
+namespace {
+
+using runtime::cuda::Device;
+using runtime::cuda::Memory;
+using runtime::cuda::StreamHandle;
+using tile::Argument;
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+/// The median of launches, in milliseconds: what `launch` gives a stream, `count` launches, is
+/// captured and replayed.
+Expected<double> median_ms(const Device& device, int count,
+                           const std::function<Expected<Done>(StreamHandle)>& launch) {
+  constexpr int kRounds = 20;
+  TESSERA_TRY(const auto stream, device.stream());
+  TESSERA_TRY_DONE(launch(stream.get()));
+  TESSERA_TRY(const auto graph, stream.capture([&] { return launch(stream.get()); }));
+  for (int i = 0; i < 3; ++i) TESSERA_TRY_DONE(graph.launch(stream.get()));
+  std::vector<double> times;
+  for (int i = 0; i < kRounds; ++i) {
+    TESSERA_TRY(auto before, device.event());
+    TESSERA_TRY(auto after, device.event());
+    TESSERA_TRY_DONE(before.record(stream.get()));
+    TESSERA_TRY_DONE(graph.launch(stream.get()));
+    TESSERA_TRY_DONE(after.record(stream.get()));
+    TESSERA_TRY(const double ms, after.since(before));
+    times.push_back(ms / count);
+  }
+  return median(std::move(times));
+}
+
+/// Random numbers over all of a memory, from a piece that is written again and again.
+Expected<Done> randomize(Memory& memory, DType dtype) {
+  static std::map<DType, std::vector<std::byte>> pieces;
+  std::vector<std::byte>& bytes = pieces[dtype];
+  if (bytes.empty()) {
+    Arguments piece;
+    piece.fill(dtype, (1 << 20) + 7);
+    bytes = std::move(piece.memory.front());
+  }
+  for (std::int64_t at = 0; at < memory.bytes(); at += static_cast<std::int64_t>(bytes.size())) {
+    const auto size = std::min(static_cast<std::int64_t>(bytes.size()), memory.bytes() - at);
+    TESSERA_TRY_DONE(memory.write({bytes.data(), static_cast<std::size_t>(size)}, at));
+  }
+  return Done{};
+}
+
+/// Blocks that a multiprocessor of Hopper runs at once.
+int resident(const Loaded& loaded) {
+  constexpr int kRegisters = 65536, kThreads = 2048, kBlocks = 32, kShared = 228 << 10, kOwn = 1024;
+  const int threads = loaded.ptx.threads;
+  return std::max(1, std::min({kBlocks, kThreads / threads,
+                               kRegisters / (threads * std::max(loaded.function.registers(), 16)),
+                               kShared / (loaded.ptx.shared_bytes + kOwn)}));
+}
+
+}  // namespace
+
+Expected<std::vector<There>> sets_of(const Device& device, const Bench& bench) {
+  constexpr std::int64_t kEnough = std::int64_t{192} << 20;
+  constexpr std::size_t kMost = 16;
+  std::int64_t bytes = 0;
+  std::vector<There> sets;
+  while (sets.empty() || (bytes < kEnough && sets.size() < kMost)) {
+    TESSERA_TRY(There set, put(device, bench.arguments, false));
+    std::size_t next = 0;
+    for (const Argument& argument : bench.arguments) {
+      if (argument.type.is_number()) continue;
+      bytes += argument.bytes;
+      TESSERA_TRY_DONE(randomize(set.memory[next], argument.type.dtype));
+      ++next;
+    }
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
+Expected<std::string> time_one(const Device& device, const Bench& bench, const Loaded& loaded,
+                               const std::vector<There>& sets) {
+  constexpr std::size_t kInARow = 5;
+  const std::size_t count = sets.size() * std::max<std::size_t>(1, kInARow / sets.size());
+  TESSERA_TRY(
+      const double ms,
+      median_ms(device, static_cast<int>(count), [&](StreamHandle stream) -> Expected<Done> {
+        for (std::size_t i = 0; i < count; ++i)
+          TESSERA_TRY_DONE(
+              loaded.function.launch({bench.grid, sets[i % sets.size()].words}, stream));
+        return Done{};
+      }));
+  const double rate = bench.amount / (ms * 1e-3) / (bench.unit[0] == 'G' ? 1e9 : 1e12);
+  const std::int64_t blocks =
+      tile::cdiv(bench.grid[0], loaded.ptx.programs) * bench.grid[1] * bench.grid[2];
+  const int at_once = resident(loaded);
+  const double waves =
+      static_cast<double>(blocks) / static_cast<double>(at_once * device.multiprocessors());
+  fmt::print(
+      "{:<62} {:>9.4f} ms {:>7.1f} {:<7} {:>4} threads {:>3} registers {:>3} local {:>6} shared "
+      "{:>7} blocks {} at once {:>8.2f} waves {:>6.1f} ms to compile\n",
+      bench.name, ms, rate, bench.unit, loaded.ptx.threads, loaded.function.registers(),
+      loaded.function.local_bytes(), loaded.ptx.shared_bytes, blocks, at_once, waves,
+      loaded.compile_ms);
+  return fmt::format(
+      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "threads": {}, "registers": {}, "local": {}, "shared": {}, "blocks": {}, "at_once": {}, "waves": {:.2f}, "compile_ms": {:.1f}}})",
+      bench.name, ms, rate, bench.unit, loaded.ptx.threads, loaded.function.registers(),
+      loaded.function.local_bytes(), loaded.ptx.shared_bytes, blocks, at_once, waves,
+      loaded.compile_ms);
+}
+
+Expected<std::string> time_driver_copy(const Device& device) {
+  const std::int64_t bytes = std::int64_t{1} << 30;
+  TESSERA_TRY(Memory from, device.allocate(bytes));
+  TESSERA_TRY(const Memory to, device.allocate(bytes));
+  TESSERA_TRY_DONE(randomize(from, DType::F32));
+  TESSERA_TRY(const double ms, median_ms(device, 1, [&](StreamHandle stream) {
+                return device.copy(to, from, stream);
+              }));
+  const double rate = 2.0 * static_cast<double>(bytes) / (ms * 1e-3) / 1e9;
+  fmt::print("{:<62} {:>9.4f} ms {:>7.1f} GB/s\n", "copy by the driver 2^30 bytes", ms, rate);
+  return fmt::format(
+      R"({{"name": "copy by the driver", "ms": {:.6f}, "rate": {:.3f}, "unit": "GB/s"}})", ms,
+      rate);
+}
+
+Expected<std::string> time_launch(const Device& device) {
+  TESSERA_TRY(const tile::Kernel kernel, tile::examples::vector_add(DType::F32, 1024));
+  const std::int64_t n = 1024;
+  const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
+  TESSERA_TRY(const Loaded loaded, load(device, kernel));
+  TESSERA_TRY(const There there, put(device, {p, p, p, Argument::integer(DType::I64, n)}, false));
+  std::vector<double> times;
+  for (int i = 0; i < 2000; ++i) {
+    const Stopwatch watch;
+    TESSERA_TRY_DONE(loaded.function.launch({{1, 1, 1}, there.words}));
+    times.push_back(watch.seconds() * 1e6);
+    if (i % 100 == 99) TESSERA_TRY_DONE(device.wait());
+  }
+  const double us = median(std::move(times));
+  fmt::print("{:<62} {:>9.3f} us\n", "launch", us);
+  return fmt::format(R"({{"name": "launch", "ms": {:.6f}, "rate": {:.3f}, "unit": "us"}})",
+                     us / 1e3, us);
+}
+
+}  // namespace tessera
