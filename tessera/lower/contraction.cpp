@@ -88,6 +88,11 @@ class ContractionLowering {
     for (const IndexAxes& part : {c_.batch, c_.rows, c_.sums, IndexAxes{c_.column}})
       for (const IndexAxis& axis : part)
         axes.push_back({axis.name, axis.extent, false, index_of(axis.name)});
+    for (const StridedRead& read : c_.a.reads)
+      if (read.box)
+        for (const BoxedRead::Divided& divided : read.box->divided)
+          for (const std::string& name : {divided.quotient, divided.remainder})
+            axes.push_back({name, 1, false, index_of(name)});
     e_.enter(*c_.stage, axes);
     bind_programs(result.grid);
     const Id sum = product();
@@ -191,6 +196,7 @@ class ContractionLowering {
     Transform transform;
     transform.read = [&](const node::Read& n) -> std::optional<Scalar> {
       const auto read = std::ranges::find(factor.reads, n.operand, &StridedRead::view);
+      if (read->box) return boxed(*read, n);
       Extents shape, strides;
       std::vector<Scalar> at;
       for (const AxisGroup& group : all) {
@@ -211,46 +217,46 @@ class ContractionLowering {
     return e_.id_of(c_.bytes ? made : e_.converted(made, Sort::Value));
   }
 
+  Scalar boxed(const StridedRead& read, const node::Read& n) {
+    for (const BoxedRead::Divided& divided : read.box->divided) {
+      const Value number = e_.evaluate(divided.number);
+      const Id of = e_.id_of(number), by = b_.index(divided.by);
+      e_.bind_loop(divided.quotient, Linear::scalar(b_.map(Function::Div, {of, by})),
+                   {0, number.range.high / divided.by});
+      e_.bind_loop(divided.remainder, Linear::scalar(b_.map(Function::Rem, {of, by})),
+                   {0, divided.by - 1});
+    }
+    const Id memory = e_.memory(read.operand)->param;
+    const Id view = b_.view(b_.type(memory).is_view() ? b_.base(memory) : memory,
+                            Type::view(read.dtype, read.box->shape, read.box->strides));
+    e_.add_memory(
+        {.operand = {n.operand, read.dtype, {}}, .shape = read.box->shape, .param = view});
+    return Scalar(
+        Node{node::Read{n.operand, n.sort, read.box->at, std::make_shared<const Scalar>(0.0)}});
+  }
+
   /// The sum of the products: [rows, columns].
   Id product() {
     const std::int64_t m = tiles_.row_count(), n = tiles_.columns, k = tiles_.sum_count();
     const DType dtype = c_.bytes ? DType::I32 : DType::F32;
     const Id sum = b_.broadcast(b_.constant(Type::scalar(dtype), 0.0), {m, n});
     std::vector<Id> starts(tiles_.sums.size(), b_.index(0));
-    if (on_gpu_) return over_sums(0, starts, sum);
-    const std::int64_t rounds = count(c_.sums) / k;
+    std::int64_t rounds = 1;
+    for (const AxisGroup& group : tiles_.sums) rounds *= ceil_div(group.extent(), group.tile);
     if (rounds == 1) return step(starts, b_.index(0), sum);
     const auto loop = b_.open_for(b_.index(0), b_.index(rounds), b_.index(1), {sum});
     // Where each part of the sum begins.
     Id rest = loop.index;
     for (std::size_t i = starts.size(); i-- > 0;) {
-      const std::int64_t parts = tiles_.sums[i].extent() / tiles_.sums[i].tile;
+      const std::int64_t parts = ceil_div(tiles_.sums[i].extent(), tiles_.sums[i].tile);
       if (parts == 1) continue;
+      rounds /= parts;
       const Id extent = b_.index(parts);
-      starts[i] = b_.mul(b_.map(Function::Rem, {rest, extent}), b_.index(tiles_.sums[i].tile));
-      rest = b_.map(Function::Div, {rest, extent});
+      const Id part = rounds == 1 ? rest : b_.map(Function::Rem, {rest, extent});
+      starts[i] = b_.mul(part, b_.index(tiles_.sums[i].tile));
+      if (rounds > 1) rest = b_.map(Function::Div, {rest, extent});
     }
     return b_.close_for({step(starts, b_.mul(loop.index, b_.index(k)), loop.carried[0])})[0];
-  }
-
-  /// A loop for each group: positions are in a line with the index of the innermost, which is what
-  /// copies ahead of it need.
-  Id over_sums(std::size_t group, std::vector<Id>& starts, Id sum) {
-    const AxisGroups& sums = tiles_.sums;
-    if (group == sums.size()) {
-      Id first = b_.index(0);
-      std::int64_t inner = 1;
-      for (std::size_t i = sums.size(); i-- > 0;) {
-        first = b_.add(first, b_.mul(starts[i], b_.index(inner)));
-        inner *= sums[i].extent();
-      }
-      return step(starts, first, sum);
-    }
-    const std::int64_t parts = ceil_div(sums[group].extent(), sums[group].tile);
-    if (parts == 1) return over_sums(group + 1, starts, sum);
-    const auto loop = b_.open_for(b_.index(0), b_.index(parts), b_.index(1), {sum});
-    starts[group] = b_.mul(loop.index, b_.index(sums[group].tile));
-    return b_.close_for({over_sums(group + 1, starts, loop.carried[0])})[0];
   }
 
   /// Adds the products of the part of the sum that begins at these positions.
@@ -261,7 +267,14 @@ class ContractionLowering {
       for (std::size_t i = 0; i < sums.size(); ++i)
         bind_tile(sums[i].name(), sum_starts[i], sums[i].tile, sums[i].extent());
     };
-    const auto matrix = [&](Id id, Extents shape) {
+    const auto narrowed = [&](Id id, DType dtype) {
+      return b_.type(id).dtype == dtype ? id : b_.cast(id, dtype);
+    };
+    const DType of_a = c_.bytes ? c_.bytes->a : panels_.dtype,
+                of_b = c_.bytes ? c_.bytes->b : panels_.dtype;
+    const auto matrix = [&](Id id, DType dtype, Extents shape) {
+      // What was widened is as it lies in memory again, before it has another shape.
+      if (on_gpu_) id = narrowed(id, dtype);
       id = e_.full({.sort = Sort::Value, .id = id});
       while (!e_.extents().empty()) e_.pop_axis();
       e_.pop_scope();
@@ -285,11 +298,11 @@ class ContractionLowering {
     if (lies_along_rows(groups)) {
       bind_sums();
       bind_rows();
-      left = b_.permute(matrix(factor(c_.a, all, {}), {k, m}), {1, 0});
+      left = b_.permute(matrix(factor(c_.a, all, {}), of_a, {k, m}), {1, 0});
     } else {
       bind_rows();
       bind_sums();
-      left = matrix(factor(c_.a, all, {}), {m, k});
+      left = matrix(factor(c_.a, all, {}), of_a, {m, k});
     }
 
     Id right = 0;
@@ -299,14 +312,9 @@ class ContractionLowering {
       e_.push_scope();
       bind_sums();
       bind_tile(c_.column.name, b_.mul(column_tile_, b_.index(n)), n, c_.column.extent);
-      right = matrix(factor(c_.b, sums, c_.column.name), {k, n});
+      right = matrix(factor(c_.b, sums, c_.column.name), of_b, {k, n});
     }
-    const auto narrowed = [&](Id id, DType dtype) {
-      return b_.type(id).dtype == dtype ? id : b_.cast(id, dtype);
-    };
-    left = narrowed(left, c_.bytes ? c_.bytes->a : panels_.dtype);
-    right = narrowed(right, c_.bytes ? c_.bytes->b : panels_.dtype);
-    return b_.dot(left, right, sum);
+    return b_.dot(narrowed(left, of_a), narrowed(right, of_b), sum);
   }
 
   /// The sum of the products of integers of that of their bytes, at the open axes of the tile: the
@@ -422,6 +430,28 @@ class ContractionLowering {
   Id column_tile_ = 0;
 };
 
+/// The sum in parts by some programs, and their sum by others.
+Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, const Group& group,
+                                 const machine::Machine& machine, const GroupOptions& options) {
+  const tile::Stages stages = split_sum(whole, cut);
+  const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
+  const auto contraction = contraction_of(first, true);
+  if (!contraction) return Attempt{};
+  TESSERA_TRY(GroupCode code,
+              ContractionLowering(*contraction, machine, options).run(machine, options));
+  TESSERA_TRY(
+      Attempt rest,
+      lower_elements({.stages = {stages[1]}, .results = group.results, .weights = group.weights},
+                     machine, options));
+  if (!rest) return Attempt{};
+  std::ranges::move(rest->kernels, std::back_inserter(code.kernels));
+  std::ranges::move(rest->packings, std::back_inserter(code.packings));
+  TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stages[0]}));
+  code.temporaries.push_back(tensors.back());
+  code.strategy += fmt::format(", sum in {} parts", cut.parts);
+  return Attempt(std::move(code));
+}
+
 }  // namespace
 
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
@@ -429,9 +459,14 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
   // Tiles of a GPU are powers of two: fewer and longer axes leave less of them empty.
   Group whole = group;
   if (machine.is_gpu()) whole.stages = collapsed(group.stages);
-  const auto contraction = contraction_of(whole);
+  const auto contraction = contraction_of(whole, machine.is_gpu());
   // Bytes are products of processors.
   if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
+  if (machine.is_gpu() && !options.exact)
+    if (const SumParts cut = parts_of_sum(*contraction, options.products, machine); cut.parts > 1) {
+      TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
+      if (split) return split;
+    }
   TESSERA_TRY(GroupCode code,
               ContractionLowering(*contraction, machine, options).run(machine, options));
   return Attempt(std::move(code));

@@ -23,12 +23,28 @@ struct IndexAxis {
 using IndexAxes = std::vector<IndexAxis>;
 std::int64_t count(const IndexAxes& axes);
 
+/// A read of a tensor in its own axes, which may leave it: what lies outside is zero. Tiles lie
+/// along memory: where an index variable counts every other element, an axis is two, of quotients
+/// and of remainders.
+struct BoxedRead {
+  /// Two index variables more: the quotient and the remainder of a number that is not negative.
+  struct Divided {
+    std::string quotient, remainder;
+    Scalar number;
+    std::int64_t by = 1;
+  };
+  tile::Extents shape = {}, strides = {};
+  std::vector<Scalar> at = {};
+  std::vector<Divided> divided = {};
+};
+
 /// A read as a view of memory with an axis for every index variable: where its element lies.
 struct StridedRead {
   std::string view;     // what it is called in the expression that it was taken from
   std::string operand;  // the tensor
   DType dtype = DType::F32;
   Affine at;  // in elements
+  std::optional<BoxedRead> box = {};
 };
 
 /// One factor of the products: an expression over `reads`, each read by its name without indices.
@@ -46,8 +62,9 @@ struct Factor {
 ///
 ///   out[batch, rows, columns] = f(sum(sums) a[batch, rows, sums] * b[batch, sums, columns])
 ///
-/// with f of anything at the same position. A factor that reads outside of its tensor, or at
-/// positions that are not affine, is computed first, as a stage of its own (`before`). Of integers
+/// with f of anything at the same position. A factor that reads outside of its tensor (unless it
+/// can be read as a box), or at positions that are not affine, is computed first, as a stage of its
+/// own (`before`). Of integers
 /// a and b are the bytes; sums of bytes that their shifts are multiplied with are computed first
 /// too, or with the weights.
 struct Contraction {
@@ -87,8 +104,9 @@ struct AxisGroup {
 };
 using AxisGroups = std::vector<AxisGroup>;
 
-/// Nothing where the group is no such thing.
-std::optional<Contraction> contraction_of(const Group& group);
+/// Nothing where the group is no such thing. `boxes`: a factor that reads outside of its tensor may
+/// be read where it lies.
+std::optional<Contraction> contraction_of(const Group& group, bool boxes);
 
 /// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied
 /// with them; `batch` are the index variables of the batch that it varies with.
@@ -112,6 +130,18 @@ ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::P
 /// hold. Rows, columns, and the sum where it is one axis, may end before the tiles do.
 ContractionTiles gpu_tiles(const Contraction& contraction, DType factors,
                            const machine::Machine& machine);
+
+/// A sum that is cut along one of its axes.
+struct SumParts {
+  std::string axis = {};
+  std::int64_t parts = 1;
+};
+/// How a GPU should cut the sum so that more of it has work; one part: it has enough.
+SumParts parts_of_sum(const Contraction& contraction, DType factors,
+                      const machine::Machine& machine);
+/// The sum in parts, each a position along the first axis of a tensor, as one stage, and what is
+/// made of their sum as another.
+tile::Stages split_sum(const Contraction& contraction, const SumParts& cut);
 
 /// Neighbours that count as one wherever they are read, as one.
 AxisGroups merged_sums(const Contraction& contraction);

@@ -9,6 +9,7 @@
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
 #include "tessera/lower/contraction.h"
+#include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 
@@ -27,12 +28,17 @@ Axis named(const IndexAxis& axis) {
 /// Takes the reads of a factor apart.
 class Reads {
  public:
-  /// `inner`: index variables that copies are laid out for.
-  Reads(const Stage& stage, const AxisExtents& extents, std::set<std::string> inner,
-        tile::Stages& before, std::string prefix)
+  /// Index variables: `inner` are those that copies are laid out for, `rows` those of rows, where
+  /// a read may be a box.
+  struct Variables {
+    std::set<std::string> inner = {}, rows = {};
+  };
+  Reads(const Stage& stage, const AxisExtents& extents, Variables variables, tile::Stages& before,
+        std::string prefix)
       : stage_(stage),
         extents_(extents),
-        inner_(std::move(inner)),
+        inner_(std::move(variables.inner)),
+        rows_(std::move(variables.rows)),
         before_(before),
         prefix_(std::move(prefix)) {}
 
@@ -82,6 +88,14 @@ class Reads {
     if (!outside) return strided(read.operand, operand->dtype, at, shape);
     if (read.otherwise == nullptr || !axes_in(*read.otherwise).empty()) return std::nullopt;
     if (read.sort == Sort::Value && !is_zero(*read.otherwise)) return std::nullopt;
+    if (auto boxed = box(at, shape)) {
+      // Where it would lie in memory, as far as that goes.
+      StridedRead result{read.operand, read.operand, operand->dtype, {}, std::move(boxed)};
+      for (std::size_t i = 0; i < at.size(); ++i)
+        for (const auto& [name, factor] : at[i].factors)
+          result.at.factors[name] += factor * stride_of(shape, i);
+      return result;
+    }
     // The tensor with as much around it as is read; what sums alone run through lies innermost,
     // so that a goes along memory.
     std::vector<std::size_t> order(at.size());
@@ -130,6 +144,62 @@ class Reads {
     return strided(name, operand->dtype, at, shape);
   }
 
+  static std::int64_t stride_of(const std::vector<std::int64_t>& shape, std::size_t axis) {
+    std::int64_t stride = 1;
+    for (std::size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
+    return stride;
+  }
+  static Scalar scalar_of(const Affine& affine) {
+    Scalar sum = Scalar(affine.base);
+    for (const auto& [name, factor] : affine.factors) sum = sum + index_of(name) * Scalar(factor);
+    return sum;
+  }
+
+  /// Tiles run along rows and along the last of the sum, which lies side by side; a box has them
+  /// each on an axis of its own.
+  std::optional<BoxedRead> box(const std::vector<Affine>& at,
+                               const std::vector<std::int64_t>& shape) const {
+    constexpr std::int64_t kLeast = 16;
+    if (rows_.empty() || 2 * at.size() > tile::kMostAxes) return std::nullopt;
+    const auto summed = std::ranges::find_if(at.back().factors, [&](const auto& f) {
+      return inner_.contains(f.first) && f.second == 1;
+    });
+    if (summed == at.back().factors.end() || extents_.at(summed->first) % kLeast != 0)
+      return std::nullopt;
+    BoxedRead result;
+    const auto add = [&](std::int64_t extent, std::int64_t stride, Scalar position) {
+      result.shape.push_back(extent);
+      result.strides.push_back(stride);
+      result.at.push_back(std::move(position));
+    };
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const std::int64_t stride = stride_of(shape, i);
+      Affine rest = at[i];
+      std::optional<std::pair<std::string, std::int64_t>> row;
+      for (const auto& factor : at[i].factors) {
+        if (factor.first == summed->first && i + 1 < at.size()) return std::nullopt;
+        if (!rows_.contains(factor.first)) continue;
+        if (row || factor.second < 1 || i + 1 == at.size()) return std::nullopt;
+        row = factor;
+        rest.factors.erase(factor.first);
+      }
+      if (!row || row->second == 1) {
+        add(shape[i], stride, scalar_of(at[i]));
+        continue;
+      }
+      const std::int64_t by = row->second;
+      if (shape[i] % by != 0) return std::nullopt;
+      const std::int64_t lead = ceil_div(std::max<std::int64_t>(-range(rest, extents_).low, 0), by);
+      rest.base += lead * by;
+      const std::string name = fmt::format("{}.{}.{}", prefix_, before_.size(), i);
+      result.divided.push_back({name + ".quotient", name + ".remainder", scalar_of(rest), by});
+      add(shape[i] / by, stride * by,
+          index_of(row->first) + index_of(name + ".quotient") - Scalar(lead));
+      add(by, stride, index_of(name + ".remainder"));
+    }
+    return result;
+  }
+
   static std::optional<StridedRead> strided(const std::string& tensor, DType dtype,
                                             const std::vector<Affine>& at,
                                             const std::vector<std::int64_t>& shape) {
@@ -147,7 +217,7 @@ class Reads {
 
   const Stage& stage_;
   const AxisExtents& extents_;
-  std::set<std::string> inner_;
+  std::set<std::string> inner_, rows_;
   tile::Stages& before_;
   std::string prefix_;
 };
@@ -202,7 +272,7 @@ bool Factor::is_plain() const {
 
 bool Factor::merges(const IndexAxis& outer, const IndexAxis& inner) const {
   return std::ranges::all_of(reads, [&](const StridedRead& read) {
-    return read.at.factor(outer.name) == read.at.factor(inner.name) * inner.extent;
+    return !read.box && read.at.factor(outer.name) == read.at.factor(inner.name) * inner.extent;
   });
 }
 
@@ -216,7 +286,7 @@ bool Contraction::is_merged(const IndexAxis& axis) const {
   });
 }
 
-std::optional<Contraction> contraction_of(const Group& group) {
+std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
   if (group.stages.size() != 1 || group.stages[0].output.forward || is_wide(group.stages[0]))
     return std::nullopt;
   const Stage& stage = group.stages[0];
@@ -306,10 +376,13 @@ std::optional<Contraction> contraction_of(const Group& group) {
                                 : summed_ahead(c, factors->second, axes_within(right, false), "b");
   const auto factor = [&](const Scalar& value, const std::set<std::string>& within,
                           const std::string& prefix) -> std::optional<Factor> {
-    std::set<std::string> inner;
+    Reads::Variables variables;
     for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
-      inner.insert(axis.name);
-    if (auto strided = Reads(stage, extents, std::move(inner), c.before, prefix).run(value))
+      variables.inner.insert(axis.name);
+    // A box is loaded as it is: nothing else may be made of it.
+    if (boxes && prefix == "a" && std::holds_alternative<node::Read>(value.node()))
+      for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
+    if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
       return strided;
     IndexAxes axes = axes_within(within, true);
     for (const std::string& name : axes_in(value)) {  // what has one position is in no list

@@ -13,27 +13,36 @@ std::int64_t power_of_two(std::int64_t at_least) {
       std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(at_least, 1))));
 }
 
-/// So many rows of the last two axes, with as few outside as can be.
-std::vector<std::int64_t> rows_of(const Contraction& c, std::int64_t all) {
-  std::vector<std::int64_t> tiles(c.rows.size(), 1);
-  if (c.rows.empty()) return tiles;
-  const std::int64_t inner = c.rows.back().extent;
-  if (c.rows.size() == 1) {
-    tiles.back() = all;
-    return tiles;
+/// So many rows of all axes, with as few outside as can be, and of those along the last axes.
+class RowTiles {
+ public:
+  explicit RowTiles(const IndexAxes& rows) : rows_(rows), tiles_(rows.size(), 1), best_(tiles_) {}
+
+  std::vector<std::int64_t> of(std::int64_t all) {
+    if (!rows_.empty()) choose(rows_.size() - 1, all, 1);
+    return best_;
   }
-  const std::int64_t outer = c.rows[c.rows.size() - 2].extent;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t x = 1; x <= std::min(all, power_of_two(inner)); x *= 2) {
-    const std::int64_t y = std::min(all / x, power_of_two(outer));
-    const std::int64_t tiles_x = ceil_div(inner, x), tiles_y = ceil_div(outer, y);
-    if (tiles_x * tiles_y * all > least) continue;
-    least = tiles_x * tiles_y * all;
-    tiles.back() = x;
-    tiles[c.rows.size() - 2] = y;
+
+ private:
+  void choose(std::size_t axis, std::int64_t left, std::int64_t programs) {
+    const std::int64_t extent = rows_[axis].extent;
+    for (std::int64_t tile = std::min(left, power_of_two(extent)); tile > 0; tile /= 2) {
+      tiles_[axis] = tile;
+      const std::int64_t so_far = programs * ceil_div(extent, tile);
+      if (so_far >= least_) continue;
+      if (axis > 0) {
+        choose(axis - 1, left / tile, so_far);
+        continue;
+      }
+      least_ = so_far;
+      best_ = tiles_;
+    }
   }
-  return tiles;
-}
+
+  const IndexAxes& rows_;
+  std::vector<std::int64_t> tiles_, best_;
+  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+};
 
 /// Whether a factor is what lies in memory: outside of it, that is zero.
 bool is_read(const Factor& factor) {
@@ -70,9 +79,14 @@ std::int64_t part_of(std::int64_t extent, std::int64_t most) {
   return std::clamp(power_of_two(extent), std::min(kLeast, most), most);
 }
 
-}  // namespace
+struct Choice {
+  ContractionTiles tiles = {};
+  double cycles = std::numeric_limits<double>::infinity();
+};
 
-ContractionTiles gpu_tiles(const Contraction& c, DType factors, const machine::Machine& machine) {
+/// The tiles that are done first, where the sum is cut into so many parts.
+Choice choice_of(const Contraction& c, DType factors, const machine::Machine& machine,
+                 std::int64_t parts) {
   struct Shape {
     std::int64_t rows, columns;
   };
@@ -80,25 +94,60 @@ ContractionTiles gpu_tiles(const Contraction& c, DType factors, const machine::M
   constexpr Shape kMatrix[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
   const bool half = factors != DType::F32;
-  ContractionTiles best;
-  double least = std::numeric_limits<double>::infinity();
+  Choice best;
   for (const Shape& shape :
        half ? std::span<const Shape>(kMatrix) : std::span<const Shape>(kScalar)) {
     ContractionTiles tiles;
-    tiles.rows = rows_of(c, part_of(count(c.rows), shape.rows));
+    tiles.rows = RowTiles(c.rows).of(part_of(count(c.rows), shape.rows));
     tiles.columns = part_of(c.column.extent, shape.columns);
     tiles.sums = sums_of(c, half ? 64 : 32);
-    std::int64_t programs = count(c.batch) * ceil_div(c.column.extent, tiles.columns);
+    std::int64_t programs = parts * count(c.batch) * ceil_div(c.column.extent, tiles.columns);
     for (std::size_t i = 0; i < c.rows.size(); ++i)
       programs *= ceil_div(c.rows[i].extent, tiles.rows[i]);
+    std::int64_t steps = 1;
+    for (const AxisGroup& group : tiles.sums) steps *= ceil_div(group.extent(), group.tile);
     // Cycles of a step: its products, its operands from the second-level cache, and its barriers.
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
     const double products = m * n * (half ? 0.03 : 0.25), operands = (m + n) * 2;
     const double waves = static_cast<double>(ceil_div(programs, machine.multiprocessors));
-    const double cycles = waves * (std::max(products, operands) + 150);
+    const double cycles =
+        waves * static_cast<double>(ceil_div(steps, parts)) * (std::max(products, operands) + 150);
+    if (cycles >= best.cycles) continue;
+    best = {.tiles = std::move(tiles), .cycles = cycles};
+  }
+  return best;
+}
+
+}  // namespace
+
+ContractionTiles gpu_tiles(const Contraction& c, DType factors, const machine::Machine& machine) {
+  return choice_of(c, factors, machine, 1).tiles;
+}
+
+SumParts parts_of_sum(const Contraction& c, DType factors, const machine::Machine& machine) {
+  // Cycles of another launch, and of each of the sums that it reads.
+  constexpr double kLaunch = 3500, kRead = 0.002;
+  const double elements =
+      static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent) * kRead;
+  SumParts best;
+  double least = choice_of(c, factors, machine, 1).cycles;
+  for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {
+    const Choice choice = choice_of(c, factors, machine, parts);
+    const double cycles = choice.cycles + kLaunch + elements * static_cast<double>(parts + 1);
     if (cycles >= least) continue;
-    least = cycles;
-    best = tiles;
+    // Along an axis of which each part has whole steps.
+    for (const AxisGroup& group : choice.tiles.sums) {
+      std::int64_t whole = group.extent();
+      for (const IndexAxis& axis : group.axes) {
+        // An axis that is cut is the first of those that are run through as one.
+        const std::int64_t rest = axis.extent / parts * (whole / axis.extent);
+        if (axis.extent % parts == 0 && rest % group.tile == 0) {
+          least = cycles;
+          best = {.axis = axis.name, .parts = parts};
+        }
+        whole /= axis.extent;
+      }
+    }
   }
   return best;
 }

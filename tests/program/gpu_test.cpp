@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,6 +134,77 @@ TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
         expect_same({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
     EXPECT_TRUE(report.interpreted.empty());
   }
+}
+
+TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {
+  const auto strategy = [](const Case& one) {
+    std::string all;
+    for (const CompileReport::Step& step : expect_same(one).steps) all += step.strategy + "\n";
+    return all;
+  };
+  const Case product{
+      "graph(x: f32[9, 4096], w: f32[4096, 24], b: f32[24]) { "
+      "return relu(add(matmul(x, w), b)) }",
+      {random_f32({9, 4096}, 1), random_f32({4096, 24}, 2), random_f32({24}, 3)},
+      1,
+      {.products = DType::F16},
+      1e-1};
+  EXPECT_THAT(strategy(product), ::testing::HasSubstr("parts"));
+  const Case window{
+      "graph(x: f32[1, 512, 3, 3], w: f32[16, 512, 3, 3], y: f32[1, 16, 2, 2]) { "
+      "return relu(add(conv(x, w) {pads=[1, 1, 1, 1], strides=[2, 2]}, y)) }",
+      {random_f32({1, 512, 3, 3}, 1), random_f32({16, 512, 3, 3}, 2), random_f32({1, 16, 2, 2}, 3)},
+      1,
+      {.products = DType::F16},
+      1e-1};
+  EXPECT_THAT(strategy(window), ::testing::HasSubstr("parts"));
+}
+
+TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
+  struct Window {
+    std::string attributes;
+    std::int64_t size, result;
+    bool copied;
+  };
+  for (const Window& window :
+       {Window{"pads=[1, 1, 1, 1]", 6, 6, false},
+        Window{"pads=[1, 1, 1, 1], strides=[2, 2]", 6, 3, false},
+        Window{"pads=[3, 3, 2, 2], dilations=[2, 2], strides=[3, 3]", 9, 4, false},
+        Window{"pads=[1, 1, 1, 1], strides=[2, 2]", 7, 4, true}}) {
+    for (const DType dtype : {DType::F32, DType::F16}) {
+      const auto size = [](std::int64_t n) { return fmt::format("{0}, {0}", n); };
+      const CompileReport report = expect_same(
+          {fmt::format("graph(x: f32[2, 32, {}], w: f32[16, 32, 3, 3], "
+                       "y: f32[2, 16, {}]) {{ "
+                       "return relu(add(conv(x, w) {{{}}}, y)) }}",
+                       size(window.size), size(window.result), window.attributes),
+           {random_f32({2, 32, window.size, window.size}, 1), random_f32({16, 32, 3, 3}, 2),
+            random_f32({2, 16, window.result, window.result}, 3)},
+           1,
+           {.products = dtype},
+           dtype == DType::F32 ? 1e-4 : 5e-2});
+      const bool copied = std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
+        return step.strategy.find("padded") != std::string::npos;
+      });
+      EXPECT_EQ(copied, window.copied) << window.attributes;
+    }
+  }
+}
+
+TEST(GpuProgram, ProductsOfOneOperandAreOne) {
+  const CompileReport report = expect_same(
+      {"graph(x: f32[2, 20, 32], q: f32[32, 32], a: f32[32], k: f32[32, 32], b: f32[32], "
+       "v: f32[32, 32], c: f32[32]) { "
+       "l = reshape(add(matmul(x, q), a), [2, 20, 2, 16])  "
+       "r = reshape(add(matmul(x, k), b), [2, 20, 2, 16])  "
+       "t = reshape(add(c, matmul(x, v)), [2, 20, 2, 16])  "
+       "s = softmax(matmul(transpose(l) {perm=[0, 2, 1, 3]}, transpose(r) {perm=[0, 2, 3, 1]})) "
+       "{axis=-1}  return add(matmul(s, transpose(t) {perm=[0, 2, 1, 3]}), 1.0) }",
+       {random_f32({2, 20, 32}, 1), random_f32({32, 32}, 2), random_f32({32}, 3),
+        random_f32({32, 32}, 4), random_f32({32}, 5), random_f32({32, 32}, 6),
+        random_f32({32}, 7)}});
+  EXPECT_TRUE(report.interpreted.empty());
+  EXPECT_EQ(report.steps.size(), 2u);
 }
 
 TEST(GpuProgram, WhatHasNoKernelRunsOnTheComputer) {

@@ -92,9 +92,9 @@ std::optional<tile::OpId> Emitter::loaded_from(const Operation& loop, ValueId id
     const tile::Extents &from = type(op.in[0]).shape, &to = type(id).shape;
     const bool turned = op.code == Code::Permute && from.size() == 2;
     // The rows of a box, one after the other; or the last two axes, where others have one element.
-    const bool squeezed =
-        op.code == Code::Reshape && to.size() == 2 && from.size() > 2 &&
-        (to[1] == from.back() || std::equal(to.begin(), to.end(), from.end() - 2));
+    const bool squeezed = op.code == Code::Reshape && to.size() >= 2 && from.size() > 2 &&
+                          (to.back() == from.back() ||
+                           (to.size() == 2 && std::equal(to.begin(), to.end(), from.end() - 2)));
     if (!turned && !squeezed) return {};
     if (uses_[id] != 1) return {};
     id = op.in[0];

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <set>
+
+#include "tessera/expr/transform.h"
+#include "tessera/expr/walk.h"
+#include "tessera/lower/contraction.h"
+
+namespace tessera::lower {
+namespace {
+
+using tile::Stage;
+
+/// The expression with the result of a fold replaced.
+class Replacement {
+ public:
+  Replacement(const Fold& fold, Scalar by) : fold_(fold), by_(std::move(by)) {}
+
+  Scalar operator()(const Scalar& scalar) const {
+    if (const auto* component = std::get_if<node::Component>(&scalar.node()))
+      return component->fold.get() == &fold_ ? by_ : scalar;
+    if (const auto* call = std::get_if<node::Apply>(&scalar.node())) {
+      std::vector<Scalar> args;
+      for (const Scalar& arg : call->args) args.push_back((*this)(arg));
+      return apply(call->fn, std::move(args));
+    }
+    if (const auto* cast_node = std::get_if<node::Cast>(&scalar.node()))
+      return cast(cast_node->to, (*this)(*cast_node->arg));
+    return scalar;
+  }
+
+ private:
+  const Fold& fold_;
+  Scalar by_;
+};
+
+}  // namespace
+
+tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
+  const Stage& stage = *c.stage;
+  const std::int64_t parts = cut.parts;
+  const Axis part{"part", Dim(parts)};
+  const std::string along = cut.axis;
+  const std::int64_t rest = std::ranges::find(c.sums, along, &IndexAxis::name)->extent / parts;
+  Transform inner;
+  inner.index = [&](const std::string& axis) -> std::optional<Scalar> {
+    if (axis != along) return std::nullopt;
+    return Scalar(part) * Scalar(rest) + index_of(along);
+  };
+  std::vector<Bound> bounds = c.fold->bounds;
+  for (Bound& bound : bounds)
+    if (bound.axis == along) bound.extent = Scalar(rest);
+  Stage sums = stage;
+  sums.output.name += ".parts";
+  sums.output.dtype = DType::F32;
+  sums.output.axes.insert(sums.output.axes.begin(), Merged{{part}});
+  sums.output.value = sum(bounds, inner(c.fold->lift[0]));
+
+  Operand read{sums.name(), DType::F32, {Dim(parts)}};
+  std::vector<Scalar> at = {Scalar(part)};
+  for (const Merged& merged : stage.output.axes) {
+    read.shape.push_back(Dim(merged));
+    at.push_back(Scalar(merged));
+  }
+  Stage whole = stage;
+  whole.operands.push_back(read);
+  whole.output.value =
+      Replacement(*c.fold, sum({{part.name, Scalar(parts)}}, read(at)))(stage.output.value);
+  tile::Stages stages = {std::move(sums), std::move(whole)};
+  for (Stage& one : stages) {
+    std::set<std::string> names;
+    for_each_read(one.output.value, [&](const node::Read& r) { names.insert(r.operand); });
+    std::erase_if(one.operands, [&](const Operand& o) { return !names.contains(o.name); });
+  }
+  return stages;
+}
+
+}  // namespace tessera::lower
