@@ -22,11 +22,15 @@ using runtime::ValueIndex;
 
 namespace {
 
-/// Where a value of the graph is.
+/// Where a value of the graph is: all of a value of the program, or a piece of it.
 struct Place {
   ValueIndex value = 0;
   Order order = {};
+  std::int64_t offset = 0;  // bytes
 };
+
+/// Where the tensors of a group are, by name.
+using Tensors = std::map<std::string, runtime::Address, std::less<>>;
 
 /// Multiplications and additions of a stage, about.
 double flops_of(const tile::Stage& stage) {
@@ -149,16 +153,19 @@ class Assembler {
       case NodeKind::View: {
         const ValueId input = graph_.inputs(node)[0];
         TESSERA_TRY(const Place from, place_in(input, row_major(rank_of(input))));
-        places_[value.index] = Place{from.value, row_major(rank_of(value))};
+        places_[value.index] = Place{from.value, row_major(rank_of(value)), from.offset};
         break;
       }
       case NodeKind::Transpose: {
         TESSERA_TRY(const Place from, place_of(graph_.inputs(node)[0]));
         places_[value.index] =
-            Place{from.value, transposed(from.order, *permutation_of(grouping_.stages[n][0]))};
+            Place{from.value, transposed(from.order, *permutation_of(grouping_.stages[n][0])),
+                  from.offset};
         break;
       }
       case NodeKind::Move: {
+        TESSERA_TRY(const bool is_piece, place_piece(value, n));
+        if (is_piece) break;
         // Somebody wants the whole of it.
         TESSERA_TRY_DONE(emit_kernels({.kind = NodeKind::Alone, .nodes = {n}, .results = {value}}));
         break;
@@ -168,20 +175,40 @@ class Assembler {
     return places_.at(value.index);
   }
 
+  /// A part of another value that lies in one piece needs no copy.
+  Expected<bool> place_piece(ValueId value, std::size_t n) {
+    if (grouping_.stages[n].size() != 1) return false;
+    const auto first = piece_of(grouping_.stages[n][0]);
+    const ValueId whole = graph_.inputs(graph_.nodes()[n])[0];
+    if (!first || graph_.constant(whole) != nullptr) return false;
+    TESSERA_TRY(const Place from, place_of(whole));
+    const std::int64_t offset = *first * byte_width(dtype_of(from.value));
+    if (offset % runtime::kAlignment != 0 || is_outside(whole) ||
+        !same_places(shape_of(whole), from.order, row_major(rank_of(whole))))
+      return false;
+    places_[value.index] = Place{from.value, row_major(rank_of(value)), from.offset + offset};
+    return true;
+  }
+
   /// The value with its axes in this order; a copy where they lie otherwise.
   Expected<Place> place_in(ValueId value, const Order& order) {
     TESSERA_TRY(const Place place, place_of(value));
     return place_in(value, order, dtype_of(place.value));
   }
-  /// The same for those who want it as its type says.
+  /// The same for those who want it as its type says, and all of a value of the program.
   Expected<Place> place_in_full(ValueId value) {
-    return place_in(value, row_major(rank_of(value)), graph_.type(value).dtype);
+    TESSERA_TRY(Place place, place_in(value, row_major(rank_of(value)), graph_.type(value).dtype));
+    if (place.offset == 0) return place;
+    const ValueIndex copy =
+        add_value(value, runtime::Value::Home::Arena, place.order, dtype_of(place.value));
+    add_copy({.value = place.value, .offset = place.offset}, copy);
+    return Place{copy, place.order};
   }
   Expected<Place> place_in(ValueId value, const Order& order, DType dtype) {
     TESSERA_TRY(const Place place, place_of(value));
     const auto shape = shape_of(value);
     if (same_places(shape, place.order, order) && dtype == dtype_of(place.value))
-      return Place{place.value, order};
+      return Place{place.value, order, place.offset};
     const auto key = std::tuple{value.index, order, dtype};
     if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
     const ValueIndex copy = add_value(value, runtime::Value::Home::Arena, order, dtype);
@@ -210,7 +237,8 @@ class Assembler {
                        .weights = {}};
     TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "from", from.order));
     TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), "to", to.order));
-    return emit_code(group, {{"from", from.value}, {"to", to.value}}, {}, "reorder");
+    return emit_code(group, {{"from", {from.value, from.offset}}, {"to", {to.value, to.offset}}},
+                     {}, "reorder");
   }
 
   // --- groups -------------------------------------------------------------------------------
@@ -296,7 +324,7 @@ class Assembler {
     std::set<std::string> stages;
     for (const tile::Stage& stage : group.stages) stages.insert(stage.name());
 
-    std::map<std::string, ValueIndex, std::less<>> values;
+    Tensors values;
     std::map<std::string, ValueId, std::less<>> constants;
     std::map<std::string, Order, std::less<>> orders;
     std::int64_t most = 0;
@@ -317,7 +345,7 @@ class Assembler {
           shape[1] >= 8) {
         TESSERA_TRY(place, place_in(id, channels_last(rank_of(id))));
       }
-      values.emplace(name, place.value);
+      values.emplace(name, runtime::Address{place.value, place.offset});
       orders.emplace(name, place.order);
       const std::int64_t bytes = draft_.program.values[place.value].bytes;
       if (rank_of(id) == rank_of(node_group.results[0]) && bytes > most) {
@@ -338,10 +366,10 @@ class Assembler {
       results.push_back(
           {add_result(result, order, scatters ? std::nullopt : std::optional(kept_dtype(result))),
            order});
-      values.emplace(tensor_name(result), results.back().value);
+      values.emplace(tensor_name(result), runtime::Address{results.back().value});
       orders.emplace(tensor_name(result), order);
     }
-    for (const auto& [name, value] : values) set_dtype(group.stages, name, dtype_of(value));
+    for (const auto& [name, at] : values) set_dtype(group.stages, name, dtype_of(at.value));
     for (const auto& [name, order] : orders)
       if (order != row_major(order.size())) {
         TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
@@ -386,8 +414,7 @@ class Assembler {
   }
 
   /// `values` are the tensors of the group, but for constants.
-  Expected<Done> emit_code(const lower::Group& group,
-                           const std::map<std::string, ValueIndex, std::less<>>& values,
+  Expected<Done> emit_code(const lower::Group& group, const Tensors& values,
                            const std::map<std::string, ValueId, std::less<>>& constants,
                            const std::string& what, double flops = 0) {
     const Canonical same = canonical(group);
@@ -395,26 +422,27 @@ class Assembler {
     if (!lowering->made) return lowering->made.error();
     const lower::GroupCode& code = *lowering->made;
 
-    std::map<std::string, ValueIndex, std::less<>> arguments;
-    for (const auto& [name, value] : values)
+    Tensors arguments;
+    for (const auto& [name, at] : values)
       if (const auto it = same.name_of.find(name); it != same.name_of.end())
-        arguments.emplace(it->second, value);
+        arguments.emplace(it->second, at);
     std::map<std::string, ValueId, std::less<>> weights;
     for (const auto& [name, id] : constants)
       if (const auto it = same.name_of.find(name); it != same.name_of.end())
         weights.emplace(it->second, id);
     for (std::size_t i = 0; i < code.packings.size(); ++i) {
       const lower::Packing& packing = code.packings[i];
-      arguments.emplace(packing.definition.outputs[0].name,
-                        weight(weights.at(packing.weight), {lowering, &packing.definition},
-                               lowering->packings[i]));
+      arguments.emplace(
+          packing.definition.outputs[0].name,
+          runtime::Address{weight(weights.at(packing.weight), {lowering, &packing.definition},
+                                  lowering->packings[i])});
     }
     for (const Operand& temporary : code.temporaries)
-      arguments.emplace(temporary.name, add_temporary(temporary));
+      arguments.emplace(temporary.name, runtime::Address{add_temporary(temporary)});
 
     double bytes = 0;
-    for (const auto& [name, value] : arguments)
-      bytes += static_cast<double>(draft_.program.values[value].bytes);
+    for (const auto& [name, at] : arguments)
+      bytes += static_cast<double>(draft_.program.values[at.value].bytes);
     for (std::size_t k = 0; k < code.kernels.size(); ++k) {
       const lower::Lowered& lowered = code.kernels[k];
       if (std::ranges::count(lowered.grid, 0) > 0) continue;
@@ -423,14 +451,16 @@ class Assembler {
           .grid = lowered.grid};
       for (std::size_t i = 0; i < lowered.arguments.size(); ++i) {
         const std::string& name = lowered.arguments[i];
-        if (!arguments.contains(name)) arguments.emplace(name, weight(weights.at(name), {}, {}));
-        const ValueIndex value = arguments.at(name);
+        if (!arguments.contains(name))
+          arguments.emplace(name, runtime::Address{weight(weights.at(name), {}, {})});
+        const runtime::Address& at = arguments.at(name);
         const tile::Type& type = lowered.kernel.type(lowered.kernel.params()[i]);
         const bool is_result = i + 1 == lowered.arguments.size();
-        const std::int64_t offset = is_result ? lowered.offset * byte_width(type.dtype) : 0;
+        const std::int64_t offset =
+            at.offset + (is_result ? lowered.offset * byte_width(type.dtype) : 0);
         launch.patches.push_back({.word = static_cast<std::uint32_t>(launch.words.size()),
-                                  .at = {.value = value, .offset = offset},
-                                  .bytes = draft_.program.values[value].bytes - offset});
+                                  .at = {.value = at.value, .offset = offset},
+                                  .bytes = draft_.program.values[at.value].bytes - offset});
         launch.words.push_back(0);
         if (!type.is_view()) continue;
         for (const std::int64_t extent : type.shape)
@@ -454,10 +484,10 @@ class Assembler {
   }
 
   /// All of a value, byte by byte.
-  void add_copy(ValueIndex from, ValueIndex to) {
+  void add_copy(const runtime::Address& from, ValueIndex to) {
     add_step(
         runtime::step::Copy{
-            .from = {.value = from}, .to = {.value = to}, .bytes = draft_.program.values[to].bytes},
+            .from = from, .to = {.value = to}, .bytes = draft_.program.values[to].bytes},
         {"copy", ""});
   }
 
@@ -537,7 +567,7 @@ class Assembler {
       if (i < scan->states) {
         at.value = add_result(outputs[i], row_major(rank_of(outputs[i])));
         states.push_back(at.value);
-        add_copy(from.value, at.value);
+        add_copy({.value = from.value}, at.value);
       } else if (i < scan->states + scan->elements) {
         at.per_round = slice_bytes(from.value);
       }
@@ -567,7 +597,7 @@ class Assembler {
   ValueIndex with_shape(ValueIndex value, ValueId view) {
     if (draft_.program.values[value].shape == shape_of(view)) return value;
     const ValueIndex copy = add_value(view, runtime::Value::Home::Arena, row_major(rank_of(view)));
-    add_copy(value, copy);
+    add_copy({.value = value}, copy);
     return copy;
   }
 
@@ -587,7 +617,7 @@ class Assembler {
         continue;
       }
       const bool is_boxed = draft_.program.values[place.value].home == runtime::Value::Home::Boxed;
-      if (is_boxed || planning_.boundary == Boundary::Inside) {
+      if (is_boxed || (planning_.boundary == Boundary::Inside && place.offset == 0)) {
         draft_.program.outputs.push_back(place.value);
         continue;
       }
@@ -597,7 +627,7 @@ class Assembler {
       draft_.program.outputs.push_back(value);
       if (same_places(shape_of(output), place.order, order) &&
           dtype_of(place.value) == dtype_of(value)) {
-        add_copy(place.value, value);
+        add_copy({.value = place.value, .offset = place.offset}, value);
       } else {
         TESSERA_TRY_DONE(emit_copy(output, place, {value, order}));
       }

@@ -56,15 +56,7 @@ const node::Read* only_read(const Stage& stage) {
 
 /// Whether the elements are those of the operand, in the same order.
 bool is_view(const Stage& stage) {
-  const node::Read* read = only_read(stage);
-  if (read == nullptr || stage.operands.size() != 1 ||
-      stage.operands[0].dtype != stage.output.dtype)
-    return false;
-  if (product(stage.operands[0].shape) != product(stage.output.shape())) return false;
-  const auto from = place_of(stage, read->at, stage.operands[0].shape);
-  const std::vector<Scalar> own(stage.output.axes.begin(), stage.output.axes.end());
-  const auto to = place_of(stage, own, stage.output.shape());
-  return from && to && *from == *to;
+  return piece_of(stage) == 0 && product(stage.operands[0].shape) == product(stage.output.shape());
 }
 
 /// Whether every read is at positions of the output, none twice.
@@ -125,7 +117,7 @@ NodeKind kind_of(const Stage& stage) {
   }
   if (is_view(stage)) return NodeKind::View;
   if (permutation_of(stage)) return NodeKind::Transpose;
-  if (is_move(stage) && !reads_own_positions(stage)) return NodeKind::Move;
+  if (is_move(stage) && (piece_of(stage) || !reads_own_positions(stage))) return NodeKind::Move;
   return reads_own_positions(stage) ? NodeKind::Map : NodeKind::Alone;
 }
 
@@ -135,6 +127,18 @@ bool is_plain_tensor(const Graph& graph, ValueId value) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> piece_of(const Stage& stage) {
+  const node::Read* read = only_read(stage);
+  if (read == nullptr || stage.operands.size() != 1 ||
+      stage.operands[0].dtype != stage.output.dtype)
+    return std::nullopt;
+  const auto from = place_of(stage, read->at, stage.operands[0].shape);
+  const std::vector<Scalar> own(stage.output.axes.begin(), stage.output.axes.end());
+  const auto to = place_of(stage, own, stage.output.shape());
+  if (!from || !to || from->factors != to->factors) return std::nullopt;
+  return from->base - to->base;
+}
 
 std::optional<std::vector<int>> permutation_of(const Stage& stage) {
   const node::Read* read = only_read(stage);

@@ -13,6 +13,10 @@ namespace tessera::program {
 NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
                   std::string& why);
 
+/// Where the elements begin in the operand, row by row, if they are some of its, one after the
+/// other.
+std::optional<std::int64_t> piece_of(const tile::Stage& stage);
+
 /// Of a transpose: the axis of the operand that each axis of the result is.
 std::optional<std::vector<int>> permutation_of(const tile::Stage& stage);
 

@@ -9,6 +9,7 @@
 #include "tessera/program/arena.h"
 #include "tessera/program/constants.h"
 #include "tessera/program/integer_products.h"
+#include "tessera/program/joined_products.h"
 #include "tessera/program/limit.h"
 #include "tessera/program/phases.h"
 #include "tessera/program/plan.h"
@@ -95,7 +96,7 @@ Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
   const Graph wide =
       planning.options.exact ? phased : with_wide_groups(phased, planning.options.machine);
   TESSERA_TRY(const Graph core, with_plain_scans(wide));
-  return assemble(core, planning);
+  return assemble(planning.options.machine.is_gpu() ? with_joined_products(core) : core, planning);
 }
 
 }  // namespace

@@ -242,6 +242,29 @@ TEST(Compile, WhatReadsAResultAndAViewOfIt) {
               {testing::random_f32({2, 4}, 1), testing::random_f32({4}, 2)});
 }
 
+TEST(Compile, PiecesOfATensorAreNotCopied) {
+  const auto steps = [](const char* graph) {
+    const CompileReport report = expect_same(
+        parsed(graph), {testing::random_f32({4, 8, 16}, 1), testing::random_f32({16, 16}, 2)});
+    return report.steps.size();
+  };
+  // The second and the last matrix of a product, read in another shape by others.
+  const char* const whole = "graph(x: f32[4, 8, 16], w: f32[16, 16]) { a = matmul(x, w)  ";
+  EXPECT_EQ(steps((std::string(whole) +
+                   "p = reshape(slice(a, [1], [2], [0], [1]), [16, 8])  "
+                   "q = reshape(slice(a, [3], [4], [0], [1]), [8, 16])  return matmul(p, q) }")
+                      .c_str()),
+            2u);
+  // A result, what the host reads, and what does not begin where vectors do.
+  steps((std::string(whole) + "return slice(a, [1], [3], [0], [1]) }").c_str());
+  steps((std::string(whole) +
+         "v, i = top_k(reshape(slice(a, [2], [3], [0], [1]), [128]), [3])  return v }")
+            .c_str());
+  steps((std::string(whole) + "p = reshape(slice(reshape(a, [512]), [1], [9], [0], [1]), [8, 1])  "
+                              "return matmul(p, transpose(p)) }")
+            .c_str());
+}
+
 TEST(Compile, ConvolutionsOfWhatLiesBackwards) {
   for (const int filters : {1, 2})
     expect_same(parsed(fmt::format("graph(x: f32[3, 4, 2], w: f32[{}, 4, 1]) {{ return "

@@ -1,0 +1,153 @@
+#include "tessera/program/joined_products.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "tessera/program/stage.h"
+#include "tessera/program/writer.h"
+
+namespace tessera::program {
+namespace {
+
+using Sizes = Writer::Sizes;
+
+/// A product with a constant matrix, and the constant row that is added to it, if there is one.
+struct Product {
+  std::size_t node = 0;  // of the product
+  std::size_t last = 0;  // that of the addition, or itself
+  const Tensor* matrix = nullptr;
+  const Tensor* row = nullptr;
+};
+
+class Products {
+ public:
+  explicit Products(const Graph& graph) : graph_(graph), reader_(graph.value_count()) {
+    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+      for (const ValueId input : graph.inputs(graph.nodes()[n]))
+        if (input.present()) count(input, n);
+    for (const ValueId output : graph.outputs()) count(output, std::nullopt);
+  }
+
+  /// Those that are to be one, by the first of their nodes.
+  std::map<std::size_t, std::vector<Product>> joined() const {
+    std::map<std::tuple<std::uint32_t, Sizes, bool>, std::vector<Product>> alike;
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
+      if (const auto product = product_of(n))
+        alike[{graph_.inputs(graph_.nodes()[n])[0].index, product->matrix->shape,
+               product->row != nullptr}]
+            .push_back(*product);
+    std::map<std::size_t, std::vector<Product>> result;
+    for (auto& [key, products] : alike)
+      if (products.size() > 1) result.emplace(products[0].node, std::move(products));
+    return result;
+  }
+
+ private:
+  /// Who reads a value: one node, or others as well.
+  struct Reader {
+    int count = 0;
+    std::optional<std::size_t> node = {};
+  };
+  void count(ValueId value, std::optional<std::size_t> node) {
+    ++reader_[value.index].count;
+    reader_[value.index].node = node;
+  }
+
+  std::optional<Product> product_of(std::size_t n) const {
+    const GraphNode& node = graph_.nodes()[n];
+    if (node.op->name != "matmul") return std::nullopt;
+    const auto inputs = graph_.inputs(node);
+    const Tensor* matrix = graph_.constant(inputs[1]);
+    const auto shape = numbers(graph_.type(inputs[0]));
+    if (matrix == nullptr || matrix->shape.size() != 2 || matrix->dtype != DType::F32 ||
+        matrix->count() == 0 || !shape || shape->size() < 2 ||
+        graph_.constant(inputs[0]) != nullptr)
+      return std::nullopt;
+    Product product{.node = n, .last = n, .matrix = matrix};
+    const Reader& reader = reader_[graph_.outputs(node)[0].index];
+    if (reader.count != 1 || !reader.node) return product;
+    const GraphNode& next = graph_.nodes()[*reader.node];
+    if (next.op->name != "add") return product;
+    for (const ValueId other : graph_.inputs(next)) {
+      const Tensor* row = graph_.constant(other);
+      if (row == nullptr || row->shape.empty() || row->shape.back() != matrix->shape[1] ||
+          row->count() != matrix->shape[1] || row->shape.size() > shape->size() ||
+          row->dtype != DType::F32)
+        continue;
+      product.row = row;
+      product.last = *reader.node;
+    }
+    return product;
+  }
+
+  const Graph& graph_;
+  std::vector<Reader> reader_;  // by value
+};
+
+/// Tensors of one size, one after the other, as [how many, 1, …, shape].
+template <class Each>
+Tensor stacked(const std::vector<Product>& products, const Sizes& shape, std::size_t rank,
+               const Each& each) {
+  Sizes all(rank + 1, 1);
+  all[0] = static_cast<std::int64_t>(products.size());
+  std::copy(shape.begin(), shape.end(), all.end() - static_cast<std::ptrdiff_t>(shape.size()));
+  const std::size_t bytes = each(products[0])->bytes.size();
+  Buffer buffer(bytes * products.size());
+  for (std::size_t i = 0; i < products.size(); ++i)
+    std::copy_n(each(products[i])->bytes.data(), bytes, buffer.data() + i * bytes);
+  return {DType::F32, all, std::move(buffer).freeze()};
+}
+
+}  // namespace
+
+Graph with_joined_products(const Graph& graph) {
+  const auto joined = Products(graph).joined();
+  if (joined.empty()) return graph;
+  std::map<std::size_t, ValueId> made;  // by the last node of each product
+  std::size_t n = 0;
+  return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
+    const std::size_t own = n++;
+    if (const auto it = joined.find(own); it != joined.end()) {
+      const std::vector<Product>& products = it->second;
+      const ValueId operand = graph.inputs(node)[0];
+      const Sizes shape = *numbers(graph.type(graph.outputs(node)[0]));
+      Writer writer(out, DType::F32);
+      Sizes all = shape;
+      all.insert(all.begin(), static_cast<std::int64_t>(products.size()));
+      ValueId value =
+          writer.add("matmul", {},
+                     {out.mapped(operand),
+                      writer.constant(stacked(products, products[0].matrix->shape, shape.size(),
+                                              [](const Product& p) { return p.matrix; }))},
+                     all);
+      if (products[0].row != nullptr)
+        value =
+            writer.add("add", {},
+                       {value, writer.constant(stacked(products, {shape.back()}, shape.size(),
+                                                       [](const Product& p) { return p.row; }))},
+                       all);
+      Sizes one = all;
+      one[0] = 1;
+      for (std::size_t i = 0; i < products.size(); ++i) {
+        const auto first = static_cast<std::int64_t>(i);
+        const ValueId part =
+            writer.add("slice", {},
+                       {value, writer.integers({first}), writer.integers({first + 1}),
+                        writer.integers({0}), writer.integers({1})},
+                       one);
+        made.emplace(products[i].last, writer.reshaped(part, shape));
+      }
+    }
+    if (const auto it = made.find(own); it != made.end()) return {it->second};
+    const bool is_part = std::ranges::any_of(joined, [&](const auto& entry) {
+      return std::ranges::any_of(entry.second, [&](const Product& p) { return p.node == own; });
+    });
+    if (is_part) return Rebuilder::Results(1);
+    return out.copy(node);
+  });
+}
+
+}  // namespace tessera::program
