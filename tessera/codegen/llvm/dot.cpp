@@ -75,6 +75,7 @@ class Loops {
     pad_k_ = static_cast<int>(both ? turn : plan_.k_group);
     whole_turns_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
+    if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_) turns_ = Turns::Some;
     if (call.accumulate || call.shape.k <= kc_) accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) {
       rest_rows_ = *m % plan_.mr;
@@ -412,6 +413,7 @@ class Loops {
         .splits = std::clamp<int>(
             static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, kTurn),
         .whole_turns = whole_turns_,
+        .turns = turns_,
         .a = a_,
         .next_lines = columns.columns == plan_.nr ? next_lines_ : 0,
         .far_b = far_rows_of_b_ && rows.rows > 1,
@@ -470,7 +472,8 @@ class Loops {
   int next_lines_ = 0;
   bool far_rows_of_b_ = false;
   bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
-  std::int64_t rest_rows_ = -1;                 // behind the last whole panel; -1: any
+  Turns turns_ = Turns::Any;
+  std::int64_t rest_rows_ = -1;  // behind the last whole panel; -1: any
   std::optional<EvenRows> even_ = {};
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;

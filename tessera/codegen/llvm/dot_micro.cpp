@@ -4,11 +4,19 @@
 #include <bit>
 
 #include "tessera/codegen/llvm/dot_parts.h"
+#include "tessera/codegen/llvm/generate.h"
 
 namespace tessera::codegen {
 namespace {
 
 using llvm::Value;
+
+/// Whether a function's instructions stay in the order in which they are written here, each load
+/// just before its first use. LLVM brings loads together, which is no worse where operands are in
+/// panels; rows and columns of matrices then often meet in one bank of the cache.
+bool keeps_order(const MicroKernel& kernel) {
+  return kernel.a != MicroKernel::A::Panel && !kernel.broadcast_loads;
+}
 
 /// The register tile of one micro-kernel while it is emitted: accumulators in the order
 /// [split][row of registers][column of registers].
@@ -49,8 +57,9 @@ class Tile {
     Value* whole = kernel_.whole_turns
                        ? in_.groups
                        : ir_.CreateAnd(in_.groups, constant(-std::int64_t{kernel_.unroll}));
-    state = emit_for(ir_, constant(0), whole, kernel_.unroll, state,
-                     [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); });
+    state = emit_for(
+        ir_, constant(0), whole, kernel_.unroll, state,
+        [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); }, kernel_.turns);
     if (!kernel_.whole_turns)
       state = emit_for(ir_, whole, in_.groups, 1, state,
                        [&](Value* k, const Values& in) { return turn(k, in, 1); });
@@ -108,14 +117,25 @@ class Tile {
       for (int i = 0; i < kernel_.next_lines; ++i)
         emit_prefetch(ir_, ir_.CreateGEP(a_group_, row, ir_.CreateAdd(next, constant(i * line))));
   }
-  /// What of b comes into use some groups of k later.
-  void prefetch_rows_of_b(Value* b) {
+  /// What of b comes into use some groups of k later, and its lines, one between some products and
+  /// the next: together they would hold up the loads behind them.
+  struct LaterB {
+    Value* row = nullptr;
+    int products = 0, next_column = 0;
+  };
+  LaterB begin_later_b(Value* b) {
     constexpr int distance = 16;
-    const int line = 64 / byte_width(instruction_.b);
+    if (!kernel_.far_b) return {};
     llvm::Type* element = type_of(instruction_.b, ir_.getContext());
-    Value* later = ir_.CreateGEP(element, b, ir_.CreateMul(in_.b_stride, constant(distance)));
-    for (int column = 0; column < kernel_.columns; column += line)
-      emit_prefetch(ir_, ir_.CreateGEP(element, later, constant(column)));
+    return {ir_.CreateGEP(element, b, ir_.CreateMul(in_.b_stride, constant(distance)))};
+  }
+  void after_product(LaterB& later) {
+    constexpr int every = 5;
+    if (later.row == nullptr || ++later.products % every != 0) return;
+    if (later.next_column >= kernel_.columns) return;
+    llvm::Type* element = type_of(instruction_.b, ir_.getContext());
+    emit_prefetch(ir_, ir_.CreateGEP(element, later.row, constant(later.next_column)));
+    later.next_column += 64 / byte_width(instruction_.b);
   }
 
   /// What c holds, or zeros.
@@ -249,14 +269,18 @@ class Tile {
   /// `unroll` groups of k.
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
-    Value* b = in.back();
     llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
     LoadedA a = begin_a(k, unroll);
+    const auto row_behind = [&](Value* row) { return ir_.CreateGEP(b_element, row, in_.b_stride); };
+    Values b_rows = {in.back()};
+    if (keeps_order(kernel_))  // where they are is known before the first product
+      while (b_rows.size() < index(unroll)) b_rows.push_back(row_behind(b_rows.back()));
     const int registers = tile_rows_ * tile_columns_;
     const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
     for (int step = 0; step < unroll; ++step) {
+      if (b_rows.size() == index(step)) b_rows.push_back(row_behind(b_rows.back()));
+      Value* b = b_rows[index(step)];
       prefetch(ir_.CreateAdd(k, constant(step)));
-      if (kernel_.far_b) prefetch_rows_of_b(b);
       const int split = step % kernel_.splits * registers;
       const auto factor_b = [&](int column) {
         return load(b_vector_, b, b_element, std::int64_t{column} * b_vector_->getNumElements());
@@ -282,16 +306,19 @@ class Tile {
               multiply_add(llvm::ConstantInt::get(a_vector_, 128), columns[index(column)], total);
         }
       } else {
+        LaterB later = begin_later_b(b);
         Values rows;
         for (int row = 0; row < tile_rows_; ++row) rows.push_back(factor_a(a, step, row));
         for (int column = 0; column < tile_columns_; ++column) {
           Value* y = factor_b(column);
-          for (int row = 0; row < tile_rows_; ++row) accumulate(row, column, rows[index(row)], y);
+          for (int row = 0; row < tile_rows_; ++row) {
+            accumulate(row, column, rows[index(row)], y);
+            after_product(later);
+          }
         }
       }
-      b = ir_.CreateGEP(b_element, b, in_.b_stride);
     }
-    out.back() = b;
+    out.back() = row_behind(b_rows.back());
     return out;
   }
 
@@ -339,14 +366,15 @@ class Tile {
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format("dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}n{}.a{}{}.b{}.c{}{}",
-                     instruction.name == nullptr ? "fma" : instruction.name,
-                     to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
-                     kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
-                     kernel.columns, kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-                     kernel.ahead, "prc"[static_cast<int>(kernel.a)], kernel.next_lines,
-                     kernel.far_b ? "f" : "", kernel.far_c ? "f" : "",
-                     kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
+  return fmt::format(
+      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}.c{}{}",
+      keeps_order(kernel) ? kInOrder : "", instruction.name == nullptr ? "fma" : instruction.name,
+      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
+      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows, kernel.columns,
+      kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
+      kernel.turns == Turns::Some ? "t" : "", kernel.ahead, "prc"[static_cast<int>(kernel.a)],
+      kernel.next_lines, kernel.far_b ? "f" : "", kernel.far_c ? "f" : "",
+      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ struct MicroKernel {
   int unroll = kTurn;        // groups of k in a turn of the loop
   int splits = 1;            // accumulators that take turns, where few would wait for each other
   bool whole_turns = false;  // the number of groups is a multiple of `unroll`
+  Turns turns = Turns::Any;  // Some: it is not less
   A a = A::Panel;
   int next_lines = 0;  // lines of each of the next rows of a that are asked for; A::Rows alone
   bool far_b = false;  // b is asked for some groups of k ahead

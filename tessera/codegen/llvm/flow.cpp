@@ -10,7 +10,7 @@ namespace tessera::codegen {
 namespace {
 
 /// The turns of a loop, where constants tell.
-std::optional<std::int64_t> turns(llvm::Value* first, llvm::Value* last, std::int64_t step) {
+std::optional<std::int64_t> known_turns(llvm::Value* first, llvm::Value* last, std::int64_t step) {
   if (first == last) return 0;
   auto* from = llvm::dyn_cast<llvm::ConstantInt>(first);
   auto* to = llvm::dyn_cast<llvm::ConstantInt>(last);
@@ -59,8 +59,9 @@ llvm::Type* type_of(DType dtype, llvm::LLVMContext& context) {
 }
 
 Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
-                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body) {
-  const std::optional<std::int64_t> known = turns(first, last, step);
+                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body,
+                Turns turns) {
+  const std::optional<std::int64_t> known = known_turns(first, last, step);
   if (known && *known == 0) return carried;
   if (known && *known == 1) return body(first, carried);
 
@@ -69,7 +70,8 @@ Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, 
   llvm::Function* function = before->getParent();
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "done", function);
   llvm::BasicBlock* loop = llvm::BasicBlock::Create(context, "loop", function, after);
-  if (known) {
+  const bool some = known || turns == Turns::Some;
+  if (some) {
     ir.CreateBr(loop);
   } else {
     ir.CreateCondBr(ir.CreateICmpSLT(first, last), loop, after);
@@ -96,7 +98,7 @@ Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, 
   Values results;
   for (std::size_t i = 0; i < next.size(); ++i) {
     llvm::PHINode* phi = ir.CreatePHI(next[i]->getType(), 2);
-    if (!known) phi->addIncoming(carried[i], before);
+    if (!some) phi->addIncoming(carried[i], before);
     phi->addIncoming(next[i], latch);
     results.push_back(phi);
   }

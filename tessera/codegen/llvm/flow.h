@@ -27,8 +27,10 @@ void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, st
 
 /// The same with values that each turn hands to the next; returns the last.
 using Values = llvm::SmallVector<llvm::Value*, 40>;
+enum class Turns : std::uint8_t { Any, Some };  // Some: at least one
 Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
-                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body);
+                Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body,
+                Turns turns = Turns::Any);
 
 /// Asks for the line of the cache that an address is in.
 struct Prefetch {

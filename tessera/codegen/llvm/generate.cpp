@@ -39,13 +39,14 @@ class FirstError : public llvm::DiagnosticHandler {
   std::string& error_;
 };
 
-/// Passes that have no number below.
+/// Passes that have no number below, or are left out for some functions.
 class PassGate : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) override {
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef function) override {
     // Prefetches are where a schedule asks for them.
-    return pass != "Loop Data Prefetch";
+    if (pass == "Loop Data Prefetch") return false;
+    return pass != "Machine Instruction Scheduler" || !function.contains(kInOrder);
   }
 };
 

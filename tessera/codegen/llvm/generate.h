@@ -10,6 +10,9 @@ class TargetMachine;
 
 namespace tessera::codegen {
 
+/// Functions with this in their names keep the order in which their instructions were written.
+inline constexpr const char* kInOrder = "in_order.";
+
 /// Machine code of a module, as an object file or as assembly, by LLVM's code generator without
 /// those of its passes that cost more than they give.
 ///
