@@ -110,10 +110,11 @@ void add_threads_flag(CLI::App& command, int& threads) {
 void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   add_threads_flag(command, flags.threads);
   command
-      .add_option("--precision", flags.precision,
-                  "of products: f32, bf16, auto: bf16 where that stays near f32, or f16 on a GPU, "
-                  "where tensors in between are of that precision too")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "auto"}))
+      .add_option(
+          "--precision", flags.precision,
+          "of products: f32, bf16, auto: bf16 where that stays near f32; on a GPU also tf32, "
+          "and f16, where, as with bf16, tensors in between are of that precision too")
+      ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16", "auto"}))
       ->capture_default_str();
   command
       .add_option("--most-error", flags.most_error,
@@ -139,13 +140,15 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   CompileModelOptions options{.passes = pass_options(flags.passes)};
   options.code.exact = options.passes.exact;
   options.code.threads = flags.threads;
+  const bool tf32 = flags.precision == "tf32";
   if (flags.target == "cuda")
     options.code.machine = machine::cuda(runtime::cuda::architecture().value_or("sm_90a"));
   else if (flags.target != "cpu")
     options.code.machine = machine::cuda(flags.target.substr(flags.target.find(':') + 1));
-  if (flags.precision == "f16" && flags.target == "cpu")
+  if (tf32) options.code.machine.features.emplace_back("tf32");
+  if ((flags.precision == "f16" || tf32) && flags.target == "cpu")
     return Diagnostic{.id = "cli-precision",
-                      .message = "--precision f16 is for GPUs",
+                      .message = fmt::format("--precision {} is for GPUs", flags.precision),
                       .help = "say bf16, or --target cuda"};
   options.code.cache = cache_folder(flags);
   options.code.memory_limit = context.memory_limit.value_or(0);
@@ -153,10 +156,10 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   options.code.progress = [&line](std::size_t done, std::size_t count) {
     line.show(done, count, "kernels compiled");
   };
-  options.precision = flags.precision == "f32"    ? Precision::F32
-                      : flags.precision == "f16"  ? Precision::F16
-                      : flags.precision == "bf16" ? Precision::Bf16
-                                                  : Precision::Auto;
+  options.precision = flags.precision == "f32" || tf32 ? Precision::F32
+                      : flags.precision == "f16"       ? Precision::F16
+                      : flags.precision == "bf16"      ? Precision::Bf16
+                                                       : Precision::Auto;
   options.most_error = flags.most_error;
   return options;
 }

@@ -46,9 +46,9 @@ struct Made {
 Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                     const runtime::ObjectCache* cache) {
   const std::string key =
-      fmt::format("{}\nptx {} precision {} stages {} bytes {}\n{}", generator_version(),
-                  static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.stages,
-                  ptx.bytes_per_thread, tile::fingerprint(kernel));
+      fmt::format("{}\nptx {} precision {} tf32 {} stages {} bytes {}\n{}", generator_version(),
+                  static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32,
+                  ptx.stages, ptx.bytes_per_thread, tile::fingerprint(kernel));
   if (cache != nullptr)
     if (const auto found = cache->find(key); found && found->size() > sizeof(Numbers))
       return Made{unpacked(*found), true};
@@ -62,7 +62,9 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
 }  // namespace
 
 PtxOptions ptx_options(const machine::Machine& gpu, Precision precision) {
-  return {.target = gpu.has("sm_90a") ? PtxTarget::Sm90a : PtxTarget::Sm80, .precision = precision};
+  return {.target = gpu.has("sm_90a") ? PtxTarget::Sm90a : PtxTarget::Sm80,
+          .precision = precision,
+          .tf32 = gpu.has("tf32")};
 }
 
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) {

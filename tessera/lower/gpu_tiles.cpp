@@ -93,10 +93,10 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
   // Of tensor cores, and of multiplications one by one.
   constexpr Shape kMatrix[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
-  const bool half = factors != DType::F32;
+  const bool half = factors != DType::F32, matrix = half || machine.has("tf32");
   Choice best;
   for (const Shape& shape :
-       half ? std::span<const Shape>(kMatrix) : std::span<const Shape>(kScalar)) {
+       matrix ? std::span<const Shape>(kMatrix) : std::span<const Shape>(kScalar)) {
     ContractionTiles tiles;
     tiles.rows = RowTiles(c.rows).of(part_of(count(c.rows), shape.rows));
     tiles.columns = part_of(c.column.extent, shape.columns);
@@ -108,7 +108,7 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
     for (const AxisGroup& group : tiles.sums) steps *= ceil_div(group.extent(), group.tile);
     // Cycles of a step: its products, its operands from the second-level cache, and its barriers.
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
-    const double products = m * n * (half ? 0.03 : 0.25), operands = (m + n) * 2;
+    const double products = m * n * (matrix ? 0.03 : 0.25), operands = (m + n) * 2;
     const double waves = static_cast<double>(ceil_div(programs, machine.multiprocessors));
     const double cycles =
         waves * static_cast<double>(ceil_div(steps, parts)) * (std::max(products, operands) + 150);

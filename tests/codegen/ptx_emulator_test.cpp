@@ -210,6 +210,8 @@ void together(Fiber* lanes, const std::string& name) {
     multiply<float>(lanes, 2, half_at);
   } else if (has("m16n8k16.row.col.bf16")) {
     multiply<float>(lanes, 2, bfloat_at);
+  } else if (has("m16n8k8.row.col.tf32")) {
+    multiply<float>(lanes, 1, [](std::uint64_t word, int) { return as<float>(word); });
   } else if (has("m16n8k32.row.col.s8")) {
     multiply<std::int32_t>(lanes, 4, byte_at);
   } else {
@@ -245,6 +247,10 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
   } else if (has("wait.group")) {
     for (; fiber.groups.size() > as<std::uint32_t>(arguments[0]); fiber.groups.pop_front())
       finish(fiber.groups.front());
+  } else if (has("f2tf32.rna")) {
+    constexpr std::uint32_t kDropped = 13;  // bits; halves go away from zero
+    const auto bits = as<std::uint32_t>(arguments[0]) + (1U << (kDropped - 1));
+    results[0] = word_of(bits >> kDropped << kDropped);
   } else if (has("ex2.approx")) {
     results[0] = word_of(std::exp2(as<float>(arguments[0])));
   } else if (has("wgmma.commit")) {

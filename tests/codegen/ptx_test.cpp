@@ -281,6 +281,46 @@ TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
               Not(HasSubstr("mma.sync")));
 }
 
+// Factors are rounded to 10 bits after the point, by choice.
+TEST(Ptx, MultipliesSingleNumbersByTensorCoresWhereTheyMayBeRounded) {
+  const PtxOptions rounded{.tf32 = true};
+  EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32}), rounded),
+              HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"));
+  struct Case {
+    std::int64_t m, n, k;
+    examples::MatmulTiles tiles;
+  };
+  for (const Case& c :
+       {Case{64, 64, 64, {32, 32, 32}}, Case{128, 128, 96, {64, 64, 32}},
+        Case{40, 72, 104, {32, 64, 32}},  // some out of bounds
+        Case{33, 65, 127, {32, 32, 16}},  // odd strides
+        Case{7, 3, 5, {16, 8, 16}}, Case{5, 6, 7, {3, 5, 7}}, Case{32, 16, 512, {32, 16, 256}}}) {
+    SCOPED_TRACE(::testing::Message() << c.m << ' ' << c.n << ' ' << c.k);
+    expect_emulated(examples::matmul(DType::F32, DType::F32, c.tiles),
+                    TestArguments(1)
+                        .view(DType::F32, {c.m, c.k})
+                        .view(DType::F32, {c.k, c.n})
+                        .view(DType::F32, {c.m, c.n}),
+                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1}, 3e-2, rounded);
+  }
+  // Either of them column by column.
+  for (const char* loop : {"x: f32[32, 16] = vload(a, 0, k)  y: f32[32, 16] = vload(b, 0, k)  "
+                           "yield(dot(x, permute(y) {order = [1, 0]}, acc))",
+                           "x: f32[16, 32] = vload(a, k, 0)  y: f32[16, 32] = vload(b, k, 0)  "
+                           "yield(dot(permute(x) {order = [1, 0]}, y, acc))"}) {
+    SCOPED_TRACE(loop);
+    expect_emulated(parsed(fmt::format("kernel turned(a: view f32[32, ?], b: view f32[32, ?], "
+                                       "c: view f32[32, 32]) {{ sum = for (k = 0 to 32 step 16, "
+                                       "acc: f32[32, 32] = 0.0) {{ {} }} vstore(c, 0, 0, sum) }}",
+                                       loop)),
+                    TestArguments(1)
+                        .view(DType::F32, {32, 32})
+                        .view(DType::F32, {32, 32})
+                        .view(DType::F32, {32, 32}),
+                    {1, 1, 1}, 3e-2, rounded);
+  }
+}
+
 TEST(SlowPtx, WarpgroupsMultiplyMatricesOfAnyShape) {
   struct Case {
     DType dtype, result;

@@ -207,6 +207,14 @@ TEST(GpuProgram, ProductsOfOneOperandAreOne) {
   EXPECT_EQ(report.steps.size(), 2u);
 }
 
+TEST(GpuProgram, SingleNumbersMayBeRoundedForTensorCores) {
+  machine::Machine gpu = machine::cuda("sm_80");
+  gpu.features.emplace_back("tf32");
+  const CompileReport report =
+      expect_same({kSmallNetwork, of_small_network(), 1, {.machine = gpu}, 1e-2});
+  EXPECT_TRUE(report.interpreted.empty());
+}
+
 TEST(GpuProgram, WhatHasNoKernelRunsOnTheComputer) {
   const CompileReport report =
       expect_same({"graph(x: f32[4, 30]) { v, i = top_k(mul(x, x), [3])  return sqrt(v) }",

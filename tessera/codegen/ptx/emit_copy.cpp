@@ -204,10 +204,12 @@ void Emitter::copy_elements(const Origin& source) {
       llvm::Value* address = ir_.CreateAdd(
           source.view.base, ir_.CreateMul(ir_.CreateAdd(place, at), block_.i64(operand.width)));
       address = ir_.CreateSelect(inside, address, nowhere());
-      values.push_back(ir_.CreateAlignedLoad(ir_.getInt16Ty(), global(address), llvm::Align(2)));
+      const auto width = static_cast<unsigned>(operand.width);
+      values.push_back(
+          ir_.CreateAlignedLoad(ir_.getIntNTy(8 * width), global(address), llvm::Align(width)));
     }
     ir_.CreateAlignedStore(
-        block_.pack(values, DType::I16),
+        block_.pack(values, word_type(operand.width)),
         block_.shared(ir_.CreateAdd(operand.base, swizzled(operand, row, chunk))),
         llvm::Align(kChunk));
   });

@@ -9,7 +9,7 @@
 namespace tessera::codegen::ptx {
 
 void Emitter::dot(const Operation& op) {
-  const Product product = product_of(kernel_, op);
+  const Product product = plan_.means(op);
   if (product == Product::Scalars) return dot_scalars(op);
   return plan_.by_warpgroups(op) ? dot_warpgroups(op, product) : dot_matrix(op, product);
 }
@@ -53,6 +53,29 @@ struct Emitter::Fragments {
       chunk = ir.CreateAnd(chunk, block.i32(7));
     }
     chunk = ir.CreateXor(chunk, turn);
+  }
+
+  /// Words of four bytes that run along k, which ldmatrix does not turn: a thread reads its own.
+  /// `patches` of eight across, each at k and k + 4.
+  std::vector<llvm::Value*> read_words(llvm::Value* offset, llvm::Value* across, std::int64_t k,
+                                       int patches) const {
+    Block& block = emitter.block_;
+    llvm::IRBuilder<>& ir = emitter.ir_;
+    std::vector<llvm::Value*> words;
+    llvm::Value* const column = ir.CreateAdd(across, block.thread_bits(2, 3));
+    for (const std::int64_t further : {0, 4})
+      for (int patch = 0; patch < patches; ++patch) {
+        llvm::Value* at = ir.CreateAdd(column, block.i32(8 * patch));
+        llvm::Value* bytes =
+            emitter.swizzled(operand, ir.CreateAdd(block.thread_bits(0, 2), block.i32(k + further)),
+                             ir.CreateLShr(at, block.i32(2)));
+        bytes = ir.CreateAdd(
+            bytes, ir.CreateMul(ir.CreateAnd(at, block.i32(3)), block.i32(operand.width)));
+        bytes = ir.CreateAdd(ir.CreateAdd(operand.base, offset), bytes);
+        words.push_back(ir.CreateAlignedLoad(ir.getInt32Ty(), block.shared(bytes),
+                                             llvm::Align(static_cast<unsigned>(operand.width))));
+      }
+    return words;
   }
 
   /// `rows` and `chunks` are constants: what lies further by so many. `count` matrices are read.
@@ -108,7 +131,12 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
           (*own)[static_cast<std::size_t>(reg)];
   }
+  const bool words_alone = product == Product::Tf32;  // ldmatrix turns halves of them
+  const auto across = [&](int axis, std::int64_t from) {
+    return ir_.CreateAdd(block_.coordinate(layout, axis, kLaneBits), block_.i32(from));
+  };
   const auto a_fragment = [&](llvm::Value* offset, std::int64_t m, std::int64_t s) {
+    if (!own && a->turned && words_alone) return a->read_words(offset, across(0, m), s * step, 2);
     if (!own)
       return a->turned ? a->read(offset, s * step, m / 8, 4)
                        : a->read(offset, m, s * chunks_per_step, 4);
@@ -133,6 +161,10 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
     std::map<std::int64_t, std::vector<llvm::Value*>> a_words, b_words;
     for (const std::int64_t m : rows) a_words[m] = a_fragment(a_offset, m, s);
     for (const std::int64_t n : columns) {
+      if (b_turned && words_alone) {
+        b_words[n] = b.read_words(b_offset, across(1, n), s * step, 1);
+        continue;
+      }
       if (pairs == 2 && n % 16 != 0) continue;
       const std::vector<llvm::Value*> words =
           b_turned ? b.read(b_offset, s * step, n / 8, 2 * pairs)
@@ -147,11 +179,16 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       if (product == Product::Half)
         for (llvm::Value*& word : arguments)
           word = ir_.CreateBitCast(word, llvm::FixedVectorType::get(ir_.getHalfTy(), 2));
+      if (product == Product::Tf32)
+        for (llvm::Value*& word : arguments)
+          word = block_.intrinsic(llvm::Intrinsic::nvvm_f2tf32_rna,
+                                  {ir_.CreateBitCast(word, ir_.getFloatTy())});
       const auto first = static_cast<std::size_t>(reg);
       for (std::size_t i = 0; i < 4; ++i) arguments.push_back(sums[first + i]);
       using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
       const llvm::Intrinsic::ID id = product == Product::Half ? nvvm_mma_m16n8k16_row_col_f32_f32
                                      : product == Product::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
+                                     : product == Product::Tf32   ? nvvm_mma_m16n8k8_row_col_tf32
                                                                   : nvvm_mma_m16n8k32_row_col_s8;
       llvm::Value* patch = block_.intrinsic(id, arguments);
       for (std::size_t i = 0; i < 4; ++i)

@@ -107,7 +107,8 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
   const Operation& load = kernel_.ops[id];
   const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
   const std::size_t rank = tile.shape.size();
-  if (rank < 2 || byte_width(tile.dtype) != 2 || reads != uses_[load.out[0]]) return {};
+  const int width = byte_width(tile.dtype);
+  if (rank < 2 || reads != uses_[load.out[0]]) return {};
   if (definitions_[load.in[0]] && is_inside(loop, *definitions_[load.in[0]])) return {};
   if (load.literal.number != 0 || std::signbit(load.literal.number)) return {};
   Ring ring{.load = id, .operand = {}, .offset = 0, .column = rank - 1, .inside = {}};
@@ -127,14 +128,14 @@ std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId 
     ring.inside.push_back(gap && bounds_.not_negative(*gap) && bounds_.begins_inside(load, axis));
     // Whether 16 bytes fit is asked once, before the loop.
     if (axis == ring.column && course == Course::Known &&
-        !is_multiple(load.in[1 + axis], kChunk / 2))
+        !is_multiple(load.in[1 + axis], kChunk / width))
       return {};
   }
   ring.operand = {.base = nullptr,
                   .column_axis = ring.column == rank - 1 ? 1 : 0,
                   .rows = rows,
                   .columns = columns,
-                  .width = 2};
+                  .width = width};
   return ring;
 }
 
@@ -144,8 +145,8 @@ std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
   for (const tile::OpId id : op.regions[0].ops) {
     const Operation& dot = kernel_.ops[id];
     if (dot.code != Code::Dot) continue;
-    const Product product = product_of(kernel_, dot);
-    if (product != Product::Half && product != Product::BFloat) continue;
+    const Product product = plan_.means(dot);
+    if (product == Product::Scalars || product == Product::Byte) continue;
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
       if (const auto load = loaded_from(op, dot.in[side])) ++reads[*load];
   }

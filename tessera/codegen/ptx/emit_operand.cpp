@@ -22,7 +22,8 @@ bool Emitter::names_shared(const Operation& op) {
 // its first operand: the same rows, and all columns of them in the four threads of a row.
 std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
   const tile::Extents& shape = type(dot.in[0]).shape;
-  if (product_of(kernel_, dot) == Product::Byte || shape[1] % 16 != 0 ||
+  const Product product = plan_.means(dot);
+  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0 ||
       !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
     return {};
   const Layout layout =
@@ -63,8 +64,7 @@ void Emitter::bring(const Operation& loop) {
   };
   for (const tile::OpId id : body.ops) {
     const Operation& op = kernel_.ops[id];
-    if (op.code != Code::Dot || product_of(kernel_, op) == Product::Scalars || inside(op.in[0]))
-      continue;
+    if (op.code != Code::Dot || plan_.means(op) == Product::Scalars || inside(op.in[0])) continue;
     if (const auto layout = fragment_layout(op)) tile(op.in[0], *layout);
   }
 }
@@ -100,7 +100,7 @@ void Emitter::clear(const SharedOperand& operand) {
 void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
                           const Pieces& registers, const tile::Extents* shape) {
   const int column_axis = operand.column_axis;
-  const DType of = operand.width == 1 ? DType::I8 : DType::I16;
+  const DType of = word_type(operand.width);
   int run = shape != nullptr
                 ? 1
                 : std::min<int>(layout.run(column_axis), static_cast<int>(kChunk) / operand.width);

@@ -47,6 +47,11 @@ struct SharedOperand {
 /// its place is aligned: a power of two of up to 16 bytes.
 int run_of(const tile::Type& view, const Layout& layout, const tile::Extents& shape);
 
+/// The integers of so many bytes.
+inline DType word_type(int width) {
+  return width == 1 ? DType::I8 : width == 2 ? DType::I16 : DType::I32;
+}
+
 /// Emits the body of a kernel: what each thread does. One method per kind of operation.
 ///
 /// Numbers are the same in every thread; branches and loops depend on numbers alone, so that all

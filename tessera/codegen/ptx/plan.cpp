@@ -66,13 +66,14 @@ Extents without_ones(const Extents& shape) {
 
 }  // namespace
 
-Product product_of(const tile::Kernel& kernel, const Operation& dot) {
-  const DType a = kernel.type(dot.in[0]).dtype, b = kernel.type(dot.in[1]).dtype;
-  const DType c = kernel.type(dot.in[2]).dtype;
+Product Plan::means(const Operation& dot) const {
+  const DType a = kernel_->type(dot.in[0]).dtype, b = kernel_->type(dot.in[1]).dtype;
+  const DType c = kernel_->type(dot.in[2]).dtype;
   if (a != b) return Product::Scalars;
   if (a == DType::F16 && (c == DType::F32 || c == a)) return Product::Half;
   if (a == DType::BF16 && (c == DType::F32 || c == a)) return Product::BFloat;
   if (a == DType::I8 && c == DType::I32) return Product::Byte;
+  if (a == DType::F32 && c == DType::F32 && target_.tf32) return Product::Tf32;
   return Product::Scalars;
 }
 
@@ -133,7 +134,7 @@ Expected<Done> Plan::count_threads() {
       const Operation& op = kernel_->ops[id];
       if (op.code != Code::Dot) continue;
       ++dots;
-      const bool matrix = product_of(*kernel_, op) != Product::Scalars;
+      const bool matrix = means(op) != Product::Scalars;
       elements += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
     }
     products = std::max(products, elements);
@@ -193,13 +194,13 @@ Layout Plan::access(const Type& view, const Extents& shape) const {
 
 Layout Plan::product(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.out[0]).shape;
-  if (product_of(*kernel_, dot) == Product::Scalars) return Layout::patches(shape, threads_);
+  if (means(dot) == Product::Scalars) return Layout::patches(shape, threads_);
   if (by_warpgroups(dot)) return Layout::warpgroups(shape, threads_);
   return Layout::matrix({.shape = shape, .threads = threads_, .rows_first = rows_first_});
 }
 
 bool Plan::by_warpgroups(const Operation& dot) const {
-  const Product product = product_of(*kernel_, dot);
+  const Product product = means(dot);
   if (!target_.warpgroups || (product != Product::Half && product != Product::BFloat)) return false;
   constexpr std::int64_t kRows = 64, kLeast = 16, kMost = 256;  // of one instruction
   const Extents& shape = kernel_->type(dot.out[0]).shape;

@@ -15,13 +15,13 @@ enum class Product : std::uint8_t {
   Half,     // mma.m16n8k16 of f16
   BFloat,   // the same of bf16
   Byte,     // mma.m16n8k32 of i8
+  Tf32,     // mma.m16n8k8 of f32, rounded to 10 bits after the point
   Scalars,  // multiplications and additions, in the type of the sum
 };
 /// What its instructions take at once along k.
 inline std::int64_t k_step(Product product) {
-  return product == Product::Byte ? 32 : 16;
+  return product == Product::Byte ? 32 : product == Product::Tf32 ? 8 : 16;
 }
-Product product_of(const tile::Kernel& kernel, const tile::Operation& dot);
 
 /// How many threads run one program, and which of them holds which elements of each tile.
 ///
@@ -33,6 +33,7 @@ class Plan {
   /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
   struct Target {
     bool warpgroups = true;     // can multiply together: Hopper
+    bool tf32 = false;          // products of f32 may be rounded so
     int bytes_per_thread = 64;  // of the largest tile that memory has
   };
   static Expected<Plan> make(const tile::Kernel& kernel, const Target& target);
@@ -45,6 +46,7 @@ class Plan {
   Layout standard(const tile::Extents& shape) const;
   Layout access(const tile::Type& view, const tile::Extents& shape) const;
   Layout product(const tile::Operation& dot) const;
+  Product means(const tile::Operation& dot) const;
   /// Whether warpgroups compute a product, by wgmma.
   bool by_warpgroups(const tile::Operation& dot) const;
   bool any_warpgroups() const { return any_warpgroups_; }

@@ -78,6 +78,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
   TESSERA_TRY(const ptx::Plan plan,
               ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
+                                       .tf32 = options.tf32,
                                        .bytes_per_thread = rows.bytes_per_thread}));
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;

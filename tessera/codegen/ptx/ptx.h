@@ -20,6 +20,8 @@ enum class PtxTarget : std::uint8_t { Sm80, Sm90a };
 struct PtxOptions {
   PtxTarget target = PtxTarget::Sm90a;
   Precision precision = Precision::Exact;
+  /// Whether factors of f32 may be rounded to tf32, for tensor cores.
+  bool tf32 = false;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
   /// Whether blocks may go on with further programs (PtxKernel::loops), which who launches must
