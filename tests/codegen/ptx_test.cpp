@@ -11,7 +11,6 @@
 #include "examples/matmul.h"
 #include "examples/softmax.h"
 #include "examples/vector_add.h"
-#include "tessera/runtime/cuda/device.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/both_ways.h"
 #include "tests/codegen/ptx_emulator.h"
@@ -530,31 +529,6 @@ TEST(Ptx, SaysThatItCannotPrint) {
   })"));
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().id, "ptx-unsupported");
-}
-
-TEST(Gpu, RunsAKernelWhereThereIsOne) {
-  const auto device = runtime::cuda::Device::open();
-  if (!device) {
-    EXPECT_EQ(device.error().id, "cuda-missing") << to_string(device.error());
-    GTEST_SKIP() << to_string(device.error());
-  }
-  const std::int64_t n = 1000;
-  const auto compiled = ptx_of(*examples::vector_add(DType::F32, 256));
-  ASSERT_TRUE(compiled) << to_string(compiled.error());
-  const auto function = device->load({compiled->text, compiled->entry, compiled->threads,
-                                      compiled->shared_bytes, compiled->programs, compiled->loops});
-  ASSERT_TRUE(function) << to_string(function.error());
-  std::vector<float> x(n), sum(n);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-  auto memory = device->allocate(n * 4);
-  ASSERT_TRUE(memory) << to_string(memory.error());
-  ASSERT_TRUE(memory->write(std::as_bytes(std::span(x))));
-  const std::vector<std::uint64_t> words = {memory->address(), memory->address(), memory->address(),
-                                            n};
-  const auto launched = function->launch({{tile::cdiv(n, 256), 1, 1}, words});
-  ASSERT_TRUE(launched) << to_string(launched.error());
-  ASSERT_TRUE(memory->read(std::as_writable_bytes(std::span(sum))));
-  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(sum[i], 2 * x[i]);
 }
 
 }  // namespace

@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "examples/matmul.h"
+#include "examples/softmax.h"
+#include "examples/vector_add.h"
+#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/runtime/cuda/device.h"
+#include "tests/codegen/both_ways.h"
+
+// What needs a GPU: what emulated threads cannot tell.
+
+namespace tessera::codegen {
+namespace {
+
+namespace examples = tile::examples;
+using runtime::cuda::Device;
+using runtime::cuda::Memory;
+
+class Gpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Device::open();
+    if (opened) {
+      device.emplace(*std::move(opened));
+      return;
+    }
+    EXPECT_EQ(opened.error().id, "cuda-missing") << to_string(opened.error());
+    GTEST_SKIP() << to_string(opened.error());
+  }
+
+  /// Memory whose bytes are all alike.
+  Memory filled(std::int64_t bytes, int value) {
+    auto memory = device->allocate(bytes);
+    EXPECT_TRUE(memory) << to_string(memory.error());
+    if (!memory) return {};
+    EXPECT_TRUE(memory->fill(static_cast<std::byte>(value)));
+    return *std::move(memory);
+  }
+
+  void launch(const Expected<tile::Kernel>& kernel, std::vector<tile::Argument> arguments,
+              const tile::Grid& grid) {
+    ASSERT_TRUE(kernel) << to_string(kernel.error());
+    const PtxTarget target = device->compute() == 90 ? PtxTarget::Sm90a : PtxTarget::Sm80;
+    const auto compiled = ptx_of(*kernel, {.target = target});
+    ASSERT_TRUE(compiled) << to_string(compiled.error());
+    const auto function =
+        device->load({compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes,
+                      compiled->programs, compiled->loops});
+    ASSERT_TRUE(function) << to_string(function.error());
+    const auto launched = function->launch({grid, tile::words_of(arguments)});
+    ASSERT_TRUE(launched) << to_string(launched.error());
+  }
+
+  std::optional<Device> device;
+};
+
+std::byte* at(const Memory& memory, std::int64_t bytes = 0) {
+  return reinterpret_cast<std::byte*>(memory.address() + static_cast<std::uint64_t>(bytes));
+}
+
+TEST_F(Gpu, RunsAKernelWhereThereIsOne) {
+  const std::int64_t n = 1000;
+  std::vector<float> x(n), sum(n);
+  std::iota(x.begin(), x.end(), 0.0F);
+  Memory memory = filled(n * 4, 0);
+  ASSERT_TRUE(memory.write(std::as_bytes(std::span(x))));
+  const auto all = tile::Argument::pointer(DType::F32, at(memory), n * 4);
+  launch(examples::vector_add(DType::F32, 256),
+         {all, all, all, tile::Argument::integer(DType::I64, n)}, {tile::cdiv(n, 256), 1, 1});
+  ASSERT_TRUE(memory.read(std::as_writable_bytes(std::span(sum))));
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(sum[i], 2 * x[i]);
+}
+
+TEST_F(Gpu, AddsMoreElementsThanFitInto31Bits) {
+  const std::int64_t n = (std::int64_t{1} << 31) + 4099;
+  if (device->memory_bytes() < 4 * n) GTEST_SKIP() << "too little memory: " << 4 * n << " bytes";
+  const Memory a = filled(n, 1), b = filled(n, 2), sum = filled(n, 0);
+  const auto pointer = [&](const Memory& memory) {
+    return tile::Argument::pointer(DType::I8, at(memory), n);
+  };
+  launch(examples::vector_add(DType::I8, 4096),
+         {pointer(a), pointer(b), pointer(sum), tile::Argument::integer(DType::I64, n)},
+         {tile::cdiv(n, 4096), 1, 1});
+  std::vector<std::byte> part(1 << 20);
+  for (const std::int64_t from : {std::int64_t{0}, n / 2, n - (1 << 20)}) {
+    ASSERT_TRUE(sum.read(part, from));
+    for (const std::byte byte : part) ASSERT_EQ(byte, std::byte{3}) << "from " << from;
+  }
+}
+
+TEST_F(Gpu, ReadsRowsBeyond2To31Elements) {
+  const std::int64_t rows = (1 << 20) + 3, columns = 2056, row_bytes = columns * 2;
+  if (device->memory_bytes() < 3 * rows * row_bytes) GTEST_SKIP() << "too little memory";
+  Memory in = filled(rows * row_bytes, 0);
+  const Memory out = filled(rows * row_bytes, 0xFF);
+  const auto view = [&](const Memory& memory) {
+    return tile::Argument::view(DType::F16, at(memory), {rows, columns});
+  };
+  launch(examples::softmax(DType::F16, columns), {view(in), view(out)}, {rows, 1, 1});
+  std::vector<std::uint16_t> row(static_cast<std::size_t>(columns));
+  for (const std::int64_t r : {std::int64_t{0}, rows - 1}) {
+    ASSERT_TRUE(out.read(std::as_writable_bytes(std::span(row)), r * row_bytes));
+    for (const std::uint16_t bits : row)
+      ASSERT_NEAR(to_float(Half{bits}), 1.0 / static_cast<double>(columns), 1e-6) << "row " << r;
+  }
+}
+
+TEST_F(Gpu, SaysThatMemoryIsTooSmall) {
+  const auto memory = device->allocate(std::int64_t{1} << 50);
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().id, "cuda-memory") << to_string(memory.error());
+}
+
+// Views that begin at any element, and rows at any distance.
+TEST_F(Gpu, MultipliesViewsThatAreNotAligned) {
+  const std::int64_t m = 130, n = 66, k = 100;
+  for (const std::int64_t apart : {0, 1, 3, 8}) {
+    for (const std::int64_t first : {0, 1, 4}) {
+      SCOPED_TRACE(::testing::Message() << "rows " << apart << " apart, from " << first);
+      const TestArguments arguments = TestArguments(3)
+                                          .view(DType::F16, {m, k}, {k + apart, 1})
+                                          .view(DType::F16, {k, n}, {n + apart, 1})
+                                          .view(DType::F32, {m, n}, {n + apart, 1});
+      std::vector<std::vector<std::byte>> expected;
+      const auto on_computer = arguments.copy(expected);
+      const auto kernel = examples::matmul(DType::F16, DType::F32, {64, 64, 32});
+      ASSERT_TRUE(tile::interpret(*kernel, on_computer, {6, 1, 1}));
+      std::vector<Memory> memory;
+      std::vector<tile::Argument> on_gpu = on_computer;
+      for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+        const std::int64_t offset = first * byte_width(on_gpu[i].type.dtype);
+        memory.push_back(
+            filled(static_cast<std::int64_t>(arguments.memory()[i].size()) + offset, 0));
+        ASSERT_TRUE(memory.back().write(arguments.memory()[i], offset));
+        on_gpu[i].data = at(memory.back(), offset);
+      }
+      launch(kernel, on_gpu, {6, 1, 1});
+      std::vector<float> want(static_cast<std::size_t>(m * (n + apart))), found(want.size());
+      std::memcpy(want.data(), expected[2].data(), want.size() * 4);
+      ASSERT_TRUE(memory[2].read(std::as_writable_bytes(std::span(found)), first * 4));
+      for (std::size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(want[i], found[i], 1e-3 * std::max(1.0F, std::abs(want[i]))) << "at " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::codegen
