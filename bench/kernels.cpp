@@ -228,7 +228,7 @@ void add_attention() {
         auto q = numbers<float>(count), k = q, v = q, out = q;
         // Under a mask, what the queries' own tile has beyond the diagonal is computed for nothing.
         const examples::AttentionTiles tiles = causal && length <= 128
-                                                   ? examples::AttentionTiles{16, 32}
+                                                   ? examples::AttentionTiles{16, 48}
                                                    : examples::AttentionTiles{32, 128};
         Launch launch{
             compiled(examples::attention(DType::F32, kWidth, tiles, mask), Precision::Fast),

@@ -24,6 +24,10 @@ TEST(MoreKernels, WithSumsThatAreStoredAsTheyAre) {
   expect_as_interpreted("sums.tile");
 }
 
+TEST(MoreKernels, WithTilesThatAreReadAcrossTheirVectors) {
+  expect_as_interpreted("turned.tile");
+}
+
 TEST(MoreKernels, OfEveryShapeAndView) {
   expect_as_interpreted("shapes.tile");
 }

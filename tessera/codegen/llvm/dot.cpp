@@ -415,7 +415,7 @@ class Loops {
         .whole_turns = whole_turns_,
         .turns = turns_,
         .a = a_,
-        .next_lines = columns.columns == plan_.nr ? next_lines_ : 0,
+        .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
         .far_b = far_rows_of_b_ && rows.rows > 1,
         .far_c = far_c_ && rows.rows > 1,
         .ahead = ahead_,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tessera/codegen/llvm/dot_parts.h"
 #include "tessera/codegen/llvm/emitter.h"
 #include "tessera/codegen/llvm/row.h"
 
@@ -13,9 +14,112 @@ using tile::ValueId;
 using tile::cpu::Nest;
 using tile::cpu::Root;
 
+namespace {
+
+/// A load of a matrix whose elements lie side by side across the vectors of a nest.
+struct Across {
+  OpId load = 0;
+  std::size_t along = 0, across = 0;  // axes of its view: that of the lanes, and of unit stride
+  std::vector<llvm::Value*> at = {};  // where the tile begins
+};
+
+/// The only load of a nest that writes a buffer, if it is one across.
+class Finder {
+ public:
+  Finder(Emitter& e, const Nest& nest) : e_(e), nest_(nest) {}
+
+  std::optional<Across> find() {
+    if (nest_.roots.size() != 1 || nest_.roots[0].kind != Root::Kind::Write) return std::nullopt;
+    const Root& root = nest_.roots[0];
+    const auto& buffer = e_.scheduled.buffers[static_cast<std::size_t>(root.buffer)];
+    constexpr std::int64_t most = 64;  // lines that are turned by straight code
+    if (buffer.shape != nest_.space || nest_.space.size() != 2 || nest_.fold || nest_.lane != 1 ||
+        nest_.width == 1 || nest_.space[1] > most || buffer.dtype == DType::Bool ||
+        std::ranges::any_of(root.at, [](std::int64_t at) { return at != 0; }))
+      return std::nullopt;
+    walk(root.value, tile::cpu::identity_map(2));
+    if (!alone_ || loads_.size() != 1) return std::nullopt;
+    const auto& [id, map] = loads_[0];
+    const Operation& op = e_.op(id);
+    const auto axis_of = [&](int axis) {
+      return static_cast<std::size_t>(std::ranges::find(map, axis, &tile::cpu::AxisMap::axis) -
+                                      map.begin());
+    };
+    Across found{.load = id, .along = axis_of(1), .across = axis_of(0)};
+    const bool both = std::max(found.along, found.across) < map.size();
+    const tile::Type& view = e_.type(op.in[0]);
+    if (!both || view.dtype != buffer.dtype || view.strides[found.across] != 1) return std::nullopt;
+    for (std::size_t i = 0; i < map.size(); ++i)
+      found.at.push_back(
+          e_.ir.CreateAdd(e_.as_index(e_.ir, op.in[i + 1]), e_.index(map[i].offset)));
+    return found;
+  }
+
+ private:
+  void walk(ValueId id, const tile::cpu::IndexMap& map) {
+    const bool own = id == nest_.roots[0].value;
+    if (!e_.type(id).is_tile()) return;
+    // What is in a buffer may be where the nest writes.
+    alone_ = alone_ && (own || e_.scheduled.buffer_of[id] < 0);
+    if (!alone_ || !e_.definition[id]) return;
+    const OpId definition = *e_.definition[id];
+    const Operation& op = e_.op(definition);
+    if (op.code == Code::Vload) return loads_.emplace_back(definition, map), void();
+    if (const auto moved = tile::cpu::operand_map(e_.kernel, op, map))
+      return walk(op.in[0], *moved);
+    for (const ValueId in : op.in) walk(in, map);
+  }
+
+  Emitter& e_;
+  const Nest& nest_;
+  std::vector<std::pair<OpId, tile::cpu::IndexMap>> loads_;
+  bool alone_ = true;  // nothing else is read
+};
+
+}  // namespace
+
+/// Where all of a matrix is there that is read across and written along vectors, blocks of it are
+/// turned in registers first, into the buffer that the nest writes and then reads in its place.
+void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
+  const auto found = options.checked || first > 0 ? std::nullopt : Finder(*this, nest).find();
+  if (!found) return emit_rows(nest, first);
+  const Operation& load = op(found->load);
+  const ViewParts& view = views[load.in[0]];
+  const DType dtype = type(load.out[0]).dtype;
+  llvm::Value *whole = ir.getTrue(), *offset = index(0);
+  for (std::size_t i = 0; i < found->at.size(); ++i) {
+    const std::int64_t extent = i == found->across  ? nest.space[0]
+                                : i == found->along ? nest.space[1]
+                                                    : 1;
+    offset = sum_of(ir, offset, product_of(ir, found->at[i], view.strides[i]));
+    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be inside
+    llvm::Value* last = ir.CreateSub(view.shape[i], index(extent));
+    whole = ir.CreateAnd(whole, ir.CreateAnd(ir.CreateICmpSGE(found->at[i], index(0)),
+                                             ir.CreateICmpSLE(found->at[i], last)));
+  }
+  branch(
+      whole,
+      [&] {
+        llvm::Function* turn = packer(*module, {.from = dtype,
+                                                .to = dtype,
+                                                .lines = static_cast<int>(nest.space[1]),
+                                                .unit = Packer::Unit::K,
+                                                .all_lines = true,
+                                                .whole_k = nest.space[0] % 16 == 0});
+        ir.CreateCall(
+            turn, {buffers[static_cast<std::size_t>(nest.roots[0].buffer)],
+                   ir.CreateGEP(memory_type(dtype), view.base, offset), view.strides[found->along],
+                   index(1), index(nest.space[1]), index(nest.space[0])});
+        turned = found->load;
+        emit_rows(nest, first);
+        turned.reset();
+      },
+      [&] { emit_rows(nest, first); });
+}
+
 /// Loops over the outer axes of a nest around its rows. A nest that stores into a view goes no
 /// further than the view does.
-void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
+void Emitter::emit_rows(const Nest& nest, std::int64_t first) {
   const std::size_t rank = nest.space.size();
   std::vector<llvm::Value*> from(rank, index(0)), to;
   for (const std::int64_t extent : nest.space) to.push_back(index(extent));

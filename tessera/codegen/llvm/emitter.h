@@ -49,6 +49,7 @@ class Emitter {
   std::vector<std::pair<llvm::Value*, llvm::Value*>>
       memory;  // first and last address, in debug mode
   std::int64_t dot_scratch_bytes = 0;
+  std::optional<tile::OpId> turned;  // a load whose tile lies in the buffer that a nest writes
 
   const tile::Type& type(tile::ValueId id) const { return kernel.type(id); }
   const tile::Operation& op(tile::OpId id) const { return kernel.ops[id]; }
@@ -90,6 +91,7 @@ class Emitter {
   void emit_scalar(tile::OpId id);
   /// A nest, from a position of its lane axis on.
   void emit_nest(const tile::cpu::Nest& nest, std::int64_t first = 0);
+  void emit_rows(const tile::cpu::Nest& nest, std::int64_t first);
   void emit_dot_step(const tile::cpu::DotStep& step);
   /// A tile of one element as a scalar.
   llvm::Value* only_element(tile::ValueId id);

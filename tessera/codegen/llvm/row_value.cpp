@@ -335,6 +335,8 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
 Row::Lanes Row::vload(OpId id, const Positions& positions) {
   const Operation& op = e_.op(id);
   const DType dtype = e_.type(op.out[0]).dtype;
+  if (e_.turned == id)
+    return read(dtype, buffer_place(nest_.roots[0].buffer, dtype, nest_.space, identity()));
   std::vector<llvm::Value*> at = starts_of(op);
   const bool one_for_all = is_uniform(positions);
   if (mode_.masked && !one_for_all)
@@ -490,7 +492,7 @@ void Row::collect(ValueId id, const Positions& positions) {
 
 void Row::limit(OpId id, const Positions& positions) {
   const Operation& op = e_.op(id);
-  if (is_uniform(positions)) return;  // guarded once, before the row
+  if (e_.turned == id || is_uniform(positions)) return;  // all there, or guarded before the row
   const ViewParts& view = e_.views[op.in[0]];
   llvm::Value *from = nullptr, *to = nullptr, *fits = nullptr;
   for (std::size_t i = 0; i < positions.size(); ++i) {

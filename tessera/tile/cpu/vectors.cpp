@@ -172,8 +172,10 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   if (lane < 0 || options.scalar || survey.has_addresses) return;
   nest.width = width;
   // Folds need many chains to keep the pipes busy; a quarter of the registers leaves room for
-  // temporaries. Polynomials have many constants besides. What only streams needs little.
-  const int sixteenths = survey.has_series ? 3 : nest.fold ? 4 : 2;
+  // temporaries. Polynomials have many constants besides, and long chains, of which more at a time
+  // pay where each ends in a lane of its own. What only streams needs little.
+  const bool folds_lanes = nest.fold && *nest.fold == lane;
+  const int sixteenths = survey.has_series && (folds_lanes || !nest.fold) ? 3 : nest.fold ? 4 : 2;
   const std::int64_t registers = std::max(1, machine.vector_registers * sixteenths / 16);
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,
