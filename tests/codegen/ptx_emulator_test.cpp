@@ -22,7 +22,7 @@
 namespace tessera::codegen {
 namespace {
 
-enum class Wait : std::uint8_t { None, Warp, Group, Block, Done };
+enum class Wait : std::uint8_t { None, Warp, Group, Block, Phase, Done };
 constexpr std::size_t kWarp = 32, kGroup = 128;  // threads
 constexpr unsigned kSlots = 320;                 // of the arguments of an instruction
 
@@ -30,6 +30,12 @@ struct Copy {
   char* to;
   const char* from;
   int bytes;
+};
+
+/// A barrier in shared memory. Copies that arrive at it are made when somebody waits for them.
+struct Meeting {
+  std::uint64_t expected = 0, arrived = 0, phase = 0;
+  std::vector<std::vector<Copy>> late = {};
 };
 
 /// What a product reads of shared memory: nobody may write there until it is done.
@@ -57,7 +63,8 @@ struct Machine {
   std::vector<Fiber> fibers;
   ucontext_t scheduler = {};
   std::size_t current = 0;
-  bool eager = false;  // copies happen as early as they may
+  bool eager = false;                         // copies happen as early as they may
+  std::map<std::uint64_t, Meeting> meetings;  // by address
   std::int64_t program[3] = {}, programs[3] = {};
   void (*kernel)(const std::uint64_t*) = nullptr;
   const std::uint64_t* words = nullptr;
@@ -226,6 +233,25 @@ void finish(const std::vector<Copy>& copies) {
   }
 }
 
+void arrive(Meeting& meeting) {
+  if (meeting.expected == 0) machine->problem = "nobody made a barrier ready";
+  if (++meeting.arrived < meeting.expected) return;
+  meeting.arrived = 0;
+  ++meeting.phase;
+}
+
+/// Whether the phase of a parity is over.
+bool is_over(std::uint64_t at, std::uint64_t parity) {
+  Meeting& meeting = machine->meetings[at];
+  const auto over = [&] { return (meeting.phase & 1) != parity; };
+  if (over()) return true;
+  for (const std::vector<Copy>& copies : std::exchange(meeting.late, {})) {
+    finish(copies);
+    arrive(meeting);
+  }
+  return over();
+}
+
 /// What a thread does alone; false: it waits for others.
 bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments,
            std::uint64_t* results) {
@@ -235,6 +261,16 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
   } else if (has("sreg.")) {
     const std::int64_t* of = has("nctaid") ? machine->programs : machine->program;
     results[0] = static_cast<std::uint64_t>(of[name.back() - 'x']);
+  } else if (has("mbarrier.init")) {
+    machine->meetings[arguments[0]] = {.expected = as<std::uint32_t>(arguments[1])};
+  } else if (has("mbarrier.arrive.noinc")) {
+    machine->meetings[arguments[0]].late.push_back(std::move(fiber.open));
+    fiber.open.clear();
+  } else if (has("mbarrier.arrive")) {
+    arrive(machine->meetings[arguments[0]]);
+  } else if (has("mbarrier.wait")) {
+    return is_over(arguments[0], as<std::uint32_t>(arguments[1]));
+  } else if (has("setmaxnreg")) {
   } else if (has("cp.async.cg")) {
     const int bytes = name.ends_with(".s") ? as<std::int32_t>(arguments[2]) : 16;
     if (bytes < 0 || bytes > 16 || arguments[0] % 16 != 0 || arguments[1] % 16 != 0)
@@ -275,7 +311,10 @@ void enter(int operation, std::uint64_t* arguments, std::uint64_t* results) {
   const std::string& name = machine->names[static_cast<std::size_t>(operation)];
   if (alone(fiber, name, arguments, results)) return;
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  fiber.wait = has("barrier0") ? Wait::Block : has("wgmma.mma") ? Wait::Group : Wait::Warp;
+  fiber.wait = has("mbarrier.wait")       ? Wait::Phase
+               : has("llvm.nvvm.barrier") ? Wait::Block
+               : has("wgmma.mma")         ? Wait::Group
+                                          : Wait::Warp;
   fiber.operation = operation;
   fiber.arguments = arguments;
   fiber.results = results;
@@ -311,8 +350,8 @@ void run_warp(std::size_t first) {
   }
 }
 
-/// Runs the warps of a warpgroup, or of a block that is none, until all wait for the block or are
-/// done.
+/// Runs the warps of a warpgroup, or of a block that is none, until some wait for other warps or
+/// are done.
 void run_group(std::size_t first, std::size_t count, bool backwards) {
   Fiber* lanes = &machine->fibers[first];
   const std::size_t warps = count / kWarp;
@@ -322,18 +361,39 @@ void run_group(std::size_t first, std::size_t count, bool backwards) {
     const auto waits = [&](std::size_t lane) { return lanes[lane].wait == Wait::Group; };
     std::size_t waiting = 0;
     for (std::size_t lane = 0; lane < count; lane += kWarp) waiting += waits(lane) ? 1 : 0;
-    if (waiting == 0) return;
-    if (waiting < 4) {
-      machine->problem = "some warps of a warpgroup multiply, others do not";
-      return;
-    }
+    // The others wait for another warpgroup, and come later; or never.
+    if (waiting < 4) return;
     multiply64(lanes, machine->names[static_cast<std::size_t>(lanes[0].operation)]);
     for (std::size_t lane = 0; lane < count; ++lane) lanes[lane].wait = Wait::None;
   }
 }
 
+/// Lets those go on that have waited long enough: for a phase, or at a barrier where enough are.
+bool any_goes_on() {
+  const auto meet_at = [](const Fiber& fiber) -> std::pair<std::uint64_t, std::uint64_t> {
+    const std::string& name = machine->names[static_cast<std::size_t>(fiber.operation)];
+    if (name.ends_with("barrier0")) return {0, machine->fibers.size()};
+    return {as<std::uint32_t>(fiber.arguments[0]), as<std::uint32_t>(fiber.arguments[1])};
+  };
+  std::map<std::uint64_t, std::uint64_t> waiting;  // by the number of the barrier
+  for (const Fiber& fiber : machine->fibers)
+    if (fiber.wait == Wait::Block) ++waiting[meet_at(fiber).first];
+  bool any = false;
+  for (Fiber& fiber : machine->fibers) {
+    const bool met =
+        fiber.wait == Wait::Block && waiting[meet_at(fiber).first] == meet_at(fiber).second;
+    const bool over = fiber.wait == Wait::Phase &&
+                      is_over(fiber.arguments[0], as<std::uint32_t>(fiber.arguments[1]));
+    if (!met && !over) continue;
+    fiber.wait = Wait::None;
+    any = true;
+  }
+  return any;
+}
+
 void run_block(bool backwards) {
   machine->eager = backwards;
+  machine->meetings.clear();
   for (Fiber& fiber : machine->fibers) {
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
@@ -351,11 +411,11 @@ void run_block(bool backwards) {
   while (machine->problem.empty()) {
     for (std::size_t i = 0; i < groups && machine->problem.empty(); ++i)
       run_group(each * (backwards ? groups - 1 - i : i), each, backwards);
-    for (const Fiber& fiber : machine->fibers)
-      if (fiber.wait != machine->fibers[0].wait)
-        machine->problem = "some threads of a block wait at a barrier, others are done";
-    if (machine->fibers[0].wait == Wait::Done) return;
-    for (Fiber& fiber : machine->fibers) fiber.wait = Wait::None;
+    if (std::all_of(machine->fibers.begin(), machine->fibers.end(),
+                    [](const Fiber& fiber) { return fiber.wait == Wait::Done; }))
+      return;
+    if (!any_goes_on() && machine->problem.empty())
+      machine->problem = "all threads of a block wait for each other, or for some that are done";
   }
 }
 

@@ -135,11 +135,31 @@ llvm::Value* Block::across(llvm::Value* value, int thread_bit) {
 void Block::barrier() {
   if (which_ != nullptr) {
     intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
+  } else if (barrier_ > 0) {
+    intrinsic(llvm::Intrinsic::nvvm_barrier, {i32(barrier_), i32(threads_)});
   } else {
     intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
   }
   scratch_used_ = false;
   ++barriers_;
+}
+
+void Block::become(const Role& role) {
+  const llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  ir.SetInsertPoint(entry_end_);
+  thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  if (role.first > 0) thread_ = ir.CreateSub(thread_, i32(role.first));
+  threads_ = role.threads;
+  barrier_ = role.barrier;
+  coordinates_.clear();
+}
+
+llvm::Value* Block::slot(llvm::Value* initial) {
+  const llvm::IRBuilderBase::InsertPointGuard guard(ir);
+  ir.SetInsertPoint(entry_end_);
+  llvm::Value* made = ir.CreateAlloca(initial->getType());
+  ir.CreateStore(initial, made);
+  return made;
 }
 
 void Block::forget() {
@@ -229,7 +249,7 @@ std::int64_t Block::scratch(std::int64_t bytes) {
 }
 
 Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
-  Buffer buffer{.offset = 0, .extents = extents, .strides = {}, .dtype = dtype};
+  Buffer buffer{.offset = 0, .base = nullptr, .extents = extents, .strides = {}, .dtype = dtype};
   buffer.strides.resize(extents.size());
   std::int64_t stride = byte_width(dtype);
   for (std::size_t axis = extents.size(); axis-- > 0;) {
@@ -244,6 +264,7 @@ Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
 
 llvm::Value* Block::address(const Buffer& buffer, std::span<llvm::Value* const> indices) {
   llvm::Value* offset = i32(buffer.offset);
+  if (buffer.base != nullptr) offset = ir.CreateAdd(offset, buffer.base);
   for (std::size_t axis = 0; axis < indices.size(); ++axis)
     offset = ir.CreateAdd(offset, ir.CreateMul(indices[axis], i32(buffer.strides[axis])));
   return shared(offset);

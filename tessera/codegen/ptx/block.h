@@ -56,6 +56,12 @@ class Block {
   /// Of the thread whose number differs in this bit, of the same warp.
   llvm::Value* across(llvm::Value* value, int thread_bit);
   void barrier();
+  /// From here on code is for some of the block's threads: `threads` of them from `first` on, which
+  /// meet at a barrier of their own.
+  struct Role {
+    int first = 0, threads = 0, barrier = 0;
+  };
+  void become(const Role& role);
   /// Ends what the barriers so far have ordered: code comes that is reached in several ways.
   void forget();
   /// How many barriers have been written: two accesses with the same count may meet.
@@ -78,6 +84,7 @@ class Block {
   /// A tile in shared memory, row by row; a row ends with a gap that spreads columns over banks.
   struct Buffer {
     std::int64_t offset = 0;
+    llvm::Value* base = nullptr;  // i32, added to the offset
     tile::Extents extents = {};
     std::vector<std::int64_t> strides = {};  // in bytes
     DType dtype = DType::F32;
@@ -128,6 +135,8 @@ class Block {
   /// An instruction that NVVM has no intrinsic for, by its name (instructions.h).
   llvm::Value* special(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
                        llvm::Type* result = nullptr);
+  /// Of this thread alone, for a number that changes from place to place.
+  llvm::Value* slot(llvm::Value* initial);
   llvm::Module& module() { return *function_->getParent(); }
   llvm::Function& function() { return *function_; }
 
@@ -140,7 +149,7 @@ class Block {
   llvm::Instruction* entry_end_;  // what is computed once stands before it
   llvm::GlobalVariable* memory_;
   llvm::Value *thread_, *which_ = nullptr;
-  int threads_;
+  int threads_, barrier_ = 0;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
   std::int64_t top_ = 0, peak_ = 0;
   bool scratch_used_ = false, exchanges_ = false;

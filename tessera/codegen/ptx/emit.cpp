@@ -28,6 +28,13 @@ Expected<Done> Emitter::emit(int stages) {
   stages_ = stages;
   open_scope();
   bind_params();
+  if (shape_.roles) {
+    roles_ = find_roles();
+    if (!roles_) return Done{};
+    by_roles(pid(Code::Npid, 0));
+    if (error_) return *error_;
+    return Done{};
+  }
   if (shape_.loops) {
     each_program(pid(Code::Npid, 0));
     if (error_) return *error_;

@@ -215,25 +215,31 @@ void Emitter::copy_elements(const Origin& source) {
   });
 }
 
+void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
+                         const std::function<void(CopiedBy)>& then) {
+  std::vector<Origin> sources;
+  for (const Ring& ring : ahead.rings) sources.push_back(origin_of(op, ring, copy));
+  const auto chunks = [&](bool whole) {
+    for (const Origin& source : sources) copy_chunks(source, whole);
+    then(CopiedBy::Chunks);
+    return Pieces{};
+  };
+  either(
+      copy.fits.whole, [&] { return chunks(true); },
+      [&] {
+        return either(
+            copy.fits.aligned, [&] { return chunks(false); },
+            [&] {
+              for (const Origin& source : sources) copy_elements(source);
+              then(CopiedBy::Elements);
+              return Pieces{};
+            });
+      });
+}
+
 void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {
-  block_.when(ir_.CreateICmpSLT(copy.index, scalar(op.in[1])), [&] {
-    std::vector<Origin> sources;
-    for (const Ring& ring : ahead.rings) sources.push_back(origin_of(op, ring, copy));
-    const auto chunks = [&](bool whole) {
-      for (const Origin& source : sources) copy_chunks(source, whole);
-      return Pieces{};
-    };
-    either(
-        copy.fits.whole, [&] { return chunks(true); },
-        [&] {
-          return either(
-              copy.fits.aligned, [&] { return chunks(false); },
-              [&] {
-                for (const Origin& source : sources) copy_elements(source);
-                return Pieces{};
-              });
-        });
-  });
+  block_.when(ir_.CreateICmpSLT(copy.index, scalar(op.in[1])),
+              [&] { copy_round(op, ahead, copy, [](CopiedBy) {}); });
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }
 

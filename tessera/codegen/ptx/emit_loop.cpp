@@ -176,7 +176,7 @@ Pieces Emitter::all_finished(const Operation& op, const Ahead& ahead, Pieces car
     }
     first += count;
   }
-  block_.barrier();  // the ring has been read by all
+  if (!filled_by_others(op)) block_.barrier();  // the ring has been read by all
   return carried;
 }
 
@@ -192,12 +192,13 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   Ahead ahead;
   Fits fits;
   std::int64_t reserved = 0;
+  const bool alone = given != nullptr && !filled_by_others(op);
   // The round that is copied begins in the stage that all threads have left: that of the last
   // round, or with a product that goes on, of the one before it.
   const int left = given != nullptr && !given->pending.empty() ? 2 : 1;
   const int in_flight = stages_ - left;
-  if (given != nullptr) {
-    ahead = *given;
+  if (given != nullptr) ahead = *given;
+  if (alone) {
     fits = how_it_fits(op, ahead);
     reserved = ahead.bytes * stages_;
     const std::int64_t offset = block_.reserve(reserved);
@@ -226,7 +227,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   open_scope();
   auto operands_before = operands_;
   llvm::Value* next_stage = stage;
-  if (given != nullptr) {
+  if (alone) {
     block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, {block_.i32(in_flight - 1)});
     if (plan_.any_warpgroups()) publish();
     block_.barrier();
@@ -238,17 +239,24 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
     };
     copy_ahead(op, ahead, {later(index, in_flight), further(in_flight), fits});
     next_stage = further(1);
-    for (const Ring& ring : ahead.rings) {
-      SharedOperand operand = ring.operand;
-      operand.base = ir_.CreateAdd(operand.base, stage);
-      operands_[kernel_.ops[ring.load].out[0]] = operand;
-    }
+  } else if (given != nullptr) {
+    stage = arrived_stage();
+  }
+  for (const Ring& ring : ahead.rings) {
+    SharedOperand operand = ring.operand;
+    operand.base = ir_.CreateAdd(operand.base, stage);
+    operands_[kernel_.ops[ring.load].out[0]] = operand;
   }
   std::swap(pending_, ahead.pending);
   define(body_region.params[0], index);
   bind({body_region.params.begin() + 1, body_region.params.end()}, current);
   region(body_region);
   Pieces next = error_ ? current : yields(body_region, op.out);
+  // The product of the round before is done.
+  if (given != nullptr && !alone) {
+    leave_stage(ir_.CreateICmpNE(index, from));
+    to_next_stage();
+  }
   next.push_back(later(index, 1));
   next.push_back(next_stage);
   for (std::size_t i = 0; i < next.size(); ++i)
@@ -261,7 +269,10 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   block_.release(reserved);
   block_.forget();
   forget_accesses(writes);
-  return ahead.pending.empty() ? current : all_finished(op, ahead, current);
+  if (ahead.pending.empty()) return current;
+  Pieces sums = all_finished(op, ahead, current);
+  if (!alone) leave_stage(ir_.CreateICmpSLT(from, to));
+  return sums;
 }
 
 }  // namespace tessera::codegen::ptx

@@ -110,7 +110,10 @@ void Emitter::vstore(const Operation& op) {
             .known = place.side_by_side && !shared,
             .at = {op.in.begin() + 1, op.in.end() - 1},
             .layout = place.layout});
-  if (shared) return store_through_shared(place, x);
+  if (shared) {
+    if (const auto box = warp_box(place, home(x))) return store_by_warps(place, *box, x);
+    return store_through_shared(place, x);
+  }
   llvm::Value* first = block_.is_first(place.layout);
   // Packed before the two ways part: what both need takes half of the registers so.
   Pieces packed;

@@ -61,8 +61,10 @@ class Emitter {
   struct Shape {
     int programs = 1;    // of the grid in one block, along axis 0: each has a warp
     bool loops = false;  // a block goes on with further programs of the grid
+    /// Then some more threads copy for the others, if the kernel has a loop for that.
+    bool roles = false;
     /// Then the function's last parameter is how many programs there are in all.
-    bool counted() const { return programs > 1 || loops; }
+    bool counted() const { return programs > 1 || loops || roles; }
   };
   Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
           llvm::Function& function, const Shape& shape);
@@ -71,6 +73,7 @@ class Emitter {
   Expected<Done> emit(int stages);
   std::int64_t shared_bytes() const { return block_.shared_bytes(); }
   bool copies_ahead() const { return copies_ahead_; }
+  bool has_roles() const { return roles_.has_value(); }
   bool shares_memory() const { return block_.exchanges(); }
 
  private:
@@ -156,6 +159,9 @@ class Emitter {
     Fits fits;
   };
   void copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy);
+  enum class CopiedBy : std::uint8_t { Chunks, Elements };
+  void copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
+                  const std::function<void(CopiedBy)>& then);
   struct Origin;
   Origin origin_of(const Operation& op, const Ring& ring, const Copy& copy);
   void copy_chunks(const Origin& source, bool whole);
@@ -163,6 +169,31 @@ class Emitter {
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
   Pieces rounds(const Operation& op, const Ahead* ahead);
   Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
+
+  // threads that copy, and threads that compute
+  /// A ring that some threads fill while the others read it. What tells both where they are are two
+  /// barriers for each stage: all has arrived, and all have left.
+  struct Roles {
+    tile::OpId loop = 0;
+    Ahead ahead = {};
+    std::vector<tile::OpId> needed = {};             // to know what to copy: numbers and views
+    std::vector<tile::OpId> early = {};              // small loads that need not wait for the loop
+    std::int64_t arrived = 0, left = 0;              // barriers in shared memory
+    llvm::Value *stage = nullptr, *phase = nullptr;  // slots
+  };
+  std::optional<Roles> find_roles();
+  /// The operations, in order, that numbers and views follow from; nothing where they need memory,
+  /// tiles or loops.
+  std::optional<std::vector<tile::OpId>> known_from(const std::vector<ValueId>& values) const;
+  void by_roles(llvm::Value* count);
+  void for_programs(llvm::Value* count, const std::function<void()>& body);
+  void fill_ring();
+  void compute_program();
+  llvm::Value* stage_barrier(std::int64_t first, llvm::Value* stage);
+  llvm::Value* arrived_stage();
+  void leave_stage(llvm::Value* condition);
+  void to_next_stage();
+  bool filled_by_others(const Operation& loop) const;
 
   /// Where an access to a view lies.
   struct Place {
@@ -203,6 +234,14 @@ class Emitter {
   Place place_of(const Operation& op, const tile::Extents& shape);
   bool goes_through_shared(const Place& place, ValueId x) const;
   void store_through_shared(const Place& place, ValueId x);
+  /// What a warp holds of a tile, when it has whole boxes of it that are one line of memory wide.
+  struct WarpBox {
+    Layout held;                         // the box in a warp, and its part in each register
+    std::vector<std::size_t> bits = {};  // of registers that are not the box's: which box
+    std::int64_t rows = 0, columns = 0;
+  };
+  std::optional<WarpBox> warp_box(const Place& place, const Layout& from) const;
+  void store_by_warps(const Place& place, const WarpBox& box, ValueId x);
   llvm::Value* within(const Place& place, int reg);
   llvm::Value* address(const Place& place, int reg);
   /// Both ways of an access: by runs, where it is aligned, and by elements.
@@ -290,6 +329,7 @@ class Emitter {
   bool copies_ahead_ = false;
   llvm::Value* program_ = nullptr;  // of a block that loops
   std::map<tile::OpId, Stream> streams_;
+  std::optional<Roles> roles_;
   std::map<ValueId, ByProgram> courses_;  // of numbers and views that need no memory
   std::optional<Diagnostic> error_;
 };

@@ -33,6 +33,7 @@ class Expansion {
   }
 
   void run() {
+    if (words_[0] == "mbarrier") return wait();
     if (words_[0] == "fence") return replace("fence.proxy.async.shared::cta;", {}, 0);
     if (words_[1] == "fence") return replace("wgmma.fence.sync.aligned;", {}, 0);
     if (words_[1] == "commit") return replace("wgmma.commit_group.sync.aligned;", {}, 0);
@@ -62,6 +63,15 @@ class Expansion {
                         columns, type, type, places(0, sums), a, sums + operands.size() - 1,
                         in_registers ? "" : fmt::format("{}, ", turned[0]), turned[1]),
             operands, others);
+  }
+
+  void wait() {
+    const std::vector<llvm::Value*> operands = {
+        ir_.CreatePtrToInt(call_.getArgOperand(0), ir_.getInt32Ty()), call_.getArgOperand(1)};
+    replace(
+        "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+        "@!done bra.uni again; }",
+        operands, call_.arg_size());
   }
 
   llvm::Value* descriptor(unsigned first) {

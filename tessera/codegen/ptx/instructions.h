@@ -25,6 +25,7 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///                                registers
 ///   wgmma.commit()               what came since the last one is a group
 ///   wgmma.wait.N(x…) -> x        until all but the last N groups are done
+///   mbarrier.wait(at, parity)    until the phase of this parity, 0 at first, is over
 constexpr const char* kSpecial = "tessera.";
 
 /// How a matrix in shared memory is described to wgmma, but for its address: all in bytes. Rows of

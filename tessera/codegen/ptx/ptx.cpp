@@ -17,6 +17,7 @@
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/codegen/ptx/plan.h"
+#include "tessera/codegen/ptx/roles.h"
 #include "tessera/codegen/ptx/rows.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/passes/recover.h"
@@ -27,9 +28,8 @@ namespace tessera::codegen {
 namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
-constexpr int kMostStages = 8;
+constexpr int kMostStages = 8, kLeastWithRoles = 3;
 constexpr int kWarp = 32, kProgramsOfABlock = 4;
-constexpr int kRegisters = 65536;  // of a multiprocessor
 
 struct Generation {
   const char* name;
@@ -89,9 +89,12 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .shared_bytes = 0};
   // A program of one warp shares a block with others, if it needs no shared memory.
   ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
-                            .loops = options.loops && rows.loops};
+                            .loops = options.loops && rows.loops,
+                            .roles = options.loops && options.roles && plan.any_warpgroups()};
+  const ptx::RoleRegisters registers = ptx::role_registers(plan.threads());
   // Fewer copies in flight where shared memory is short of room for them.
-  int stages = std::min(options.stages, kMostStages);
+  const int most_stages = std::min(options.stages, kMostStages);
+  int stages = most_stages;
   for (;;) {
     result.module = std::make_unique<llvm::Module>(kernel.name, context);
     llvm::Module& module = *result.module;
@@ -112,26 +115,35 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
     };
     annotate("kernel", 1);
-    annotate("maxntidx", plan.threads() * shape.programs);
+    const int threads = plan.threads() * shape.programs + (shape.roles ? ptx::kCopyThreads : 0);
+    annotate("maxntidx", threads);
+    if (shape.roles) annotate("minctasm", registers.blocks);
     if (shape.loops && rows.registers > 0)
-      annotate("minctasm",
-               std::max(1, kRegisters / (plan.threads() * shape.programs * rows.registers)));
+      annotate("minctasm", std::max(1, ptx::kRegistersOfAMultiprocessor /
+                                           (plan.threads() * shape.programs * rows.registers)));
 
     ptx::Emitter emitter(kernel, plan, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));
+    const bool short_of_memory =
+        emitter.shared_bytes() > (shape.roles ? most_shared / registers.blocks : most_shared);
+    if (shape.roles && (!emitter.has_roles() || (short_of_memory && stages <= kLeastWithRoles))) {
+      shape.roles = false;
+      stages = most_stages;
+      continue;
+    }
     if (shape.programs > 1 && emitter.shares_memory()) {
       shape.programs = 1;
       continue;
     }
-    if (shape.loops && emitter.shared_bytes() > most_shared) {
+    if (shape.loops && short_of_memory) {
       shape.loops = false;
       continue;
     }
     result.kernel.programs = shape.programs;
-    result.kernel.loops = shape.loops;
-    result.kernel.threads = plan.threads() * shape.programs;
+    result.kernel.loops = shape.loops || shape.roles;
+    result.kernel.threads = threads;
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
-    if (emitter.shared_bytes() <= most_shared) break;
+    if (!short_of_memory) break;
     if (stages == 0 || !emitter.copies_ahead()) {
       return Diagnostic{.id = "ptx-shared-memory",
                         .where = {.file = {}, .item = kernel.name},

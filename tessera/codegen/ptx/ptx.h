@@ -27,6 +27,8 @@ struct PtxOptions {
   /// Whether blocks may go on with further programs (PtxKernel::loops), which who launches must
   /// know.
   bool loops = false;
+  /// Whether some threads may copy for the others, where blocks go on (docs/gpu.md, Roles).
+  bool roles = true;
   /// Of the largest tile that memory has, without products; 0: as rows_of says.
   int bytes_per_thread = 0;
 };

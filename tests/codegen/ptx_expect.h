@@ -1,0 +1,68 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/tile/interp.h"
+#include "tests/codegen/both_ways.h"
+#include "tests/codegen/ptx_emulator.h"
+
+namespace tessera::codegen {
+
+inline std::string ptx(const Expected<tile::Kernel>& kernel, const PtxOptions& options = {}) {
+  EXPECT_TRUE(kernel) << to_string(kernel.error());
+  const auto compiled = ptx_of(*kernel, options);
+  EXPECT_TRUE(compiled) << to_string(compiled.error());
+  return compiled ? compiled->text : std::string();
+}
+
+/// Integers and what lies behind an argument are equal, floats within the tolerance.
+inline void expect_equal(const tile::Argument& argument, const std::vector<std::byte>& expected,
+                         const std::vector<std::byte>& found, double tolerance) {
+  const auto bytes = static_cast<std::size_t>(argument.bytes);
+  const DType dtype = argument.type.dtype;
+  if (!is_float(dtype)) {
+    ASSERT_EQ(expected, found);
+    return;
+  }
+  ASSERT_TRUE(
+      std::equal(expected.begin() + argument.bytes, expected.end(), found.begin() + argument.bytes))
+      << "wrote behind the argument";
+  const std::int64_t count = argument.bytes / byte_width(dtype);
+  const Tensor want{dtype, {count}, Bytes::copy({expected.data(), bytes})};
+  const Tensor got{dtype, {count}, Bytes::copy({found.data(), bytes})};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = number_at(want, i), y = number_at(got, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(x)))
+        << "at " << i << ": " << x << " by the interpreter, " << y << " by threads";
+  }
+}
+
+/// Emulated threads leave the memory behind that the interpreter does, whichever warp is first.
+inline void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArguments& arguments,
+                            const tile::Grid& grid, double tolerance = 1e-5,
+                            const PtxOptions& options = {}) {
+  ASSERT_TRUE(kernel) << to_string(kernel.error());
+  std::vector<std::vector<std::byte>> expected_memory, found_memory;
+  const auto expected = arguments.copy(expected_memory);
+  const auto interpreted = tile::interpret(*kernel, expected, grid);
+  ASSERT_TRUE(interpreted) << to_string(interpreted.error());
+  for (const bool backwards : {false, true}) {
+    const auto found = arguments.copy(found_memory);
+    const auto emulated = emulate(*kernel, found, grid, {.ptx = options, .backwards = backwards});
+    ASSERT_TRUE(emulated) << to_string(emulated.error());
+    std::size_t next = 0;
+    for (const tile::Argument& argument : expected) {
+      if (argument.type.is_number()) continue;
+      expect_equal(argument, expected_memory[next], found_memory[next], tolerance);
+      ++next;
+    }
+  }
+}
+
+}  // namespace tessera::codegen

@@ -1,0 +1,102 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "examples/attention.h"
+#include "examples/matmul.h"
+#include "tests/codegen/ptx_expect.h"
+
+namespace tessera::codegen {
+namespace {
+
+namespace examples = tile::examples;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const PtxOptions kLooping = {.loops = true};
+
+TEST(PtxRoles, SomeThreadsCopyForTheOthers) {
+  const auto kernel = examples::matmul(DType::BF16, DType::BF16, {128, 256, 64});
+  const auto compiled = ptx_of(*kernel, kLooping);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_TRUE(compiled->loops);
+  EXPECT_EQ(compiled->threads, 256 + 128);
+  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.dec.sync.aligned.u32 40"));
+  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 232"));
+  EXPECT_THAT(compiled->text, HasSubstr("cp.async.mbarrier.arrive.noinc.shared.b64"));
+  EXPECT_THAT(compiled->text, HasSubstr("mbarrier.try_wait.parity.shared::cta.b64"));
+  EXPECT_THAT(compiled->text, Not(HasSubstr("cp.async.wait_group")));
+  EXPECT_THAT(compiled->text, Not(HasSubstr(".local")));
+  // Who launches one block for each program gets no others.
+  EXPECT_EQ(ptx_of(*kernel)->threads, 256);
+  EXPECT_EQ(ptx_of(*kernel, {.loops = true, .roles = false})->threads, 256);
+}
+
+TEST(PtxRoles, OneLoopOfProductsBeforeAnyWriteHasThem) {
+  const auto roles = [](const tile::Kernel& kernel) {
+    return ptx(kernel, kLooping).find("mbarrier") != std::string::npos;
+  };
+  const char* text =
+      R"(kernel product(a: view f16[?, ?], b: view f16[?, 64], at: *i32, c: view f32[?, 64]) {{
+    row = mul(pid(), 64)
+    {}
+    sum = for (k = 0 to dim(a) {{axis = 1}} step 32, acc: f32[64, 64] = 0.0) {{
+      x: f16[64, 32] = vload(a, row, k)
+      y: f16[32, 64] = vload(b, {}, 0)
+      yield(dot(x, y, acc))
+    }}
+    vstore(c, row, 0, sum)
+  }})";
+  const auto with = [&](const char* before, const char* place) {
+    return roles(parsed(fmt::format(fmt::runtime(text), before, place)));
+  };
+  EXPECT_TRUE(with("", "k"));
+  EXPECT_TRUE(with("first = add(row, 8)", "add(k, first)"));
+  // Where to copy from is read from memory, which those that copy do not do.
+  EXPECT_FALSE(with("first: i32 = load(at)", "add(k, cast(first): i64)"));
+  EXPECT_FALSE(with("zeros: f32[64, 64] = 0.0\n vstore(c, row, 0, zeros)", "k"));
+  EXPECT_FALSE(with("old: i32 = atomic(at, 1) {fn = add}", "k"));
+}
+
+TEST(PtxRoles, MultiplyMatricesOfAnyShape) {
+  struct Case {
+    DType dtype, result;
+    std::int64_t m, n, k;
+    examples::MatmulTiles tiles;
+  };
+  for (const Case& c : {
+           Case{DType::F16, DType::F16, 192, 128, 256, {64, 64, 32}},     // three programs a block
+           Case{DType::BF16, DType::F32, 128, 256, 160, {128, 256, 32}},  // two warpgroups
+           Case{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},     // some out of bounds
+           Case{DType::F16, DType::F16, 65, 67, 69, {64, 64, 32}},        // element by element
+           Case{DType::F16, DType::F16, 100, 104, 24, {64, 64, 32}},  // fewer rounds than stages
+           Case{DType::F16, DType::F32, 64, 64, 0, {64, 64, 32}},     // none
+       }) {
+    SCOPED_TRACE(::testing::Message()
+                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
+    const auto kernel = examples::matmul(c.dtype, c.result, c.tiles);
+    EXPECT_THAT(ptx(kernel, kLooping), HasSubstr("mbarrier"));
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(c.dtype, {c.m, c.k})
+                        .view(c.dtype, {c.k, c.n})
+                        .view(c.result, {c.m, c.n}),
+                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
+                    c.result == DType::F16 ? 4e-3 : 5e-5, kLooping);
+  }
+}
+
+TEST(PtxRoles, AnEpilogueFollows) {
+  const std::int64_t m = 128, n = 192, k = 64;
+  for (const std::int64_t columns : {n, n - 5}) {
+    expect_emulated(examples::matmul_bias(DType::F16, {64, 64, 32}, examples::Activation::Gelu),
+                    TestArguments(1)
+                        .view(DType::F16, {m, k})
+                        .view(DType::F16, {k, columns})
+                        .view(DType::F16, {columns})
+                        .view(DType::F16, {m, columns}),
+                    {examples::matmul_programs(m, columns, {64, 64, 32}), 1, 1}, 4e-3, kLooping);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::codegen
