@@ -77,25 +77,29 @@ void add_products(std::vector<Bench>& all) {
   struct Tiles {
     examples::MatmulTiles tiles;
     int stages;
+    bool roles = true;
   };
   for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
                            Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
-    for (const auto& [tiles, stages] :
-         {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 128, 64, 8}, 3}, Tiles{{128, 128, 32, 8}, 6}}) {
-      const auto add = [&, &tiles = tiles, &stages = stages](const char* what,
-                                                             Expected<Kernel> kernel, bool bias) {
+    for (const auto& [tiles, stages, roles] :
+         {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 128, 64, 8}, 3}, Tiles{{128, 128, 32, 8}, 6},
+          Tiles{{128, 256, 64, 16}, 4}, Tiles{{128, 256, 32, 8}, 8},
+          Tiles{{128, 256, 64, 8}, 4, false}, Tiles{{128, 128, 64, 8}, 3, false}}) {
+      const auto add = [&, &tiles = tiles, &stages = stages, &roles = roles](
+                           const char* what, Expected<Kernel> kernel, bool bias) {
         std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),
                                            view(DType::BF16, {p.k, p.n})};
         if (bias) arguments.push_back(view(DType::BF16, {p.n}));
         arguments.push_back(view(DType::BF16, {p.m, p.n}));
-        all.push_back({fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages", what, p.m,
-                                   p.n, p.k, tiles.m, tiles.n, tiles.k, tiles.group, stages),
-                       std::move(kernel),
-                       std::move(arguments),
-                       {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
-                       2.0 * static_cast<double>(p.m * p.n * p.k),
-                       "TFLOP/s",
-                       {.stages = stages}});
+        all.push_back(
+            {fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages{}", what, p.m, p.n, p.k,
+                         tiles.m, tiles.n, tiles.k, tiles.group, stages, roles ? "" : ", alike"),
+             std::move(kernel),
+             std::move(arguments),
+             {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
+             2.0 * static_cast<double>(p.m * p.n * p.k),
+             "TFLOP/s",
+             {.stages = stages, .roles = roles}});
       };
       add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
       add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),

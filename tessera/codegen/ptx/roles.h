@@ -14,7 +14,7 @@ struct RoleRegisters {
   int blocks = 1, copy = 0, compute = 0;
 };
 constexpr RoleRegisters role_registers(int compute_threads) {
-  constexpr int kCopy = 40, kMost = 240, kUnit = 8;
+  constexpr int kCopy = 64, kMost = 240, kUnit = 8;
   const int blocks = compute_threads <= kCopyThreads ? 2 : 1;
   const int rest = kRegistersOfAMultiprocessor / blocks - kCopyThreads * kCopy;
   const int share = rest / compute_threads / kUnit * kUnit;
