@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -141,7 +142,7 @@ int write_ptx(const Options& wanted) {
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^' || c == ',') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
-    options.loops = true;
+    options.loops = options.maps = true;
     const auto ptx = codegen::ptx_of(*kernel, options);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
     std::ofstream(wanted.ptx + "/" + name + ".ptx") << ptx->text;

@@ -21,11 +21,11 @@ inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Ke
                              codegen::PtxOptions options = {}) {
   const Stopwatch watch;
   Loaded loaded;
-  options.loops = true;
+  options.loops = options.maps = true;
   TESSERA_TRY(loaded.ptx, codegen::ptx_of(kernel, options));
   const codegen::PtxKernel& ptx = loaded.ptx;
   TESSERA_TRY(loaded.function, device.load({ptx.text, ptx.entry, ptx.threads, ptx.shared_bytes,
-                                            ptx.programs, ptx.loops}));
+                                            ptx.programs, ptx.loops, ptx.maps}));
   loaded.compile_ms = watch.seconds() * 1e3;
   return loaded;
 }

@@ -30,12 +30,24 @@ struct Copy {
   char* to;
   const char* from;
   int bytes;
+  std::size_t room = 16;  // the rest becomes 0
 };
 
 /// A barrier in shared memory. Copies that arrive at it are made when somebody waits for them.
 struct Meeting {
   std::uint64_t expected = 0, arrived = 0, phase = 0;
-  std::vector<std::vector<Copy>> late = {};
+  std::int64_t bytes = 0;  // that are still to come
+  struct Late {
+    std::vector<Copy> copies;
+    std::int64_t bytes = 0;  // 0: a thread arrives
+  };
+  std::vector<Late> late = {};
+};
+
+/// As PtxKernel::maps: what the driver would encode.
+struct Map {
+  runtime::cuda::MapShape shape;
+  std::uint64_t width = 2;
 };
 
 /// What a product reads of shared memory: nobody may write there until it is done.
@@ -228,16 +240,47 @@ void together(Fiber* lanes, const std::string& name) {
 
 void finish(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
-    std::memset(copy.to, 0, 16);
+    std::memset(copy.to, 0, copy.room);
     std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
   }
 }
 
-void arrive(Meeting& meeting) {
-  if (meeting.expected == 0) machine->problem = "nobody made a barrier ready";
-  if (++meeting.arrived < meeting.expected) return;
+void begin_next_phase(Meeting& meeting) {
+  if (meeting.arrived < meeting.expected || meeting.bytes != 0) return;
   meeting.arrived = 0;
   ++meeting.phase;
+}
+
+void arrive(Meeting& meeting) {
+  if (meeting.expected == 0) machine->problem = "nobody made a barrier ready";
+  ++meeting.arrived;
+  begin_next_phase(meeting);
+}
+
+/// The box of a map at a place, element by element.
+std::vector<Copy> box_at(const Map& map, std::uint64_t to, const std::uint64_t* place) {
+  const std::vector<std::uint32_t>& box = map.shape.box;
+  const std::uint64_t panel = box[0] * map.width;
+  std::vector<Copy> copies;
+  std::uint64_t count = 1;
+  for (const std::uint32_t extent : box) count *= extent;
+  for (std::uint64_t number = 0; number < count; ++number) {
+    std::uint64_t rest = number, from = map.shape.base;
+    bool inside = true;
+    for (std::size_t axis = 0; axis < box.size(); ++axis) {
+      const std::int64_t at =
+          as<std::int32_t>(place[axis]) + static_cast<std::int64_t>(rest % box[axis]);
+      rest /= box[axis];
+      inside = inside && at >= 0 && at < static_cast<std::int64_t>(map.shape.extents[axis]);
+      from +=
+          static_cast<std::uint64_t>(at) * (axis == 0 ? map.width : map.shape.strides[axis - 1]);
+    }
+    std::uint64_t at = to + number * map.width;
+    at ^= (at >> 7 & (panel / 16 - 1)) << 4;
+    copies.push_back({as<char*>(at), as<const char*>(from),
+                      inside ? static_cast<int>(map.width) : 0, map.width});
+  }
+  return copies;
 }
 
 /// Whether the phase of a parity is over.
@@ -245,9 +288,14 @@ bool is_over(std::uint64_t at, std::uint64_t parity) {
   Meeting& meeting = machine->meetings[at];
   const auto over = [&] { return (meeting.phase & 1) != parity; };
   if (over()) return true;
-  for (const std::vector<Copy>& copies : std::exchange(meeting.late, {})) {
-    finish(copies);
-    arrive(meeting);
+  for (const Meeting::Late& late : std::exchange(meeting.late, {})) {
+    finish(late.copies);
+    if (late.bytes == 0) {
+      arrive(meeting);
+    } else {
+      meeting.bytes -= late.bytes;
+      begin_next_phase(meeting);
+    }
   }
   return over();
 }
@@ -264,8 +312,18 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
   } else if (has("mbarrier.init")) {
     machine->meetings[arguments[0]] = {.expected = as<std::uint32_t>(arguments[1])};
   } else if (has("mbarrier.arrive.noinc")) {
-    machine->meetings[arguments[0]].late.push_back(std::move(fiber.open));
+    machine->meetings[arguments[0]].late.push_back({std::move(fiber.open)});
     fiber.open.clear();
+  } else if (has("mbarrier.expect")) {
+    Meeting& meeting = machine->meetings[arguments[0]];
+    meeting.bytes += as<std::int32_t>(arguments[1]);
+    arrive(meeting);
+  } else if (has("map.copy")) {
+    const Map& map = *as<const Map*>(arguments[1]);
+    const std::vector<Copy> copies = box_at(map, arguments[0], arguments + 3);
+    if (machine->eager) finish(copies);
+    const auto bytes = static_cast<std::int64_t>(copies.size() * map.width);
+    machine->meetings[arguments[2]].late.push_back({copies, bytes});
   } else if (has("mbarrier.arrive")) {
     arrive(machine->meetings[arguments[0]]);
   } else if (has("mbarrier.wait")) {
@@ -341,7 +399,9 @@ void run_warp(std::size_t first) {
     for (std::size_t lane = 0; lane < 32; ++lane)
       if (lanes[lane].wait == Wait::None) resume(first + lane);
     for (std::size_t lane = 1; lane < 32; ++lane)
-      if (lanes[lane].wait != lanes[0].wait ||
+      // Those that are done are not waited for, but where all must be.
+      if ((lanes[lane].wait != lanes[0].wait &&
+           (lanes[lane].wait != Wait::Done || lanes[0].wait != Wait::Phase)) ||
           (lanes[0].wait == Wait::Warp && lanes[lane].operation != lanes[0].operation))
         machine->problem = "threads of a warp wait for different things";
     if (lanes[0].wait != Wait::Warp || !machine->problem.empty()) return;
@@ -470,10 +530,12 @@ void instrument(llvm::Module& module, const PtxKernel& kernel, std::vector<std::
   auto* run = llvm::Function::Create(llvm::FunctionType::get(ir.getVoidTy(), {pointer}, false),
                                      llvm::GlobalValue::ExternalLinkage, "tessera_run", module);
   ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", run));
+  for (unsigned i = 0; i < entry->arg_size(); ++i)
+    entry->removeParamAttr(i, llvm::Attribute::ByVal);
   std::vector<llvm::Value*> words;
   for (unsigned i = 0; i < entry->arg_size(); ++i)
-    words.push_back(
-        ir.CreateLoad(ir.getInt64Ty(), ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), i)));
+    words.push_back(ir.CreateLoad(entry->getArg(i)->getType(),
+                                  ir.CreateConstGEP1_32(ir.getInt64Ty(), run->getArg(0), i)));
   ir.CreateCall(entry, words);
   ir.CreateRetVoid();
 
@@ -520,6 +582,12 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
 
   std::vector<std::uint64_t> words = tile::words_of(arguments);
   words.push_back(static_cast<std::uint64_t>(grid[0]));  // read where blocks have several programs
+  std::vector<Map> maps(made.kernel.maps.size());
+  bool all = true;
+  for (std::size_t i = 0; i < maps.size(); ++i)
+    all = shape_of(made.kernel.maps[i], words, maps[i].shape) && all;
+  words.push_back(all ? 1 : 0);
+  for (const Map& map : maps) words.push_back(word_of(&map));
   state.kernel = entry->toPtr<void (*)(const std::uint64_t*)>();
   state.words = words.data();
   state.fibers = std::vector<Fiber>(static_cast<std::size_t>(made.kernel.threads));

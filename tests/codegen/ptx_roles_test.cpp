@@ -12,7 +12,7 @@ namespace examples = tile::examples;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const PtxOptions kLooping = {.loops = true};
+const PtxOptions kLooping = {.loops = true}, kMapping = {.loops = true, .maps = true};
 
 TEST(PtxRoles, SomeThreadsCopyForTheOthers) {
   const auto kernel = examples::matmul(DType::BF16, DType::BF16, {128, 256, 64});
@@ -20,8 +20,8 @@ TEST(PtxRoles, SomeThreadsCopyForTheOthers) {
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_TRUE(compiled->loops);
   EXPECT_EQ(compiled->threads, 256 + 128);
-  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.dec.sync.aligned.u32 40"));
-  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 232"));
+  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.dec.sync.aligned.u32 64"));
+  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 224"));
   EXPECT_THAT(compiled->text, HasSubstr("cp.async.mbarrier.arrive.noinc.shared.b64"));
   EXPECT_THAT(compiled->text, HasSubstr("mbarrier.try_wait.parity.shared::cta.b64"));
   EXPECT_THAT(compiled->text, Not(HasSubstr("cp.async.wait_group")));
@@ -75,14 +75,50 @@ TEST(PtxRoles, MultiplyMatricesOfAnyShape) {
                  << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
     const auto kernel = examples::matmul(c.dtype, c.result, c.tiles);
     EXPECT_THAT(ptx(kernel, kLooping), HasSubstr("mbarrier"));
-    expect_emulated(kernel,
-                    TestArguments(1)
-                        .view(c.dtype, {c.m, c.k})
-                        .view(c.dtype, {c.k, c.n})
-                        .view(c.result, {c.m, c.n}),
-                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
-                    c.result == DType::F16 ? 4e-3 : 5e-5, kLooping);
+    for (const PtxOptions& options : {kLooping, kMapping})
+      expect_emulated(kernel,
+                      TestArguments(1)
+                          .view(c.dtype, {c.m, c.k})
+                          .view(c.dtype, {c.k, c.n})
+                          .view(c.result, {c.m, c.n}),
+                      {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
+                      c.result == DType::F16 ? 4e-3 : 5e-5, options);
   }
+}
+
+TEST(PtxRoles, TheGpuCopiesBoxesOfViewsThatAreArguments) {
+  const auto kernel = examples::matmul(DType::BF16, DType::BF16, {128, 256, 64});
+  const auto compiled = ptx_of(*kernel, kMapping);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  using runtime::cuda::TensorMap;
+  // Words of a view of two axes: its base, two extents, two strides.
+  EXPECT_EQ(compiled->maps,
+            (std::vector<TensorMap>{{.word = 0, .column = 1, .width = 2, .box = {128, 64}},
+                                    {.word = 5, .column = 1, .width = 2, .box = {64, 64}}}));
+  EXPECT_THAT(compiled->text, HasSubstr("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier"));
+  EXPECT_THAT(compiled->text, HasSubstr(".param .align 64 .b8"));
+  EXPECT_THAT(compiled->text, Not(HasSubstr(".local")));
+  // A view at a pointer is not known to who launches.
+  EXPECT_TRUE(ptx_of(*examples::matmul_pointers(DType::F16, {64, 64, 32}), kMapping)->maps.empty());
+}
+
+TEST(PtxRoles, MapsAreMadeWhereTheGpuHasThem) {
+  const runtime::cuda::TensorMap map = {.word = 1, .column = 1, .width = 2, .box = {64, 32}};
+  const auto made = [&](std::uint64_t base, std::uint64_t rows, std::uint64_t columns,
+                        std::uint64_t stride) {
+    runtime::cuda::MapShape shape;
+    const std::vector<std::uint64_t> words = {7, base, rows, columns, stride, 1};
+    return shape_of(map, words, shape) && shape.base == base &&
+           shape.extents == std::vector<std::uint64_t>{columns, rows} &&
+           shape.strides == std::vector<std::uint64_t>{2 * stride} &&
+           shape.box == std::vector<std::uint32_t>{32, 64};
+  };
+  EXPECT_TRUE(made(4096, 100, 72, 72));
+  EXPECT_FALSE(made(4096 + 8, 100, 72, 72));
+  EXPECT_FALSE(made(4096, 100, 72, 76));
+  EXPECT_FALSE(made(4096, 100, 72, 0));
+  EXPECT_FALSE(made(4096, 0, 72, 72));
+  EXPECT_FALSE(made(4096, std::uint64_t{1} << 31, 72, 72));
 }
 
 TEST(PtxRoles, AnEpilogueFollows) {

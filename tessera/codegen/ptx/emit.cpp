@@ -244,7 +244,7 @@ llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
   llvm::Function& function = block_.function();
   if (program_ != nullptr && axis == 0 && code == Code::Pid) return program_;
   if (shape_.counted() && axis == 0 && code == Code::Npid)
-    return function.getArg(static_cast<unsigned>(function.arg_size() - 1));
+    return function.getArg(static_cast<unsigned>(tile::word_positions(kernel_).back()));
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): a table of its names
   constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
       {nvvm_read_ptx_sreg_ctaid_x, nvvm_read_ptx_sreg_ctaid_y, nvvm_read_ptx_sreg_ctaid_z},

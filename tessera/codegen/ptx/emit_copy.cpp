@@ -49,28 +49,6 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
   return {.aligned = aligned, .whole = ir_.CreateAnd(aligned, whole)};
 }
 
-/// Where the copies of a round begin.
-struct Emitter::Origin {
-  const View& view;
-  const tile::Extents& shape;
-  SharedOperand operand;  // base: of the stage
-  std::size_t column;
-  std::vector<llvm::Value*> start;  // on each axis
-  const std::vector<bool>& inside;  // known to be
-  bool even;                        // no chunk lies across the end of a row
-
-  std::int64_t per_row() const { return operand.row_bytes() / kChunk; }
-  std::int64_t chunks() const { return operand.rows * per_row(); }
-  std::int64_t elements() const { return kChunk / operand.width; }
-  /// Bits of a row's number below those of an axis.
-  int shift(std::size_t axis) const {
-    int bits = 0;
-    for (std::size_t i = shape.size(); i-- > axis + 1;)
-      if (i != column) bits += index_bits(shape[i]);
-    return bits;
-  }
-};
-
 Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const Copy& copy) {
   const Operation& load = kernel_.ops[ring.load];
   Origin source{.view = view(load.in[0]),
@@ -224,16 +202,20 @@ void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& co
     then(CopiedBy::Chunks);
     return Pieces{};
   };
+  const auto elements = [&] {
+    for (const Origin& source : sources) copy_elements(source);
+    then(CopiedBy::Elements);
+    return Pieces{};
+  };
+  if (copy.fits.aligned == ir_.getFalse()) {
+    elements();
+    return;
+  }
   either(
       copy.fits.whole, [&] { return chunks(true); },
       [&] {
         return either(
-            copy.fits.aligned, [&] { return chunks(false); },
-            [&] {
-              for (const Origin& source : sources) copy_elements(source);
-              then(CopiedBy::Elements);
-              return Pieces{};
-            });
+            copy.fits.aligned, [&] { return chunks(false); }, elements);
       });
 }
 

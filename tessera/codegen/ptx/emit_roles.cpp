@@ -5,6 +5,7 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/roles.h"
+#include "tessera/tile/argument.h"
 #include "tessera/tile/passes/rewrite.h"
 
 // A kernel around one loop of products: some threads of a block fill the ring, the others multiply
@@ -13,6 +14,7 @@
 
 namespace tessera::codegen::ptx {
 
+using runtime::cuda::TensorMap;
 using tile::Code;
 
 namespace {
@@ -80,7 +82,10 @@ std::optional<Emitter::Roles> Emitter::find_roles() {
     for (const Ring& ring : ahead->rings)
       for (const ValueId in : kernel_.ops[ring.load].in) follow(in);
     if (const auto needed = known_from(needs))
-      roles = Roles{.loop = id, .ahead = *ahead, .needed = *needed};
+      roles = Roles{.loop = id,
+                    .ahead = *ahead,
+                    .needed = *needed,
+                    .maps = options_.maps ? maps_of(*ahead) : std::vector<TensorMap>{}};
   }
   return roles;
 }
@@ -109,7 +114,12 @@ llvm::Value* Emitter::arrived_stage() {
   llvm::Value* stage = ir_.CreateLoad(word, roles_->stage);
   block_.special("mbarrier.wait",
                  {stage_barrier(roles_->arrived, stage), ir_.CreateLoad(word, roles_->phase)});
-  publish();  // what others wrote and this thread has waited for, its products may read
+  // What other threads wrote and this one has waited for, its products may read.
+  if (roles_->mapped == nullptr) {
+    publish();
+  } else {
+    block_.when(ir_.CreateNot(roles_->mapped), [&] { publish(); });
+  }
   return ir_.CreateMul(stage, block_.i32(roles_->ahead.bytes));
 }
 
@@ -151,10 +161,66 @@ void Emitter::for_programs(llvm::Value* count, const std::function<void()>& body
   ir_.CreateRetVoid();
 }
 
-void Emitter::fill_ring() {
+std::vector<TensorMap> Emitter::maps_of(const Ahead& ahead) const {
+  constexpr std::size_t kMostAxes = 5;
+  constexpr std::int64_t kMostInABox = 256;
+  const std::vector<ValueId> params = kernel_.params();
+  const std::vector<int> positions = tile::word_positions(kernel_);
+  std::vector<TensorMap> maps;
+  for (const Ring& ring : ahead.rings) {
+    const Operation& load = kernel_.ops[ring.load];
+    const auto param = std::find(params.begin(), params.end(), load.in[0]);
+    if (param == params.end()) return {};
+    TensorMap map{.word = positions[static_cast<std::size_t>(param - params.begin())],
+                  .column = static_cast<int>(ring.column),
+                  .width = ring.operand.width,
+                  .box = type(load.out[0]).shape};
+    map.box[ring.column] = ring.operand.panel_width() / ring.operand.width;
+    if (map.box.size() > kMostAxes ||
+        *std::max_element(map.box.begin(), map.box.end()) > kMostInABox)
+      return {};
+    maps.push_back(map);
+  }
+  return maps;
+}
+
+/// One thread asks for the panels of all operands.
+void Emitter::copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived) {
+  llvm::Function& function = block_.function();
+  std::int64_t bytes = 0;
+  for (const Ring& ring : roles_->ahead.rings) bytes += ring.operand.bytes();
+  block_.special("mbarrier.expect", {arrived, block_.i32(bytes)});
+  auto next = static_cast<unsigned>(function.arg_size() - roles_->maps.size());
+  for (const Ring& ring : roles_->ahead.rings) {
+    llvm::Value* map = function.getArg(next++);
+    const Origin source = origin_of(op, ring, copy);
+    // Places that no view reaches stay so in 32 bits.
+    constexpr std::int64_t kFar = std::int64_t{1} << 30;
+    const auto place = [&](std::size_t axis, std::int64_t further) {
+      llvm::Value* at = ir_.CreateAdd(source.start[axis], block_.i64(further));
+      at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, at, block_.i64(-kFar));
+      at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, block_.i64(kFar));
+      return ir_.CreateTrunc(at, ir_.getInt32Ty());
+    };
+    const SharedOperand& operand = source.operand;
+    for (std::int64_t at = 0; at < operand.row_bytes(); at += operand.panel_width()) {
+      const std::int64_t panel = at / operand.panel_width() * operand.panel_bytes();
+      std::vector<llvm::Value*> arguments = {
+          block_.shared(ir_.CreateAdd(operand.base, block_.i32(panel))), map, arrived,
+          place(ring.column, at / operand.width)};
+      for (std::size_t axis = source.shape.size(); axis-- > 0;)
+        if (axis != ring.column) arguments.push_back(place(axis, 0));
+      block_.special(fmt::format("map.copy.{}", source.shape.size()), arguments);
+    }
+  }
+}
+
+void Emitter::fill_ring(bool by_maps) {
   const Operation& op = kernel_.ops[roles_->loop];
   for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
-  const Fits fits = how_it_fits(op, roles_->ahead);
+  // Where maps cannot be made, 16 bytes do not fit either, but for views of more than 2^30.
+  const bool mapped = roles_->mapped != nullptr;
+  const Fits fits = mapped ? Fits{ir_.getFalse(), ir_.getFalse()} : how_it_fits(op, roles_->ahead);
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("rounds"),
                    *inside = block_.block("round"), *after = block_.block("after");
@@ -172,14 +238,19 @@ void Emitter::fill_ring() {
                   ir_.CreateXor(ir_.CreateLoad(word, roles_->phase), block_.i32(1))});
   llvm::Value* arrived = stage_barrier(roles_->arrived, stage);
   const Copy copy{index, ir_.CreateMul(stage, block_.i32(roles_->ahead.bytes)), fits};
-  copy_round(op, roles_->ahead, copy, [&](CopiedBy by) {
+  const auto arrive = [&](CopiedBy by) {
     if (by == CopiedBy::Chunks) {
       block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared, {arrived});
     } else {
       publish();
       block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_shared, {arrived});
     }
-  });
+  };
+  if (by_maps) {
+    copy_boxes(op, copy, arrived);
+  } else {
+    copy_round(op, roles_->ahead, copy, arrive);
+  }
   to_next_stage();
   index->addIncoming(ir_.CreateAdd(index, step), ir_.GetInsertBlock());
   ir_.CreateBr(header);
@@ -210,14 +281,22 @@ void Emitter::by_roles(llvm::Value* count) {
   for (Ring& part : roles_->ahead.rings) part.operand.base = block_.i32(ring + part.offset);
   roles_->arrived = block_.reserve(kSharedAlignment);
   roles_->left = roles_->arrived + stages_ * kBarrierBytes;
+  llvm::Value* copiers = block_.i32(kCopyThreads);
+  if (shape_.maps > 0) {
+    llvm::Function& function = block_.function();
+    const auto word =
+        static_cast<unsigned>(function.arg_size()) - static_cast<unsigned>(shape_.maps) - 1;
+    roles_->mapped = ir_.CreateICmpNE(function.getArg(word), block_.i64(0));
+    copiers = ir_.CreateSelect(roles_->mapped, block_.i32(1), copiers);
+  }
   block_.when(ir_.CreateICmpEQ(block_.thread(), block_.i32(0)), [&] {
     for (int stage = 0; stage < stages_; ++stage) {
-      const auto start = [&](std::int64_t first, int threads) {
+      const auto start = [&](std::int64_t first, llvm::Value* arrivals) {
         block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                         {stage_barrier(first, block_.i32(stage)), block_.i32(threads)});
+                         {stage_barrier(first, block_.i32(stage)), arrivals});
       };
-      start(roles_->arrived, kCopyThreads);
-      start(roles_->left, compute >> kLaneBits);
+      start(roles_->arrived, copiers);
+      start(roles_->left, block_.i32(compute >> kLaneBits));
     }
     publish();
   });
@@ -234,9 +313,24 @@ void Emitter::by_roles(llvm::Value* count) {
                    {block_.i32(registers.copy)});
   const std::vector<llvm::Value*> scalars = scalars_;
   const std::map<ValueId, View> views = views_;
-  for_programs(count, [&] { fill_ring(); });
-  scalars_ = scalars;
-  views_ = views;
+  const auto fill = [&](bool by_maps) {
+    for_programs(count, [&] { fill_ring(by_maps); });
+    scalars_ = scalars;
+    views_ = views;
+  };
+  if (roles_->mapped != nullptr) {
+    llvm::BasicBlock *one = block_.block("one"), *idle = block_.block("idle"),
+                     *maps = block_.block("maps"), *all = block_.block("all");
+    ir_.CreateCondBr(roles_->mapped, one, all);
+    ir_.SetInsertPoint(one);
+    ir_.CreateCondBr(ir_.CreateICmpEQ(block_.thread(), block_.i32(0)), maps, idle);
+    ir_.SetInsertPoint(idle);
+    ir_.CreateRetVoid();
+    ir_.SetInsertPoint(maps);
+    fill(true);
+    ir_.SetInsertPoint(all);
+  }
+  fill(false);
 
   ir_.SetInsertPoint(computes);
   block_.become({.first = 0, .threads = compute, .barrier = kComputeBarrier});

@@ -63,8 +63,12 @@ class Emitter {
     bool loops = false;  // a block goes on with further programs of the grid
     /// Then some more threads copy for the others, if the kernel has a loop for that.
     bool roles = false;
-    /// Then the function's last parameter is how many programs there are in all.
+    /// The function's last parameters: boxes of views that the GPU copies at once.
+    int maps = 0;
+    /// Then a parameter after the kernel's is how many programs there are in all.
     bool counted() const { return programs > 1 || loops || roles; }
+    /// Of parameters between the kernel's and the maps: with maps, one says whether they are made.
+    int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
   };
   Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
           llvm::Function& function, const Shape& shape);
@@ -74,6 +78,10 @@ class Emitter {
   std::int64_t shared_bytes() const { return block_.shared_bytes(); }
   bool copies_ahead() const { return copies_ahead_; }
   bool has_roles() const { return roles_.has_value(); }
+  /// That a kernel with roles can use.
+  std::vector<runtime::cuda::TensorMap> maps() const {
+    return roles_ ? roles_->maps : std::vector<runtime::cuda::TensorMap>{};
+  }
   bool shares_memory() const { return block_.exchanges(); }
 
  private:
@@ -162,7 +170,27 @@ class Emitter {
   enum class CopiedBy : std::uint8_t { Chunks, Elements };
   void copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
                   const std::function<void(CopiedBy)>& then);
-  struct Origin;
+  /// Where the copies of a round begin.
+  struct Origin {
+    const View& view;
+    const tile::Extents& shape;
+    SharedOperand operand;  // base: of the stage
+    std::size_t column;
+    std::vector<llvm::Value*> start;  // on each axis
+    const std::vector<bool>& inside;  // known to be
+    bool even;                        // no chunk lies across the end of a row
+
+    std::int64_t per_row() const { return operand.row_bytes() / kChunk; }
+    std::int64_t chunks() const { return operand.rows * per_row(); }
+    std::int64_t elements() const { return kChunk / operand.width; }
+    /// Bits of a row's number below those of an axis.
+    int shift(std::size_t axis) const {
+      int bits = 0;
+      for (std::size_t i = shape.size(); i-- > axis + 1;)
+        if (i != column) bits += index_bits(shape[i]);
+      return bits;
+    }
+  };
   Origin origin_of(const Operation& op, const Ring& ring, const Copy& copy);
   void copy_chunks(const Origin& source, bool whole);
   void copy_elements(const Origin& source);
@@ -176,9 +204,11 @@ class Emitter {
   struct Roles {
     tile::OpId loop = 0;
     Ahead ahead = {};
-    std::vector<tile::OpId> needed = {};             // to know what to copy: numbers and views
-    std::vector<tile::OpId> early = {};              // small loads that need not wait for the loop
-    std::int64_t arrived = 0, left = 0;              // barriers in shared memory
+    std::vector<tile::OpId> needed = {};              // to know what to copy: numbers and views
+    std::vector<tile::OpId> early = {};               // small loads that need not wait for the loop
+    std::vector<runtime::cuda::TensorMap> maps = {};  // of the rings, or none
+    llvm::Value* mapped = nullptr;       // whether they could be made; null: there are none
+    std::int64_t arrived = 0, left = 0;  // barriers in shared memory
     llvm::Value *stage = nullptr, *phase = nullptr;  // slots
   };
   std::optional<Roles> find_roles();
@@ -187,7 +217,9 @@ class Emitter {
   std::optional<std::vector<tile::OpId>> known_from(const std::vector<ValueId>& values) const;
   void by_roles(llvm::Value* count);
   void for_programs(llvm::Value* count, const std::function<void()>& body);
-  void fill_ring();
+  std::vector<runtime::cuda::TensorMap> maps_of(const Ahead& ahead) const;
+  void fill_ring(bool by_maps);
+  void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);
   void compute_program();
   llvm::Value* stage_barrier(std::int64_t first, llvm::Value* stage);
   llvm::Value* arrived_stage();

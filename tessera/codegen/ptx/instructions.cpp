@@ -33,7 +33,7 @@ class Expansion {
   }
 
   void run() {
-    if (words_[0] == "mbarrier") return wait();
+    if (words_[0] == "mbarrier" || words_[0] == "map") return on_barrier();
     if (words_[0] == "fence") return replace("fence.proxy.async.shared::cta;", {}, 0);
     if (words_[1] == "fence") return replace("wgmma.fence.sync.aligned;", {}, 0);
     if (words_[1] == "commit") return replace("wgmma.commit_group.sync.aligned;", {}, 0);
@@ -65,13 +65,28 @@ class Expansion {
             operands, others);
   }
 
-  void wait() {
-    const std::vector<llvm::Value*> operands = {
-        ir_.CreatePtrToInt(call_.getArgOperand(0), ir_.getInt32Ty()), call_.getArgOperand(1)};
-    replace(
-        "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
-        "@!done bra.uni again; }",
-        operands, call_.arg_size());
+  void on_barrier() {
+    std::vector<llvm::Value*> operands;
+    for (llvm::Value* argument : call_.args()) {
+      if (argument->getType()->isPointerTy()) {
+        const bool shared = argument->getType()->getPointerAddressSpace() == kShared;
+        argument = ir_.CreatePtrToInt(argument, shared ? ir_.getInt32Ty() : ir_.getInt64Ty());
+      }
+      operands.push_back(argument);
+    }
+    const std::size_t rank = operands.size() - 3;  // of a map's place
+    std::string text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
+    if (words_[0] == "map") {
+      text = fmt::format(
+          "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+          "[$0], [$1, {}], [$2];",
+          rank, places(3, rank));
+    } else if (words_[1] == "wait") {
+      text =
+          "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+          "@!done bra.uni again; }";
+    }
+    replace(text, operands, call_.arg_size());
   }
 
   llvm::Value* descriptor(unsigned first) {

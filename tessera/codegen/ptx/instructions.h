@@ -26,6 +26,10 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///   wgmma.commit()               what came since the last one is a group
 ///   wgmma.wait.N(x…) -> x        until all but the last N groups are done
 ///   mbarrier.wait(at, parity)    until the phase of this parity, 0 at first, is over
+///   mbarrier.expect(at, bytes)   arrives; and the phase is over when so many bytes have come too
+///   map.copy(to, map, at, place…)
+///                                the box of a map (PtxKernel::maps) at a place, innermost axis
+///                                first, to shared memory: its bytes count at a barrier
 constexpr const char* kSpecial = "tessera.";
 
 /// How a matrix in shared memory is described to wgmma, but for its address: all in bytes. Rows of

@@ -68,6 +68,25 @@ std::string entry_name(const std::string& name) {
   return entry;
 }
 
+/// The last parameters are maps, which the GPU reads where they are.
+void declare_maps(llvm::Function& function, int count, llvm::NamedMDNode& annotations) {
+  llvm::LLVMContext& context = function.getContext();
+  auto* bytes =
+      llvm::ArrayType::get(llvm::Type::getInt8Ty(context), sizeof(runtime::cuda::EncodedMap));
+  std::vector<llvm::Metadata*> numbers;  // of parameters, from 1 on
+  const auto end = static_cast<unsigned>(function.arg_size());
+  for (unsigned i = end - static_cast<unsigned>(count); i < end; ++i) {
+    function.addParamAttr(i, llvm::Attribute::getWithByValType(context, bytes));
+    function.addParamAttr(i, llvm::Attribute::getWithAlignment(
+                                 context, llvm::Align(alignof(runtime::cuda::EncodedMap))));
+    numbers.push_back(llvm::ConstantAsMetadata::get(
+        llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), i + 1)));
+  }
+  annotations.addOperand(llvm::MDNode::get(context, {llvm::ValueAsMetadata::get(&function),
+                                                     llvm::MDString::get(context, "grid_constant"),
+                                                     llvm::MDNode::get(context, numbers)}));
+}
+
 }  // namespace
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
@@ -100,9 +119,10 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     llvm::Module& module = *result.module;
     module.setTargetTriple(kTriple);
     module.setDataLayout(target_of(options.target).createDataLayout());
-    const std::vector<llvm::Type*> words(
-        static_cast<std::size_t>(result.kernel.words + (shape.counted() ? 1 : 0)),
-        llvm::Type::getInt64Ty(context));
+    std::vector<llvm::Type*> words(static_cast<std::size_t>(result.kernel.words + shape.words()),
+                                   llvm::Type::getInt64Ty(context));
+    words.resize(words.size() + static_cast<std::size_t>(shape.maps),
+                 llvm::PointerType::get(context, 0));
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(llvm::Type::getVoidTy(context), words, false),
         llvm::GlobalValue::ExternalLinkage, result.kernel.entry, module);
@@ -115,6 +135,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
     };
     annotate("kernel", 1);
+    if (shape.maps > 0) declare_maps(*function, shape.maps, *annotations);
     const int threads = plan.threads() * shape.programs + (shape.roles ? ptx::kCopyThreads : 0);
     annotate("maxntidx", threads);
     if (shape.roles) annotate("minctasm", registers.blocks);
@@ -128,7 +149,12 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
         emitter.shared_bytes() > (shape.roles ? most_shared / registers.blocks : most_shared);
     if (shape.roles && (!emitter.has_roles() || (short_of_memory && stages <= kLeastWithRoles))) {
       shape.roles = false;
+      shape.maps = 0;
       stages = most_stages;
+      continue;
+    }
+    if (const auto wanted = static_cast<int>(emitter.maps().size()); wanted != shape.maps) {
+      shape.maps = wanted;
       continue;
     }
     if (shape.programs > 1 && emitter.shares_memory()) {
@@ -142,6 +168,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     result.kernel.programs = shape.programs;
     result.kernel.loops = shape.loops || shape.roles;
     result.kernel.threads = threads;
+    result.kernel.maps = emitter.maps();
     result.kernel.shared_bytes = static_cast<int>(emitter.shared_bytes());
     if (!short_of_memory) break;
     if (stages == 0 || !emitter.copies_ahead()) {

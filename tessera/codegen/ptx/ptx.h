@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tessera/codegen/llvm/math.h"
+#include "tessera/runtime/cuda/tensor_map.h"
 #include "tessera/support/expected.h"
 #include "tessera/tile/kernel.h"
 
@@ -29,6 +31,9 @@ struct PtxOptions {
   bool loops = false;
   /// Whether some threads may copy for the others, where blocks go on (docs/gpu.md, Roles).
   bool roles = true;
+  /// Whether who launches can describe views to the GPU (PtxKernel::maps): threads that copy then
+  /// have the GPU copy boxes.
+  bool maps = false;
   /// Of the largest tile that memory has, without products; 0: as rows_of says.
   int bytes_per_thread = 0;
 };
@@ -47,6 +52,8 @@ struct PtxKernel {
   /// enough. Where it does, and where a block has several programs, a last word is how many there
   /// are along axis 0.
   bool loops = false;
+  /// Then a further word is 1 if all of these could be made, and the maps are the last parameters.
+  std::vector<runtime::cuda::TensorMap> maps = {};
 };
 
 /// Compiles a kernel. A tile that does not fit and an operation that this backend does not know are

@@ -60,6 +60,37 @@ Expected<Done> Memory::fill(std::byte value) {
       "filling memory of the GPU");
 }
 
+namespace {
+
+/// Words of a launch with what the kernel's maps ask for behind them.
+void add_maps(const Driver& driver, const std::vector<TensorMap>& maps,
+              std::vector<std::uint64_t>& words) {
+  if (maps.empty()) return;
+  constexpr std::size_t kWordsOfAlignment = alignof(EncodedMap) / sizeof(std::uint64_t);
+  std::vector<EncodedMap> made(maps.size());
+  bool all = driver.encode_map != nullptr;
+  for (std::size_t i = 0; i < maps.size() && all; ++i) {
+    MapShape shape;
+    all = shape_of(maps[i], words, shape);
+    if (!all) break;
+    const auto rank = static_cast<unsigned>(shape.box.size());
+    const std::vector<std::uint32_t> steps(rank, 1);
+    const int width = maps[i].width;
+    const int element = width == 1 ? kMapOfBytes : width == 2 ? kMapOf16Bits : kMapOf32Bits;
+    // 1, 2, 3: chunks are exchanged within 32, 64, 128 bytes.
+    const auto panel = shape.box[0] * static_cast<unsigned>(width);
+    const int exchanged = panel == 128 ? 3 : panel == 64 ? 2 : 1;
+    all = driver.encode_map(&made[i], element, rank, reinterpret_cast<void*>(shape.base),
+                            shape.extents.data(), shape.strides.data(), shape.box.data(),
+                            steps.data(), 0, exchanged, kMapOf128BytesAtOnce, 0) == 0;
+  }
+  words.push_back(all ? 1 : 0);
+  while (words.size() % kWordsOfAlignment != 0) words.push_back(0);
+  for (const EncodedMap& map : made) words.insert(words.end(), map.words.begin(), map.words.end());
+}
+
+}  // namespace
+
 Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const {
   const auto& grid = launch.grid;
   if (std::any_of(grid.begin(), grid.end(), [](std::int64_t count) { return count == 0; }))
@@ -72,11 +103,12 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
         .note = fmt::format("a GPU runs up to {} x {} x {}", kMostAlongX, kMostAlong, kMostAlong)};
   }
   std::span<const std::uint64_t> words = launch.words;
-  std::vector<std::uint64_t> with_count;
+  std::vector<std::uint64_t> more;
   if (programs_ > 1 || resident_ > 0) {
-    with_count.assign(words.begin(), words.end());
-    with_count.push_back(static_cast<std::uint64_t>(grid[0]));
-    words = with_count;
+    more.assign(words.begin(), words.end());
+    more.push_back(static_cast<std::uint64_t>(grid[0]));
+    add_maps(*driver_, maps_, more);
+    words = more;
   }
   std::int64_t blocks = (grid[0] + programs_ - 1) / programs_;
   if (resident_ > 0)
@@ -206,6 +238,7 @@ Expected<Function> Device::load(const Code& code) const {
   function.threads_ = code.threads;
   function.shared_bytes_ = code.shared_bytes;
   function.programs_ = code.programs;
+  function.maps_ = code.maps;
   Log log;
   ModuleHandle module = nullptr;
   auto loaded = driver_->check(driver_->load_module(&module, code.text.c_str(), log.count(),

@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/runtime/cuda/driver.h"
+#include "tessera/runtime/cuda/tensor_map.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::runtime::cuda {
@@ -75,6 +77,7 @@ class Function {
   Owned<ModuleHandle> module_;
   FunctionHandle function_ = nullptr;
   int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
+  std::vector<TensorMap> maps_;
   std::int64_t resident_ = 0;  // blocks that run at once, if they go on with further programs
 };
 
@@ -148,6 +151,8 @@ class Device {
     /// Blocks go on with further programs: no more are launched than run at once. Then, and where a
     /// block has several programs, a last word says how many there are in all.
     bool loops = false;
+    /// After the words, and the last one: a word that is 1 if all maps could be made, and the maps.
+    std::vector<TensorMap> maps = {};
   };
   Expected<Function> load(const Code& code) const;
   /// Machine code of PTX for this GPU.

@@ -42,6 +42,8 @@ Expected<Driver> find_driver() {
   find(driver.set_function_attribute, "cuFuncSetAttribute");
   find(driver.launch, "cuLaunchKernel");
   find(driver.resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  driver.encode_map =
+      reinterpret_cast<decltype(driver.encode_map)>(dlsym(library, "cuTensorMapEncodeTiled"));
   find(driver.allocate, "cuMemAlloc_v2");
   find(driver.free, "cuMemFree_v2");
   find(driver.to_device, "cuMemcpyHtoD_v2");

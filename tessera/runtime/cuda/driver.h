@@ -37,6 +37,8 @@ enum JitOption : int {
 };
 constexpr int kCaptureThisThread = 1;
 constexpr int kLinkText = 1;  // PTX
+/// Of encode_map.
+constexpr int kMapOfBytes = 0, kMapOf16Bits = 1, kMapOf32Bits = 2, kMapOf128BytesAtOnce = 2;
 /// `extra` of launch: the parameters as one buffer.
 constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2, kBufferEnd = 0;
 
@@ -62,6 +64,9 @@ struct Driver {
   Result (*launch)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    unsigned, StreamHandle, void**, void**);
   Result (*resident_blocks)(int*, FunctionHandle, int, std::size_t);
+  /// Null before CUDA 12.
+  Result (*encode_map)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                       const std::uint32_t*, const std::uint32_t*, int, int, int, int);
   Result (*allocate)(Address*, std::size_t);
   Result (*free)(Address);
   Result (*to_device)(Address, const void*, std::size_t);
