@@ -107,6 +107,14 @@ TEST_F(Gpu, ReadsRowsBeyond2To31Elements) {
   }
 }
 
+TEST_F(Gpu, TakesMemoryAgainThatWasGivenBack) {
+  const std::int64_t most = device->memory_bytes() * 3 / 4;
+  for (int i = 0; i < 100; ++i) {
+    const auto memory = device->allocate(most);
+    ASSERT_TRUE(memory) << to_string(memory.error());
+  }
+}
+
 TEST_F(Gpu, SaysThatMemoryIsTooSmall) {
   const auto memory = device->allocate(std::int64_t{1} << 50);
   ASSERT_FALSE(memory);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 namespace tessera::runtime::cuda {
@@ -196,6 +197,17 @@ Expected<Device> Device::open(int number) {
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&minor, kComputeMinor, handle), "a GPU"));
   TESSERA_TRY_DONE(driver->check(driver->device_memory(&bytes, handle), "a GPU's memory"));
   TESSERA_TRY_DONE(driver->check(driver->driver_version(&opened.driver_version_), "the driver"));
+  int has_pools = 0;
+  TESSERA_TRY_DONE(driver->check(driver->device_attribute(&has_pools, kHasPools, handle), "a GPU"));
+  if (has_pools != 0) {
+    const PoolProperties properties{.number = number};
+    PoolHandle pool = nullptr;
+    TESSERA_TRY_DONE(driver->check(driver->make_pool(&pool, &properties), "making a pool"));
+    opened.pool_ = {pool, driver->destroy_pool};
+    std::uint64_t kept = std::numeric_limits<std::uint64_t>::max();
+    TESSERA_TRY_DONE(
+        driver->check(driver->set_pool_attribute(pool, kKeptBytes, &kept), "making a pool"));
+  }
   opened.compute_ = major * 10 + minor;
   opened.memory_bytes_ = static_cast<std::int64_t>(bytes);
   return opened;
@@ -206,10 +218,19 @@ Expected<Memory> Device::allocate(std::int64_t bytes) const {
   memory.driver_ = driver_;
   memory.bytes_ = std::max<std::int64_t>(bytes, 0);
   if (bytes <= 0) return memory;
+  const auto size = static_cast<std::size_t>(bytes);
   Address address = 0;
-  TESSERA_TRY_DONE(driver_->check(driver_->allocate(&address, static_cast<std::size_t>(bytes)),
-                                  "allocating memory of the GPU"));
-  memory.memory_ = {address, driver_->free};
+  const char* const what = "allocating memory of the GPU";
+  if (pool_.get() == nullptr) {
+    TESSERA_TRY_DONE(driver_->check(driver_->allocate(&address, size), what));
+    memory.memory_ = {address, driver_->free};
+    return memory;
+  }
+  TESSERA_TRY_DONE(
+      driver_->check(driver_->allocate_from(&address, size, pool_.get(), nullptr), what));
+  memory.memory_ = {address,
+                    [](Address freed) { return (*Driver::load())->free_in_order(freed, nullptr); }};
+  TESSERA_TRY_DONE(wait());  // streams of one's own need not wait for this one
   return memory;
 }
 

@@ -46,6 +46,11 @@ Expected<Driver> find_driver() {
       reinterpret_cast<decltype(driver.encode_map)>(dlsym(library, "cuTensorMapEncodeTiled"));
   find(driver.allocate, "cuMemAlloc_v2");
   find(driver.free, "cuMemFree_v2");
+  find(driver.make_pool, "cuMemPoolCreate");
+  find(driver.destroy_pool, "cuMemPoolDestroy");
+  find(driver.set_pool_attribute, "cuMemPoolSetAttribute");
+  find(driver.allocate_from, "cuMemAllocFromPoolAsync");
+  find(driver.free_in_order, "cuMemFreeAsync");
   find(driver.to_device, "cuMemcpyHtoD_v2");
   find(driver.to_host, "cuMemcpyDtoH_v2");
   find(driver.copy, "cuMemcpyDtoDAsync_v2");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +19,7 @@ using EventHandle = struct CudaEvent*;
 using GraphHandle = struct CudaGraph*;
 using GraphRunHandle = struct CudaGraphExec*;
 using LinkHandle = struct CudaLink*;
+using PoolHandle = struct CudaPool*;
 using Address = std::uint64_t;
 
 enum DeviceAttribute : int {
@@ -25,6 +27,7 @@ enum DeviceAttribute : int {
   kComputeMajor = 75,
   kComputeMinor = 76,
   kSharedBytesOfABlock = 97,  // at most, when asked for
+  kHasPools = 115,
 };
 enum FunctionAttribute : int {
   kLocalBytes = 3,
@@ -35,6 +38,18 @@ enum JitOption : int {
   kErrorLog = 5,
   kErrorLogBytes = 6,
 };
+/// What a pool of memory is made of; the rest is zero.
+struct PoolProperties {
+  int kind = 1;      // pinned
+  int handles = 0;   // none to share with others
+  int location = 1;  // a GPU,
+  int number = 0;    // this one
+  void* security = nullptr;
+  std::size_t most_bytes = 0;  // no limit
+  std::uint16_t usage = 0;
+  std::array<unsigned char, 54> reserved = {};
+};
+constexpr int kKeptBytes = 4;  // of a pool: so many it does not give back to the system
 constexpr int kCaptureThisThread = 1;
 constexpr int kLinkText = 1;  // PTX
 /// Of encode_map.
@@ -69,6 +84,11 @@ struct Driver {
                        const std::uint32_t*, const std::uint32_t*, int, int, int, int);
   Result (*allocate)(Address*, std::size_t);
   Result (*free)(Address);
+  Result (*make_pool)(PoolHandle*, const PoolProperties*);
+  Result (*destroy_pool)(PoolHandle);
+  Result (*set_pool_attribute)(PoolHandle, int, void*);
+  Result (*allocate_from)(Address*, std::size_t, PoolHandle, StreamHandle);
+  Result (*free_in_order)(Address, StreamHandle);
   Result (*to_device)(Address, const void*, std::size_t);
   Result (*to_host)(void*, Address, std::size_t);
   Result (*copy)(Address, Address, std::size_t, StreamHandle);
