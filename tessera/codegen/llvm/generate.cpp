@@ -1,5 +1,6 @@
 #include "tessera/codegen/llvm/generate.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
@@ -39,40 +40,87 @@ class FirstError : public llvm::DiagnosticHandler {
   std::string& error_;
 };
 
-/// Passes that have no number below, or are left out for some functions.
+/// Passes that are left out for some functions.
 class PassGate : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
   bool shouldRunPass(llvm::StringRef pass, llvm::StringRef function) override {
-    // Prefetches are where a schedule asks for them.
-    if (pass == "Loop Data Prefetch") return false;
     return pass != "Machine Instruction Scheduler" || !function.contains(kInOrder);
   }
 };
 
-/// Passes for garbage collectors, debuggers, profilers and exceptions, which kernels know nothing
-/// of, and for jumps and stack slots, of which they have few.
-const char* const kLeftOut[] = {
-    &llvm::GCLoweringID,
-    &llvm::ShadowStackGCLoweringID,
-    &llvm::GCMachineCodeAnalysisID,
-    &llvm::FixupStatepointCallerSavedID,
-    &llvm::StackMapLivenessID,
-    &llvm::LiveDebugValuesID,
-    &llvm::RemoveRedundantDebugValuesID,
-    &llvm::StackFrameLayoutAnalysisPassID,
-    &llvm::XRayInstrumentationID,
-    &llvm::FEntryInserterID,
-    &llvm::PatchableFunctionID,
-    &llvm::MachineSanitizerBinaryMetadataID,
-    &llvm::FuncletLayoutID,
-    &llvm::EarlyTailDuplicateID,
-    &llvm::TailDuplicateID,
-    &llvm::EarlyIfConverterID,
-    &llvm::ShrinkWrapID,
-    &llvm::StackColoringID,
-    &llvm::MachineLateInstrsCleanupID,
-    &llvm::PostRAMachineSinkingID,
+/// Passes for garbage collectors, debuggers, profilers, exceptions, hardening and errata, which
+/// kernels know nothing of; for jumps, stack slots, library calls and wide integers, of which they
+/// have few or none; and for what they are written without: loads that are interleaved, constants
+/// and computations that stand twice.
+constexpr llvm::StringLiteral kLeftOut[] = {
+    "Lower Garbage Collection Instructions",
+    "Shadow Stack GC Lowering",
+    "Analyze Machine Code For Garbage Collection",
+    "Fixup Statepoint Caller Saved",
+    "StackMap Liveness Analysis",
+    "Live DEBUG_VALUE analysis",
+    "Remove Redundant DEBUG_VALUE analysis",
+    "Stack Frame Layout Analysis",
+    "Insert XRay ops",
+    "Insert fentry calls",
+    "Implement the 'patchable-function' attribute",
+    "Machine Sanitizer Binary Metadata",
+    "Contiguously Lay Out Funclets",
+    "Early Tail Duplication",
+    "Tail Duplication",
+    "Early If-Conversion",
+    "Shrink Wrapping analysis",
+    "Merge disjoint stack slots",
+    "Machine Late Instructions Cleanup Pass",
+    "PostRA Machine Sink",
+    "Loop Data Prefetch",  // they are where a schedule asks for them
+    "Interleaved Load Combine Pass",
+    "Interleaved Access Pass",
+    "Complex Deinterleaving Pass",
+    "Constant Hoisting",
+    "Expand memcmp() to load/stores",
+    "Merge contiguous icmps into a memcmp",
+    "Partially inline calls to library functions",
+    "Replace intrinsics with calls to vector library",
+    "Expand large div/rem",
+    "Expand large fp convert",
+    "Lower constant intrinsics",
+    "Expand vector predication intrinsics",
+    "Exception handling preparation",
+    "Safe Stack instrumentation pass",
+    "Insert stack protectors",
+    "TLS Variable Hoist",
+    "Prepare callbr",
+    "Insert KCFI indirect call checks",
+    "Instrument function entry/exit with calls to e.g. mcount() (post inlining)",
+    "AArch64 Local Dynamic TLS Access Clean-up",
+    "AArch64 Compress Jump Tables",
+    "AArch64 Stack Tagging",
+    "AArch64 Stack Tagging PreRA",
+    "AArch64 speculation hardening pass",
+    "AArch64 sls hardening pass",
+    "AArch64 Branch Targets",
+    "Workaround A53 erratum 835769 pass",
+    "A57 FP Anti-dependency breaker",
+    "Falkor HW Prefetch Fix",
+    "Falkor HW Prefetch Fix Late Phase",
+    "Machine Outliner",
+};
+
+/// Hands on all passes but those.
+class Chosen : public llvm::PassManagerBase {
+ public:
+  explicit Chosen(llvm::PassManagerBase& passes) : passes_(passes) {}
+  void add(llvm::Pass* pass) override {
+    if (llvm::is_contained(kLeftOut, pass->getPassName()))
+      delete pass;
+    else
+      passes_.add(pass);
+  }
+
+ private:
+  llvm::PassManagerBase& passes_;
 };
 
 /// The passes for one target, which serve any number of modules: putting them together takes longer
@@ -82,9 +130,8 @@ class Generator {
   Generator(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(code_) {
     auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
     auto* functions = new llvm::MachineModuleInfoWrapperPass(&target);
-    llvm::TargetPassConfig* config = target.createPassConfig(passes_);
+    llvm::TargetPassConfig* config = target.createPassConfig(chosen_);
     config->setDisableVerify(true);
-    for (const char* pass : kLeftOut) config->disablePass(pass);
     passes_.add(config);
     passes_.add(functions);
     bool cannot = config->addISelPasses();
@@ -105,6 +152,7 @@ class Generator {
   llvm::SmallVector<char, 0> code_;
   llvm::raw_svector_ostream stream_;
   llvm::legacy::PassManager passes_;
+  Chosen chosen_{passes_};
 };
 
 /// Targets belong to the calling thread and outlive what is made for them later.
