@@ -430,6 +430,13 @@ class ContractionLowering {
   Id column_tile_ = 0;
 };
 
+double multiply_adds(const Contraction& c) {
+  double all = 1;
+  for (const IndexAxes& axes : {c.batch, c.rows, c.sums, IndexAxes{c.column}})
+    all *= static_cast<double>(count(axes));
+  return all;
+}
+
 /// The sum in parts by some programs, and their sum by others.
 Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, const Group& group,
                                  const machine::Machine& machine, const GroupOptions& options) {
@@ -455,13 +462,17 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, 
 }  // namespace
 
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
-                                    const GroupOptions& options) {
+                                    const GroupOptions& given) {
   // Tiles of a GPU are powers of two: fewer and longer axes leave less of them empty.
   Group whole = group;
   if (machine.is_gpu()) whole.stages = collapsed(group.stages);
   const auto contraction = contraction_of(whole, machine.is_gpu());
   // Bytes are products of processors.
   if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
+  GroupOptions options = given;
+  if (machine.is_gpu() && options.products == DType::BF16 &&
+      multiply_adds(*contraction) < kSmallProduct)
+    options.products = DType::F32;
   if (machine.is_gpu() && !options.exact)
     if (const SumParts cut = parts_of_sum(*contraction, options.products, machine); cut.parts > 1) {
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));

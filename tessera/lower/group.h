@@ -39,6 +39,10 @@ struct GroupCode {
   std::string strategy = {};              // for reports: "dot 128x256x64, weights packed"
 };
 
+/// Multiply-adds of a product that a GPU computes in f32 as fast as in bf16, about: where bf16 is
+/// asked for, products of fewer are computed in f32, which is eight bits more.
+constexpr double kSmallProduct = 1 << 24;
+
 struct GroupOptions {
   bool exact = false;           // keep the order of additions: no Winograd, no online softmax
   DType products = DType::F32;  // BF16: factors are rounded to it, sums stay in F32

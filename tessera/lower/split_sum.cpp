@@ -56,15 +56,20 @@ tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
   sums.output.value = sum(bounds, inner(c.fold->lift[0]));
 
   Operand read{sums.name(), DType::F32, {Dim(parts)}};
-  std::vector<Scalar> at = {Scalar(part)};
+  std::vector<Scalar> at = {Scalar(std::int64_t{0})};
   for (const Merged& merged : stage.output.axes) {
     read.shape.push_back(Dim(merged));
     at.push_back(Scalar(merged));
   }
+  // Written out, so that all parts are read at once.
+  Scalar total = read(at);
+  for (std::int64_t i = 1; i < parts; ++i) {
+    at[0] = Scalar(i);
+    total = total + read(at);
+  }
   Stage whole = stage;
   whole.operands.push_back(read);
-  whole.output.value =
-      Replacement(*c.fold, sum({{part.name, Scalar(parts)}}, read(at)))(stage.output.value);
+  whole.output.value = Replacement(*c.fold, total)(stage.output.value);
   tile::Stages stages = {std::move(sums), std::move(whole)};
   for (Stage& one : stages) {
     std::set<std::string> names;

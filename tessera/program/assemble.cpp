@@ -54,6 +54,11 @@ class Assembler {
         node_of_(graph.value_count()) {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n)
       for (const ValueId output : graph.outputs(graph.nodes()[n])) node_of_[output.index] = n;
+    for (const NodeGroup& group : grouping_.groups)
+      for (const std::size_t n : group.nodes)
+        if (grouping_.kinds[n] == NodeKind::Contraction &&
+            (!group.parts.empty() || flops_of(grouping_.stages[n][0]) >= 2 * lower::kSmallProduct))
+          for (const ValueId input : graph.inputs(graph.nodes()[n])) add_factor(input);
   }
 
   Expected<Draft> run() {
@@ -91,11 +96,27 @@ class Assembler {
     return static_cast<ValueIndex>(draft_.program.values.size() - 1);
   }
 
-  /// What a tensor that kernels alone see is kept as: on a GPU, in the precision of products.
+  /// The tensor behind moves is a factor of a product that rounds it anyway.
+  void add_factor(ValueId value) {
+    while (value.present() && node_of_[value.index]) {
+      const std::size_t n = *node_of_[value.index];
+      const NodeKind kind = grouping_.kinds[n];
+      if (kind != NodeKind::View && kind != NodeKind::Transpose && kind != NodeKind::Move) break;
+      value = graph_.inputs(graph_.nodes()[n])[0];
+    }
+    if (value.present()) factors_.insert(value.index);
+  }
+
+  /// What a tensor that kernels alone see is kept as: on a GPU, in the precision of products. The
+  /// few bits of bf16 are for factors of products, and for what takes long to be read.
   DType kept_dtype(ValueId id) const {
+    constexpr std::int64_t kMany = 1 << 20;
     const DType dtype = graph_.type(id).dtype;
     const CompileOptions& options = planning_.options;
-    return options.machine.is_gpu() && dtype == DType::F32 ? options.products : dtype;
+    if (!options.machine.is_gpu() || dtype != DType::F32) return dtype;
+    const bool in_full = options.products == DType::BF16 && !factors_.contains(id.index) &&
+                         element_count(shape_of(id)).value_or(0) < kMany;
+    return in_full ? dtype : options.products;
   }
   DType dtype_of(ValueIndex value) const { return draft_.program.values[value].dtype; }
 
@@ -640,6 +661,7 @@ class Assembler {
   Grouping grouping_;
   std::vector<std::optional<Order>> wishes_;
   std::vector<std::optional<std::size_t>> node_of_;  // by value
+  std::set<std::uint32_t> factors_;                  // values of the graph that large products read
   Draft draft_;
   std::set<std::uint32_t> outputs_;            // values of the graph
   std::map<std::uint32_t, ValueIndex> given_;  // results that lie with the caller
