@@ -149,9 +149,11 @@ class Reads {
     for (std::size_t i = axis + 1; i < shape.size(); ++i) stride *= shape[i];
     return stride;
   }
-  static Scalar scalar_of(const Affine& affine) {
+  /// What has one position is no axis.
+  Scalar scalar_of(const Affine& affine) const {
     Scalar sum = Scalar(affine.base);
-    for (const auto& [name, factor] : affine.factors) sum = sum + index_of(name) * Scalar(factor);
+    for (const auto& [name, factor] : affine.factors)
+      if (extents_.at(name) != 1) sum = sum + index_of(name) * Scalar(factor);
     return sum;
   }
 

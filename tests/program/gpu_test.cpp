@@ -165,20 +165,23 @@ TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
     std::string attributes;
     std::int64_t size, result;
     bool copied;
+    std::int64_t height = 3;
   };
   for (const Window& window :
        {Window{"pads=[1, 1, 1, 1]", 6, 6, false},
         Window{"pads=[1, 1, 1, 1], strides=[2, 2]", 6, 3, false},
         Window{"pads=[3, 3, 2, 2], dilations=[2, 2], strides=[3, 3]", 9, 4, false},
+        Window{"pads=[0, 1, 0, 1]", 6, 6, false, 1},
         Window{"pads=[1, 1, 1, 1], strides=[2, 2]", 7, 4, true}}) {
     for (const DType dtype : {DType::F32, DType::F16}) {
       const auto size = [](std::int64_t n) { return fmt::format("{0}, {0}", n); };
       const CompileReport report = expect_same(
-          {fmt::format("graph(x: f32[2, 32, {}], w: f32[16, 32, 3, 3], "
+          {fmt::format("graph(x: f32[2, 32, {}], w: f32[16, 32, {}, 3], "
                        "y: f32[2, 16, {}]) {{ "
                        "return relu(add(conv(x, w) {{{}}}, y)) }}",
-                       size(window.size), size(window.result), window.attributes),
-           {random_f32({2, 32, window.size, window.size}, 1), random_f32({16, 32, 3, 3}, 2),
+                       size(window.size), window.height, size(window.result), window.attributes),
+           {random_f32({2, 32, window.size, window.size}, 1),
+            random_f32({16, 32, window.height, 3}, 2),
             random_f32({2, 16, window.result, window.result}, 3)},
            1,
            {.products = dtype},
