@@ -4,7 +4,8 @@
     bench/gpu/models.py FOLDER --tessera PATH           every NAME.onnx of FOLDER with NAME.golden.json
     bench/gpu/models.py FOLDER --only resnet50,bert_base --precisions f16 --batches 1,32 --peers peers.json
 
-Weights of models that have NAME.recipe.json are made by fill-weights first. Each model is run once in each
+Weights of models that have NAME.recipe.json are made by fill-weights first. A model for a batch of one is timed in
+another as NAME.bBATCH.onnx, which is in FOLDER or made by rebatch. Each model is run once in each
 precision; what fails is told and the next one goes on. Times are of the steps on the GPU, without copies of
 inputs and outputs.
 """
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -51,14 +53,27 @@ class Models:
             if code != 0:
                 print(f"{name}: weights: {err.strip()[-300:]}", flush=True)
 
-    def command(self, verb, name, precision):
-        return [self.options.tessera, verb, str(self.path(name)), "--target", "cuda", "--precision", precision,
+    def rebatched(self, name, batch):
+        """The model in another batch, beside its weights."""
+        made, given = self.work / f"{name}.b{batch}.onnx", self.folder / f"{name}.b{batch}.onnx"
+        if given.exists():
+            shutil.copyfile(given, made)
+        else:
+            code, _, err, _ = call([sys.executable, str(pathlib.Path(__file__).with_name("rebatch")),
+                                    str(self.path(name)), str(batch), str(made)], 60)
+            if code != 0:
+                print(f"{name} batch {batch}: {err.strip()[-300:]}", flush=True)
+                return None
+        return made
+
+    def command(self, verb, model, precision):
+        return [self.options.tessera, verb, str(model), "--target", "cuda", "--precision", precision,
                 "--threads", str(self.options.threads), "--cache", str(self.work / "cache"), "--json"]
 
     def check(self, name, precision):
         golden = self.folder / f"{name}.golden.json"
         code, out, err, seconds = call(
-            self.command("run", name, precision)
+            self.command("run", self.path(name), precision)
             + ["--fill", "sin", "--compare", str(golden), "--tolerance", str(TOLERANCE[precision])],
             self.options.timeout)
         result = {"model": name, "precision": precision, "seconds": round(seconds, 1), "agrees": False}
@@ -75,25 +90,19 @@ class Models:
         return result
 
     def time(self, name, precision, batch):
-        command = self.command("bench", name, precision) + ["--fill", "sin", "--blocks", "3", "--block-ms", "20"]
         dims = json.loads((self.folder / f"{name}.golden.json").read_text()).get("dims", {})
+        model = self.path(name) if dims or batch == 1 else self.rebatched(name, batch)
+        if model is None:
+            return None
+        command = self.command("bench", model, precision) + ["--fill", "sin", "--blocks", "3", "--block-ms", "20"]
         for dim, size in dims.items():
             command += ["--set", f"{dim}={batch if batch and re.match('(?i)n$|batch', dim) else size}"]
-        if batch and not dims:
-            shape = self.shape(name)
-            command += ["--reshape", f"{shape[0]}={batch}x{shape[1]}"]
         code, out, err, _ = call(command, self.options.timeout)
         try:
             return json.loads(out).get("gpu_ms")
         except ValueError:
             print(f"{name} {precision} batch {batch}: {(err.strip() or out)[-400:]}", flush=True)
             return None
-
-    def shape(self, name):
-        """The first input: its name, and its shape without the batch."""
-        _, out, _, _ = call([self.options.tessera, "inspect", str(self.path(name)), "--json"], 60)
-        given = json.loads(out)["inputs"][0]
-        return given["name"], "x".join(re.findall(r"\d+", given["type"].split("[", 1)[1])[1:])
 
 
 def main():
