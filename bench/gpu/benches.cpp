@@ -55,18 +55,24 @@ void add_rows(std::vector<Bench>& all) {
   for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
     const std::int64_t rows = elements / columns;
     const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
-    all.push_back({fmt::format("softmax f16 {}", columns),
-                   examples::softmax(DType::F16, columns),
-                   {all_rows, all_rows},
-                   {rows, 1, 1},
-                   4.0 * static_cast<double>(elements),
-                   "GB/s"});
-    all.push_back({fmt::format("layer_norm f16 {}", columns),
-                   examples::layer_norm(DType::F16, columns),
-                   {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
-                   {rows, 1, 1},
-                   4.0 * static_cast<double>(elements),
-                   "GB/s"});
+    for (const int bytes : {0, 16, 32, 64, 128}) {
+      const std::string how = bytes == 0 ? "" : fmt::format(" {} bytes a thread", bytes);
+      const codegen::PtxOptions options = {.bytes_per_thread = bytes};
+      all.push_back({fmt::format("softmax f16 {}{}", columns, how),
+                     examples::softmax(DType::F16, columns),
+                     {all_rows, all_rows},
+                     {rows, 1, 1},
+                     4.0 * static_cast<double>(elements),
+                     "GB/s",
+                     options});
+      all.push_back({fmt::format("layer_norm f16 {}{}", columns, how),
+                     examples::layer_norm(DType::F16, columns),
+                     {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
+                     {rows, 1, 1},
+                     4.0 * static_cast<double>(elements),
+                     "GB/s",
+                     options});
+    }
   }
 }
 
@@ -157,7 +163,6 @@ void add_convolutions(std::vector<Bench>& all) {
     const bool alone = s.window == 1 && s.stride == 1;
     const tile::Extents out = alone ? tile::Extents{1, 1, batch * in * in, s.filters}
                                     : tile::Extents{batch, in, in, s.filters};
-    const tile::Extents image = {out[0], out[1], s.stride, out[2], s.stride, s.channels};
     const examples::ConvWindow window = {s.window,     s.window,   s.stride,
                                          s.window / 2, s.channels, s.filters};
     struct Tiles {
@@ -176,7 +181,8 @@ void add_convolutions(std::vector<Bench>& all) {
                        s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
                        tiles.rows, tiles.columns, filters, channels, stages),
            examples::conv(DType::F16, window, tiles, examples::AfterConv::Nothing),
-           {view(DType::F16, image), view(DType::F16, {s.window * s.window, s.channels, s.filters}),
+           {view(DType::F16, examples::conv_image(out, window, tiles)),
+            view(DType::F16, {s.window * s.window, s.channels, s.filters}),
             view(DType::F16, {s.filters}), view(DType::F16, out)},
            {examples::conv_programs(out, tiles), 1, 1},
            2.0 *

@@ -123,12 +123,12 @@ std::vector<Case> cases() {
       const std::int64_t all = channels == 128 ? 2 * filters : 72;
       const tile::Extents out = {3, 5, 6, all};
       const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, 64);
+      const examples::ConvWindow how = {window, window, stride, window / 2, channels, all};
       add(fmt::format("conv f16 {}x{} stride {} {} to {} by {} pixels", window, window, stride,
                       channels, all, pixels),
-          examples::conv(DType::F16, {window, window, stride, window / 2, channels, all}, tiles,
-                         examples::AfterConv::BiasRelu),
+          examples::conv(DType::F16, how, tiles, examples::AfterConv::BiasRelu),
           Arguments()
-              .view(DType::F16, {3, 5, stride, 6, stride, channels})
+              .view(DType::F16, examples::conv_image(out, how, tiles))
               .view(DType::F16, {window * window, channels, all})
               .view(DType::F16, {all})
               .view(DType::F16, out),

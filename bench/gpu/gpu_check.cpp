@@ -1,8 +1,9 @@
 // gpu_check: runs kernels on an NVIDIA GPU, compares them with the tile interpreter, then times
 // them.
 //
-//   gpu_check [--only NAME]… [--no-check] [--no-time] [--json FILE] [--jobs N]
+//   gpu_check [--only NAME]… [--no-check] [--no-time] [--json FILE] [--jobs N] [--cubins FOLDER]
 //   gpu_check --ptx FOLDER [--only NAME]…   writes the PTX of every kernel; needs no GPU
+//   gpu_check --assemble FOLDER [--only NAME]…   its machine code too, by ptxas: for --cubins
 //
 // NAME is a part of a name. With several jobs, kernels are compiled at the same time; how long that
 // took is then no measure. Exits with 0: all agree; 1: some do not; 2: bad usage; 3: no GPU.
@@ -38,8 +39,8 @@ using tile::Kernel;
 
 struct Options {
   std::vector<std::string> only;
-  std::string json, ptx;
-  bool checks = true, times = true;
+  std::string json, ptx, cubins;
+  bool checks = true, times = true, assemble = false;
   int jobs = 1;
 
   bool wants(const std::string& name) const {
@@ -53,7 +54,7 @@ struct Options {
 /// Kernels on the GPU, each compiled once, several at a time.
 class Kernels {
  public:
-  Kernels(const Device& device, int jobs) : device_(&device), jobs_(jobs) {}
+  Kernels(const Device& device, const Options& options) : device_(&device), options_(&options) {}
 
   void want(const Expected<Kernel>& kernel, const codegen::PtxOptions& options = {}) {
     if (kernel) wanted_.try_emplace(key(*kernel, options), Wanted{*kernel, options, {}});
@@ -66,11 +67,11 @@ class Kernels {
     const auto work = [&] {
       const Expected<Done> used = device_->use();
       for (std::size_t i = next++; i < list.size(); i = next++)
-        list[i]->loaded = used ? load(*device_, list[i]->kernel, list[i]->options)
+        list[i]->loaded = used ? load(*device_, list[i]->kernel, list[i]->options, options_->cubins)
                                : Expected<Loaded>(used.error());
     };
     std::vector<std::thread> threads;
-    for (int i = 1; i < jobs_; ++i) threads.emplace_back(work);
+    for (int i = 1; i < options_->jobs; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
   }
@@ -89,7 +90,7 @@ class Kernels {
                        options.bytes_per_thread);
   }
   const Device* device_;
-  int jobs_;
+  const Options* options_;
   std::map<std::string, Wanted> wanted_;
 };
 
@@ -145,7 +146,13 @@ int write_ptx(const Options& wanted) {
     options.loops = options.maps = true;
     const auto ptx = codegen::ptx_of(*kernel, options);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
-    std::ofstream(wanted.ptx + "/" + name + ".ptx") << ptx->text;
+    const std::string file = wanted.ptx + "/" + name + ".ptx";
+    std::ofstream(file) << ptx->text;
+    if (wanted.assemble) {
+      const std::string command = fmt::format("ptxas -arch=sm_90a '{}' -o '{}/{}'", file,
+                                              wanted.ptx, cubin_name(ptx->text));
+      if (std::system(command.c_str()) != 0) fmt::print(stderr, "{}: not assembled\n", name);
+    }
     fmt::print("{:<50} {:>4} threads {:>7} shared\n", name, ptx->threads, ptx->shared_bytes);
   };
   for (const Case& c : cases()) write(c.name, c.kernel, {});
@@ -154,7 +161,7 @@ int write_ptx(const Options& wanted) {
 }
 
 int check_all(const Device& device, const Options& options) {
-  Kernels kernels(device, options.jobs);
+  Kernels kernels(device, options);
   std::vector<Case> list = cases();
   std::erase_if(list, [&](const Case& c) { return !options.wants(c.name); });
   for (const Case& c : list) kernels.want(c.kernel);
@@ -186,14 +193,19 @@ int time_all(const Device& device, const Options& options) {
   };
   if (options.wants("launch")) note("launch", time_launch(device));
   if (options.wants("copy")) note("copy by the driver", time_driver_copy(device));
-  Kernels kernels(device, options.jobs);
+  Kernels kernels(device, options);
   std::vector<Bench> list = benches();
   std::erase_if(list, [&](const Bench& bench) { return !options.wants(bench.name); });
-  for (const Bench& bench : list) kernels.want(bench.kernel, bench.options);
-  kernels.load_all();
   std::vector<There> sets;
   std::vector<std::uint64_t> of;  // what the sets are for
-  for (const Bench& bench : list) {
+  constexpr std::size_t kAtOnce = 64;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (i % kAtOnce == 0) {
+      for (std::size_t j = i; j < std::min(i + kAtOnce, list.size()); ++j)
+        kernels.want(list[j].kernel, list[j].options);
+      kernels.load_all();
+    }
+    const Bench& bench = list[i];
     const auto timed = [&]() -> Expected<std::string> {
       TESSERA_TRY(const Kernel kernel, bench.kernel);
       const std::vector<std::uint64_t> words = tile::words_of(bench.arguments);
@@ -220,8 +232,11 @@ int run(const std::vector<std::string>& arguments) {
       options.only.push_back(value());
     } else if (arguments[i] == "--json") {
       options.json = value();
-    } else if (arguments[i] == "--ptx") {
+    } else if (arguments[i] == "--ptx" || arguments[i] == "--assemble") {
+      options.assemble = arguments[i] == "--assemble";
       options.ptx = value();
+    } else if (arguments[i] == "--cubins") {
+      options.cubins = value();
     } else if (arguments[i] == "--jobs") {
       options.jobs = std::max(1, std::atoi(value().c_str()));
     } else if (arguments[i] == "--no-check") {

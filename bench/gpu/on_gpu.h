@@ -1,6 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "tessera/codegen/ptx/ptx.h"
@@ -17,14 +22,23 @@ struct Loaded {
   double compile_ms = 0;
 };
 
+/// The name that machine code has in a folder of it: by what it was made of.
+inline std::string cubin_name(const std::string& ptx) {
+  return fmt::format("{:016x}.cubin", std::hash<std::string>{}(ptx));
+}
+
+/// `cubins`: a folder with machine code of some kernels, which need not be assembled.
 inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Kernel& kernel,
-                             codegen::PtxOptions options = {}) {
+                             codegen::PtxOptions options = {}, const std::string& cubins = {}) {
   const Stopwatch watch;
   Loaded loaded;
   options.loops = options.maps = true;
   TESSERA_TRY(loaded.ptx, codegen::ptx_of(kernel, options));
   const codegen::PtxKernel& ptx = loaded.ptx;
-  TESSERA_TRY(loaded.function, device.load({ptx.text, ptx.entry, ptx.threads, ptx.shared_bytes,
+  std::string code = ptx.text;
+  if (std::ifstream file(cubins + "/" + cubin_name(code)); !cubins.empty() && file)
+    code.assign(std::istreambuf_iterator<char>(file), {});
+  TESSERA_TRY(loaded.function, device.load({code, ptx.entry, ptx.threads, ptx.shared_bytes,
                                             ptx.programs, ptx.loops, ptx.maps}));
   loaded.compile_ms = watch.seconds() * 1e3;
   return loaded;

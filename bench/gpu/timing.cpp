@@ -14,7 +14,6 @@ namespace {
 
 using runtime::cuda::Device;
 using runtime::cuda::Memory;
-using runtime::cuda::StreamHandle;
 using tile::Argument;
 
 double median(std::vector<double> times) {
@@ -22,24 +21,20 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-/// The median of launches, in milliseconds: what `launch` gives a stream, `count` launches, is
-/// captured and replayed.
-Expected<double> median_ms(const Device& device, int count,
-                           const std::function<Expected<Done>(StreamHandle)>& launch) {
+/// The median of what `work` gives a stream, in milliseconds.
+Expected<double> median_ms(const Device& device, const runtime::cuda::Stream& stream,
+                           const std::function<Expected<Done>()>& work) {
   constexpr int kRounds = 20;
-  TESSERA_TRY(const auto stream, device.stream());
-  TESSERA_TRY_DONE(launch(stream.get()));
-  TESSERA_TRY(const auto graph, stream.capture([&] { return launch(stream.get()); }));
-  for (int i = 0; i < 3; ++i) TESSERA_TRY_DONE(graph.launch(stream.get()));
+  for (int i = 0; i < 3; ++i) TESSERA_TRY_DONE(work());
   std::vector<double> times;
   for (int i = 0; i < kRounds; ++i) {
     TESSERA_TRY(auto before, device.event());
     TESSERA_TRY(auto after, device.event());
     TESSERA_TRY_DONE(before.record(stream.get()));
-    TESSERA_TRY_DONE(graph.launch(stream.get()));
+    TESSERA_TRY_DONE(work());
     TESSERA_TRY_DONE(after.record(stream.get()));
     TESSERA_TRY(const double ms, after.since(before));
-    times.push_back(ms / count);
+    times.push_back(ms);
   }
   return median(std::move(times));
 }
@@ -94,14 +89,17 @@ Expected<std::string> time_one(const Device& device, const Bench& bench, const L
                                const std::vector<There>& sets) {
   constexpr std::size_t kInARow = 5;
   const std::size_t count = sets.size() * std::max<std::size_t>(1, kInARow / sets.size());
-  TESSERA_TRY(
-      const double ms,
-      median_ms(device, static_cast<int>(count), [&](StreamHandle stream) -> Expected<Done> {
-        for (std::size_t i = 0; i < count; ++i)
-          TESSERA_TRY_DONE(
-              loaded.function.launch({bench.grid, sets[i % sets.size()].words}, stream));
-        return Done{};
-      }));
+  TESSERA_TRY(const auto stream, device.stream());
+  const auto launch_all = [&]() -> Expected<Done> {
+    for (std::size_t i = 0; i < count; ++i)
+      TESSERA_TRY_DONE(
+          loaded.function.launch({bench.grid, sets[i % sets.size()].words}, stream.get()));
+    return Done{};
+  };
+  TESSERA_TRY(const auto graph, stream.capture(launch_all));
+  TESSERA_TRY(const double all,
+              median_ms(device, stream, [&] { return graph.launch(stream.get()); }));
+  const double ms = all / static_cast<double>(count);
   const double rate = bench.amount / (ms * 1e-3) / (bench.unit[0] == 'G' ? 1e9 : 1e12);
   const std::int64_t blocks =
       tile::cdiv(bench.grid[0], loaded.ptx.programs) * bench.grid[1] * bench.grid[2];
@@ -126,9 +124,9 @@ Expected<std::string> time_driver_copy(const Device& device) {
   TESSERA_TRY(Memory from, device.allocate(bytes));
   TESSERA_TRY(const Memory to, device.allocate(bytes));
   TESSERA_TRY_DONE(randomize(from, DType::F32));
-  TESSERA_TRY(const double ms, median_ms(device, 1, [&](StreamHandle stream) {
-                return device.copy(to, from, stream);
-              }));
+  TESSERA_TRY(const auto stream, device.stream());
+  TESSERA_TRY(const double ms,
+              median_ms(device, stream, [&] { return device.copy(to, from, stream.get()); }));
   const double rate = 2.0 * static_cast<double>(bytes) / (ms * 1e-3) / 1e9;
   fmt::print("{:<62} {:>9.4f} ms {:>7.1f} GB/s\n", "copy by the driver 2^30 bytes", ms, rate);
   return fmt::format(

@@ -375,16 +375,18 @@ TEST(SlowPtx, AttendsByWarpgroups) {
 }
 
 TEST(SlowPtx, AttendsByRowsOfScores) {
-  for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
-    const auto kernel = examples::attention(DType::F16, 32, {64, 32, examples::Scores::Rows}, mask);
-    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.wait_group.sync.aligned 0"));
-    expect_emulated(kernel,
-                    TestArguments(1)
-                        .view(DType::F16, {1, 140, 32})
-                        .view(DType::F16, {1, 140, 32})
-                        .view(DType::F16, {1, 140, 32})
-                        .view(DType::F16, {1, 140, 32}),
-                    {3, 1, 1}, 4e-3);
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
+      const auto kernel = examples::attention(dtype, 32, {64, 32, examples::Scores::Rows}, mask);
+      EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.wait_group.sync.aligned 0"));
+      expect_emulated(kernel,
+                      TestArguments(1)
+                          .view(dtype, {1, 140, 32})
+                          .view(dtype, {1, 140, 32})
+                          .view(dtype, {1, 140, 32})
+                          .view(dtype, {1, 140, 32}),
+                      {3, 1, 1}, dtype == DType::F16 ? 4e-3 : 4e-2);
+    }
   }
 }
 
@@ -397,14 +399,13 @@ TEST(SlowPtx, ConvolvesBoxesOfPixels) {
         Shape{3, 2, 24, 40}, Shape{1, 1, 64, 64}, Shape{1, 2, 40, 40}}) {
     const tile::Extents out = {2, 5, 6, filters};
     const examples::ConvTiles tiles = {2, 4, 8, 32, 16};
-    const auto kernel =
-        examples::conv(DType::F16, {window, window, stride, window / 2, channels, filters}, tiles,
-                       examples::AfterConv::BiasRelu);
+    const examples::ConvWindow how = {window, window, stride, window / 2, channels, filters};
+    const auto kernel = examples::conv(DType::F16, how, tiles, examples::AfterConv::BiasRelu);
     EXPECT_EQ(ptx(kernel).find("cp.async.cg.shared.global") != std::string::npos,
               channels % 8 == 0);
     expect_emulated(kernel,
                     TestArguments(1)
-                        .view(DType::F16, {2, 5, stride, 6, stride, channels})
+                        .view(DType::F16, examples::conv_image(out, how, tiles))
                         .view(DType::F16, {window * window, channels, filters})
                         .view(DType::F16, {filters})
                         .view(DType::F16, out),

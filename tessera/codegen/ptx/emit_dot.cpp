@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/functions.h"
 
 namespace tessera::codegen::ptx {
 
@@ -109,7 +110,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   const DType sum_type = product == Product::Byte ? DType::I32 : DType::F32;
   const DType result_type = dtype(op.out[0]);
   Pieces sums = tile(op.in[2], layout);
-  if (result_type != sum_type) sums = emit_cast(ir_, sums, result_type, sum_type);
+  if (result_type != sum_type) sums = emit_conversion(ir_, sums, result_type, sum_type);
   const std::optional<Pieces> own = fragments(op);
   const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
 
@@ -221,7 +222,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
     ir_.CreateCondBr(ir_.CreateICmpULT(next, block_.i32(steps / kGroup)), body, after);
     ir_.SetInsertPoint(after);
   }
-  if (result_type != sum_type) sums = emit_cast(ir_, sums, sum_type, result_type);
+  if (result_type != sum_type) sums = emit_conversion(ir_, sums, sum_type, result_type);
   define(op.out[0], layout, std::move(sums));
 }
 
@@ -231,7 +232,7 @@ void Emitter::dot_scalars(const Operation& op) {
   const DType result_type = dtype(op.out[0]);
   const DType sum_type =
       result_type == DType::F16 || result_type == DType::BF16 ? DType::F32 : result_type;
-  Pieces sums = emit_cast(ir_, tile(op.in[2], layout), result_type, sum_type);
+  Pieces sums = emit_conversion(ir_, tile(op.in[2], layout), result_type, sum_type);
   Pieces registers[2];
   Block::Buffer buffers[2];
   std::int64_t bytes = 0;
@@ -268,9 +269,9 @@ void Emitter::dot_scalars(const Operation& op) {
       llvm::Value* own = block_.index(layout, static_cast<int>(side), reg);
       llvm::Value* const indices[] = {side == 0 ? own : k,
                                       side == 0 ? static_cast<llvm::Value*>(k) : own};
-      element =
-          emit_cast(ir_, {block_.take_one(buffers[side], indices)}, dtype(op.in[side]), sum_type)
-              .front();
+      element = emit_conversion(ir_, {block_.take_one(buffers[side], indices)}, dtype(op.in[side]),
+                                sum_type)
+                    .front();
     }
   }
   for (int reg = 0; reg < layout.registers(); ++reg) {
@@ -288,7 +289,7 @@ void Emitter::dot_scalars(const Operation& op) {
   ir_.CreateCondBr(ir_.CreateICmpULT(next, block_.i32(type(op.in[0]).shape[1])), body, after);
   ir_.SetInsertPoint(after);
   block_.forget();
-  define(op.out[0], layout, emit_cast(ir_, sums, sum_type, result_type));
+  define(op.out[0], layout, emit_conversion(ir_, sums, sum_type, result_type));
 }
 
 }  // namespace tessera::codegen::ptx

@@ -73,7 +73,7 @@ void Emitter::reduce(const Operation& op) {
   for (const ValueId id : op.in) {
     inputs.push_back(tile(id, layout));
     types.push_back(wide ? DType::F32 : dtype(id));
-    if (wide) inputs.back() = emit_cast(ir_, inputs.back(), dtype(id), DType::F32);
+    if (wide) inputs.back() = emit_conversion(ir_, inputs.back(), dtype(id), DType::F32);
   }
   if (padded) {
     Pieces counts;
@@ -187,7 +187,7 @@ void Emitter::reduce(const Operation& op) {
   for (std::size_t i = 0; i < op.out.size(); ++i) {
     Pieces registers;
     for (const Elements& part : parts) registers.push_back(part[i]);
-    if (wide) registers = emit_cast(ir_, registers, DType::F32, dtype(op.out[i]));
+    if (wide) registers = emit_conversion(ir_, registers, DType::F32, dtype(op.out[i]));
     if (!type(op.out[i]).is_scalar() && rest != home(op.out[i]))
       registers = block_.convert(registers, dtype(op.out[i]), rest, home(op.out[i]));
     define(op.out[i], type(op.out[i]).is_scalar() ? rest : home(op.out[i]), std::move(registers));
@@ -210,7 +210,7 @@ void Emitter::scan(const Operation& op) {
   std::int64_t bytes = 0;
   for (const ValueId id : op.in) {
     current.push_back(tile(id, layout));
-    if (wide) current.back() = emit_cast(ir_, current.back(), dtype(id), DType::F32);
+    if (wide) current.back() = emit_conversion(ir_, current.back(), dtype(id), DType::F32);
     buffers.push_back(Block::buffer(extents, wide ? DType::F32 : dtype(id)));
     buffers.back().offset = bytes;
     bytes += (buffers.back().bytes() + 15) / 16 * 16;
@@ -247,7 +247,7 @@ void Emitter::scan(const Operation& op) {
     block_.forget();
   }
   for (std::size_t i = 0; i < op.out.size(); ++i) {
-    if (wide) current[i] = emit_cast(ir_, current[i], DType::F32, dtype(op.out[i]));
+    if (wide) current[i] = emit_conversion(ir_, current[i], DType::F32, dtype(op.out[i]));
     define(op.out[i], layout, std::move(current[i]));
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/functions.h"
 #include "tessera/codegen/ptx/instructions.h"
 
 // Products by warpgroups: four warps multiply 64 rows, reading shared memory themselves, while the
@@ -41,9 +42,15 @@ Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
     return {};
   }
   std::vector<llvm::Type*> types;
-  for (llvm::Value* value : registers) types.push_back(value->getType());
-  llvm::Value* waited = block_.special(fmt::format("wgmma.wait.{}.{}", pending, registers.size()),
-                                       registers, llvm::StructType::get(ir_.getContext(), types));
+  std::string kinds;  // a name stands for one type: sums and words may come in any order
+  for (llvm::Value* value : registers) {
+    if (types.empty() || types.back() != value->getType())
+      kinds += fmt::format(".{}{}", value->getType()->isFloatTy() ? 'f' : 'i', types.size());
+    types.push_back(value->getType());
+  }
+  llvm::Value* waited =
+      block_.special(fmt::format("wgmma.wait.{}.{}{}", pending, registers.size(), kinds), registers,
+                     llvm::StructType::get(ir_.getContext(), types));
   Pieces result;
   for (unsigned i = 0; i < registers.size(); ++i)
     result.push_back(ir_.CreateExtractValue(waited, i));
@@ -80,7 +87,7 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
   const Layout layout = home(op.out[0]);
   TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
   const DType result_type = dtype(op.out[0]);
-  Pieces sums = emit_cast(ir_, tile(op.in[2], layout), result_type, DType::F32);
+  Pieces sums = emit_conversion(ir_, tile(op.in[2], layout), result_type, DType::F32);
   const std::optional<Pieces> own = fragments(op);
   // What a ring holds stays there until the round ends: the product may go on so long.
   const bool in_rings =
@@ -178,7 +185,7 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
     }
     return;
   }
-  define(op.out[0], layout, emit_cast(ir_, finished(sums, 0), DType::F32, result_type));
+  define(op.out[0], layout, emit_conversion(ir_, finished(sums, 0), DType::F32, result_type));
 }
 
 // A product whose sums nobody reads until the loop ends need not be done before the next round

@@ -4,6 +4,8 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
+
 namespace tessera::codegen::ptx {
 namespace {
 
@@ -70,6 +72,18 @@ Own own_function(tile::Function function) {
 }
 
 }  // namespace
+
+Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to) {
+  if (from != DType::F32 || to != DType::BF16) return emit_cast(ir, x, from, to);
+  Pieces narrowed;
+  for (std::size_t i = 0; i < x.size(); i += 2) {
+    llvm::Value* second = i + 1 < x.size() ? x[i + 1] : x[i];
+    llvm::Value* pair = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {}, {second, x[i]});
+    for (std::size_t j = i; j < std::min(i + 2, x.size()); ++j)
+      narrowed.push_back(ir.CreateExtractElement(pair, j - i));
+  }
+  return narrowed;
+}
 
 Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x) {
   // log2(1 - erf(x)) / x; past 4.3 it only falls, so that the power vanishes.

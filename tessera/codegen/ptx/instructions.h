@@ -24,7 +24,7 @@ constexpr unsigned kGlobal = 1, kShared = 3;
 ///                                upper bits of its descriptor (Matrix64); four words: a in
 ///                                registers
 ///   wgmma.commit()               what came since the last one is a group
-///   wgmma.wait.N(x…) -> x        until all but the last N groups are done
+///   wgmma.wait.N.COUNT…(x…) -> x until all but the last N groups are done; the kinds of x follow
 ///   mbarrier.wait(at, parity)    until the phase of this parity, 0 at first, is over
 ///   mbarrier.expect(at, bytes)   arrives; and the phase is over when so many bytes have come too
 ///   map.copy(to, map, at, place…)
