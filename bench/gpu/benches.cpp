@@ -55,9 +55,16 @@ void add_rows(std::vector<Bench>& all) {
   for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
     const std::int64_t rows = elements / columns;
     const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
-    for (const int bytes : {0, 16, 32, 64, 128}) {
-      const std::string how = bytes == 0 ? "" : fmt::format(" {} bytes a thread", bytes);
-      const codegen::PtxOptions options = {.bytes_per_thread = bytes};
+    struct Variant {
+      int bytes, ahead;
+    };
+    for (const auto& [bytes, ahead] :
+         {Variant{0, -1}, Variant{0, 0}, Variant{0, 1}, Variant{0, 2}, Variant{0, 4},
+          Variant{32, 0}, Variant{64, 0}, Variant{128, 0}, Variant{64, 2}, Variant{128, 2}}) {
+      const std::string how =
+          fmt::format("{}{}", bytes == 0 ? "" : fmt::format(" {} bytes a thread", bytes),
+                      ahead < 0 ? "" : fmt::format(" {} ahead", ahead));
+      const codegen::PtxOptions options = {.bytes_per_thread = bytes, .rows_ahead = ahead};
       all.push_back({fmt::format("softmax f16 {}{}", columns, how),
                      examples::softmax(DType::F16, columns),
                      {all_rows, all_rows},
@@ -168,18 +175,21 @@ void add_convolutions(std::vector<Bench>& all) {
     struct Tiles {
       std::int64_t pixels, filters, channels;
       int stages;
+      bool roles = true;
     };
-    for (const auto& [pixels, filters, channels, stages] :
+    for (const auto& [pixels, filters, channels, stages, roles] :
          {Tiles{128, 128, 64, 3}, Tiles{128, 128, 64, 4}, Tiles{128, 64, 64, 4},
-          Tiles{64, 64, 64, 4}, Tiles{64, 128, 64, 4}, Tiles{64, 256, 64, 3},
-          Tiles{128, 256, 64, 3}, Tiles{128, 256, 64, 4}, Tiles{256, 128, 64, 4},
-          Tiles{256, 64, 64, 4}, Tiles{128, 128, 32, 6}, Tiles{64, 64, 128, 3}}) {
+          Tiles{64, 64, 64, 4}, Tiles{64, 128, 64, 4}, Tiles{128, 256, 64, 4},
+          Tiles{256, 128, 64, 4}, Tiles{128, 128, 32, 6}, Tiles{64, 64, 64, 6},
+          Tiles{128, 64, 64, 6}, Tiles{64, 128, 64, 6}, Tiles{128, 128, 64, 3, false},
+          Tiles{128, 64, 64, 4, false}, Tiles{64, 64, 64, 4, false}}) {
       if (filters > s.filters) continue;
       const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, channels);
       all.push_back(
-          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}x{}, {} stages", s.size,
-                       s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
-                       tiles.rows, tiles.columns, filters, channels, stages),
+          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}x{}, {} stages{}",
+                       s.size, s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
+                       tiles.rows, tiles.columns, filters, channels, stages,
+                       roles ? "" : ", alike"),
            examples::conv(DType::F16, window, tiles, examples::AfterConv::Nothing),
            {view(DType::F16, examples::conv_image(out, window, tiles)),
             view(DType::F16, {s.window * s.window, s.channels, s.filters}),
@@ -188,7 +198,7 @@ void add_convolutions(std::vector<Bench>& all) {
            2.0 *
                static_cast<double>(batch * in * in * s.filters * s.channels * s.window * s.window),
            "TFLOP/s",
-           {.stages = stages}});
+           {.stages = stages, .roles = roles}});
     }
   }
 }

@@ -86,8 +86,8 @@ class Kernels {
     std::optional<Expected<Loaded>> loaded;
   };
   static std::string key(const Kernel& kernel, const codegen::PtxOptions& options) {
-    return fmt::format("{} {} {}", tile::fingerprint(kernel), options.stages,
-                       options.bytes_per_thread);
+    return fmt::format("{} {} {} {} {}", tile::fingerprint(kernel), options.stages, options.roles,
+                       options.bytes_per_thread, options.rows_ahead);
   }
   const Device* device_;
   const Options* options_;

@@ -38,8 +38,9 @@ void Emitter::find_streams() {
     const bool zero = op.literal == tile::Literal{};
     if (!whole_chunks || !zero) continue;
     const std::int64_t bytes = std::int64_t{layout.registers()} * width * block_.threads();
-    streams_[id] = {.offset = block_.reserve(shared_room(bytes * shape_.programs)),
-                    .fixed = by == ByProgram::Same};
+    Stream stream{.slot = shared_room(bytes * shape_.programs), .fixed = by == ByProgram::Same};
+    stream.offset = block_.reserve(stream.slot * (stream.fixed ? 1 : shape_.ahead));
+    streams_[id] = stream;
   }
 }
 
@@ -47,6 +48,8 @@ llvm::Value* Emitter::own_slot(const Stream& stream, const Place& place, int reg
   const std::int64_t line = block_.threads() * kChunk;
   llvm::Value* at = ir_.CreateAdd(ir_.CreateMul(block_.thread(), block_.i32(kChunk)),
                                   block_.i32(stream.offset + reg / place.run * line));
+  if (!stream.fixed && slot_ != nullptr)
+    at = ir_.CreateAdd(at, ir_.CreateMul(slot_, block_.i32(stream.slot)));
   if (block_.which() != nullptr) {
     const std::int64_t bytes = place.layout.registers() / place.run * line;
     at = ir_.CreateAdd(at, ir_.CreateMul(block_.which(), block_.i32(bytes)));
@@ -114,16 +117,24 @@ void Emitter::each_program(llvm::Value* count) {
       block_.i64(shape_.programs));
   std::set<tile::OpId> done = arithmetic(ByProgram::Same);
   const auto copy_next = [&](llvm::Value* program, bool fixed) {
-    const std::vector<llvm::Value*> now = scalars_;
-    std::swap(program_, program);
-    arithmetic(ByProgram::Differs);
-    for (const auto& [id, stream] : streams_)
-      if (!stream.fixed || fixed) copy_stream(kernel_.ops[id], stream);
-    std::swap(program_, program);
-    scalars_ = now;
+    block_.when(ir_.CreateICmpSLT(program, count), [&] {
+      const std::vector<llvm::Value*> now = scalars_;
+      std::swap(program_, program);
+      arithmetic(ByProgram::Differs);
+      for (const auto& [id, stream] : streams_)
+        if (!stream.fixed || fixed) copy_stream(kernel_.ops[id], stream);
+      std::swap(program_, program);
+      scalars_ = now;
+    });
+    block_.intrinsic(nvvm_cp_async_commit_group, {});
   };
-  block_.when(ir_.CreateICmpSLT(first, count), [&] { copy_next(first, true); });
-  block_.intrinsic(nvvm_cp_async_commit_group, {});
+  const auto further = [&](llvm::Value* program, int programs) {
+    return ir_.CreateAdd(program, ir_.CreateMul(step, block_.i64(programs)));
+  };
+  for (int i = 0; i < shape_.ahead; ++i) {
+    slot_ = block_.i32(i);
+    copy_next(further(first, i), i == 0);
+  }
 
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
                    *body = block_.block("program"), *after = block_.block("end");
@@ -131,6 +142,8 @@ void Emitter::each_program(llvm::Value* count) {
   ir_.SetInsertPoint(header);
   llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
   program->addIncoming(first, before);
+  llvm::PHINode* slot = ir_.CreatePHI(ir_.getInt32Ty(), 2);
+  slot->addIncoming(block_.i32(0), before);
   ir_.CreateCondBr(ir_.CreateICmpSLT(program, count), body, after);
   ir_.SetInsertPoint(after);
   ir_.CreateRetVoid();
@@ -138,8 +151,9 @@ void Emitter::each_program(llvm::Value* count) {
   ir_.SetInsertPoint(body);
   open_scope();
   program_ = program;
+  slot_ = slot;
   block_.forget();
-  block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(0)});
+  block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(shape_.ahead - 1)});
   arithmetic(ByProgram::Differs);
   for (const auto& [id, stream] : streams_) {
     if (stream.fixed) continue;
@@ -147,16 +161,17 @@ void Emitter::each_program(llvm::Value* count) {
     done.insert(id);
   }
   block_.intrinsic(nvvm_membar_cta, {});  // what was read here is not overtaken by what follows
-  llvm::Value* next = ir_.CreateAdd(program, step);
-  block_.when(ir_.CreateICmpSLT(next, count), [&] { copy_next(next, false); });
-  block_.intrinsic(nvvm_cp_async_commit_group, {});
+  copy_next(further(program, shape_.ahead), false);
   for (const tile::OpId id : kernel_.body.ops) {
     if (error_) break;
     if (done.count(id) == 0) operation(kernel_.ops[id]);
   }
   close_scope();
   accesses_.clear();
-  program->addIncoming(next, ir_.GetInsertBlock());
+  program->addIncoming(further(program, 1), ir_.GetInsertBlock());
+  llvm::Value* last = ir_.CreateICmpEQ(slot, block_.i32(shape_.ahead - 1));
+  slot->addIncoming(ir_.CreateSelect(last, block_.i32(0), ir_.CreateAdd(slot, block_.i32(1))),
+                    ir_.GetInsertBlock());
   ir_.CreateBr(header);
 }
 

@@ -61,6 +61,7 @@ class Emitter {
   struct Shape {
     int programs = 1;    // of the grid in one block, along axis 0: each has a warp
     bool loops = false;  // a block goes on with further programs of the grid
+    int ahead = 1;       // of programs whose loads have begun, besides the one that runs
     /// Then some more threads copy for the others, if the kernel has a loop for that.
     bool roles = false;
     /// The function's last parameters: boxes of views that the GPU copies at once.
@@ -245,7 +246,7 @@ class Emitter {
   /// A load that all programs do before they write: each thread copies what it will read itself,
   /// for the next program while this one runs, or once, if it is the same for all.
   struct Stream {
-    std::int64_t offset = 0;  // in shared memory
+    std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
     bool fixed = false;
   };
   void find_streams();
@@ -360,6 +361,7 @@ class Emitter {
   std::size_t groups_ = 0;  // of products that have begun
   bool copies_ahead_ = false;
   llvm::Value* program_ = nullptr;  // of a block that loops
+  llvm::Value* slot_ = nullptr;     // where its loads lie
   std::map<tile::OpId, Stream> streams_;
   std::optional<Roles> roles_;
   std::map<ValueId, ByProgram> courses_;  // of numbers and views that need no memory

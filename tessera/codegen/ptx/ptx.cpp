@@ -95,6 +95,10 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
   ptx::Rows rows = ptx::rows_of(kernel);
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
+  if (options.rows_ahead >= 0 && rows.any) {
+    rows.loops = options.rows_ahead > 0;
+    rows.ahead = std::max(1, options.rows_ahead);
+  }
   TESSERA_TRY(const ptx::Plan plan,
               ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
                                        .tf32 = options.tf32,
@@ -109,6 +113,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   // A program of one warp shares a block with others, if it needs no shared memory.
   ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
                             .loops = options.loops && rows.loops,
+                            .ahead = rows.ahead,
                             .roles = options.loops && options.roles && plan.any_warpgroups()};
   const ptx::RoleRegisters registers = ptx::role_registers(plan.threads());
   // Fewer copies in flight where shared memory is short of room for them.

@@ -36,6 +36,8 @@ struct PtxOptions {
   bool maps = false;
   /// Of the largest tile that memory has, without products; 0: as rows_of says.
   int bytes_per_thread = 0;
+  /// How many rows are read ahead by blocks that go on; 0: blocks do not; -1: as rows_of says.
+  int rows_ahead = -1;
 };
 
 /// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads, or small ones share it;

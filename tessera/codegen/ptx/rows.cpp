@@ -37,7 +37,8 @@ bool is_rows(const tile::Kernel& kernel) {
 
 Rows rows_of(const tile::Kernel& kernel) {
   Rows rows;
-  if (!is_rows(kernel)) return rows;
+  rows.any = is_rows(kernel);
+  if (!rows.any) return rows;
   std::int64_t bytes = 0;
   bool parameters = false;       // tiles that all programs read
   std::set<ValueId> by_program;  // what differs between them

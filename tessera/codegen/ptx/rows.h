@@ -14,9 +14,11 @@ namespace tessera::codegen::ptx {
 ///   32 KB     128 bytes a thread, 0.87       128 bytes a thread, 0.88
 ///   64 KB     64 bytes, go on: 0.89          128 bytes a thread, 0.87
 struct Rows {
+  bool any = false;  // whether the kernel is of this kind
   /// Whether a block goes on with further programs, whose rows are read ahead: where a
   /// multiprocessor has room for one row, or where parameters are read once for many rows.
   bool loops = false;
+  int ahead = 1;  // rows that are read ahead
   int bytes_per_thread = 64;
   /// That a thread may have, so that enough blocks run at once; 0: as many as it likes.
   int registers = 0;
