@@ -108,7 +108,7 @@ llvm::Value* Block::is_inside(const Layout& layout, const tile::Extents& shape, 
     const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
     if (layout.extent(axis) <= extent) continue;
     llvm::Value* below = ir.CreateICmpULT(index(layout, axis, reg), i32(extent));
-    inside = inside == nullptr ? below : ir.CreateAnd(inside, below);
+    inside = both(inside, below);
   }
   return inside;
 }
@@ -299,11 +299,7 @@ void Block::put(const Buffer& buffer, const Layout& layout, const Pieces& regist
           llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
     };
     llvm::Value* inside = shape == nullptr ? nullptr : is_inside(layout, *shape, reg);
-    if (inside == nullptr) {
-      store();
-    } else {
-      when(inside, store);
-    }
+    when(inside, store);
   }
 }
 

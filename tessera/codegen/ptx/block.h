@@ -102,9 +102,13 @@ class Block {
 
   Pieces convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to);
 
-  /// Runs `then` where the condition holds.
+  /// Conditions that are null hold always: both of two, and what is run where one holds.
+  llvm::Value* both(llvm::Value* a, llvm::Value* b) {
+    return a == nullptr ? b : b == nullptr ? a : ir.CreateAnd(a, b);
+  }
   template <class Then>
   void when(llvm::Value* condition, const Then& then) {
+    if (condition == nullptr) return then();
     llvm::BasicBlock* inside = block("when");
     llvm::BasicBlock* after = block("after");
     ir.CreateCondBr(condition, inside, after);

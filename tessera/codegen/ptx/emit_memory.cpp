@@ -117,7 +117,7 @@ llvm::Value* Emitter::within(const Place& place, int reg) {
     if (at < place.op->ints.size() && place.op->ints[at] != 0) continue;  // known to be
     llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
     llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
-    inside = inside == nullptr ? below : ir_.CreateAnd(inside, below);
+    inside = block_.both(inside, below);
   }
   return inside;
 }
@@ -196,9 +196,8 @@ void Emitter::load(const Operation& op) {
   for (int reg = 0; reg < layout.registers(); ++reg) {
     const auto i = static_cast<std::size_t>(reg);
     llvm::Value* wanted = masks.empty() ? nullptr : masks[i];
-    if (llvm::Value* inside =
-            type(out).is_scalar() ? nullptr : block_.is_inside(layout, type(out).shape, reg))
-      wanted = wanted == nullptr ? inside : ir_.CreateAnd(wanted, inside);
+    if (!type(out).is_scalar())
+      wanted = block_.both(wanted, block_.is_inside(layout, type(out).shape, reg));
     llvm::Value* from = pointers[i];
     if (wanted != nullptr) from = ir_.CreateSelect(wanted, from, nowhere());
     llvm::Value* packed =
@@ -220,22 +219,13 @@ void Emitter::store(const Operation& op) {
       scalar_store ? ir_.CreateICmpEQ(block_.thread(), block_.i32(0)) : block_.is_first(layout);
   for (int reg = 0; reg < layout.registers(); ++reg) {
     const auto i = static_cast<std::size_t>(reg);
-    llvm::Value* wanted = first;
-    const auto also = [&](llvm::Value* condition) {
-      if (condition != nullptr)
-        wanted = wanted == nullptr ? condition : ir_.CreateAnd(wanted, condition);
-    };
-    if (!masks.empty()) also(masks[i]);
-    if (!scalar_store) also(block_.is_inside(layout, type(x).shape, reg));
+    llvm::Value* wanted = block_.both(first, masks.empty() ? nullptr : masks[i]);
+    if (!scalar_store) wanted = block_.both(wanted, block_.is_inside(layout, type(x).shape, reg));
     const auto write = [&] {
       ir_.CreateAlignedStore(block_.pack({&values[i], 1}, dtype(x)), global(pointers[i]),
                              llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(x)))));
     };
-    if (wanted == nullptr) {
-      write();
-    } else {
-      block_.when(wanted, write);
-    }
+    block_.when(wanted, write);
   }
 }
 

@@ -120,11 +120,7 @@ void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
                              llvm::Align(static_cast<std::uint64_t>(run * operand.width)));
     };
     llvm::Value* wanted = shape == nullptr ? nullptr : block_.is_inside(layout, *shape, reg);
-    if (wanted == nullptr) {
-      write();
-    } else {
-      block_.when(wanted, write);
-    }
+    block_.when(wanted, write);
   }
 }
 

@@ -52,7 +52,7 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
       if (axis + 1 == shape.size()) chunk.room = ir_.CreateSub(place.extents[axis], at);
       if (place.op->ints.size() > axis && place.op->ints[axis] != 0) continue;  // known to be
       llvm::Value* below = ir_.CreateICmpULT(at, place.extents[axis]);
-      chunk.inside = chunk.inside == nullptr ? below : ir_.CreateAnd(chunk.inside, below);
+      chunk.inside = block_.both(chunk.inside, below);
     }
     chunk.address = ir_.CreateAdd(place.base, ir_.CreateMul(chunk.address, block_.i64(width)));
     chunk.packed = ir_.CreateAlignedLoad(
@@ -65,7 +65,6 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
       ir_.CreateAlignedStore(value, global(address),
                              llvm::Align(static_cast<std::uint64_t>(bytes)));
     };
-    if (inside == nullptr) return store();
     block_.when(inside, store);
   };
   const std::int64_t threads = block_.threads();
@@ -128,9 +127,7 @@ void Emitter::vstore(const Operation& op) {
           llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
     };
     llvm::Value* inside = within(place, reg);
-    if (first != nullptr) inside = inside == nullptr ? first : ir_.CreateAnd(inside, first);
-    if (inside == nullptr) return store();
-    block_.when(inside, store);
+    block_.when(block_.both(inside, first), store);
   };
   by_runs(place, [&](int run) {
     for (std::size_t i = 0; i < packed.size(); ++i) {

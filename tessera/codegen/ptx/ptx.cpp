@@ -110,7 +110,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .threads = plan.threads(),
                    .words = tile::word_positions(kernel).back(),
                    .shared_bytes = 0};
-  // A program of one warp shares a block with others, if it needs no shared memory.
+  // A program of one warp shares a block with others, if its threads exchange nothing through
+  // shared memory: barriers are the block's.
   ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
                             .loops = options.loops && rows.loops,
                             .ahead = rows.ahead,
