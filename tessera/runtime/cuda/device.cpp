@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace tessera::runtime::cuda {
@@ -174,6 +176,29 @@ Expected<double> Event::since(const Event& earlier) const {
   return static_cast<double>(milliseconds);
 }
 
+namespace {
+
+using Pool = std::shared_ptr<const Owned<PoolHandle>>;
+
+/// The pool of a GPU, as long as somebody has it.
+Expected<Pool> pool_of(const Driver& driver, int number) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<const Owned<PoolHandle>>> pools;
+  const std::lock_guard lock(mutex);
+  if (Pool there = pools[number].lock()) return there;
+  const PoolProperties properties{.number = number};
+  PoolHandle handle = nullptr;
+  TESSERA_TRY_DONE(driver.check(driver.make_pool(&handle, &properties), "making a pool"));
+  const auto pool = std::make_shared<const Owned<PoolHandle>>(handle, driver.destroy_pool);
+  std::uint64_t kept = std::numeric_limits<std::uint64_t>::max();
+  TESSERA_TRY_DONE(
+      driver.check(driver.set_pool_attribute(handle, kKeptBytes, &kept), "making a pool"));
+  pools[number] = pool;
+  return pool;
+}
+
+}  // namespace
+
 Expected<Device> Device::open(int number) {
   TESSERA_TRY(const Driver* driver, Driver::load());
   Device opened;
@@ -200,13 +225,7 @@ Expected<Device> Device::open(int number) {
   int has_pools = 0;
   TESSERA_TRY_DONE(driver->check(driver->device_attribute(&has_pools, kHasPools, handle), "a GPU"));
   if (has_pools != 0) {
-    const PoolProperties properties{.number = number};
-    PoolHandle pool = nullptr;
-    TESSERA_TRY_DONE(driver->check(driver->make_pool(&pool, &properties), "making a pool"));
-    opened.pool_ = {pool, driver->destroy_pool};
-    std::uint64_t kept = std::numeric_limits<std::uint64_t>::max();
-    TESSERA_TRY_DONE(
-        driver->check(driver->set_pool_attribute(pool, kKeptBytes, &kept), "making a pool"));
+    TESSERA_TRY(opened.pool_, pool_of(*driver, number));
   }
   opened.compute_ = major * 10 + minor;
   opened.memory_bytes_ = static_cast<std::int64_t>(bytes);
@@ -221,13 +240,13 @@ Expected<Memory> Device::allocate(std::int64_t bytes) const {
   const auto size = static_cast<std::size_t>(bytes);
   Address address = 0;
   const char* const what = "allocating memory of the GPU";
-  if (pool_.get() == nullptr) {
+  if (pool_ == nullptr) {
     TESSERA_TRY_DONE(driver_->check(driver_->allocate(&address, size), what));
     memory.memory_ = {address, driver_->free};
     return memory;
   }
   TESSERA_TRY_DONE(
-      driver_->check(driver_->allocate_from(&address, size, pool_.get(), nullptr), what));
+      driver_->check(driver_->allocate_from(&address, size, pool_->get(), nullptr), what));
   memory.memory_ = {address,
                     [](Address freed) { return (*Driver::load())->free_in_order(freed, nullptr); }};
   TESSERA_TRY_DONE(wait());  // streams of one's own need not wait for this one

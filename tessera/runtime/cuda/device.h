@@ -140,7 +140,8 @@ class Device {
   int driver_version() const { return driver_version_; }
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
-  /// From a pool of the device's own: what is given back is kept for who asks next.
+  /// From a pool that all who opened this GPU share: what is given back is kept for who asks next.
+  /// Work on it must have ended before it is given back.
   Expected<Memory> allocate(std::int64_t bytes) const;
   /// PTX or machine code, and how its kernel is to be launched.
   struct Code {
@@ -167,7 +168,7 @@ class Device {
   const Driver* driver_ = nullptr;
   Owned<DeviceHandle> context_;
   ContextHandle handle_ = nullptr;
-  Owned<PoolHandle> pool_;  // none where the GPU knows no pools
+  std::shared_ptr<const Owned<PoolHandle>> pool_;  // none where the GPU knows no pools
   std::string name_;
   int multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
   std::int64_t memory_bytes_ = 0;

@@ -42,6 +42,13 @@ class GpuSession final : public Stepping {
              std::shared_ptr<const Loaded> loaded)
       : Stepping(std::move(program), options), on_gpu_(std::move(loaded)) {}
 
+  GpuSession(const GpuSession&) = delete;
+  GpuSession& operator=(const GpuSession&) = delete;
+  /// A run that failed may have left work behind, which writes to memory that others get.
+  ~GpuSession() override {
+    if (stream_.get() != nullptr && device().use()) (void)stream_.wait();
+  }
+
   /// Memory for all that is not a weight, in one piece.
   Expected<Done> prepare() {
     TESSERA_TRY_DONE(device().use());
