@@ -227,9 +227,9 @@ void add_attention() {
         const std::int64_t count = kHeads * length * kWidth;
         auto q = numbers<float>(count), k = q, v = q, out = q;
         // Under a mask, what the queries' own tile has beyond the diagonal is computed for nothing.
-        const examples::AttentionTiles tiles = causal && length <= 128
-                                                   ? examples::AttentionTiles{16, 48}
-                                                   : examples::AttentionTiles{32, 128};
+        const examples::AttentionTiles tiles =
+            causal && length <= 128 ? examples::AttentionTiles{16, 48}
+                                    : examples::AttentionTiles{32, causal ? 96 : 128};
         Launch launch{
             compiled(examples::attention(DType::F32, kWidth, tiles, mask), Precision::Fast),
             {},
