@@ -59,7 +59,7 @@ TEST(Ptx, SoftmaxInTwoPasses) {
 }
 
 TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
-  const auto kernel = examples::softmax(DType::F16, 1024);
+  const auto kernel = examples::softmax(DType::F16, 512);
   const auto compiled = ptx_of(*kernel, {.loops = true});
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_EQ(compiled->threads, 128);
@@ -83,17 +83,22 @@ TEST(Ptx, BlocksGoOnWithTheNextRows) {
   EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
   EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->loops);
   EXPECT_FALSE(ptx_of(*examples::layer_norm(DType::F16, 512))->loops);
-  for (const std::int64_t columns : {512, 520, 500, 2048}) {
-    for (const std::int64_t rows : {1, 7, 9}) {
-      expect_emulated(examples::layer_norm(DType::F16, columns),
-                      TestArguments(1)
-                          .view(DType::F16, {rows, columns})
-                          .view(DType::F16, {columns})
-                          .view(DType::F16, {columns})
-                          .view(DType::F16, {rows, columns})
-                          .number(DType::F32, 1e-5),
-                      {rows, 1, 1}, 4e-3, looping);
-    }
+  struct Case {
+    std::int64_t columns, rows;
+    int ahead;
+  };
+  for (const auto& [columns, rows, ahead] :
+       {Case{512, 1, -1}, Case{512, 7, -1}, Case{520, 9, -1}, Case{500, 9, -1}, Case{4096, 9, -1},
+        Case{512, 29, 2}, Case{520, 1, 3}, Case{4096, 9, 3}}) {
+    const PtxOptions some_ahead = {.loops = true, .rows_ahead = ahead};
+    expect_emulated(examples::layer_norm(DType::F16, columns),
+                    TestArguments(1)
+                        .view(DType::F16, {rows, columns})
+                        .view(DType::F16, {columns})
+                        .view(DType::F16, {columns})
+                        .view(DType::F16, {rows, columns})
+                        .number(DType::F32, 1e-5),
+                    {rows, 1, 1}, 4e-3, some_ahead);
   }
 }
 
@@ -390,13 +395,45 @@ TEST(SlowPtx, AttendsByRowsOfScores) {
   }
 }
 
+// Which tap a round takes is a quotient by a number that the kernel is given.
+TEST(SlowPtx, CopiesAheadFromPlacesThatAreInNoLine) {
+  constexpr std::int64_t kRows = 64, kColumns = 32, kSums = 16;
+  const auto kernel =
+      tile::kernel("places",
+                   {tile::view("a", DType::F16, {tile::kDynamic, tile::kDynamic, tile::kDynamic}),
+                    tile::view("b", DType::F16, {tile::kDynamic, tile::kDynamic, tile::kDynamic}),
+                    tile::view("out", DType::F32, {tile::kDynamic, tile::kDynamic}),
+                    tile::number("blocks", DType::I64)},
+                   [&](const tile::View& a, const tile::View& b, const tile::View& out,
+                       const tile::Val& blocks) {
+                     const tile::Val row = tile::program_id(0) * kRows;
+                     tile::Val sum = tile::zeros({kRows, kColumns}, DType::F32);
+                     for (const tile::Val step : tile::range(0, blocks * 3, 1)) {
+                       const tile::Val tap = step / blocks, at = step % blocks * kSums;
+                       const tile::Val left = a.load({tap, row - tap, at}, {1, kRows, kSums});
+                       const tile::Val right = b.load({tap, at, 0}, {1, kSums, kColumns});
+                       sum = tile::dot(tile::reshape(left, {kRows, kSums}),
+                                       tile::reshape(right, {kSums, kColumns}), sum);
+                     }
+                     out.store({row, 0}, sum);
+                   });
+  for (const std::int64_t sums : {48, 40, 33})
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(DType::F16, {3, 100, sums})
+                        .view(DType::F16, {3, sums, 24})
+                        .view(DType::F32, {100, 24})
+                        .integer(DType::I64, tile::cdiv(sums, kSums)),
+                    {2, 1, 1}, 1e-2);
+}
+
 TEST(SlowPtx, ConvolvesBoxesOfPixels) {
   struct Shape {
     std::int64_t window, stride, channels, filters;
   };
   for (const auto& [window, stride, channels, filters] :
        {Shape{3, 1, 32, 40}, Shape{3, 1, 24, 40}, Shape{3, 1, 3, 40}, Shape{3, 2, 32, 64},
-        Shape{3, 2, 24, 40}, Shape{1, 1, 64, 64}, Shape{1, 2, 40, 40}}) {
+        Shape{3, 2, 24, 40}, Shape{3, 2, 3, 40}, Shape{1, 1, 64, 64}, Shape{1, 2, 40, 40}}) {
     const tile::Extents out = {2, 5, 6, filters};
     const examples::ConvTiles tiles = {2, 4, 8, 32, 16};
     const examples::ConvWindow how = {window, window, stride, window / 2, channels, filters};

@@ -131,8 +131,9 @@ void Emitter::each_program(llvm::Value* count) {
   const auto further = [&](llvm::Value* program, int programs) {
     return ir_.CreateAdd(program, ir_.CreateMul(step, block_.i64(programs)));
   };
+  const bool ring = shape_.ahead > 1;
   for (int i = 0; i < shape_.ahead; ++i) {
-    slot_ = block_.i32(i);
+    slot_ = ring ? block_.i32(i) : nullptr;
     copy_next(further(first, i), i == 0);
   }
 
@@ -142,8 +143,8 @@ void Emitter::each_program(llvm::Value* count) {
   ir_.SetInsertPoint(header);
   llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
   program->addIncoming(first, before);
-  llvm::PHINode* slot = ir_.CreatePHI(ir_.getInt32Ty(), 2);
-  slot->addIncoming(block_.i32(0), before);
+  llvm::PHINode* slot = ring ? ir_.CreatePHI(ir_.getInt32Ty(), 2) : nullptr;
+  if (ring) slot->addIncoming(block_.i32(0), before);
   ir_.CreateCondBr(ir_.CreateICmpSLT(program, count), body, after);
   ir_.SetInsertPoint(after);
   ir_.CreateRetVoid();
@@ -169,9 +170,11 @@ void Emitter::each_program(llvm::Value* count) {
   close_scope();
   accesses_.clear();
   program->addIncoming(further(program, 1), ir_.GetInsertBlock());
-  llvm::Value* last = ir_.CreateICmpEQ(slot, block_.i32(shape_.ahead - 1));
-  slot->addIncoming(ir_.CreateSelect(last, block_.i32(0), ir_.CreateAdd(slot, block_.i32(1))),
-                    ir_.GetInsertBlock());
+  if (ring) {
+    llvm::Value* last = ir_.CreateICmpEQ(slot, block_.i32(shape_.ahead - 1));
+    slot->addIncoming(ir_.CreateSelect(last, block_.i32(0), ir_.CreateAdd(slot, block_.i32(1))),
+                      ir_.GetInsertBlock());
+  }
   ir_.CreateBr(header);
 }
 

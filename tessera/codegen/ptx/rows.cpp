@@ -56,13 +56,17 @@ Rows rows_of(const tile::Kernel& kernel) {
   constexpr std::int64_t kKilo = 1024;
   // So many bytes of a row leave a multiprocessor no room for a second one.
   const bool alone = bytes > 32 * kKilo;
-  rows.loops = parameters || alone;
-  if (bytes <= 2 * kKilo) return rows;  // in a warp
+  rows.loops = parameters || bytes > 16 * kKilo;
+  if (bytes <= kKilo) return rows;  // in a warp
   if (bytes <= 8 * kKilo) {
     rows.bytes_per_thread = 32;
-  } else if (parameters || (bytes > 16 * kKilo && !alone)) {
+    rows.loops = parameters && bytes > 2 * kKilo;
+  } else if (parameters) {
     rows.bytes_per_thread = 128;
     rows.registers = 128;
+    rows.ahead = bytes <= 16 * kKilo ? 2 : 1;
+  } else if (!alone) {
+    rows.ahead = 2;
   }
   return rows;
 }
