@@ -7,6 +7,7 @@
 #endif
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -287,7 +288,7 @@ void add_machine() {
   add("peak/memcpy", [](auto& state) {
     auto x = numbers<float>(kRows * kColumns), y = x;
     for (auto _ : state) {
-      std::memcpy(y.data(), x.data(), x.size() * sizeof(float));
+      benchmark::DoNotOptimize(std::memcpy(y.data(), x.data(), x.size() * sizeof(float)));
       benchmark::ClobberMemory();
     }
   });
@@ -296,9 +297,22 @@ void add_machine() {
 }  // namespace
 }  // namespace tessera::bench
 
-int main(int argc, char** argv) {
+/// What peers read when they are loaded, before main: where it changes, the program begins anew.
+/// OpenBLAS falls back to SSE on processors that came after it, which its best kernels run on.
+static void settle_peers(char** argv) {
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  bool settled = threads != nullptr && std::string(threads) == "1";
   setenv("OMP_NUM_THREADS", "1", 1);
+  if (tessera::machine::host().has("avx512f") && std::getenv("OPENBLAS_CORETYPE") == nullptr) {
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+    settled = false;
+  }
+  if (!settled) execv("/proc/self/exe", argv);
   openblas_set_num_threads(1);
+}
+
+int main(int argc, char** argv) {
+  settle_peers(argv);
   tessera::bench::add_machine();
   tessera::bench::add_matrices();
   tessera::bench::add_rows();

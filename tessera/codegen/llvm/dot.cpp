@@ -56,7 +56,7 @@ class Loops {
         known(in.b_column) == 1) {
       // Rows whose distance is a multiple of a large power of 2 would push each other out of the
       // first cache: its lines are chosen by the low bits of an address.
-      const std::int64_t bytes = machine.l1d / 2;
+      const std::int64_t bytes = near_bytes(machine);
       Value* power = ir.CreateAnd(in.b_row, ir.CreateNeg(in.b_row));
       pack_b_ = call.shape.m == 1 ? ir.getFalse()
                                   : ir.CreateICmpSGT(power, constant(bytes / column_bytes_of_b()));
@@ -84,11 +84,11 @@ class Loops {
     const std::int64_t bytes_of_b = std::min(nc_, call.shape.n) * column_bytes_of_b();
     rows_outer_ = bytes_of_b <= machine.l1d / 2;
     const bool far_b = call.b.panel != 0 ? !rows_outer_ : bytes_of_b > machine.l2;
-    if (broadcast_loads() && far_b && call.shape.m > 1)
+    if (loads_spread(machine_) && far_b && call.shape.m > 1)
       ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
     // Few rows would leave each of them a long burst of prefetches, which is waited for.
-    prefetch_b_ = !broadcast_loads() && far_b && call.shape.m >= 16 * plan_.mr;
-    if (!broadcast_loads() && call.shape.m > 1) {
+    prefetch_b_ = !loads_spread(machine_) && far_b && call.shape.m >= 16 * plan_.mr;
+    if (!loads_spread(machine_) && call.shape.m > 1) {
       const std::int64_t bytes = std::min(call.shape.k, kc_) * byte_width(instruction_.a);
       if (a_ == MicroKernel::A::Rows && call.shape.m > plan_.mr && bytes <= 4 * line)
         next_lines_ = static_cast<int>(bytes / line);
@@ -169,7 +169,6 @@ class Loops {
     int rows, live;
   };
 
-  bool broadcast_loads() const { return machine_.architecture == machine::Architecture::X86_64; }
   /// Of a panel of b, for each group of k.
   std::int64_t panel_lines() const {
     return std::max<std::int64_t>(
@@ -297,6 +296,7 @@ class Loops {
                                             .k_group = plan_.k_group,
                                             .k_multiple = pad_k_,
                                             .unit = packed_unit(in_.a_row, in_.a_column),
+                                            .vector_bytes = machine_.vector_bytes,
                                             .offset = instruction_.offset_a,
                                             .all_lines = rows.rows == rows.live,
                                             .whole_k = whole_k_});
@@ -311,6 +311,7 @@ class Loops {
                                             .k_group = plan_.k_group,
                                             .k_multiple = pad_k_,
                                             .unit = packed_unit(in_.b_column, in_.b_row),
+                                            .vector_bytes = machine_.vector_bytes,
                                             .all_lines = columns.exact,
                                             .whole_k = whole_k_});
     Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
@@ -406,7 +407,7 @@ class Loops {
     const MicroKernel kernel{
         .instruction = instruction_,
         .vector_bytes = machine_.vector_bytes,
-        .broadcast_loads = broadcast_loads(),
+        .broadcast_loads = loads_spread(machine_),
         .rows = rows.rows,
         .columns = columns.columns,
         .unroll = kTurn,

@@ -44,10 +44,10 @@ DotPlan plan_amx_dot(const DotShape& shape, const Instruction& instruction,
                .k_group = instruction.k_group};
   // As for other dots, blocks are in the second cache. Panels need not be in the first: tiles are
   // loaded in half of the time that they are multiplied in, and sums cost more than that.
-  plan.kc = even_block(shape.k, machine.l1d * 7 / 4, plan.nr * b_width + plan.mr * a_width,
+  plan.kc = even_block(shape.k, machine.l1d * 7 / 4 / (plan.nr * b_width + plan.mr * a_width),
                        k_of_tile(instruction));
-  plan.mc = even_block(shape.m, machine.l2 / 4, plan.kc * a_width, plan.mr);
-  plan.nc = even_block(shape.n, 3 * machine.l2, plan.kc * b_width, plan.nr);
+  plan.mc = even_block(shape.m, machine.l2 / 4 / (plan.kc * a_width), plan.mr);
+  plan.nc = even_block(shape.n, 3 * machine.l2 / (plan.kc * b_width), plan.nr);
   const Scratch scratch = scratch_of(plan, instruction, packed_b);
   plan.scratch_bytes = scratch.panels_a + scratch.tile + scratch.rest + scratch.panels_b;
   return plan;

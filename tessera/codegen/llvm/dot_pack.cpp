@@ -36,7 +36,7 @@ class Packing {
     const int widest =
         pack_.unit == Packer::Unit::K
             ? block()
-            : std::min(16 / byte_width(pack_.to),
+            : std::min(copied_bytes() / byte_width(pack_.to),
                        static_cast<int>(std::bit_floor(static_cast<unsigned>(pack_.lines))));
     Value* fast_lines = constant(0);
     if (pack_.unit != Packer::Unit::Neither && !pack_.all_lines) {
@@ -77,6 +77,12 @@ class Packing {
 
   /// Groups in a block of 16 bytes: what is transposed in registers.
   int block() const { return std::max(1, 16 / (byte_width(pack_.to) * pack_.k_group)); }
+
+  /// At a time, where lines lie side by side: where some may be missing, narrow vectors leave fewer
+  /// of them to be copied one by one.
+  int copied_bytes() const {
+    return pack_.all_lines && pack_.k_group == 1 ? pack_.vector_bytes : 16;
+  }
 
   int k_step() const {
     return pack_.unit == Packer::Unit::K ? block() * pack_.k_group : pack_.k_group;
@@ -236,10 +242,10 @@ llvm::Function* packer(llvm::Module& module, const Packer& pack) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
-  const std::string name =
-      fmt::format("dot.pack.{}{}.{}x{}p{}.{}{}{}{}", to_string(pack.from), to_string(pack.to),
-                  pack.lines, pack.k_group, pack.k_multiple, "lkn"[static_cast<int>(pack.unit)],
-                  pack.offset ? "o" : "", pack.all_lines ? "a" : "", pack.whole_k ? "w" : "");
+  const std::string name = fmt::format(
+      "dot.pack.{}{}.{}x{}p{}v{}.{}{}{}{}", to_string(pack.from), to_string(pack.to), pack.lines,
+      pack.k_group, pack.k_multiple, pack.vector_bytes, "lkn"[static_cast<int>(pack.unit)],
+      pack.offset ? "o" : "", pack.all_lines ? "a" : "", pack.whole_k ? "w" : "");
   return shared_function(module, name, {pointer, pointer, i64, i64, i64, i64},
                          [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
                            for (unsigned i : {0U, 1U})

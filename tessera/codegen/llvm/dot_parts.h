@@ -54,12 +54,21 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 }
 
 /// The block that cuts an extent into few and nearly equal parts: a multiple of `unit`, of at most
-/// `bytes` where each of the extent takes `each`, if a unit does.
-std::int64_t even_block(std::int64_t extent, std::int64_t bytes, std::int64_t each,
-                        std::int64_t unit);
+/// `most` if a unit is.
+std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t unit);
 
 /// The number that a value is known to be.
 std::optional<std::int64_t> known(llvm::Value* value);
+
+/// Values of a are spread as they are loaded, not lane by lane.
+inline bool loads_spread(const machine::Machine& machine) {
+  return machine.architecture == machine::Architecture::X86_64;
+}
+
+/// Bytes of b that stay in the first cache where they are read as they lie, beside a and c.
+inline std::int64_t near_bytes(const machine::Machine& machine) {
+  return loads_spread(machine) ? machine.l1d * 2 / 3 : machine.l1d / 2;
+}
 
 /// Rows (of a tile in registers) that come in units: 1, or 2 where blocks are multiplied.
 inline int row_unit(const Instruction& instruction) {
@@ -112,6 +121,7 @@ struct Packer {
   DType from = DType::F32, to = DType::F32;
   int lines = 0, k_group = 1, k_multiple = 1;
   Unit unit = Unit::Neither;
+  int vector_bytes = 16;   // of the widest vectors that are copied as they are
   bool offset = false;     // add 128 to each element
   bool all_lines = false;  // no line is ever missing
   bool whole_k = false;    // k is a multiple of k_multiple and of 16

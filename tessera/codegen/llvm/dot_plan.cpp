@@ -57,10 +57,9 @@ bool same_sum(DType x, DType y) {
 
 }  // namespace
 
-std::int64_t even_block(std::int64_t extent, std::int64_t bytes, std::int64_t each,
-                        std::int64_t unit) {
-  const std::int64_t most = std::max(unit, bytes / each / unit * unit);
-  const std::int64_t parts = std::max<std::int64_t>(1, (extent + most - 1) / most);
+std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t unit) {
+  const std::int64_t whole = std::max(unit, most / unit * unit);
+  const std::int64_t parts = std::max<std::int64_t>(1, (extent + whole - 1) / whole);
   return round_up(std::max<std::int64_t>(1, (extent + parts - 1) / parts), unit);
 }
 
@@ -100,12 +99,19 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
   // A panel of b and one of a, which passes by it, fill most of the first cache, a block of a a
   // quarter of the second; a block of b comes from the second or the third.
-  const std::int64_t k_unit = kTurn * plan.k_group;
-  plan.kc = even_block(shape.k, machine.l1d * 7 / 8, plan.nr * b_width + plan.mr * a_width, k_unit);
-  plan.mc = even_block(shape.m, machine.l2 / 4, plan.kc * a_width, plan.mr);
-  plan.nc = even_block(shape.n, 3 * machine.l2, plan.kc * b_width, plan.nr);
+  const std::int64_t k_unit = kTurn * plan.k_group, k_of_a = plan.mr * a_width,
+                     k_of_b = plan.nr * b_width;
+  std::int64_t k_most = machine.l1d * 7 / 8 / (k_of_a + k_of_b);
+  // Loads that spread values of a leave the second cache time to bring in b, of which a vector is
+  // used for all rows: a panel of a fills half of the first cache then, and sums are taken up again
+  // less often.
+  if (loads_spread(machine))
+    k_most = std::max(k_most, std::min(machine.l1d / 2 / k_of_a, machine.l2 / 16 / k_of_b));
+  plan.kc = even_block(shape.k, k_most, k_unit);
+  plan.mc = even_block(shape.m, machine.l2 / 4 / (plan.kc * a_width), plan.mr);
+  plan.nc = even_block(shape.n, 3 * machine.l2 / (plan.kc * b_width), plan.nr);
   // What is small, or used once, is read where it is.
-  plan.pack_b = shape.m > 1 && shape.n * shape.k * b_width > machine.l1d / 2;
+  plan.pack_b = shape.m > 1 && shape.n * shape.k * b_width > near_bytes(machine);
   plan.pack_a = plan.pack_b || shape.n > 2 * plan.nr;
   // The copy of a few short rows costs more than it saves.
   if (packed_b != 0 && shape.k < 48) plan.pack_a = false;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tessera/codegen/llvm/avx512.h"
 #include "tessera/codegen/llvm/functions.h"
 
 // exp and what is made of it. With n the integer nearest to x / ln 2 and r = x - n ln 2, exp(x) is
@@ -59,18 +60,18 @@ Format format_of(const Lanes& x) {
   return x.is_double() ? Format{52, 1023} : Format{23, 127};
 }
 
-/// x split as n ln_b 2 + r. n comes as the low bits of an integer, with `bias` added.
+/// x split as n ln_b 2 + r. n comes as it is and as the low bits of an integer, `bias` added.
 struct Split {
-  Lanes biased, r;
+  Lanes biased, n, r;
 };
 Split split(const Lanes& x, const Base& base, int bias, bool with_low) {
   // Adding 1.5 · 2^mantissa rounds to an integer and leaves it in the low bits.
   const double shift = format_of(x).integers() + bias;
   const Lanes shifted = base.log2 == 1 ? x + shift : fma(x, base.log2, shift);
   const Lanes n = shifted - shift;
-  if (base.log2 == 1) return {shifted.as_integer(), x - n};
+  if (base.log2 == 1) return {shifted.as_integer(), n, x - n};
   const Lanes r = fma(n, -base.high, x);
-  return {shifted.as_integer(), with_low ? fma(n, -base.low, r) : r};
+  return {shifted.as_integer(), n, with_low ? fma(n, -base.low, r) : r};
 }
 
 /// 1 + c[0] r + c[1] r² …, where errors of the polynomial count only as far as |r| is below 1.
@@ -87,18 +88,37 @@ Lanes scale_twice(const Lanes& y, const Lanes& biased) {
   return y * shift_left(half, mantissa).as_float() * shift_left(rest, mantissa).as_float();
 }
 
+/// Where vectors are scaled by any power of 2 in one instruction, as results are: only the base e
+/// needs limits, for its n.
+Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast) {
+  std::vector<double> c(base.exact.begin(), base.exact.end());
+  if (fast) {
+    c.clear();
+    for (const double twice : base.fast) c.push_back(twice / 2);
+  }
+  if (base.log2 == 1) {
+    const Lanes r = avx512::fraction(x);
+    return avx512::scaled(one_and(r, c), x - r);
+  }
+  const double most = 2 * format_of(x).bias / base.log2;
+  const auto [_, n, r] = split(clamp_above(clamp_below(x, most), -most), base, 0, !fast);
+  return avx512::scaled(one_and(r, c), n);
+}
+
 Lanes exponential(const Lanes& x, const Base& base, Precision precision) {
   const Format format = format_of(x);
-  if (precision == Precision::Fast && !base.fast.empty()) {
+  const bool fast = precision == Precision::Fast && !base.fast.empty();
+  if (avx512::takes(x)) return exponential_by_scaling(x, base, fast);
+  if (fast) {
     // 2 exp(r) · 2^(n - 1), so that exponents reach 128. At the smallest n the factor is 0.
     const double least = -format.bias + 0.8, most = format.bias + 1.4;
     const Lanes near = clamp_above(clamp_below(x, most / base.log2), least / base.log2);
-    const auto [biased, r] = split(near, base, format.bias - 1, false);
+    const auto [biased, n, r] = split(near, base, format.bias - 1, false);
     return fma(r, polynomial(r, base.fast), 2.0) * shift_left(biased, format.mantissa).as_float();
   }
   const double most = format.bias + 2, least = -format.bias - static_cast<int>(format.mantissa) - 2;
   const Lanes near = clamp_above(clamp_below(x, most / base.log2), least / base.log2);
-  const auto [biased, r] = split(near, base, 2 * format.bias, true);
+  const auto [biased, n, r] = split(near, base, 2 * format.bias, true);
   return scale_twice(one_and(r, base.exact), biased);
 }
 
@@ -106,7 +126,7 @@ Lanes exponential(const Lanes& x, const Base& base, Precision precision) {
 Lanes exp_in_range(const Lanes& x) {
   const Format format = format_of(x);
   const Base& base = x.is_double() ? kE64 : kE32;
-  const auto [biased, r] = split(x, base, format.bias, true);
+  const auto [biased, n, r] = split(x, base, format.bias, true);
   return one_and(r, base.exact) * shift_left(biased, format.mantissa).as_float();
 }
 
@@ -176,7 +196,7 @@ Lanes exp2(const Lanes& x, Precision precision) {
 }
 
 Lanes exp2_of_sum(const Lanes& high, const Lanes& low) {
-  const auto [biased, r] = split(high, kTwo64, 2 * format_of(high).bias, true);
+  const auto [biased, n, r] = split(high, kTwo64, 2 * format_of(high).bias, true);
   return scale_twice(one_and(r + low, kExp264), biased);
 }
 

@@ -1,0 +1,39 @@
+#include "tessera/codegen/llvm/avx512.h"
+
+#include "tessera/codegen/llvm/flow.h"
+
+namespace tessera::codegen::avx512 {
+namespace {
+
+/// `values` and then what all such instructions take: what lanes hold that a mask leaves out, the
+/// mask, and a rounding, here that of the processor.
+llvm::Value* emit(const Lanes& x, const char* name, std::initializer_list<llvm::Value*> values) {
+  constexpr unsigned as_it_is = 4;
+  llvm::IRBuilderBase& ir = x.ir();
+  llvm::SmallVector<llvm::Value*, 6> arguments(values);
+  arguments.append({llvm::PoisonValue::get(x.type()),
+                    llvm::ConstantInt::getAllOnesValue(ir.getIntNTy(512 / x.bits())),
+                    ir.getInt32(as_it_is)});
+  const std::string full =
+      std::string("llvm.x86.avx512.mask.") + name + (x.is_double() ? ".pd.512" : ".ps.512");
+  return ir.CreateCall(intrinsic_named(*ir.GetInsertBlock()->getModule(), full), arguments);
+}
+
+}  // namespace
+
+bool takes(const Lanes& x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
+  return vector != nullptr && vector->getNumElements() * x.bits() == 512 && x.is_float() &&
+         x.bits() >= 32 && target_has(x, {"avx512dq"});
+}
+
+Lanes fraction(const Lanes& x) {
+  constexpr unsigned nearest = 8;  // to even, of no binary digits, and no exceptions
+  return each_piece([&](auto* a) { return emit(x, "reduce", {a, x.ir().getInt32(nearest)}); }, x);
+}
+
+Lanes scaled(const Lanes& x, const Lanes& n) {
+  return each_piece([&](auto* a, auto* b) { return emit(x, "scalef", {a, b}); }, x, n);
+}
+
+}  // namespace tessera::codegen::avx512
