@@ -88,22 +88,24 @@ struct Shape {
 };
 
 /// The tile of one program: as large as the second cache likes, the whole matrix where it is small.
-/// One row reads b once, in one stream.
-examples::MatmulTiles tiles_for(const Shape& s, std::int64_t columns_by = 1) {
+/// Elements take `width` bytes. One row reads b once, in one stream.
+examples::MatmulTiles tiles_for(const Shape& s, std::int64_t width, std::int64_t columns_by = 1) {
   const auto part = [](std::int64_t extent, std::int64_t most, std::int64_t by) {
     const std::int64_t parts = (extent + most - 1) / most;
     const std::int64_t each = (extent + parts - 1) / parts;
     return (each + by - 1) / by * by;
   };
-  return {part(s.m, 512, 1), part(s.n, 1024, columns_by), s.m == 1 ? s.k : part(s.k, 512, 1), 1};
+  const bool x86 = machine::host().architecture == machine::Architecture::X86_64;
+  return {part(s.m, x86 ? 1024 : 512, 1), part(s.n, 1024, columns_by),
+          s.m == 1 ? s.k : part(s.k, x86 ? 1024 / width : 512, 1), 1};
 }
 
 template <class T, class R>
 void matmul_benchmark(benchmark::State& state, const Shape& s, int threads) {
   auto a = numbers<T>(s.m * s.k), b = numbers<T>(s.k * s.n);
   std::vector<R> c(static_cast<std::size_t>(s.m * s.n));
-  examples::MatmulTiles tiles = tiles_for(s);
-  if (threads > 1) tiles.m = std::min<std::int64_t>(tiles.m, (s.m + 3) / 4);
+  examples::MatmulTiles tiles = tiles_for(s, sizeof(T));
+  if (threads > 1) tiles.m = std::min<std::int64_t>(tiles.m / 2, (s.m + threads - 1) / threads);
   const DType in = tile::dtype_of<T>(), out = tile::dtype_of<R>();
   Launch launch{compiled(examples::matmul(in, out, tiles)),
                 {Argument::view(in, a.data(), {s.m, s.k}), Argument::view(in, b.data(), {s.k, s.n}),
@@ -119,7 +121,7 @@ void packed_benchmark(benchmark::State& state, const Shape& s) {
   auto b = examples::packed(numbers<float>(s.k * s.n), s.k, s.n, panel);
   std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
   const std::int64_t panels = tile::cdiv(s.n, panel);
-  const examples::MatmulTiles tiles = tiles_for(s, panel);
+  const examples::MatmulTiles tiles = tiles_for(s, sizeof(float), panel);
   Launch launch{compiled(examples::matmul_packed(DType::F32, tiles, panel)),
                 {Argument::view(DType::F32, a.data(), {s.m, s.k}),
                  Argument::view(DType::F32, b.data(), {panels, s.k, panel}),

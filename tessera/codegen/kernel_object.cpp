@@ -28,7 +28,8 @@ Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, co
                           {.overlap = what.overlap, .scalar = checked});
   if (scheduled.buffer_bytes > runtime::kMostScratch)
     return too_large(kernel, scheduled.buffer_bytes);
-  return emit(scheduled, what.machine, {.precision = what.options.precision, .checked = checked},
+  return emit(scheduled, what.machine,
+              {.precision = what.options.precision, .checked = checked, .overlap = what.overlap},
               context);
 }
 

@@ -76,7 +76,8 @@ class Loops {
     whole_turns_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
     if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_) turns_ = Turns::Some;
-    if (call.accumulate || call.shape.k <= kc_) accumulate_known_ = call.accumulate;
+    if (call.from == nullptr && (call.accumulate || call.shape.k <= kc_))
+      accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) {
       rest_rows_ = *m % plan_.mr;
       choose_rows(*m);
@@ -124,8 +125,9 @@ class Loops {
       k_size_ = minimum(ir_.CreateSub(in_.k, k), kc_, call_.shape.k);
       k_padded_ = padded(k_size_, pad_k_);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
-      accumulate_ =
-          accumulate_known_ ? ir_.getInt1(*accumulate_known_) : ir_.CreateICmpNE(k, constant(0));
+      accumulate_ = call_.from != nullptr ? in_.adds
+                    : accumulate_known_   ? ir_.getInt1(*accumulate_known_)
+                                          : ir_.CreateICmpNE(k, constant(0));
       block(in_.n, nc_, call_.shape.n, [&](Value* n) {
         n_ = n;
         n_size_ = minimum(ir_.CreateSub(in_.n, n), nc_, call_.shape.n);
@@ -419,11 +421,19 @@ class Loops {
         .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
         .far_b = far_rows_of_b_ && rows.rows > 1,
         .far_c = far_c_ && rows.rows > 1,
+        .apart = call_.from != nullptr && direct,
         .ahead = ahead_,
         .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
     Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
                                     ir_.CreateAdd(n_, column));
     Value* c = at(c_type_, in_.c, c_offset);
+    Value *from = c, *from_row = in_.c_row;
+    if (call_.from != nullptr) {
+      from_row = in_.from_row;
+      from = at(c_type_, in_.from,
+                ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), from_row),
+                              ir_.CreateAdd(n_, column)));
+    }
     Value* target = direct ? c : tile_;
     Value* target_row = direct ? in_.c_row : constant(columns.columns);
     const MicroOperands operands{
@@ -435,7 +445,9 @@ class Loops {
         .c = target,
         .c_stride = target_row,
         .accumulate = direct ? accumulate_ : ir_.getFalse(),
-        .ahead = ahead_ > 0 ? ahead(b, rows) : b.base};
+        .ahead = ahead_ > 0 ? ahead(b, rows) : b.base,
+        .from = from,
+        .from_stride = from_row};
     if (call_.finish != nullptr && direct) {
       const DotPart part{ir_.CreateAdd(m_, rows.first), ir_.CreateAdd(n_, column), rows.rows,
                          columns.columns / lanes_};
@@ -445,14 +457,17 @@ class Loops {
       call_.finish->finish(part, sums, !start.empty());
       return;
     }
-    ir_.CreateCall(micro_kernel(module_, kernel),
-                   {operands.groups, operands.a, operands.a_stride, operands.b, operands.b_stride,
-                    operands.c, operands.c_stride, operands.accumulate, operands.ahead});
+    llvm::SmallVector<Value*, 11> arguments = {
+        operands.groups, operands.a,        operands.a_stride,   operands.b,    operands.b_stride,
+        operands.c,      operands.c_stride, operands.accumulate, operands.ahead};
+    if (kernel.apart) arguments.append({from, from_row});
+    ir_.CreateCall(micro_kernel(module_, kernel), arguments);
     if (direct) return;
     llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
     Value* live_columns =
         columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
-    ir_.CreateCall(merge, {c, in_.c_row, tile_, constant(rows.live), live_columns, accumulate_});
+    ir_.CreateCall(merge, {c, in_.c_row, tile_, constant(rows.live), live_columns, accumulate_,
+                           from, from_row});
   }
 
   llvm::IRBuilder<>& ir_;
@@ -511,6 +526,9 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
                   .b_panel_stride = or_none(call.b.panel_stride),
                   .c = call.c,
                   .c_row = call.c_row_stride,
+                  .from = or_none(call.from),
+                  .from_row = or_none(call.from_row_stride),
+                  .adds = call.adds == nullptr ? ir.getTrue() : call.adds,
                   .scratch = call.scratch};
 
   const bool tiles = instruction_for(call.shape, machine).form == Instruction::Form::Tiles;
@@ -526,11 +544,15 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
     call.finish = nullptr;
   }
   // One function for all dots alike; constants are part of what it is, the rest are its parameters.
-  std::string name = fmt::format(
-      "dot.{}{}{}.{}x{}x{}.{}x{}g{}.{}x{}x{}.{}{}{}b{}", to_string(call.shape.a),
-      to_string(call.shape.b), to_string(call.shape.c), call.shape.m, call.shape.n, call.shape.k,
-      plan.mr, plan.nr, plan.k_group, plan.mc, plan.nc, plan.kc, plan.pack_a ? "a" : "",
-      plan.pack_b ? "b" : "", call.accumulate ? "+" : "", call.b.panel);
+  std::string name =
+      fmt::format("dot.{}{}{}.{}x{}x{}.{}x{}g{}.{}x{}x{}.{}{}{}b{}", to_string(call.shape.a),
+                  to_string(call.shape.b), to_string(call.shape.c), call.shape.m, call.shape.n,
+                  call.shape.k, plan.mr, plan.nr, plan.k_group, plan.mc, plan.nc, plan.kc,
+                  plan.pack_a ? "a" : "", plan.pack_b ? "b" : "",
+                  call.from != nullptr ? "f"
+                  : call.accumulate    ? "+"
+                                       : "",
+                  call.b.panel);
   std::vector<llvm::Type*> types;
   std::vector<Value*> values;
   for (Value** value : in.all()) {

@@ -52,6 +52,10 @@ DotPlan plan_dot(const DotShape& shape, const machine::Machine& machine, std::in
 std::int64_t panel_columns(const DotShape& shape, const machine::Machine& machine);
 DType panel_dtype(const DotShape& shape, const machine::Machine& machine);
 
+/// Whether a dot can take what it adds to from elsewhere than c: where one block of k holds the
+/// sums.
+bool can_add_from(const DotShape& shape, const DotPlan& plan, const machine::Machine& machine);
+
 /// The extents of one execution, i64 each and at most those of the shape; any may be 0.
 struct DotExtents {
   llvm::Value *m = nullptr, *n = nullptr, *k = nullptr;
@@ -86,6 +90,8 @@ struct DotCall {
   llvm::Value* c = nullptr;
   llvm::Value* c_row_stride = nullptr;
   bool accumulate = true;
+  /// Where c is added to what lies elsewhere, or (i1) not: see can_add_from.
+  llvm::Value *from = nullptr, *from_row_stride = nullptr, *adds = nullptr;
   llvm::Value* scratch = nullptr;
   DotFinish* finish = nullptr;
 };

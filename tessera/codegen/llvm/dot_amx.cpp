@@ -249,7 +249,7 @@ void AmxLoops::multiply(const Piece& rows, const Piece& columns, const PanelOfB&
   if (finishes) return finish(rows, columns);
   emit_if(ir_, ir_.CreateNot(is_whole), [&] {
     ir_.CreateCall(tile_merger(module_, instruction_.c, plan_.nr),
-                   {c, in_.c_row, tile_, rows.live, columns.live, accumulate_});
+                   {c, in_.c_row, tile_, rows.live, columns.live, accumulate_, c, in_.c_row});
   });
 }
 

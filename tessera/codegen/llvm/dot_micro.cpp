@@ -72,7 +72,10 @@ class Tile {
   /// begin with it; blocks are put together only at the end.
   void emit() {
     for (int row = 0; row < kernel_.rows; ++row)
-      c_rows_.push_back(ir_.CreateGEP(c_type_, in_.c, ir_.CreateMul(in_.c_stride, constant(row))));
+      c_rows_.push_back(row_of(in_.c, in_.c_stride, row));
+    from_rows_ = c_rows_;
+    for (int row = 0; row < kernel_.rows && kernel_.apart; ++row)
+      from_rows_[index(row)] = row_of(in_.from, in_.from_stride, row);
     const bool first = !kernel_.far_c && instruction_.form == Instruction::Form::Lanes;
     if (kernel_.far_c) prefetch_c();
     const Values totals = sums(first ? if_accumulating() : Values{});
@@ -80,11 +83,13 @@ class Tile {
       ir_.CreateAlignedStore(total, at, c_align());
     };
     const auto store_all = [&] {
-      each_of_c([&](Value* at, std::size_t i) { store(at, totals[i]); });
+      each_of(c_rows_, [&](Value* at, std::size_t i) { store(at, totals[i]); });
     };
     if (first) return store_all();
     emit_if(ir_, in_.accumulate, [&] {
-      each_of_c([&](Value* at, std::size_t i) { store(at, add(load_c(at), totals[i])); });
+      Values old;
+      each_of(from_rows_, [&](Value* at, std::size_t) { old.push_back(load_c(at)); });
+      each_of(c_rows_, [&](Value* at, std::size_t i) { store(at, add(old[i], totals[i])); });
     });
     emit_if(ir_, ir_.CreateNot(in_.accumulate), store_all);
   }
@@ -96,9 +101,12 @@ class Tile {
   Value* zero() { return llvm::Constant::getNullValue(accumulator_); }
   llvm::Align c_align() const { return llvm::Align(c_type_->getScalarSizeInBits() / 8); }
 
-  void each_of_c(llvm::function_ref<void(Value*, std::size_t)> action) {
+  Value* row_of(Value* base, Value* stride, int row) {
+    return ir_.CreateGEP(c_type_, base, ir_.CreateMul(stride, constant(row)));
+  }
+  void each_of(llvm::ArrayRef<Value*> rows, llvm::function_ref<void(Value*, std::size_t)> action) {
     std::size_t i = 0;
-    for (Value* row : c_rows_)
+    for (Value* row : rows)
       for (int column = 0; column < kernel_.columns; column += lanes_)
         action(ir_.CreateGEP(c_type_, row, constant(column)), i++);
   }
@@ -143,7 +151,7 @@ class Tile {
     llvm::BasicBlock *before = ir_.GetInsertBlock(), *loading = nullptr;
     Values values;
     emit_if(ir_, in_.accumulate, [&] {
-      each_of_c([&](Value* at, std::size_t) { values.push_back(load_c(at)); });
+      each_of(from_rows_, [&](Value* at, std::size_t) { values.push_back(load_c(at)); });
       loading = ir_.GetInsertBlock();
     });
     if (loading == nullptr || loading == ir_.GetInsertBlock()) return values;
@@ -361,19 +369,19 @@ class Tile {
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
-  llvm::SmallVector<Value*, 16> a_rows_, c_rows_;
+  llvm::SmallVector<Value*, 16> a_rows_, c_rows_, from_rows_;
 };
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
   return fmt::format(
-      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}.c{}{}",
+      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}.c{}{}{}",
       keeps_order(kernel) ? kInOrder : "", instruction.name == nullptr ? "fma" : instruction.name,
       to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
       kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows, kernel.columns,
       kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
       kernel.turns == Turns::Some ? "t" : "", kernel.ahead, "prc"[static_cast<int>(kernel.a)],
-      kernel.next_lines, kernel.far_b ? "f" : "", kernel.far_c ? "f" : "",
+      kernel.next_lines, kernel.far_b ? "f" : "", kernel.far_c ? "f" : "", kernel.apart ? "a" : "",
       kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
@@ -383,13 +391,19 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* i64 = llvm::Type::getInt64Ty(context);
+  llvm::SmallVector<llvm::Type*, 11> types = {
+      i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context), pointer};
+  if (kernel.apart) types.append({pointer, i64});
   return shared_function(
-      module, name_of(kernel),
-      {i64, pointer, i64, pointer, i64, pointer, i64, llvm::Type::getInt1Ty(context), pointer},
-      [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
+      module, name_of(kernel), types, [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
         function.setAlignment(llvm::Align(64));
         const auto in = [&](unsigned i) { return function.getArg(i); };
-        Tile(ir, kernel, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)}).emit();
+        MicroOperands operands{in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7), in(8)};
+        if (kernel.apart) {
+          operands.from = in(9);
+          operands.from_stride = in(10);
+        }
+        Tile(ir, kernel, operands).emit();
       });
 }
 

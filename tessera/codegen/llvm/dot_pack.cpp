@@ -197,6 +197,10 @@ class Packing {
 
   /// One group of k, where lines lie side by side.
   void interleave(Value* line, int chunk, Value* k) {
+    // Rows that are pages apart are not foreseen by the processor.
+    constexpr int cache_line = 64, distance = 8;
+    if (chunk * byte_width(pack_.from) == cache_line)
+      emit_prefetch(ir_, source(line, ir_.CreateAdd(k, constant(distance))));
     Values rows;
     for (int g = 0; g < pack_.k_group; ++g)
       rows.push_back(load(source(line, ir_.CreateAdd(k, constant(g))), chunk));
@@ -266,20 +270,21 @@ llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns)
   llvm::Type* i1 = llvm::Type::getInt1Ty(context);
   const std::string name = fmt::format("dot.merge.{}.{}", to_string(dtype), tile_columns);
   return shared_function(
-      module, name, {pointer, i64, pointer, i64, i64, i1},
+      module, name, {pointer, i64, pointer, i64, i64, i1, pointer, i64},
       [&](llvm::IRBuilder<>& ir, llvm::Function& function) {
         llvm::Type* element = type_of(dtype, context);
         const auto argument = [&](unsigned i) { return function.getArg(i); };
         const llvm::Align align(static_cast<std::uint64_t>(byte_width(dtype)));
         const unsigned lanes = 16U / static_cast<unsigned>(byte_width(dtype));
-        const auto merge = [&](llvm::Type* type, Value* at, Value* from) {
-          Value* sum = ir.CreateAlignedLoad(type, from, align);
-          Value* old = ir.CreateAlignedLoad(type, at, align);
+        const auto merge = [&](llvm::Type* type, Value* at, Value* products, Value* from) {
+          Value* sum = ir.CreateAlignedLoad(type, products, align);
+          Value* old = ir.CreateAlignedLoad(type, from, align);
           Value* both = is_float(dtype) ? ir.CreateFAdd(old, sum) : ir.CreateAdd(old, sum);
           ir.CreateAlignedStore(ir.CreateSelect(argument(5), both, sum), at, align);
         };
         emit_for(ir, ir.getInt64(0), argument(3), 1, [&](Value* row) {
           Value* c_row = ir.CreateGEP(element, argument(0), ir.CreateMul(row, argument(1)));
+          Value* from_row = ir.CreateGEP(element, argument(6), ir.CreateMul(row, argument(7)));
           Value* tile_row = ir.CreateGEP(
               element, argument(2),
               ir.CreateMul(row, ir.getInt64(static_cast<std::uint64_t>(tile_columns))));
@@ -287,7 +292,8 @@ llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns)
           const auto columns = [&](llvm::Type* type, Value* first, Value* last, unsigned step) {
             emit_for(ir, first, last, step, [&](Value* column) {
               merge(type, ir.CreateGEP(element, c_row, column),
-                    ir.CreateGEP(element, tile_row, column));
+                    ir.CreateGEP(element, tile_row, column),
+                    ir.CreateGEP(element, from_row, column));
             });
           };
           columns(llvm::FixedVectorType::get(element, lanes), ir.getInt64(0), whole, lanes);

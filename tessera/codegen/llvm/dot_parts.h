@@ -38,11 +38,11 @@ struct DotArguments {
   llvm::Value *m, *n, *k;
   llvm::Value *a, *a_row, *a_column;
   llvm::Value *b, *b_row, *b_column, *b_panel_stride;
-  llvm::Value *c, *c_row, *scratch;
+  llvm::Value *c, *c_row, *from, *from_row, *adds, *scratch;
 
-  std::array<llvm::Value**, 13> all() {
-    return {&m, &n,     &k,      &a, &a_row, &a_column, &b, &b_row, &b_column, &b_panel_stride,
-            &c, &c_row, &scratch};
+  std::array<llvm::Value**, 16> all() {
+    return {&m, &n,     &k,    &a,        &a_row, &a_column, &b, &b_row, &b_column, &b_panel_stride,
+            &c, &c_row, &from, &from_row, &adds,  &scratch};
   }
 };
 
@@ -76,9 +76,10 @@ inline int row_unit(const Instruction& instruction) {
 }
 
 /// c[rows, columns] (+)= a·b for a tile that stays in registers while k runs.
-///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate, ahead)
+///   void(i64 groups of k, a, i64 a_stride, b, i64 b_stride, c, i64 c_stride, i1 accumulate, ahead
+///        [, from, i64 from_stride])
 /// Strides are in elements: between rows or columns of a, where it is not packed, groups of b, rows
-/// of c.
+/// of c and of what is added to where it lies apart.
 struct MicroKernel {
   /// How a lies: in panels of `rows`, or where it is, with the elements of a row side by side, or
   /// those of a column.
@@ -96,6 +97,7 @@ struct MicroKernel {
   int next_lines = 0;  // lines of each of the next rows of a that are asked for; A::Rows alone
   bool far_b = false;  // b is asked for some groups of k ahead
   bool far_c = false;  // c is asked for before k runs and read after; else sums begin with it
+  bool apart = false;  // what is added to is not in c
   int ahead = 0;       // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells
 };
@@ -104,6 +106,7 @@ llvm::Function* micro_kernel(llvm::Module& module, const MicroKernel& kernel);
 /// What a micro-kernel works on, in the order of its parameters.
 struct MicroOperands {
   llvm::Value *groups, *a, *a_stride, *b, *b_stride, *c, *c_stride, *accumulate, *ahead;
+  llvm::Value *from = nullptr, *from_stride = nullptr;
 };
 /// The same in place, and without c: the sums, vectors along n in the order [row][vector]. They
 /// start from `start` where there is any, which instructions of Form::Lanes alone can.
@@ -131,8 +134,8 @@ llvm::Function* packer(llvm::Module& module, const Packer& pack);
 /// What lies side by side, by the strides between lines and between k's.
 Packer::Unit packed_unit(llvm::Value* line_stride, llvm::Value* k_stride);
 
-/// c[lines, columns] (+)= tile, whose rows are `tile_columns` long.
-///   void(c, i64 c_stride, tile, i64 rows, i64 columns, i1 accumulate)
+/// c[lines, columns] = tile, whose rows are `tile_columns` long, or from + tile.
+///   void(c, i64 c_stride, tile, i64 rows, i64 columns, i1 accumulate, from, i64 from_stride)
 llvm::Function* tile_merger(llvm::Module& module, DType dtype, int tile_columns);
 
 }  // namespace tessera::codegen

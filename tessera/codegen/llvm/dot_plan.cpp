@@ -99,14 +99,9 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
   // A panel of b and one of a, which passes by it, fill most of the first cache, a block of a a
   // quarter of the second; a block of b comes from the second or the third.
-  const std::int64_t k_unit = kTurn * plan.k_group, k_of_a = plan.mr * a_width,
-                     k_of_b = plan.nr * b_width;
-  std::int64_t k_most = machine.l1d * 7 / 8 / (k_of_a + k_of_b);
-  // Loads that spread values of a leave the second cache time to bring in b, of which a vector is
-  // used for all rows: a panel of a fills half of the first cache then, and sums are taken up again
-  // less often.
-  if (loads_spread(machine))
-    k_most = std::max(k_most, std::min(machine.l1d / 2 / k_of_a, machine.l2 / 16 / k_of_b));
+  const std::int64_t k_unit = kTurn * plan.k_group;
+  const std::int64_t panels = loads_spread(machine) ? machine.l1d * 15 / 16 : machine.l1d * 7 / 8;
+  const std::int64_t k_most = panels / (plan.nr * b_width + plan.mr * a_width);
   plan.kc = even_block(shape.k, k_most, k_unit);
   plan.mc = even_block(shape.m, machine.l2 / 4 / (plan.kc * a_width), plan.mr);
   plan.nc = even_block(shape.n, 3 * machine.l2 / (plan.kc * b_width), plan.nr);
@@ -125,6 +120,10 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   const std::int64_t tile = round_up(std::int64_t{plan.mr} * plan.nr * byte_width(shape.c), 128);
   plan.scratch_bytes = panels_a + tile + panels_b;
   return plan;
+}
+
+bool can_add_from(const DotShape& shape, const DotPlan& plan, const Machine& machine) {
+  return shape.m > 1 && shape.k <= plan.kc && instruction_for(shape, machine).form != Form::Tiles;
 }
 
 }  // namespace tessera::codegen

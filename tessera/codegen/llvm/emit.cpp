@@ -113,7 +113,14 @@ void define_narrowing(Emitter& e) {
 }  // namespace
 
 void Emitter::emit_steps(const std::vector<Step>& steps) {
-  for (const Step& step : steps) {
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    while (at < steps.size()) {
+      const std::size_t next = emit_rounds(steps, at);
+      if (next == at) break;
+      at = next;
+    }
+    if (at == steps.size()) break;
+    const Step& step = steps[at];
     const tile::Operation* operation = step.kind == Step::Kind::Nest ? nullptr : &op(step.op);
     switch (step.kind) {
       case Step::Kind::Scalar: emit_scalar(step.op); break;
@@ -199,6 +206,10 @@ void Emitter::emit_loop(const Step& step) {
     ir.CreateCondBr(ir.CreateICmpULT(done, count), round, after);
     ir.SetInsertPoint(round);
     scalars[param] = position;
+    if (rounds) {
+      rounds->is_first = ir.CreateICmpEQ(done, llvm::ConstantInt::get(i, 0));
+      rounds->is_last = ir.CreateICmpEQ(ir.CreateAdd(done, llvm::ConstantInt::get(i, 1)), count);
+    }
     enter(operation.regions[0]);
     emit_steps(step.bodies[0]);
     leave(operation.regions[0]);

@@ -17,6 +17,7 @@ namespace tessera::codegen {
 struct EmitOptions {
   Precision precision = Precision::Exact;
   bool checked = false;
+  bool overlap = false;  // arguments may share memory
 };
 
 /// The function and the record that a module of a kernel defines.

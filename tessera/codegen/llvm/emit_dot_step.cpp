@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "tessera/codegen/llvm/dot.h"
 #include "tessera/codegen/llvm/emit_finish.h"
@@ -105,6 +106,37 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
   return matrix;
 }
 
+/// A round of a loop that adds up products (see emit_rounds.cpp): the first adds to nothing, and
+/// the last stores in the view, where what is inside of that is inside of the factors too. Returns
+/// whether it does.
+llvm::Value* round_of_sums(Emitter& e, DotCall& call, std::array<const Live*, 2> inside) {
+  llvm::IRBuilderBase& ir = e.ir;
+  const Emitter::Rounds& rounds = *e.rounds;
+  const Operation& store = *rounds.store;
+  const ViewParts& view = e.views[store.in[0]];
+  const std::int64_t extents[2] = {call.shape.m, call.shape.n};
+  llvm::Value* stores = ir.CreateAnd(rounds.is_last, ir.CreateICmpSGT(call.extents.k, e.index(0)));
+  stores = ir.CreateAnd(stores, ir.CreateICmpEQ(view.strides[1], e.index(1)));
+  llvm::Value* offset = e.index(0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    llvm::Value* at = e.as_index(ir, store.in[i + 1]);
+    Live stored{e.index(0), e.index(extents[i])};
+    if (i >= store.ints.size() || store.ints[i] != 1) clip(e, stored, at, view.shape[i]);
+    stores = ir.CreateAnd(stores, ir.CreateAnd(ir.CreateICmpEQ(stored.low, inside[i]->low),
+                                               ir.CreateICmpEQ(stored.high, inside[i]->high)));
+    offset = ir.CreateAdd(offset, ir.CreateMul(ir.CreateAdd(at, stored.low), view.strides[i]));
+  }
+  ir.CreateStore(ir.getTrue(), rounds.ran);
+  ir.CreateStore(stores, rounds.stored);
+  call.from = call.c;
+  call.from_row_stride = call.c_row_stride;
+  call.adds = ir.CreateNot(rounds.is_first);
+  call.c =
+      ir.CreateSelect(stores, ir.CreateGEP(e.memory_type(call.shape.c), view.base, offset), call.c);
+  call.c_row_stride = ir.CreateSelect(stores, view.strides[0], call.c_row_stride);
+  return stores;
+}
+
 }  // namespace
 
 void Emitter::emit_dot_step(const DotStep& step) {
@@ -141,13 +173,17 @@ void Emitter::emit_dot_step(const DotStep& step) {
   call.c_row_stride = index(call.shape.n);
   call.accumulate = step.accumulate;
   call.scratch = dot_scratch;
-  if (!step.accumulate && !is_known_whole) {
+  llvm::Value* begins = ir.getInt1(!step.accumulate);  // nothing is in the buffer yet that counts
+  if (rounds && rounds->dot == &step)
+    begins =
+        ir.CreateAnd(rounds->is_first, ir.CreateNot(round_of_sums(*this, call, {&rows, &columns})));
+  if (begins != ir.getFalse() && !is_known_whole) {
     // What is outside of a view counts as zero, and so does its product.
     llvm::Value* is_whole =
         ir.CreateAnd(ir.CreateAnd(ir.CreateICmpEQ(call.extents.m, index(call.shape.m)),
                                   ir.CreateICmpEQ(call.extents.n, index(call.shape.n))),
                      ir.CreateICmpSGT(call.extents.k, index(0)));
-    branch(ir.CreateNot(is_whole), [&] {
+    branch(ir.CreateAnd(begins, ir.CreateNot(is_whole)), [&] {
       // By stores: LLVM would call a function of the system.
       const std::int64_t bytes = type(o.out[0]).count() * byte_width(call.shape.c);
       const int line = 64;

@@ -51,6 +51,15 @@ class Emitter {
   std::int64_t dot_scratch_bytes = 0;
   std::optional<tile::OpId> turned;  // a load whose tile lies in the buffer that a nest writes
 
+  /// The loop that is being written, where its rounds add up products and the last one stores them.
+  struct Rounds {
+    const tile::cpu::DotStep* dot = nullptr;
+    const tile::Operation* store = nullptr;
+    llvm::AllocaInst *ran = nullptr, *stored = nullptr;   // bits: whether one did
+    llvm::Value *is_first = nullptr, *is_last = nullptr;  // of the round
+  };
+  std::optional<Rounds> rounds;
+
   const tile::Type& type(tile::ValueId id) const { return kernel.type(id); }
   const tile::Operation& op(tile::OpId id) const { return kernel.ops[id]; }
   /// As it is computed with, and as it lies in memory (a bool takes a byte).
@@ -88,6 +97,9 @@ class Emitter {
   // The parts, one source each.
   void emit_steps(const std::vector<tile::cpu::Step>& steps);
   void emit_loop(const tile::cpu::Step& step);
+  /// The steps from one on that add up products and store them, if such begin there; returns the
+  /// next step.
+  std::size_t emit_rounds(const std::vector<tile::cpu::Step>& steps, std::size_t at);
   void emit_scalar(tile::OpId id);
   /// A nest, from a position of its lane axis on.
   void emit_nest(const tile::cpu::Nest& nest, std::int64_t first = 0);

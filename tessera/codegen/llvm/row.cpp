@@ -298,6 +298,7 @@ void Row::effect(OpId id, std::vector<Waiting>& waiting) {
   const ViewParts& view = e_.views[op.in[0]];
   const DType dtype = e_.type(stored).dtype;
   const Place place = view_place(view, dtype, starts_of(op), identity());
+  if (prefetches_stored()) prefetch(op, dtype, place);
   Lanes x = evaluate(stored, identity());
   if (e_.options.checked) {
     e_.check_address(address(dtype, place), byte_width(dtype), id);

@@ -91,7 +91,12 @@ class Row {
   Lanes map(const tile::Operation& op, const std::vector<Lanes>& operands);
   Lanes iota(DType dtype, const Position& position);
   Lanes vload(tile::OpId id, const Positions& positions);
-  void prefetch(const tile::Operation& op, const Place& place);
+  /// Asks for what the next program loads or stores there, where a program is one row. x86-64
+  /// foresees loads within a page and stalls on stores.
+  void prefetch(const tile::Operation& op, DType dtype, const Place& place);
+  bool prefetches_stored() const {
+    return e_.machine.architecture == machine::Architecture::X86_64;
+  }
   std::vector<llvm::Value*> starts_of(const tile::Operation& op);
   Lanes gather(tile::OpId id, const Positions& positions);
   Lanes read(DType dtype, const Place& place);

@@ -351,7 +351,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
     if (e_.options.checked) {
       e_.check_address(address(dtype, place), byte_width(dtype), id);
     }
-    prefetch(op, place);
+    if (!prefetches_stored()) prefetch(op, dtype, place);
     return read(dtype, place);
   }
   // Where the element is outside, something else is read and then not used.
@@ -429,7 +429,7 @@ std::vector<llvm::Value*> Row::starts_of(const Operation& op) {
   return at;
 }
 
-void Row::prefetch(const Operation& op, const Place& place) {
+void Row::prefetch(const Operation& op, DType dtype, const Place& place) {
   constexpr std::int64_t kLine = 64;
   std::int64_t rows = 1;
   for (const std::int64_t extent : nest_.space) rows *= extent;
@@ -446,12 +446,11 @@ void Row::prefetch(const Operation& op, const Place& place) {
     distance = distance == nullptr ? part : sum_of(row_, distance, part);
   }
   if (distance == nullptr) return;
-  const DType dtype = e_.type(op.out[0]).dtype;
   llvm::Value* first = e_.ir.CreateGEP(e_.memory_type(dtype), address(dtype, place), distance);
   const std::int64_t bytes = std::int64_t{mode_.pieces} * mode_.width * byte_width(dtype);
   for (std::int64_t at = 0; at < bytes; at += kLine) {
     llvm::Value* line = e_.ir.CreateGEP(e_.ir.getInt8Ty(), first, e_.index(at));
-    emit_prefetch(e_.ir, line);
+    emit_prefetch(e_.ir, line, {.writes = prefetches_stored()});
   }
 }
 
