@@ -39,6 +39,12 @@ TEST(Rounds, OfAnyNumberAddUpToTheProduct) {
       expect_sums(tiles, {m, n, k});
 }
 
+TEST(Rounds, OfALargeTileAddUpToTheProduct) {
+  const examples::MatmulTiles tiles{130, 130, 16};
+  for (const std::int64_t k : {0, 16, 33})
+    for (const auto& [m, n] : {std::pair{130, 130}, {131, 97}}) expect_sums(tiles, {m, n, k});
+}
+
 TEST(Rounds, OfWhichThereAreNoneStoreZeros) {
   expect_sums({24, 40, 16}, {24, 40, 0}, {24, 40}, {40, 1});
   expect_sums({24, 40, 16}, {30, 50, 0}, {30, 50}, {64, 1});

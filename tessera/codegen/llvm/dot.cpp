@@ -76,7 +76,7 @@ class Loops {
     whole_turns_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
     if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_) turns_ = Turns::Some;
-    if (call.from == nullptr && (call.accumulate || call.shape.k <= kc_))
+    if (call.adds == nullptr && (call.accumulate || call.shape.k <= kc_))
       accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) {
       rest_rows_ = *m % plan_.mr;
@@ -125,7 +125,7 @@ class Loops {
       k_size_ = minimum(ir_.CreateSub(in_.k, k), kc_, call_.shape.k);
       k_padded_ = padded(k_size_, pad_k_);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
-      accumulate_ = call_.from != nullptr ? in_.adds
+      accumulate_ = call_.adds != nullptr ? in_.adds
                     : accumulate_known_   ? ir_.getInt1(*accumulate_known_)
                                           : ir_.CreateICmpNE(k, constant(0));
       block(in_.n, nc_, call_.shape.n, [&](Value* n) {
@@ -421,7 +421,7 @@ class Loops {
         .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
         .far_b = far_rows_of_b_ && rows.rows > 1,
         .far_c = far_c_ && rows.rows > 1,
-        .apart = call_.from != nullptr && direct,
+        .apart = call_.from != nullptr,
         .ahead = ahead_,
         .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
     Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
@@ -460,7 +460,7 @@ class Loops {
     llvm::SmallVector<Value*, 11> arguments = {
         operands.groups, operands.a,        operands.a_stride,   operands.b,    operands.b_stride,
         operands.c,      operands.c_stride, operands.accumulate, operands.ahead};
-    if (kernel.apart) arguments.append({from, from_row});
+    if (kernel.apart) arguments.append({direct ? from : target, direct ? from_row : target_row});
     ir_.CreateCall(micro_kernel(module_, kernel), arguments);
     if (direct) return;
     llvm::Function* merge = tile_merger(module_, instruction_.c, columns.columns);
@@ -549,9 +549,10 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
                   to_string(call.shape.b), to_string(call.shape.c), call.shape.m, call.shape.n,
                   call.shape.k, plan.mr, plan.nr, plan.k_group, plan.mc, plan.nc, plan.kc,
                   plan.pack_a ? "a" : "", plan.pack_b ? "b" : "",
-                  call.from != nullptr ? "f"
-                  : call.accumulate    ? "+"
-                                       : "",
+                  call.adds != nullptr   ? "?"
+                  : call.from != nullptr ? "f"
+                  : call.accumulate      ? "+"
+                                         : "",
                   call.b.panel);
   std::vector<llvm::Type*> types;
   std::vector<Value*> values;

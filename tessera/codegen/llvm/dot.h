@@ -90,7 +90,8 @@ struct DotCall {
   llvm::Value* c = nullptr;
   llvm::Value* c_row_stride = nullptr;
   bool accumulate = true;
-  /// Where c is added to what lies elsewhere, or (i1) not: see can_add_from.
+  /// Where c is what lies elsewhere and the product: see can_add_from. With `adds` (i1), only if
+  /// that holds; else c is the product alone.
   llvm::Value *from = nullptr, *from_row_stride = nullptr, *adds = nullptr;
   llvm::Value* scratch = nullptr;
   DotFinish* finish = nullptr;

@@ -113,9 +113,13 @@ class Tile {
   Value* load_c(Value* at) { return ir_.CreateAlignedLoad(accumulator_, at, c_align()); }
   void prefetch_c() {
     const int line = 64 / byte_width(instruction_.c);
-    for (Value* row : c_rows_)
-      for (int column = 0; column < kernel_.columns; column += line)
-        emit_prefetch(ir_, ir_.CreateGEP(c_type_, row, constant(column)), {.writes = true});
+    const auto all_of = [&](llvm::ArrayRef<Value*> rows, bool writes) {
+      for (Value* row : rows)
+        for (int column = 0; column < kernel_.columns; column += line)
+          emit_prefetch(ir_, ir_.CreateGEP(c_type_, row, constant(column)), {.writes = writes});
+    };
+    all_of(c_rows_, true);
+    if (kernel_.apart) all_of(from_rows_, false);
   }
   /// The rows of a behind these.
   void prefetch_next_rows() {
