@@ -56,7 +56,6 @@ Expected<Done> Native::run_again() {
 
 Expected<std::optional<double>> Native::time_steps() {
   constexpr int kRuns = 200;
-  TESSERA_TRY_DONE(run_again());
   TESSERA_TRY_DONE(ready_->session->time_steps(kRuns / 10));  // to warm up
   return ready_->session->time_steps(kRuns);
 }

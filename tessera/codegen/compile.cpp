@@ -39,12 +39,9 @@ const machine::Machine& host() {
 Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool overlap) {
   Variant variant;
   const ObjectFor what{.machine = host(), .options = options, .overlap = overlap};
-  std::optional<runtime::ObjectCache> cache;
-  std::string key;
-  if (!options.cache.empty()) {
-    TESSERA_TRY(cache, runtime::ObjectCache::open(options.cache));
-    key = object_key(kernel, what);
-  }
+  TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
+              runtime::ObjectCache::open_unless_empty(options.cache));
+  const std::string key = cache ? object_key(kernel, what) : std::string();
   TESSERA_TRY(const KernelObject object, object_of(kernel, what, key, cache ? &*cache : nullptr));
   variant.from_cache = object.from_cache;
   TESSERA_TRY(variant.image, LoadedObject::load(object.bytes));

@@ -8,8 +8,9 @@
 #include <cstring>
 #include <optional>
 
-#include "tessera/codegen/each.h"
 #include "tessera/codegen/kernel_object.h"
+#include "tessera/runtime/program.h"
+#include "tessera/support/parallel.h"
 #include "tessera/tile/fingerprint.h"
 
 namespace tessera::codegen {
@@ -55,6 +56,7 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
   tile::Kernel named = kernel;
   named.name = "kernel";  // kGpuEntry is made of it
   TESSERA_TRY(PtxKernel text, ptx_of(named, ptx));
+  TESSERA_CHECK(text.entry == runtime::kGpuEntry, "a kernel called {}", text.entry);
   if (cache != nullptr) cache->store(key, packed(text));
   return Made{std::move(text), false};
 }
@@ -75,19 +77,17 @@ Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) 
 
 Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
                                    const machine::Machine& gpu, const ImageOptions& options) {
-  std::optional<runtime::ObjectCache> cache;
-  if (!options.kernel.cache.empty()) {
-    TESSERA_TRY(cache, runtime::ObjectCache::open(options.kernel.cache));
-  }
+  TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
+              runtime::ObjectCache::open_unless_empty(options.kernel.cache));
   const PtxOptions ptx = ptx_options(gpu, options.kernel.precision);
   std::size_t done = 0;
-  TESSERA_TRY(
-      const auto all,
-      each<Made>(kernels.size(),
-                 [&](std::size_t i) { return made(kernels[i], ptx, cache ? &*cache : nullptr); },
-                 {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t) {
-                    if (options.progress) options.progress(++done);
-                  }}));
+  TESSERA_TRY(const auto all,
+              in_parallel<Made>(
+                  kernels.size(),
+                  [&](std::size_t i) { return made(kernels[i], ptx, cache ? &*cache : nullptr); },
+                  {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t) {
+                     if (options.progress) options.progress(++done);
+                   }}));
   GpuImage image;
   std::string texts;
   for (const Made& one : all) {

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "tessera/codegen/each.h"
 #include "tessera/codegen/kernel_object.h"
 #include "tessera/codegen/llvm/link.h"
+#include "tessera/support/parallel.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::codegen {
@@ -25,10 +25,8 @@ struct Group {
 Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine::Machine& machine,
                             const ImageOptions& options) {
   const ObjectFor what{.machine = machine, .options = options.kernel};
-  std::optional<runtime::ObjectCache> cache;
-  if (!options.kernel.cache.empty()) {
-    TESSERA_TRY(cache, runtime::ObjectCache::open(options.kernel.cache));
-  }
+  TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
+              runtime::ObjectCache::open_unless_empty(options.kernel.cache));
   std::vector<Group> groups;
   std::vector<std::size_t> group_of;
   std::map<std::string, std::size_t> known;
@@ -43,7 +41,7 @@ Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine
 
   std::size_t done = 0;
   TESSERA_TRY(auto compiled,
-              each<KernelObject>(
+              in_parallel<KernelObject>(
                   groups.size(),
                   [&](std::size_t i) {
                     return object_of(kernels[groups[i].first], what, groups[i].key,

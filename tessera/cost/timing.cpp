@@ -9,6 +9,7 @@
 #include "tessera/cost/contest.h"
 #include "tessera/engine/engine.h"
 #include "tessera/lower/linear.h"
+#include "tessera/program/plan.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/stopwatch.h"
 
@@ -80,19 +81,11 @@ class Bench {
   }
 
   Expected<Done> compile() {
-    codegen::ImageOptions image_options{
-        .kernel = {.precision =
-                       options_.code.exact ? codegen::Precision::Exact : codegen::Precision::Fast,
-                   .cache = options_.code.cache},
-        .threads = options_.code.threads,
-        .stop = options_.code.stop};
-    const std::size_t all = kernels_.size();
-    if (options_.code.progress)
-      image_options.progress = [&](std::size_t done) { options_.code.progress(done, all); };
     std::vector<tile::Kernel> kernels;
     for (const std::uint32_t kernel : kernels_) kernels.push_back(*draft_.kernels[kernel]);
     TESSERA_TRY(const codegen::Image image,
-                codegen::build_image(kernels, options_.code.machine, image_options));
+                codegen::build_image(kernels, options_.code.machine,
+                                     program::image_options(options_.code, kernels.size())));
     for (std::size_t k = 0; k < all; ++k)
       program_.kernels.push_back({.name = kernels[k].name,
                                   .entry = image.entries[k].offset,

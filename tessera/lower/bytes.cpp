@@ -34,8 +34,6 @@ std::optional<DType> byte_of(const Scalar& scalar, const tile::Stage& stage) {
   return byte_of(beyond, stage) == operand->dtype ? std::optional(operand->dtype) : std::nullopt;
 }
 
-}  // namespace
-
 std::optional<ByteFactor> byte_factor(const Scalar& factor, const tile::Stage& stage,
                                       const Fold& sum) {
   if (const auto dtype = byte_of(factor, stage)) return ByteFactor{.byte = factor, .dtype = *dtype};
@@ -56,13 +54,16 @@ std::optional<ByteFactor> byte_factor(const Scalar& factor, const tile::Stage& s
   return result;
 }
 
-std::optional<std::pair<Scalar, Scalar>> factors_of(const tile::Stage& stage, const Fold& fold) {
-  if (const auto numbers = tile::product_of(fold)) return numbers;
+}  // namespace
+
+std::optional<Factors> factors_of(const tile::Stage& stage, const Fold& fold) {
+  if (const auto numbers = tile::product_of(fold)) return Factors{numbers->first, numbers->second};
   const auto integers = tile::product_of(fold, Sort::Integer);
-  if (!integers || !byte_factor(integers->first, stage, fold) ||
-      !byte_factor(integers->second, stage, fold))
-    return std::nullopt;
-  return integers;
+  if (!integers) return std::nullopt;
+  const auto a = byte_factor(integers->first, stage, fold),
+             b = byte_factor(integers->second, stage, fold);
+  if (!a || !b) return std::nullopt;
+  return Factors{integers->first, integers->second, std::pair{*a, *b}};
 }
 
 }  // namespace tessera::lower

@@ -16,11 +16,13 @@ struct ByteFactor {
   DType dtype = DType::I8;  // or U8
   Scalar shift = 0;         // the same for all terms of the sum
 };
-std::optional<ByteFactor> byte_factor(const Scalar& factor, const tile::Stage& stage,
-                                      const Fold& sum);
 
 /// The factors of the products that a stage's main fold sums up: numbers, or integers that are
 /// bytes and shifts.
-std::optional<std::pair<Scalar, Scalar>> factors_of(const tile::Stage& stage, const Fold& fold);
+struct Factors {
+  Scalar first, second;
+  std::optional<std::pair<ByteFactor, ByteFactor>> bytes = {};
+};
+std::optional<Factors> factors_of(const tile::Stage& stage, const Fold& fold);
 
 }  // namespace tessera::lower

@@ -47,6 +47,7 @@ class ContractionLowering {
     }
     for (const IndexAxis& axis : c_.batch)
       if (c_.known_b && axes_in(*c_.known_b).contains(axis.name)) batch_of_b_.push_back(axis);
+    packings_ = packings_of(c_, batch_of_b_, panels_);
   }
 
   Expected<GroupCode> run(const machine::Machine& machine, const GroupOptions& options) {
@@ -64,8 +65,8 @@ class ContractionLowering {
       TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stage}));
       code.temporaries.push_back(tensors.back());
     }
-    code.packings = packings_of(c_, batch_of_b_, panels_);
     TESSERA_TRY(Lowered kernel, lowered());
+    code.packings = std::move(packings_);
     code.kernels.push_back(std::move(kernel));
     code.strategy =
         fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns, tiles_.sum_count(),
@@ -109,7 +110,7 @@ class ContractionLowering {
     tensors.pop_back();
     TESSERA_TRY(const std::vector<Operand> ahead, tensors_of(c_.before));
     tensors.insert(tensors.end(), ahead.begin(), ahead.end());
-    for (const Packing& packing : packings_of(c_, batch_of_b_, panels_)) {
+    for (const Packing& packing : packings_) {
       const Output& packed = packing.definition.outputs[0];
       tensors.push_back({packed.name, packed.dtype, packed.shape()});
     }
@@ -425,6 +426,7 @@ class ContractionLowering {
   tile::Builder b_;
   Evaluator e_;
   IndexAxes batch_of_b_;
+  std::vector<Packing> packings_;
   std::vector<std::string> names_;
   std::vector<Id> starts_;  // of the rows
   Id column_tile_ = 0;

@@ -296,11 +296,9 @@ std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
   if (c.fold == nullptr) return std::nullopt;
   auto factors = factors_of(stage, *c.fold);
   if (!factors) return std::nullopt;
-  std::optional<ByteFactor> bytes[2];
-  if (factors->first.sort() == Sort::Integer) {
-    bytes[0] = byte_factor(factors->first, stage, *c.fold);
-    bytes[1] = byte_factor(factors->second, stage, *c.fold);
-    factors = {bytes[0]->byte, bytes[1]->byte};
+  if (factors->bytes) {
+    factors->first = factors->bytes->first.byte;
+    factors->second = factors->bytes->second.byte;
   }
 
   AxisExtents extents;
@@ -329,13 +327,12 @@ std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
   if (owner(*last) < 0) {
     std::swap(factors->first, factors->second);
     std::swap(left, right);
-    std::swap(bytes[0], bytes[1]);
+    if (factors->bytes) std::swap(factors->bytes->first, factors->bytes->second);
   }
-  if (bytes[0])
-    c.bytes = {.a = bytes[0]->dtype,
-               .b = bytes[1]->dtype,
-               .a_shift = bytes[0]->shift,
-               .b_shift = bytes[1]->shift};
+  if (factors->bytes) {
+    const auto& [a, b] = *factors->bytes;
+    c.bytes = {.a = a.dtype, .b = b.dtype, .a_shift = a.shift, .b_shift = b.shift};
+  }
   for (const IndexAxis& axis : output) {
     if (axis.name == last->name)
       c.column = axis;

@@ -86,11 +86,7 @@ Expected<Attempt> lower_elements(const Group& group, const machine::Machine& mac
   for (const Stage& original : group.stages) {
     Stage stage = original;
     TESSERA_TRY_DONE(pack_weights(stage, group, code.packings));
-    std::optional<Schedule> schedule;
-    // The threads of a GPU are enough: to write windows out there is long code for nothing.
-    if (!machine.is_gpu()) {
-      TESSERA_TRY(schedule, window_schedule(stage, machine));
-    }
+    TESSERA_TRY(std::optional<Schedule> schedule, window_schedule(stage, machine));
     if (!schedule) {
       TESSERA_TRY(schedule, default_schedule({stage}, machine));
       code.strategy = "elements";

@@ -12,8 +12,6 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
   // The special ones first: what two of them can do, the earlier does faster.
   for (const auto strategy : {lower_scatter, lower_attention, lower_winograd, lower_contraction,
                               lower_segments, lower_rows, lower_elements}) {
-    // What winograd saves in products a GPU does not notice.
-    if (strategy == lower_winograd && machine.is_gpu()) continue;
     // One that fails (a tile would be too large) leaves the group to the next.
     Expected<Attempt> attempt = strategy(group, machine, options);
     if (!attempt) {

@@ -44,14 +44,17 @@ struct GroupCode {
 constexpr double kSmallProduct = 1 << 24;
 
 struct GroupOptions {
-  bool exact = false;           // keep the order of additions: no Winograd, no online softmax
-  DType products = DType::F32;  // BF16: factors are rounded to it, sums stay in F32
+  /// Keep the order of additions: no Winograd, no online softmax, no sums in parts.
+  bool exact = false;
+  /// BF16, and on a GPU F16: factors are rounded to it, sums stay in F32.
+  DType products = DType::F32;
   /// Whether code can be made of a kernel; where it cannot, another strategy is tried.
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };
 
-/// The code of a group by the strategy that suits it: scatter, attention, winograd, contraction,
-/// rows, segments, elements. `lower-unsupported` where it has no form as tile programs.
+/// The code of a group by the first strategy that suits it: scatter, attention, winograd,
+/// contraction, segments, rows, elements. `lower-unsupported` where it has no form as tile
+/// programs.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 

@@ -46,7 +46,8 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t wid
 Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
                                                   const machine::Machine& machine) {
   const auto fold = main_fold(stage);
-  if (fold == nullptr || stage.output.forward) return std::optional<Schedule>();
+  // The threads of a GPU are enough: to write windows out there is long code for nothing.
+  if (fold == nullptr || stage.output.forward || machine.is_gpu()) return std::optional<Schedule>();
   TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
   const Nest nest = schedule.nest(stage.name());
   std::vector<Loop> output, window;

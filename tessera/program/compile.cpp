@@ -43,19 +43,13 @@ Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
 /// Code of all kernels: one image of a processor's, or texts of PTX.
 Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
   const std::size_t all = draft.kernels.size();
-  codegen::ImageOptions image_options{
-      .kernel = {.precision = precision_of(options), .cache = options.cache},
-      .threads = options.threads,
-      .stop = options.stop};
-  if (options.progress)
-    image_options.progress = [&](std::size_t done) { options.progress(done, all); };
+  const codegen::ImageOptions how = image_options(options, all);
   std::vector<tile::Kernel> kernels;
   for (const auto& kernel : draft.kernels) kernels.push_back(*kernel);
   runtime::Program& program = draft.program;
   std::int64_t from_cache = 0;
   if (options.machine.is_gpu()) {
-    TESSERA_TRY(codegen::GpuImage image,
-                codegen::build_gpu_image(kernels, options.machine, image_options));
+    TESSERA_TRY(codegen::GpuImage image, codegen::build_gpu_image(kernels, options.machine, how));
     for (std::size_t k = 0; k < all; ++k) {
       const codegen::GpuImage::Entry& entry = image.entries[k];
       program.kernels[k].entry = entry.offset;
@@ -67,8 +61,7 @@ Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
     program.architecture = options.machine.features.front();
     from_cache = image.from_cache;
   } else {
-    TESSERA_TRY(codegen::Image image,
-                codegen::build_image(kernels, options.machine, image_options));
+    TESSERA_TRY(codegen::Image image, codegen::build_image(kernels, options.machine, how));
     for (std::size_t k = 0; k < all; ++k) {
       program.kernels[k].entry = image.entries[k].offset;
       program.kernels[k].scratch_bytes = image.entries[k].scratch_bytes;
@@ -100,6 +93,15 @@ Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
 }
 
 }  // namespace
+
+codegen::ImageOptions image_options(const CompileOptions& options, std::size_t all) {
+  codegen::ImageOptions how{.kernel = {.precision = precision_of(options), .cache = options.cache},
+                            .threads = options.threads,
+                            .stop = options.stop};
+  if (options.progress)
+    how.progress = [told = options.progress, all](std::size_t done) { told(done, all); };
+  return how;
+}
 
 Lowerings lowerings_for(const CompileOptions& options) {
   machine::Machine machine = options.machine;

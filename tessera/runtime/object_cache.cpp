@@ -141,6 +141,12 @@ Diagnostic unsafe(const fs::path& folder, std::string message) {
 
 }  // namespace
 
+Expected<std::optional<ObjectCache>> ObjectCache::open_unless_empty(const fs::path& folder) {
+  if (folder.empty()) return std::optional<ObjectCache>();
+  TESSERA_TRY(ObjectCache cache, open(folder));
+  return std::optional(std::move(cache));
+}
+
 Expected<ObjectCache> ObjectCache::open(fs::path folder) {
   folder = folder.lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // `cache/`: a link would be followed

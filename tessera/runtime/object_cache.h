@@ -21,6 +21,9 @@ class ObjectCache {
   /// Makes the folder if it is not there; a folder that is a link, that others may write to or that
   /// belongs to another user is a diagnostic (`cache-unsafe`).
   static Expected<ObjectCache> open(std::filesystem::path folder);
+  /// Nothing where no folder is named: then nothing is kept.
+  static Expected<std::optional<ObjectCache>> open_unless_empty(
+      const std::filesystem::path& folder);
 
   /// What was stored under this key; nothing where there is none or it is damaged.
   std::optional<std::vector<std::byte>> find(std::string_view key) const;

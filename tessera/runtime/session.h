@@ -43,15 +43,16 @@ struct SharedBySessions {
   std::shared_ptr<const void> content = {};
 };
 
-/// A program that is ready to run: its code is mapped, read and execute, never writable; its
-/// weights are where they were loaded. Shared by any number of sessions.
+/// A program that is ready to run, shared by any number of sessions. One for a CPU: its code is
+/// mapped, read and execute, never writable; its weights are where they were loaded. One for a GPU:
+/// the first session takes code and weights there, for all (on_gpu).
 class LoadedProgram {
  public:
   /// Checks the program; refuses one for another kind of CPU. One for a GPU meets it when a session
   /// is made.
   static Expected<std::shared_ptr<const LoadedProgram>> load(Program program);
   virtual ~LoadedProgram() = default;
-  /// Its image is the executable one.
+  /// Of one for a CPU, the image is the executable one.
   virtual const Program& program() const = 0;
   virtual SharedBySessions& on_gpu() const = 0;
 };

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <thread>
 
 #include "tessera/runtime/object_cache.h"
+#include "tessera/support/parallel.h"
 
 namespace tessera::runtime::cuda {
 namespace {
@@ -33,11 +33,10 @@ Expected<Done> check_architecture(const Device& device, const std::string& archi
 /// Machine code of all kernels.
 Expected<std::vector<std::string>> assembled(const Device& device, const Program& program,
                                              const std::filesystem::path& folder) {
-  std::optional<ObjectCache> cache;
-  if (!folder.empty()) {
-    TESSERA_TRY(cache, ObjectCache::open(folder));
-  }
-  const auto one = [&](const Program::Kernel& kernel) -> Expected<std::string> {
+  TESSERA_TRY(const std::optional<ObjectCache> cache, ObjectCache::open_unless_empty(folder));
+  const auto one = [&](std::size_t i) -> Expected<std::string> {
+    const Program::Kernel& kernel = program.kernels[i];
+    TESSERA_TRY_DONE(device.use());  // in this thread
     const std::string ptx(reinterpret_cast<const char*>(program.image.data() + kernel.entry));
     const std::string key =
         fmt::format("cuda {} compute {}\n{}", device.driver_version(), device.compute(), ptx);
@@ -49,25 +48,9 @@ Expected<std::vector<std::string>> assembled(const Device& device, const Program
     if (cache) cache->store(key, std::as_bytes(std::span(*code)));
     return code;
   };
-  const std::size_t count = program.kernels.size();
-  std::vector<std::optional<Expected<std::string>>> results(count);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    const Expected<Done> used = device.use();
-    for (std::size_t i = next++; i < count; i = next++)
-      results[i] = used ? one(program.kernels[i]) : Expected<std::string>(used.error());
-  };
-  std::vector<std::thread> others;
-  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
-  while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
-  std::vector<std::string> all;
-  for (auto& result : results) {
-    TESSERA_TRY(std::string code, *std::move(result));
-    all.push_back(std::move(code));
-  }
-  return all;
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  return in_parallel<std::string>(program.kernels.size(), one,
+                                  {.threads = static_cast<int>(threads)});
 }
 
 Expected<Loaded> load(const Program& program, const std::filesystem::path& cache) {

@@ -10,9 +10,9 @@
 
 #include "tessera/support/expected.h"
 
-namespace tessera::codegen {
+namespace tessera {
 
-struct EachOptions {
+struct ParallelOptions {
   int threads = 1;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::size_t item)> done = {};  // one call at a time
@@ -22,9 +22,9 @@ struct EachOptions {
 /// (`stopped`). Items are begun in their order and what is begun is ended, so the first failure
 /// does not depend on luck.
 template <class T>
-Expected<std::vector<T>> each(std::size_t count,
-                              const std::function<Expected<T>(std::size_t)>& make,
-                              const EachOptions& options) {
+Expected<std::vector<T>> in_parallel(std::size_t count,
+                                     const std::function<Expected<T>(std::size_t)>& make,
+                                     const ParallelOptions& options) {
   std::vector<std::optional<Expected<T>>> results(count);
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> failed = false;
@@ -55,4 +55,4 @@ Expected<std::vector<T>> each(std::size_t count,
   return all;
 }
 
-}  // namespace tessera::codegen
+}  // namespace tessera
