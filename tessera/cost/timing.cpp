@@ -86,7 +86,7 @@ class Bench {
     TESSERA_TRY(const codegen::Image image,
                 codegen::build_image(kernels, options_.code.machine,
                                      program::image_options(options_.code, kernels.size())));
-    for (std::size_t k = 0; k < all; ++k)
+    for (std::size_t k = 0; k < kernels.size(); ++k)
       program_.kernels.push_back({.name = kernels[k].name,
                                   .entry = image.entries[k].offset,
                                   .scratch_bytes = image.entries[k].scratch_bytes});

@@ -50,11 +50,11 @@ bool is_read(const Factor& factor) {
 }
 
 /// As much of the sum as one step takes. Where it is one axis it may end within a step: what lies
-/// outside is zero in both factors.
+/// outside is zero in both factors. Of a box, it may not: behind the sum lie other channels.
 AxisGroups sums_of(const Contraction& c, std::int64_t most) {
   AxisGroups sums = merged_sums(c);
   if (sums.empty()) return sums;
-  if (sums.size() == 1 && is_read(c.a) && (c.known_b || is_read(c.b))) {
+  if (sums.size() == 1 && is_read(c.a) && !c.a.reads[0].box && (c.known_b || is_read(c.b))) {
     sums[0].tile = std::min(most, power_of_two(sums[0].extent()));
     return sums;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
@@ -15,7 +16,13 @@ class Replacement {
  public:
   Replacement(const Fold& fold, Scalar by) : fold_(fold), by_(std::move(by)) {}
 
-  Scalar operator()(const Scalar& scalar) const {
+  Scalar operator()(const Scalar& scalar) {
+    if (const auto it = made_.find(scalar.id()); it != made_.end()) return it->second;
+    return made_.emplace(scalar.id(), replaced(scalar)).first->second;
+  }
+
+ private:
+  Scalar replaced(const Scalar& scalar) {
     if (const auto* component = std::get_if<node::Component>(&scalar.node()))
       return component->fold.get() == &fold_ ? by_ : scalar;
     if (const auto* call = std::get_if<node::Apply>(&scalar.node())) {
@@ -28,9 +35,9 @@ class Replacement {
     return scalar;
   }
 
- private:
   const Fold& fold_;
   Scalar by_;
+  std::unordered_map<const void*, Scalar> made_;  // what is shared stays shared
 };
 
 }  // namespace

@@ -219,11 +219,20 @@ class Assembler {
   /// The same for those who want it as its type says, and all of a value of the program.
   Expected<Place> place_in_full(ValueId value) {
     TESSERA_TRY(Place place, place_in(value, row_major(rank_of(value)), graph_.type(value).dtype));
-    if (place.offset == 0) return place;
+    if (is_whole(value, place)) return place;
+    const auto key = std::tuple{value.index, place.order, dtype_of(place.value)};
+    if (const auto it = copies_.find(key); it != copies_.end()) return it->second;
     const ValueIndex copy =
         add_value(value, runtime::Value::Home::Arena, place.order, dtype_of(place.value));
     add_copy({.value = place.value, .offset = place.offset}, copy);
-    return Place{copy, place.order};
+    return copies_.emplace(key, Place{copy, place.order}).first->second;
+  }
+  /// Whether it is all of a value of the program, and no piece.
+  bool is_whole(ValueId value, const Place& place) const {
+    const runtime::Value& whole = draft_.program.values[place.value];
+    return !is_plain(value) ||
+           (place.offset == 0 &&
+            element_count(shape_of(value)).value_or(0) * byte_width(whole.dtype) == whole.bytes);
   }
   Expected<Place> place_in(ValueId value, const Order& order, DType dtype) {
     TESSERA_TRY(const Place place, place_of(value));
@@ -638,7 +647,7 @@ class Assembler {
         continue;
       }
       const bool is_boxed = draft_.program.values[place.value].home == runtime::Value::Home::Boxed;
-      if (is_boxed || (planning_.boundary == Boundary::Inside && place.offset == 0)) {
+      if (is_boxed || (planning_.boundary == Boundary::Inside && is_whole(output, place))) {
         draft_.program.outputs.push_back(place.value);
         continue;
       }

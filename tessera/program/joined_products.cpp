@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -28,14 +29,19 @@ class Products {
     for (std::size_t n = 0; n < graph.nodes().size(); ++n)
       for (const ValueId input : graph.inputs(graph.nodes()[n]))
         if (input.present()) count(input, n);
-    for (const ValueId output : graph.outputs()) count(output, std::nullopt);
+    for (const ValueId output : graph.outputs()) {
+      count(output, std::nullopt);
+      results_.insert(output.index);
+    }
   }
 
   /// Those that are to be one, by the first of their nodes.
   std::map<std::size_t, std::vector<Product>> joined() const {
     std::map<std::tuple<std::uint32_t, Sizes, bool>, std::vector<Product>> alike;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (const auto product = product_of(n))
+      // Results of the graph keep all of their bits.
+      if (const auto product = product_of(n);
+          product && !results_.contains(graph_.outputs(graph_.nodes()[product->last])[0].index))
         alike[{graph_.inputs(graph_.nodes()[n])[0].index, product->matrix->shape,
                product->row != nullptr}]
             .push_back(*product);
@@ -84,7 +90,8 @@ class Products {
   }
 
   const Graph& graph_;
-  std::vector<Reader> reader_;  // by value
+  std::vector<Reader> reader_;       // by value
+  std::set<std::uint32_t> results_;  // values that the graph gives
 };
 
 /// Tensors of one size, one after the other, as [how many, 1, …, shape].

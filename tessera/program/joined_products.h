@@ -10,7 +10,7 @@ namespace tessera::program {
 ///   a = x · u + p,  b = x · v + q   =>   ab[i] = x · (u, v)[i] + (p, q)[i],  a = ab[0],  b = ab[1]
 ///
 /// so that a GPU has more to do at once. The parts lie one after the other.
-/// Keeps: the meaning, every bit of it; all else.
+/// Keeps: the meaning; results of the graph, and all else, as they are.
 Graph with_joined_products(const Graph& graph);
 
 }  // namespace tessera::program

@@ -255,6 +255,15 @@ TEST(Compile, PiecesOfATensorAreNotCopied) {
                    "q = reshape(slice(a, [3], [4], [0], [1]), [8, 16])  return matmul(p, q) }")
                       .c_str()),
             2u);
+  // The first piece, over which a loop runs, and as a result.
+  expect_same(parsed("graph(x: f32[16, 8], w: f32[8, 8]) { "
+                     "a = matmul(x, w)  h = slice(a, [15], [16], [0], [1])  "
+                     "s, t = scan(reshape(h, [8]), slice(a, [0], [8], [0], [1])) "
+                     "{states=1, elements=1} "
+                     "{ body(c: f32[8], e: f32[8]) { d = add(c, e)  return d, mul(d, e) } }  "
+                     "return s, t }"),
+              {testing::random_f32({16, 8}, 1), testing::random_f32({8, 8}, 2)});
+  steps((std::string(whole) + "return slice(a, [0], [2], [0], [1]) }").c_str());
   // A result, what the host reads, and what does not begin where vectors do.
   steps((std::string(whole) + "return slice(a, [1], [3], [0], [1]) }").c_str());
   steps((std::string(whole) +

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tessera/codegen/gpu_image.h"
 #include "tessera/engine/engine.h"
@@ -192,6 +193,38 @@ TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
       EXPECT_EQ(copied, window.copied) << window.attributes;
     }
   }
+}
+
+TEST(GpuProgram, ABoxEndsWithTheChannelsOfItsGroup) {
+  // Exact: zeros times infinity would be seen.
+  Tensor image = random_f32({1, 96, 3, 3}, 1);
+  std::vector<float> numbers(reinterpret_cast<const float*>(image.bytes.data()),
+                             reinterpret_cast<const float*>(image.bytes.data()) + 96 * 9);
+  for (std::size_t i = 48 * 9; i < numbers.size(); ++i)
+    numbers[i] = std::numeric_limits<float>::infinity();
+  image = Tensor::of<float>(DType::F32, {1, 96, 3, 3}, std::span<const float>(numbers));
+  expect_same(
+      {"graph(x: f32[1, 96, 3, 3], w: f32[32, 48, 1, 1]) { "
+       "return slice(conv(x, w) {pads=[1, 1, 1, 1], group=2}, [0], [16], [1], [1]) }",
+       {image, random_f32({32, 48, 1, 1}, 2)},
+       1,
+       {.exact = true, .products = DType::F16},
+       5e-2});
+}
+
+TEST(GpuProgram, ResultsThatAreProductsOfOneOperandKeepTheirBits) {
+  expect_same(
+      {"graph(x: f32[4, 32], u: f32[32, 32], v: f32[32, 32]) { "
+       "return mul(matmul(x, u), 1.0), matmul(x, u), matmul(x, v) }",
+       {Tensor::of<float>(DType::F32, {4, 32},
+                          std::span<const float>(std::vector<float>(128, 200.0F))),
+        Tensor::of<float>(DType::F32, {32, 32},
+                          std::span<const float>(std::vector<float>(1024, 100.0F))),
+        Tensor::of<float>(DType::F32, {32, 32},
+                          std::span<const float>(std::vector<float>(1024, 200.0F)))},
+       1,
+       {.products = DType::F16},
+       1});
 }
 
 TEST(GpuProgram, ProductsOfOneOperandAreOne) {
