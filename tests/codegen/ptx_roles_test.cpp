@@ -21,7 +21,7 @@ TEST(PtxRoles, SomeThreadsCopyForTheOthers) {
   EXPECT_TRUE(compiled->loops);
   EXPECT_EQ(compiled->threads, 256 + 128);
   EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.dec.sync.aligned.u32 64"));
-  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 224"));
+  EXPECT_THAT(compiled->text, HasSubstr("setmaxnreg.inc.sync.aligned.u32 216"));
   EXPECT_THAT(compiled->text, HasSubstr("cp.async.mbarrier.arrive.noinc.shared.b64"));
   EXPECT_THAT(compiled->text, HasSubstr("mbarrier.try_wait.parity.shared::cta.b64"));
   EXPECT_THAT(compiled->text, Not(HasSubstr("cp.async.wait_group")));

@@ -84,7 +84,7 @@ class Expansion {
     } else if (words_[1] == "wait") {
       text =
           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
-          "@!done bra.uni again; }";
+          "@!done bra again; }";
     }
     replace(text, operands, call_.arg_size());
   }

@@ -29,6 +29,7 @@ namespace {
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 constexpr int kMostStages = 8, kLeastWithRoles = 3;
+constexpr int kMostWithRoles = 256;  // threads of a program: more leave too few registers to each
 constexpr int kWarp = 32, kProgramsOfABlock = 4;
 
 struct Generation {
@@ -115,7 +116,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
                             .loops = options.loops && rows.loops,
                             .ahead = rows.ahead,
-                            .roles = options.loops && options.roles && plan.any_warpgroups()};
+                            .roles = options.loops && options.roles && plan.any_warpgroups() &&
+                                     plan.threads() <= kMostWithRoles};
   const ptx::RoleRegisters registers = ptx::role_registers(plan.threads());
   // Fewer copies in flight where shared memory is short of room for them.
   const int most_stages = std::min(options.stages, kMostStages);

@@ -16,8 +16,10 @@ struct RoleRegisters {
 constexpr RoleRegisters role_registers(int compute_threads) {
   constexpr int kCopy = 64, kMost = 240, kUnit = 8;
   const int blocks = compute_threads <= kCopyThreads ? 2 : 1;
-  const int rest = kRegistersOfAMultiprocessor / blocks - kCopyThreads * kCopy;
-  const int share = rest / compute_threads / kUnit * kUnit;
+  // What a block is given when it begins is all that it has to share.
+  const int all = compute_threads + kCopyThreads;
+  const int given = kRegistersOfAMultiprocessor / blocks / all / kUnit * kUnit * all;
+  const int share = (given - kCopyThreads * kCopy) / compute_threads / kUnit * kUnit;
   return {.blocks = blocks, .copy = kCopy, .compute = share < kMost ? share : kMost};
 }
 
