@@ -94,9 +94,9 @@ void add_products(std::vector<Bench>& all) {
   for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
                            Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
     for (const auto& [tiles, stages, roles] :
-         {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 128, 64, 8}, 3}, Tiles{{128, 128, 32, 8}, 6},
-          Tiles{{128, 256, 64, 16}, 4}, Tiles{{128, 256, 32, 8}, 8},
-          Tiles{{128, 256, 64, 8}, 4, false}, Tiles{{128, 128, 64, 8}, 3, false}}) {
+         {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 256, 64, 16}, 4}, Tiles{{128, 128, 64, 8}, 6},
+          Tiles{{128, 128, 64, 16}, 6}, Tiles{{64, 256, 64, 16}, 5}, Tiles{{128, 128, 128, 16}, 3},
+          Tiles{{128, 256, 64, 8}, 4, false}}) {
       const auto add = [&, &tiles = tiles, &stages = stages, &roles = roles](
                            const char* what, Expected<Kernel> kernel, bool bias) {
         std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),

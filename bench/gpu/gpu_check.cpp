@@ -143,7 +143,7 @@ int write_ptx(const Options& wanted) {
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^' || c == ',') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
-    options.loops = true;
+    options.loops = options.maps = true;
     const auto ptx = codegen::ptx_of(*kernel, options);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
     const std::string file = wanted.ptx + "/" + name + ".ptx";

@@ -32,7 +32,7 @@ inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Ke
                              codegen::PtxOptions options = {}, const std::string& cubins = {}) {
   const Stopwatch watch;
   Loaded loaded;
-  options.loops = true;
+  options.loops = options.maps = true;
   TESSERA_TRY(loaded.ptx, codegen::ptx_of(kernel, options));
   const codegen::PtxKernel& ptx = loaded.ptx;
   std::string code = ptx.text;

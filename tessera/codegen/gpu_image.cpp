@@ -46,6 +46,7 @@ struct Made {
 
 Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                     const runtime::ObjectCache* cache) {
+  TESSERA_CHECK(!ptx.loops && !ptx.maps, "an image has a block for each program");
   const std::string key =
       fmt::format("{}\nptx {} precision {} tf32 {} stages {} bytes {}\n{}", generator_version(),
                   static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32,

@@ -57,7 +57,7 @@ TEST(PtxRoles, OneLoopOfProductsBeforeAnyWriteHasThem) {
   EXPECT_FALSE(with("old: i32 = atomic(at, 1) {fn = add}", "k"));
 }
 
-TEST(PtxRoles, MultiplyMatricesOfAnyShape) {
+TEST(SlowPtxRoles, MultiplyMatricesOfAnyShape) {
   struct Case {
     DType dtype, result;
     std::int64_t m, n, k;
@@ -119,6 +119,48 @@ TEST(PtxRoles, MapsAreMadeWhereTheGpuHasThem) {
   EXPECT_FALSE(made(4096, 100, 72, 0));
   EXPECT_FALSE(made(4096, 0, 72, 72));
   EXPECT_FALSE(made(4096, std::uint64_t{1} << 31, 72, 72));
+}
+
+TEST(PtxRoles, TeamsKnowTheRoundsOfEachOther) {
+  const tile::Kernel kernel =
+      parsed(R"(kernel growing(a: view f16[?, ?], b: view f16[?, 64], c: view f32[?, 64]) {
+    row = mul(pid(), 64)
+    sum = for (k = 0 to mul(pid(), 32) step 32, acc: f32[64, 64] = 0.0) {
+      x: f16[64, 32] = vload(a, row, k)
+      y: f16[32, 64] = vload(b, k, 0)
+      yield(dot(x, y, acc))
+    }
+    vstore(c, row, 0, sum)
+  })");
+  EXPECT_EQ(ptx_of(kernel, kMapping)->threads, 2 * 128 + 128);
+  for (const int stages : {3, 8})
+    for (const bool maps : {false, true})
+      expect_emulated(kernel,
+                      TestArguments(1)
+                          .view(DType::F16, {13 * 64, 12 * 32})
+                          .view(DType::F16, {12 * 32, 64})
+                          .view(DType::F32, {13 * 64, 64}),
+                      {13, 1, 1}, 5e-5, {.stages = stages, .loops = true, .maps = maps});
+}
+
+TEST(PtxRoles, BoxesOfMoreAxesMayBeginBeforeTheirView) {
+  const tile::Kernel kernel =
+      parsed(R"(kernel boxes(a: view f16[?, ?, ?], b: view f16[?, 64], c: view f32[?, 64]) {
+    row = sub(mul(pid(), 3), 5)
+    sum = for (k = 0 to dim(a) {axis = 2} step 32, acc: f32[64, 64] = 0.0) {
+      x: f16[2, 32, 32] = vload(a, pid(), row, sub(k, 8))
+      y: f16[32, 64] = vload(b, k, 0)
+      yield(dot(reshape(x): f16[64, 32], y, acc))
+    }
+    vstore(c, mul(pid(), 64), 0, sum)
+  })");
+  EXPECT_EQ(ptx_of(kernel, kMapping)->maps[0].box, (std::vector<std::int64_t>{2, 32, 32}));
+  expect_emulated(kernel,
+                  TestArguments(1)
+                      .view(DType::F16, {3, 30, 80})
+                      .view(DType::F16, {80, 64})
+                      .view(DType::F32, {3 * 64, 64}),
+                  {3, 1, 1}, 5e-5, kMapping);
 }
 
 TEST(PtxRoles, AnEpilogueFollows) {

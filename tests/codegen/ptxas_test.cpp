@@ -84,10 +84,11 @@ TEST(SlowPtxas, TakesAllExamplesWithoutSpills) {
     for (const auto& [what, kernel] : all_examples()) {
       SCOPED_TRACE(fmt::format("{} for {}", what, name));
       ASSERT_TRUE(kernel) << to_string(kernel.error());
-      for (const bool loops : {false, true}) {
-        const auto ptx = ptx_of(*kernel, {.target = target, .loops = loops});
+      for (const auto& [loops, maps] :
+           {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
+        const auto ptx = ptx_of(*kernel, {.target = target, .loops = loops, .maps = maps});
         ASSERT_TRUE(ptx) << to_string(ptx.error());
-        if (loops && !ptx->loops) continue;  // the same text
+        if (ptx->loops != loops || ptx->maps.empty() == maps) continue;  // the same text
         std::ofstream(folder / "kernel.ptx") << ptx->text;
         const int status =
             std::system(fmt::format("'{}' -arch={} -v -o '{}' '{}' > '{}' 2>&1", ptxas->string(),
@@ -96,7 +97,7 @@ TEST(SlowPtxas, TakesAllExamplesWithoutSpills) {
                             .c_str());
         const std::string log = read(folder / "log");
         ASSERT_EQ(status, 0) << log;
-        if (fills_registers(what)) continue;
+        if (fills_registers(what) && !maps) continue;
         EXPECT_THAT(log, ::testing::HasSubstr(" 0 bytes spill stores, 0 bytes spill loads"));
       }
     }

@@ -135,8 +135,8 @@ llvm::Value* Block::across(llvm::Value* value, int thread_bit) {
 void Block::barrier() {
   if (which_ != nullptr) {
     intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {i32(-1)});
-  } else if (barrier_ > 0) {
-    intrinsic(llvm::Intrinsic::nvvm_barrier, {i32(barrier_), i32(threads_)});
+  } else if (barrier_ != nullptr) {
+    intrinsic(llvm::Intrinsic::nvvm_barrier, {barrier_, i32(threads_)});
   } else {
     intrinsic(llvm::Intrinsic::nvvm_barrier0, {});
   }
@@ -150,7 +150,17 @@ void Block::become(const Role& role) {
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
   if (role.first > 0) thread_ = ir.CreateSub(thread_, i32(role.first));
   threads_ = role.threads;
-  barrier_ = role.barrier;
+  barrier_ = i32(role.barrier);
+  team_ = own_ = nullptr;
+  if (role.teams > 1) {
+    const int bits = index_bits(role.threads);
+    // The compiler cannot see that it is the same in all threads of a warp.
+    team_ = intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                      {i32(-1), ir.CreateLShr(thread_, i32(bits)), i32(0), i32(31)});
+    thread_ = ir.CreateAnd(thread_, i32(role.threads - 1));
+    own_ = ir.CreateMul(team_, i32(role.own_bytes));
+    barrier_ = ir.CreateAdd(barrier_, team_);
+  }
   coordinates_.clear();
 }
 
@@ -230,6 +240,7 @@ Pieces Block::unpack(llvm::Value* packed, DType dtype, int count) {
 }
 
 llvm::Value* Block::shared(llvm::Value* offset) {
+  if (own_ != nullptr) offset = ir.CreateAdd(offset, own_);
   return ir.CreatePtrAdd(memory_, ir.CreateZExt(offset, ir.getInt64Ty()));
 }
 

@@ -56,12 +56,21 @@ class Block {
   /// Of the thread whose number differs in this bit, of the same warp.
   llvm::Value* across(llvm::Value* value, int thread_bit);
   void barrier();
-  /// From here on code is for some of the block's threads: `threads` of them from `first` on, which
-  /// meet at a barrier of their own.
+  /// From here on code is for some of the block's threads, those from `first` on: teams of
+  /// `threads` each, which meet at barriers of their own, the first team at `barrier`. Each team
+  /// has the shared memory that is not reserved yet to itself: `own_bytes`, one after the other.
   struct Role {
     int first = 0, threads = 0, barrier = 0;
+    int teams = 1;
+    std::int64_t own_bytes = 0;
   };
   void become(const Role& role);
+  /// The number of the team, i32, the same in a warp; null: there is one.
+  llvm::Value* team() const { return team_; }
+  /// Of what was reserved before, for `shared`.
+  llvm::Value* common(llvm::Value* offset) {
+    return own_ == nullptr ? offset : ir.CreateSub(offset, own_);
+  }
   /// Ends what the barriers so far have ordered: code comes that is reached in several ways.
   void forget();
   /// How many barriers have been written: two accesses with the same count may meet.
@@ -78,6 +87,8 @@ class Block {
   /// Bytes for the next exchange. Whoever takes it puts, meets at a barrier, and reads.
   std::int64_t scratch(std::int64_t bytes);
   std::int64_t shared_bytes() const { return peak_; }
+  /// Of it, what is not reserved now.
+  std::int64_t scratch_bytes() const { return shared_room(peak_ - top_); }
   /// Whether threads have exchanged anything through it.
   bool exchanges() const { return exchanges_; }
 
@@ -153,7 +164,8 @@ class Block {
   llvm::Instruction* entry_end_;  // what is computed once stands before it
   llvm::GlobalVariable* memory_;
   llvm::Value *thread_, *which_ = nullptr;
-  int threads_, barrier_ = 0;
+  llvm::Value *team_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;
+  int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
   std::int64_t top_ = 0, peak_ = 0;
   bool scratch_used_ = false, exchanges_ = false;

@@ -198,6 +198,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   const int left = given != nullptr && !given->pending.empty() ? 2 : 1;
   const int in_flight = stages_ - left;
   if (given != nullptr) ahead = *given;
+  if (given != nullptr && !alone) await_turn();
   if (alone) {
     fits = how_it_fits(op, ahead);
     reserved = ahead.bytes * stages_;
@@ -269,6 +270,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   block_.release(reserved);
   block_.forget();
   forget_accesses(writes);
+  if (given != nullptr && !alone) pass_turn();
   if (ahead.pending.empty()) return current;
   Pieces sums = all_finished(op, ahead, current);
   if (!alone) leave_stage(ir_.CreateICmpSLT(from, to));

@@ -1,11 +1,9 @@
-#include <fmt/format.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/roles.h"
-#include "tessera/tile/argument.h"
 #include "tessera/tile/passes/rewrite.h"
 
 // A kernel around one loop of products: some threads of a block fill the ring, the others multiply
@@ -19,7 +17,8 @@ using tile::Code;
 
 namespace {
 
-constexpr int kComputeBarrier = 1;
+constexpr int kCopyBarrier = 1, kComputeBarrier = 2;
+constexpr int kTeams = 2;
 constexpr std::int64_t kBarrierBytes = 8;
 
 }  // namespace
@@ -95,8 +94,8 @@ bool Emitter::filled_by_others(const Operation& loop) const {
 }
 
 llvm::Value* Emitter::stage_barrier(std::int64_t first, llvm::Value* stage) {
-  return block_.shared(
-      ir_.CreateAdd(block_.i32(first), ir_.CreateMul(stage, block_.i32(kBarrierBytes))));
+  return block_.shared(block_.common(
+      ir_.CreateAdd(block_.i32(first), ir_.CreateMul(stage, block_.i32(kBarrierBytes)))));
 }
 
 void Emitter::to_next_stage() {
@@ -106,6 +105,25 @@ void Emitter::to_next_stage() {
   llvm::Value* phase = ir_.CreateLoad(word, roles_->phase);
   ir_.CreateStore(ir_.CreateSelect(wraps, block_.i32(0), next), roles_->stage);
   ir_.CreateStore(ir_.CreateXor(phase, ir_.CreateZExt(wraps, word)), roles_->phase);
+}
+
+// Barriers know the phase before this one from those after it by parity alone: a team asks for a
+// stage only when all stages before it have been asked for.
+void Emitter::await_turn() {
+  if (block_.team() == nullptr) return;
+  llvm::Value* parity = ir_.CreateLoad(ir_.getInt32Ty(), roles_->turn);
+  block_.special("mbarrier.wait", {stage_barrier(roles_->turns, block_.team()), parity});
+  ir_.CreateStore(ir_.CreateXor(parity, block_.i32(1)), roles_->turn);
+}
+
+void Emitter::pass_turn() {
+  if (block_.team() == nullptr) return;
+  llvm::Value* first = ir_.CreateICmpEQ(block_.thread_bits(0, kLaneBits), block_.i32(0));
+  block_.when(first, [&] {
+    llvm::Value* other = ir_.CreateXor(block_.team(), block_.i32(1));
+    block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_shared,
+                     {stage_barrier(roles_->turns, other)});
+  });
 }
 
 /// Bytes to the stage that comes next, once it is there.
@@ -136,17 +154,14 @@ void Emitter::leave_stage(llvm::Value* condition) {
   });
 }
 
-void Emitter::for_programs(llvm::Value* count, const std::function<void()>& body) {
-  llvm::Value* first = pid(Code::Pid, 0);
-  llvm::Value* step = ir_.CreateZExt(
-      block_.intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {}), ir_.getInt64Ty());
+void Emitter::for_programs(const Turns& turns, const std::function<void()>& body) {
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
                    *inside = block_.block("program"), *after = block_.block("end");
   ir_.CreateBr(header);
   ir_.SetInsertPoint(header);
   llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  program->addIncoming(first, before);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(program, count), inside, after);
+  program->addIncoming(turns.first, before);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(program, turns.count), inside, after);
   ir_.SetInsertPoint(inside);
   open_scope();
   program_ = program;
@@ -155,70 +170,16 @@ void Emitter::for_programs(llvm::Value* count, const std::function<void()>& body
   close_scope();
   program_ = nullptr;
   accesses_.clear();
-  program->addIncoming(ir_.CreateAdd(program, step), ir_.GetInsertBlock());
+  program->addIncoming(ir_.CreateAdd(program, turns.step), ir_.GetInsertBlock());
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
   ir_.CreateRetVoid();
 }
 
-std::vector<TensorMap> Emitter::maps_of(const Ahead& ahead) const {
-  constexpr std::size_t kMostAxes = 5;
-  constexpr std::int64_t kMostInABox = 256;
-  const std::vector<ValueId> params = kernel_.params();
-  const std::vector<int> positions = tile::word_positions(kernel_);
-  std::vector<TensorMap> maps;
-  for (const Ring& ring : ahead.rings) {
-    const Operation& load = kernel_.ops[ring.load];
-    const auto param = std::find(params.begin(), params.end(), load.in[0]);
-    if (param == params.end()) return {};
-    TensorMap map{.word = positions[static_cast<std::size_t>(param - params.begin())],
-                  .column = static_cast<int>(ring.column),
-                  .width = ring.operand.width,
-                  .box = type(load.out[0]).shape};
-    map.box[ring.column] = ring.operand.panel_width() / ring.operand.width;
-    if (map.box.size() > kMostAxes ||
-        *std::max_element(map.box.begin(), map.box.end()) > kMostInABox)
-      return {};
-    maps.push_back(map);
-  }
-  return maps;
-}
-
-/// One thread asks for the panels of all operands.
-void Emitter::copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived) {
-  llvm::Function& function = block_.function();
-  std::int64_t bytes = 0;
-  for (const Ring& ring : roles_->ahead.rings) bytes += ring.operand.bytes();
-  block_.special("mbarrier.expect", {arrived, block_.i32(bytes)});
-  auto next = static_cast<unsigned>(function.arg_size() - roles_->maps.size());
-  for (const Ring& ring : roles_->ahead.rings) {
-    llvm::Value* map = function.getArg(next++);
-    const Origin source = origin_of(op, ring, copy);
-    // Places that no view reaches stay so in 32 bits.
-    constexpr std::int64_t kFar = std::int64_t{1} << 30;
-    const auto place = [&](std::size_t axis, std::int64_t further) {
-      llvm::Value* at = ir_.CreateAdd(source.start[axis], block_.i64(further));
-      at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, at, block_.i64(-kFar));
-      at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, at, block_.i64(kFar));
-      return ir_.CreateTrunc(at, ir_.getInt32Ty());
-    };
-    const SharedOperand& operand = source.operand;
-    for (std::int64_t at = 0; at < operand.row_bytes(); at += operand.panel_width()) {
-      const std::int64_t panel = at / operand.panel_width() * operand.panel_bytes();
-      std::vector<llvm::Value*> arguments = {
-          block_.shared(ir_.CreateAdd(operand.base, block_.i32(panel))), map, arrived,
-          place(ring.column, at / operand.width)};
-      for (std::size_t axis = source.shape.size(); axis-- > 0;)
-        if (axis != ring.column) arguments.push_back(place(axis, 0));
-      block_.special(fmt::format("map.copy.{}", source.shape.size()), arguments);
-    }
-  }
-}
-
 void Emitter::fill_ring(bool by_maps) {
   const Operation& op = kernel_.ops[roles_->loop];
   for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
-  // Where maps cannot be made, 16 bytes do not fit either, but for views of more than 2^30.
+  // Where maps cannot be made, 16 bytes seldom fit: one way for what is left, slow and short.
   const bool mapped = roles_->mapped != nullptr;
   const Fits fits = mapped ? Fits{ir_.getFalse(), ir_.getFalse()} : how_it_fits(op, roles_->ahead);
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
@@ -274,13 +235,62 @@ void Emitter::compute_program() {
   }
 }
 
+/// The rounds of a program that another team computes.
+void Emitter::skip_rounds(llvm::Value* program) {
+  const Operation& op = kernel_.ops[roles_->loop];
+  const std::vector<llvm::Value*> scalars = scalars_;
+  const std::map<ValueId, View> views = views_;
+  std::swap(program_, program);
+  for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
+  std::swap(program_, program);
+  llvm::Type *word = ir_.getInt32Ty(), *wide = ir_.getInt64Ty();
+  const auto bound = [&](std::size_t i) { return ir_.CreateSExt(scalar(op.in[i]), wide); };
+  llvm::Value* step = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound(2), block_.i64(1));
+  llvm::Value* length = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
+                                                  ir_.CreateSub(bound(1), bound(0)), block_.i64(0));
+  llvm::Value* rounds =
+      ir_.CreateUDiv(ir_.CreateAdd(length, ir_.CreateSub(step, block_.i64(1))), step);
+  // Twice the ring is nothing.
+  llvm::Value* further =
+      ir_.CreateAdd(ir_.CreateLoad(word, roles_->stage),
+                    ir_.CreateTrunc(ir_.CreateURem(rounds, block_.i64(2 * stages_)), word));
+  llvm::Value* turns = ir_.CreateAnd(ir_.CreateUDiv(further, block_.i32(stages_)), block_.i32(1));
+  ir_.CreateStore(ir_.CreateURem(further, block_.i32(stages_)), roles_->stage);
+  ir_.CreateStore(ir_.CreateXor(ir_.CreateLoad(word, roles_->phase), turns), roles_->phase);
+  scalars_ = scalars;
+  views_ = views;
+}
+
+void Emitter::place_ring(std::int64_t offset) {
+  for (Ring& part : roles_->ahead.rings)
+    part.operand.base = block_.common(block_.i32(offset + part.offset));
+}
+
+void Emitter::compute(const Turns& all) {
+  llvm::Value* team = block_.team();
+  if (team == nullptr) return for_programs(all, [&] { compute_program(); });
+  // The first of the first team waits for nobody: the phase before the first.
+  roles_->turn = block_.slot(block_.i32(0));
+  ir_.CreateStore(ir_.CreateXor(team, block_.i32(1)), roles_->turn);
+  team = ir_.CreateZExt(team, ir_.getInt64Ty());
+  Turns turns = all;
+  turns.first = ir_.CreateAdd(all.first, ir_.CreateMul(all.step, team));
+  turns.step = ir_.CreateMul(all.step, block_.i64(kTeams));
+  block_.when(ir_.CreateICmpNE(team, block_.i64(0)), [&] { skip_rounds(all.first); });
+  for_programs(turns, [&] {
+    compute_program();
+    skip_rounds(ir_.CreateAdd(program_, all.step));
+  });
+}
+
 void Emitter::by_roles(llvm::Value* count) {
   copies_ahead_ = true;
-  const int compute = plan_.threads();
+  const Teams teams = teams_of(plan_.threads());
+  const int computing = plan_.threads() * teams.count;
   const std::int64_t ring = block_.reserve(roles_->ahead.bytes * stages_);
-  for (Ring& part : roles_->ahead.rings) part.operand.base = block_.i32(ring + part.offset);
   roles_->arrived = block_.reserve(kSharedAlignment);
   roles_->left = roles_->arrived + stages_ * kBarrierBytes;
+  roles_->turns = roles_->left + stages_ * kBarrierBytes;
   llvm::Value* copiers = block_.i32(kCopyThreads);
   if (shape_.maps > 0) {
     llvm::Function& function = block_.function();
@@ -290,13 +300,15 @@ void Emitter::by_roles(llvm::Value* count) {
     copiers = ir_.CreateSelect(roles_->mapped, block_.i32(1), copiers);
   }
   block_.when(ir_.CreateICmpEQ(block_.thread(), block_.i32(0)), [&] {
+    const auto start = [&](std::int64_t first, int number, llvm::Value* arrivals) {
+      block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
+                       {stage_barrier(first, block_.i32(number)), arrivals});
+    };
+    llvm::Value* warps = block_.i32(plan_.threads() >> kLaneBits);
+    for (int team = 0; team < teams.count; ++team) start(roles_->turns, team, warps);
     for (int stage = 0; stage < stages_; ++stage) {
-      const auto start = [&](std::int64_t first, llvm::Value* arrivals) {
-        block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                         {stage_barrier(first, block_.i32(stage)), arrivals});
-      };
-      start(roles_->arrived, copiers);
-      start(roles_->left, block_.i32(compute >> kLaneBits));
+      start(roles_->arrived, stage, copiers);
+      start(roles_->left, stage, warps);
     }
     publish();
   });
@@ -304,17 +316,22 @@ void Emitter::by_roles(llvm::Value* count) {
   roles_->stage = block_.slot(block_.i32(0));
   roles_->phase = block_.slot(block_.i32(0));
 
-  const RoleRegisters registers = role_registers(compute);
+  const Turns turns{
+      .count = count,
+      .first = pid(Code::Pid, 0),
+      .step = ir_.CreateZExt(block_.intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {}),
+                             ir_.getInt64Ty())};
   llvm::BasicBlock *computes = block_.block("compute"), *copies = block_.block("copy");
-  ir_.CreateCondBr(ir_.CreateICmpULT(block_.thread(), block_.i32(compute)), computes, copies);
+  ir_.CreateCondBr(ir_.CreateICmpULT(block_.thread(), block_.i32(computing)), computes, copies);
   ir_.SetInsertPoint(copies);
-  block_.become({.first = compute, .threads = kCopyThreads, .barrier = kComputeBarrier + 1});
+  block_.become({.first = computing, .threads = kCopyThreads, .barrier = kCopyBarrier});
+  place_ring(ring);
   block_.intrinsic(llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32,
-                   {block_.i32(registers.copy)});
+                   {block_.i32(teams.copy_registers)});
   const std::vector<llvm::Value*> scalars = scalars_;
   const std::map<ValueId, View> views = views_;
   const auto fill = [&](bool by_maps) {
-    for_programs(count, [&] { fill_ring(by_maps); });
+    for_programs(turns, [&] { fill_ring(by_maps); });
     scalars_ = scalars;
     views_ = views;
   };
@@ -333,10 +350,17 @@ void Emitter::by_roles(llvm::Value* count) {
   fill(false);
 
   ir_.SetInsertPoint(computes);
-  block_.become({.first = 0, .threads = compute, .barrier = kComputeBarrier});
+  block_.become({.first = 0,
+                 .threads = plan_.threads(),
+                 .barrier = kComputeBarrier,
+                 .teams = teams.count,
+                 .own_bytes = shape_.own_bytes});
+  place_ring(ring);
   block_.intrinsic(llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
-                   {block_.i32(registers.compute)});
-  for_programs(count, [&] { compute_program(); });
+                   {block_.i32(teams.compute_registers)});
+  compute(turns);
+  own_bytes_ = teams.count > 1 ? block_.scratch_bytes() : 0;
+  more_bytes_ = own_bytes_ * (teams.count - 1);
 }
 
 }  // namespace tessera::codegen::ptx

@@ -64,6 +64,7 @@ class Emitter {
     int ahead = 1;       // of programs whose loads have begun, besides the one that runs
     /// Then some more threads copy for the others, if the kernel has a loop for that.
     bool roles = false;
+    std::int64_t own_bytes = 0;  // of shared memory, of each team that computes
     /// The function's last parameters: boxes of views that the GPU copies at once.
     int maps = 0;
     /// Then a parameter after the kernel's is how many programs there are in all.
@@ -76,9 +77,11 @@ class Emitter {
 
   /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
   Expected<Done> emit(int stages);
-  std::int64_t shared_bytes() const { return block_.shared_bytes(); }
+  std::int64_t shared_bytes() const { return block_.shared_bytes() + more_bytes_; }
   bool copies_ahead() const { return copies_ahead_; }
   bool has_roles() const { return roles_.has_value(); }
+  /// What Shape::own_bytes must be, where there are teams.
+  std::int64_t own_bytes() const { return own_bytes_; }
   /// That a kernel with roles can use.
   std::vector<runtime::cuda::TensorMap> maps() const {
     return roles_ ? roles_->maps : std::vector<runtime::cuda::TensorMap>{};
@@ -210,22 +213,33 @@ class Emitter {
     std::vector<runtime::cuda::TensorMap> maps = {};  // of the rings, or none
     llvm::Value* mapped = nullptr;       // whether they could be made; null: there are none
     std::int64_t arrived = 0, left = 0;  // barriers in shared memory
-    llvm::Value *stage = nullptr, *phase = nullptr;  // slots
+    std::int64_t turns = 0;              // barriers of teams
+    llvm::Value *stage = nullptr, *phase = nullptr, *turn = nullptr;  // slots
   };
   std::optional<Roles> find_roles();
   /// The operations, in order, that numbers and views follow from; nothing where they need memory,
   /// tiles or loops.
   std::optional<std::vector<tile::OpId>> known_from(const std::vector<ValueId>& values) const;
   void by_roles(llvm::Value* count);
-  void for_programs(llvm::Value* count, const std::function<void()>& body);
+  /// Those from the `first` of a block on, each `step`-th.
+  struct Turns {
+    llvm::Value *count, *first, *step;  // i64; of all blocks
+  };
+  void for_programs(const Turns& turns, const std::function<void()>& body);
+  void skip_rounds(llvm::Value* program);
+  void place_ring(std::int64_t offset);
   std::vector<runtime::cuda::TensorMap> maps_of(const Ahead& ahead) const;
   void fill_ring(bool by_maps);
   void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);
   void compute_program();
+  void compute(const Turns& all);
   llvm::Value* stage_barrier(std::int64_t first, llvm::Value* stage);
   llvm::Value* arrived_stage();
   void leave_stage(llvm::Value* condition);
   void to_next_stage();
+  /// Teams go through the ring one after the other.
+  void await_turn();
+  void pass_turn();
   bool filled_by_others(const Operation& loop) const;
 
   /// Where an access to a view lies.
@@ -360,6 +374,7 @@ class Emitter {
   std::vector<Flight> flights_;
   std::size_t groups_ = 0;  // of products that have begun
   bool copies_ahead_ = false;
+  std::int64_t own_bytes_ = 0, more_bytes_ = 0;
   llvm::Value* program_ = nullptr;  // of a block that loops
   llvm::Value* slot_ = nullptr;     // where its loads lie
   std::map<tile::OpId, Stream> streams_;

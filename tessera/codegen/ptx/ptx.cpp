@@ -118,7 +118,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                             .ahead = rows.ahead,
                             .roles = options.loops && options.roles && plan.any_warpgroups() &&
                                      plan.threads() <= kMostWithRoles};
-  const ptx::RoleRegisters registers = ptx::role_registers(plan.threads());
+  const int computing = plan.threads() * ptx::teams_of(plan.threads()).count;
   // Fewer copies in flight where shared memory is short of room for them.
   const int most_stages = std::min(options.stages, kMostStages);
   int stages = most_stages;
@@ -144,21 +144,25 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     };
     annotate("kernel", 1);
     if (shape.maps > 0) declare_maps(*function, shape.maps, *annotations);
-    const int threads = plan.threads() * shape.programs + (shape.roles ? ptx::kCopyThreads : 0);
+    const int threads =
+        shape.roles ? computing + ptx::kCopyThreads : plan.threads() * shape.programs;
     annotate("maxntidx", threads);
-    if (shape.roles) annotate("minctasm", registers.blocks);
+    if (shape.roles) annotate("minctasm", 1);
     if (shape.loops && rows.registers > 0)
       annotate("minctasm", std::max(1, ptx::kRegistersOfAMultiprocessor /
                                            (plan.threads() * shape.programs * rows.registers)));
 
     ptx::Emitter emitter(kernel, plan, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));
-    const bool short_of_memory =
-        emitter.shared_bytes() > (shape.roles ? most_shared / registers.blocks : most_shared);
+    const bool short_of_memory = emitter.shared_bytes() > most_shared;
     if (shape.roles && (!emitter.has_roles() || (short_of_memory && stages <= kLeastWithRoles))) {
       shape.roles = false;
       shape.maps = 0;
       stages = most_stages;
+      continue;
+    }
+    if (emitter.own_bytes() != shape.own_bytes && shape.roles) {
+      shape.own_bytes = emitter.own_bytes();
       continue;
     }
     if (const auto wanted = static_cast<int>(emitter.maps().size()); wanted != shape.maps) {

@@ -7,20 +7,21 @@ namespace tessera::codegen::ptx {
 constexpr int kCopyThreads = 128;
 constexpr int kRegistersOfAMultiprocessor = 65536;
 
-/// Registers of a thread that copies and of one that computes. A block begins with equal shares;
-/// those that copy give away what they do not need. With 128 threads that compute, two blocks share
-/// a multiprocessor: one writes its results while the other multiplies.
-struct RoleRegisters {
-  int blocks = 1, copy = 0, compute = 0;
+/// Those that compute are one team, or two where 128 threads run a program: each has programs of
+/// its own, and one writes its results while the other multiplies. All begin with equal shares of
+/// the registers; those that copy give away what they do not need.
+struct Teams {
+  int count = 1, copy_registers = 0, compute_registers = 0;
 };
-constexpr RoleRegisters role_registers(int compute_threads) {
+constexpr Teams teams_of(int threads_of_a_program) {
   constexpr int kCopy = 64, kMost = 240, kUnit = 8;
-  const int blocks = compute_threads <= kCopyThreads ? 2 : 1;
+  const int count = threads_of_a_program <= kCopyThreads ? 2 : 1;
+  const int computing = threads_of_a_program * count, all = computing + kCopyThreads;
   // What a block is given when it begins is all that it has to share.
-  const int all = compute_threads + kCopyThreads;
-  const int given = kRegistersOfAMultiprocessor / blocks / all / kUnit * kUnit * all;
-  const int share = (given - kCopyThreads * kCopy) / compute_threads / kUnit * kUnit;
-  return {.blocks = blocks, .copy = kCopy, .compute = share < kMost ? share : kMost};
+  const int given = kRegistersOfAMultiprocessor / all / kUnit * kUnit * all;
+  const int share = (given - kCopyThreads * kCopy) / computing / kUnit * kUnit;
+  return {
+      .count = count, .copy_registers = kCopy, .compute_registers = share < kMost ? share : kMost};
 }
 
 }  // namespace tessera::codegen::ptx

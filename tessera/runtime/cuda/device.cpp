@@ -65,12 +65,11 @@ Expected<Done> Memory::fill(std::byte value) {
 
 namespace {
 
-/// Words of a launch with what the kernel's maps ask for behind them.
-void add_maps(const Driver& driver, const std::vector<TensorMap>& maps,
-              std::vector<std::uint64_t>& words) {
-  if (maps.empty()) return;
-  constexpr std::size_t kWordsOfAlignment = alignof(EncodedMap) / sizeof(std::uint64_t);
+/// The kernel's maps, and behind the words of a launch, whether all could be made.
+std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMap>& maps,
+                                std::vector<std::uint64_t>& words) {
   std::vector<EncodedMap> made(maps.size());
+  if (maps.empty()) return made;
   bool all = driver.encode_map != nullptr;
   for (std::size_t i = 0; i < maps.size() && all; ++i) {
     MapShape shape;
@@ -88,8 +87,7 @@ void add_maps(const Driver& driver, const std::vector<TensorMap>& maps,
                             steps.data(), 0, exchanged, kMapOf128BytesAtOnce, 0) == 0;
   }
   words.push_back(all ? 1 : 0);
-  while (words.size() % kWordsOfAlignment != 0) words.push_back(0);
-  for (const EncodedMap& map : made) words.insert(words.end(), map.words.begin(), map.words.end());
+  return made;
 }
 
 }  // namespace
@@ -107,10 +105,11 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
   }
   std::span<const std::uint64_t> words = launch.words;
   std::vector<std::uint64_t> more;
+  std::vector<EncodedMap> maps;
   if (programs_ > 1 || resident_ > 0) {
     more.assign(words.begin(), words.end());
     more.push_back(static_cast<std::uint64_t>(grid[0]));
-    add_maps(*driver_, maps_, more);
+    maps = encoded(*driver_, maps_, more);
     words = more;
   }
   std::int64_t blocks = (grid[0] + programs_ - 1) / programs_;
@@ -120,11 +119,18 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
   std::array<void*, 5> extra = {
       reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(words.data()),
       reinterpret_cast<void*>(kBufferSize), &bytes, reinterpret_cast<void*>(kBufferEnd)};
+  // One by one with maps: where those lie among the parameters is the assembler's secret.
+  std::vector<void*> one_by_one;
+  if (!maps.empty()) {
+    for (std::uint64_t& word : more) one_by_one.push_back(&word);
+    for (EncodedMap& map : maps) one_by_one.push_back(&map);
+  }
   return driver_->check(
       driver_->launch(function_, static_cast<unsigned>(blocks), static_cast<unsigned>(grid[1]),
                       static_cast<unsigned>(grid[2]), static_cast<unsigned>(threads_), 1, 1,
-                      static_cast<unsigned>(shared_bytes_), stream, nullptr,
-                      bytes == 0 ? nullptr : extra.data()),
+                      static_cast<unsigned>(shared_bytes_), stream,
+                      one_by_one.empty() ? nullptr : one_by_one.data(),
+                      bytes == 0 || !one_by_one.empty() ? nullptr : extra.data()),
       "launching a kernel");
 }
 
