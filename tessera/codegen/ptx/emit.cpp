@@ -221,7 +221,11 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
       return emit_function(ir_, op.function, of, operands, options_.precision);
     }
-    case Code::Cast: return emit_conversion(ir_, operands[0], from, to);
+    case Code::Cast:
+      // A pair that lives on into another block takes two registers, and sums that are stored take
+      // all there are.
+      return roles_ ? emit_cast(ir_, operands[0], from, to)
+                    : emit_conversion(ir_, operands[0], from, to);
     case Code::Bitcast:
       for (llvm::Value*& value : operands[0]) value = ir_.CreateBitCast(value, block_.element(to));
       return operands[0];
