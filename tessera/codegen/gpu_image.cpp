@@ -47,10 +47,10 @@ struct Made {
 Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                     const runtime::ObjectCache* cache) {
   TESSERA_CHECK(!ptx.loops && !ptx.maps, "an image has a block for each program");
-  const std::string key =
-      fmt::format("{}\nptx {} precision {} tf32 {} stages {} bytes {}\n{}", generator_version(),
-                  static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32,
-                  ptx.stages, ptx.bytes_per_thread, tile::fingerprint(kernel));
+  const std::string key = fmt::format(
+      "{}\nptx {} precision {} tf32 {} stages {} to {} bytes {}\n{}", generator_version(),
+      static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32, ptx.stages,
+      ptx.more_stages, ptx.bytes_per_thread, tile::fingerprint(kernel));
   if (cache != nullptr)
     if (const auto found = cache->find(key); found && found->size() > sizeof(Numbers))
       return Made{unpacked(*found), true};
@@ -67,7 +67,8 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
 PtxOptions ptx_options(const machine::Machine& gpu, Precision precision) {
   return {.target = gpu.has("sm_90a") ? PtxTarget::Sm90a : PtxTarget::Sm80,
           .precision = precision,
-          .tf32 = gpu.has("tf32")};
+          .tf32 = gpu.has("tf32"),
+          .more_stages = 8};
 }
 
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) {

@@ -197,6 +197,14 @@ std::int64_t rows_of(const AttentionForm& form, const machine::Machine& machine)
   return parts == 1 ? all : ceil_div(ceil_div(all, parts), 4) * 4;
 }
 
+/// Multiply-adds of the scores; those of the second product are about as many.
+double multiply_adds(const AttentionForm& form) {
+  double all = 1;
+  for (int loop = 0; loop <= form.inner; ++loop)
+    all *= static_cast<double>(form.extents[static_cast<std::size_t>(loop)]);
+  return all;
+}
+
 /// Wider scores than these leave the caches.
 constexpr std::int64_t kMostKeys = 8192;
 
@@ -207,7 +215,9 @@ Expected<Attempt> lower_attention(const Group& group, const machine::Machine& ma
   const auto form = attention_form(group, options.exact);
   if (!form || form->extents[static_cast<std::size_t>(form->key)] > kMostKeys) return Attempt{};
   const std::int64_t rows = rows_of(*form, machine);
-  auto lowered = AttentionKernel(group, *form, rows, options.products).run();
+  const bool in_full =
+      machine.is_gpu() && options.products == DType::BF16 && multiply_adds(*form) < kSmallProduct;
+  auto lowered = AttentionKernel(group, *form, rows, in_full ? DType::F32 : options.products).run();
   if (!lowered) return Attempt{};  // by other strategies, stage by stage
   GroupCode code{.strategy = fmt::format("attention, {} rows at a time", rows)};
   code.kernels.push_back(*std::move(lowered));

@@ -57,7 +57,7 @@ class Assembler {
     for (const NodeGroup& group : grouping_.groups)
       for (const std::size_t n : group.nodes)
         if (grouping_.kinds[n] == NodeKind::Contraction &&
-            (!group.parts.empty() || flops_of(grouping_.stages[n][0]) >= 2 * lower::kSmallProduct))
+            flops_of(grouping_.stages[n][0]) >= 2 * lower::kSmallProduct)
           for (const ValueId input : graph.inputs(graph.nodes()[n])) add_factor(input);
   }
 

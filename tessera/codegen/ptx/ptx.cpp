@@ -120,7 +120,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                      plan.threads() <= kMostWithRoles};
   const int computing = plan.threads() * ptx::teams_of(plan.threads()).count;
   // Fewer copies in flight where shared memory is short of room for them.
-  const int most_stages = std::min(options.stages, kMostStages);
+  const int most_stages = std::min(std::max(options.stages, options.more_stages), kMostStages);
   int stages = most_stages;
   for (;;) {
     result.module = std::make_unique<llvm::Module>(kernel.name, context);
@@ -154,7 +154,9 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
 
     ptx::Emitter emitter(kernel, plan, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));
-    const bool short_of_memory = emitter.shared_bytes() > most_shared;
+    const bool has_more = stages > options.stages;
+    const std::int64_t room = has_more ? most_shared / 2 : most_shared;
+    const bool short_of_memory = emitter.shared_bytes() > room;
     if (shape.roles && (!emitter.has_roles() || (short_of_memory && stages <= kLeastWithRoles))) {
       shape.roles = false;
       shape.maps = 0;
@@ -191,7 +193,8 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                         .note = fmt::format("a block has {}", most_shared),
                         .help = "cut the tiles into smaller ones"};
     }
-    stages = stages > 2 ? stages - 1 : 0;
+    const auto fitting = static_cast<int>(stages * room / emitter.shared_bytes());
+    stages = has_more ? std::max(options.stages, fitting) : stages > 2 ? stages - 1 : 0;
   }
   std::string problem;
   llvm::raw_string_ostream stream(problem);

@@ -26,6 +26,8 @@ struct PtxOptions {
   bool tf32 = false;
   /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
   int stages = 4;
+  /// Up to so many where two blocks still find room in a multiprocessor.
+  int more_stages = 0;
   /// Whether blocks may go on with further programs (PtxKernel::loops), which who launches must
   /// know.
   bool loops = false;
