@@ -67,6 +67,7 @@ Rows rows_of(const tile::Kernel& kernel) {
     rows.ahead = bytes <= 16 * kKilo ? 2 : 1;
   } else if (!alone) {
     rows.ahead = 2;
+    rows.registers = 128;
   }
   return rows;
 }
