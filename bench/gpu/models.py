@@ -110,7 +110,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--tessera", default="tessera")
     parser.add_argument("--fill-weights", default=str(pathlib.Path(__file__).with_name("fill-weights")))
-    parser.add_argument("--work", default="models")
+    parser.add_argument("--work", default="filled-models", help="a folder for weights and cached kernels")
     parser.add_argument("--only")
     parser.add_argument("--precisions", default="f32,f16,bf16")
     parser.add_argument("--batches", default="")
