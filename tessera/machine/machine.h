@@ -47,8 +47,9 @@ struct Machine {
 Machine host();
 
 /// An NVIDIA GPU, as far as schedules are reasoned from it: what a program keeps at hand lies in
-/// the registers of a block of threads (l1d) and in shared memory (l2). Its one feature is what
-/// code is written for: `sm_90a`, Hopper, or `sm_80`, which all from Ampere on run.
+/// the registers of a block of threads (l1d) and in shared memory (l2). Its first feature is
+/// what code is written for: `sm_90a`, Hopper, or `sm_80`, which all from Ampere on run. With a
+/// second one, `tf32`, factors of f32 may be rounded for tensor cores.
 Machine cuda(std::string_view generation = "sm_90a");
 
 /// A machine by name, for code that runs elsewhere: `host`, or an LLVM CPU name of either
