@@ -589,8 +589,11 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   words.push_back(static_cast<std::uint64_t>(grid[0]));  // read where blocks have several programs
   std::vector<Map> maps(made.kernel.maps.size());
   bool all = true;
-  for (std::size_t i = 0; i < maps.size(); ++i)
-    all = shape_of(made.kernel.maps[i], words, maps[i].shape) && all;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const auto shape = shape_of(made.kernel.maps[i], words);
+    all = all && shape;
+    if (shape) maps[i].shape = *shape;
+  }
   words.push_back(all ? 1 : 0);
   for (const Map& map : maps) words.push_back(word_of(&map));
   state.kernel = entry->toPtr<void (*)(const std::uint64_t*)>();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/matmul.h"
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/both_ways.h"
@@ -63,6 +64,32 @@ inline void expect_emulated(const Expected<tile::Kernel>& kernel, const TestArgu
       ++next;
     }
   }
+}
+
+/// A product of matrices by the example's kernel.
+struct MatmulCase {
+  DType dtype, result;
+  std::int64_t m, n, k;
+  tile::examples::MatmulTiles tiles;
+
+  Expected<tile::Kernel> kernel() const { return tile::examples::matmul(dtype, result, tiles); }
+  double tolerance() const {
+    return result == DType::BF16 ? 2e-2 : result == DType::F16 ? 4e-3 : 5e-5;
+  }
+};
+
+inline void expect_multiplied(const MatmulCase& c, const PtxOptions& options, double tolerance) {
+  SCOPED_TRACE(::testing::Message()
+               << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
+  expect_emulated(c.kernel(),
+                  TestArguments(1)
+                      .view(c.dtype, {c.m, c.k})
+                      .view(c.dtype, {c.k, c.n})
+                      .view(c.result, {c.m, c.n}),
+                  {tile::examples::matmul_programs(c.m, c.n, c.tiles), 1, 1}, tolerance, options);
+}
+inline void expect_multiplied(const MatmulCase& c, const PtxOptions& options = {}) {
+  expect_multiplied(c, options, c.tolerance());
 }
 
 }  // namespace tessera::codegen

@@ -58,31 +58,18 @@ TEST(PtxRoles, OneLoopOfProductsBeforeAnyWriteHasThem) {
 }
 
 TEST(SlowPtxRoles, MultiplyMatricesOfAnyShape) {
-  struct Case {
-    DType dtype, result;
-    std::int64_t m, n, k;
-    examples::MatmulTiles tiles;
-  };
-  for (const Case& c : {
-           Case{DType::F16, DType::F16, 192, 128, 256, {64, 64, 32}},     // three programs a block
-           Case{DType::BF16, DType::F32, 128, 256, 160, {128, 256, 32}},  // two warpgroups
-           Case{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},     // some out of bounds
-           Case{DType::F16, DType::F16, 65, 67, 69, {64, 64, 32}},        // element by element
-           Case{DType::F16, DType::F16, 100, 104, 24, {64, 64, 32}},  // fewer rounds than stages
-           Case{DType::F16, DType::F32, 64, 64, 0, {64, 64, 32}},     // none
+  for (const MatmulCase& c : {
+           MatmulCase{
+               DType::F16, DType::F16, 192, 128, 256, {64, 64, 32}},  // three programs a block
+           MatmulCase{DType::BF16, DType::F32, 128, 256, 160, {128, 256, 32}},  // two warpgroups
+           MatmulCase{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},  // some out of bounds
+           MatmulCase{DType::F16, DType::F16, 65, 67, 69, {64, 64, 32}},     // element by element
+           MatmulCase{
+               DType::F16, DType::F16, 100, 104, 24, {64, 64, 32}},      // fewer rounds than stages
+           MatmulCase{DType::F16, DType::F32, 64, 64, 0, {64, 64, 32}},  // none
        }) {
-    SCOPED_TRACE(::testing::Message()
-                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
-    const auto kernel = examples::matmul(c.dtype, c.result, c.tiles);
-    EXPECT_THAT(ptx(kernel, kLooping), HasSubstr("mbarrier"));
-    for (const PtxOptions& options : {kLooping, kMapping})
-      expect_emulated(kernel,
-                      TestArguments(1)
-                          .view(c.dtype, {c.m, c.k})
-                          .view(c.dtype, {c.k, c.n})
-                          .view(c.result, {c.m, c.n}),
-                      {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
-                      c.result == DType::F16 ? 4e-3 : 5e-5, options);
+    EXPECT_THAT(ptx(c.kernel(), kLooping), HasSubstr("mbarrier"));
+    for (const PtxOptions& options : {kLooping, kMapping}) expect_multiplied(c, options);
   }
 }
 
@@ -106,12 +93,12 @@ TEST(PtxRoles, MapsAreMadeWhereTheGpuHasThem) {
   const runtime::cuda::TensorMap map = {.word = 1, .column = 1, .width = 2, .box = {64, 32}};
   const auto made = [&](std::uint64_t base, std::uint64_t rows, std::uint64_t columns,
                         std::uint64_t stride) {
-    runtime::cuda::MapShape shape;
     const std::vector<std::uint64_t> words = {7, base, rows, columns, stride, 1};
-    return shape_of(map, words, shape) && shape.base == base &&
-           shape.extents == std::vector<std::uint64_t>{columns, rows} &&
-           shape.strides == std::vector<std::uint64_t>{2 * stride} &&
-           shape.box == std::vector<std::uint32_t>{32, 64};
+    const auto shape = shape_of(map, words);
+    return shape && shape->base == base &&
+           shape->extents == std::vector<std::uint64_t>{columns, rows} &&
+           shape->strides == std::vector<std::uint64_t>{2 * stride} &&
+           shape->box == std::vector<std::uint32_t>{32, 64};
   };
   EXPECT_TRUE(made(4096, 100, 72, 72));
   EXPECT_FALSE(made(4096 + 8, 100, 72, 72));

@@ -182,36 +182,25 @@ TEST(Ptx, NormalizesLayers) {
 }
 
 TEST(Ptx, MultipliesMatricesOfAnyShape) {
-  struct Case {
-    DType dtype, result;
-    std::int64_t m, n, k;
-    examples::MatmulTiles tiles;
-  };
-  for (const Case& c : {
-           Case{DType::F16, DType::F32, 64, 64, 64, {32, 32, 32}},
-           Case{DType::F16, DType::F16, 64, 128, 256, {64, 128, 64}},
-           Case{DType::F16, DType::F32, 33, 65, 127, {32, 32, 32}},  // no copy ahead: odd strides
-           Case{DType::F16, DType::F32, 40, 72, 104, {32, 64, 32}},  // ahead, some out of bounds
-           Case{DType::BF16, DType::F32, 70, 24, 80, {64, 16, 32}},
-           Case{DType::BF16, DType::BF16, 7, 3, 5, {16, 8, 16}},
-           Case{DType::I8, DType::I32, 48, 40, 96, {32, 32, 32}},
-           Case{DType::I8, DType::I32, 17, 9, 33, {16, 16, 64}},
-           Case{DType::F32, DType::F32, 33, 17, 21, {16, 16, 16}},
-           Case{DType::F64, DType::F64, 9, 9, 9, {8, 8, 8}},
-           Case{DType::F16, DType::F32, 5, 6, 7, {3, 5, 7}},  // tiles that are no power of two
-           Case{DType::F16, DType::F32, 32, 16, 512, {32, 16, 256}},  // a loop along k in a product
+  for (const MatmulCase& c : {
+           MatmulCase{DType::F16, DType::F32, 64, 64, 64, {32, 32, 32}},
+           MatmulCase{DType::F16, DType::F16, 64, 128, 256, {64, 128, 64}},
+           MatmulCase{
+               DType::F16, DType::F32, 33, 65, 127, {32, 32, 32}},  // no copy ahead: odd strides
+           MatmulCase{
+               DType::F16, DType::F32, 40, 72, 104, {32, 64, 32}},  // ahead, some out of bounds
+           MatmulCase{DType::BF16, DType::F32, 70, 24, 80, {64, 16, 32}},
+           MatmulCase{DType::BF16, DType::BF16, 7, 3, 5, {16, 8, 16}},
+           MatmulCase{DType::I8, DType::I32, 48, 40, 96, {32, 32, 32}},
+           MatmulCase{DType::I8, DType::I32, 17, 9, 33, {16, 16, 64}},
+           MatmulCase{DType::F32, DType::F32, 33, 17, 21, {16, 16, 16}},
+           MatmulCase{DType::F64, DType::F64, 9, 9, 9, {8, 8, 8}},
+           MatmulCase{
+               DType::F16, DType::F32, 5, 6, 7, {3, 5, 7}},  // tiles that are no power of two
+           MatmulCase{
+               DType::F16, DType::F32, 32, 16, 512, {32, 16, 256}},  // a loop along k in a product
        }) {
-    SCOPED_TRACE(::testing::Message()
-                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
-    expect_emulated(examples::matmul(c.dtype, c.result, c.tiles),
-                    TestArguments(1)
-                        .view(c.dtype, {c.m, c.k})
-                        .view(c.dtype, {c.k, c.n})
-                        .view(c.result, {c.m, c.n}),
-                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
-                    c.result == DType::BF16  ? 2e-2
-                    : c.result == DType::F16 ? 4e-3
-                                             : 5e-5);
+    expect_multiplied(c);
   }
 }
 
@@ -237,23 +226,16 @@ TEST(Ptx, MultipliesSingleNumbersByTensorCoresWhereTheyMayBeRounded) {
   const PtxOptions rounded{.tf32 = true};
   EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32}), rounded),
               HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"));
-  struct Case {
+  struct Shape {
     std::int64_t m, n, k;
     examples::MatmulTiles tiles;
   };
-  for (const Case& c :
-       {Case{64, 64, 64, {32, 32, 32}}, Case{128, 128, 96, {64, 64, 32}},
-        Case{40, 72, 104, {32, 64, 32}},  // some out of bounds
-        Case{33, 65, 127, {32, 32, 16}},  // odd strides
-        Case{7, 3, 5, {16, 8, 16}}, Case{5, 6, 7, {3, 5, 7}}, Case{32, 16, 512, {32, 16, 256}}}) {
-    SCOPED_TRACE(::testing::Message() << c.m << ' ' << c.n << ' ' << c.k);
-    expect_emulated(examples::matmul(DType::F32, DType::F32, c.tiles),
-                    TestArguments(1)
-                        .view(DType::F32, {c.m, c.k})
-                        .view(DType::F32, {c.k, c.n})
-                        .view(DType::F32, {c.m, c.n}),
-                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1}, 3e-2, rounded);
-  }
+  for (const auto& [m, n, k, tiles] :
+       {Shape{64, 64, 64, {32, 32, 32}}, Shape{128, 128, 96, {64, 64, 32}},
+        Shape{40, 72, 104, {32, 64, 32}},  // some out of bounds
+        Shape{33, 65, 127, {32, 32, 16}},  // odd strides
+        Shape{7, 3, 5, {16, 8, 16}}, Shape{5, 6, 7, {3, 5, 7}}, Shape{32, 16, 512, {32, 16, 256}}})
+    expect_multiplied({DType::F32, DType::F32, m, n, k, tiles}, rounded, 3e-2);
   // Either of them column by column.
   for (const char* loop : {"x: f32[32, 16] = vload(a, 0, k)  y: f32[32, 16] = vload(b, 0, k)  "
                            "yield(dot(x, permute(y) {order = [1, 0]}, acc))",
@@ -273,31 +255,19 @@ TEST(Ptx, MultipliesSingleNumbersByTensorCoresWhereTheyMayBeRounded) {
 }
 
 TEST(SlowPtx, WarpgroupsMultiplyMatricesOfAnyShape) {
-  struct Case {
-    DType dtype, result;
-    std::int64_t m, n, k;
-    examples::MatmulTiles tiles;
-  };
-  for (const Case& c : {
-           Case{DType::F16, DType::F16, 64, 64, 256, {64, 64, 64}},       // panels of 128 bytes
-           Case{DType::BF16, DType::F32, 128, 128, 160, {128, 128, 32}},  // of 64, two warpgroups
-           Case{DType::F16, DType::F32, 64, 32, 48, {64, 32, 16}},        // of 32
-           Case{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},     // some out of bounds
-           Case{DType::F16, DType::F32, 65, 67, 69, {64, 64, 32}},        // no copies ahead
-           Case{DType::BF16, DType::F32, 256, 32, 64, {256, 32, 32}},     // 64 rows again and again
-           Case{DType::F16, DType::F32, 64, 64, 256, {64, 64, 128}},      // two panels along k
+  for (const MatmulCase& c : {
+           MatmulCase{DType::F16, DType::F16, 64, 64, 256, {64, 64, 64}},  // panels of 128 bytes
+           MatmulCase{
+               DType::BF16, DType::F32, 128, 128, 160, {128, 128, 32}},   // of 64, two warpgroups
+           MatmulCase{DType::F16, DType::F32, 64, 32, 48, {64, 32, 16}},  // of 32
+           MatmulCase{DType::F16, DType::F32, 72, 200, 136, {64, 128, 64}},  // some out of bounds
+           MatmulCase{DType::F16, DType::F32, 65, 67, 69, {64, 64, 32}},     // no copies ahead
+           MatmulCase{
+               DType::BF16, DType::F32, 256, 32, 64, {256, 32, 32}},  // 64 rows again and again
+           MatmulCase{DType::F16, DType::F32, 64, 64, 256, {64, 64, 128}},  // two panels along k
        }) {
-    SCOPED_TRACE(::testing::Message()
-                 << to_string(c.dtype) << ' ' << c.m << ' ' << c.n << ' ' << c.k);
-    const auto kernel = examples::matmul(c.dtype, c.result, c.tiles);
-    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
-    expect_emulated(kernel,
-                    TestArguments(1)
-                        .view(c.dtype, {c.m, c.k})
-                        .view(c.dtype, {c.k, c.n})
-                        .view(c.result, {c.m, c.n}),
-                    {examples::matmul_programs(c.m, c.n, c.tiles), 1, 1},
-                    c.result == DType::F16 ? 4e-3 : 5e-5);
+    EXPECT_THAT(ptx(c.kernel()), HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+    expect_multiplied(c);
   }
 }
 

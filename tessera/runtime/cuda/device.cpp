@@ -72,18 +72,18 @@ std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMa
   if (maps.empty()) return made;
   bool all = driver.encode_map != nullptr;
   for (std::size_t i = 0; i < maps.size() && all; ++i) {
-    MapShape shape;
-    all = shape_of(maps[i], words, shape);
+    const auto shape = shape_of(maps[i], words);
+    all = shape.has_value();
     if (!all) break;
-    const auto rank = static_cast<unsigned>(shape.box.size());
+    const auto rank = static_cast<unsigned>(shape->box.size());
     const std::vector<std::uint32_t> steps(rank, 1);
     const int width = maps[i].width;
     const int element = width == 1 ? kMapOfBytes : width == 2 ? kMapOf16Bits : kMapOf32Bits;
     // 1, 2, 3: chunks are exchanged within 32, 64, 128 bytes.
-    const auto panel = shape.box[0] * static_cast<unsigned>(width);
+    const auto panel = shape->box[0] * static_cast<unsigned>(width);
     const int exchanged = panel == 128 ? 3 : panel == 64 ? 2 : 1;
-    all = driver.encode_map(&made[i], element, rank, reinterpret_cast<void*>(shape.base),
-                            shape.extents.data(), shape.strides.data(), shape.box.data(),
+    all = driver.encode_map(&made[i], element, rank, reinterpret_cast<void*>(shape->base),
+                            shape->extents.data(), shape->strides.data(), shape->box.data(),
                             steps.data(), 0, exchanged, kMapOf128BytesAtOnce, 0) == 0;
   }
   words.push_back(all ? 1 : 0);

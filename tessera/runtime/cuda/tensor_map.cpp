@@ -2,13 +2,13 @@
 
 namespace tessera::runtime::cuda {
 
-bool shape_of(const TensorMap& map, std::span<const std::uint64_t> words, MapShape& shape) {
+std::optional<MapShape> shape_of(const TensorMap& map, std::span<const std::uint64_t> words) {
   constexpr std::uint64_t kUnit = 16, kMostExtent = std::uint64_t{1} << 30,
                           kMostStride = std::uint64_t{1} << 40;
   const std::size_t rank = map.box.size(), first = static_cast<std::size_t>(map.word);
   const auto width = static_cast<std::uint64_t>(map.width);
-  shape = {.base = words[first], .extents = {}, .strides = {}, .box = {}};
-  if (shape.base % kUnit != 0) return false;
+  MapShape shape = {.base = words[first], .extents = {}, .strides = {}, .box = {}};
+  if (shape.base % kUnit != 0) return std::nullopt;
   const auto add = [&](std::size_t axis) {
     const std::uint64_t extent = words[first + 1 + axis];
     const std::uint64_t stride = words[first + 1 + rank + axis] * width;
@@ -19,10 +19,10 @@ bool shape_of(const TensorMap& map, std::span<const std::uint64_t> words, MapSha
     shape.strides.push_back(stride);
     return stride != 0 && stride % kUnit == 0 && stride < kMostStride;
   };
-  if (!add(static_cast<std::size_t>(map.column))) return false;
+  if (!add(static_cast<std::size_t>(map.column))) return std::nullopt;
   for (std::size_t axis = rank; axis-- > 0;)
-    if (axis != static_cast<std::size_t>(map.column) && !add(axis)) return false;
-  return true;
+    if (axis != static_cast<std::size_t>(map.column) && !add(axis)) return std::nullopt;
+  return shape;
 }
 
 }  // namespace tessera::runtime::cuda

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,9 +26,9 @@ struct MapShape {
   std::vector<std::uint64_t> extents = {}, strides = {};  // strides in bytes, from the second on
   std::vector<std::uint32_t> box = {};
 };
-/// False where the GPU has no such maps: places or strides that are no multiples of 16 bytes,
+/// None where the GPU has no such maps: places or strides that are no multiples of 16 bytes,
 /// extents of nothing or past 2^30.
-bool shape_of(const TensorMap& map, std::span<const std::uint64_t> words, MapShape& shape);
+std::optional<MapShape> shape_of(const TensorMap& map, std::span<const std::uint64_t> words);
 
 /// As the driver writes it.
 struct alignas(64) EncodedMap {
