@@ -306,7 +306,8 @@ class Loops {
                           constant(rows.live), k_size_});
   }
 
-  void pack_columns_of_b(Value* column, const Columns& columns) {
+  /// From some k of the block on, `k_size` of them.
+  void pack_columns_of_b(Value* column, const Columns& columns, Value* k, Value* k_size) {
     llvm::Function* pack = packer(module_, {.from = call_.shape.b,
                                             .to = instruction_.b,
                                             .lines = columns.columns,
@@ -316,9 +317,12 @@ class Loops {
                                             .vector_bytes = machine_.vector_bytes,
                                             .all_lines = columns.exact,
                                             .whole_k = whole_k_});
-    Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
+    Value* panel = at(b_type_, panels_b_,
+                      ir_.CreateAdd(ir_.CreateMul(column, k_padded_),
+                                    ir_.CreateMul(k, constant(columns.columns))));
+    Value* source = at(b_from_, source_of_b(column), ir_.CreateMul(k, in_.b_row));
     Value* live = columns.exact ? constant(columns.columns) : ir_.CreateSub(n_size_, column);
-    ir_.CreateCall(pack, {panel, source_of_b(column), in_.b_column, in_.b_row, live, k_size_});
+    ir_.CreateCall(pack, {panel, source, in_.b_column, in_.b_row, live, k_size});
   }
 
   /// Missing columns are zeros in the panel, so that the last one is packed in any case.
@@ -328,12 +332,20 @@ class Loops {
 
   void pack_block_of_b() {
     emit_if(ir_, pack_b_, [&] {
-      emit_for(ir_, constant(0), n_whole_, plan_.nr,
-               [&](Value* column) { pack_columns_of_b(column, {plan_.nr}); });
+      // Where rows are copied, a few of them at a time: the lines and pages that panels share are
+      // then still at hand.
+      const bool by_rows =
+          !loads_spread(machine_) && packed_unit(in_.b_column, in_.b_row) == Packer::Unit::Lines;
+      const std::int64_t strip = by_rows ? round_up(16, pad_k_) : kc_;
+      block(k_size_, strip, std::min(kc_, call_.shape.k), [&](Value* k) {
+        Value* size = minimum(ir_.CreateSub(k_size_, k), strip, std::min(kc_, call_.shape.k));
+        emit_for(ir_, constant(0), n_whole_, plan_.nr,
+                 [&](Value* column) { pack_columns_of_b(column, {plan_.nr}, k, size); });
+      });
     });
     if (call_.b.panel != 0) return;
     each_tail([&](const Columns& tail) {
-      emit_if(ir_, packs(tail), [&] { pack_columns_of_b(n_whole_, tail); });
+      emit_if(ir_, packs(tail), [&] { pack_columns_of_b(n_whole_, tail, constant(0), k_size_); });
     });
   }
 

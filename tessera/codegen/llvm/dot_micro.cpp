@@ -87,9 +87,13 @@ class Tile {
     };
     if (first) return store_all();
     emit_if(ir_, in_.accumulate, [&] {
-      Values old;
-      each_of(from_rows_, [&](Value* at, std::size_t) { old.push_back(load_c(at)); });
-      each_of(c_rows_, [&](Value* at, std::size_t i) { store(at, add(old[i], totals[i])); });
+      // Row by row: all at once would not stay in registers.
+      for (std::size_t row = 0, total = 0; row < c_rows_.size(); ++row) {
+        Values old;
+        each_of(from_rows_[row], [&](Value* at, std::size_t) { old.push_back(load_c(at)); });
+        each_of(c_rows_[row],
+                [&](Value* at, std::size_t i) { store(at, add(old[i], totals[total++])); });
+      }
     });
     emit_if(ir_, ir_.CreateNot(in_.accumulate), store_all);
   }

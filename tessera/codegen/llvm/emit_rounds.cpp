@@ -9,9 +9,9 @@
 //   for … { dot a x b added to buffer 0 }
 //   nest [64, 96]                    vstore(c, buffer 0)
 //
-// The first round of a small tile has nothing to add to, and the last one stores in the view what
-// it adds to the buffer, where the same of the tile is inside of the view and of the factors. What
-// is stored is stored once, at the end, as others may be storing the same.
+// The first round has nothing to add to, and the last one stores in the view what it adds to the
+// buffer, where the same of the tile is inside of the view and of the factors. What is stored is
+// stored once, at the end, as others may be storing the same.
 
 namespace tessera::codegen {
 
@@ -102,19 +102,19 @@ std::size_t Emitter::emit_rounds(const std::vector<Step>& steps, std::size_t at)
   const Operation* store = only_store(*this, steps[last], op(steps[loop].op).out[0], *dot);
   if (store == nullptr) return at;
 
-  // A large tile is filled with zeros, so that its micro-kernels need not ask what they add to; on
-  // AArch64 copying it in the end is as fast.
-  const bool is_small =
-      type(store->in.back()).count() * byte_width(type(store->in.back()).dtype) <= machine.l1d;
-  if (!is_small && machine.architecture == machine::Architecture::AArch64) return at;
+  // On x86-64 a large tile is filled with zeros, so that its micro-kernels need not ask what they
+  // add to.
+  const tile::Type& sums = type(store->in.back());
+  const bool adds_always = machine.architecture == machine::Architecture::X86_64 &&
+                           sums.count() * byte_width(sums.dtype) > machine.l1d;
 
   for (std::size_t i = at; i < last; ++i)
     if (steps[i].kind == Step::Kind::Scalar) emit_scalar(steps[i].op);
   rounds = Rounds{
       .dot = dot, .store = store, .ran = slot(ir.getInt1Ty()), .stored = slot(ir.getInt1Ty())};
   for (llvm::AllocaInst* flag : {rounds->ran, rounds->stored}) ir.CreateStore(ir.getFalse(), flag);
-  rounds->adds_always = !is_small;
-  if (!is_small) emit_nest(steps[at].nest);
+  rounds->adds_always = adds_always;
+  if (adds_always) emit_nest(steps[at].nest);
   const Rounds these = *rounds;
   emit_loop(steps[loop]);
   rounds.reset();
