@@ -42,10 +42,28 @@ Compiled compiled(const Expected<tile::Kernel>& kernel, Precision precision = Pr
   return *code;
 }
 
+/// Memory that begins with a line of the cache, as tensors of most libraries do. Else a kernel and
+/// its peers would each have the luck of their own addresses.
+template <class T>
+struct Aligned {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  Aligned() = default;
+  template <class U>
+  explicit Aligned(const Aligned<U>& /*other*/) {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), kLine));
+  }
+  void deallocate(T* memory, std::size_t /*count*/) { ::operator delete(memory, kLine); }
+  bool operator==(const Aligned&) const = default;
+};
+template <class T>
+using Buffer = std::vector<T, Aligned<T>>;
+
 /// Numbers of either sign below 1/2, the same in every run.
 template <class T>
-std::vector<T> numbers(std::int64_t count) {
-  std::vector<T> list(static_cast<std::size_t>(count));
+Buffer<T> numbers(std::int64_t count) {
+  Buffer<T> list(static_cast<std::size_t>(count));
   std::uint32_t state = 1;
   for (T& x : list) {
     state = state * 1664525u + 1013904223u;
@@ -103,7 +121,7 @@ examples::MatmulTiles tiles_for(const Shape& s, std::int64_t width, std::int64_t
 template <class T, class R>
 void matmul_benchmark(benchmark::State& state, const Shape& s, int threads) {
   auto a = numbers<T>(s.m * s.k), b = numbers<T>(s.k * s.n);
-  std::vector<R> c(static_cast<std::size_t>(s.m * s.n));
+  Buffer<R> c(static_cast<std::size_t>(s.m * s.n));
   examples::MatmulTiles tiles = tiles_for(s, sizeof(T));
   if (threads > 1) tiles.m = std::min<std::int64_t>(tiles.m / 2, (s.m + threads - 1) / threads);
   const DType in = tile::dtype_of<T>(), out = tile::dtype_of<R>();
@@ -118,8 +136,10 @@ void matmul_benchmark(benchmark::State& state, const Shape& s, int threads) {
 void packed_benchmark(benchmark::State& state, const Shape& s) {
   const std::int64_t panel = tile::cpu::panels_for(DType::F32, s.m, machine::host()).columns;
   auto a = numbers<float>(s.m * s.k);
-  auto b = examples::packed(numbers<float>(s.k * s.n), s.k, s.n, panel);
-  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
+  const auto rows = numbers<float>(s.k * s.n);
+  const auto packed = examples::packed(std::vector(rows.begin(), rows.end()), s.k, s.n, panel);
+  Buffer<float> b(packed.begin(), packed.end());
+  Buffer<float> c(static_cast<std::size_t>(s.m * s.n));
   const std::int64_t panels = tile::cdiv(s.n, panel);
   const examples::MatmulTiles tiles = tiles_for(s, sizeof(float), panel);
   Launch launch{compiled(examples::matmul_packed(DType::F32, tiles, panel)),
@@ -133,7 +153,7 @@ void packed_benchmark(benchmark::State& state, const Shape& s) {
 
 void blas_benchmark(benchmark::State& state, const Shape& s) {
   auto a = numbers<float>(s.m * s.k), b = numbers<float>(s.k * s.n);
-  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
+  Buffer<float> c(static_cast<std::size_t>(s.m * s.n));
   const auto m = static_cast<int>(s.m), n = static_cast<int>(s.n), k = static_cast<int>(s.k);
   for (auto _ : state) {
     if (m == 1) {
@@ -148,7 +168,7 @@ void blas_benchmark(benchmark::State& state, const Shape& s) {
 #ifdef TESSERA_ONEDNN
 void dnn_benchmark(benchmark::State& state, const Shape& s) {
   auto a = numbers<float>(s.m * s.k), b = numbers<float>(s.k * s.n);
-  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
+  Buffer<float> c(static_cast<std::size_t>(s.m * s.n));
   for (auto _ : state) {
     dnnl_sgemm('N', 'N', s.m, s.n, s.k, 1, a.data(), s.k, b.data(), s.n, 0, c.data(), s.n);
   }

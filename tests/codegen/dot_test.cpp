@@ -81,6 +81,24 @@ TEST(Dot, TakesRowsThatDoNotComeOutEven) {
   }
 }
 
+TEST(Dot, RunsAsOnX8664) {
+  Rng rng(9);
+  for (const char* machine : {"skylake-avx512", "haswell"}) {
+    for (const DType dtype : {DType::F32, DType::F64}) {
+      for (const Extents e : {Extents{32, 64, 40}, {41, 70, 43}, {130, 150, 20}}) {
+        for (const Layout b : {Layout::Rows, Layout::Columns, Layout::Panels}) {
+          Case c{.shape = {dtype, dtype, dtype, e.m, e.n, e.k}, .b = b, .machine = machine};
+          c.a = rng.below(3) == 0 ? Layout::Columns : Layout::Rows;
+          c.accumulate = rng.below(2) == 0;
+          if (rng.below(2) == 0) c.blocks = Extents{2, 2, 12};
+          expect_right(c, 8, rng);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST(Dot, StreamsAMatrixForOneRow) {
   Rng rng(7);
   for (const Layout b : layouts) {

@@ -250,7 +250,10 @@ class Loops {
     Value* first = constant(0);
     Value* rest = m_size_;
     std::int64_t most = std::min(plan_.mc, call_.shape.m);
-    for (const int rows : {plan_.mr, 4, unit}) {
+    // What the largest extent leaves over, where one micro-kernel can do it.
+    const auto left = static_cast<int>(call_.shape.m % plan_.mr);
+    const int some = loads_spread(machine_) && left > 4 ? left : 4;
+    for (const int rows : {plan_.mr, some, unit}) {
       if (most < rows) continue;
       Value* next_rest = ir_.CreateURem(rest, constant(rows));
       Value* last = ir_.CreateSub(m_size_, next_rest);
@@ -365,6 +368,7 @@ class Loops {
     Value* packed = packs(columns);
     Value* panel = at(b_type_, panels_b_, ir_.CreateMul(column, k_padded_));
     Value* stride = constant(std::int64_t{columns.columns} * plan_.k_group);
+    if (is_true(packed)) return {panel, stride};
     return {ir_.CreateSelect(packed, panel, source_of_b(column)),
             ir_.CreateSelect(packed, stride, in_.b_row)};
   }
@@ -431,7 +435,8 @@ class Loops {
         .turns = turns_,
         .a = a_,
         .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
-        .far_b = far_rows_of_b_ && rows.rows > 1,
+        .b_stride = loads_spread(machine_) ? static_cast<int>(known(b.stride).value_or(0)) : 0,
+        .later_b = far_rows_of_b_ && rows.rows > 1 ? 16 : 0,
         .far_c = far_c_ && rows.rows > 1,
         .apart = call_.from != nullptr,
         .ahead = ahead_,

@@ -39,6 +39,7 @@ class Tile {
     a_vector_ = operand_type(instruction_.a);
     b_vector_ = operand_type(instruction_.b);
     if (kernel.accumulate) in_.accumulate = ir.getInt1(*kernel.accumulate);
+    if (kernel.b_stride != 0) in_.b_stride = constant(kernel.b_stride);
   }
 
   /// Vectors along n, [row][column / lanes].
@@ -52,6 +53,8 @@ class Tile {
     std::copy(start.begin(), start.end(), state.begin());
     if (instruction_.offset_a) state.append(index(tile_columns_), zero());
     state.push_back(in_.b);
+    if (moves_a()) state.push_back(in_.a);
+    if (later_c_ != nullptr) state.push_back(later_c_);
 
     if (kernel_.next_lines > 0) prefetch_next_rows();
     Value* whole = kernel_.whole_turns
@@ -63,7 +66,6 @@ class Tile {
     if (!kernel_.whole_turns)
       state = emit_for(ir_, whole, in_.groups, 1, state,
                        [&](Value* k, const Values& in) { return turn(k, in, 1); });
-    state.pop_back();
     add_splits(state);
     return finished(state);
   }
@@ -71,59 +73,64 @@ class Tile {
   /// c (+)= a·b. What is added to comes from far and is asked for while k runs, or else the sums
   /// begin with it; blocks are put together only at the end.
   void emit() {
-    for (int row = 0; row < kernel_.rows; ++row)
-      c_rows_.push_back(row_of(in_.c, in_.c_stride, row));
-    from_rows_ = c_rows_;
-    for (int row = 0; row < kernel_.rows && kernel_.apart; ++row)
-      from_rows_[index(row)] = row_of(in_.from, in_.from_stride, row);
+    if (!kernel_.apart) {
+      in_.from = in_.c;
+      in_.from_stride = in_.c_stride;
+    }
     const bool first = !kernel_.far_c && instruction_.form == Instruction::Form::Lanes;
     if (kernel_.far_c) prefetch_c();
-    const Values totals = sums(first ? if_accumulating() : Values{});
-    const auto store = [&](Value* at, Value* total) {
-      ir_.CreateAlignedStore(total, at, c_align());
-    };
-    const auto store_all = [&] {
-      each_of(c_rows_, [&](Value* at, std::size_t i) { store(at, totals[i]); });
-    };
-    if (first) return store_all();
-    emit_if(ir_, in_.accumulate, [&] {
-      // Row by row: all at once would not stay in registers.
-      for (std::size_t row = 0, total = 0; row < c_rows_.size(); ++row) {
-        Values old;
-        each_of(from_rows_[row], [&](Value* at, std::size_t) { old.push_back(load_c(at)); });
-        each_of(c_rows_[row],
-                [&](Value* at, std::size_t i) { store(at, add(old[i], totals[total++])); });
-      }
-    });
-    emit_if(ir_, ir_.CreateNot(in_.accumulate), store_all);
+    const Values none(index(kernel_.rows * kernel_.columns / lanes_), zero());
+    Values totals = sums(first ? plus_old(none) : Values{});
+    if (!first) totals = plus_old(totals);
+    each_of(in_.c, in_.c_stride, lanes_,
+            [&](Value* at, std::size_t i) { ir_.CreateAlignedStore(totals[i], at, c_align()); });
   }
 
  private:
+  /// Panels of a are walked through by a pointer, where an addition is all that this takes.
+  bool moves_a() const { return kernel_.broadcast_loads && kernel_.a == MicroKernel::A::Panel; }
+
+  /// Asks for a row of what is added to; returns the next, or the last again.
+  Value* ask_for_c(Value* row) {
+    const int line = 64 / byte_width(instruction_.c);
+    for (int column = 0; column < kernel_.columns; column += line)
+      emit_prefetch(ir_, ir_.CreateGEP(c_type_, row, constant(column)), {.writes = !kernel_.apart});
+    return ir_.CreateSelect(ir_.CreateICmpEQ(row, last_c_), row,
+                            ir_.CreateGEP(c_type_, row, in_.from_stride));
+  }
+
   static std::size_t index(int position) { return static_cast<std::size_t>(position); }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
 
   Value* zero() { return llvm::Constant::getNullValue(accumulator_); }
   llvm::Align c_align() const { return llvm::Align(c_type_->getScalarSizeInBits() / 8); }
 
-  Value* row_of(Value* base, Value* stride, int row) {
-    return ir_.CreateGEP(c_type_, base, ir_.CreateMul(stride, constant(row)));
-  }
-  void each_of(llvm::ArrayRef<Value*> rows, llvm::function_ref<void(Value*, std::size_t)> action) {
+  /// Every so many columns of the tile of c, row by row.
+  void each_of(Value* row, Value* stride, int step,
+               llvm::function_ref<void(Value*, std::size_t)> action) {
     std::size_t i = 0;
-    for (Value* row : rows)
-      for (int column = 0; column < kernel_.columns; column += lanes_)
+    for (int r = 0; r < kernel_.rows; ++r) {
+      if (r > 0) row = ir_.CreateGEP(c_type_, row, stride);
+      for (int column = 0; column < kernel_.columns; column += step)
         action(ir_.CreateGEP(c_type_, row, constant(column)), i++);
+    }
   }
   Value* load_c(Value* at) { return ir_.CreateAlignedLoad(accumulator_, at, c_align()); }
+  /// What c is added to is asked for row by row while k runs, where there are slots to spare: all
+  /// at once, the requests would be waited for. What is stored needs no such help.
   void prefetch_c() {
+    if (kernel_.broadcast_loads) {
+      later_c_ = in_.from;
+      last_c_ = ir_.CreateGEP(c_type_, in_.from,
+                              ir_.CreateMul(in_.from_stride, constant(kernel_.rows - 1)));
+      return;
+    }
     const int line = 64 / byte_width(instruction_.c);
-    const auto all_of = [&](llvm::ArrayRef<Value*> rows, bool writes) {
-      for (Value* row : rows)
-        for (int column = 0; column < kernel_.columns; column += line)
-          emit_prefetch(ir_, ir_.CreateGEP(c_type_, row, constant(column)), {.writes = writes});
-    };
-    all_of(c_rows_, true);
-    if (kernel_.apart) all_of(from_rows_, false);
+    each_of(in_.c, in_.c_stride, line,
+            [&](Value* at, std::size_t) { emit_prefetch(ir_, at, {.writes = true}); });
+    if (kernel_.apart)
+      each_of(in_.from, in_.from_stride, line,
+              [&](Value* at, std::size_t) { emit_prefetch(ir_, at); });
   }
   /// The rows of a behind these.
   void prefetch_next_rows() {
@@ -140,10 +147,9 @@ class Tile {
     int products = 0, next_column = 0;
   };
   LaterB begin_later_b(Value* b) {
-    constexpr int distance = 16;
-    if (!kernel_.far_b) return {};
+    if (kernel_.later_b == 0) return {};
     llvm::Type* element = type_of(instruction_.b, ir_.getContext());
-    return {ir_.CreateGEP(element, b, ir_.CreateMul(in_.b_stride, constant(distance)))};
+    return {ir_.CreateGEP(element, b, ir_.CreateMul(in_.b_stride, constant(kernel_.later_b)))};
   }
   void after_product(LaterB& later) {
     constexpr int every = 5;
@@ -154,22 +160,25 @@ class Tile {
     later.next_column += 64 / byte_width(instruction_.b);
   }
 
-  /// What c holds, or zeros.
-  Values if_accumulating() {
-    llvm::BasicBlock *before = ir_.GetInsertBlock(), *loading = nullptr;
-    Values values;
+  /// Sums and what is added to, where that is asked for. All of it is read before any is stored, as
+  /// rows may lie at distances where processors take a load to depend on a store.
+  Values plus_old(const Values& sums) {
+    llvm::BasicBlock *before = ir_.GetInsertBlock(), *adding = nullptr;
+    Values totals;
     emit_if(ir_, in_.accumulate, [&] {
-      each_of(from_rows_, [&](Value* at, std::size_t) { values.push_back(load_c(at)); });
-      loading = ir_.GetInsertBlock();
+      each_of(in_.from, in_.from_stride, lanes_, [&](Value* at, std::size_t i) {
+        totals.push_back(sums[i] == zero() ? load_c(at) : add(load_c(at), sums[i]));
+      });
+      adding = ir_.GetInsertBlock();
     });
-    if (loading == nullptr || loading == ir_.GetInsertBlock()) return values;
-    for (Value*& value : values) {
+    if (adding == nullptr) return sums;
+    for (std::size_t i = 0; i < totals.size() && adding != ir_.GetInsertBlock(); ++i) {
       llvm::PHINode* either = ir_.CreatePHI(accumulator_, 2);
-      either->addIncoming(value, loading);
-      either->addIncoming(zero(), before);
-      value = either;
+      either->addIncoming(totals[i], adding);
+      either->addIncoming(sums[i], before);
+      totals[i] = either;
     }
-    return values;
+    return totals;
   }
 
   llvm::FixedVectorType* operand_type(DType dtype) {
@@ -191,12 +200,14 @@ class Tile {
     llvm::SmallVector<std::pair<std::pair<int, int>, Value*>, 16> loaded;
   };
 
-  LoadedA begin_a(Value* k, int unroll) {
+  LoadedA begin_a(Value* k, Value* at, int unroll) {
     LoadedA a;
     switch (kernel_.a) {
       case MicroKernel::A::Panel:
         a.run = kernel_.rows * unroll;
-        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
+        a.bases = {moves_a()
+                       ? at
+                       : ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
         break;
       case MicroKernel::A::Rows:
         a.run = unroll;
@@ -286,9 +297,13 @@ class Tile {
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
     llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
-    LoadedA a = begin_a(k, unroll);
+    const std::size_t pointers =
+        index((kernel_.splits * tile_rows_ + (instruction_.offset_a ? 1 : 0)) * tile_columns_);
+    Value* a_at = moves_a() ? in[pointers + 1] : nullptr;
+    LoadedA a = begin_a(k, a_at, unroll);
     const auto row_behind = [&](Value* row) { return ir_.CreateGEP(b_element, row, in_.b_stride); };
-    Values b_rows = {in.back()};
+    Values b_rows = {in[pointers]};
+    if (later_c_ != nullptr) out.back() = ask_for_c(in.back());
     if (keeps_order(kernel_))  // where they are is known before the first product
       while (b_rows.size() < index(unroll)) b_rows.push_back(row_behind(b_rows.back()));
     const int registers = tile_rows_ * tile_columns_;
@@ -311,10 +326,13 @@ class Tile {
       if (kernel_.broadcast_loads) {
         Values columns;
         for (int column = 0; column < tile_columns_; ++column) columns.push_back(factor_b(column));
+        LaterB later = begin_later_b(b);
         for (int row = 0; row < tile_rows_; ++row) {
           Value* x = factor_a(a, step, row);
-          for (int column = 0; column < tile_columns_; ++column)
+          for (int column = 0; column < tile_columns_; ++column) {
             accumulate(row, column, x, columns[index(column)]);
+            after_product(later);
+          }
         }
         for (int column = 0; column < tile_columns_ && instruction_.offset_a; ++column) {
           Value*& total = sum(kernel_.splits * registers + column);
@@ -334,7 +352,9 @@ class Tile {
         }
       }
     }
-    out.back() = row_behind(b_rows.back());
+    out[pointers] = row_behind(b_rows.back());
+    if (moves_a())
+      out[pointers + 1] = ir_.CreateGEP(a_group_, a_at, constant(unroll * kernel_.rows));
     return out;
   }
 
@@ -377,20 +397,21 @@ class Tile {
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
-  llvm::SmallVector<Value*, 16> a_rows_, c_rows_, from_rows_;
+  llvm::SmallVector<Value*, 16> a_rows_;
+  Value *later_c_ = nullptr, *last_c_ = nullptr;  // rows of what is added to: asked for first, last
 };
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
   return fmt::format(
-      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}.c{}{}{}",
+      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}l{}.c{}{}{}",
       keeps_order(kernel) ? kInOrder : "", instruction.name == nullptr ? "fma" : instruction.name,
       to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
       kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows, kernel.columns,
       kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
       kernel.turns == Turns::Some ? "t" : "", kernel.ahead, "prc"[static_cast<int>(kernel.a)],
-      kernel.next_lines, kernel.far_b ? "f" : "", kernel.far_c ? "f" : "", kernel.apart ? "a" : "",
-      kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
+      kernel.next_lines, kernel.b_stride, kernel.later_b, kernel.far_c ? "f" : "",
+      kernel.apart ? "a" : "", kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
 }  // namespace

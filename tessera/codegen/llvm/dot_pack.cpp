@@ -21,6 +21,8 @@ class Packing {
     if (pack.all_lines) lines_ = constant(pack.lines);
     if (pack.unit == Packer::Unit::Lines) line_stride_ = constant(1);
     if (pack.unit == Packer::Unit::K) k_stride_ = constant(1);
+    if (pack.unit == Packer::Unit::K && pack.all_lines && pack.k_group == 1)
+      blocks_ = std::max(1, std::min(pack.vector_bytes, 32) / 16);
   }
 
   void emit() {
@@ -85,12 +87,22 @@ class Packing {
   }
 
   int k_step() const {
-    return pack_.unit == Packer::Unit::K ? block() * pack_.k_group : pack_.k_group;
+    return pack_.unit == Packer::Unit::K ? blocks_ * block() * pack_.k_group : pack_.k_group;
   }
 
   Value* source(Value* line, Value* k) {
     Value* offset = ir_.CreateAdd(ir_.CreateMul(line, line_stride_), ir_.CreateMul(k, k_stride_));
     return ir_.CreateGEP(from_, source_, offset);
+  }
+
+  /// Where k is in some lines, each found from the one before.
+  void each_source(Value* line, Value* k, int lines, llvm::function_ref<void(Value*)> action) {
+    Value* first = ir_.CreateGEP(from_, source_, ir_.CreateMul(line, line_stride_));
+    Value* at = ir_.CreateGEP(from_, first, ir_.CreateMul(k, k_stride_));
+    for (int i = 0; i < lines; ++i) {
+      action(at);
+      if (i + 1 < lines) at = ir_.CreateGEP(from_, at, line_stride_);
+    }
   }
 
   /// k's group begins at a multiple of k_group, except for single elements.
@@ -159,14 +171,17 @@ class Packing {
              [&](Value* i) { store(zeros, ir_.CreateGEP(to_, panel_, i)); });
   }
 
-  /// zip of the low (0) or high (1) halves of two vectors.
-  Value* zip(Value* x, Value* y, int half) {
+  /// zip of the low (0) or high (1) halves of two vectors, or of each of some parts of them.
+  Value* zip(Value* x, Value* y, int half, int parts) {
     const int count =
         static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+    const int part = count / parts;
     llvm::SmallVector<int, 64> mask;
-    for (int i = half * count / 2; i < (half + 1) * count / 2; ++i) {
-      mask.push_back(i);
-      mask.push_back(count + i);
+    for (int first = half * part / 2; first < count; first += part) {
+      for (int i = first; i < first + part / 2; ++i) {
+        mask.push_back(i);
+        mask.push_back(count + i);
+      }
     }
     return ir_.CreateShuffleVector(x, y, mask);
   }
@@ -174,13 +189,13 @@ class Packing {
   /// Vectors x0, x1, … whose elements are to alternate: x0[0] x1[0] … x0[1] x1[1] …, as vectors of
   /// the same length. Rounds of the perfect shuffle (H. S. Stone, 1971); with as many vectors as
   /// elements that is the transpose.
-  Values alternate(Values vectors) {
+  Values alternate(Values vectors, int parts = 1) {
     const std::size_t half = vectors.size() / 2;
     for (std::size_t round = 1; round < vectors.size(); round *= 2) {
       Values next;
       for (std::size_t i = 0; i < half; ++i) {
-        next.push_back(zip(vectors[i], vectors[i + half], 0));
-        next.push_back(zip(vectors[i], vectors[i + half], 1));
+        next.push_back(zip(vectors[i], vectors[i + half], 0, parts));
+        next.push_back(zip(vectors[i], vectors[i + half], 1, parts));
       }
       vectors = std::move(next);
     }
@@ -211,27 +226,36 @@ class Packing {
     }
   }
 
-  /// A block of lines by groups of k, where k's lie side by side. Of the last block there may be
-  /// fewer lines.
+  /// Blocks of lines by groups of k, side by side, where k's lie so. There may be fewer lines.
   void transpose(Value* line, Value* k, int lines) {
     const int size = block();
     auto* groups = llvm::FixedVectorType::get(ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)),
-                                              static_cast<unsigned>(size));
+                                              static_cast<unsigned>(blocks_ * size));
     Values rows;
-    for (int i = 0; i < lines; ++i) {
-      Value* row = load(source(ir_.CreateAdd(line, constant(i)), k), size * pack_.k_group);
-      rows.push_back(ir_.CreateBitCast(row, groups));
-    }
+    each_source(line, k, lines, [&](Value* at) {
+      rows.push_back(ir_.CreateBitCast(load(at, blocks_ * size * pack_.k_group), groups));
+    });
+    // The same of the panel behind this one.
+    if (blocks_ > 1)
+      each_source(ir_.CreateAdd(line, constant(pack_.lines)), k, lines,
+                  [&](Value* at) { emit_prefetch(ir_, at); });
     rows.resize(static_cast<std::size_t>(size), rows.back());
-    rows = alternate(rows);
-    for (int i = 0; i < size; ++i)
-      store(rows[static_cast<std::size_t>(i)],
-            target(line, ir_.CreateAdd(k, constant(i * pack_.k_group))));
+    rows = alternate(rows, blocks_);
+    for (int part = 0; part < blocks_; ++part) {
+      llvm::SmallVector<int, 16> mask;
+      for (int i = 0; i < size; ++i) mask.push_back(part * size + i);
+      for (int i = 0; i < size; ++i) {
+        Value* row = rows[static_cast<std::size_t>(i)];
+        store(blocks_ == 1 ? row : ir_.CreateShuffleVector(row, mask),
+              target(line, ir_.CreateAdd(k, constant((part * size + i) * pack_.k_group))));
+      }
+    }
   }
 
   llvm::IRBuilder<>& ir_;
   const Packer& pack_;
   Value *panel_, *source_, *line_stride_, *k_stride_, *lines_, *k_;
+  int blocks_ = 1;  // that are transposed at a time
   llvm::Type *from_ = nullptr, *to_ = nullptr;
 };
 

@@ -95,8 +95,9 @@ struct MicroKernel {
   Turns turns = Turns::Any;  // Some: it is not less
   A a = A::Panel;
   int next_lines = 0;  // lines of each of the next rows of a that are asked for; A::Rows alone
-  bool far_b = false;  // b is asked for some groups of k ahead
-  bool far_c = false;  // c is asked for before k runs and read after; else sums begin with it
+  int b_stride = 0;    // between groups of b; 0: the argument tells
+  int later_b = 0;     // groups of k that b is asked for ahead
+  bool far_c = false;  // c is asked for while k runs and read after; else sums begin with it
   bool apart = false;  // what is added to is not in c
   int ahead = 0;       // lines at `ahead` that are brought into the second cache with a group of k
   std::optional<bool> accumulate = std::nullopt;  // none: the argument tells

@@ -130,7 +130,7 @@ llvm::Value* round_of_sums(Emitter& e, DotCall& call, std::array<const Live*, 2>
   ir.CreateStore(stores, rounds.stored);
   call.from = call.c;
   call.from_row_stride = call.c_row_stride;
-  if (!rounds.adds_always) call.adds = ir.CreateNot(rounds.is_first);
+  call.adds = ir.CreateNot(rounds.is_first);
   call.c =
       ir.CreateSelect(stores, ir.CreateGEP(e.memory_type(call.shape.c), view.base, offset), call.c);
   call.c_row_stride = ir.CreateSelect(stores, view.strides[0], call.c_row_stride);
@@ -176,8 +176,7 @@ void Emitter::emit_dot_step(const DotStep& step) {
   llvm::Value* begins = ir.getInt1(!step.accumulate);  // nothing is in the buffer yet that counts
   if (rounds && rounds->dot == &step) {
     llvm::Value* stores = round_of_sums(*this, call, {&rows, &columns});
-    begins =
-        rounds->adds_always ? ir.getFalse() : ir.CreateAnd(rounds->is_first, ir.CreateNot(stores));
+    begins = ir.CreateAnd(rounds->is_first, ir.CreateNot(stores));
   }
   if (begins != ir.getFalse() && !is_known_whole) {
     // What is outside of a view counts as zero, and so does its product.

@@ -102,25 +102,17 @@ std::size_t Emitter::emit_rounds(const std::vector<Step>& steps, std::size_t at)
   const Operation* store = only_store(*this, steps[last], op(steps[loop].op).out[0], *dot);
   if (store == nullptr) return at;
 
-  // On x86-64 a large tile is filled with zeros, so that its micro-kernels need not ask what they
-  // add to.
-  const tile::Type& sums = type(store->in.back());
-  const bool adds_always = machine.architecture == machine::Architecture::X86_64 &&
-                           sums.count() * byte_width(sums.dtype) > machine.l1d;
-
   for (std::size_t i = at; i < last; ++i)
     if (steps[i].kind == Step::Kind::Scalar) emit_scalar(steps[i].op);
   rounds = Rounds{
       .dot = dot, .store = store, .ran = slot(ir.getInt1Ty()), .stored = slot(ir.getInt1Ty())};
   for (llvm::AllocaInst* flag : {rounds->ran, rounds->stored}) ir.CreateStore(ir.getFalse(), flag);
-  rounds->adds_always = adds_always;
-  if (adds_always) emit_nest(steps[at].nest);
   const Rounds these = *rounds;
   emit_loop(steps[loop]);
   rounds.reset();
   const auto is = [&](llvm::AllocaInst* flag) { return ir.CreateLoad(ir.getInt1Ty(), flag); };
   branch(ir.CreateNot(is(these.stored)), [&] {
-    if (!these.adds_always) branch(ir.CreateNot(is(these.ran)), [&] { emit_nest(steps[at].nest); });
+    branch(ir.CreateNot(is(these.ran)), [&] { emit_nest(steps[at].nest); });
     emit_nest(steps[last].nest);
   });
   return last + 1;

@@ -55,7 +55,6 @@ class Emitter {
   struct Rounds {
     const tile::cpu::DotStep* dot = nullptr;
     const tile::Operation* store = nullptr;
-    bool adds_always = false;                             // the buffer is filled with zeros first
     llvm::AllocaInst *ran = nullptr, *stored = nullptr;   // bits: whether one did
     llvm::Value *is_first = nullptr, *is_last = nullptr;  // of the round
   };
