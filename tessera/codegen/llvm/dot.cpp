@@ -435,7 +435,9 @@ class Loops {
         .turns = turns_,
         .a = a_,
         .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
-        .b_stride = loads_spread(machine_) ? static_cast<int>(known(b.stride).value_or(0)) : 0,
+        .b_stride = loads_spread(machine_) && (call_.b.panel != 0 || is_true(pack_b_))
+                        ? static_cast<int>(known(b.stride).value_or(0))
+                        : 0,
         .later_b = far_rows_of_b_ && rows.rows > 1 ? 16 : 0,
         .far_c = far_c_ && rows.rows > 1,
         .apart = call_.from != nullptr,

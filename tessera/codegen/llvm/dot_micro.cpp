@@ -44,16 +44,19 @@ class Tile {
 
   /// Vectors along n, [row][column / lanes].
   Values sums(llvm::ArrayRef<Value*> start = {}) {
-    if (kernel_.a == MicroKernel::A::Rows) {
-      for (int row = 0; row < kernel_.rows; ++row)
-        a_rows_.push_back(
-            ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(in_.a_stride, constant(row))));
+    for (int row = 0; row < kernel_.rows && kernel_.a == MicroKernel::A::Rows; ++row)
+      a_rows_.push_back(ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(in_.a_stride, constant(row))));
+    for (int i = 0; i <= kTurn && kernel_.broadcast_loads; ++i) {
+      a_strides_.push_back(ir_.CreateMul(in_.a_stride, constant(i)));
+      b_strides_.push_back(ir_.CreateMul(in_.b_stride, constant(i)));
     }
     Values state(index(kernel_.splits * tile_rows_ * tile_columns_), zero());
     std::copy(start.begin(), start.end(), state.begin());
     if (instruction_.offset_a) state.append(index(tile_columns_), zero());
     state.push_back(in_.b);
-    if (moves_a()) state.push_back(in_.a);
+    for (int row = 0; row < kernel_.rows && kernel_.broadcast_loads; row += kRowsByPointer)
+      if (row == 0 || kernel_.a == MicroKernel::A::Rows)
+        state.push_back(row == 0 ? in_.a : a_rows_[index(row)]);
     if (later_c_ != nullptr) state.push_back(later_c_);
 
     if (kernel_.next_lines > 0) prefetch_next_rows();
@@ -87,8 +90,19 @@ class Tile {
   }
 
  private:
-  /// Panels of a are walked through by a pointer, where an addition is all that this takes.
-  bool moves_a() const { return kernel_.broadcast_loads && kernel_.a == MicroKernel::A::Panel; }
+  /// Where addresses may be a pointer and a distance, few pointers move along k: one of b and one
+  /// of a, or of some rows of it. Every addition takes the place of a product.
+  static constexpr int kRowsByPointer = kTurn;
+
+  /// What pointers into a become in a turn.
+  void move_a(llvm::MutableArrayRef<Value*> pointers, int unroll) {
+    for (Value*& pointer : pointers) {
+      Value* distance = kernel_.a == MicroKernel::A::Columns ? a_strides_[index(unroll)]
+                        : kernel_.a == MicroKernel::A::Rows  ? constant(unroll)
+                                                             : constant(unroll * kernel_.rows);
+      pointer = ir_.CreateGEP(a_group_, pointer, distance);
+    }
+  }
 
   /// Asks for a row of what is added to; returns the next, or the last again.
   Value* ask_for_c(Value* row) {
@@ -200,21 +214,38 @@ class Tile {
     llvm::SmallVector<std::pair<std::pair<int, int>, Value*>, 16> loaded;
   };
 
-  LoadedA begin_a(Value* k, Value* at, int unroll) {
+  LoadedA begin_a(Value* k, llvm::ArrayRef<Value*> pointers, int unroll) {
     LoadedA a;
+    const auto from_pointers = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        const int pointer = kernel_.a == MicroKernel::A::Rows ? i / kRowsByPointer : 0;
+        a.bases.push_back(ir_.CreateGEP(a_group_, pointers[index(pointer)],
+                                        a_strides_[index(i - pointer * kRowsByPointer)]));
+      }
+    };
     switch (kernel_.a) {
       case MicroKernel::A::Panel:
         a.run = kernel_.rows * unroll;
-        a.bases = {moves_a()
-                       ? at
-                       : ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
+        if (kernel_.broadcast_loads) {
+          a.bases = {pointers[0]};
+          break;
+        }
+        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
         break;
       case MicroKernel::A::Rows:
         a.run = unroll;
+        if (kernel_.broadcast_loads) {
+          from_pointers(kernel_.rows);
+          break;
+        }
         for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
         break;
       case MicroKernel::A::Columns:
         a.run = kernel_.rows;
+        if (kernel_.broadcast_loads) {
+          from_pointers(unroll);
+          break;
+        }
         a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, in_.a_stride))};
         for (int step = 1; step < unroll; ++step)
           a.bases.push_back(ir_.CreateGEP(a_group_, a.bases.back(), in_.a_stride));
@@ -297,19 +328,25 @@ class Tile {
   Values turn(Value* k, const Values& in, int unroll) {
     Values out = in;
     llvm::Type* b_element = type_of(instruction_.b, ir_.getContext());
-    const std::size_t pointers =
+    // Pointers: into b, some into a, into c.
+    const std::size_t b_at =
         index((kernel_.splits * tile_rows_ + (instruction_.offset_a ? 1 : 0)) * tile_columns_);
-    Value* a_at = moves_a() ? in[pointers + 1] : nullptr;
+    const auto a_at =
+        llvm::MutableArrayRef(out).drop_front(b_at + 1).drop_back(later_c_ != nullptr);
     LoadedA a = begin_a(k, a_at, unroll);
-    const auto row_behind = [&](Value* row) { return ir_.CreateGEP(b_element, row, in_.b_stride); };
-    Values b_rows = {in[pointers]};
+    Values b_rows = {in[b_at]};
+    const auto next_row = [&]() -> Value* {
+      if (kernel_.broadcast_loads)
+        return ir_.CreateGEP(b_element, in[b_at], b_strides_[b_rows.size()]);
+      return ir_.CreateGEP(b_element, b_rows.back(), in_.b_stride);
+    };
     if (later_c_ != nullptr) out.back() = ask_for_c(in.back());
     if (keeps_order(kernel_))  // where they are is known before the first product
-      while (b_rows.size() < index(unroll)) b_rows.push_back(row_behind(b_rows.back()));
+      while (b_rows.size() < index(unroll)) b_rows.push_back(next_row());
     const int registers = tile_rows_ * tile_columns_;
     const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
     for (int step = 0; step < unroll; ++step) {
-      if (b_rows.size() == index(step)) b_rows.push_back(row_behind(b_rows.back()));
+      if (b_rows.size() == index(step)) b_rows.push_back(next_row());
       Value* b = b_rows[index(step)];
       prefetch(ir_.CreateAdd(k, constant(step)));
       const int split = step % kernel_.splits * registers;
@@ -352,9 +389,8 @@ class Tile {
         }
       }
     }
-    out[pointers] = row_behind(b_rows.back());
-    if (moves_a())
-      out[pointers + 1] = ir_.CreateGEP(a_group_, a_at, constant(unroll * kernel_.rows));
+    out[b_at] = next_row();
+    move_a(a_at, unroll);
     return out;
   }
 
@@ -397,7 +433,7 @@ class Tile {
   llvm::Type *c_type_ = nullptr, *a_group_ = nullptr;
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
-  llvm::SmallVector<Value*, 16> a_rows_;
+  llvm::SmallVector<Value*, 16> a_rows_, a_strides_, b_strides_;  // the latter times 0, 1, …
   Value *later_c_ = nullptr, *last_c_ = nullptr;  // rows of what is added to: asked for first, last
 };
 
