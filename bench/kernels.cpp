@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/peers.h"
@@ -305,6 +306,16 @@ void add_machine() {
   add("peak/fma", [](auto& state) {
     double operations = 0;
     for (auto _ : state) operations += machine::fma_rounds(20000);
+    state.counters["flops"] = benchmark::Counter(operations, benchmark::Counter::kIsRate);
+  });
+  add("peak/fma_two_threads", [](auto& state) {
+    constexpr std::int64_t kLong = 400000;
+    double operations = 0;
+    for (auto _ : state) {
+      std::thread other([] { benchmark::DoNotOptimize(machine::fma_rounds(kLong)); });
+      operations += 2 * machine::fma_rounds(kLong);
+      other.join();
+    }
     state.counters["flops"] = benchmark::Counter(operations, benchmark::Counter::kIsRate);
   });
   add("peak/memcpy", [](auto& state) {
