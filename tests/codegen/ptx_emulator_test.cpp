@@ -347,9 +347,10 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     results[0] = word_of(bits >> kDropped << kDropped);
   } else if (has("ex2.approx")) {
     results[0] = word_of(std::exp2(as<float>(arguments[0])));
-  } else if (has("ff2bf16x2.rn")) {
+  } else if (has("ff2bf16x2.rn") || has("ff2f16x2.rn")) {
     const auto narrow = [&](int i) {
-      return std::uint64_t{to_bfloat16(as<float>(arguments[i])).bits};
+      const auto x = as<float>(arguments[i]);
+      return std::uint64_t{has("ff2f16x2") ? to_half(x).bits : to_bfloat16(x).bits};
     };
     results[0] = narrow(0) << 16 | narrow(1);
   } else if (has("wgmma.commit")) {

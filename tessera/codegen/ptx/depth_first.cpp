@@ -1,8 +1,10 @@
 #include "tessera/codegen/ptx/depth_first.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tessera/codegen/ptx/instructions.h"
@@ -43,42 +45,91 @@ bool leaves(const llvm::Instruction& instruction) {
   return false;
 }
 
-void reorder(llvm::BasicBlock& block) {
-  std::vector<llvm::Instruction*> order;
-  const Movable movable = movable_loads(block);
-  for (llvm::Instruction& instruction : block)
-    if (stays(instruction, movable) || leaves(instruction)) order.push_back(&instruction);
-  llvm::SmallPtrSet<llvm::Instruction*, 32> placed;
-  struct Visit {
-    llvm::Instruction* instruction;
-    unsigned operand;
-  };
-  std::vector<Visit> open;  // a stack of its own: chains may be long
-  for (llvm::Instruction* root : order) {
-    if (llvm::isa<llvm::PHINode>(root)) continue;
-    if (placed.contains(root)) continue;
-    open.push_back({root, 0});
+/// Places instructions of a block one after the other, before its end.
+class Order {
+ public:
+  explicit Order(llvm::BasicBlock& block) : block_(block), movable_(movable_loads(block)) {
+    for (llvm::Instruction& instruction : block)
+      if (stays(instruction, movable_) || leaves(instruction)) roots_.push_back(&instruction);
+  }
+
+  void place_all() {
+    for (std::size_t i = 0; i < roots_.size();) {
+      const std::size_t count = together(i);
+      std::vector<llvm::Instruction*> needed;
+      for (const std::size_t end = i + count; i < end; ++i) visit(roots_[i], needed);
+      if (count > 1 && needed.size() <= kMostTogether) interleave(needed);
+      for (llvm::Instruction* instruction : needed)
+        if (instruction != &block_.back()) instruction->moveBefore(block_.getTerminator());
+    }
+  }
+
+ private:
+  /// What several roots need is short enough for all of it to be in flight.
+  static constexpr std::size_t kMostTogether = 512;
+  static constexpr std::uint64_t kBytesTogether = 16;
+
+  /// Roots from one on that are placed together: stores to shared memory of few bytes in all.
+  std::size_t together(std::size_t first) const {
+    std::uint64_t bytes = 0;
+    std::size_t count = 0;
+    for (; first + count < roots_.size(); ++count) {
+      const auto* store = llvm::dyn_cast<llvm::StoreInst>(roots_[first + count]);
+      if (store == nullptr || store->getPointerAddressSpace() != kShared) break;
+      bytes += store->getValueOperand()->getType()->getPrimitiveSizeInBits() / 8;
+      if (bytes > kBytesTogether) break;
+    }
+    return std::max<std::size_t>(count, 1);
+  }
+
+  /// Chains side by side: whatever is farthest from the end of its chain comes first.
+  static void interleave(std::vector<llvm::Instruction*>& needed) {
+    llvm::DenseMap<const llvm::Instruction*, int> heights;
+    for (auto at = needed.rbegin(); at != needed.rend(); ++at) {
+      const int next = heights[*at] + 1;
+      for (const llvm::Use& operand : (*at)->operands()) {
+        const auto* made = llvm::dyn_cast<llvm::Instruction>(operand.get());
+        if (made != nullptr) heights[made] = std::max(heights[made], next);
+      }
+    }
+    std::stable_sort(needed.begin(), needed.end(), [&](const auto* a, const auto* b) {
+      return heights.lookup(a) > heights.lookup(b);
+    });
+  }
+
+  /// What a root needs and has not been visited, operands first, and the root.
+  void visit(llvm::Instruction* root, std::vector<llvm::Instruction*>& needed) {
+    if (llvm::isa<llvm::PHINode>(root) || !visited_.insert(root).second) return;
+    struct Visit {
+      llvm::Instruction* instruction;
+      unsigned operand;
+    };
+    std::vector<Visit> open = {{root, 0}};  // a stack of its own: chains may be long
     while (!open.empty()) {
       auto& [instruction, next] = open.back();
       if (next < instruction->getNumOperands()) {
-        auto* needed = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
-        if (needed != nullptr && needed->getParent() == &block && !stays(*needed, movable) &&
-            !placed.contains(needed))
-          open.push_back({needed, 0});
+        auto* operand = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
+        if (operand != nullptr && operand->getParent() == &block_ && !stays(*operand, movable_) &&
+            visited_.insert(operand).second)
+          open.push_back({operand, 0});
         continue;
       }
-      placed.insert(instruction);
-      if (instruction != &block.back()) instruction->moveBefore(block.getTerminator());
+      needed.push_back(instruction);
       open.pop_back();
     }
   }
-}
+
+  llvm::BasicBlock& block_;
+  Movable movable_;
+  std::vector<llvm::Instruction*> roots_;
+  llvm::SmallPtrSet<llvm::Instruction*, 32> visited_;
+};
 
 }  // namespace
 
 void depth_first(llvm::Module& module) {
   for (llvm::Function& function : module)
-    for (llvm::BasicBlock& block : function) reorder(block);
+    for (llvm::BasicBlock& block : function) Order(block).place_all();
 }
 
 }  // namespace tessera::codegen::ptx

@@ -22,7 +22,9 @@ Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions&
       ir_(block_.ir),
       definitions_(tile::definitions(kernel)),
       uses_(tile::uses(kernel)),
-      scalars_(kernel.values.size(), nullptr) {}
+      scalars_(kernel.values.size(), nullptr) {
+  find_late(kernel.body);
+}
 
 Expected<Done> Emitter::emit(int stages) {
   stages_ = stages;
@@ -124,6 +126,10 @@ Pieces Emitter::tile(ValueId id, const Layout& layout) {
   if (const auto found = tiles_.find({id, layout}); found != tiles_.end()) return found->second;
   Pieces registers;
   if (const std::optional<Layout>& home = plan_.home(id)) {
+    if (is_late(id) && tiles_.count({id, *home}) == 0) {
+      define(id, *home, made(id, *home));
+      return tile(id, layout);
+    }
     registers = block_.convert(tiles_.at({id, *home}), dtype(id), *home, layout);
   } else {
     registers = made(id, layout);
@@ -206,9 +212,13 @@ Pieces Emitter::made(ValueId id, const Layout& layout) {
     }
     default: break;
   }
-  if (const auto x = erf_plus_one(op)) return one_plus_erf(ir_, tile(*x, layout));
+  return computed(op, [&](ValueId in) { return tile(in, layout); });
+}
+
+Pieces Emitter::computed(const Operation& op, const std::function<Pieces(ValueId)>& operand) {
+  if (const auto x = erf_plus_one(op)) return one_plus_erf(ir_, operand(*x));
   std::vector<Pieces> operands;
-  for (const ValueId in : op.in) operands.push_back(tile(in, layout));
+  for (const ValueId in : op.in) operands.push_back(operand(in));
   return elementwise(op, std::move(operands));
 }
 
@@ -221,11 +231,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
       return emit_function(ir_, op.function, of, operands, options_.precision);
     }
-    case Code::Cast:
-      // A pair that lives on into another block takes two registers, and sums that are stored take
-      // all there are.
-      return roles_ ? emit_cast(ir_, operands[0], from, to)
-                    : emit_conversion(ir_, operands[0], from, to);
+    case Code::Cast: return emit_conversion(ir_, operands[0], from, to);
     case Code::Bitcast:
       for (llvm::Value*& value : operands[0]) value = ir_.CreateBitCast(value, block_.element(to));
       return operands[0];
@@ -328,7 +334,7 @@ void Emitter::operation(const Operation& op) {
     for (const ValueId in : op.in) operands.push_back({scalar(in)});
     return define(out, elementwise(op, std::move(operands)).front());
   }
-  if (!plan_.home(out)) return;  // made where it is used
+  if (!plan_.home(out) || is_late(out)) return;  // made where it is used
   if (names_shared(op)) return;
   if (op.code == Code::Reshape) return reshape(op);
   if (op.code == Code::Permute && plan_.home(op.in[0]) &&

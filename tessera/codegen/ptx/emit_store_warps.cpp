@@ -55,7 +55,7 @@ std::optional<Emitter::WarpBox> Emitter::warp_box(const Place& place, const Layo
 
 void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) {
   const Layout from = home(x);
-  const Pieces all = tile(x, from);
+  prepare(x, from);
   llvm::Type* wide = ir_.getInt64Ty();
   const int width = byte_width(place.dtype);
   Block::Buffer corner = Block::buffer({box.rows, box.columns}, place.dtype);
@@ -141,28 +141,30 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
           }
         });
   };
-  // Packed before the two ways part: what both need takes half of the registers so.
-  const auto boxes = [&](const auto& write) {
-    for (int number = 0; number < 1 << box.bits.size(); ++number) {
-      int first = 0;  // register of the box
-      for (std::size_t i = 0; i < box.bits.size(); ++i)
-        if ((number >> i & 1) != 0) first |= 1 << box.bits[i];
-      Pieces registers;
-      for (int reg = 0; reg < from.registers(); ++reg) {
-        int others = reg;
-        for (std::size_t i = 0; i < from.register_bits().size(); ++i)
-          if (std::find(box.bits.begin(), box.bits.end(), i) == box.bits.end()) others &= ~(1 << i);
-        if (others == first) registers.push_back(all[static_cast<std::size_t>(reg)]);
-      }
-      if (number > 0) meet();  // the box before has been read
-      block_.put(corner, box.held, registers);
-      meet();
-      write(first);
+  for (int number = 0; number < 1 << box.bits.size(); ++number) {
+    int first = 0;  // register of the box
+    for (std::size_t i = 0; i < box.bits.size(); ++i)
+      if ((number >> i & 1) != 0) first |= 1 << box.bits[i];
+    std::vector<std::size_t> registers;
+    for (int reg = 0; reg < from.registers(); ++reg) {
+      int others = reg;
+      for (std::size_t i = 0; i < from.register_bits().size(); ++i)
+        if (std::find(box.bits.begin(), box.bits.end(), i) == box.bits.end()) others &= ~(1 << i);
+      if (others == first) registers.push_back(static_cast<std::size_t>(reg));
     }
-    return Pieces{};
-  };
-  either(
-      whole, [&] { return boxes(write_lines); }, [&] { return boxes(write_elements); });
+    std::map<ValueId, Pieces> known;
+    const Pieces values = part(x, from, registers, known);
+    if (number > 0) meet();  // the box before has been read
+    block_.put(corner, box.held, values);
+    meet();
+    const auto way = [&](const auto& write) {
+      return [&] {
+        write(first);
+        return Pieces{};
+      };
+    };
+    either(whole, way(write_lines), way(write_elements));
+  }
   block_.forget();
 }
 

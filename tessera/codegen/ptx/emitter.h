@@ -108,10 +108,21 @@ class Emitter {
   void define(ValueId id, const Layout& layout, Pieces registers);
   void define(ValueId id, llvm::Value* number) { scalars_[id] = number; }
   Pieces made(ValueId id, const Layout& layout);
+  /// The result of an operation that is done element by element, from some registers of operands.
+  Pieces computed(const Operation& op, const std::function<Pieces(ValueId)>& operand);
   /// x, of an operation that is 1 + erf(x).
   std::optional<ValueId> erf_plus_one(const Operation& op) const;
   llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
   llvm::Value* pid(tile::Code code, std::int64_t axis);
+
+  // what is made where one store wants it
+  void find_late(const tile::Region& region);
+  bool is_late(ValueId id) const;
+  /// Has at hand, in a layout, all that a tile is made of there.
+  void prepare(ValueId id, const Layout& layout);
+  /// Some registers of a tile that has been prepared; `known`: of others, computed on the way.
+  Pieces part(ValueId id, const Layout& layout, const std::vector<std::size_t>& registers,
+              std::map<ValueId, Pieces>& known);
 
   // regions
   void open_scope() { scopes_.emplace_back(); }
@@ -361,6 +372,7 @@ class Emitter {
   llvm::IRBuilder<>& ir_;
   std::vector<std::optional<tile::OpId>> definitions_;
   std::vector<int> uses_;
+  std::set<tile::OpId> late_;  // done element by element, for one store
   std::vector<llvm::Value*> scalars_;
   std::map<ValueId, View> views_;
   std::map<std::pair<ValueId, Layout>, Pieces> tiles_;

@@ -34,6 +34,15 @@ llvm::Value* power_of_two(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
 }
 
+/// What is not negative, with the sign of another number, by one operation on bits. LLVM's own is a
+/// choice: there are few predicates, and who writes one waits for all that read it.
+llvm::Value* with_sign(llvm::IRBuilderBase& ir, llvm::Value* size, llvm::Value* of) {
+  constexpr std::uint32_t kSign = 0x80000000;
+  llvm::Type* word = ir.getInt32Ty();
+  llvm::Value* sign = ir.CreateAnd(ir.CreateBitCast(of, word), ir.getInt32(kSign));
+  return ir.CreateBitCast(ir.CreateOr(sign, ir.CreateBitCast(size, word)), size->getType());
+}
+
 /// erf within 1.1 ulp: an odd polynomial near 0, else 1 - exp(p(|x|)), where p fits log(1 - erf).
 llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
   llvm::Type* type = x->getType();
@@ -56,7 +65,7 @@ llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
   for (const double c : kFar) far = fma(far, size, constant(c));
   far = ir.CreateFMul(fma(far, size, ir.CreateFNeg(size)), constant(kLog2E));
   far = power_of_two(ir, far);
-  far = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, ir.CreateFSub(constant(1.0), far), x);
+  far = with_sign(ir, ir.CreateFSub(constant(1.0), far), x);
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(0.927734375)), near, far);
 }
 
@@ -74,11 +83,17 @@ Own own_function(tile::Function function) {
 }  // namespace
 
 Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to) {
-  if (from != DType::F32 || to != DType::BF16) return emit_cast(ir, x, from, to);
+  const bool half = to == DType::F16;
+  if (from != DType::F32 || !(half || to == DType::BF16)) return emit_cast(ir, x, from, to);
   Pieces narrowed;
   for (std::size_t i = 0; i < x.size(); i += 2) {
     llvm::Value* second = i + 1 < x.size() ? x[i + 1] : x[i];
-    llvm::Value* pair = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {}, {second, x[i]});
+    llvm::CallInst* pair = ir.CreateIntrinsic(
+        half ? llvm::Intrinsic::nvvm_ff2f16x2_rn : llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
+        {second, x[i]});
+    // LLVM does not know it of these, and would keep their order.
+    pair->addFnAttr(llvm::Attribute::WillReturn);
+    pair->addFnAttr(llvm::Attribute::NoUnwind);
     for (std::size_t j = i; j < std::min(i + 2, x.size()); ++j)
       narrowed.push_back(ir.CreateExtractElement(pair, j - i));
   }
@@ -98,8 +113,8 @@ Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x) {
     for (const double c : kLog)
       log = ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {log, size, constant(c)});
     llvm::Value* rest = power_of_two(ir, ir.CreateFMul(log, size));
-    results.push_back(ir.CreateSelect(ir.CreateFCmpOLT(value, constant(0.0)), rest,
-                                      ir.CreateFSub(constant(2.0), rest)));
+    llvm::Value* erf = with_sign(ir, ir.CreateFSub(constant(1.0), rest), value);
+    results.push_back(ir.CreateFAdd(erf, constant(1.0)));
   }
   return results;
 }

@@ -12,7 +12,7 @@ namespace tessera::codegen::ptx {
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision);
 
-/// As codegen::emit_cast; f32 becomes bf16 two at a time.
+/// As codegen::emit_cast; f32 becomes f16 and bf16 two at a time.
 Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to);
 
 /// 1 + erf(x) of f32, within 1.2e-7 and at half the cost of its parts: what the sum rounds away of

@@ -1,0 +1,69 @@
+#include "tessera/codegen/ptx/emitter.h"
+
+// What is computed element by element between a product and the one store that needs it is not
+// written as whole tiles but where the store wants it, a few registers at a time: the sums of a
+// product fill most of the registers, and their successors would not fit beside them.
+
+namespace tessera::codegen::ptx {
+
+using tile::Code;
+
+void Emitter::find_late(const tile::Region& region) {
+  struct Need {
+    tile::OpId store = 0;
+    int uses = 0;
+    bool several = false;  // stores, or others that are not late
+  };
+  std::map<ValueId, Need> needs;
+  const auto need = [&](ValueId id, tile::OpId store) {
+    Need& found = needs.try_emplace(id, Need{.store = store}).first->second;
+    ++found.uses;
+    found.several = found.several || found.store != store;
+  };
+  for (std::size_t i = region.ops.size(); i-- > 0;) {
+    const tile::OpId id = region.ops[i];
+    const Operation& op = kernel_.ops[id];
+    for (const tile::Region& inner : op.regions) find_late(inner);
+    if (!op.regions.empty()) needs.clear();  // registers that live through a loop are dear
+    if (op.code == Code::Vstore) {
+      need(op.in.back(), id);
+      continue;
+    }
+    const bool by_elements = op.code == Code::Map || op.code == Code::Cast;
+    if (!by_elements || !type(op.out[0]).is_tile() || !plan_.home(op.out[0])) continue;
+    const auto found = needs.find(op.out[0]);
+    if (found == needs.end() || found->second.several || found->second.uses != uses_[op.out[0]] ||
+        home(op.out[0]) != home(kernel_.ops[found->second.store].in.back()))
+      continue;
+    late_.insert(id);
+    for (const ValueId in : op.in) need(in, found->second.store);
+  }
+}
+
+bool Emitter::is_late(ValueId id) const {
+  return definitions_[id] && late_.count(*definitions_[id]) != 0;
+}
+
+void Emitter::prepare(ValueId id, const Layout& layout) {
+  if (!is_late(id) || tiles_.count({id, layout}) != 0) {
+    tile(id, layout);
+  } else {
+    for (const ValueId in : kernel_.ops[*definitions_[id]].in) prepare(in, layout);
+  }
+}
+
+Pieces Emitter::part(ValueId id, const Layout& layout, const std::vector<std::size_t>& registers,
+                     std::map<ValueId, Pieces>& known) {
+  if (const auto found = known.find(id); found != known.end()) return found->second;
+  Pieces some;
+  if (is_late(id) && tiles_.count({id, layout}) == 0) {
+    some = computed(kernel_.ops[*definitions_[id]],
+                    [&](ValueId in) { return part(in, layout, registers, known); });
+  } else {
+    const Pieces all = tile(id, layout);
+    for (const std::size_t reg : registers) some.push_back(all[reg]);
+  }
+  return known[id] = some;
+}
+
+}  // namespace tessera::codegen::ptx
