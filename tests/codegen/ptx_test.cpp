@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "examples/attention.h"
 #include "examples/conv.h"
 #include "examples/dropout.h"
@@ -142,6 +145,28 @@ TEST(Ptx, ErfIsThatOfTheInterpreter) {
   })");
   expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
                   {8, 1, 1}, 2e-7);
+}
+
+TEST(Ptx, FunctionsByTheGpusOwnUnitAreThoseOfTheInterpreter) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const char* function : {"exp", "sigmoid", "tanh", "erf"}) {
+    SCOPED_TRACE(function);
+    const tile::Kernel of_many = parsed(fmt::format(R"(kernel f(x: view f32[?], out: view f32[?]) {{
+      t: f32[1024] = vload(x, 0)
+      vstore(out, 0, {}(mul(t, 3.0)))
+    }})",
+                                                    function));
+    expect_emulated(of_many, TestArguments(1).view(DType::F32, {1024}).view(DType::F32, {1024}),
+                    {1, 1, 1}, 5e-7);
+    const tile::Kernel of_one = parsed(fmt::format(R"(kernel f(x: f32, out: view f32[?]) {{
+      vstore(out, 0, broadcast({}(x)): f32[32])
+    }})",
+                                                   function));
+    for (const double x : {kInfinity, -kInfinity, std::nan(""), 3e38, -3e38, 88.722, 88.73, -87.0,
+                           -104.0, -0.0, 0.6, -0.6})
+      expect_emulated(of_one, TestArguments(1).number(DType::F32, x).view(DType::F32, {32}),
+                      {1, 1, 1}, 5e-7);
+  }
 }
 
 TEST(Ptx, OnePlusErfIsThatOfTheInterpreter) {

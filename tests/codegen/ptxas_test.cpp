@@ -40,7 +40,8 @@ std::string read(const fs::path& file) {
 /// Long rows that are kept beside their parameters, and tiles as large as registers are.
 bool fills_registers(const std::string& example) {
   return example.starts_with("layer_norm 8192") || example.starts_with("matmul f16") ||
-         example.starts_with("matmul bf16") || example == "matmul i8";
+         example.starts_with("matmul bf16") || example.starts_with("matmul, ") ||
+         example == "matmul i8";
 }
 
 std::vector<std::pair<std::string, Expected<tile::Kernel>>> all_examples() {
@@ -61,6 +62,10 @@ std::vector<std::pair<std::string, Expected<tile::Kernel>>> all_examples() {
       continue;
     }
     add("matmul", examples::matmul(dtype, dtype, {128, 128, 64, 8}));
+    add("matmul, gelu",
+        examples::matmul_bias(dtype, {128, 128, 64, 8}, examples::Activation::Gelu));
+    add("matmul, silu",
+        examples::matmul_bias(dtype, {128, 256, 64, 8}, examples::Activation::Silu));
     add("matmul of small tiles", examples::matmul(dtype, DType::F32, {32, 32, 32}));
     for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
       add(mask == examples::Mask::None ? "attention" : "causal attention",

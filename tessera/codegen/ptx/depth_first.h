@@ -12,12 +12,14 @@ namespace tessera::codegen::ptx {
 ///   a1
 ///
 /// Tiles are written operation by operation, each over all registers of a thread; the compiler of
-/// PTX keeps much of that order.
+/// PTX keeps much of that order. What neighbouring stores of up to 16 bytes to shared memory need
+/// is interleaved, so that one chain goes on while another waits:
+///
+///   a0 = x0 * c; a1 = x1 * c; b0 = a0 + d; b1 = a1 + d; store b0; store b1
 ///
 /// Keeps:  the meaning; the order of whatever reads or writes memory or involves other threads, but
 ///         for loads from shared memory that is not written again in their block.
-/// Leaves: every other instruction after what it needs and as late as its first use in its block
-///         allows.
+/// Leaves: every other instruction after what it needs and close to its first use in its block.
 void depth_first(llvm::Module& module);
 
 }  // namespace tessera::codegen::ptx

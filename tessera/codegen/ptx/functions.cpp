@@ -9,33 +9,34 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-/// exp(x) = 2^(x·log2(e)). The product is rounded; what it loses, e, is a factor 1 + e·ln(2). Past
-/// 128 and below -150 the hardware answers infinity and 0 whatever was lost, but there the loss of
-/// an infinite product is NaN: it counts for finite powers alone.
+llvm::Value* power_of_two(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
+}
+
+/// exp(x) = 2^(x·log2(e)). The product is rounded; what it loses, e, is a factor 1 + e·ln(2).
+/// Beyond kMost the power is infinite, and there nothing negative may be lost; what is below kLeast
+/// is 0. A choice would take predicates, which are few: who writes one waits for all that read it.
 llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   llvm::Type* type = x->getType();
   const auto constant = [&](double value) { return llvm::ConstantFP::get(type, value); };
   constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
+  constexpr double kMost = 88.72283935546875, kLeast = -104.0;
   constexpr auto kHigh = static_cast<float>(kLog2E);
   constexpr auto kLow = static_cast<float>(kLog2E - static_cast<double>(kHigh));
   const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
     return ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
   };
+  x = ir.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x, constant(kMost));
+  x = ir.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, constant(kLeast));
   llvm::Value* product = ir.CreateFMul(x, constant(kHigh));
   llvm::Value* lost = fma(x, constant(kHigh), ir.CreateFNeg(product));
   lost = fma(x, constant(kLow), lost);
-  llvm::Value* power = ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {product});
-  llvm::Value* corrected = fma(power, ir.CreateFMul(lost, constant(kLn2)), power);
-  llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-  return ir.CreateSelect(ir.CreateFCmpULT(size, constant(88.0)), corrected, power);
-}
-
-llvm::Value* power_of_two(llvm::IRBuilderBase& ir, llvm::Value* x) {
-  return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
+  llvm::Value* power = power_of_two(ir, product);
+  return fma(power, ir.CreateFMul(lost, constant(kLn2)), power);
 }
 
 /// What is not negative, with the sign of another number, by one operation on bits. LLVM's own is a
-/// choice: there are few predicates, and who writes one waits for all that read it.
+/// choice.
 llvm::Value* with_sign(llvm::IRBuilderBase& ir, llvm::Value* size, llvm::Value* of) {
   constexpr std::uint32_t kSign = 0x80000000;
   llvm::Type* word = ir.getInt32Ty();
@@ -69,6 +70,35 @@ llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(0.927734375)), near, far);
 }
 
+llvm::Value* reciprocal(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
+}
+
+llvm::Value* logistic(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  llvm::Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
+  return reciprocal(ir, ir.CreateFAdd(exponential(ir, ir.CreateFNeg(x)), one));
+}
+
+/// tanh: an odd polynomial near 0, else 1 - 2 / (exp(2|x|) + 1).
+llvm::Value* hyperbolic_tangent(llvm::IRBuilderBase& ir, llvm::Value* x) {
+  llvm::Type* type = x->getType();
+  const auto constant = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+    return ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
+  };
+  constexpr double kNear[] = {-5.23025580e-2, 1.33152470e-1, -3.33327681e-1};
+  constexpr double kTwiceLog2E = 2.8853900817779268, kNearest = 0.6;
+  llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  llvm::Value* square = ir.CreateFMul(x, x);
+  llvm::Value* near = constant(1.57394409e-2);
+  for (const double c : kNear) near = fma(near, square, constant(c));
+  near = fma(ir.CreateFMul(near, square), x, x);
+  llvm::Value* power = power_of_two(ir, ir.CreateFMul(size, constant(kTwiceLog2E)));
+  llvm::Value* part = reciprocal(ir, ir.CreateFAdd(power, constant(1.0)));
+  llvm::Value* far = with_sign(ir, fma(part, constant(-2.0), constant(1.0)), x);
+  return ir.CreateSelect(ir.CreateFCmpULT(size, constant(kNearest)), near, far);
+}
+
 /// What a function of f32 is here; null: as everywhere.
 using Own = llvm::Value* (*)(llvm::IRBuilderBase&, llvm::Value*);
 Own own_function(tile::Function function) {
@@ -76,6 +106,8 @@ Own own_function(tile::Function function) {
     case tile::Function::Exp: return exponential;
     case tile::Function::Exp2: return power_of_two;
     case tile::Function::Erf: return error_function;
+    case tile::Function::Sigmoid: return logistic;
+    case tile::Function::Tanh: return hyperbolic_tangent;
     default: return nullptr;
   }
 }

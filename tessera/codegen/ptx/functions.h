@@ -8,7 +8,7 @@ namespace tessera::codegen::ptx {
 
 /// As codegen::emit_map, with what the hardware has for it: exponentials of f32 by its own unit and
 /// a correction of the argument's rounding, 3 ulp at most; what would be subnormal is 0. erf is
-/// of 1.1 ulp.
+/// of 1.1 ulp, sigmoid of 6, tanh of 4.
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision);
 
