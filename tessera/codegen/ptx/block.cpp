@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/ptx/instructions.h"
@@ -294,33 +293,34 @@ int Block::shared_run(const Buffer& buffer, const Layout& layout,
   return static_cast<int>(run);
 }
 
-llvm::Value* Block::start(const Buffer& buffer, const Layout& layout) {
+// An address that follows from the thread's number alone is made again where it is needed, which
+// costs less than to keep it. One with a part of its own, such as a team's, is made once for all
+// registers: what tells them apart is a constant, and constants are parts of an access.
+llvm::Value* Block::address(const Buffer& buffer, const Layout& layout, int reg,
+                            std::span<const std::int64_t> at) {
+  const bool kept = own_ != nullptr || buffer.base != nullptr;
   std::vector<llvm::Value*> indices;
-  for (int axis = 0; axis < layout.rank(); ++axis) indices.push_back(coordinate(layout, axis));
-  return address(buffer, indices);
-}
-
-std::int64_t Block::distance(const Buffer& buffer, const Layout& layout, int reg,
-                             std::span<const std::int64_t> at) {
   std::int64_t bytes = 0;
   for (int axis = 0; axis < layout.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    bytes += (layout.offset(axis, reg) + (at.empty() ? 0 : at[i])) * buffer.strides[i];
+    const std::int64_t from = at.empty() ? 0 : at[i];
+    indices.push_back(kept ? coordinate(layout, axis)
+                           : ir.CreateAdd(index(layout, axis, reg), i32(from)));
+    bytes += (layout.offset(axis, reg) + from) * buffer.strides[i];
   }
-  return bytes;
+  llvm::Value* made = address(buffer, indices);
+  return kept ? ir.CreatePtrAdd(made, i64(bytes)) : made;
 }
 
 void Block::put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
                 std::span<const std::int64_t> at, const tile::Extents* shape) {
   const int run = shape != nullptr ? 1 : shared_run(buffer, layout, at);
-  llvm::Value* first = start(buffer, layout);
   for (int reg = 0; reg < layout.registers(); reg += run) {
     const auto store = [&] {
       const std::span<llvm::Value* const> values(registers.data() + reg,
                                                  static_cast<std::size_t>(run));
       ir.CreateAlignedStore(
-          pack(values, buffer.dtype),
-          ir.CreatePtrAdd(first, i64(distance(buffer, layout, reg, at))),
+          pack(values, buffer.dtype), address(buffer, layout, reg, at),
           llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
     };
     llvm::Value* inside = shape == nullptr ? nullptr : is_inside(layout, *shape, reg);
@@ -329,30 +329,15 @@ void Block::put(const Buffer& buffer, const Layout& layout, const Pieces& regist
 }
 
 Pieces Block::take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at) {
-  std::vector<std::size_t> all(static_cast<std::size_t>(layout.registers()));
-  std::iota(all.begin(), all.end(), 0);
-  return take_some(buffer, layout, all, at);
-}
-
-Pieces Block::take_some(const Buffer& buffer, const Layout& layout,
-                        std::span<const std::size_t> registers, std::span<const std::int64_t> at) {
   const int run = shared_run(buffer, layout, at);
-  llvm::Value* first = start(buffer, layout);
-  std::map<int, Pieces> runs;
-  Pieces taken;
-  for (const std::size_t wanted : registers) {
-    const int within = static_cast<int>(wanted) % run, reg = static_cast<int>(wanted) - within;
-    const auto [place, fresh] = runs.try_emplace(reg);
-    if (fresh) {
-      llvm::Value* packed = ir.CreateAlignedLoad(
-          packed_type(buffer.dtype, run),
-          ir.CreatePtrAdd(first, i64(distance(buffer, layout, reg, at))),
-          llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
-      place->second = unpack(packed, buffer.dtype, run);
-    }
-    taken.push_back(place->second[static_cast<std::size_t>(within)]);
+  Pieces registers;
+  for (int reg = 0; reg < layout.registers(); reg += run) {
+    llvm::Value* packed = ir.CreateAlignedLoad(
+        packed_type(buffer.dtype, run), address(buffer, layout, reg, at),
+        llvm::Align(static_cast<std::uint64_t>(run * byte_width(buffer.dtype))));
+    for (llvm::Value* value : unpack(packed, buffer.dtype, run)) registers.push_back(value);
   }
-  return taken;
+  return registers;
 }
 
 llvm::Value* Block::take_one(const Buffer& buffer, std::span<llvm::Value* const> indices) {

@@ -109,8 +109,6 @@ class Block {
   void put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
            std::span<const std::int64_t> at = {}, const tile::Extents* shape = nullptr);
   Pieces take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at = {});
-  Pieces take_some(const Buffer& buffer, const Layout& layout,
-                   std::span<const std::size_t> registers, std::span<const std::int64_t> at = {});
   llvm::Value* take_one(const Buffer& buffer, std::span<llvm::Value* const> indices);
 
   Pieces convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to);
@@ -158,11 +156,9 @@ class Block {
   llvm::Function& function() { return *function_; }
 
  private:
-  /// Where a thread's first register of a tile lies, and bytes from there to another: a constant,
-  /// which is a part of the access.
-  llvm::Value* start(const Buffer& buffer, const Layout& layout);
-  static std::int64_t distance(const Buffer& buffer, const Layout& layout, int reg,
-                               std::span<const std::int64_t> at);
+  /// Where a register of a tile lies that is put at `at`.
+  llvm::Value* address(const Buffer& buffer, const Layout& layout, int reg,
+                       std::span<const std::int64_t> at);
   /// Runs of registers that shared memory takes at once: their length.
   int shared_run(const Buffer& buffer, const Layout& layout,
                  std::span<const std::int64_t> at) const;
