@@ -250,9 +250,10 @@ class Loops {
     Value* first = constant(0);
     Value* rest = m_size_;
     std::int64_t most = std::min(plan_.mc, call_.shape.m);
-    // What the largest extent leaves over, where one micro-kernel can do it.
+    // What the largest extent leaves over, where that is a good part of it.
     const auto left = static_cast<int>(call_.shape.m % plan_.mr);
-    const int some = loads_spread(machine_) && left > 4 ? left : 4;
+    const bool is_much = loads_spread(machine_) && left > 4 && call_.shape.m < 16 * plan_.mr;
+    const int some = is_much ? left : 4;
     for (const int rows : {plan_.mr, some, unit}) {
       if (most < rows) continue;
       Value* next_rest = ir_.CreateURem(rest, constant(rows));

@@ -52,7 +52,13 @@ class Packing {
         int line = 0;
         if (pack_.unit == Packer::Unit::K) {
           if (rest > 0) transpose(constant(pack_.lines - rest), k, rest);
-          for (; line + widest <= pack_.lines; line += widest) transpose(constant(line), k, widest);
+          line = pack_.lines / widest * widest;
+          const auto block_of = [&](Value* at) { transpose(at, k, widest); };
+          if (blocks_ > 1) {  // waits for memory as it is: short code
+            emit_for(ir_, constant(0), constant(line), widest, block_of);
+          } else {
+            for (int at = 0; at < line; at += widest) block_of(constant(at));
+          }
           line += rest;
         } else {
           for (int width = widest; width >= 2; width /= 2)
@@ -241,13 +247,15 @@ class Packing {
                   [&](Value* at) { emit_prefetch(ir_, at); });
     rows.resize(static_cast<std::size_t>(size), rows.back());
     rows = alternate(rows, blocks_);
+    Value* first = target(line, k);
     for (int part = 0; part < blocks_; ++part) {
       llvm::SmallVector<int, 16> mask;
       for (int i = 0; i < size; ++i) mask.push_back(part * size + i);
       for (int i = 0; i < size; ++i) {
         Value* row = rows[static_cast<std::size_t>(i)];
+        const int behind = (part * size + i) * pack_.k_group * pack_.lines;
         store(blocks_ == 1 ? row : ir_.CreateShuffleVector(row, mask),
-              target(line, ir_.CreateAdd(k, constant((part * size + i) * pack_.k_group))));
+              ir_.CreateGEP(to_, first, constant(behind)));
       }
     }
   }

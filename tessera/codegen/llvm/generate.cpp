@@ -106,6 +106,23 @@ constexpr llvm::StringLiteral kLeftOut[] = {
     "Falkor HW Prefetch Fix",
     "Falkor HW Prefetch Fix Late Phase",
     "Machine Outliner",
+    "X86 Domain Reassignment Pass",
+    "X86 Avoid Store Forwarding Blocks",
+    "X86 cmov Conversion",
+    "X86 Byte/Word Instruction Fixup",
+    "X86 LEA Fixup",
+    "X86 Optimize Call Frame",
+    "X86 Load Value Injection (LVI) Load Hardening",
+    "X86 Load Value Injection (LVI) Ret-Hardening",
+    "X86 speculative load hardening",
+    "X86 Speculative Execution Side Effect Suppression",
+    "X86 Indirect Branch Tracking",
+    "X86 Indirect Thunks",
+    "X86 Return Thunks",
+    "X86 Discriminate Memory Operands",
+    "X86 Insert Cache Prefetches",
+    "X86 Atom pad short functions",
+    "X86 Windows Fixup Buffer Security Check",
 };
 
 /// Hands on all passes but those.
