@@ -7,8 +7,8 @@ namespace tessera::codegen {
 // The functions of floats that no processor has, of f32 or f64. Within 2 ulp, except where the
 // precision is Fast: that is for f32, and f64 stays exact.
 
-Lanes exp(const Lanes& x, Precision precision);
-Lanes exp2(const Lanes& x, Precision precision);
+Lanes exp(const Lanes& x, Precision precision, Sign sign = Sign::Any);
+Lanes exp2(const Lanes& x, Precision precision, Sign sign = Sign::Any);
 Lanes sigmoid(const Lanes& x, Precision precision);
 Lanes tanh(const Lanes& x, Precision precision);
 Lanes erf(const Lanes& x, Precision precision);

@@ -14,13 +14,13 @@ bool is_half(DType dtype) {
 }
 
 /// Of f32 or f64.
-Lanes map_floats(Function function, std::span<const Lanes> in, Precision precision) {
+Lanes map_floats(Function function, std::span<const Lanes> in, Precision precision, Sign sign) {
   const Lanes &a = in.front(), &b = in.size() > 1 ? in[1] : a;
   switch (function) {
     case Function::Neg: return -a;
     case Function::Abs: return abs(a);
-    case Function::Exp: return exp(a, precision);
-    case Function::Exp2: return exp2(a, precision);
+    case Function::Exp: return exp(a, precision, sign);
+    case Function::Exp2: return exp2(a, precision, sign);
     case Function::Log: return log(a);
     case Function::Log2: return log2(a);
     case Function::Sin: return sin(a);
@@ -66,7 +66,8 @@ Lanes map_floats(Function function, std::span<const Lanes> in, Precision precisi
 }
 
 /// Of f16 or bf16: what moves bits stays there, the rest is done in f32 and rounded.
-Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precision precision) {
+Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precision precision,
+                 Sign sign) {
   const Lanes& last = in.back();
   if (function == Function::Select) {
     const Lanes chosen = select(in[0], in[1].as_integer(), in[2].as_integer());
@@ -88,20 +89,21 @@ Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precisio
   }
   // A polynomial that is right to 22 bits is exact enough for 11, but bf16 has subnormals that the
   // fast functions drop.
-  const Lanes value = map_floats(function, in, dtype == DType::F16 ? Precision::Fast : precision);
+  const Lanes value =
+      map_floats(function, in, dtype == DType::F16 ? Precision::Fast : precision, sign);
   return tile::is_compare(function) ? value : cast(value, DType::F32, dtype);
 }
 
 }  // namespace
 
 Pieces emit_map(llvm::IRBuilderBase& ir, Function function, DType dtype,
-                std::span<const Pieces> operands, Precision precision) {
+                std::span<const Pieces> operands, Precision precision, Sign sign) {
   const llvm::IRBuilderBase::FastMathFlagGuard guard(ir);
   ir.clearFastMathFlags();
   std::vector<Lanes> in;
   for (const Pieces& operand : operands) in.emplace_back(ir, operand);
-  if (is_half(dtype)) return map_halves(function, dtype, std::move(in), precision).pieces();
-  if (is_float(dtype)) return map_floats(function, in, precision).pieces();
+  if (is_half(dtype)) return map_halves(function, dtype, std::move(in), precision, sign).pieces();
+  if (is_float(dtype)) return map_floats(function, in, precision, sign).pieces();
   return map_integers(function, is_signed(dtype), in).pieces();
 }
 

@@ -16,6 +16,9 @@ namespace tessera::codegen {
 /// How exact the functions of floats are: within 2 ulp of f32, or a few ulp and faster.
 enum class Precision : std::uint8_t { Exact, Fast };
 
+/// What is known of a function's argument besides that it may be NaN.
+enum class Sign : std::uint8_t { Any, NotPositive };
+
 /// One value cut into pieces of the same LLVM type, a scalar or a vector of native width each. f16
 /// is half, bf16 is bfloat, bool is i1.
 using Pieces = std::vector<llvm::Value*>;
@@ -29,7 +32,7 @@ using Pieces = std::vector<llvm::Value*>;
 ///
 /// NaN, infinities, signed zeros and subnormals come out as docs/tile.md says.
 Pieces emit_map(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
-                std::span<const Pieces> operands, Precision precision);
+                std::span<const Pieces> operands, Precision precision, Sign sign = Sign::Any);
 
 /// Emits a conversion between dtypes as Code::Cast means it.
 Pieces emit_cast(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to);

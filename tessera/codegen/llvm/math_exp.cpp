@@ -88,9 +88,13 @@ Lanes scale_twice(const Lanes& y, const Lanes& biased) {
   return y * shift_left(half, mantissa).as_float() * shift_left(rest, mantissa).as_float();
 }
 
+Lanes limited(const Lanes& x, double least, double most, Sign sign) {
+  return clamp_above(sign == Sign::NotPositive ? x : clamp_below(x, most), least);
+}
+
 /// Where vectors are scaled by any power of 2 in one instruction, as results are: only the base e
 /// needs limits, for its n.
-Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast) {
+Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast, Sign sign) {
   std::vector<double> c(base.exact.begin(), base.exact.end());
   if (fast) {
     c.clear();
@@ -101,23 +105,23 @@ Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast) {
     return avx512::scaled(one_and(r, c), x - r);
   }
   const double most = 2 * format_of(x).bias / base.log2;
-  const auto [_, n, r] = split(clamp_above(clamp_below(x, most), -most), base, 0, !fast);
+  const auto [_, n, r] = split(limited(x, -most, most, sign), base, 0, !fast);
   return avx512::scaled(one_and(r, c), n);
 }
 
-Lanes exponential(const Lanes& x, const Base& base, Precision precision) {
+Lanes exponential(const Lanes& x, const Base& base, Precision precision, Sign sign) {
   const Format format = format_of(x);
   const bool fast = precision == Precision::Fast && !base.fast.empty();
-  if (avx512::takes(x)) return exponential_by_scaling(x, base, fast);
+  if (avx512::takes(x)) return exponential_by_scaling(x, base, fast, sign);
   if (fast) {
     // 2 exp(r) · 2^(n - 1), so that exponents reach 128. At the smallest n the factor is 0.
     const double least = -format.bias + 0.8, most = format.bias + 1.4;
-    const Lanes near = clamp_above(clamp_below(x, most / base.log2), least / base.log2);
+    const Lanes near = limited(x, least / base.log2, most / base.log2, sign);
     const auto [biased, n, r] = split(near, base, format.bias - 1, false);
     return fma(r, polynomial(r, base.fast), 2.0) * shift_left(biased, format.mantissa).as_float();
   }
   const double most = format.bias + 2, least = -format.bias - static_cast<int>(format.mantissa) - 2;
-  const Lanes near = clamp_above(clamp_below(x, most / base.log2), least / base.log2);
+  const Lanes near = limited(x, least / base.log2, most / base.log2, sign);
   const auto [biased, n, r] = split(near, base, 2 * format.bias, true);
   return scale_twice(one_and(r, base.exact), biased);
 }
@@ -187,12 +191,12 @@ Lanes quotient(const Lanes& x, const Quotient& q) {
 
 }  // namespace
 
-Lanes exp(const Lanes& x, Precision precision) {
-  return exponential(x, x.is_double() ? kE64 : kE32, precision);
+Lanes exp(const Lanes& x, Precision precision, Sign sign) {
+  return exponential(x, x.is_double() ? kE64 : kE32, precision, sign);
 }
 
-Lanes exp2(const Lanes& x, Precision precision) {
-  return exponential(x, x.is_double() ? kTwo64 : kTwo32, precision);
+Lanes exp2(const Lanes& x, Precision precision, Sign sign) {
+  return exponential(x, x.is_double() ? kTwo64 : kTwo32, precision, sign);
 }
 
 Lanes exp2_of_sum(const Lanes& high, const Lanes& low) {

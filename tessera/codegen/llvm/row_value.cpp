@@ -3,7 +3,9 @@
 #include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/llvm/row.h"
 #include "tessera/support/check.h"
+#include "tessera/tile/cpu/bounds.h"
 #include "tessera/tile/cpu/placement.h"
+#include "tessera/tile/cpu/vectors.h"
 
 namespace tessera::codegen {
 
@@ -150,7 +152,13 @@ Row::Lanes Row::map(const Operation& op, const std::vector<Lanes>& operands) {
   const DType from = e_.type(op.in.back()).dtype, to = e_.type(op.out[0]).dtype;
   Pieces result;
   switch (op.code) {
-    case Code::Map: result = emit_map(at, op.function, from, pieces, e_.options.precision); break;
+    case Code::Map: {
+      const bool low = tile::cpu::is_series(op.function) &&
+                       tile::cpu::is_never_positive(e_.kernel, e_.definition, op.in[0]);
+      result = emit_map(at, op.function, from, pieces, e_.options.precision,
+                        low ? Sign::NotPositive : Sign::Any);
+      break;
+    }
     case Code::Cast: result = emit_cast(at, pieces[0], from, to); break;
     case Code::Bitcast:
       for (llvm::Value* piece : pieces[0]) {
@@ -434,8 +442,11 @@ void Row::prefetch(const Operation& op, DType dtype, const Place& place) {
   std::int64_t rows = 1;
   for (const std::int64_t extent : nest_.space) rows *= extent;
   const bool is_one_row = lane_ >= 0 && rows == nest_.space[static_cast<std::size_t>(lane_)];
-  if (!is_one_row || nest_.roots.size() > 1) return;
-  if (nest_.roots.front().kind != tile::cpu::Root::Kind::Effect) return;
+  // What is kept in a buffer is read there from then on; else the last nest stores what it reads.
+  const tile::cpu::Root::Kind kind = nest_.roots.front().kind;
+  const bool reads_last = kind == tile::cpu::Root::Kind::Write ||
+                          (kind == tile::cpu::Root::Kind::Effect && nest_.roots.size() == 1);
+  if (!is_one_row || !reads_last) return;
   if (mode_.pieces != nest_.unroll || mode_.width == 1 || !is_one(place.lane_stride)) return;
   const ViewParts& view = e_.views[op.in[0]];
   llvm::Value* distance = nullptr;
