@@ -102,6 +102,13 @@ std::size_t Emitter::emit_rounds(const std::vector<Step>& steps, std::size_t at)
   const Operation* store = only_store(*this, steps[last], op(steps[loop].op).out[0], *dot);
   if (store == nullptr) return at;
 
+  // On AArch64 filling a large tile with zeros and copying it in the end is nearly as fast, and
+  // compiled much faster.
+  const tile::Type& sums = type(store->in.back());
+  if (machine.architecture == machine::Architecture::AArch64 &&
+      sums.count() * byte_width(sums.dtype) > machine.l1d)
+    return at;
+
   for (std::size_t i = at; i < last; ++i)
     if (steps[i].kind == Step::Kind::Scalar) emit_scalar(steps[i].op);
   rounds = Rounds{
