@@ -338,8 +338,7 @@ class Loops {
     emit_if(ir_, pack_b_, [&] {
       // Where rows are copied, a few of them at a time: the lines and pages that panels share are
       // then still at hand.
-      const bool by_rows =
-          !loads_spread(machine_) && packed_unit(in_.b_column, in_.b_row) == Packer::Unit::Lines;
+      const bool by_rows = packed_unit(in_.b_column, in_.b_row) == Packer::Unit::Lines;
       const std::int64_t strip = by_rows ? round_up(16, pad_k_) : kc_;
       block(k_size_, strip, std::min(kc_, call_.shape.k), [&](Value* k) {
         Value* size = minimum(ir_.CreateSub(k_size_, k), strip, std::min(kc_, call_.shape.k));
