@@ -216,42 +216,23 @@ class Tile {
   };
 
   LoadedA begin_a(Value* k, llvm::ArrayRef<Value*> pointers, int unroll) {
+    const bool rows = kernel_.a == MicroKernel::A::Rows;
+    const bool columns = kernel_.a == MicroKernel::A::Columns;
     LoadedA a;
-    const auto from_pointers = [&](int count) {
-      for (int i = 0; i < count; ++i) {
-        const int pointer = kernel_.a == MicroKernel::A::Rows ? i / kRowsByPointer : 0;
-        a.bases.push_back(ir_.CreateGEP(a_group_, pointers[index(pointer)],
-                                        a_strides_[index(i - pointer * kRowsByPointer)]));
+    a.run = rows ? unroll : columns ? kernel_.rows : kernel_.rows * unroll;
+    const auto base_of = [&](int run) -> Value* {
+      if (kernel_.broadcast_loads) {
+        const int pointer = rows ? run / kRowsByPointer : 0;
+        return ir_.CreateGEP(a_group_, pointers[index(pointer)],
+                             a_strides_[index(run - pointer * kRowsByPointer)]);
       }
+      if (rows) return ir_.CreateGEP(a_group_, a_rows_[index(run)], k);
+      if (run > 0) return ir_.CreateGEP(a_group_, a.bases.back(), in_.a_stride);
+      Value* offset = ir_.CreateMul(k, columns ? in_.a_stride : constant(kernel_.rows));
+      return ir_.CreateGEP(a_group_, in_.a, offset);
     };
-    switch (kernel_.a) {
-      case MicroKernel::A::Panel:
-        a.run = kernel_.rows * unroll;
-        if (kernel_.broadcast_loads) {
-          a.bases = {pointers[0]};
-          break;
-        }
-        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, constant(kernel_.rows)))};
-        break;
-      case MicroKernel::A::Rows:
-        a.run = unroll;
-        if (kernel_.broadcast_loads) {
-          from_pointers(kernel_.rows);
-          break;
-        }
-        for (Value* row : a_rows_) a.bases.push_back(ir_.CreateGEP(a_group_, row, k));
-        break;
-      case MicroKernel::A::Columns:
-        a.run = kernel_.rows;
-        if (kernel_.broadcast_loads) {
-          from_pointers(unroll);
-          break;
-        }
-        a.bases = {ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(k, in_.a_stride))};
-        for (int step = 1; step < unroll; ++step)
-          a.bases.push_back(ir_.CreateGEP(a_group_, a.bases.back(), in_.a_stride));
-        break;
-    }
+    for (int run = 0; run < (rows ? kernel_.rows : columns ? unroll : 1); ++run)
+      a.bases.push_back(base_of(run));
     return a;
   }
 
