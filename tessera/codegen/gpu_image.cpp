@@ -4,62 +4,59 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 
-#include <array>
-#include <cstring>
 #include <optional>
 
 #include "tessera/codegen/kernel_object.h"
-#include "tessera/runtime/program.h"
+#include "tessera/runtime/plan.h"
 #include "tessera/support/parallel.h"
 #include "tessera/tile/fingerprint.h"
 
 namespace tessera::codegen {
 namespace {
 
-/// The text after the numbers that it is launched by, as the cache keeps them.
-using Numbers = std::array<std::int32_t, 3>;
-
-std::vector<std::byte> packed(const PtxKernel& ptx) {
-  const Numbers numbers = {ptx.threads, ptx.shared_bytes, ptx.programs};
-  std::vector<std::byte> bytes(sizeof numbers + ptx.text.size());
-  std::memcpy(bytes.data(), numbers.data(), sizeof numbers);
-  std::memcpy(bytes.data() + sizeof numbers, ptx.text.data(), ptx.text.size());
-  return bytes;
-}
-
-PtxKernel unpacked(std::span<const std::byte> bytes) {
-  Numbers numbers = {};
-  std::memcpy(numbers.data(), bytes.data(), sizeof numbers);
-  const auto text = bytes.subspan(sizeof numbers);
-  return {.text = std::string(reinterpret_cast<const char*>(text.data()), text.size()),
-          .entry = {},
-          .threads = numbers[0],
-          .words = 0,
-          .shared_bytes = numbers[1],
-          .programs = numbers[2]};
+/// A kernel and its text, as the cache keeps them: a program of nothing else.
+std::string packed(const runtime::Program::Kernel& kernel, const std::string& text) {
+  runtime::Program program;
+  program.kernels = {kernel};
+  program.texts = {text};
+  return runtime::encode_plan(program);
 }
 
 struct Made {
-  PtxKernel ptx;
+  runtime::Program::Kernel kernel;
+  std::string text;
   bool from_cache = false;
 };
 
+std::optional<Made> unpacked(std::span<const std::byte> bytes) {
+  auto program = runtime::decode_plan(bytes);
+  if (!program || program->kernels.size() != 1 || program->texts.size() != 1) return std::nullopt;
+  return Made{std::move(program->kernels[0]), std::move(program->texts[0]), true};
+}
+
 Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                     const runtime::ObjectCache* cache) {
-  TESSERA_CHECK(!ptx.loops && !ptx.maps, "an image has a block for each program");
   const std::string key = fmt::format(
-      "{}\nptx {} precision {} tf32 {} stages {} to {} bytes {}\n{}", generator_version(),
-      static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32, ptx.stages,
-      ptx.more_stages, ptx.bytes_per_thread, tile::fingerprint(kernel));
+      "{}\nptx {} precision {} tf32 {} stages {} to {} loops {} {} maps {}\n{}",
+      generator_version(), static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32,
+      ptx.stages, ptx.more_stages, ptx.loops, ptx.roles, ptx.maps, tile::fingerprint(kernel));
   if (cache != nullptr)
-    if (const auto found = cache->find(key); found && found->size() > sizeof(Numbers))
-      return Made{unpacked(*found), true};
+    if (const auto found = cache->find(key))
+      if (std::optional<Made> made = unpacked(*found)) return *std::move(made);
   tile::Kernel named = kernel;
   named.name = "kernel";  // kGpuEntry is made of it
-  TESSERA_TRY(PtxKernel text, ptx_of(named, ptx));
-  TESSERA_CHECK(text.entry == runtime::kGpuEntry, "a kernel called {}", text.entry);
-  if (cache != nullptr) cache->store(key, packed(text));
-  return Made{std::move(text), false};
+  TESSERA_TRY(PtxKernel made, ptx_of(named, ptx));
+  TESSERA_CHECK(made.entry == runtime::kGpuEntry, "a kernel called {}", made.entry);
+  runtime::Program::Kernel launched{.scratch_bytes = made.shared_bytes,
+                                    .threads = made.threads,
+                                    .programs = made.programs,
+                                    .loops = made.loops,
+                                    .maps = std::move(made.maps)};
+  if (cache != nullptr) {
+    const std::string bytes = packed(launched, made.text);
+    cache->store(key, std::as_bytes(std::span(bytes)));
+  }
+  return Made{std::move(launched), std::move(made.text)};
 }
 
 }  // namespace
@@ -68,7 +65,9 @@ PtxOptions ptx_options(const machine::Machine& gpu, Precision precision) {
   return {.target = gpu.has("sm_90a") ? PtxTarget::Sm90a : PtxTarget::Sm80,
           .precision = precision,
           .tf32 = gpu.has("tf32"),
-          .more_stages = 8};
+          .more_stages = 8,
+          .loops = true,
+          .maps = true};
 }
 
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options) {
@@ -93,12 +92,10 @@ Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
   GpuImage image;
   std::string texts;
   for (const Made& one : all) {
-    image.entries.push_back({.offset = static_cast<std::int64_t>(texts.size()),
-                             .threads = one.ptx.threads,
-                             .shared_bytes = one.ptx.shared_bytes,
-                             .programs = one.ptx.programs});
+    image.kernels.push_back(one.kernel);
+    image.kernels.back().entry = static_cast<std::int64_t>(texts.size());
     image.from_cache += one.from_cache ? 1 : 0;
-    texts += one.ptx.text;
+    texts += one.text;
     texts += '\0';
   }
   image.text = Bytes::copy(std::as_bytes(std::span(texts)));

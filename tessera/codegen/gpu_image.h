@@ -5,18 +5,15 @@
 
 #include "tessera/codegen/image.h"
 #include "tessera/codegen/ptx/ptx.h"
+#include "tessera/runtime/program.h"
 
 namespace tessera::codegen {
 
 /// Kernels as texts of PTX, each with one entry, `kGpuEntry`, and ended by a zero.
 struct GpuImage {
-  struct Entry {
-    std::int64_t offset = 0;
-    int threads = 0, shared_bytes = 0, programs = 1;  // as PtxKernel has them
-  };
   Bytes text = {};
-  std::vector<Entry> entries = {};  // one per kernel
-  std::int64_t from_cache = 0;      // kernels whose text was there already
+  std::vector<runtime::Program::Kernel> kernels = {};  // as they are launched, without names
+  std::int64_t from_cache = 0;                         // kernels whose text was there already
 };
 
 /// What is written for a GPU: `sm_80` or `sm_90a`, of machine::cuda().

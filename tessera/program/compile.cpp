@@ -51,11 +51,8 @@ Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
   if (options.machine.is_gpu()) {
     TESSERA_TRY(codegen::GpuImage image, codegen::build_gpu_image(kernels, options.machine, how));
     for (std::size_t k = 0; k < all; ++k) {
-      const codegen::GpuImage::Entry& entry = image.entries[k];
-      program.kernels[k].entry = entry.offset;
-      program.kernels[k].scratch_bytes = entry.shared_bytes;
-      program.kernels[k].threads = entry.threads;
-      program.kernels[k].programs = entry.programs;
+      image.kernels[k].name = std::move(program.kernels[k].name);
+      program.kernels[k] = std::move(image.kernels[k]);
     }
     program.image = std::move(image.text);
     program.architecture = options.machine.features.front();

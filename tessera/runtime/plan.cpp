@@ -48,8 +48,12 @@ void fields(auto& archive, Of<step::Loop> auto& loop) {
 void fields(auto& archive, Of<step::Swap> auto& swap) {
   archive(swap.memory, swap.bytes, swap.file_offset, swap.out);
 }
+void fields(auto& archive, Of<cuda::TensorMap> auto& map) {
+  archive(map.word, map.column, map.width, map.box, map.offset, map.extents, map.strides);
+}
 void fields(auto& archive, Of<Program::Kernel> auto& kernel) {
-  archive(kernel.name, kernel.entry, kernel.scratch_bytes, kernel.threads, kernel.programs);
+  archive(kernel.name, kernel.entry, kernel.scratch_bytes, kernel.threads, kernel.programs,
+          kernel.loops, kernel.maps);
 }
 void fields(auto& archive, Of<Program::Note> auto& note) {
   archive(note.what, note.flops, note.bytes);

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/runtime/cuda/tensor_map.h"
 #include "tessera/support/bytes.h"
 #include "tessera/support/dtype.h"
 
@@ -126,9 +127,13 @@ struct Program {
     std::int64_t entry = 0;          // in the image
     std::int64_t scratch_bytes = 0;  // on a GPU: of shared memory
     std::int64_t threads = 0;        // on a GPU: of a block
-    /// On a GPU: of the grid, along its first axis, in one block; where they are several, a last
-    /// word says how many there are along it.
+    /// On a GPU: of the grid, along its first axis, in one block. `loops`: blocks go on with
+    /// further ones. Where either is so, a last word says how many there are along it.
     std::int64_t programs = 1;
+    bool loops = false;
+    /// On a GPU, where blocks go on: after that word, one that is 1 if all of these could be made,
+    /// and the maps.
+    std::vector<cuda::TensorMap> maps = {};
     bool operator==(const Kernel&) const = default;
   };
   /// What a step does, for people, and how much (0: not known). Sessions leave little work on one

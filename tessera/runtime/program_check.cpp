@@ -120,6 +120,9 @@ class Check {
     if (program_.is_for_gpu() && (!is_text || !within(kernel.threads, 1, kMostThreads) ||
                                   !within(kernel.programs, 1, kernel.threads)))
       return invalid(kernel.name, fmt::format("no text of a kernel of {} threads", kernel.threads));
+    if (kernel.maps.size() > cuda::kMostMaps || (!kernel.loops && !kernel.maps.empty()) ||
+        !std::ranges::all_of(kernel.maps, cuda::is_valid))
+      return invalid(kernel.name, "its tensor maps are none of a GPU's");
     if (!within(kernel.scratch_bytes, 0, kMostScratch))
       return invalid(kernel.name, fmt::format("{} bytes of scratch memory", kernel.scratch_bytes));
     return Done{};
@@ -180,6 +183,9 @@ class Check {
     for (const std::int64_t count : launch.grid)
       if (!within(count, 0, kMostPrograms) || __builtin_mul_overflow(programs, count, &programs))
         return invalid(fmt::format("{} programs along an axis", count));
+    for (const cuda::TensorMap& map : program_.kernels[launch.kernel].maps)
+      if (static_cast<std::size_t>(map.word) + map.words() > launch.words.size())
+        return invalid(fmt::format("there is no view at word {}", map.word));
     for (const step::Launch::Patch& patch : launch.patches) {
       if (patch.word >= launch.words.size())
         return invalid(fmt::format("there is no word {}", patch.word));

@@ -17,7 +17,7 @@ namespace {
 // them. docs/program.md describes it.
 
 constexpr std::array<char, 8> kMagic = {'\x89', 'T', 'S', 'R', '\r', '\n', '\x1a', '\n'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 struct Section {
   std::uint64_t offset = 0, size = 0, checksum = 0;

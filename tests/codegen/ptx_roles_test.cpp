@@ -150,6 +150,37 @@ TEST(PtxRoles, BoxesOfMoreAxesMayBeginBeforeTheirView) {
                   {3, 1, 1}, 5e-5, kMapping);
 }
 
+TEST(PtxRoles, ViewsThatAKernelMakesOfItsArgumentsHaveMaps) {
+  // Rows that overlap, behind the beginning of an argument.
+  const tile::Kernel kernel =
+      parsed(R"(kernel pieces(a: view f16[64, 16], b: view f16[4, 64, 64], c: view f32[?, 64]) {
+    pieces: view f16[20, 3, 64] by [32, 16, 1] = view(offset(base(a), 16))
+    row = mul(pid(), 8)
+    sum = for (k = 0 to 3 step 1, acc: f32[64, 64] = 0.0) {
+      x: f16[64, 1, 64] = vload(pieces, row, k, 0)
+      y: f16[1, 64, 64] = vload(b, k, 0, 0)
+      yield(dot(reshape(x): f16[64, 64], reshape(y): f16[64, 64], acc))
+    }
+    vstore(c, mul(pid(), 64), 0, sum)
+  })");
+  const auto compiled = ptx_of(kernel, kMapping);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  ASSERT_EQ(compiled->maps.size(), 2u);
+  EXPECT_EQ(compiled->maps[0], (runtime::cuda::TensorMap{.word = 0,
+                                                         .column = 2,
+                                                         .width = 2,
+                                                         .box = {64, 1, 64},
+                                                         .offset = 16,
+                                                         .extents = {20, 3, 64},
+                                                         .strides = {32, 16, 1}}));
+  expect_emulated(kernel,
+                  TestArguments(1)
+                      .view(DType::F16, {64, 16})
+                      .view(DType::F16, {4, 64, 64})
+                      .view(DType::F32, {3 * 64, 64}),
+                  {3, 1, 1}, 5e-5, kMapping);
+}
+
 TEST(PtxRoles, AnEpilogueFollows) {
   const std::int64_t m = 128, n = 192, k = 64;
   for (const std::int64_t columns : {n, n - 5}) {

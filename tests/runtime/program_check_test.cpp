@@ -126,6 +126,56 @@ TEST(ProgramCheck, FindsEveryIndexAndSizeThatIsWrong) {
   }
 }
 
+/// A kernel of a GPU, whose first argument is a view of two axes that has a tensor map.
+Program with_a_map() {
+  Maker maker;
+  const auto x = maker.input("x", {64, 64}, DType::F16);
+  const auto y = maker.output("y", {64, 64}, DType::F16);
+  maker.program.architecture = "sm_90a";
+  maker.program.image = Bytes::copy(std::as_bytes(std::span("text")));
+  maker.program.kernels = {
+      {.name = "copy",
+       .threads = 256,
+       .loops = true,
+       .maps = {
+           {.word = 0, .column = 1, .width = 2, .box = {64, 64}},
+           {.word = 5, .width = 2, .box = {64}, .offset = 8, .extents = {64}, .strides = {1}}}}};
+  maker.add(step::Launch{.words = {0, 64, 64, 64, 1, 0},
+                         .patches = {{0, {x}, 64 * 64 * 2}, {5, {y}, 64 * 64 * 2}}});
+  return maker.program;
+}
+
+TEST(ProgramCheck, FindsTensorMapsThatNoGpuHas) {
+  ASSERT_TRUE(check(with_a_map())) << to_string(check(with_a_map()).error());
+  using Map = cuda::TensorMap;
+  const auto refused = [](const std::function<void(Map&)>& change, std::size_t which = 0) {
+    Program program = with_a_map();
+    change(program.kernels[0].maps[which]);
+    const auto checked = check(program);
+    return !checked && checked.error().id == "program-invalid";
+  };
+  EXPECT_TRUE(refused([](Map& map) { map.word = -1; }));
+  EXPECT_TRUE(refused([](Map& map) { map.word = 2; }));
+  EXPECT_TRUE(refused([](Map& map) { map.word = std::numeric_limits<int>::max(); }));
+  EXPECT_TRUE(refused([](Map& map) { map.word = 6; }, 1));
+  EXPECT_TRUE(refused([](Map& map) { map.column = 2; }));
+  EXPECT_TRUE(refused([](Map& map) { map.column = -1; }));
+  EXPECT_TRUE(refused([](Map& map) { map.width = 8; }));
+  EXPECT_TRUE(refused([](Map& map) { map.box = {}; }));
+  EXPECT_TRUE(refused([](Map& map) { map.box = {64, 1, 1, 1, 1, 64}; }));
+  EXPECT_TRUE(refused([](Map& map) { map.box[0] = 257; }));
+  EXPECT_TRUE(refused([](Map& map) { map.box[0] = 0; }));
+  EXPECT_TRUE(refused([](Map& map) { map.box[1] = 48; }));
+  EXPECT_TRUE(refused([](Map& map) { map.strides = {}; }, 1));
+  EXPECT_TRUE(refused([](Map& map) { map.extents = map.strides = {64, 64}; }, 1));
+  Program program = with_a_map();
+  program.kernels[0].loops = false;
+  EXPECT_FALSE(check(program)) << "one block for each program is not told how many there are";
+  program = with_a_map();
+  program.kernels[0].maps.resize(9, program.kernels[0].maps[0]);
+  EXPECT_FALSE(check(program));
+}
+
 TEST(ProgramCheck, SaysWhichStepIsWrong) {
   Program program = example();
   std::get<Copy>(program.steps[2]).bytes = 8;

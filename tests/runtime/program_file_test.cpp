@@ -46,6 +46,16 @@ Program example() {
              y = maker.output("y", {4}), box = maker.boxed("box"),
              yes = maker.arena("yes", {}, DType::Bool);
   maker.program.swap_bytes = 16;
+  maker.program.kernels.push_back({.name = "mapped",
+                                   .programs = 2,
+                                   .loops = true,
+                                   .maps = {{.word = 1,
+                                             .column = 1,
+                                             .width = 4,
+                                             .box = {8, 32},
+                                             .offset = 3,
+                                             .extents = {5, 64},
+                                             .strides = {64, 1}}}});
   maker.twice({x}, {a}, 2, 2);
   maker.add(step::Copy{.from = {w}, .to = {a, 8}, .bytes = 8}, {"copy", 1.5, 8});
   maker.host("graph() { return }", {x, box}, {box});

@@ -10,28 +10,53 @@
 namespace tessera::codegen::ptx {
 
 using runtime::cuda::TensorMap;
+using tile::Code;
+
+std::optional<TensorMap> Emitter::map_of(ValueId view) const {
+  const std::vector<ValueId> params = kernel_.params();
+  TensorMap map;
+  const auto defined = [&](ValueId id, Code code) {
+    return definitions_[id] && kernel_.ops[*definitions_[id]].code == code
+               ? &kernel_.ops[*definitions_[id]]
+               : nullptr;
+  };
+  if (const Operation* made = defined(view, Code::View)) {
+    // All that is open is its base.
+    if (made->in.size() != 1) return {};
+    map.extents = type(view).shape;
+    map.strides = type(view).strides;
+    view = made->in[0];
+    if (const Operation* further = defined(view, Code::Offset)) {
+      const Operation* by = defined(further->in[1], Code::Const);
+      if (by == nullptr) return {};
+      map.offset = by->literal.integer;
+      view = further->in[0];
+    }
+    if (const Operation* base = defined(view, Code::Base)) view = base->in[0];
+  }
+  const auto param = std::find(params.begin(), params.end(), view);
+  if (param == params.end()) return {};
+  map.word = tile::word_positions(kernel_)[static_cast<std::size_t>(param - params.begin())];
+  return map;
+}
 
 std::vector<TensorMap> Emitter::maps_of(const Ahead& ahead) const {
-  constexpr std::size_t kMostAxes = 5;
-  constexpr std::int64_t kMostInABox = 256;
-  const std::vector<ValueId> params = kernel_.params();
-  const std::vector<int> positions = tile::word_positions(kernel_);
   std::vector<TensorMap> maps;
   for (const Ring& ring : ahead.rings) {
     const Operation& load = kernel_.ops[ring.load];
-    const auto param = std::find(params.begin(), params.end(), load.in[0]);
-    if (param == params.end()) return {};
-    TensorMap map{.word = positions[static_cast<std::size_t>(param - params.begin())],
-                  .column = static_cast<int>(ring.column),
-                  .width = ring.operand.width,
-                  .box = type(load.out[0]).shape};
-    map.box[ring.column] = ring.operand.panel_width() / ring.operand.width;
-    if (map.box.size() > kMostAxes ||
-        *std::max_element(map.box.begin(), map.box.end()) > kMostInABox)
-      return {};
-    maps.push_back(map);
+    std::optional<TensorMap> map = map_of(load.in[0]);
+    if (!map) return {};
+    map->column = static_cast<int>(ring.column);
+    map->width = ring.operand.width;
+    map->box = type(load.out[0]).shape;
+    map->box[ring.column] = ring.operand.panel_width() / ring.operand.width;
+    if (!is_valid(*map)) return {};
+    // What is known now of a view is no surprise at launch: a base of 0 is aligned.
+    const std::vector<std::uint64_t> words(static_cast<std::size_t>(map->word) + 1);
+    if (!map->extents.empty() && !shape_of(*map, words)) return {};
+    maps.push_back(*std::move(map));
   }
-  return maps;
+  return maps.size() <= runtime::cuda::kMostMaps ? maps : std::vector<TensorMap>{};
 }
 
 /// One thread asks for the panels of all operands.

@@ -239,6 +239,8 @@ class Emitter {
   void for_programs(const Turns& turns, const std::function<void()>& body);
   void skip_rounds(llvm::Value* program);
   void place_ring(std::int64_t offset);
+  /// Of a view that is an argument, or made of one with all else known.
+  std::optional<runtime::cuda::TensorMap> map_of(ValueId view) const;
   std::vector<runtime::cuda::TensorMap> maps_of(const Ahead& ahead) const;
   void fill_ring(bool by_maps);
   void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);

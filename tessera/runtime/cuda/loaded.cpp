@@ -64,7 +64,9 @@ Expected<Loaded> load(const Program& program, const std::filesystem::path& cache
                                       .entry = kGpuEntry,
                                       .threads = static_cast<int>(kernel.threads),
                                       .shared_bytes = static_cast<int>(kernel.scratch_bytes),
-                                      .programs = static_cast<int>(kernel.programs)});
+                                      .programs = static_cast<int>(kernel.programs),
+                                      .loops = kernel.loops,
+                                      .maps = kernel.maps});
     if (!function) return located(std::move(function).error(), {.item = kernel.name});
     made.functions.push_back(std::move(*function));
   }

@@ -17,8 +17,20 @@ struct TensorMap {
   /// Elements along each axis. Along the column they are 32, 64 or 128 bytes, whose chunks of 16
   /// are exchanged by the number of the row.
   std::vector<std::int64_t> box = {};
+  /// Of a view that the kernel makes itself of that base: so many elements behind it, with these
+  /// extents and strides. Else empty.
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> extents = {}, strides = {};
   bool operator==(const TensorMap&) const = default;
+
+  /// Words that are read, from `word` on.
+  std::size_t words() const { return extents.empty() ? 1 + 2 * box.size() : 1; }
 };
+
+inline constexpr std::size_t kMostMaps = 8;  // of a kernel
+
+/// Whether a map is one that the GPU may have: up to five axes, of boxes of up to 256 elements.
+bool is_valid(const TensorMap& map);
 
 /// What the driver is told of a view, innermost axis first.
 struct MapShape {
