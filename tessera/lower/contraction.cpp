@@ -444,7 +444,7 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, 
                                  const machine::Machine& machine, const GroupOptions& options) {
   const tile::Stages stages = split_sum(whole, cut);
   const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
-  const auto contraction = contraction_of(first, true);
+  const auto contraction = contraction_of(first, Rounding{options.products, options.exact});
   if (!contraction) return Attempt{};
   TESSERA_TRY(GroupCode code,
               ContractionLowering(*contraction, machine, options).run(machine, options));
@@ -468,13 +468,20 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
   // Tiles of a GPU are powers of two: fewer and longer axes leave less of them empty.
   Group whole = group;
   if (machine.is_gpu()) whole.stages = collapsed(group.stages);
-  const auto contraction = contraction_of(whole, machine.is_gpu());
+  GroupOptions options = given;
+  const auto form = [&] {
+    return contraction_of(whole, machine.is_gpu()
+                                     ? std::optional(Rounding{options.products, options.exact})
+                                     : std::nullopt);
+  };
+  auto contraction = form();
   // Bytes are products of processors.
   if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
-  GroupOptions options = given;
   if (machine.is_gpu() && options.products == DType::BF16 &&
-      multiply_adds(*contraction) < kSmallProduct)
+      multiply_adds(*contraction) < kSmallProduct) {
     options.products = DType::F32;
+    contraction = form();
+  }
   if (machine.is_gpu() && !options.exact)
     if (const SumParts cut = parts_of_sum(*contraction, options.products, machine); cut.parts > 1) {
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));

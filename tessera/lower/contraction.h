@@ -72,6 +72,7 @@ struct Contraction {
   std::shared_ptr<const Fold> fold = nullptr;
   IndexAxes batch = {}, rows = {}, sums = {};
   IndexAxis column = {};
+  bool widened = false;  // some of the sums run further than the fold, where products are zero
   Factor a = {}, b = {};
   tile::Stages before = {};
   /// The factor b where it is known when code is made: over the index variables themselves.
@@ -104,9 +105,21 @@ struct AxisGroup {
 };
 using AxisGroups = std::vector<AxisGroup>;
 
-/// Nothing where the group is no such thing. `boxes`: a factor that reads outside of its tensor may
-/// be read where it lies.
-std::optional<Contraction> contraction_of(const Group& group, bool boxes);
+/// What a GPU rounds factors to.
+struct Rounding {
+  DType to = DType::F32;
+  bool exact = false;  // zeros times infinity are to be seen
+};
+
+/// Nothing where the group is no such thing. With a rounding, a factor that reads outside of its
+/// tensor may be read where it lies, or else a copy is made that is rounded already.
+std::optional<Contraction> contraction_of(const Group& group, std::optional<Rounding> rounding);
+
+/// The factor a, if it is an image with few channels, for a copy in which 16 bytes fit everywhere:
+/// there are as many more channels as that takes, and the window is as much wider as makes a power
+/// of two of a piece of it. The copy has zeros there, or the weights do.
+Scalar with_more_channels(const Scalar& value, const Rounding& rounding, Contraction& contraction,
+                          AxisExtents& extents);
 
 /// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied
 /// with them; `batch` are the index variables of the batch that it varies with.

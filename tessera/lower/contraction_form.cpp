@@ -32,6 +32,7 @@ class Reads {
   /// a read may be a box.
   struct Variables {
     std::set<std::string> inner = {}, rows = {};
+    std::optional<DType> copies = {};  // in this dtype, unless as they were
   };
   Reads(const Stage& stage, const AxisExtents& extents, Variables variables, tile::Stages& before,
         std::string prefix)
@@ -39,6 +40,7 @@ class Reads {
         extents_(extents),
         inner_(std::move(variables.inner)),
         rows_(std::move(variables.rows)),
+        copies_(variables.copies),
         before_(before),
         prefix_(std::move(prefix)) {}
 
@@ -135,13 +137,14 @@ class Reads {
     for_each_read(*read.otherwise, [&](const node::Read& beyond) {
       operands.push_back(*std::ranges::find(stage_.operands, beyond.operand, &Operand::name));
     });
+    const DType dtype = copies_.value_or(operand->dtype);
     before_.push_back({.operands = std::move(operands),
                        .output = {.name = name,
-                                  .dtype = operand->dtype,
+                                  .dtype = dtype,
                                   .axes = ordered(axes),
                                   .value = Scalar(Node{source})},
                        .sizes = stage_.sizes});
-    return strided(name, operand->dtype, at, shape);
+    return strided(name, dtype, at, shape);
   }
 
   static std::int64_t stride_of(const std::vector<std::int64_t>& shape, std::size_t axis) {
@@ -220,6 +223,7 @@ class Reads {
   const Stage& stage_;
   const AxisExtents& extents_;
   std::set<std::string> inner_, rows_;
+  std::optional<DType> copies_;
   tile::Stages& before_;
   std::string prefix_;
 };
@@ -288,7 +292,7 @@ bool Contraction::is_merged(const IndexAxis& axis) const {
   });
 }
 
-std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
+std::optional<Contraction> contraction_of(const Group& group, std::optional<Rounding> rounding) {
   if (group.stages.size() != 1 || group.stages[0].output.forward || is_wide(group.stages[0]))
     return std::nullopt;
   const Stage& stage = group.stages[0];
@@ -350,6 +354,8 @@ std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
     c.known_b = factors->second;
     c.weight = *read_by_b.begin();
   }
+  if (rounding && !c.bytes && c.known_b)
+    factors->first = with_more_channels(factors->first, *rounding, c, extents);
   const auto dtype_of = [&](const std::string& prefix) {
     return !c.bytes ? DType::F32 : prefix == "a" ? c.bytes->a : c.bytes->b;
   };
@@ -379,8 +385,10 @@ std::optional<Contraction> contraction_of(const Group& group, bool boxes) {
     for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
       variables.inner.insert(axis.name);
     // A box is loaded as it is: nothing else may be made of it.
-    if (boxes && prefix == "a" && std::holds_alternative<node::Read>(value.node()))
+    if (rounding && prefix == "a" && std::holds_alternative<node::Read>(value.node())) {
       for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
+      if (rounding->to != DType::F32) variables.copies = rounding->to;
+    }
     if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
       return strided;
     IndexAxes axes = axes_within(within, true);

@@ -130,6 +130,7 @@ SumParts parts_of_sum(const Contraction& c, DType factors, const machine::Machin
   const double elements =
       static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent) * kRead;
   SumParts best;
+  if (c.widened) return best;
   double least = choice_of(c, factors, machine, 1).cycles;
   for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {
     const Choice choice = choice_of(c, factors, machine, parts);

@@ -118,6 +118,26 @@ TEST(GpuProgram, RunsOnOlderGpusToo) {
   expect_same({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
 }
 
+TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
+  // Few multiprocessors, so that few programs are enough; some of the last rows are outside.
+  Case product{
+      "graph(x: f32[250, 32], u: f32[32, 192], w: f32[192, 256], b: f32[256]) { "
+      "return add(matmul(matmul(x, u), w), b) }",
+      {random_f32({250, 32}, 1), random_f32({32, 192}, 2), random_f32({192, 256}, 3),
+       random_f32({256}, 4)},
+      1,
+      {.machine = machine::cuda(), .products = DType::F16},
+      2e-1};
+  product.options.machine.multiprocessors = 2;
+  expect_same(product);
+  const auto compiled =
+      compile(with_weights(parsed(product.graph), product.inputs, product.given), product.options);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  const runtime::Program::Kernel& kernel = compiled->program.kernels.back();
+  EXPECT_TRUE(kernel.loops);
+  EXPECT_EQ(kernel.maps.size(), 2u);
+}
+
 TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
   const CompileReport report = expect_same(
       {"graph(q: f32[2, 20, 16], k: f32[2, 24, 16], v: f32[2, 24, 16], w: f32[16, 12]) { "
@@ -192,6 +212,33 @@ TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
       });
       EXPECT_EQ(copied, window.copied) << window.attributes;
     }
+  }
+}
+
+TEST(GpuProgram, FewChannelsAreCopiedSoThatPiecesAreLong) {
+  struct Window {
+    std::string attributes;
+    std::int64_t channels, size, taps, result;
+    const char* strategy;
+  };
+  for (const Window& window :
+       {Window{"pads=[3, 3, 3, 3], strides=[2, 2]", 3, 20, 7, 10,
+               "x32, weights packed, f16, padded"},
+        Window{"pads=[1, 1, 1, 1]", 3, 9, 3, 9, "x32, weights packed, f16, padded"},
+        Window{"strides=[2, 2]", 3, 11, 3, 5, "x16, weights packed, f16, padded"},
+        Window{"pads=[2, 2, 2, 2], dilations=[2, 2]", 3, 9, 3, 9, "padded"}}) {
+    const CompileReport report = expect_same(
+        {fmt::format("graph(x: f32[2, {0}, {1}, {1}], w: f32[16, {0}, {2}, {2}], b: f32[16]) {{ "
+                     "return relu(conv(x, w, b) {{{3}}}) }}",
+                     window.channels, window.size, window.taps, window.attributes),
+         {random_f32({2, window.channels, window.size, window.size}, 1),
+          random_f32({16, window.channels, window.taps, window.taps}, 2), random_f32({16}, 3)},
+         1,
+         {.products = DType::F16},
+         5e-2});
+    std::string all;
+    for (const CompileReport::Step& step : report.steps) all += step.strategy + "\n";
+    EXPECT_THAT(all, ::testing::HasSubstr(window.strategy)) << window.attributes;
   }
 }
 
