@@ -61,8 +61,11 @@ Scalar Transform::operator()(const Scalar& scalar) {
     }
     if (const auto* n = std::get_if<node::Apply>(&node)) return applied(n->fn, all(n->args));
     if (const auto* n = std::get_if<node::Cast>(&node)) return cast(n->to, (*this)(*n->arg));
-    if (const auto* n = std::get_if<node::Component>(&node))
+    if (const auto* n = std::get_if<node::Component>(&node)) {
+      if (component)
+        if (auto replaced = component(*n)) return *std::move(replaced);
       return Scalar(Node(node::Component{transformed(n->fold), n->index}));
+    }
     return scalar;
   };
   Scalar made = make();

@@ -21,6 +21,8 @@ class Transform {
   std::function<Dim(const Dim& size)> size = {};
   /// What a read, whose indices have been transformed, becomes; nothing: it stays.
   std::function<std::optional<Scalar>(const node::Read& read)> read = {};
+  /// What a component of a fold becomes; nothing: that of the fold with its parts replaced.
+  std::function<std::optional<Scalar>(const node::Component& component)> component = {};
   /// What the axis of a fold is called.
   std::function<std::string(const std::string& axis)> bound = {};
 

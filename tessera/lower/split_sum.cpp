@@ -1,46 +1,13 @@
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
 #include "tessera/lower/contraction.h"
 
 namespace tessera::lower {
-namespace {
 
 using tile::Stage;
-
-/// The expression with the result of a fold replaced.
-class Replacement {
- public:
-  Replacement(const Fold& fold, Scalar by) : fold_(fold), by_(std::move(by)) {}
-
-  Scalar operator()(const Scalar& scalar) {
-    if (const auto it = made_.find(scalar.id()); it != made_.end()) return it->second;
-    return made_.emplace(scalar.id(), replaced(scalar)).first->second;
-  }
-
- private:
-  Scalar replaced(const Scalar& scalar) {
-    if (const auto* component = std::get_if<node::Component>(&scalar.node()))
-      return component->fold.get() == &fold_ ? by_ : scalar;
-    if (const auto* call = std::get_if<node::Apply>(&scalar.node())) {
-      std::vector<Scalar> args;
-      for (const Scalar& arg : call->args) args.push_back((*this)(arg));
-      return apply(call->fn, std::move(args));
-    }
-    if (const auto* cast_node = std::get_if<node::Cast>(&scalar.node()))
-      return cast(cast_node->to, (*this)(*cast_node->arg));
-    return scalar;
-  }
-
-  const Fold& fold_;
-  Scalar by_;
-  std::unordered_map<const void*, Scalar> made_;  // what is shared stays shared
-};
-
-}  // namespace
 
 tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
   const Stage& stage = *c.stage;
@@ -76,7 +43,11 @@ tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
   }
   Stage whole = stage;
   whole.operands.push_back(read);
-  whole.output.value = Replacement(*c.fold, total)(stage.output.value);
+  Transform of_parts;
+  of_parts.component = [&](const node::Component& component) {
+    return component.fold == c.fold ? std::optional(total) : std::nullopt;
+  };
+  whole.output.value = of_parts(stage.output.value);
   tile::Stages stages = {std::move(sums), std::move(whole)};
   for (Stage& one : stages) {
     std::set<std::string> names;
