@@ -55,6 +55,14 @@ TEST(PtxRoles, OneLoopOfProductsBeforeAnyWriteHasThem) {
   EXPECT_FALSE(with("first: i32 = load(at)", "add(k, cast(first): i64)"));
   EXPECT_FALSE(with("zeros: f32[64, 64] = 0.0\n vstore(c, row, 0, zeros)", "k"));
   EXPECT_FALSE(with("old: i32 = atomic(at, 1) {fn = add}", "k"));
+  // Short loops are not worth it, where they are known to be short.
+  const auto rounds = [&](int count) {
+    std::string once = fmt::format(fmt::runtime(text), "", "k");
+    once.replace(once.find("dim(a) {axis = 1}"), 17, std::to_string(32 * count));
+    return roles(parsed(once));
+  };
+  EXPECT_FALSE(rounds(11));
+  EXPECT_TRUE(rounds(12));
 }
 
 TEST(SlowPtxRoles, MultiplyMatricesOfAnyShape) {
@@ -131,8 +139,8 @@ TEST(PtxRoles, TeamsKnowTheRoundsOfEachOther) {
 }
 
 TEST(PtxRoles, BoxesOfMoreAxesMayBeginBeforeTheirView) {
-  const tile::Kernel kernel =
-      parsed(R"(kernel boxes(a: view f16[?, ?, ?], b: view f16[?, 64], c: view f32[?, 64]) {
+  const tile::Kernel kernel = parsed(
+      R"(kernel boxes(a: view f16[?, ?, ?] by [?, ?, 1], b: view f16[?, 64], c: view f32[?, 64]) {
     row = sub(mul(pid(), 3), 5)
     sum = for (k = 0 to dim(a) {axis = 2} step 32, acc: f32[64, 64] = 0.0) {
       x: f16[2, 32, 32] = vload(a, pid(), row, sub(k, 8))
@@ -142,21 +150,23 @@ TEST(PtxRoles, BoxesOfMoreAxesMayBeginBeforeTheirView) {
     vstore(c, mul(pid(), 64), 0, sum)
   })");
   EXPECT_EQ(ptx_of(kernel, kMapping)->maps[0].box, (std::vector<std::int64_t>{2, 32, 32}));
-  expect_emulated(kernel,
-                  TestArguments(1)
-                      .view(DType::F16, {3, 30, 80})
-                      .view(DType::F16, {80, 64})
-                      .view(DType::F32, {3 * 64, 64}),
-                  {3, 1, 1}, 5e-5, kMapping);
+  // A stride of nothing has no maps: 16 bytes are copied at a time.
+  for (const std::int64_t stride : {80, 0})
+    expect_emulated(kernel,
+                    TestArguments(1)
+                        .view(DType::F16, {3, 30, 80}, {30 * 80, stride, 1})
+                        .view(DType::F16, {80, 64})
+                        .view(DType::F32, {3 * 64, 64}),
+                    {3, 1, 1}, 5e-5, kMapping);
 }
 
 TEST(PtxRoles, ViewsThatAKernelMakesOfItsArgumentsHaveMaps) {
   // Rows that overlap, behind the beginning of an argument.
   const tile::Kernel kernel =
-      parsed(R"(kernel pieces(a: view f16[64, 16], b: view f16[4, 64, 64], c: view f32[?, 64]) {
+      parsed(R"(kernel pieces(a: view f16[64, 16], b: view f16[?, 64, 64], c: view f32[?, 64]) {
     pieces: view f16[20, 3, 64] by [32, 16, 1] = view(offset(base(a), 16))
     row = mul(pid(), 8)
-    sum = for (k = 0 to 3 step 1, acc: f32[64, 64] = 0.0) {
+    sum = for (k = 0 to dim(b) {axis = 0} step 1, acc: f32[64, 64] = 0.0) {
       x: f16[64, 1, 64] = vload(pieces, row, k, 0)
       y: f16[1, 64, 64] = vload(b, k, 0, 0)
       yield(dot(reshape(x): f16[64, 64], reshape(y): f16[64, 64], acc))
@@ -176,7 +186,7 @@ TEST(PtxRoles, ViewsThatAKernelMakesOfItsArgumentsHaveMaps) {
   expect_emulated(kernel,
                   TestArguments(1)
                       .view(DType::F16, {64, 16})
-                      .view(DType::F16, {4, 64, 64})
+                      .view(DType::F16, {3, 64, 64})
                       .view(DType::F32, {3 * 64, 64}),
                   {3, 1, 1}, 5e-5, kMapping);
 }

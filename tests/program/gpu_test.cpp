@@ -121,9 +121,9 @@ TEST(GpuProgram, RunsOnOlderGpusToo) {
 TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
   // Few multiprocessors, so that few programs are enough; some of the last rows are outside.
   Case product{
-      "graph(x: f32[250, 32], u: f32[32, 192], w: f32[192, 256], b: f32[256]) { "
+      "graph(x: f32[250, 32], u: f32[32, 768], w: f32[768, 256], b: f32[256]) { "
       "return add(matmul(matmul(x, u), w), b) }",
-      {random_f32({250, 32}, 1), random_f32({32, 192}, 2), random_f32({192, 256}, 3),
+      {random_f32({250, 32}, 1), random_f32({32, 768}, 2), random_f32({768, 256}, 3),
        random_f32({256}, 4)},
       1,
       {.machine = machine::cuda(), .products = DType::F16},

@@ -207,16 +207,16 @@ void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& co
     then(CopiedBy::Elements);
     return Pieces{};
   };
-  if (copy.fits.aligned == ir_.getFalse()) {
-    elements();
+  const auto some = [&] {
+    return either(
+        copy.fits.aligned, [&] { return chunks(false); }, elements);
+  };
+  if (copy.fits.whole == ir_.getFalse()) {
+    some();
     return;
   }
   either(
-      copy.fits.whole, [&] { return chunks(true); },
-      [&] {
-        return either(
-            copy.fits.aligned, [&] { return chunks(false); }, elements);
-      });
+      copy.fits.whole, [&] { return chunks(true); }, some);
 }
 
 void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {

@@ -1,6 +1,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/roles.h"
@@ -46,6 +47,17 @@ std::optional<std::vector<tile::OpId>> Emitter::known_from(
   return in_order.size() == found.size() ? std::optional(in_order) : std::nullopt;
 }
 
+bool Emitter::is_short(const Operation& loop) const {
+  std::array<std::int64_t, 3> bounds = {};
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const auto& made = definitions_[loop.in[i]];
+    if (!made || kernel_.ops[*made].code != Code::Const) return false;
+    bounds[i] = kernel_.ops[*made].literal.integer;
+  }
+  const auto [from, to, step] = bounds;
+  return step < 1 || (to - from + step - 1) / step < kLeastRounds;
+}
+
 std::optional<Emitter::Roles> Emitter::find_roles() {
   if (!plan_.any_warpgroups()) return {};
   std::optional<Roles> roles;
@@ -65,7 +77,7 @@ std::optional<Emitter::Roles> Emitter::find_roles() {
       constexpr int kFew = 4;  // registers that a loop can spare
       if (home(op.out[0]).registers() <= kFew && known_from(op.in)) roles->early.push_back(id);
     }
-    if (op.code != Code::For || roles || wrote) continue;
+    if (op.code != Code::For || roles || wrote || is_short(op)) continue;
     const std::optional<Ahead> ahead = find_ahead(op);
     // The sums of its product are all that a round leaves behind.
     if (!ahead || ahead->pending.empty()) continue;
@@ -179,9 +191,10 @@ void Emitter::for_programs(const Turns& turns, const std::function<void()>& body
 void Emitter::fill_ring(bool by_maps) {
   const Operation& op = kernel_.ops[roles_->loop];
   for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
-  // Where maps cannot be made, 16 bytes seldom fit: one way for what is left, slow and short.
-  const bool mapped = roles_->mapped != nullptr;
-  const Fits fits = mapped ? Fits{ir_.getFalse(), ir_.getFalse()} : how_it_fits(op, roles_->ahead);
+  // What maps could not be made of is rare: bounds are asked for all of it.
+  Fits fits;
+  if (!by_maps) fits = how_it_fits(op, roles_->ahead);
+  if (roles_->mapped != nullptr) fits.whole = ir_.getFalse();
   llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("rounds"),
                    *inside = block_.block("round"), *after = block_.block("after");

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstdint>
+
 namespace tessera::codegen::ptx {
 
 /// Threads of a block that copy for the others: a warpgroup, because registers change hands by
 /// warpgroups.
 constexpr int kCopyThreads = 128;
 constexpr int kRegistersOfAMultiprocessor = 65536;
+/// Of a loop that fewer rounds are known of, all threads copy: its program is mostly reads and
+/// writes around it, which blocks beside each other hide better.
+constexpr std::int64_t kLeastRounds = 12;
 
 /// Those that compute are one team, or two where 128 threads run a program: each has programs of
 /// its own, and one writes its results while the other multiplies. All begin with equal shares of
