@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <set>
 
 #include "tessera/expr/walk.h"
+#include "tessera/lower/linear.h"
 #include "tessera/lower/lower.h"
 
 namespace tessera::lower {
@@ -20,6 +22,20 @@ std::int64_t part_of(std::int64_t extent, std::int64_t most) {
   for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
     if (extent % factor == 0) return factor;
   return most;
+}
+
+/// The same where tiles are filled up to powers of two: with as little that is empty as can be.
+std::int64_t filled_part_of(std::int64_t extent, std::int64_t most) {
+  const std::int64_t part = part_of(extent, most);
+  if (part == extent || most <= 1) return part;
+  const auto power = [](auto round, std::int64_t x) {
+    return static_cast<std::int64_t>(round(static_cast<std::uint64_t>(x)));
+  };
+  const std::int64_t down = power(std::bit_floor<std::uint64_t>, most);
+  const auto filled = [&](std::int64_t x) {
+    return ceil_div(extent, x) * power(std::bit_ceil<std::uint64_t>, x);
+  };
+  return filled(down) < filled(part) ? down : part;
 }
 
 /// One stage's loops, while they are being chosen.
@@ -55,7 +71,8 @@ class Chooser {
     std::vector<std::string> vectors;
     for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
       if (loop->extent <= 1) continue;
-      const std::int64_t part = part_of(loop->extent, most / elements);
+      const std::int64_t part =
+          (machine_.is_gpu() ? filled_part_of : part_of)(loop->extent, most / elements);
       if (part <= 1) break;
       elements *= part;
       std::string name = loop->name;
