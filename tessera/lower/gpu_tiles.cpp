@@ -91,7 +91,8 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
     std::int64_t rows, columns;
   };
   // Of tensor cores, and of multiplications one by one.
-  constexpr Shape kMatrix[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {16, 64}};
+  constexpr Shape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
+                               {64, 128},  {64, 64},   {64, 32},   {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
   const bool half = factors != DType::F32, matrix = half || machine.has("tf32");
   Choice best;
@@ -106,6 +107,13 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
       programs *= ceil_div(c.rows[i].extent, tiles.rows[i]);
     std::int64_t steps = 1;
     for (const AxisGroup& group : tiles.sums) steps *= ceil_div(group.extent(), group.tile);
+    // Warpgroups that share a large tile read less, but nothing runs beside them while they begin
+    // and end.
+    constexpr std::int64_t kLarge = 128 * 128, kLongSum = 12;
+    const bool hopper = half && machine.has("sm_90a"), is_long = steps / parts >= kLongSum;
+    if (matrix && shape.rows * shape.columns > kLarge &&
+        (!hopper || (!is_long && tiles.row_count() * tiles.columns > kLarge)))
+      continue;
     // Cycles of a step: its products, its operands from the second-level cache, and its barriers.
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
     const double products = m * n * (matrix ? 0.03 : 0.25), operands = (m + n) * 2;

@@ -47,15 +47,20 @@ std::optional<std::vector<tile::OpId>> Emitter::known_from(
   return in_order.size() == found.size() ? std::optional(in_order) : std::nullopt;
 }
 
-bool Emitter::is_short(const Operation& loop) const {
+bool Emitter::may_have_roles(const Operation& loop) const {
   std::array<std::int64_t, 3> bounds = {};
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     const auto& made = definitions_[loop.in[i]];
-    if (!made || kernel_.ops[*made].code != Code::Const) return false;
+    if (!made || kernel_.ops[*made].code != Code::Const) return true;
     bounds[i] = kernel_.ops[*made].literal.integer;
   }
   const auto [from, to, step] = bounds;
-  return step < 1 || (to - from + step - 1) / step < kLeastRounds;
+  const std::int64_t rounds = step < 1 ? 0 : (to - from + step - 1) / step;
+  std::int64_t sums = 0;
+  for (const tile::OpId id : loop.regions[0].ops)
+    if (kernel_.ops[id].code == Code::Dot)
+      sums = std::max(sums, type(kernel_.ops[id].out[0]).count());
+  return roles_pay({.rounds = rounds, .sums = sums, .threads = plan_.threads()});
 }
 
 std::optional<Emitter::Roles> Emitter::find_roles() {
@@ -77,7 +82,7 @@ std::optional<Emitter::Roles> Emitter::find_roles() {
       constexpr int kFew = 4;  // registers that a loop can spare
       if (home(op.out[0]).registers() <= kFew && known_from(op.in)) roles->early.push_back(id);
     }
-    if (op.code != Code::For || roles || wrote || is_short(op)) continue;
+    if (op.code != Code::For || roles || wrote || !may_have_roles(op)) continue;
     const std::optional<Ahead> ahead = find_ahead(op);
     // The sums of its product are all that a round leaves behind.
     if (!ahead || ahead->pending.empty()) continue;

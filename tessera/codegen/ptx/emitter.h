@@ -253,8 +253,8 @@ class Emitter {
   /// Teams go through the ring one after the other.
   void await_turn();
   void pass_turn();
-  /// Whether a loop is known to have too few rounds for roles.
-  bool is_short(const Operation& loop) const;
+  /// Where the rounds of a loop are known, whether that is worth it.
+  bool may_have_roles(const Operation& loop) const;
   bool filled_by_others(const Operation& loop) const;
 
   /// Where an access to a view lies.
