@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "examples/attention.h"
 #include "examples/conv.h"
@@ -33,6 +35,17 @@ TEST(Ptx, AddsVectorsOfAnyLength) {
           TestArguments(1).pointer(dtype, n).pointer(dtype, n).pointer(dtype, n).integer(DType::I64,
                                                                                          n),
           {tile::cdiv(n, 128), 1, 1}, 0);
+}
+
+TEST(Ptx, FirstKernelsMayBeCompiledByManyThreadsAtOnce) {
+  const auto kernel = examples::vector_add(DType::F32, 1024);
+  std::array<std::string, 16> texts;
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& text : texts) threads.emplace_back([&] { text = ptx(kernel); });
+  }
+  EXPECT_THAT(texts, ::testing::Each(texts.front()));
+  EXPECT_THAT(texts.front(), HasSubstr(".target sm_90a"));
 }
 
 TEST(Ptx, ReadsAndWrites16BytesAtOnce) {

@@ -2,13 +2,13 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectFileInterface.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
 #include <atomic>
 #include <map>
 
 #include "tessera/codegen/llvm/object.h"
+#include "tessera/codegen/llvm/targets.h"
 
 namespace tessera::codegen {
 namespace {
@@ -43,8 +43,7 @@ Diagnostic cannot_load(llvm::Error error) {
 orc::LLJIT& linker() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
   static orc::LLJIT* const linker = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
+    register_targets();
     // On the thread that asks: to start another takes longer than to link a kernel.
     auto process = orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());

@@ -3,13 +3,13 @@
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <map>
 #include <tuple>
 
 #include "tessera/codegen/llvm/object.h"
+#include "tessera/codegen/llvm/targets.h"
 
 namespace tessera::codegen {
 namespace {
@@ -37,15 +37,7 @@ void set_switch(const char* name, bool value) {
     static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
 }
 
-void initialize_targets() {
-  LLVMInitializeAArch64TargetInfo();
-  LLVMInitializeAArch64Target();
-  LLVMInitializeAArch64TargetMC();
-  LLVMInitializeAArch64AsmPrinter();
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
+void set_switches() {
   // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
   // to save two additions per round. Questions about aliases, asked for each pair of accesses, take
   // a tenth of the time; loads stand before stores as it is.
@@ -54,15 +46,13 @@ void initialize_targets() {
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {
-  [[maybe_unused]] static const bool initialized = (initialize_targets(), true);
-  std::string problem;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(base.triple, problem);
-  TESSERA_CHECK(target != nullptr, "LLVM was built without {}: {}", base.triple, problem);
+  [[maybe_unused]] static const bool once = (set_switches(), true);
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(base.triple, base.cpu, features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+      target_named(base.triple)
+          .createTargetMachine(base.triple, base.cpu, features, options, llvm::Reloc::PIC_,
+                               llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
 }
 
 }  // namespace

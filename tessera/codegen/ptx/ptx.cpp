@@ -5,7 +5,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <map>
 
 #include "tessera/codegen/llvm/optimize.h"
+#include "tessera/codegen/llvm/targets.h"
 #include "tessera/codegen/ptx/depth_first.h"
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/instructions.h"
@@ -49,15 +49,8 @@ llvm::TargetMachine& target_of(PtxTarget of) {
   thread_local std::map<PtxTarget, std::unique_ptr<llvm::TargetMachine>> machines;
   std::unique_ptr<llvm::TargetMachine>& machine = machines[of];
   if (machine == nullptr) {
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    std::string problem;
-    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, problem);
-    TESSERA_CHECK(target != nullptr, "LLVM was built without {}: {}", kTriple, problem);
-    machine.reset(
-        target->createTargetMachine(kTriple, generation(of).name, "+ptx83", {}, llvm::Reloc::PIC_));
+    machine.reset(target_named(kTriple).createTargetMachine(kTriple, generation(of).name, "+ptx83",
+                                                            {}, llvm::Reloc::PIC_));
   }
   return *machine;
 }
