@@ -174,6 +174,20 @@ TEST(SlowGpuProgram, WeightsOfBf16AreWhatTheyAreRoundedToAndTheRest) {
   }
 }
 
+TEST(SlowGpuProgram, WeightsOfBf16OfAnImageThatIsReadWhereItLies) {
+  std::vector<float> numbers(64 * 32 * 32);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 5) - 2);
+  expect_same(
+      {"graph(x: f32[1, 64, 32, 32], w: f32[32, 64, 3, 3]) { "
+       "return conv(x, w) {pads=[1, 1, 1, 1]} }",
+       {Tensor::of<float>(DType::F32, {1, 64, 32, 32}, std::span<const float>(numbers)),
+        random_f32({32, 64, 3, 3}, 2)},
+       1,
+       {.products = DType::BF16},
+       3e-3});
+}
+
 TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {
   const auto strategy = [](const Case& one) {
     std::string all;
