@@ -50,34 +50,54 @@ void add_streams(std::vector<Bench>& all) {
   }
 }
 
+/// Ways to spread rows over threads, besides the one that is chosen, for rows of so many bytes.
+struct Way {
+  std::int64_t least, most;
+  int bytes, ahead, together, registers;
+};
+constexpr Way kWays[] = {
+    {512, 512, 32, 0, 1, 0},     {512, 512, 32, 0, 2, 0},       {512, 512, 32, 0, 2, 48},
+    {512, 512, 32, 0, 2, 40},    {512, 512, 64, 0, 4, 80},      {512, 512, 64, 0, 4, 72},
+    {512, 512, 64, 0, 4, 64},    {1024, 1024, 32, 0, 1, 0},     {1024, 1024, 64, 0, 2, 72},
+    {1024, 1024, 64, 0, 2, 64},  {4096, 8192, 64, 0, 1, 64},    {16384, 32768, 64, 0, 1, 64},
+    {16384, 32768, 64, 0, 1, 0}, {65536, 65536, 128, 1, 1, 128}};
+
+/// Rows of powers of two, and of others: of models' widths, without alignment, and longer than a
+/// block holds.
 void add_rows(std::vector<Bench>& all) {
   const std::int64_t elements = std::int64_t{1} << 27;
-  for (std::int64_t columns = 256; columns <= 32768; columns *= 2) {
+  std::vector<std::int64_t> widths = {768, 1000, 3072, 5000, 12288, 50257};
+  for (std::int64_t columns = 256; columns <= 32768; columns *= 2) widths.push_back(columns);
+  for (const std::int64_t columns : widths) {
     const std::int64_t rows = elements / columns;
     const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
-    struct Variant {
-      int bytes, ahead;
-    };
-    for (const auto& [bytes, ahead] :
-         {Variant{0, -1}, Variant{0, 0}, Variant{0, 1}, Variant{0, 2}, Variant{64, 2}}) {
-      const std::string how =
-          fmt::format("{}{}", bytes == 0 ? "" : fmt::format(" {} bytes a thread", bytes),
-                      ahead < 0 ? "" : fmt::format(" {} ahead", ahead));
-      const codegen::PtxOptions options = {.bytes_per_thread = bytes, .rows_ahead = ahead};
-      all.push_back({fmt::format("softmax f16 {}{}", columns, how),
+    const auto add = [&](const std::string& before, const std::string& after,
+                         const codegen::PtxOptions& options) {
+      all.push_back({fmt::format("{}softmax f16 {}{}", before, columns, after),
                      examples::softmax(DType::F16, columns),
                      {all_rows, all_rows},
                      {rows, 1, 1},
-                     4.0 * static_cast<double>(elements),
+                     4.0 * static_cast<double>(rows * columns),
                      "GB/s",
                      options});
-      all.push_back({fmt::format("layer_norm f16 {}{}", columns, how),
+      all.push_back({fmt::format("{}layer_norm f16 {}{}", before, columns, after),
                      examples::layer_norm(DType::F16, columns),
                      {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
                      {rows, 1, 1},
-                     4.0 * static_cast<double>(elements),
+                     4.0 * static_cast<double>(rows * columns),
                      "GB/s",
                      options});
+    };
+    add("", "", {});
+    for (const Way& way : kWays) {
+      if (columns * 2 < way.least || columns * 2 > way.most) continue;
+      add("other ",
+          fmt::format(", {} bytes a thread, {} ahead, {} together, {} registers", way.bytes,
+                      way.ahead, way.together, way.registers),
+          {.bytes_per_thread = way.bytes,
+           .rows_ahead = way.ahead,
+           .together = way.together,
+           .registers = way.registers});
     }
   }
 }

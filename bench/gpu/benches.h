@@ -10,8 +10,9 @@
 
 namespace tessera {
 
-/// A kernel that is timed. Its name begins with what bars.py knows; what follows tells variants
-/// apart, of which the best counts.
+/// A kernel that is timed. Its name begins with what bars.py knows; what follows tells tiles apart,
+/// of which the best count. Rows count as they are compiled for everyone: ways that are not chosen
+/// have names that bars.py does not know.
 struct Bench {
   std::string name;
   Expected<tile::Kernel> kernel;

@@ -86,8 +86,7 @@ class Kernels {
     std::optional<Expected<Loaded>> loaded;
   };
   static std::string key(const Kernel& kernel, const codegen::PtxOptions& options) {
-    return fmt::format("{} {} {} {} {}", tile::fingerprint(kernel), options.stages, options.roles,
-                       options.bytes_per_thread, options.rows_ahead);
+    return fmt::format("{} {}", tile::fingerprint(kernel), codegen::key_of(options));
   }
   const Device* device_;
   const Options* options_;
@@ -153,7 +152,8 @@ int write_ptx(const Options& wanted) {
                                               wanted.ptx, cubin_name(ptx->text));
       if (std::system(command.c_str()) != 0) fmt::print(stderr, "{}: not assembled\n", name);
     }
-    fmt::print("{:<50} {:>4} threads {:>7} shared\n", name, ptx->threads, ptx->shared_bytes);
+    fmt::print("{:<50} {:>4} threads {:>7} shared {:>2} programs{}\n", name, ptx->threads,
+               ptx->shared_bytes, ptx->programs, ptx->loops ? ", blocks go on" : "");
   };
   for (const Case& c : cases()) write(c.name, c.kernel, {});
   for (const Bench& b : benches()) write("bench " + b.name, b.kernel, b.options);

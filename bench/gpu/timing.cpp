@@ -140,12 +140,13 @@ Expected<std::string> time_launch(const Device& device) {
   const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
   TESSERA_TRY(const Loaded loaded, load(device, kernel));
   TESSERA_TRY(const There there, put(device, {p, p, p, Argument::integer(DType::I64, n)}, false));
+  TESSERA_TRY(const auto stream, device.stream());
   std::vector<double> times;
   for (int i = 0; i < 2000; ++i) {
     const Stopwatch watch;
-    TESSERA_TRY_DONE(loaded.function.launch({{1, 1, 1}, there.words}));
+    TESSERA_TRY_DONE(loaded.function.launch({{1, 1, 1}, there.words}, stream.get()));
     times.push_back(watch.seconds() * 1e6);
-    if (i % 100 == 99) TESSERA_TRY_DONE(device.wait());
+    if (i % 100 == 99) TESSERA_TRY_DONE(stream.wait());
   }
   const double us = median(std::move(times));
   fmt::print("{:<62} {:>9.3f} us\n", "launch", us);

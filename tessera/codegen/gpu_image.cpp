@@ -36,12 +36,8 @@ std::optional<Made> unpacked(std::span<const std::byte> bytes) {
 
 Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
                     const runtime::ObjectCache* cache) {
-  const std::string key = fmt::format(
-      "{}\nptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} bytes {} ahead "
-      "{}\n{}",
-      generator_version(), static_cast<int>(ptx.target), static_cast<int>(ptx.precision), ptx.tf32,
-      ptx.stages, ptx.more_stages, ptx.loops, ptx.roles, ptx.maps, ptx.bytes_per_thread,
-      ptx.rows_ahead, tile::fingerprint(kernel));
+  const std::string key =
+      fmt::format("{}\n{}\n{}", generator_version(), key_of(ptx), tile::fingerprint(kernel));
   if (cache != nullptr)
     if (const auto found = cache->find(key))
       if (std::optional<Made> made = unpacked(*found)) return *std::move(made);

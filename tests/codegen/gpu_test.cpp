@@ -18,7 +18,8 @@ namespace examples = tile::examples;
 using runtime::cuda::Device;
 using runtime::cuda::Memory;
 
-class Gpu : public ::testing::Test {
+/// Each with a block for each program, and with all that who launches may allow.
+class Gpu : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     auto opened = Device::open();
@@ -43,11 +44,12 @@ class Gpu : public ::testing::Test {
               const tile::Grid& grid) {
     ASSERT_TRUE(kernel) << to_string(kernel.error());
     const PtxTarget target = device->compute() == 90 ? PtxTarget::Sm90a : PtxTarget::Sm80;
-    const auto compiled = ptx_of(*kernel, {.target = target});
+    const auto compiled =
+        ptx_of(*kernel, {.target = target, .loops = GetParam(), .maps = GetParam()});
     ASSERT_TRUE(compiled) << to_string(compiled.error());
     const auto function =
         device->load({compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes,
-                      compiled->programs, compiled->loops});
+                      compiled->programs, compiled->loops, compiled->maps});
     ASSERT_TRUE(function) << to_string(function.error());
     const auto launched = function->launch({grid, tile::words_of(arguments)});
     ASSERT_TRUE(launched) << to_string(launched.error());
@@ -60,7 +62,7 @@ std::byte* at(const Memory& memory, std::int64_t bytes = 0) {
   return reinterpret_cast<std::byte*>(memory.address() + static_cast<std::uint64_t>(bytes));
 }
 
-TEST_F(Gpu, RunsAKernelWhereThereIsOne) {
+TEST_P(Gpu, RunsAKernelWhereThereIsOne) {
   const std::int64_t n = 1000;
   std::vector<float> x(n), sum(n);
   std::iota(x.begin(), x.end(), 0.0F);
@@ -73,7 +75,7 @@ TEST_F(Gpu, RunsAKernelWhereThereIsOne) {
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(sum[i], 2 * x[i]);
 }
 
-TEST_F(Gpu, AddsMoreElementsThanFitInto31Bits) {
+TEST_P(Gpu, AddsMoreElementsThanFitInto31Bits) {
   const std::int64_t n = (std::int64_t{1} << 31) + 4099;
   if (device->memory_bytes() < 4 * n) GTEST_SKIP() << "too little memory: " << 4 * n << " bytes";
   const Memory a = filled(n, 1), b = filled(n, 2), sum = filled(n, 0);
@@ -90,7 +92,7 @@ TEST_F(Gpu, AddsMoreElementsThanFitInto31Bits) {
   }
 }
 
-TEST_F(Gpu, ReadsRowsBeyond2To31Elements) {
+TEST_P(Gpu, ReadsRowsBeyond2To31Elements) {
   const std::int64_t rows = (1 << 20) + 3, columns = 2056, row_bytes = columns * 2;
   if (device->memory_bytes() < 3 * rows * row_bytes) GTEST_SKIP() << "too little memory";
   Memory in = filled(rows * row_bytes, 0);
@@ -107,7 +109,7 @@ TEST_F(Gpu, ReadsRowsBeyond2To31Elements) {
   }
 }
 
-TEST_F(Gpu, TakesMemoryAgainThatWasGivenBack) {
+TEST_P(Gpu, TakesMemoryAgainThatWasGivenBack) {
   const std::int64_t most = device->memory_bytes() * 3 / 4;
   for (int i = 0; i < 100; ++i) {
     const auto memory = device->allocate(most);
@@ -115,14 +117,14 @@ TEST_F(Gpu, TakesMemoryAgainThatWasGivenBack) {
   }
 }
 
-TEST_F(Gpu, SaysThatMemoryIsTooSmall) {
+TEST_P(Gpu, SaysThatMemoryIsTooSmall) {
   const auto memory = device->allocate(std::int64_t{1} << 50);
   ASSERT_FALSE(memory);
   EXPECT_EQ(memory.error().id, "cuda-memory") << to_string(memory.error());
 }
 
 // Views that begin at any element, and rows at any distance.
-TEST_F(Gpu, MultipliesViewsThatAreNotAligned) {
+TEST_P(Gpu, MultipliesViewsThatAreNotAligned) {
   const std::int64_t m = 130, n = 66, k = 100;
   for (const std::int64_t apart : {0, 1, 3, 8}) {
     for (const std::int64_t first : {0, 1, 4}) {
@@ -153,6 +155,8 @@ TEST_F(Gpu, MultipliesViewsThatAreNotAligned) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(, Gpu, ::testing::Bool());
 
 }  // namespace
 }  // namespace tessera::codegen

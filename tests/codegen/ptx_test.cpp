@@ -12,9 +12,7 @@
 #include "examples/conv.h"
 #include "examples/dropout.h"
 #include "examples/histogram.h"
-#include "examples/layer_norm.h"
 #include "examples/matmul.h"
-#include "examples/softmax.h"
 #include "examples/vector_add.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/ptx_expect.h"
@@ -55,99 +53,6 @@ TEST(Ptx, ReadsAndWrites16BytesAtOnce) {
   EXPECT_THAT(text, HasSubstr("st.global.v4"));
   EXPECT_THAT(text, Not(HasSubstr("bar.sync")));  // threads read and write the same places
   EXPECT_THAT(ptx(examples::vector_add(DType::F16, 1024)), HasSubstr("ld.global.v4"));
-}
-
-TEST(Ptx, SoftmaxOfRowsOfAnyWidth) {
-  for (const std::int64_t n : {1, 3, 7, 64, 127, 1000})
-    for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
-      expect_emulated(examples::softmax(dtype, n),
-                      TestArguments(1).view(dtype, {2, n}).view(dtype, {2, n}), {2, 1, 1},
-                      dtype == DType::F32   ? 1e-6
-                      : dtype == DType::F16 ? 1e-3
-                                            : 1e-2);
-}
-
-TEST(Ptx, SoftmaxInTwoPasses) {
-  for (const std::int64_t n : {1, 100, 256})
-    expect_emulated(examples::online_softmax(DType::F32, 64),
-                    TestArguments(1).view(DType::F32, {2, n}).view(DType::F32, {2, n}), {2, 1, 1},
-                    1e-6);
-}
-
-TEST(Ptx, ARowInAWarpNeedsNoSharedMemory) {
-  const auto kernel = examples::softmax(DType::F16, 512);
-  const auto compiled = ptx_of(*kernel, {.loops = true});
-  ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_EQ(compiled->threads, 128);
-  EXPECT_EQ(compiled->programs, 4);  // a warp each
-  EXPECT_EQ(compiled->shared_bytes, 0);
-  EXPECT_FALSE(compiled->loops);
-  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
-  EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
-  EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
-}
-
-// Parameters are read once for many rows; two blocks are emulated, with several rows each.
-TEST(Ptx, BlocksGoOnWithTheNextRows) {
-  const PtxOptions looping = {.loops = true};
-  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512), looping);
-  ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_TRUE(compiled->loops);
-  EXPECT_EQ(compiled->programs, 4);                    // a warp each
-  EXPECT_EQ(compiled->shared_bytes, 4 * 3 * 512 * 2);  // the next row and the parameters of each
-  EXPECT_THAT(compiled->text, HasSubstr("cp.async.cg.shared.global"));
-  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
-  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->loops);
-  EXPECT_FALSE(ptx_of(*examples::layer_norm(DType::F16, 512))->loops);
-  struct Case {
-    std::int64_t columns, rows;
-    int ahead;
-  };
-  for (const auto& [columns, rows, ahead] :
-       {Case{512, 1, -1}, Case{512, 7, -1}, Case{520, 9, -1}, Case{500, 9, -1}, Case{4096, 9, -1},
-        Case{512, 29, 2}, Case{520, 1, 3}, Case{4096, 9, 3}}) {
-    const PtxOptions some_ahead = {.loops = true, .rows_ahead = ahead};
-    expect_emulated(examples::layer_norm(DType::F16, columns),
-                    TestArguments(1)
-                        .view(DType::F16, {rows, columns})
-                        .view(DType::F16, {columns})
-                        .view(DType::F16, {columns})
-                        .view(DType::F16, {rows, columns})
-                        .number(DType::F32, 1e-5),
-                    {rows, 1, 1}, 4e-3, some_ahead);
-  }
-}
-
-// Elements that do not lie side by side are not copied ahead: there is no run of them.
-TEST(Ptx, BlocksGoOnWithRowsThatHaveGaps) {
-  const tile::Kernel kernel = parsed(
-      R"(kernel gaps(x: view f16[?, 512] by [1024, 2], scale: view f16[512], out: view f32[?]) {
-    row = pid()
-    t: f16[1, 512] = vload(x, row, 0)
-    s: f16[512] = vload(scale, 0)
-    products = mul(cast(reshape(t): f16[512]): f32[512], cast(s): f32[512])
-    sum: f32[1] = reshape(reduce(products) {fn = add, axis = 0})
-    vstore(out, row, sum)
-  })");
-  const PtxOptions looping = {.loops = true};
-  EXPECT_TRUE(ptx_of(kernel, looping)->loops);
-  expect_emulated(kernel,
-                  TestArguments(1)
-                      .view(DType::F16, {5, 512}, {1024, 2})
-                      .view(DType::F16, {512})
-                      .view(DType::F32, {5}),
-                  {5, 1, 1}, 1e-3, looping);
-}
-
-TEST(Ptx, BlocksDoNotGoOnWhereProgramsMeet) {
-  const auto compiled = ptx_of(parsed(R"(kernel counted(x: view f32[?, 64], total: *f32) {
-    t: f32[1, 64] = vload(x, pid(), 0)
-    s = reduce(reshape(t): f32[64]) {fn = add, axis = 0}
-    old: f32 = atomic(total, s) {fn = add}
-  })"),
-                               {.loops = true});
-  ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_FALSE(compiled->loops);
 }
 
 TEST(Ptx, ErfIsThatOfTheInterpreter) {
@@ -205,18 +110,6 @@ TEST(Ptx, SmallProgramsShareABlock) {
   })"),
       TestArguments(1).view(DType::F32, {5, 64}).view(DType::F32, {5, 64}).view(DType::I64, {5}),
       {5, 1, 1}, 1e-5);
-}
-
-TEST(Ptx, NormalizesLayers) {
-  for (const std::int64_t n : {1, 100, 129})
-    expect_emulated(examples::layer_norm(DType::F32, n),
-                    TestArguments(1)
-                        .view(DType::F32, {2, n})
-                        .view(DType::F32, {n})
-                        .view(DType::F32, {n})
-                        .view(DType::F32, {2, n})
-                        .number(DType::F32, 1e-5),
-                    {2, 1, 1}, 1e-5);
 }
 
 TEST(Ptx, MultipliesMatricesOfAnyShape) {

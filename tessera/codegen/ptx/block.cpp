@@ -259,6 +259,14 @@ std::int64_t Block::scratch(std::int64_t bytes) {
   return top_;
 }
 
+std::int64_t Block::fresh(std::int64_t bytes) {
+  scratch_used_ = exchanges_ = true;
+  const std::int64_t offset = std::max(top_ + fresh_, peak_);
+  fresh_ = offset + rounded(bytes, 128) - top_;
+  peak_ = top_ + fresh_;
+  return offset;
+}
+
 Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
   Buffer buffer{.offset = 0, .base = nullptr, .extents = extents, .strides = {}, .dtype = dtype};
   buffer.strides.resize(extents.size());

@@ -86,6 +86,8 @@ class Block {
   void release(std::int64_t bytes) { top_ -= bytes; }
   /// Bytes for the next exchange. Whoever takes it puts, meets at a barrier, and reads.
   std::int64_t scratch(std::int64_t bytes);
+  /// The same where nothing was before, in code that runs once: nobody has to wait for it.
+  std::int64_t fresh(std::int64_t bytes);
   std::int64_t shared_bytes() const { return peak_; }
   /// Of it, what is not reserved now.
   std::int64_t scratch_bytes() const { return shared_room(peak_ - top_); }
@@ -170,7 +172,7 @@ class Block {
   llvm::Value *team_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;
   int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
-  std::int64_t top_ = 0, peak_ = 0;
+  std::int64_t top_ = 0, peak_ = 0, fresh_ = 0;
   bool scratch_used_ = false, exchanges_ = false;
   int barriers_ = 0;
 };

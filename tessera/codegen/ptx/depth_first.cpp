@@ -2,6 +2,8 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -12,7 +14,8 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-/// Loads from shared memory that nothing writes to until their block ends.
+/// Loads of what nothing ever writes, and those from shared memory that nothing writes to until
+/// their block ends.
 using Movable = llvm::SmallPtrSet<const llvm::Instruction*, 32>;
 Movable movable_loads(const llvm::BasicBlock& block) {
   Movable found;
@@ -25,6 +28,8 @@ Movable movable_loads(const llvm::BasicBlock& block) {
       break;
     }
   }
+  for (const llvm::Instruction& instruction : block)
+    if (instruction.hasMetadata(llvm::LLVMContext::MD_invariant_load)) found.insert(&instruction);
   return found;
 }
 
@@ -55,8 +60,12 @@ class Order {
 
   void place_all() {
     for (std::size_t i = 0; i < roots_.size();) {
-      const std::size_t count = together(i);
       std::vector<llvm::Instruction*> needed;
+      if (const std::size_t end = exchanges(i); end > i + 1) {
+        visit_in_turns(i, end, needed);
+        i = end;
+      }
+      const std::size_t count = needed.empty() ? together(i) : 0;
       for (const std::size_t end = i + count; i < end; ++i) visit(roots_[i], needed);
       if (count > 1 && needed.size() <= kMostTogether) interleave(needed);
       for (llvm::Instruction* instruction : needed)
@@ -80,6 +89,68 @@ class Order {
       if (bytes > kBytesTogether) break;
     }
     return std::max<std::size_t>(count, 1);
+  }
+
+  /// The end of roots from one on that are exchanges between lanes, none of which waits for
+  /// another.
+  std::size_t exchanges(std::size_t first) const {
+    std::size_t end = first;
+    while (end < roots_.size() && is_exchange(*roots_[end]) &&
+           (end == first || !needs_exchange(*roots_[end])))
+      ++end;
+    return end;
+  }
+  static bool is_exchange(const llvm::Instruction& instruction) {
+    const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+    return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::nvvm_shfl_sync_bfly_i32;
+  }
+  /// One that has not been placed.
+  bool needs_exchange(const llvm::Instruction& root) const {
+    llvm::SmallPtrSet<const llvm::Instruction*, 32> seen;
+    std::vector<const llvm::Instruction*> open = {&root};
+    while (!open.empty()) {
+      const llvm::Instruction* instruction = open.back();
+      open.pop_back();
+      for (const llvm::Value* operand : instruction->operands()) {
+        const auto* made = llvm::dyn_cast<llvm::Instruction>(operand);
+        if (made == nullptr || made->getParent() != &block_ || visited_.contains(made)) continue;
+        if (is_exchange(*made)) return true;
+        if (!stays(*made, movable_) && seen.insert(made).second) open.push_back(made);
+      }
+    }
+    return false;
+  }
+
+  /// What several roots need, an instruction for each in turn: what they share need not be kept.
+  void visit_in_turns(std::size_t first, std::size_t end, std::vector<llvm::Instruction*>& needed) {
+    struct Visit {
+      llvm::Instruction* instruction;
+      unsigned operand;
+    };
+    std::vector<std::vector<Visit>> stacks;
+    for (std::size_t i = first; i < end; ++i)
+      if (!visited_.contains(roots_[i])) stacks.push_back({{roots_[i], 0}});
+    const auto step = [&](std::vector<Visit>& open) {
+      while (!open.empty()) {
+        auto& [instruction, next] = open.back();
+        if (next < instruction->getNumOperands()) {
+          auto* operand = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
+          if (operand != nullptr && operand->getParent() == &block_ && !stays(*operand, movable_) &&
+              !visited_.contains(operand))
+            open.push_back({operand, 0});
+          continue;
+        }
+        llvm::Instruction* made = instruction;
+        open.pop_back();
+        // Another root may have needed it meanwhile.
+        if (!visited_.insert(made).second) continue;
+        needed.push_back(made);
+        return;
+      }
+    };
+    while (
+        std::any_of(stacks.begin(), stacks.end(), [](const auto& open) { return !open.empty(); }))
+      for (std::vector<Visit>& open : stacks) step(open);
   }
 
   /// Chains side by side: whatever is farthest from the end of its chain comes first.
@@ -122,7 +193,7 @@ class Order {
   llvm::BasicBlock& block_;
   Movable movable_;
   std::vector<llvm::Instruction*> roots_;
-  llvm::SmallPtrSet<llvm::Instruction*, 32> visited_;
+  llvm::SmallPtrSet<const llvm::Instruction*, 32> visited_;
 };
 
 }  // namespace

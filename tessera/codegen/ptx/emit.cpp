@@ -38,20 +38,24 @@ Expected<Done> Emitter::emit(int stages) {
     return Done{};
   }
   if (shape_.loops) {
-    each_program(pid(Code::Npid, 0));
+    each_program(kernel_programs());
     if (error_) return *error_;
     return Done{};
   }
   if (shape_.programs > 1) {
     // Warps beyond the end of the grid have nothing to do.
     llvm::BasicBlock *inside = block_.block("inside"), *end = block_.block("end");
-    ir_.CreateCondBr(ir_.CreateICmpULT(pid(Code::Pid, 0), pid(Code::Npid, 0)), inside, end);
+    ir_.CreateCondBr(ir_.CreateICmpULT(pid(Code::Pid, 0), kernel_programs()), inside, end);
     ir_.SetInsertPoint(end);
     ir_.CreateRetVoid();
     ir_.SetInsertPoint(inside);
   }
-  region(kernel_.body);
-  ir_.CreateRetVoid();
+  if (shape_.rows) {
+    by_versions();
+  } else {
+    region(kernel_.body);
+    ir_.CreateRetVoid();
+  }
   if (error_) return *error_;
   return Done{};
 }
@@ -266,6 +270,13 @@ llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
                        ir_.CreateZExt(block_.which(), ir_.getInt64Ty()));
 }
 
+llvm::Value* Emitter::kernel_programs() {
+  llvm::Value* of_grid = pid(Code::Npid, 0);
+  if (shape_.together == 1) return of_grid;
+  return ir_.CreateUDiv(ir_.CreateAdd(of_grid, block_.i64(shape_.together - 1)),
+                        block_.i64(shape_.together));
+}
+
 void Emitter::region(const tile::Region& region) {
   for (const tile::OpId id : region.ops) {
     if (error_) return;
@@ -274,6 +285,7 @@ void Emitter::region(const tile::Region& region) {
 }
 
 void Emitter::operation(const Operation& op) {
+  if (op.code != Code::Reduce) finish_folds();
   switch (op.code) {
     case Code::Pid:
     case Code::Npid: return define(op.out[0], pid(op.code, op.ints[0]));

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/functions.h"
@@ -54,10 +55,27 @@ Emitter::Elements Emitter::combine(const Operation& op, const Elements& left,
   return combined;
 }
 
+Emitter::Elements Emitter::joined(const Operation& op, bool padded, const Elements& left,
+                                  const Elements& right) {
+  if (!padded) return combine(op, left, right);
+  Elements both = combine(op, {left.begin(), left.end() - 1}, {right.begin(), right.end() - 1});
+  // Those that count are the first along the axis: without the right one, the left stands.
+  for (std::size_t i = 0; i < both.size(); ++i)
+    both[i] = ir_.CreateSelect(right.back(), both[i], left[i]);
+  both.push_back(left.back());
+  return both;
+}
+
 // Parts are joined first in a thread, then between the threads of a warp, then between warps. For a
 // combination of one's own that is the order of the index: it need not commute. An element outside
 // of the tile is passed over: the last of each list says which count.
 void Emitter::reduce(const Operation& op) {
+  const auto is_open = [&](ValueId id) {
+    return std::any_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {
+      return std::find(fold.op->out.begin(), fold.op->out.end(), id) != fold.op->out.end();
+    });
+  };
+  if (!op.regions.empty() || std::any_of(op.in.begin(), op.in.end(), is_open)) finish_folds();
   const int axis = static_cast<int>(op.ints[0]);
   const tile::Extents& shape = type(op.in[0]).shape;
   const Layout layout = [&] {
@@ -84,13 +102,7 @@ void Emitter::reduce(const Operation& op) {
     types.push_back(DType::Bool);
   }
   const auto join = [&](const Elements& left, const Elements& right) {
-    if (!padded) return combine(op, left, right);
-    Elements both = combine(op, {left.begin(), left.end() - 1}, {right.begin(), right.end() - 1});
-    // Those that count are the first along the axis: without the right one, the left stands.
-    for (std::size_t i = 0; i < both.size(); ++i)
-      both[i] = ir_.CreateSelect(right.back(), both[i], left[i]);
-    both.push_back(left.back());
-    return both;
+    return joined(op, padded, left, right);
   };
 
   std::vector<Elements> parts;
@@ -110,87 +122,117 @@ void Emitter::reduce(const Operation& op) {
     parts.push_back(std::move(level.front()));
   }
 
+  Fold fold{&op, layout.without(axis), {}, {}, std::move(types), std::move(parts), padded, wide};
   const std::vector<IndexBit>& bits = layout.thread_bits();
-  std::vector<int> warp_bits;
-  for (int bit = 0; bit < static_cast<int>(bits.size()); ++bit) {
-    if (bits[static_cast<std::size_t>(bit)].axis != axis) continue;
-    if (bit >= kLaneBits) {
-      warp_bits.push_back(bit);
+  for (int bit = 0; bit < static_cast<int>(bits.size()); ++bit)
+    if (bits[static_cast<std::size_t>(bit)].axis == axis)
+      (bit < kLaneBits ? fold.lane_bits : fold.warp_bits).push_back(bit);
+  folds_.push_back(std::move(fold));
+  if (!op.regions.empty()) finish_folds();
+}
+
+void Emitter::fold_lanes(Fold& fold, int bit) {
+  const Operation& op = *fold.op;
+  const bool ordered = !op.regions.empty() || fold.padded;
+  llvm::Value* upper = ordered ? ir_.CreateIsNotNull(block_.thread_bits(bit, 1)) : nullptr;
+  for (Elements& part : fold.parts) {
+    Elements other;
+    for (llvm::Value* value : part) other.push_back(block_.across(value, bit));
+    if (!ordered) {
+      part = joined(op, fold.padded, part, other);
       continue;
     }
-    llvm::Value* upper = nullptr;
-    if (!op.regions.empty() || padded) upper = ir_.CreateIsNotNull(block_.thread_bits(bit, 1));
-    for (Elements& part : parts) {
-      Elements other;
-      for (llvm::Value* value : part) other.push_back(block_.across(value, bit));
-      if (upper == nullptr) {
-        part = join(part, other);
-        continue;
-      }
-      Elements left, right;
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        left.push_back(ir_.CreateSelect(upper, other[i], part[i]));
-        right.push_back(ir_.CreateSelect(upper, part[i], other[i]));
-      }
-      part = join(left, right);
+    Elements left, right;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      left.push_back(ir_.CreateSelect(upper, other[i], part[i]));
+      right.push_back(ir_.CreateSelect(upper, part[i], other[i]));
+    }
+    part = joined(op, fold.padded, left, right);
+  }
+}
+
+// Lanes exchange parts, for one reduction after the other in each step; then each warp writes its
+// parts, and all read them in order.
+void Emitter::finish_folds() {
+  if (folds_.empty()) return;
+  std::vector<Fold> folds = std::exchange(folds_, {});
+  for (int bit = 0; bit < kLaneBits; ++bit)
+    for (Fold& fold : folds)
+      if (std::count(fold.lane_bits.begin(), fold.lane_bits.end(), bit) > 0) fold_lanes(fold, bit);
+  struct Exchange {
+    std::vector<Block::Buffer> buffers = {};
+    std::int64_t warps = 1;
+  };
+  std::vector<Exchange> exchanges(folds.size());
+  std::int64_t bytes = 0;
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    const Fold& fold = folds[f];
+    if (fold.warp_bits.empty()) continue;
+    exchanges[f].warps = std::int64_t{1} << fold.warp_bits.size();
+    tile::Extents extents;
+    for (int a = 0; a < fold.rest.rank(); ++a) extents.push_back(fold.rest.extent(a));
+    extents.push_back(exchanges[f].warps);  // last, so that a thread reads neighbours
+    for (const DType of : fold.types) {
+      exchanges[f].buffers.push_back(Block::buffer(extents, of));
+      exchanges[f].buffers.back().offset = bytes;
+      bytes += (exchanges[f].buffers.back().bytes() + 15) / 16 * 16;
     }
   }
-
-  const Layout rest = layout.without(axis);
-  if (!warp_bits.empty()) {
-    // Each warp writes its part; all read the parts in order.
-    const std::int64_t warps = std::int64_t{1} << warp_bits.size();
-    llvm::Value* own = block_.i32(0);
-    for (std::size_t i = 0; i < warp_bits.size(); ++i)
-      own = ir_.CreateOr(own, ir_.CreateShl(block_.thread_bits(warp_bits[i], 1),
-                                            block_.i32(static_cast<std::int64_t>(i))));
-    tile::Extents extents;
-    for (int a = 0; a < rest.rank(); ++a) extents.push_back(rest.extent(a));
-    extents.push_back(warps);  // last, so that a thread reads neighbours
-    std::vector<Block::Buffer> buffers;
-    std::int64_t bytes = 0;
-    for (const DType of : types) {
-      buffers.push_back(Block::buffer(extents, of));
-      buffers.back().offset = bytes;
-      bytes += (buffers.back().bytes() + 15) / 16 * 16;
-    }
-    const std::int64_t base = block_.scratch(bytes);
-    const auto indices = [&](int reg, llvm::Value* warp) {
-      std::vector<llvm::Value*> indices;
-      for (int a = 0; a < rest.rank(); ++a) indices.push_back(block_.index(rest, a, reg));
-      indices.push_back(warp);
-      return indices;
-    };
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i].offset += base;
-      for (int reg = 0; reg < rest.registers(); ++reg) {
-        llvm::Value* value = parts[static_cast<std::size_t>(reg)][i];
-        const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(types[i])));
-        ir_.CreateAlignedStore(block_.pack({&value, 1}, types[i]),
-                               block_.address(buffers[i], indices(reg, own)), align);
+  const auto indices = [&](const Fold& fold, int reg, llvm::Value* warp) {
+    std::vector<llvm::Value*> indices;
+    for (int a = 0; a < fold.rest.rank(); ++a) indices.push_back(block_.index(fold.rest, a, reg));
+    indices.push_back(warp);
+    return indices;
+  };
+  if (bytes > 0) {
+    const bool once = shape_.rows && !shape_.loops;
+    const std::int64_t base = once ? block_.fresh(bytes) : block_.scratch(bytes);
+    for (std::size_t f = 0; f < folds.size(); ++f) {
+      const Fold& fold = folds[f];
+      llvm::Value* own = block_.i32(0);
+      for (std::size_t i = 0; i < fold.warp_bits.size(); ++i)
+        own = ir_.CreateOr(own, ir_.CreateShl(block_.thread_bits(fold.warp_bits[i], 1),
+                                              block_.i32(static_cast<std::int64_t>(i))));
+      for (std::size_t i = 0; i < exchanges[f].buffers.size(); ++i) {
+        Block::Buffer& buffer = exchanges[f].buffers[i];
+        buffer.offset += base;
+        const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(buffer.dtype)));
+        for (int reg = 0; reg < fold.rest.registers(); ++reg) {
+          llvm::Value* value = fold.parts[static_cast<std::size_t>(reg)][i];
+          ir_.CreateAlignedStore(block_.pack({&value, 1}, buffer.dtype),
+                                 block_.address(buffer, indices(fold, reg, own)), align);
+        }
       }
     }
     block_.barrier();
-    for (int reg = 0; reg < rest.registers(); ++reg) {
-      Elements sum;
-      for (std::int64_t warp = 0; warp < warps; ++warp) {
-        Elements part;
-        for (const Block::Buffer& buffer : buffers)
-          part.push_back(block_.take_one(buffer, indices(reg, block_.i32(warp))));
-        sum = warp == 0 ? part : join(sum, part);
-      }
-      parts[static_cast<std::size_t>(reg)] = std::move(sum);
-    }
-    block_.forget();
   }
-
-  for (std::size_t i = 0; i < op.out.size(); ++i) {
-    Pieces registers;
-    for (const Elements& part : parts) registers.push_back(part[i]);
-    if (wide) registers = emit_conversion(ir_, registers, DType::F32, dtype(op.out[i]));
-    if (!type(op.out[i]).is_scalar() && rest != home(op.out[i]))
-      registers = block_.convert(registers, dtype(op.out[i]), rest, home(op.out[i]));
-    define(op.out[i], type(op.out[i]).is_scalar() ? rest : home(op.out[i]), std::move(registers));
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    Fold& fold = folds[f];
+    const Operation& op = *fold.op;
+    for (int reg = 0; reg < fold.rest.registers() && !exchanges[f].buffers.empty(); ++reg) {
+      Elements sum;
+      for (std::int64_t warp = 0; warp < exchanges[f].warps; ++warp) {
+        Elements part;
+        for (const Block::Buffer& buffer : exchanges[f].buffers)
+          part.push_back(block_.take_one(buffer, indices(fold, reg, block_.i32(warp))));
+        sum = warp == 0 ? part : joined(op, fold.padded, sum, part);
+      }
+      fold.parts[static_cast<std::size_t>(reg)] = std::move(sum);
+    }
+  }
+  if (bytes > 0) block_.forget();
+  for (const Fold& fold : folds) {
+    const Operation& op = *fold.op;
+    for (std::size_t i = 0; i < op.out.size(); ++i) {
+      const ValueId out = op.out[i];
+      Pieces registers;
+      for (const Elements& part : fold.parts) registers.push_back(part[i]);
+      if (fold.wide) registers = emit_conversion(ir_, registers, DType::F32, dtype(out));
+      const Layout& rest = fold.rest;
+      if (!type(out).is_scalar() && rest != home(out))
+        registers = block_.convert(registers, dtype(out), rest, home(out));
+      define(out, type(out).is_scalar() ? rest : home(out), std::move(registers));
+    }
   }
 }
 
@@ -250,125 +292,6 @@ void Emitter::scan(const Operation& op) {
     if (wide) current[i] = emit_conversion(ir_, current[i], DType::F32, dtype(op.out[i]));
     define(op.out[i], layout, std::move(current[i]));
   }
-}
-
-void Emitter::gather(const Operation& op) {
-  const ValueId x = op.in[0];
-  const Layout from = home(x), layout = home(op.out[0]);
-  const int axis = static_cast<int>(op.ints[0]);
-  const Pieces source = tile(x, from), index = tile(op.in[1], layout);
-  tile::Extents extents;
-  for (int a = 0; a < from.rank(); ++a)
-    extents.push_back(std::max(from.extent(a), a == axis ? 1 : layout.extent(a)));
-  Block::Buffer buffer = Block::buffer(extents, dtype(x));
-  buffer.offset = block_.scratch(buffer.bytes());
-  block_.put(buffer, from, source);
-  block_.barrier();
-  Pieces registers;
-  const std::int64_t extent = type(x).shape[static_cast<std::size_t>(axis)];
-  for (int reg = 0; reg < layout.registers(); ++reg) {
-    std::vector<llvm::Value*> indices;
-    for (int a = 0; a < layout.rank(); ++a) indices.push_back(block_.index(layout, a, reg));
-    // An index out of range, or of an element outside of the tile, must not leave the buffer.
-    llvm::Value* at = index[static_cast<std::size_t>(reg)];
-    llvm::Value* last =
-        llvm::ConstantInt::get(at->getType(), static_cast<std::uint64_t>(extent - 1));
-    at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at, last);
-    indices[static_cast<std::size_t>(axis)] = ir_.CreateZExtOrTrunc(at, ir_.getInt32Ty());
-    registers.push_back(block_.take_one(buffer, indices));
-  }
-  block_.forget();
-  define(op.out[0], layout, std::move(registers));
-}
-
-void Emitter::concat(const Operation& op) {
-  const ValueId out = op.out[0];
-  const Layout layout = home(out);
-  const auto axis = static_cast<std::size_t>(op.ints[0]);
-  std::vector<Pieces> parts;
-  for (const ValueId in : op.in) parts.push_back(tile(in, home(in)));
-  tile::Extents extents;
-  for (int a = 0; a < layout.rank(); ++a) {
-    extents.push_back(layout.extent(a));
-    for (const ValueId in : op.in) extents.back() = std::max(extents.back(), home(in).extent(a));
-  }
-  Block::Buffer buffer = Block::buffer(extents, dtype(out));
-  buffer.offset = block_.scratch(buffer.bytes());
-  std::vector<std::int64_t> at(extents.size(), 0);
-  for (std::size_t i = 0; i < op.in.size(); ++i) {
-    block_.put(buffer, home(op.in[i]), parts[i], at, &type(op.in[i]).shape);
-    at[axis] += type(op.in[i]).shape[axis];
-  }
-  block_.barrier();
-  Pieces registers = block_.take(buffer, layout);
-  block_.forget();
-  define(out, layout, std::move(registers));
-}
-
-void Emitter::slice(const Operation& op) {
-  const Layout from = home(op.in[0]), layout = home(op.out[0]);
-  const Pieces source = tile(op.in[0], from);
-  tile::Extents extents;
-  for (int a = 0; a < from.rank(); ++a)
-    extents.push_back(
-        std::max(from.extent(a), op.ints[static_cast<std::size_t>(a)] + layout.extent(a)));
-  Block::Buffer buffer = Block::buffer(extents, dtype(op.in[0]));
-  buffer.offset = block_.scratch(buffer.bytes());
-  block_.put(buffer, from, source);
-  block_.barrier();
-  Pieces registers = block_.take(buffer, layout, op.ints);
-  block_.forget();
-  define(op.out[0], layout, std::move(registers));
-}
-
-// Where bits cannot be relabelled, elements go through shared memory by their position.
-void Emitter::reshape(const Operation& op) {
-  const ValueId in = op.in[0], out = op.out[0];
-  const tile::Extents &from = type(in).shape, &to = type(out).shape;
-  if (type(in).is_scalar()) {
-    const std::size_t count =
-        type(out).is_scalar() ? 1 : static_cast<std::size_t>(home(out).registers());
-    return define(out, type(out).is_scalar() ? Layout(0, {}, {}) : home(out),
-                  Pieces(count, scalar(in)));
-  }
-  const Layout source = home(in);
-  if (!type(out).is_scalar() && reshaped(source, from, to) == home(out))
-    return define(out, home(out), tile(in, source));
-  const Pieces registers = tile(in, source);
-  const Layout layout = type(out).is_scalar() ? Layout(0, {}, {}) : home(out);
-  const auto position = [&](const Layout& of, const tile::Extents& shape, int reg) {
-    llvm::Value* position = block_.i32(0);
-    for (int axis = 0; axis < of.rank(); ++axis)
-      position =
-          ir_.CreateAdd(ir_.CreateMul(position, block_.i32(shape[static_cast<std::size_t>(axis)])),
-                        block_.index(of, axis, reg));
-    return position;
-  };
-  const std::int64_t count = type(in).count();
-  Block::Buffer buffer = Block::buffer({count}, dtype(in));
-  buffer.offset = block_.scratch(buffer.bytes());
-  const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(in))));
-  for (int reg = 0; reg < source.registers(); ++reg) {
-    const auto write = [&] {
-      llvm::Value* at = position(source, from, reg);
-      ir_.CreateAlignedStore(block_.pack({&registers[static_cast<std::size_t>(reg)], 1}, dtype(in)),
-                             block_.address(buffer, {&at, 1}), align);
-    };
-    if (llvm::Value* inside = block_.is_inside(source, from, reg)) {
-      block_.when(inside, write);
-    } else {
-      write();
-    }
-  }
-  block_.barrier();
-  Pieces moved;
-  for (int reg = 0; reg < layout.registers(); ++reg) {
-    llvm::Value* at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, position(layout, to, reg),
-                                                block_.i32(count - 1));
-    moved.push_back(block_.take_one(buffer, {&at, 1}));
-  }
-  block_.forget();
-  define(out, layout, std::move(moved));
 }
 
 }  // namespace tessera::codegen::ptx

@@ -92,29 +92,40 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   }
   place.address = ir_.CreateAdd(view.base, ir_.CreateMul(elements, block_.i64(width)));
 
-  const auto c = static_cast<std::size_t>(place.axis);
   place.run = run_of(view_type, place.layout, shape);
   if (place.run == 1) return place;
 
-  // A run is aligned where everything that its address is made of is, and lies inside or outside as
-  // a whole where the extent is a multiple of it too.
+  const Sure* sure = sure_of(op);
+  place.aligned = sure != nullptr && sure->aligned ? ir_.getTrue() : is_aligned(op, place.run);
+  return place;
+}
+
+// A run is aligned where everything that its address is made of is, and lies inside or outside as a
+// whole where the extent is a multiple of it too.
+llvm::Value* Emitter::is_aligned(const Operation& op, int run) {
+  const View& view = this->view(op.in[0]);
+  const tile::Type& type = this->type(op.in[0]);
+  const auto c = static_cast<std::size_t>(contiguous_axis(type));
+  const int width = byte_width(type.dtype);
   llvm::Value* parts = ir_.CreateSExt(scalar(op.in[1 + c]), ir_.getInt64Ty());
   parts = ir_.CreateOr(parts, view.extents[c]);
-  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+  for (std::size_t axis = 0; axis < view.strides.size(); ++axis)
     if (axis != c) parts = ir_.CreateOr(parts, view.strides[axis]);
   parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(width)), view.base);
-  place.aligned = ir_.CreateICmpEQ(
-      ir_.CreateAnd(parts, block_.i64(std::int64_t{place.run} * width - 1)), block_.i64(0));
-  if (view_type.strides[c] == tile::kDynamic)
-    place.aligned = ir_.CreateAnd(place.aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
-  return place;
+  llvm::Value* aligned = ir_.CreateICmpEQ(
+      ir_.CreateAnd(parts, block_.i64(std::int64_t{run} * width - 1)), block_.i64(0));
+  if (type.strides[c] == tile::kDynamic)
+    aligned = ir_.CreateAnd(aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
+  return aligned;
 }
 
 llvm::Value* Emitter::within(const Place& place, int reg) {
   llvm::Value* inside = block_.is_inside(place.layout, place.shape, reg);
+  const Sure* sure = sure_of(*place.op);
   for (int axis = 0; axis < place.layout.rank(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     if (at < place.op->ints.size() && place.op->ints[at] != 0) continue;  // known to be
+    if (sure != nullptr && sure->inside[at]) continue;
     llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
     llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
     inside = block_.both(inside, below);
@@ -135,19 +146,25 @@ llvm::Value* Emitter::address(const Place& place, int reg) {
 
 Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>& access) {
   if (place.aligned == nullptr) return access(1);
+  if (place.aligned == ir_.getTrue()) return access(place.run);
   return either(
       place.aligned, [&] { return access(place.run); }, [&] { return access(1); });
 }
 
 // As one packed value, by one access or element by element; `pad` where it is out of bounds, or 0.
 llvm::Value* Emitter::loaded_run(const Place& place, int reg, int run, llvm::Value* pad) {
+  const Sure* sure = sure_of(*place.op);
   const auto load_at = [&](int first) {
     llvm::Value* inside = within(place, first);
     llvm::Value* from = address(place, first);
     if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
-    llvm::Value* packed = ir_.CreateAlignedLoad(
+    llvm::LoadInst* load = ir_.CreateAlignedLoad(
         block_.packed_type(place.dtype, run), global(from),
         llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
+    if (sure != nullptr && sure->constant)
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                        llvm::MDNode::get(load->getContext(), {}));
+    llvm::Value* packed = load;
     if (inside == nullptr || pad == nullptr) return packed;
     const std::vector<llvm::Value*> pads(static_cast<std::size_t>(run), pad);
     return ir_.CreateSelect(inside, packed, block_.pack(pads, place.dtype));
@@ -164,10 +181,12 @@ void Emitter::vload(const Operation& op) {
   if (const auto stream = streams_.find(*definitions_[op.out[0]]); stream != streams_.end())
     return take_stream(op, stream->second);
   const Place place = place_of(op, type(op.out[0]).shape);
-  in_order({.writes = false,
-            .known = place.side_by_side,
-            .at = {op.in.begin() + 1, op.in.end()},
-            .layout = place.layout});
+  const Sure* sure = sure_of(op);
+  if (sure == nullptr || !sure->constant)
+    in_order({.writes = false,
+              .known = place.side_by_side,
+              .at = {op.in.begin() + 1, op.in.end()},
+              .layout = place.layout});
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   if (llvm::cast<llvm::Constant>(pad)->isNullValue()) pad = nullptr;
   // Both ways give packed runs: what is taken apart before they join would have to be moved.

@@ -13,12 +13,12 @@ namespace tessera::codegen::ptx {
 
 using tile::Code;
 
-void Emitter::find_streams() {
-  const auto all_known = [&](const std::vector<ValueId>& ids) {
-    return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return courses_.count(id) != 0; });
-  };
+bool Emitter::all_known(const std::vector<ValueId>& ids) const {
+  return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return courses_.count(id) != 0; });
+}
+
+void Emitter::find_courses() {
   for (const ValueId param : kernel_.params()) courses_[param] = ByProgram::Same;
-  bool before_writes = true;
   for (const tile::OpId id : kernel_.body.ops) {
     const Operation& op = kernel_.ops[id];
     ByProgram by = op.code == Code::Pid && op.ints[0] == 0 ? ByProgram::Differs : ByProgram::Same;
@@ -29,6 +29,14 @@ void Emitter::find_streams() {
                         !type(op.out[0]).is_tile();
     if (number && all_known(op.in) && !(type(op.out[0]).is_view() && by == ByProgram::Differs))
       courses_[op.out[0]] = by;
+  }
+}
+
+void Emitter::find_streams() {
+  find_courses();
+  bool before_writes = true;
+  for (const tile::OpId id : kernel_.body.ops) {
+    const Operation& op = kernel_.ops[id];
     before_writes = before_writes && !tile::writes_memory(op.code);
     if (op.code != Code::Vload || !before_writes || !all_known(op.in)) continue;
     const tile::Type &view = type(op.in[0]), &tile = type(op.out[0]);
@@ -38,7 +46,9 @@ void Emitter::find_streams() {
     const bool zero = op.literal == tile::Literal{};
     if (!whole_chunks || !zero) continue;
     const std::int64_t bytes = std::int64_t{layout.registers()} * width * block_.threads();
-    Stream stream{.slot = shared_room(bytes * shape_.programs), .fixed = by == ByProgram::Same};
+    const bool fixed = std::all_of(op.in.begin(), op.in.end(),
+                                   [&](ValueId in) { return courses_.at(in) == ByProgram::Same; });
+    Stream stream{.slot = shared_room(bytes * shape_.programs), .fixed = fixed};
     stream.offset = block_.reserve(stream.slot * (stream.fixed ? 1 : shape_.ahead));
     streams_[id] = stream;
   }

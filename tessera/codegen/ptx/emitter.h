@@ -10,38 +10,16 @@
 #include <vector>
 
 #include "tessera/codegen/ptx/block.h"
+#include "tessera/codegen/ptx/fold.h"
 #include "tessera/codegen/ptx/plan.h"
 #include "tessera/codegen/ptx/ptx.h"
+#include "tessera/codegen/ptx/rows.h"
+#include "tessera/codegen/ptx/shared_operand.h"
 #include "tessera/support/expected.h"
 #include "tessera/tile/kernel.h"
 #include "tessera/tile/passes/inside.h"
 
 namespace tessera::codegen::ptx {
-
-/// Bytes of a row of an operand that cp.async writes and ldmatrix reads at once.
-constexpr std::int64_t kChunk = 16;
-constexpr std::int64_t kPanel = 128;
-
-/// An operand of a product in shared memory: `rows` rows of `columns` elements, in panels of up to
-/// 128 bytes of each row, one panel after the other. The chunks of 16 bytes of a panel are
-/// exchanged within a row so that eight rows of one column lie in different banks: the swizzles of
-/// 32, 64 and 128 bytes that wgmma knows, if the base is a multiple of kSharedAlignment.
-struct SharedOperand {
-  llvm::Value* base = nullptr;  // i32, in bytes
-  int column_axis = 1;          // of the tile: neighbours along it lie in a row
-  std::int64_t rows = 0, columns = 0;
-  int width = 2;
-
-  std::int64_t row_bytes() const { return columns * width; }
-  std::int64_t bytes() const { return rows * row_bytes(); }
-  std::int64_t panel_width() const { return std::min(row_bytes(), kPanel); }
-  std::int64_t panel_bytes() const { return rows * panel_width(); }
-  /// Bytes from the base to a row and an element of it that begins a chunk, before the exchange.
-  std::int64_t offset(std::int64_t row, std::int64_t column) const {
-    const std::int64_t at = column * width;
-    return at / panel_width() * panel_bytes() + row * panel_width() + at % panel_width();
-  }
-};
 
 /// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
 /// its place is aligned: a power of two of up to 16 bytes.
@@ -59,16 +37,18 @@ inline DType word_type(int width) {
 class Emitter {
  public:
   struct Shape {
-    int programs = 1;    // of the grid in one block, along axis 0: each has a warp
+    int programs = 1;    // of the kernel in one block, along axis 0: each has a warp
+    int together = 1;    // of the grid in one program of the kernel (tile::coarsen)
     bool loops = false;  // a block goes on with further programs of the grid
     int ahead = 1;       // of programs whose loads have begun, besides the one that runs
+    bool rows = false;   // straight code with reductions
     /// Then some more threads copy for the others, if the kernel has a loop for that.
     bool roles = false;
     std::int64_t own_bytes = 0;  // of shared memory, of each team that computes
     /// The function's last parameters: boxes of views that the GPU copies at once.
     int maps = 0;
     /// Then a parameter after the kernel's is how many programs there are in all.
-    bool counted() const { return programs > 1 || loops || roles; }
+    bool counted() const { return programs > 1 || together > 1 || loops || roles; }
     /// Of parameters between the kernel's and the maps: with maps, one says whether they are made.
     int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
   };
@@ -114,6 +94,7 @@ class Emitter {
   std::optional<ValueId> erf_plus_one(const Operation& op) const;
   llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
   llvm::Value* pid(tile::Code code, std::int64_t axis);
+  llvm::Value* kernel_programs();  // along axis 0; npid is those of the grid
 
   // what is made where one store wants it
   void find_late(const tile::Region& region);
@@ -278,6 +259,8 @@ class Emitter {
     std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
     bool fixed = false;
   };
+  void find_courses();
+  bool all_known(const std::vector<ValueId>& ids) const;
   void find_streams();
   void each_program(llvm::Value* count);
   /// Of numbers that follow from parameters and the grid alone.
@@ -286,6 +269,15 @@ class Emitter {
   void copy_stream(const Operation& op, const Stream& stream);
   void take_stream(const Operation& op, const Stream& stream);
   llvm::Value* own_slot(const Stream& stream, const Place& place, int reg);
+
+  /// All twice: for accesses that are aligned and inside of their views, without branches, so that
+  /// loads are in flight together; and for others.
+  void by_versions();
+  std::map<tile::OpId, Sure> sure_;
+  const Sure* sure_of(const Operation& op) const;
+  std::optional<ValueId> root_of(ValueId view) const;  // the argument that it is a view of
+  bool is_constant(tile::OpId load) const;
+  llvm::Value* is_aligned(const Operation& op, int run);
 
   // memory
   void vload(const Operation& op);
@@ -324,9 +316,14 @@ class Emitter {
 
   // along axes
   void reduce(const Operation& op);
+  /// Reductions whose parts are exchanged between warps together.
+  std::vector<Fold> folds_;
+  void finish_folds();
+  void fold_lanes(Fold& fold, int bit);
   void scan(const Operation& op);
   using Elements = std::vector<llvm::Value*>;
   Elements combine(const Operation& op, const Elements& left, const Elements& right);
+  Elements joined(const Operation& op, bool padded, const Elements& left, const Elements& right);
   void gather(const Operation& op);
   void concat(const Operation& op);
   void slice(const Operation& op);

@@ -189,6 +189,17 @@ Layout Plan::standard(const Extents& shape) const {
 }
 
 Layout Plan::access(const Type& view, const Extents& shape) const {
+  for (const auto& [wide, width] : widths_) {
+    if (!target_.together || wide.size() != shape.size() || wide == shape) continue;
+    bool is_part = true;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      is_part = is_part && (shape[i] == 1 || shape[i] == wide[i]);
+    if (!is_part) continue;
+    Layout layout = ordered(wide, contiguous_axis(view));
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] == 1) layout = layout.collapsed(static_cast<int>(i));
+    return layout;
+  }
   return ordered(shape, contiguous_axis(view));
 }
 

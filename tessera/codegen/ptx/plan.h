@@ -35,6 +35,7 @@ class Plan {
     bool warpgroups = true;     // can multiply together: Hopper
     bool tf32 = false;          // products of f32 may be rounded so
     int bytes_per_thread = 64;  // of the largest tile that memory has
+    bool together = false;      // rows of several programs: what one has of each, all threads have
   };
   static Expected<Plan> make(const tile::Kernel& kernel, const Target& target);
 

@@ -20,6 +20,7 @@
 #include "tessera/codegen/ptx/roles.h"
 #include "tessera/codegen/ptx/rows.h"
 #include "tessera/tile/argument.h"
+#include "tessera/tile/passes/coarsen.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/verify.h"
@@ -83,20 +84,39 @@ void declare_maps(llvm::Function& function, int count, llvm::NamedMDNode& annota
 
 }  // namespace
 
+std::string key_of(const PtxOptions& o) {
+  return fmt::format(
+      "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
+      "bytes {} ahead {} together {} registers {}",
+      static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
+      o.loops, o.roles, o.maps, o.bytes_per_thread, o.rows_ahead, o.together, o.registers);
+}
+
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
                                   const PtxOptions& options) {
   TESSERA_TRY_DONE(tile::verify(given));
-  const tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
+  tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
   ptx::Rows rows = ptx::rows_of(kernel);
+  if (options.together > 0) rows.together = options.together;
+  if (options.registers > 0) rows.registers = options.registers;
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
   if (options.rows_ahead >= 0 && rows.any) {
     rows.loops = options.rows_ahead > 0;
     rows.ahead = std::max(1, options.rows_ahead);
   }
+  if (rows.together > 1) {
+    if (const auto coarse = rows.any ? tile::coarsen(kernel, rows.together) : std::nullopt) {
+      kernel = tile::simplify(*coarse);
+    } else {
+      rows.together = 1;
+    }
+  }
+  if (rows.any) ptx::gather_reductions(kernel);
   TESSERA_TRY(const ptx::Plan plan,
               ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
                                        .tf32 = options.tf32,
-                                       .bytes_per_thread = rows.bytes_per_thread}));
+                                       .bytes_per_thread = rows.bytes_per_thread,
+                                       .together = rows.together > 1}));
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
@@ -106,9 +126,13 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                    .shared_bytes = 0};
   // A program of one warp shares a block with others, if its threads exchange nothing through
   // shared memory: barriers are the block's.
-  ptx::Emitter::Shape shape{.programs = plan.threads() == kWarp ? kProgramsOfABlock : 1,
+  // One that has rows of several programs has enough to do.
+  const bool small = plan.threads() == kWarp && rows.together < kProgramsOfABlock;
+  ptx::Emitter::Shape shape{.programs = small ? kProgramsOfABlock : 1,
+                            .together = rows.together,
                             .loops = options.loops && rows.loops,
                             .ahead = rows.ahead,
+                            .rows = rows.any,
                             .roles = options.loops && options.roles && plan.any_warpgroups() &&
                                      plan.threads() <= kMostWithRoles};
   const int computing = plan.threads() * ptx::teams_of(plan.threads()).count;
@@ -141,7 +165,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
         shape.roles ? computing + ptx::kCopyThreads : plan.threads() * shape.programs;
     annotate("maxntidx", threads);
     if (shape.roles) annotate("minctasm", 1);
-    if (shape.loops && rows.registers > 0)
+    if (rows.registers > 0)
       annotate("minctasm", std::max(1, ptx::kRegistersOfAMultiprocessor /
                                            (plan.threads() * shape.programs * rows.registers)));
 
@@ -172,7 +196,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
       shape.loops = false;
       continue;
     }
-    result.kernel.programs = shape.programs;
+    result.kernel.programs = shape.programs * shape.together;
     result.kernel.loops = shape.loops || shape.roles;
     result.kernel.threads = threads;
     result.kernel.maps = emitter.maps();

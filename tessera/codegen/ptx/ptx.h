@@ -40,7 +40,14 @@ struct PtxOptions {
   int bytes_per_thread = 0;
   /// How many rows are read ahead by blocks that go on; 0: blocks do not; -1: as rows_of says.
   int rows_ahead = -1;
+  /// Programs of the grid that are run as one, without products; 0: as rows_of says.
+  int together = 0;
+  /// That a thread may have, without products; 0: as rows_of says.
+  int registers = 0;
 };
+
+/// Equal for equal options alone: for caches.
+std::string key_of(const PtxOptions& options);
 
 /// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads, or small ones share it;
 /// its parameters are the words of the arguments (tile::words_of), 64 bits each.

@@ -1,7 +1,11 @@
 #include "tessera/codegen/ptx/rows.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <set>
+
+#include "tessera/tile/passes/rewrite.h"
 
 namespace tessera::codegen::ptx {
 
@@ -40,6 +44,7 @@ Rows rows_of(const tile::Kernel& kernel) {
   rows.any = is_rows(kernel);
   if (!rows.any) return rows;
   std::int64_t bytes = 0;
+  int width = 1;
   bool parameters = false;       // tiles that all programs read
   std::set<ValueId> by_program;  // what differs between them
   for (const tile::OpId id : kernel.body.ops) {
@@ -50,26 +55,66 @@ Rows rows_of(const tile::Kernel& kernel) {
     if (differs) by_program.insert(op.out.begin(), op.out.end());
     if (op.code != Code::Vload) continue;
     const tile::Type& tile = kernel.type(op.out[0]);
-    bytes = std::max(bytes, tile.count() * byte_width(tile.dtype));
+    if (tile.count() * byte_width(tile.dtype) > bytes) {
+      width = byte_width(tile.dtype);
+      bytes = tile.count() * width;
+    }
     parameters = parameters || !differs;
   }
-  constexpr std::int64_t kKilo = 1024;
-  // So many bytes of a row leave a multiprocessor no room for a second one.
-  const bool alone = bytes > 32 * kKilo;
-  rows.loops = parameters || bytes > 16 * kKilo;
-  if (bytes <= kKilo) return rows;  // in a warp
-  if (bytes <= 8 * kKilo) {
-    rows.bytes_per_thread = 32;
-    rows.loops = parameters && bytes > 2 * kKilo;
-  } else if (parameters) {
-    rows.bytes_per_thread = 128;
-    rows.registers = 128;
-    rows.ahead = bytes <= 16 * kKilo ? 2 : 1;
-  } else if (!alone) {
-    rows.ahead = 2;
-    rows.registers = 128;
+  constexpr std::int64_t kKilo = 1024, kWarp = 32, kAccess = 16, kMostTogether = 4;
+  const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  if (held <= kKilo) {  // in a warp
+    rows.together = static_cast<int>(
+        std::clamp((parameters ? 64 : 32) * kWarp / held, std::int64_t{1}, kMostTogether));
+    if (rows.together == kMostTogether) rows.registers = 80;
+    return rows;
+  }
+  if (held > 32 * kKilo) {  // a multiprocessor has no room for a second one
+    rows.loops = true;
+    rows.registers = 64;
+    return rows;
+  }
+  rows.bytes_per_thread = held <= 8 * kKilo ? 32 : parameters || held > 16 * kKilo ? 128 : 64;
+  // A row that is no power of two ends where some threads have nothing left. Fewer threads make
+  // more accesses each, and all are done with the row at about the same time.
+  const auto accesses = [&] {
+    return (bytes * rows.bytes_per_thread + held * kAccess - 1) / (held * kAccess);
+  };
+  const auto is_even = [&] {
+    return bytes * rows.bytes_per_thread * 20 >= accesses() * held * kAccess * 19;
+  };
+  while (!is_even() && rows.bytes_per_thread < 128) rows.bytes_per_thread *= 2;
+  const std::int64_t elements = accesses() * kAccess / width;
+  if (parameters) {
+    rows.registers = held <= 2 * kKilo ? 0
+                     : elements <= 16  ? 40
+                     : elements <= 32  ? 64
+                     : elements <= 48  ? 80
+                                       : 128;
+  } else {
+    rows.registers = elements <= 32 ? 0 : 80;
   }
   return rows;
+}
+
+void gather_reductions(tile::Kernel& kernel) {
+  std::map<ValueId, int> depths;  // reductions on the way to a value
+  std::vector<std::pair<int, tile::OpId>> order;
+  int deepest = 0;
+  for (const tile::OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    int depth = tile::is_pure(kernel, op) ? 0 : deepest;
+    for (const ValueId in : op.in)
+      if (const auto found = depths.find(in); found != depths.end())
+        depth = std::max(depth, found->second);
+    const bool reduces = op.code == Code::Reduce;
+    order.emplace_back(2 * depth + (reduces ? 1 : 0), id);
+    for (const ValueId out : op.out) depths[out] = depth + (reduces ? 1 : 0);
+    deepest = std::max(deepest, depth + (reduces ? 1 : 0));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < order.size(); ++i) kernel.body.ops[i] = order[i].second;
 }
 
 }  // namespace tessera::codegen::ptx

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "examples/layer_norm.h"
+#include "examples/softmax.h"
+#include "tessera/codegen/ptx/ptx.h"
+#include "tests/codegen/ptx_expect.h"
+
+// Kernels that read rows, reduce and write them.
+
+namespace tessera::codegen {
+namespace {
+
+namespace examples = tile::examples;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TestArguments layer_norm_arguments(DType dtype, std::int64_t rows, std::int64_t columns) {
+  return TestArguments(1)
+      .view(dtype, {rows, columns})
+      .view(dtype, {columns})
+      .view(dtype, {columns})
+      .view(dtype, {rows, columns})
+      .number(DType::F32, 1e-5);
+}
+
+TEST(PtxRows, SoftmaxOfRowsOfAnyWidth) {
+  for (const std::int64_t n : {1, 3, 7, 64, 127, 1000})
+    for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
+      expect_emulated(examples::softmax(dtype, n),
+                      TestArguments(1).view(dtype, {2, n}).view(dtype, {2, n}), {2, 1, 1},
+                      dtype == DType::F32   ? 1e-6
+                      : dtype == DType::F16 ? 1e-3
+                                            : 1e-2);
+}
+
+TEST(PtxRows, SoftmaxInTwoPasses) {
+  for (const std::int64_t n : {1, 100, 256})
+    expect_emulated(examples::online_softmax(DType::F32, 64),
+                    TestArguments(1).view(DType::F32, {2, n}).view(DType::F32, {2, n}), {2, 1, 1},
+                    1e-6);
+}
+
+TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
+  const auto kernel = examples::softmax(DType::F16, 512);
+  const auto compiled = ptx_of(*kernel, {.loops = true});
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_EQ(compiled->threads, 128);
+  EXPECT_EQ(compiled->programs, 4);  // a warp each
+  EXPECT_EQ(compiled->shared_bytes, 0);
+  EXPECT_FALSE(compiled->loops);
+  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
+  EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
+  EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
+}
+
+// Two blocks are emulated, with several rows each.
+TEST(PtxRows, BlocksGoOnWithTheNextRows) {
+  const PtxOptions looping = {.loops = true},
+                   ahead_of_warps = {.loops = true, .rows_ahead = 1, .together = 1};
+  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512), ahead_of_warps);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_TRUE(compiled->loops);
+  EXPECT_EQ(compiled->programs, 4);                    // a warp each
+  EXPECT_EQ(compiled->shared_bytes, 4 * 3 * 512 * 2);  // the next row and the parameters of each
+  EXPECT_THAT(compiled->text, HasSubstr("cp.async.cg.shared.global"));
+  EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
+  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->loops);
+  EXPECT_FALSE(ptx_of(*examples::softmax(DType::F16, 32768))->loops);
+  struct Case {
+    std::int64_t columns, rows;
+    int ahead;
+  };
+  for (const auto& [columns, rows, ahead] :
+       {Case{512, 1, 1}, Case{512, 7, 1}, Case{520, 9, 1}, Case{500, 9, 1}, Case{4096, 9, 1},
+        Case{512, 29, 2}, Case{520, 1, 3}, Case{4096, 9, 3}}) {
+    const PtxOptions some_ahead = {.loops = true, .rows_ahead = ahead};
+    expect_emulated(examples::layer_norm(DType::F16, columns),
+                    layer_norm_arguments(DType::F16, rows, columns), {rows, 1, 1}, 4e-3,
+                    some_ahead);
+  }
+}
+
+// Elements that do not lie side by side are not copied ahead: there is no run of them.
+TEST(PtxRows, BlocksGoOnWithRowsThatHaveGaps) {
+  const tile::Kernel kernel = parsed(
+      R"(kernel gaps(x: view f16[?, 512] by [1024, 2], scale: view f16[512], out: view f32[?]) {
+    row = pid()
+    t: f16[1, 512] = vload(x, row, 0)
+    s: f16[512] = vload(scale, 0)
+    products = mul(cast(reshape(t): f16[512]): f32[512], cast(s): f32[512])
+    sum: f32[1] = reshape(reduce(products) {fn = add, axis = 0})
+    vstore(out, row, sum)
+  })");
+  const PtxOptions looping = {.loops = true, .rows_ahead = 1};
+  EXPECT_TRUE(ptx_of(kernel, looping)->loops);
+  expect_emulated(kernel,
+                  TestArguments(1)
+                      .view(DType::F16, {5, 512}, {1024, 2})
+                      .view(DType::F16, {512})
+                      .view(DType::F32, {5}),
+                  {5, 1, 1}, 1e-3, looping);
+}
+
+TEST(PtxRows, BlocksDoNotGoOnWhereProgramsMeet) {
+  const auto compiled = ptx_of(parsed(R"(kernel counted(x: view f32[?, 64], total: *f32) {
+    t: f32[1, 64] = vload(x, pid(), 0)
+    s = reduce(reshape(t): f32[64]) {fn = add, axis = 0}
+    old: f32 = atomic(total, s) {fn = add}
+  })"),
+                               {.loops = true});
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_FALSE(compiled->loops);
+}
+
+TEST(PtxRows, NormalizesLayers) {
+  for (const std::int64_t n : {1, 100, 129})
+    expect_emulated(examples::layer_norm(DType::F32, n), layer_norm_arguments(DType::F32, 2, n),
+                    {2, 1, 1}, 1e-5);
+}
+
+TEST(PtxRows, WarpsMeetOnceForBothSums) {
+  const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 1024));
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  const auto count = [&](std::string_view what) {
+    int found = 0;
+    for (auto at = compiled->text.find(what); at != std::string::npos;
+         at = compiled->text.find(what, at + 1))
+      ++found;
+    return found;
+  };
+  // Once where all is aligned; elsewhere once more, before a result could replace a parameter.
+  EXPECT_EQ(count("bar.sync"), 3) << compiled->text;
+  EXPECT_EQ(count("ld.global.nc.v4"), 4);  // of weights and biases
+}
+
+// Places that are aligned or not, rows that are there or not, and results that replace their rows.
+TEST(PtxRows, RowsOfAnyPlace) {
+  constexpr const char* kScaled = R"(kernel scaled(x: view f16[?, {0}] by [?, 1],
+                                                   out: view f16[?, {0}] by [?, 1]) {{
+    row = pid()
+    t: f32[1, {0}] = cast(vload(x, row, 0): f16[1, {0}])
+    all: f32[1, 1] = reshape(reduce(mul(t, t)) {{fn = add, axis = 1}})
+    vstore(out, row, 0, cast(div(t, broadcast(all): f32[1, {0}])): f16[1, {0}])
+  }})";
+  for (const std::int64_t columns : {256, 512, 768, 1024, 2500}) {
+    for (const std::int64_t gap : {0, 1, 8}) {
+      const std::int64_t rows = 3;
+      expect_emulated(parsed(fmt::format(kScaled, columns)),
+                      TestArguments(1)
+                          .view(DType::F16, {rows, columns}, {columns + gap, 1})
+                          .view(DType::F16, {rows, columns}, {columns + gap, 1}),
+                      {rows + 2, 1, 1}, 1e-3);
+    }
+  }
+}
+
+// What all programs write before they read it is no parameter.
+TEST(PtxRows, ReadsWhatTheProgramItselfWrote) {
+  expect_emulated(parsed(R"(kernel written(x: view f32[?, 512], w: view f32[512],
+                                           out: view f32[?, 512]) {
+    row = pid()
+    t: f32[1, 512] = vload(x, row, 0)
+    fives: f32[512] = 5.0
+    vstore(w, 0, fives)
+    v: f32[512] = vload(w, 0)
+    s: f32[1, 1] = reshape(reduce(t) {fn = max, axis = 1})
+    vstore(out, row, 0, add(mul(t, reshape(v): f32[1, 512]), broadcast(s): f32[1, 512]))
+  })"),
+                  TestArguments(1)
+                      .view(DType::F32, {5, 512})
+                      .view(DType::F32, {512})
+                      .view(DType::F32, {5, 512}),
+                  {5, 1, 1}, 1e-5);
+}
+
+// Fewer programs than rows too: what no program asked for stays as it was.
+TEST(PtxRows, OneProgramTakesTheRowsOfSeveral) {
+  for (const int together : {2, 4}) {
+    for (const std::int64_t columns : {256, 250, 1032}) {
+      for (const std::int64_t rows : {1, 9}) {
+        for (const bool loops : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << together << " of " << rows << " x " << columns);
+          const PtxOptions options = {
+              .loops = loops, .rows_ahead = loops ? 1 : -1, .together = together};
+          expect_emulated(examples::layer_norm(DType::F16, columns),
+                          layer_norm_arguments(DType::F16, rows, columns), {rows - rows / 5, 1, 1},
+                          4e-3, options);
+          expect_emulated(
+              examples::softmax(DType::F16, columns),
+              TestArguments(1).view(DType::F16, {rows, columns}).view(DType::F16, {rows, columns}),
+              {rows, 1, 1}, 1e-3, options);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::codegen
