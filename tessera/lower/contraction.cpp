@@ -434,8 +434,10 @@ class ContractionLowering {
 
 double multiply_adds(const Contraction& c) {
   double all = 1;
-  for (const IndexAxes& axes : {c.batch, c.rows, c.sums, IndexAxes{c.column}})
+  for (const IndexAxes& axes : {c.batch, c.rows, IndexAxes{c.column}})
     all *= static_cast<double>(count(axes));
+  for (const IndexAxis& axis : c.sums)
+    if (c.sums_over(axis)) all *= static_cast<double>(axis.extent);
   return all;
 }
 

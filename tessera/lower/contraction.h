@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -87,6 +88,10 @@ struct Contraction {
   };
   std::optional<Bytes> bytes = {};
 
+  /// Whether a sum is one of the fold, and was not added.
+  bool sums_over(const IndexAxis& axis) const {
+    return std::ranges::count(fold->bounds, axis.name, &Bound::axis) > 0;
+  }
   /// Whether an index variable shares an axis of the result with others.
   bool is_merged(const IndexAxis& axis) const;
   /// Whether two index variables count as one, the second one faster, wherever they are read.
@@ -117,9 +122,14 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
 
 /// The factor a, if it is an image with few channels, for a copy in which 16 bytes fit everywhere:
 /// there are as many more channels as that takes, and the window is as much wider as makes a power
-/// of two of a piece of it. The copy has zeros there, or the weights do.
+/// of two of a piece of it. The copy has zeros there, or the weights do: not where zeros times
+/// infinity are to be seen.
 Scalar with_more_channels(const Scalar& value, const Rounding& rounding, Contraction& contraction,
                           AxisExtents& extents);
+
+/// Weights of bf16 as two factors, what they are rounded to and what that leaves: one more sum. For
+/// products that are done in little time anyway.
+void add_rest_of_weights(Contraction& contraction);
 
 /// The factor b in panels, where it is known, and its sums where shifts of bytes are multiplied
 /// with them; `batch` are the index variables of the batch that it varies with.

@@ -416,6 +416,7 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
     return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
   });
+  if (c.known_b && rounding && rounding->to == DType::BF16) add_rest_of_weights(c);
   if (c.known_b) return c;
   auto b = factor(factors->second, right, "b");
   if (!b) return std::nullopt;

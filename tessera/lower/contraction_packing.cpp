@@ -89,6 +89,17 @@ Packing sums_of(const Contraction& c, const IndexAxes& batch) {
 
 }  // namespace
 
+void add_rest_of_weights(Contraction& c) {
+  constexpr std::int64_t kStep = 64, kMost = std::int64_t{1} << 29;
+  const std::int64_t products = count(c.batch) * count(c.rows) * count(c.sums) * c.column.extent;
+  // A sum of several axes is cut where its steps divide it.
+  if (c.bytes || c.sums.empty() || c.sums.back().extent % kStep != 0 || products > kMost) return;
+  const IndexAxis part{"weights.part", 2};
+  const Scalar whole = *c.known_b, rounded = cast(DType::F32, cast(DType::BF16, whole));
+  c.known_b = select(index_of(part.name) < Scalar(std::int64_t{1}), whole, whole - rounded);
+  c.sums.insert(c.sums.begin(), part);
+}
+
 std::vector<Packing> packings_of(const Contraction& c, const IndexAxes& batch,
                                  const tile::cpu::Panels& panels) {
   std::vector<Packing> all;

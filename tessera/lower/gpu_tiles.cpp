@@ -150,7 +150,7 @@ SumParts parts_of_sum(const Contraction& c, DType factors, const machine::Machin
       for (const IndexAxis& axis : group.axes) {
         // An axis that is cut is the first of those that are run through as one.
         const std::int64_t rest = axis.extent / parts * (whole / axis.extent);
-        if (axis.extent % parts == 0 && rest % group.tile == 0) {
+        if (c.sums_over(axis) && axis.extent % parts == 0 && rest % group.tile == 0) {
           least = cycles;
           best = {.axis = axis.name, .parts = parts};
         }

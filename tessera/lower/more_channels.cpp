@@ -13,6 +13,8 @@ Scalar with_more_channels(const Scalar& value, const Rounding& rounding, Contrac
   if (read == nullptr || rounding.exact || rounding.to == DType::F32 || c.rows.empty())
     return value;
   if (read->otherwise != nullptr && !is_zero(*read->otherwise)) return value;
+  // What is read of weights beside them is zero, and so must be the factor.
+  if (!std::holds_alternative<node::Read>(c.known_b->node())) return value;
   const auto operand = std::ranges::find(c.stage->operands, read->operand, &Operand::name);
   if (operand == c.stage->operands.end()) return value;
   const auto is_sum = [&](const std::string& name) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "tessera/codegen/gpu_image.h"
@@ -155,6 +156,36 @@ TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
         expect_same({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
     EXPECT_TRUE(report.interpreted.empty());
   }
+}
+
+TEST(SlowGpuProgram, WeightsOfBf16AreWhatTheyAreRoundedToAndTheRest) {
+  // Numbers that bf16 has, so that weights alone are rounded; also where the sum is in parts.
+  for (const auto& [rows, sum, columns] : {std::array{64, 256, 1088}, {16, 4096, 272}}) {
+    std::vector<float> numbers(static_cast<std::size_t>(rows * sum));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 5) - 2);
+    expect_same({fmt::format("graph(x: f32[{0}, {1}], w: f32[{1}, {2}]) {{ return matmul(x, w) }}",
+                             rows, sum, columns),
+                 {Tensor::of<float>(DType::F32, {rows, sum}, std::span<const float>(numbers)),
+                  random_f32({sum, columns}, 2)},
+                 1,
+                 {.products = DType::BF16},
+                 3e-3});
+  }
+}
+
+TEST(SlowGpuProgram, WeightsOfBf16OfAnImageThatIsReadWhereItLies) {
+  std::vector<float> numbers(64 * 32 * 32);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 5) - 2);
+  expect_same(
+      {"graph(x: f32[1, 64, 32, 32], w: f32[32, 64, 3, 3]) { "
+       "return conv(x, w) {pads=[1, 1, 1, 1]} }",
+       {Tensor::of<float>(DType::F32, {1, 64, 32, 32}, std::span<const float>(numbers)),
+        random_f32({32, 64, 3, 3}, 2)},
+       1,
+       {.products = DType::BF16},
+       3e-3});
 }
 
 TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {

@@ -101,16 +101,6 @@ class Packing {
     return ir_.CreateGEP(from_, source_, offset);
   }
 
-  /// Where k is in some lines, each found from the one before.
-  void each_source(Value* line, Value* k, int lines, llvm::function_ref<void(Value*)> action) {
-    Value* first = ir_.CreateGEP(from_, source_, ir_.CreateMul(line, line_stride_));
-    Value* at = ir_.CreateGEP(from_, first, ir_.CreateMul(k, k_stride_));
-    for (int i = 0; i < lines; ++i) {
-      action(at);
-      if (i + 1 < lines) at = ir_.CreateGEP(from_, at, line_stride_);
-    }
-  }
-
   /// k's group begins at a multiple of k_group, except for single elements.
   Value* target(Value* line, Value* k) {
     Value* group = ir_.CreateAnd(k, constant(-pack_.k_group));
@@ -238,13 +228,11 @@ class Packing {
     auto* groups = llvm::FixedVectorType::get(ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)),
                                               static_cast<unsigned>(blocks_ * size));
     Values rows;
-    each_source(line, k, lines, [&](Value* at) {
+    Value* at = source(line, k);
+    for (int i = 0; i < lines; ++i) {
+      if (i > 0) at = ir_.CreateGEP(from_, at, line_stride_);
       rows.push_back(ir_.CreateBitCast(load(at, blocks_ * size * pack_.k_group), groups));
-    });
-    // The same of the panel behind this one.
-    if (blocks_ > 1)
-      each_source(ir_.CreateAdd(line, constant(pack_.lines)), k, lines,
-                  [&](Value* at) { emit_prefetch(ir_, at); });
+    }
     rows.resize(static_cast<std::size_t>(size), rows.back());
     rows = alternate(rows, blocks_);
     Value* first = target(line, k);
