@@ -89,6 +89,38 @@ std::vector<Case> cases() {
           .view(DType::F16, {256, 512})
           .view(DType::F16, {256, 512}),
       {4, 1, 1}, 8e-3);
+  using Function = tile::Val (*)(const tile::Operand&);
+  for (const auto& [name, function] : {std::pair<const char*, Function>("exp", tile::exp),
+                                       {"sigmoid", tile::sigmoid},
+                                       {"tanh", tile::tanh},
+                                       {"erf", tile::erf}})
+    add(fmt::format("function {} f32", name),
+        tile::kernel(name,
+                     {tile::view("x", DType::F32, {tile::kDynamic}),
+                      tile::view("out", DType::F32, {tile::kDynamic})},
+                     [function = function](const tile::View& x, const tile::View& out) {
+                       const tile::Val at = tile::program_id(0) * 1024;
+                       out.store({at}, function(x.load({at}, {1024}) * 4.0));
+                     }),
+        Arguments().view(DType::F32, {65536}).view(DType::F32, {65536}), {64, 1, 1}, 5e-7);
+  using examples::Activation;
+  for (const auto& [name, activation] :
+       {std::pair("bias", Activation::Identity), std::pair("relu", Activation::Relu),
+        std::pair("gelu", Activation::Gelu), std::pair("silu", Activation::Silu)})
+    for (const auto& [dtype, tiles] :
+         {std::pair(DType::BF16, examples::MatmulTiles{128, 128, 64, 8}),
+          std::pair(DType::F16, examples::MatmulTiles{128, 256, 64, 8}),
+          std::pair(DType::F16, examples::MatmulTiles{64, 256, 64, 8})})
+      for (const std::int64_t columns : {512, 389})
+        add(fmt::format("matmul {} {} 300x{}x128 {}x{}", name, to_string(dtype), columns, tiles.m,
+                        tiles.n),
+            examples::matmul_bias(dtype, tiles, activation),
+            Arguments()
+                .view(dtype, {300, 128})
+                .view(dtype, {128, columns})
+                .view(dtype, {columns})
+                .view(dtype, {300, columns}),
+            {examples::matmul_programs(300, columns, tiles), 1, 1}, 4 * tolerance_of(dtype));
   for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal})
     for (const std::int64_t length : {64, 100, 257})
       add(fmt::format("attention f16 {} {}", length,
