@@ -97,6 +97,34 @@ TEST(Ptx, OnePlusErfIsThatOfTheInterpreter) {
                   {8, 1, 1}, 2e-7);
 }
 
+TEST(Ptx, GeluIsThatOfTheInterpreterHoweverItIsSpelled) {
+  for (const char* spelled :
+       {"mul(mul(x, 0.5), add(erf(mul(x, 0.7071067811865476)), 1.0))",
+        "mul(mul(x, add(1.0, erf(div(x, 1.4142135623730951)))), 0.5)", "mul(add(erf(x), 1.0), x)",
+        "mul(mul(x, -0.5), add(erf(mul(x, 0.7)), 1.0))",
+        "mul(mul(x, 0.5), add(erf(mul(x, 40.0)), 1.0))",
+        "mul(mul(x, 0.5), add(erf(mul(x, -0.7)), 1.0))"}) {
+    SCOPED_TRACE(spelled);
+    const auto text = [&](const char* x) {
+      return parsed(fmt::format(R"(kernel f({}, out: view f32[?]) {{
+        {}
+        vstore(out, 0, {})
+      }})",
+                                x[0] == 'v' ? "in: view f32[?]" : "in: f32",
+                                x[0] == 'v' ? "t: f32[1024] = vload(in, 0)\n x = mul(t, 4.0)"
+                                            : "x: f32[32] = broadcast(in)",
+                                spelled));
+    };
+    expect_emulated(text("view"),
+                    TestArguments(1).view(DType::F32, {1024}).view(DType::F32, {1024}), {1, 1, 1},
+                    1e-6);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (const double x : {kInfinity, -kInfinity, std::nan(""), 3e38, -3e38, 0.0})
+      expect_emulated(text("number"), TestArguments(1).number(DType::F32, x).view(DType::F32, {32}),
+                      {1, 1, 1}, 1e-6);
+  }
+}
+
 TEST(Ptx, SmallProgramsShareABlock) {
   // Five rows in two blocks; the last has warps without a row.
   expect_emulated(

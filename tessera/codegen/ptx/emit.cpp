@@ -2,6 +2,7 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/erf_pattern.h"
 #include "tessera/codegen/ptx/functions.h"
 #include "tessera/tile/argument.h"
 
@@ -148,27 +149,6 @@ llvm::Value* Emitter::constant(const tile::Type& type, const tile::Literal& lite
   return llvm::ConstantInt::get(element, static_cast<std::uint64_t>(literal.integer));
 }
 
-std::optional<tile::ValueId> Emitter::erf_plus_one(const Operation& op) const {
-  if (op.code != Code::Map || op.function != Function::Add || dtype(op.out[0]) != DType::F32)
-    return {};
-  const auto made_by = [&](ValueId id) -> const Operation* {
-    while (definitions_[id]) {
-      const Operation& by = kernel_.ops[*definitions_[id]];
-      if (by.code != Code::Broadcast) return &by;
-      id = by.in[0];
-    }
-    return nullptr;
-  };
-  for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-    const Operation *one = made_by(op.in[side]), *erf = made_by(op.in[1 - side]);
-    if (one != nullptr && one->code == Code::Const && one->literal.number == 1.0 &&
-        erf != nullptr && erf->code == Code::Map && erf->function == Function::Erf &&
-        erf->out[0] == op.in[1 - side])
-      return erf->in[0];
-  }
-  return {};
-}
-
 Pieces Emitter::made(ValueId id, const Layout& layout) {
   const Operation& op = kernel_.ops[*definitions_[id]];
   const auto count = static_cast<std::size_t>(layout.registers());
@@ -220,7 +200,11 @@ Pieces Emitter::made(ValueId id, const Layout& layout) {
 }
 
 Pieces Emitter::computed(const Operation& op, const std::function<Pieces(ValueId)>& operand) {
-  if (const auto x = erf_plus_one(op)) return one_plus_erf(ir_, operand(*x));
+  const ErfPattern erf{kernel_, definitions_};
+  if (const auto x = erf.plus_one(op)) return one_plus_erf(ir_, operand(x->of), x->scale);
+  if (const auto found = erf.times_plus_one(op))
+    return times_one_plus_erf(ir_, operand(found->factor), operand(found->erf.of),
+                              found->erf.scale);
   std::vector<Pieces> operands;
   for (const ValueId in : op.in) operands.push_back(operand(in));
   return elementwise(op, std::move(operands));

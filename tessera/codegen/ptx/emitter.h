@@ -90,8 +90,6 @@ class Emitter {
   Pieces made(ValueId id, const Layout& layout);
   /// The result of an operation that is done element by element, from some registers of operands.
   Pieces computed(const Operation& op, const std::function<Pieces(ValueId)>& operand);
-  /// x, of an operation that is 1 + erf(x).
-  std::optional<ValueId> erf_plus_one(const Operation& op) const;
   llvm::Value* constant(const tile::Type& type, const tile::Literal& literal);
   llvm::Value* pid(tile::Code code, std::int64_t axis);
   llvm::Value* kernel_programs();  // along axis 0; npid is those of the grid

@@ -5,6 +5,8 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 namespace tessera::codegen::ptx {
 namespace {
@@ -70,6 +72,23 @@ llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(0.927734375)), near, far);
 }
 
+/// 1 - erf(|scale · x|), as a power of two. The polynomial is log2(1 - erf(x)) / x; past 4.3 it
+/// only falls, so that the power vanishes.
+llvm::Value* beyond_erf(llvm::IRBuilderBase& ir, llvm::Value* x, double scale) {
+  constexpr double kLog[] = {-4.53586e-5,   4.4550767e-4,   -1.48944173e-3, -7.74629472e-4,
+                             2.82536801e-2, -1.48481622e-1, -9.18416381e-1, -1.62790859};
+  llvm::Type* type = x->getType();
+  llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  llvm::Value* log = nullptr;
+  auto power = static_cast<int>(std::size(kLog));
+  for (const double c : kLog) {
+    llvm::Value* scaled = llvm::ConstantFP::get(type, c * std::pow(scale, power--));
+    log = log == nullptr ? scaled
+                         : ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {log, size, scaled});
+  }
+  return power_of_two(ir, ir.CreateFMul(log, size));
+}
+
 llvm::Value* reciprocal(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
 }
@@ -132,21 +151,24 @@ Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DTy
   return narrowed;
 }
 
-Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x) {
-  // log2(1 - erf(x)) / x; past 4.3 it only falls, so that the power vanishes.
-  constexpr double kLog[] = {4.4550767e-4,   -1.48944173e-3, -7.74629472e-4, 2.82536801e-2,
-                             -1.48481622e-1, -9.18416381e-1, -1.62790859};
+Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x, double scale) {
   Pieces results;
   for (llvm::Value* value : x) {
-    llvm::Type* type = value->getType();
-    const auto constant = [&](double number) { return llvm::ConstantFP::get(type, number); };
-    llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
-    llvm::Value* log = constant(-4.53586e-5);
-    for (const double c : kLog)
-      log = ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {log, size, constant(c)});
-    llvm::Value* rest = power_of_two(ir, ir.CreateFMul(log, size));
-    llvm::Value* erf = with_sign(ir, ir.CreateFSub(constant(1.0), rest), value);
-    results.push_back(ir.CreateFAdd(erf, constant(1.0)));
+    llvm::Value* one = llvm::ConstantFP::get(value->getType(), 1.0);
+    llvm::Value* erf = with_sign(ir, ir.CreateFSub(one, beyond_erf(ir, value, scale)), value);
+    results.push_back(ir.CreateFAdd(erf, one));
+  }
+  return results;
+}
+
+Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const Pieces& x,
+                          double scale) {
+  Pieces results;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    llvm::Type* type = x[i]->getType();
+    llvm::Value* size = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, factor[i]);
+    llvm::Value* erf = ir.CreateFSub(llvm::ConstantFP::get(type, 1.0), beyond_erf(ir, x[i], scale));
+    results.push_back(ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {size, erf, factor[i]}));
   }
   return results;
 }

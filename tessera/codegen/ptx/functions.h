@@ -15,8 +15,12 @@ Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dty
 /// As codegen::emit_cast; f32 becomes f16 and bf16 two at a time.
 Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DType to);
 
-/// 1 + erf(x) of f32, within 1.2e-7 and at half the cost of its parts: what the sum rounds away of
-/// erf is not computed.
-Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x);
+/// 1 + erf(scale · x) of f32, within 2e-7 and at half the cost of its parts: what the sum rounds
+/// away of erf is not computed. The scale is positive and near 1.
+Pieces one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& x, double scale);
+
+/// factor · (1 + erf(scale · x)), of a factor with the sign of x: no sign is asked for.
+Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const Pieces& x,
+                          double scale);
 
 }  // namespace tessera::codegen::ptx
