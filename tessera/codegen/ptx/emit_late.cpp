@@ -1,4 +1,5 @@
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/erf_pattern.h"
 
 // What is computed element by element between a product and the one store that needs it is not
 // written as whole tiles but where the store wants it, a few registers at a time: the sums of a
@@ -48,7 +49,11 @@ void Emitter::prepare(ValueId id, const Layout& layout) {
   if (!is_late(id) || tiles_.count({id, layout}) != 0) {
     tile(id, layout);
   } else {
-    for (const ValueId in : kernel_.ops[*definitions_[id]].in) prepare(in, layout);
+    const Operation& op = kernel_.ops[*definitions_[id]];
+    for (const ValueId in : op.in) prepare(in, layout);
+    const ErfPattern erf{kernel_, definitions_};  // reads what its operands are made of
+    if (const auto x = erf.plus_one(op)) prepare(x->of, layout);
+    if (const auto found = erf.times_plus_one(op)) prepare(found->erf.of, layout);
   }
 }
 
