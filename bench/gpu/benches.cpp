@@ -131,7 +131,9 @@ void add_products(std::vector<Bench>& all) {
              {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
              2.0 * static_cast<double>(p.m * p.n * p.k),
              "TFLOP/s",
-             {.stages = stages, .roles = roles}});
+             {.precision = bias ? codegen::Precision::Fast : codegen::Precision::Exact,
+              .stages = stages,
+              .roles = roles}});
       };
       add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
       add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),

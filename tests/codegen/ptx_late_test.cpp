@@ -32,8 +32,8 @@ int most_in_a_row(const std::string& text, const std::string& instruction, int b
 }
 
 TEST(PtxLate, ChainsAfterAProductStandSideBySide) {
-  const std::string text =
-      ptx(examples::matmul_bias(DType::BF16, {128, 128, 64}, Activation::Gelu), {.loops = true});
+  const std::string text = ptx(examples::matmul_bias(DType::BF16, {128, 128, 64}, Activation::Gelu),
+                               {.precision = Precision::Fast, .loops = true});
   EXPECT_GE(most_in_a_row(text, "ex2.approx", 1), kTogether);
   EXPECT_THAT(text, HasSubstr("cvt.rn.bf16x2.f32"));
   // Conditions would tie the chains together.
@@ -43,6 +43,7 @@ TEST(PtxLate, ChainsAfterAProductStandSideBySide) {
 TEST(PtxLate, AFewRegistersAreConvertedAndStoredBeforeTheNext) {
   const std::string text =
       ptx(examples::matmul_bias(DType::F16, {128, 128, 64}, Activation::Relu), {.loops = true});
+  EXPECT_THAT(text, HasSubstr("cvt.rn.f16x2.f32"));
   EXPECT_LE(most_in_a_row(text, "cvt.rn.f16x2.f32"), kTogether);
 }
 
@@ -92,14 +93,16 @@ TEST(PtxLate, ActivationsAreThoseOfTheInterpreter) {
   const std::int64_t m = 128, n = 128, k = 32;
   for (const Activation activation :
        {Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu})
-    for (const DType dtype : {DType::F16, DType::BF16})
+    for (const auto& [dtype, precision] :
+         {std::pair(DType::F16, Precision::Exact), std::pair(DType::BF16, Precision::Fast)})
       expect_emulated(examples::matmul_bias(dtype, {64, 128, 32}, activation),
                       TestArguments(1)
                           .view(dtype, {m, k})
                           .view(dtype, {k, n})
                           .view(dtype, {n})
                           .view(dtype, {m, n}),
-                      {2, 1, 1}, dtype == DType::F16 ? 4e-3 : 3e-2, {.loops = true});
+                      {2, 1, 1}, dtype == DType::F16 ? 4e-3 : 3e-2,
+                      {.precision = precision, .loops = true});
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <thread>
 
@@ -65,25 +67,52 @@ TEST(Ptx, ErfIsThatOfTheInterpreter) {
                   {8, 1, 1}, 2e-7);
 }
 
-TEST(Ptx, FunctionsByTheGpusOwnUnitAreThoseOfTheInterpreter) {
+/// The distance of two numbers of f32 that have the same sign, in ulp.
+double ulps_between(float a, float b) {
+  if (std::isnan(a) && std::isnan(b)) return 0;
+  if (std::signbit(a) != std::signbit(b)) return std::numeric_limits<double>::infinity();
+  return std::fabs(static_cast<double>(std::bit_cast<std::uint32_t>(a)) -
+                   static_cast<double>(std::bit_cast<std::uint32_t>(b)));
+}
+
+/// What a kernel makes of one number.
+float emulated(const tile::Kernel& kernel, double x, Precision precision) {
+  std::vector<std::vector<std::byte>> memory;
+  const TestArguments arguments = TestArguments(1).number(DType::F32, x).view(DType::F32, {32});
+  const auto done =
+      emulate(kernel, arguments.copy(memory), {1, 1, 1}, {.ptx = {.precision = precision}});
+  EXPECT_TRUE(done) << to_string(done.error());
+  float found = 0;
+  std::memcpy(&found, memory[0].data(), sizeof found);
+  return found;
+}
+
+TEST(Ptx, FunctionsByTheGpusOwnUnitAreCloseToTrueOnes) {
+  struct Function {
+    const char* name;
+    double (*truth)(double);
+    double exact, fast;  // ulp, besides what the GPU's unit is off
+  };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (const char* function : {"exp", "sigmoid", "tanh", "erf"}) {
-    SCOPED_TRACE(function);
-    const tile::Kernel of_many = parsed(fmt::format(R"(kernel f(x: view f32[?], out: view f32[?]) {{
-      t: f32[1024] = vload(x, 0)
-      vstore(out, 0, {}(mul(t, 3.0)))
+  for (const Function& function :
+       {Function{"exp", [](double x) { return std::exp(x); }, 2, 2},
+        Function{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, 2, 4},
+        Function{"tanh", [](double x) { return std::tanh(x); }, 2, 3},
+        Function{"erf", [](double x) { return std::erf(x); }, 2, 2}}) {
+    const tile::Kernel kernel = parsed(fmt::format(R"(kernel f(x: f32, out: view f32[?]) {{
+      all: f32[32] = broadcast({}(x))
+      vstore(out, 0, all)
     }})",
-                                                    function));
-    expect_emulated(of_many, TestArguments(1).view(DType::F32, {1024}).view(DType::F32, {1024}),
-                    {1, 1, 1}, 5e-7);
-    const tile::Kernel of_one = parsed(fmt::format(R"(kernel f(x: f32, out: view f32[?]) {{
-      vstore(out, 0, broadcast({}(x)): f32[32])
-    }})",
-                                                   function));
-    for (const double x : {kInfinity, -kInfinity, std::nan(""), 3e38, -3e38, 88.722, 88.73, -87.0,
-                           -104.0, -0.0, 0.6, -0.6})
-      expect_emulated(of_one, TestArguments(1).number(DType::F32, x).view(DType::F32, {32}),
-                      {1, 1, 1}, 5e-7);
+                                                   function.name));
+    for (const auto& [precision, ulps] :
+         {std::pair(Precision::Exact, function.exact), std::pair(Precision::Fast, function.fast)})
+      for (const double x : {kInfinity, -kInfinity, std::nan(""), 3e38, -3e38, 88.722, 88.73, -87.0,
+                             0.0, -0.0, 0.6, -0.6, 1e-7, -1e-7, 0.3, -8.3303385, 5.5, -16.6, 1.7}) {
+        SCOPED_TRACE(
+            fmt::format("{} of {}, precision {}", function.name, x, static_cast<int>(precision)));
+        const auto truth = static_cast<float>(function.truth(static_cast<float>(x)));
+        EXPECT_LE(ulps_between(emulated(kernel, x, precision), truth), ulps);
+      }
   }
 }
 
@@ -94,7 +123,7 @@ TEST(Ptx, OnePlusErfIsThatOfTheInterpreter) {
     vstore(out, at, add(erf(mul(t, 3.0)), 1.0))
   })");
   expect_emulated(kernel, TestArguments(1).view(DType::F32, {2048}).view(DType::F32, {2048}),
-                  {8, 1, 1}, 2e-7);
+                  {8, 1, 1}, 2e-7, {.precision = Precision::Fast});
 }
 
 TEST(Ptx, GeluIsThatOfTheInterpreterHoweverItIsSpelled) {
@@ -121,7 +150,7 @@ TEST(Ptx, GeluIsThatOfTheInterpreterHoweverItIsSpelled) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     for (const double x : {kInfinity, -kInfinity, std::nan(""), 3e38, -3e38, 0.0})
       expect_emulated(text("number"), TestArguments(1).number(DType::F32, x).view(DType::F32, {32}),
-                      {1, 1, 1}, 1e-6);
+                      {1, 1, 1}, 1e-6, {.precision = Precision::Fast});
   }
 }
 

@@ -37,7 +37,8 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Long rows that are kept beside their parameters, and tiles as large as registers are.
+/// Long rows that are kept beside their parameters, and tiles as large as registers are, which fit
+/// where some threads copy for the others.
 bool fills_registers(const std::string& example) {
   return example.starts_with("layer_norm 8192") || example.starts_with("matmul f16") ||
          example.starts_with("matmul bf16") || example.starts_with("matmul, ") ||

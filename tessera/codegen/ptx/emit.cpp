@@ -200,7 +200,7 @@ Pieces Emitter::made(ValueId id, const Layout& layout) {
 }
 
 Pieces Emitter::computed(const Operation& op, const std::function<Pieces(ValueId)>& operand) {
-  const ErfPattern erf{kernel_, definitions_};
+  const ErfPattern erf{kernel_, definitions_, options_.precision};
   if (const auto x = erf.plus_one(op)) return one_plus_erf(ir_, operand(x->of), x->scale);
   if (const auto found = erf.times_plus_one(op))
     return times_one_plus_erf(ir_, operand(found->factor), operand(found->erf.of),

@@ -51,7 +51,8 @@ void Emitter::prepare(ValueId id, const Layout& layout) {
   } else {
     const Operation& op = kernel_.ops[*definitions_[id]];
     for (const ValueId in : op.in) prepare(in, layout);
-    const ErfPattern erf{kernel_, definitions_};  // reads what its operands are made of
+    const ErfPattern erf{kernel_, definitions_,
+                         options_.precision};  // reads what its operands are made of
     if (const auto x = erf.plus_one(op)) prepare(x->of, layout);
     if (const auto found = erf.times_plus_one(op)) prepare(found->erf.of, layout);
   }

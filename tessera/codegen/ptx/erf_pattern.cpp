@@ -34,7 +34,7 @@ ErfPattern::Multiple ErfPattern::multiple(ValueId id) const {
 }
 
 std::optional<ErfPattern::Multiple> ErfPattern::plus_one(const Operation& op) const {
-  if (!is(&op, Function::Add)) return {};
+  if (precision != Precision::Fast || !is(&op, Function::Add)) return {};
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const Operation* erf = made_by(op.in[1 - side]);
     if (constant(op.in[side]) != 1.0 || !is(erf, Function::Erf)) continue;

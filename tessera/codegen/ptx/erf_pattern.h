@@ -3,14 +3,17 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/codegen/llvm/math.h"
 #include "tessera/tile/kernel.h"
 
 namespace tessera::codegen::ptx {
 
-/// Finds what GELU is made of, however it is spelled.
+/// Finds what GELU is made of, however it is spelled, where functions may be fast: together its
+/// operations cost less, but erf is no longer within 2 ulp.
 struct ErfPattern {
   const tile::Kernel& kernel;
   const std::vector<std::optional<tile::OpId>>& definitions;
+  Precision precision;
 
   /// scale · of.
   struct Multiple {

@@ -111,22 +111,23 @@ llvm::Value* hyperbolic_tangent(llvm::IRBuilderBase& ir, llvm::Value* x) {
   llvm::Value* square = ir.CreateFMul(x, x);
   llvm::Value* near = constant(1.57394409e-2);
   for (const double c : kNear) near = fma(near, square, constant(c));
-  near = fma(ir.CreateFMul(near, square), x, x);
+  near = fma(ir.CreateFMul(near, square), size, size);
   llvm::Value* power = power_of_two(ir, ir.CreateFMul(size, constant(kTwiceLog2E)));
   llvm::Value* part = reciprocal(ir, ir.CreateFAdd(power, constant(1.0)));
-  llvm::Value* far = with_sign(ir, fma(part, constant(-2.0), constant(1.0)), x);
-  return ir.CreateSelect(ir.CreateFCmpULT(size, constant(kNearest)), near, far);
+  llvm::Value* far = fma(part, constant(-2.0), constant(1.0));
+  return with_sign(ir, ir.CreateSelect(ir.CreateFCmpULT(size, constant(kNearest)), near, far), x);
 }
 
 /// What a function of f32 is here; null: as everywhere.
 using Own = llvm::Value* (*)(llvm::IRBuilderBase&, llvm::Value*);
-Own own_function(tile::Function function) {
+Own own_function(tile::Function function, Precision precision) {
+  const bool fast = precision == Precision::Fast;
   switch (function) {
     case tile::Function::Exp: return exponential;
     case tile::Function::Exp2: return power_of_two;
     case tile::Function::Erf: return error_function;
-    case tile::Function::Sigmoid: return logistic;
-    case tile::Function::Tanh: return hyperbolic_tangent;
+    case tile::Function::Sigmoid: return fast ? logistic : nullptr;
+    case tile::Function::Tanh: return fast ? hyperbolic_tangent : nullptr;
     default: return nullptr;
   }
 }
@@ -175,7 +176,7 @@ Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const P
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
-  const Own own = dtype == DType::F32 ? own_function(function) : nullptr;
+  const Own own = dtype == DType::F32 ? own_function(function, precision) : nullptr;
   if (own == nullptr) return emit_map(ir, function, dtype, operands, precision);
   Pieces results;
   for (llvm::Value* x : operands[0]) results.push_back(own(ir, x));
