@@ -24,7 +24,7 @@ Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions&
       definitions_(tile::definitions(kernel)),
       uses_(tile::uses(kernel)),
       scalars_(kernel.values.size(), nullptr) {
-  find_late(kernel.body);
+  if (!shape.rows) find_late(kernel.body);  // rows are at hand as a whole
 }
 
 Expected<Done> Emitter::emit(int stages) {

@@ -56,6 +56,14 @@ llvm::TargetMachine& target_of(PtxTarget of) {
   return *machine;
 }
 
+/// How many blocks a multiprocessor takes at once where each thread has so many registers. Each of
+/// its schedulers has a share of them, for whole warps.
+int blocks_with(int threads, int registers) {
+  constexpr int kSchedulers = 4;
+  const int warps = ptx::kRegistersOfAMultiprocessor / kSchedulers / (kWarp * registers);
+  return std::max(1, warps * kSchedulers * kWarp / threads);
+}
+
 /// PTX takes fewer characters in a name than a kernel may have.
 std::string entry_name(const std::string& name) {
   std::string entry = "tessera_";
@@ -166,8 +174,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     annotate("maxntidx", threads);
     if (shape.roles) annotate("minctasm", 1);
     if (rows.registers > 0)
-      annotate("minctasm", std::max(1, ptx::kRegistersOfAMultiprocessor /
-                                           (plan.threads() * shape.programs * rows.registers)));
+      annotate("minctasm", blocks_with(plan.threads() * shape.programs, rows.registers));
 
     ptx::Emitter emitter(kernel, plan, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));

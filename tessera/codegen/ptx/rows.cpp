@@ -66,7 +66,7 @@ Rows rows_of(const tile::Kernel& kernel) {
   if (held <= kKilo) {  // in a warp
     rows.together = static_cast<int>(
         std::clamp((parameters ? 64 : 32) * kWarp / held, std::int64_t{1}, kMostTogether));
-    if (rows.together == kMostTogether) rows.registers = 80;
+    if (parameters) rows.registers = 80;
     return rows;
   }
   if (held > 32 * kKilo) {  // a multiprocessor has no room for a second one

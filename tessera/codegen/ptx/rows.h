@@ -10,8 +10,8 @@ namespace tessera::codegen::ptx {
 /// shares of a copy's bandwidth:
 ///
 ///   rows of   alone (softmax)                     with parameters (layer norm)
-///   512 B     two rows a warp, 1.00               four rows a warp, 80 registers, 0.97
-///   1 KB      a warp each, 1.00                   two rows a warp, 1.00
+///   512 B     two rows a warp, 1.00               four rows a warp, 80 registers, 0.96
+///   1 KB      a warp each, 1.00                   two rows a warp, 80 registers, 0.98
 ///   2 KB      32 bytes a thread, 1.00             32 bytes a thread, 1.00
 ///   4 KB      32 bytes a thread, 1.00             32 bytes, 40 registers, 0.99
 ///   8 KB      32 bytes a thread, 0.98             32 bytes, 40 registers, 0.98
