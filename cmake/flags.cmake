@@ -25,11 +25,3 @@ find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
 endif()
-
-# The tests are compiled with precompiled headers. The library is not: compiling a source shows that
-# its own header stands alone (checks.cmake). A compiler cache does the same work better.
-set(precompile ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER)
-  set(precompile OFF)
-endif()
-option(TESSERA_PRECOMPILE "Precompile the headers of the tests" ${precompile})
