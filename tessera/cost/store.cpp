@@ -181,9 +181,10 @@ class Store::File {
     sqlite3_db_config(base_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(base_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     TESSERA_TRY(std::int64_t application, number("PRAGMA application_id"));
-    TESSERA_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_schema"));
-    if (application == 0 && tables == 0) {
-      TESSERA_TRY_DONE(make());
+    if (application == 0) {
+      TESSERA_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_schema"));
+      if (tables == 0) TESSERA_TRY_DONE(make());
+      // Asked again in any case: another process may have made it between the questions.
       TESSERA_TRY(application, number("PRAGMA application_id"));
     }
     if (application != kApplication)
