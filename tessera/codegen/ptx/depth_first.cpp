@@ -62,12 +62,13 @@ class Order {
     for (std::size_t i = 0; i < roots_.size();) {
       std::vector<llvm::Instruction*> needed;
       if (const std::size_t end = exchanges(i); end > i + 1) {
-        visit_in_turns(i, end, needed);
+        visit(i, end, needed);
         i = end;
+      } else {
+        const std::size_t count = together(i);
+        for (const std::size_t last = i + count; i < last; ++i) visit(i, i + 1, needed);
+        if (count > 1 && needed.size() <= kMostTogether) interleave(needed);
       }
-      const std::size_t count = needed.empty() ? together(i) : 0;
-      for (const std::size_t end = i + count; i < end; ++i) visit(roots_[i], needed);
-      if (count > 1 && needed.size() <= kMostTogether) interleave(needed);
       for (llvm::Instruction* instruction : needed)
         if (instruction != &block_.back()) instruction->moveBefore(block_.getTerminator());
     }
@@ -113,7 +114,7 @@ class Order {
       open.pop_back();
       for (const llvm::Value* operand : instruction->operands()) {
         const auto* made = llvm::dyn_cast<llvm::Instruction>(operand);
-        if (made == nullptr || made->getParent() != &block_ || visited_.contains(made)) continue;
+        if (made == nullptr || made->getParent() != &block_ || placed_.contains(made)) continue;
         if (is_exchange(*made)) return true;
         if (!stays(*made, movable_) && seen.insert(made).second) open.push_back(made);
       }
@@ -121,35 +122,36 @@ class Order {
     return false;
   }
 
-  /// What several roots need, an instruction for each in turn: what they share need not be kept.
-  void visit_in_turns(std::size_t first, std::size_t end, std::vector<llvm::Instruction*>& needed) {
+  /// What roots from one up to `end` need and has not been placed, operands first, and the roots:
+  /// an instruction for each in turn, so that what they share need not be kept.
+  void visit(std::size_t first, std::size_t end, std::vector<llvm::Instruction*>& needed) {
     struct Visit {
       llvm::Instruction* instruction;
       unsigned operand;
     };
-    std::vector<std::vector<Visit>> stacks;
+    std::vector<std::vector<Visit>> stacks;  // of their own: chains may be long
     for (std::size_t i = first; i < end; ++i)
-      if (!visited_.contains(roots_[i])) stacks.push_back({{roots_[i], 0}});
+      if (!llvm::isa<llvm::PHINode>(roots_[i])) stacks.push_back({{roots_[i], 0}});
     const auto step = [&](std::vector<Visit>& open) {
       while (!open.empty()) {
         auto& [instruction, next] = open.back();
         if (next < instruction->getNumOperands()) {
           auto* operand = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
           if (operand != nullptr && operand->getParent() == &block_ && !stays(*operand, movable_) &&
-              !visited_.contains(operand))
+              !placed_.contains(operand))
             open.push_back({operand, 0});
           continue;
         }
         llvm::Instruction* made = instruction;
         open.pop_back();
         // Another root may have needed it meanwhile.
-        if (!visited_.insert(made).second) continue;
+        if (!placed_.insert(made).second) continue;
         needed.push_back(made);
         return;
       }
     };
-    while (
-        std::any_of(stacks.begin(), stacks.end(), [](const auto& open) { return !open.empty(); }))
+    const auto is_open = [](const auto& open) { return !open.empty(); };
+    while (std::any_of(stacks.begin(), stacks.end(), is_open))
       for (std::vector<Visit>& open : stacks) step(open);
   }
 
@@ -168,32 +170,10 @@ class Order {
     });
   }
 
-  /// What a root needs and has not been visited, operands first, and the root.
-  void visit(llvm::Instruction* root, std::vector<llvm::Instruction*>& needed) {
-    if (llvm::isa<llvm::PHINode>(root) || !visited_.insert(root).second) return;
-    struct Visit {
-      llvm::Instruction* instruction;
-      unsigned operand;
-    };
-    std::vector<Visit> open = {{root, 0}};  // a stack of its own: chains may be long
-    while (!open.empty()) {
-      auto& [instruction, next] = open.back();
-      if (next < instruction->getNumOperands()) {
-        auto* operand = llvm::dyn_cast<llvm::Instruction>(instruction->getOperand(next++));
-        if (operand != nullptr && operand->getParent() == &block_ && !stays(*operand, movable_) &&
-            visited_.insert(operand).second)
-          open.push_back({operand, 0});
-        continue;
-      }
-      needed.push_back(instruction);
-      open.pop_back();
-    }
-  }
-
   llvm::BasicBlock& block_;
   Movable movable_;
   std::vector<llvm::Instruction*> roots_;
-  llvm::SmallPtrSet<const llvm::Instruction*, 32> visited_;
+  llvm::SmallPtrSet<const llvm::Instruction*, 32> placed_;
 };
 
 }  // namespace
