@@ -1,6 +1,6 @@
-"""Times the vendor's libraries through PyTorch, reads what gpu_check timed, and prints each bar with its ratio.
+"""Times the vendor's libraries and Triton, reads what gpu_check timed, and prints each bar with its ratio.
 
-usage: bars.py TIMES.json   (exits with 1 where a bar is missed)
+usage: bars.py TIMES.json [ROWS.json]   (exits with 1 where a bar is missed; table.py prints the rows)
 """
 
 import json
@@ -39,40 +39,45 @@ OTHER_ROWS = (768, 1000, 3072, 5000, 12288, 50257)  # shown, without a bar
 PRODUCTS = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512))
 
 
-def copy_rate():
-    """GB/s of a copy."""
+def streams():
+    """GB/s of a copy, and of additions by Triton."""
     import torch
+    import triton_kernels
 
     x = torch.rand(2**28, device="cuda")
     y, z = torch.empty_like(x), torch.rand(2**28, device="cuda")
     copy = 8 * 2**28 / median_ms(lambda: y.copy_(x)) / 1e6
-    add = 12 * 2**28 / median_ms(lambda: torch.add(x, z, out=y)) / 1e6
-    print(f"torch copy {copy:.1f} GB/s, add {add:.1f} GB/s")
-    return copy
+    return copy, 12 * 2**28 / median_ms(lambda: triton_kernels.add(x, z, y)) / 1e6
 
 
-def cublas(m, n, k):
-    """TFLOP/s."""
+def products(m, n, k):
+    """TFLOP/s of cuBLAS, of Triton, and of Triton with bias and GELU."""
     import torch
+    import triton_kernels
 
     def draw(*shape):
         return torch.randn(*shape, device="cuda").bfloat16()
 
     bytes_of_a_set = 2 * (m * k + k * n + m * n)
     sets = [(draw(m, k), draw(k, n), draw(m, n)) for _ in range(min(16, -(-192 * 2**20 // bytes_of_a_set)))]
-    return 2 * m * n * k / median_ms(lambda a, b, out: torch.matmul(a, b, out=out), sets) / 1e9
+    bias = draw(n)
+    ways = (lambda a, b, out: torch.matmul(a, b, out=out), lambda a, b, out: triton_kernels.matmul(a, b),
+            lambda a, b, out: triton_kernels.matmul(a, b, bias))
+    return [2 * m * n * k / median_ms(way, sets) / 1e9 for way in ways]
 
 
 def attention(length, causal, width=128):
-    """TFLOP/s of cuDNN's."""
+    """TFLOP/s of cuDNN's and of Triton."""
     import torch
+    import triton_kernels
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     heads = 16 * (16384 // length)
     q, k, v = (torch.randn(1, heads, length, width, device="cuda").bfloat16() for _ in range(3))
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        ms = median_ms(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
-    return (2 if causal else 4) * heads * length * length * width / ms / 1e9
+        library = median_ms(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    by_triton = median_ms(lambda: triton_kernels.attention(q[0], k[0], v[0], causal))
+    return [(2 if causal else 4) * heads * length * length * width / ms / 1e9 for ms in (library, by_triton)]
 
 
 def convolution(size, channels, filters, window, stride, batch=32):
@@ -94,8 +99,9 @@ def convolution(size, channels, filters, window, stride, batch=32):
 
 
 def rows(kernel, columns, elements=2**27):
-    """GB/s of PyTorch, as it is and compiled."""
+    """GB/s of PyTorch, as it is and compiled, and of Triton."""
     import torch
+    import triton_kernels
 
     elements = elements // columns * columns
     x = torch.randn(elements // columns, columns, device="cuda").half()
@@ -107,7 +113,7 @@ def rows(kernel, columns, elements=2**27):
         arguments = (x, weight, bias)
     torch._dynamo.reset()
     return tuple(4 * elements / median_ms(way, (arguments,)) / 1e6
-                 for way in (work, torch.compile(work, dynamic=False)))
+                 for way in (work, torch.compile(work, dynamic=False), getattr(triton_kernels, kernel)))
 
 
 def attempt(name, work):
@@ -123,14 +129,15 @@ def main():
     with open(sys.argv[1]) as lines:
         timed = [json.loads(line) for line in lines]
     rates = {row["name"]: row["rate"] for row in timed}
-    copy = max(copy_rate(), rates.get("copy by the driver", 0))
+    copy, by_triton = streams()
+    copy = max(copy, rates.get("copy by the driver", 0))
 
     def best(prefix):
         found = {name: rate for name, rate in rates.items() if (name + " ").startswith(prefix + " ")}
         return max(found.items(), key=lambda item: item[1], default=("not timed", 0))
 
     by_name = {row["name"]: row for row in timed}
-    missed = []
+    missed, table = [], []
 
     def show(prefix, bar, base, of):
         name, rate = best(prefix)
@@ -138,6 +145,7 @@ def main():
             print(f"{prefix:<36} {rate:8.1f}, nothing to compare with   {name}", flush=True)
             return
         row, ratio = by_name[name], rate / base
+        table.append({"what": prefix, "ours": rate, "peer": base, "of": of, "ratio": ratio, "bar": bar or None})
         if ratio < bar:
             missed.append(prefix)
         how = f"{name[len(prefix):]} {row.get('blocks', 0)} blocks, {row.get('waves', 0)} waves"
@@ -149,17 +157,21 @@ def main():
 
     if is_timed("vector_add f32 2^28"):
         show("vector_add f32 2^28", 0.97, copy, "copy")
+        show("vector_add f32 2^28", 0.0, by_triton, "Triton")
     for shape in PRODUCTS:
         names = [f"{kernel} bf16 {'x'.join(map(str, shape))}" for kernel in ("matmul", "matmul_gelu")]
-        rate = cublas(*shape) if any(map(is_timed, names)) else None
-        for name in filter(is_timed, names):
-            show(name, 0.85, rate, "cuBLAS")
+        timings = any(map(is_timed, names)) and attempt(names[0], lambda: products(*shape)) or (0, 0, 0)
+        for name, by_triton in zip(names, timings[1:]):
+            if is_timed(name):
+                show(name, 0.85, timings[0], "cuBLAS")
+                show(name, 0.0, by_triton, "Triton")
     for length in (1024, 4096, 16384):
         for kernel in ("attention", "causal_attention"):
             name = f"{kernel} bf16 {length}"
             if is_timed(name):
-                rate = attempt(name, lambda: attention(length, kernel == "causal_attention"))
-                show(name, 0.65, rate, "cuDNN")
+                library, by_triton = attempt(name, lambda: attention(length, kernel == "causal_attention")) or (0, 0)
+                show(name, 0.65, library, "cuDNN")
+                show(name, 0.0, by_triton, "Triton")
     found = (re.match(r"conv f16 (\d+)x(\d+)x(\d+) (\d+)x\d+ stride (\d+)", name) for name in rates)
     for shape in dict.fromkeys(match.groups() for match in found if match):
         size, channels, filters, window, stride = map(int, shape)
@@ -170,9 +182,10 @@ def main():
             name, counts = f"{kernel} f16 {columns}", columns in ROWS
             if is_timed(name):
                 show(name, 0.88 if counts else 0.0, copy, "copy")
-                eager, compiled = attempt(name, lambda: rows(kernel, columns)) or (0, 0)
+                eager, compiled, by_triton = attempt(name, lambda: rows(kernel, columns)) or (0, 0, 0)
                 show(name, 0.0, eager, "torch")
                 show(name, 1.0 if counts else 0.0, compiled, "torch.compile")
+                show(name, 0.0, by_triton, "Triton")
     compiles = sorted(row["compile_ms"] for row in timed if row["name"].startswith("matmul "))
     for what, value, bar in (
         ("compile of a matmul, ms", compiles[len(compiles) // 2] if compiles else None, 400),
@@ -180,9 +193,13 @@ def main():
     ):
         if value is None:
             continue
+        table.append({"what": what, "ours": value, "most": bar})
         if value > bar:
             missed.append(what)
         print(f"{what:<32} {value:8.1f} (bar {bar}) {'ok' if value <= bar else 'MISSED'}")
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "w") as file:
+            json.dump(table, file, indent=1)
     return 1 if missed else 0
 
 
