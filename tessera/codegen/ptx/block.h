@@ -9,10 +9,17 @@
 #include <vector>
 
 #include "tessera/codegen/llvm/math.h"
-#include "tessera/codegen/ptx/layout.h"
 #include "tessera/support/dtype.h"
+#include "tessera/tile/gpu/layout.h"
 
 namespace tessera::codegen::ptx {
+
+using tile::gpu::held_extent;
+using tile::gpu::index_bits;
+using tile::gpu::IndexBit;
+using tile::gpu::kGroupBits;
+using tile::gpu::kLaneBits;
+using tile::gpu::Layout;
 
 /// Of what is taken of shared memory; wgmma's swizzles repeat after so many bytes.
 constexpr std::int64_t kSharedAlignment = 1024;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tessera/codegen/ptx/emitter.h"
-#include "tessera/codegen/ptx/roles.h"
+#include "tessera/tile/gpu/roles.h"
 #include "tessera/tile/passes/rewrite.h"
 
 // A kernel around one loop of products: some threads of a block fill the ring, the others multiply
@@ -15,6 +15,9 @@ namespace tessera::codegen::ptx {
 
 using runtime::cuda::TensorMap;
 using tile::Code;
+using tile::gpu::kCopyThreads;
+using tile::gpu::Teams;
+using tile::gpu::teams_of;
 
 namespace {
 
@@ -60,7 +63,7 @@ bool Emitter::may_have_roles(const Operation& loop) const {
   for (const tile::OpId id : loop.regions[0].ops)
     if (kernel_.ops[id].code == Code::Dot)
       sums = std::max(sums, type(kernel_.ops[id].out[0]).count());
-  return roles_pay({.rounds = rounds, .sums = sums, .threads = plan_.threads()});
+  return tile::gpu::roles_pay({.rounds = rounds, .sums = sums, .threads = plan_.threads()});
 }
 
 std::optional<Emitter::Roles> Emitter::find_roles() {

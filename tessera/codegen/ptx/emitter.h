@@ -11,15 +11,20 @@
 
 #include "tessera/codegen/ptx/block.h"
 #include "tessera/codegen/ptx/fold.h"
-#include "tessera/codegen/ptx/plan.h"
 #include "tessera/codegen/ptx/ptx.h"
-#include "tessera/codegen/ptx/rows.h"
 #include "tessera/codegen/ptx/shared_operand.h"
 #include "tessera/support/expected.h"
+#include "tessera/tile/gpu/plan.h"
+#include "tessera/tile/gpu/rows.h"
 #include "tessera/tile/kernel.h"
 #include "tessera/tile/passes/inside.h"
 
 namespace tessera::codegen::ptx {
+
+using tile::gpu::contiguous_axis;
+using tile::gpu::Plan;
+using tile::gpu::Product;
+using tile::gpu::Sure;
 
 /// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
 /// its place is aligned: a power of two of up to 16 bytes.

@@ -3,10 +3,12 @@
 #include <vector>
 
 #include "tessera/codegen/llvm/math.h"
-#include "tessera/codegen/ptx/layout.h"
+#include "tessera/tile/gpu/layout.h"
 #include "tessera/tile/kernel.h"
 
 namespace tessera::codegen::ptx {
+
+using tile::gpu::Layout;
 
 /// A reduction, as far as each thread could do it alone.
 struct Fold {

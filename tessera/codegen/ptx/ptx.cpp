@@ -16,10 +16,10 @@
 #include "tessera/codegen/ptx/depth_first.h"
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/instructions.h"
-#include "tessera/codegen/ptx/plan.h"
-#include "tessera/codegen/ptx/roles.h"
-#include "tessera/codegen/ptx/rows.h"
 #include "tessera/tile/argument.h"
+#include "tessera/tile/gpu/plan.h"
+#include "tessera/tile/gpu/roles.h"
+#include "tessera/tile/gpu/rows.h"
 #include "tessera/tile/passes/coarsen.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
@@ -60,7 +60,7 @@ llvm::TargetMachine& target_of(PtxTarget of) {
 /// its schedulers has a share of them, for whole warps.
 int blocks_with(int threads, int registers) {
   constexpr int kSchedulers = 4;
-  const int warps = ptx::kRegistersOfAMultiprocessor / kSchedulers / (kWarp * registers);
+  const int warps = tile::gpu::kRegistersOfAMultiprocessor / kSchedulers / (kWarp * registers);
   return std::max(1, warps * kSchedulers * kWarp / threads);
 }
 
@@ -104,7 +104,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                   const PtxOptions& options) {
   TESSERA_TRY_DONE(tile::verify(given));
   tile::Kernel kernel = tile::simplify(tile::recover(tile::simplify(given)));
-  ptx::Rows rows = ptx::rows_of(kernel);
+  tile::gpu::Rows rows = tile::gpu::rows_of(kernel);
   if (options.together > 0) rows.together = options.together;
   if (options.registers > 0) rows.registers = options.registers;
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
@@ -119,12 +119,12 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
       rows.together = 1;
     }
   }
-  if (rows.any) ptx::gather_reductions(kernel);
-  TESSERA_TRY(const ptx::Plan plan,
-              ptx::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
-                                       .tf32 = options.tf32,
-                                       .bytes_per_thread = rows.bytes_per_thread,
-                                       .together = rows.together > 1}));
+  if (rows.any) tile::gpu::gather_reductions(kernel);
+  TESSERA_TRY(const tile::gpu::Plan plan,
+              tile::gpu::Plan::make(kernel, {.warpgroups = options.target == PtxTarget::Sm90a,
+                                             .tf32 = options.tf32,
+                                             .bytes_per_thread = rows.bytes_per_thread,
+                                             .together = rows.together > 1}));
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
@@ -143,7 +143,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                             .rows = rows.any,
                             .roles = options.loops && options.roles && plan.any_warpgroups() &&
                                      plan.threads() <= kMostWithRoles};
-  const int computing = plan.threads() * ptx::teams_of(plan.threads()).count;
+  const int computing = plan.threads() * tile::gpu::teams_of(plan.threads()).count;
   // Fewer copies in flight where shared memory is short of room for them.
   const int most_stages = std::min(std::max(options.stages, options.more_stages), kMostStages);
   int stages = most_stages;
@@ -170,7 +170,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     annotate("kernel", 1);
     if (shape.maps > 0) declare_maps(*function, shape.maps, *annotations);
     const int threads =
-        shape.roles ? computing + ptx::kCopyThreads : plan.threads() * shape.programs;
+        shape.roles ? computing + tile::gpu::kCopyThreads : plan.threads() * shape.programs;
     annotate("maxntidx", threads);
     if (shape.roles) annotate("minctasm", 1);
     if (rows.registers > 0)

@@ -1,4 +1,4 @@
-#include "tessera/codegen/ptx/rows.h"
+#include "tessera/tile/gpu/rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,19 +7,14 @@
 
 #include "tessera/tile/passes/rewrite.h"
 
-namespace tessera::codegen::ptx {
-
-using tile::Code;
-using tile::Operation;
-using tile::ValueId;
-
+namespace tessera::tile::gpu {
 namespace {
 
 /// Whether one program after the other can be run by a block: straight code that reads views,
 /// reduces and writes views.
-bool is_rows(const tile::Kernel& kernel) {
+bool is_rows(const Kernel& kernel) {
   bool reduces = false;
-  for (const tile::OpId id : kernel.body.ops) {
+  for (const OpId id : kernel.body.ops) {
     const Operation& op = kernel.ops[id];
     reduces = reduces || op.code == Code::Reduce;
     switch (op.code) {
@@ -39,7 +34,7 @@ bool is_rows(const tile::Kernel& kernel) {
 
 }  // namespace
 
-Rows rows_of(const tile::Kernel& kernel) {
+Rows rows_of(const Kernel& kernel) {
   Rows rows;
   rows.any = is_rows(kernel);
   if (!rows.any) return rows;
@@ -47,14 +42,14 @@ Rows rows_of(const tile::Kernel& kernel) {
   int width = 1;
   bool parameters = false;       // tiles that all programs read
   std::set<ValueId> by_program;  // what differs between them
-  for (const tile::OpId id : kernel.body.ops) {
+  for (const OpId id : kernel.body.ops) {
     const Operation& op = kernel.ops[id];
     const bool differs =
         op.code == Code::Pid || std::any_of(op.in.begin(), op.in.end(),
                                             [&](ValueId in) { return by_program.count(in) != 0; });
     if (differs) by_program.insert(op.out.begin(), op.out.end());
     if (op.code != Code::Vload) continue;
-    const tile::Type& tile = kernel.type(op.out[0]);
+    const Type& tile = kernel.type(op.out[0]);
     if (tile.count() * byte_width(tile.dtype) > bytes) {
       width = byte_width(tile.dtype);
       bytes = tile.count() * width;
@@ -97,13 +92,13 @@ Rows rows_of(const tile::Kernel& kernel) {
   return rows;
 }
 
-void gather_reductions(tile::Kernel& kernel) {
+void gather_reductions(Kernel& kernel) {
   std::map<ValueId, int> depths;  // reductions on the way to a value
-  std::vector<std::pair<int, tile::OpId>> order;
+  std::vector<std::pair<int, OpId>> order;
   int deepest = 0;
-  for (const tile::OpId id : kernel.body.ops) {
+  for (const OpId id : kernel.body.ops) {
     const Operation& op = kernel.ops[id];
-    int depth = tile::is_pure(kernel, op) ? 0 : deepest;
+    int depth = is_pure(kernel, op) ? 0 : deepest;
     for (const ValueId in : op.in)
       if (const auto found = depths.find(in); found != depths.end())
         depth = std::max(depth, found->second);
@@ -117,4 +112,4 @@ void gather_reductions(tile::Kernel& kernel) {
   for (std::size_t i = 0; i < order.size(); ++i) kernel.body.ops[i] = order[i].second;
 }
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

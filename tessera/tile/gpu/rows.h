@@ -4,7 +4,7 @@
 
 #include "tessera/tile/kernel.h"
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 
 /// How a kernel without products is spread over threads. What is chosen was measured on an H200, as
 /// shares of a copy's bandwidth:
@@ -29,7 +29,7 @@ struct Rows {
   /// That a thread may have, so that enough blocks run at once; 0: as many as it likes.
   int registers = 0;
 };
-Rows rows_of(const tile::Kernel& kernel);
+Rows rows_of(const Kernel& kernel);
 
 /// What is known of an access in the code that is written.
 struct Sure {
@@ -40,6 +40,6 @@ struct Sure {
 
 /// Puts reductions that do not need each other one after the other, so that warps meet once for all
 /// of them; loads and stores stay where they are among what follows from reductions.
-void gather_reductions(tile::Kernel& kernel);
+void gather_reductions(Kernel& kernel);
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

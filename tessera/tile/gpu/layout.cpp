@@ -1,9 +1,9 @@
-#include "tessera/codegen/ptx/layout.h"
+#include "tessera/tile/gpu/layout.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 namespace {
 
 int log2_of(std::int64_t power) {
@@ -13,7 +13,7 @@ int log2_of(std::int64_t power) {
 /// The index bits of a shape that no place has taken yet, lowest first on each axis.
 class Supply {
  public:
-  explicit Supply(const tile::Extents& shape) {
+  explicit Supply(const Extents& shape) {
     for (const std::int64_t extent : shape) bits_.push_back(index_bits(extent));
     next_.resize(bits_.size());
   }
@@ -75,7 +75,7 @@ Layout Layout::blocked(const Blocked& blocked) {
   return {static_cast<int>(blocked.shape.size()), std::move(registers), std::move(threads)};
 }
 
-Layout Layout::in_order(const tile::Extents& shape, int axis, int thread_count) {
+Layout Layout::in_order(const Extents& shape, int axis, int thread_count) {
   Supply supply(shape);
   std::vector<IndexBit> registers, threads;
   const int thread_bits = log2_of(thread_count);
@@ -91,8 +91,8 @@ Layout Layout::in_order(const tile::Extents& shape, int axis, int thread_count) 
 
 Layout Layout::matrix(const Matrix& matrix) {
   constexpr int kRows = 0, kColumns = 1;
-  const tile::Extents shape = {std::max<std::int64_t>(matrix.shape[0], 16),
-                               std::max<std::int64_t>(matrix.shape[1], 8)};
+  const Extents shape = {std::max<std::int64_t>(matrix.shape[0], 16),
+                         std::max<std::int64_t>(matrix.shape[1], 8)};
   Supply supply(shape);
   std::vector<IndexBit> registers, threads;
   supply.take(kColumns, 1, registers);
@@ -121,7 +121,7 @@ Layout Layout::matrix(const Matrix& matrix) {
   return {2, std::move(registers), std::move(threads)};
 }
 
-Layout Layout::warpgroups(const tile::Extents& shape, int thread_count) {
+Layout Layout::warpgroups(const Extents& shape, int thread_count) {
   constexpr int kRows = 0, kColumns = 1;
   Supply supply({std::max<std::int64_t>(shape[0], 64), std::max<std::int64_t>(shape[1], 8)});
   std::vector<IndexBit> registers, threads;
@@ -141,7 +141,7 @@ Layout Layout::warpgroups(const tile::Extents& shape, int thread_count) {
   return {2, std::move(registers), std::move(threads)};
 }
 
-Layout Layout::patches(const tile::Extents& shape, int thread_count) {
+Layout Layout::patches(const Extents& shape, int thread_count) {
   constexpr int kRows = 0, kColumns = 1;
   Supply supply(shape);
   std::vector<IndexBit> registers, threads;
@@ -212,4 +212,4 @@ bool renames(const Layout& from, const Layout& to) {
   return from.thread_bits() == to.thread_bits() && before == after;
 }
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

@@ -1,8 +1,8 @@
-#include "tessera/codegen/ptx/roles.h"
+#include "tessera/tile/gpu/roles.h"
 
 #include <gtest/gtest.h>
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 namespace {
 
 TEST(Roles, PayWhereTilesAreSmallOrLoopsOfLargeOnesLong) {
@@ -13,4 +13,4 @@ TEST(Roles, PayWhereTilesAreSmallOrLoopsOfLargeOnesLong) {
 }
 
 }  // namespace
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

@@ -7,7 +7,7 @@
 
 #include "tessera/tile/type.h"
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 
 /// Which bit of which index of a tile a bit of the hardware stands for; axis -1: none, so that the
 /// threads that differ in this bit hold the same elements.
@@ -35,7 +35,7 @@ class Layout {
   /// take runs in that order of axes, fastest first, so that a warp reads neighbours; the warps go
   /// along the slowest axes first, so that a row stays in a warp where there are rows enough.
   struct Blocked {
-    tile::Extents shape;
+    Extents shape;
     std::vector<int> order;
     int threads = 32, run = 1;
   };
@@ -44,18 +44,18 @@ class Layout {
   /// The accumulator of mma.m16n8: 16 by 8 patches, then what a warp repeats, then the warps, which
   /// lie along the rows first if `rows_first`, else so that each has a square.
   struct Matrix {
-    tile::Extents shape;
+    Extents shape;
     int threads = 32;
     bool rows_first = false;
   };
   static Layout matrix(const Matrix& matrix);
   /// The accumulators of wgmma.m64: 64 rows by all columns for each four warps, which go down the
   /// rows first; where there are more of them than rows, each has a part of the columns.
-  static Layout warpgroups(const tile::Extents& shape, int threads);
+  static Layout warpgroups(const Extents& shape, int threads);
   /// Neighbours along an axis in a thread, then in a warp, then in a block.
-  static Layout in_order(const tile::Extents& shape, int axis, int threads);
+  static Layout in_order(const Extents& shape, int axis, int threads);
   /// Small squares per thread, for products without matrix instructions.
-  static Layout patches(const tile::Extents& shape, int threads);
+  static Layout patches(const Extents& shape, int threads);
 
   int rank() const { return rank_; }
   const std::vector<IndexBit>& register_bits() const { return registers_; }
@@ -98,4 +98,4 @@ inline std::int64_t held_extent(std::int64_t extent, std::int64_t least = 1) {
   return std::max(least, std::int64_t{1} << index_bits(extent));
 }
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/codegen/ptx/layout.h"
 #include "tessera/support/expected.h"
+#include "tessera/tile/gpu/layout.h"
 #include "tessera/tile/kernel.h"
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 
 /// How a block of threads computes a product.
 enum class Product : std::uint8_t {
@@ -37,50 +37,49 @@ class Plan {
     int bytes_per_thread = 64;  // of the largest tile that memory has
     bool together = false;      // rows of several programs: what one has of each, all threads have
   };
-  static Expected<Plan> make(const tile::Kernel& kernel, const Target& target);
+  static Expected<Plan> make(const Kernel& kernel, const Target& target);
 
   int threads() const { return threads_; }
-  const std::optional<Layout>& home(tile::ValueId id) const { return homes_[id]; }
+  const std::optional<Layout>& home(ValueId id) const { return homes_[id]; }
 
   /// For any tile of this shape; for an access to a view, 16 bytes in a row where its strides
   /// allow.
-  Layout standard(const tile::Extents& shape) const;
-  Layout access(const tile::Type& view, const tile::Extents& shape) const;
-  Layout product(const tile::Operation& dot) const;
-  Product means(const tile::Operation& dot) const;
+  Layout standard(const Extents& shape) const;
+  Layout access(const Type& view, const Extents& shape) const;
+  Layout product(const Operation& dot) const;
+  Product means(const Operation& dot) const;
   /// Whether warpgroups compute a product, by wgmma.
-  bool by_warpgroups(const tile::Operation& dot) const;
+  bool by_warpgroups(const Operation& dot) const;
   bool any_warpgroups() const { return any_warpgroups_; }
 
  private:
-  Plan(const tile::Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
+  Plan(const Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
   Expected<Done> count_threads();
-  int run_of(const tile::Extents& shape) const;
-  Layout ordered(const tile::Extents& shape, int fastest) const;
-  void visit(const tile::Region& region);
-  void visit(const tile::Operation& op);
-  void visit_loop(const tile::Operation& op, std::size_t first, const tile::Region& region);
-  void settle(const tile::Operation& op);
-  std::optional<Layout> joined(const std::vector<tile::ValueId>& ids) const;
+  int run_of(const Extents& shape) const;
+  Layout ordered(const Extents& shape, int fastest) const;
+  void visit(const Region& region);
+  void visit(const Operation& op);
+  void visit_loop(const Operation& op, std::size_t first, const Region& region);
+  void settle(const Operation& op);
+  std::optional<Layout> joined(const std::vector<ValueId>& ids) const;
 
-  const tile::Kernel* kernel_;
+  const Kernel* kernel_;
   Target target_;
   int threads_ = 32;
   bool any_warpgroups_ = false;
   bool rows_first_ = false;
-  std::map<tile::Extents, int> widths_;  // the narrowest element that memory has in this shape
+  std::map<Extents, int> widths_;  // the narrowest element that memory has in this shape
   std::vector<std::optional<Layout>> homes_;
   std::vector<int> depth_;  // how many operations make a tile without a home
 };
 
 /// The layout of a reshaped tile whose registers stay where they are, if there is one.
-std::optional<Layout> reshaped(const Layout& layout, const tile::Extents& from,
-                               const tile::Extents& to);
+std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const Extents& to);
 
 /// The axis along which neighbours lie in memory, as far as the type says; else the last.
-int contiguous_axis(const tile::Type& view);
+int contiguous_axis(const Type& view);
 
 /// Most elements of a tile that a thread holds.
 constexpr int kMostRegisters = 256;
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

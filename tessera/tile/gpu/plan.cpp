@@ -1,4 +1,4 @@
-#include "tessera/codegen/ptx/plan.h"
+#include "tessera/tile/gpu/plan.h"
 
 #include <fmt/format.h>
 
@@ -6,14 +6,8 @@
 #include <bit>
 #include <numeric>
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 namespace {
-
-using tile::Code;
-using tile::Extents;
-using tile::Operation;
-using tile::Type;
-using tile::ValueId;
 
 constexpr int kMostThreads = 1024;
 constexpr int kDeepest = 32;  // longer chains of tiles without a home get one
@@ -31,7 +25,7 @@ int power_of_two(std::int64_t at_least, int low, int high) {
 }
 
 /// The tile that an operation moves between memory and registers.
-const Type* moved(const tile::Kernel& kernel, const Operation& op) {
+const Type* moved(const Kernel& kernel, const Operation& op) {
   switch (op.code) {
     case Code::Load:
     case Code::Vload: return &kernel.type(op.out[0]);
@@ -115,7 +109,7 @@ std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const 
                 relabel(layout.thread_bits()));
 }
 
-Expected<Plan> Plan::make(const tile::Kernel& kernel, const Target& target) {
+Expected<Plan> Plan::make(const Kernel& kernel, const Target& target) {
   Plan plan(kernel, target);
   TESSERA_TRY_DONE(plan.count_threads());
   plan.homes_.resize(kernel.values.size());
@@ -128,9 +122,9 @@ Expected<Done> Plan::count_threads() {
   std::int64_t bytes = 0, products = 0, largest = 1;
   int dots = 0;
   // The sums of the products of a region are held at the same time.
-  const auto count_products = [&](const tile::Region& region) {
+  const auto count_products = [&](const Region& region) {
     std::int64_t elements = 0;
-    for (const tile::OpId id : region.ops) {
+    for (const OpId id : region.ops) {
       const Operation& op = kernel_->ops[id];
       if (op.code != Code::Dot) continue;
       ++dots;
@@ -140,7 +134,7 @@ Expected<Done> Plan::count_threads() {
     products = std::max(products, elements);
   };
   count_products(kernel_->body);
-  tile::for_each_op(*kernel_, kernel_->body, [&](tile::OpId id) {
+  for_each_op(*kernel_, kernel_->body, [&](OpId id) {
     const Operation& op = kernel_->ops[id];
     if (const Type* type = moved(*kernel_, op); type != nullptr && type->is_tile()) {
       const int width = byte_width(type->dtype);
@@ -148,7 +142,7 @@ Expected<Done> Plan::count_threads() {
       int& narrowest = widths_.try_emplace(type->shape, width).first->second;
       narrowest = std::min(narrowest, width);
     }
-    for (const tile::Region& inner : op.regions) count_products(inner);
+    for (const Region& inner : op.regions) count_products(inner);
     for (const ValueId out : op.out)
       if (kernel_->type(out).is_tile())
         largest = std::max(largest, padded_count(kernel_->type(out).shape));
@@ -236,8 +230,8 @@ std::optional<Layout> Plan::joined(const std::vector<ValueId>& ids) const {
   return best == nullptr ? std::nullopt : *best;
 }
 
-void Plan::visit(const tile::Region& region) {
-  for (const tile::OpId id : region.ops) visit(kernel_->ops[id]);
+void Plan::visit(const Region& region) {
+  for (const OpId id : region.ops) visit(kernel_->ops[id]);
 }
 
 void Plan::settle(const Operation& op) {
@@ -246,10 +240,10 @@ void Plan::settle(const Operation& op) {
       homes_[out] = standard(kernel_->type(out).shape);
 }
 
-void Plan::visit_loop(const Operation& op, std::size_t first, const tile::Region& region) {
+void Plan::visit_loop(const Operation& op, std::size_t first, const Region& region) {
   const auto carried = [&](std::size_t i) -> std::vector<ValueId> {
     std::vector<ValueId> places = {op.out[i]};
-    for (const tile::Region& part : op.regions)
+    for (const Region& part : op.regions)
       places.push_back(part.params[i + part.params.size() - op.out.size()]);
     return places;
   };
@@ -266,7 +260,7 @@ void Plan::visit_loop(const Operation& op, std::size_t first, const tile::Region
     if (!home) home = standard(kernel_->type(op.out[i]).shape);
     assign(i, home);
   }
-  for (const tile::Region& part : op.regions) visit(part);
+  for (const Region& part : op.regions) visit(part);
 }
 
 void Plan::visit(const Operation& op) {
@@ -274,10 +268,10 @@ void Plan::visit(const Operation& op) {
     case Code::For: return visit_loop(op, 3, op.regions[0]);
     case Code::While: return visit_loop(op, 0, op.regions[1]);
     case Code::If:
-      for (const tile::Region& branch : op.regions) visit(branch);
+      for (const Region& branch : op.regions) visit(branch);
       for (std::size_t i = 0; i < op.out.size(); ++i) {
         std::vector<ValueId> yields;
-        for (const tile::Region& branch : op.regions)
+        for (const Region& branch : op.regions)
           yields.push_back(kernel_->ops[branch.ops.back()].in[i]);
         homes_[op.out[i]] = joined(yields);
       }
@@ -338,4 +332,4 @@ void Plan::visit(const Operation& op) {
   }
 }
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera::codegen::ptx {
+namespace tessera::tile::gpu {
 
 /// Threads of a block that copy for the others: a warpgroup, because registers change hands by
 /// warpgroups.
@@ -46,4 +46,4 @@ constexpr bool roles_pay(const RoleCost& cost) {
   return cost.sums <= kSmall || (one_team && cost.rounds >= kRounds);
 }
 
-}  // namespace tessera::codegen::ptx
+}  // namespace tessera::tile::gpu
