@@ -11,6 +11,7 @@
 #include "tessera/codegen/llvm/math.h"
 #include "tessera/support/dtype.h"
 #include "tessera/tile/gpu/layout.h"
+#include "tessera/tile/gpu/panels.h"
 
 namespace tessera::codegen::ptx {
 
@@ -19,13 +20,9 @@ using tile::gpu::index_bits;
 using tile::gpu::IndexBit;
 using tile::gpu::kGroupBits;
 using tile::gpu::kLaneBits;
+using tile::gpu::kSharedAlignment;
 using tile::gpu::Layout;
-
-/// Of what is taken of shared memory; wgmma's swizzles repeat after so many bytes.
-constexpr std::int64_t kSharedAlignment = 1024;
-constexpr std::int64_t shared_room(std::int64_t bytes) {
-  return (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-}
+using tile::gpu::shared_room;
 
 /// What one thread of a block is written with: where it stands, how it meets the others, and the
 /// memory that they share.

@@ -12,19 +12,19 @@ using tile::Code;
 using tile::Extents;
 using tile::Function;
 
-Emitter::Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-                 llvm::Function& function, const Shape& shape)
-    : kernel_(kernel),
-      plan_(plan),
+Emitter::Emitter(const Planned& planned, const PtxOptions& options, llvm::Function& function,
+                 const Shape& shape)
+    : planned_(planned),
+      kernel_(planned.kernel),
+      plan_(planned.plan),
       options_(options),
-      bounds_(kernel),
       shape_(shape),
-      block_(function, plan.threads(), shape.programs > 1),
+      block_(function, plan_.threads(), shape.programs > 1),
       ir_(block_.ir),
-      definitions_(tile::definitions(kernel)),
-      uses_(tile::uses(kernel)),
-      scalars_(kernel.values.size(), nullptr) {
-  if (!shape.rows) find_late(kernel.body);  // rows are at hand as a whole
+      definitions_(planned.definitions),
+      uses_(planned.uses),
+      scalars_(kernel_.values.size(), nullptr) {
+  if (!shape.rows) find_late(kernel_.body);  // rows are at hand as a whole
 }
 
 Expected<Done> Emitter::emit(int stages) {
@@ -32,8 +32,9 @@ Expected<Done> Emitter::emit(int stages) {
   open_scope();
   bind_params();
   if (shape_.roles) {
-    roles_ = find_roles();
-    if (!roles_) return Done{};
+    const auto found = find_roles(planned_, {.stages = stages, .maps = options_.maps});
+    if (!found) return Done{};
+    roles_ = Roles{*found};
     by_roles(pid(Code::Npid, 0));
     if (error_) return *error_;
     return Done{};
@@ -76,8 +77,7 @@ DType Emitter::dtype(ValueId id) const {
 }
 
 Layout Emitter::home(ValueId id) const {
-  const std::optional<Layout>& home = plan_.home(id);
-  return home ? *home : plan_.standard(type(id).shape);
+  return planned_.home(id);
 }
 
 void Emitter::bind_params() {

@@ -75,9 +75,8 @@ bool Emitter::any_writes(const Operation& op) const {
 void Emitter::loop(const Operation& op) {
   settle_all();
   bring(op);
-  const std::optional<Ahead> ahead = filled_by_others(op) ? roles_->ahead
-                                     : stages_ > 1        ? find_ahead(op)
-                                                          : std::nullopt;
+  const auto ahead =
+      filled_by_others(op) ? roles_->ahead : tile::gpu::copies_ahead(planned_, op, stages_);
   copies_ahead_ = copies_ahead_ || ahead;
   bind(op.out, rounds(op, ahead ? &*ahead : nullptr));
 }

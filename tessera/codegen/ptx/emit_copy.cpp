@@ -25,16 +25,16 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
       return ir_.CreateSExt(scalar_at(op, load.in[1 + axis], index), wide);
     };
     llvm::Value* parts = block_.i64(0);
-    if (course_of(op, load.in[1 + ring.column]) != Course::Known)
+    if (course_of(planned_, op, load.in[1 + ring.column]) != tile::gpu::Course::Known)
       parts = ir_.CreateOr(at(ring.column, from), at(ring.column, ir_.CreateAdd(from, step)));
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
       if (axis != ring.column) parts = ir_.CreateOr(parts, view.strides[axis]);
-    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.operand.width)), view.base);
+    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.panels.width)), view.base);
     aligned = ir_.CreateAnd(
         aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       if (ring.inside[axis]) continue;
-      if (course_of(op, load.in[1 + axis]) == Course::Known) {
+      if (course_of(planned_, op, load.in[1 + axis]) == tile::gpu::Course::Known) {
         whole = ir_.getFalse();
         continue;
       }
@@ -53,13 +53,12 @@ Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const 
   const Operation& load = kernel_.ops[ring.load];
   Origin source{.view = view(load.in[0]),
                 .shape = type(load.out[0]).shape,
-                .operand = ring.operand,
+                .operand = {ring.panels, ir_.CreateAdd(rings_.at(ring.load), copy.stage)},
                 .column = ring.column,
                 .start = {},
                 .inside = ring.inside,
                 .even = type(load.in[0]).shape[ring.column] != tile::kDynamic &&
-                        type(load.in[0]).shape[ring.column] % (kChunk / ring.operand.width) == 0};
-  source.operand.base = ir_.CreateAdd(ring.operand.base, copy.stage);
+                        type(load.in[0]).shape[ring.column] % (kChunk / ring.panels.width) == 0};
   for (std::size_t axis = 0; axis < source.shape.size(); ++axis)
     source.start.push_back(
         ir_.CreateSExt(scalar_at(op, load.in[1 + axis], copy.index), ir_.getInt64Ty()));

@@ -1,8 +1,6 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "tessera/codegen/ptx/emitter.h"
 
@@ -10,158 +8,17 @@
 // a ring of stages in shared memory, filled by cp.async, which no register passes through.
 
 namespace tessera::codegen::ptx {
-namespace {
-
-bool is_power_of_two(std::int64_t x) {
-  return std::has_single_bit(static_cast<std::uint64_t>(x));
-}
-
-}  // namespace
 
 using tile::Code;
-using tile::Function;
-
-bool Emitter::is_inside(const Operation& loop, tile::OpId op) const {
-  const std::vector<tile::OpId>& body = loop.regions[0].ops;
-  return std::find(body.begin(), body.end(), op) != body.end();
-}
-
-Emitter::Course Emitter::course_of(const Operation& loop, ValueId id) const {
-  const std::vector<ValueId>& params = loop.regions[0].params;
-  if (id == params[0]) return Course::Linear;
-  if (!definitions_[id]) {
-    const bool carried = std::find(params.begin(), params.end(), id) != params.end();
-    return carried ? Course::Unknown : Course::Fixed;
-  }
-  if (!is_inside(loop, *definitions_[id])) return Course::Fixed;
-  const Operation& op = kernel_.ops[*definitions_[id]];
-  if (op.code == Code::Const) return Course::Fixed;
-  if (!type(id).is_scalar() ||
-      (op.code != Code::Map && op.code != Code::Hint && op.code != Code::Cast))
-    return Course::Unknown;
-  Course course = Course::Fixed;
-  int vary = 0;
-  for (const ValueId in : op.in) {
-    const Course of = course_of(loop, in);
-    course = std::max(course, of);
-    vary += of != Course::Fixed ? 1 : 0;
-  }
-  if (course != Course::Linear) return course;
-  // In a line with the index, the first and the last round tell the bounds of all.
-  const bool sum =
-      op.code == Code::Map && (op.function == Function::Add || op.function == Function::Sub);
-  const bool multiple = op.code == Code::Map && op.function == Function::Mul && vary == 1;
-  const bool same =
-      op.code == Code::Hint ||
-      (op.code == Code::Cast && type(id).dtype == DType::I64 && type(op.in[0]).dtype == DType::I32);
-  return sum || multiple || same ? Course::Linear : Course::Known;
-}
-
-bool Emitter::is_multiple(ValueId id, std::int64_t of) const {
-  if (!definitions_[id]) return false;
-  const Operation& op = kernel_.ops[*definitions_[id]];
-  const auto is = [&](ValueId in) { return is_multiple(in, of); };
-  if (op.code == Code::Const) return op.literal.integer % of == 0;
-  if (op.code != Code::Map) return false;
-  switch (op.function) {
-    case Function::Mul: return is(op.in[0]) || is(op.in[1]);
-    case Function::Add:
-    case Function::Sub:
-    case Function::Rem: return is(op.in[0]) && is(op.in[1]);
-    default: return false;
-  }
-}
 
 llvm::Value* Emitter::scalar_at(const Operation& loop, ValueId id, llvm::Value* index) {
   if (id == loop.regions[0].params[0]) return index;
-  if (!definitions_[id] || !is_inside(loop, *definitions_[id])) return scalar(id);
+  if (!planned_.made_in(loop, id)) return scalar(id);
   const Operation& op = kernel_.ops[*definitions_[id]];
   if (op.code == Code::Const) return constant(type(id), op.literal);
   std::vector<Pieces> operands;
   for (const ValueId in : op.in) operands.push_back({scalar_at(loop, in, index)});
   return elementwise(op, std::move(operands)).front();
-}
-
-/// The load in the loop whose tile a value is, as it is or turned or without axes of one element.
-std::optional<tile::OpId> Emitter::loaded_from(const Operation& loop, ValueId id) const {
-  for (bool first = true; definitions_[id]; first = false) {
-    if (!first && uses_[id] != 1 && kernel_.ops[*definitions_[id]].code != Code::Vload) return {};
-    const Operation& op = kernel_.ops[*definitions_[id]];
-    if (!is_inside(loop, *definitions_[id])) return {};
-    if (op.code == Code::Vload) return *definitions_[id];
-    const tile::Extents &from = type(op.in[0]).shape, &to = type(id).shape;
-    const bool turned = op.code == Code::Permute && from.size() == 2;
-    // The rows of a box, one after the other; or the last two axes, where others have one element.
-    const bool squeezed = op.code == Code::Reshape && to.size() >= 2 && from.size() > 2 &&
-                          (to.back() == from.back() ||
-                           (to.size() == 2 && std::equal(to.begin(), to.end(), from.end() - 2)));
-    if (!turned && !squeezed) return {};
-    if (uses_[id] != 1) return {};
-    id = op.in[0];
-  }
-  return {};
-}
-
-std::optional<Emitter::Ring> Emitter::ring_of(const Operation& loop, tile::OpId id,
-                                              int reads) const {
-  const Operation& load = kernel_.ops[id];
-  const tile::Type &view = type(load.in[0]), &tile = type(load.out[0]);
-  const std::size_t rank = tile.shape.size();
-  const int width = byte_width(tile.dtype);
-  if (rank < 2 || reads != uses_[load.out[0]]) return {};
-  if (definitions_[load.in[0]] && is_inside(loop, *definitions_[load.in[0]])) return {};
-  if (load.literal.number != 0 || std::signbit(load.literal.number)) return {};
-  Ring ring{.load = id, .operand = {}, .offset = 0, .column = rank - 1, .inside = {}};
-  if (view.strides[ring.column] != 1) --ring.column;
-  if (view.strides[ring.column] != 1) return {};
-  // The rows of a matrix that lies column by column are one axis.
-  const std::int64_t columns = tile.shape[ring.column], rows = tile.count() / columns;
-  if (ring.column != rank - 1 && tile.shape.back() != rows) return {};
-  constexpr std::int64_t kLeast = 16;
-  if (rows < kLeast || columns < kLeast ||
-      !std::all_of(tile.shape.begin(), tile.shape.end(), is_power_of_two))
-    return {};
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    const Course course = course_of(loop, load.in[1 + axis]);
-    if (course == Course::Unknown) return {};
-    const auto gap = bounds_.gap(load, axis);
-    ring.inside.push_back(gap && bounds_.not_negative(*gap) && bounds_.begins_inside(load, axis));
-    // Whether 16 bytes fit is asked once, before the loop.
-    if (axis == ring.column && course == Course::Known &&
-        !is_multiple(load.in[1 + axis], kChunk / width))
-      return {};
-  }
-  ring.operand = {.base = nullptr,
-                  .column_axis = ring.column == rank - 1 ? 1 : 0,
-                  .rows = rows,
-                  .columns = columns,
-                  .width = width};
-  return ring;
-}
-
-std::optional<Emitter::Ahead> Emitter::find_ahead(const Operation& op) {
-  if (any_writes(op)) return {};    // what is read must not come before what is written
-  std::map<tile::OpId, int> reads;  // of loads, by products
-  for (const tile::OpId id : op.regions[0].ops) {
-    const Operation& dot = kernel_.ops[id];
-    if (dot.code != Code::Dot) continue;
-    const Product product = plan_.means(dot);
-    if (product == Product::Scalars || product == Product::Byte) continue;
-    for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
-      if (const auto load = loaded_from(op, dot.in[side])) ++reads[*load];
-  }
-  Ahead ahead;
-  for (const auto& [load, count] : reads) {
-    if (auto ring = ring_of(op, load, count)) {
-      ring->offset = ahead.bytes;
-      ahead.bytes += shared_room(ring->operand.bytes());
-      ahead.rings.push_back(*ring);
-    }
-  }
-  if (ahead.rings.empty()) return {};
-  // One more stage is in use while a product goes on.
-  if (stages_ > 2) ahead.pending = find_pending(op, ahead);
-  return ahead;
 }
 
 /// The carried registers after the last round, once the products that went on are done.
@@ -203,7 +60,7 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
     fits = how_it_fits(op, ahead);
     reserved = ahead.bytes * stages_;
     const std::int64_t offset = block_.reserve(reserved);
-    for (Ring& ring : ahead.rings) ring.operand.base = block_.i32(offset + ring.offset);
+    for (const Ring& ring : ahead.rings) rings_[ring.load] = block_.i32(offset + ring.offset);
     block_.barrier();  // what was there has been read
     for (int stage = 0; stage < in_flight; ++stage)
       copy_ahead(op, ahead, {later(from, stage), block_.i32(stage * ahead.bytes), fits});
@@ -244,9 +101,8 @@ Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
     stage = arrived_stage();
   }
   for (const Ring& ring : ahead.rings) {
-    SharedOperand operand = ring.operand;
-    operand.base = ir_.CreateAdd(operand.base, stage);
-    operands_[kernel_.ops[ring.load].out[0]] = operand;
+    operands_[kernel_.ops[ring.load].out[0]] = {ring.panels,
+                                                ir_.CreateAdd(rings_.at(ring.load), stage)};
   }
   std::swap(pending_, ahead.pending);
   define(body_region.params[0], index);

@@ -1,69 +1,16 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "tessera/codegen/ptx/emitter.h"
-#include "tessera/tile/argument.h"
 
 // Copies into a ring by the GPU's copy engine, which knows the views from tensor maps.
 
 namespace tessera::codegen::ptx {
 
-using runtime::cuda::TensorMap;
-using tile::Code;
-
-std::optional<TensorMap> Emitter::map_of(ValueId view) const {
-  const std::vector<ValueId> params = kernel_.params();
-  TensorMap map;
-  const auto defined = [&](ValueId id, Code code) {
-    return definitions_[id] && kernel_.ops[*definitions_[id]].code == code
-               ? &kernel_.ops[*definitions_[id]]
-               : nullptr;
-  };
-  if (const Operation* made = defined(view, Code::View)) {
-    // All that is open is its base.
-    if (made->in.size() != 1) return {};
-    map.extents = type(view).shape;
-    map.strides = type(view).strides;
-    view = made->in[0];
-    if (const Operation* further = defined(view, Code::Offset)) {
-      const Operation* by = defined(further->in[1], Code::Const);
-      if (by == nullptr) return {};
-      map.offset = by->literal.integer;
-      view = further->in[0];
-    }
-    if (const Operation* base = defined(view, Code::Base)) view = base->in[0];
-  }
-  const auto param = std::find(params.begin(), params.end(), view);
-  if (param == params.end()) return {};
-  map.word = tile::word_positions(kernel_)[static_cast<std::size_t>(param - params.begin())];
-  return map;
-}
-
-std::vector<TensorMap> Emitter::maps_of(const Ahead& ahead) const {
-  std::vector<TensorMap> maps;
-  for (const Ring& ring : ahead.rings) {
-    const Operation& load = kernel_.ops[ring.load];
-    std::optional<TensorMap> map = map_of(load.in[0]);
-    if (!map) return {};
-    map->column = static_cast<int>(ring.column);
-    map->width = ring.operand.width;
-    map->box = type(load.out[0]).shape;
-    map->box[ring.column] = ring.operand.panel_width() / ring.operand.width;
-    if (!is_valid(*map)) return {};
-    // What is known now of a view is no surprise at launch: a base of 0 is aligned.
-    const std::vector<std::uint64_t> words(static_cast<std::size_t>(map->word) + 1);
-    if (!map->extents.empty() && !shape_of(*map, words)) return {};
-    maps.push_back(*std::move(map));
-  }
-  return maps.size() <= runtime::cuda::kMostMaps ? maps : std::vector<TensorMap>{};
-}
-
 /// One thread asks for the panels of all operands.
 void Emitter::copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived) {
   llvm::Function& function = block_.function();
   std::int64_t bytes = 0;
-  for (const Ring& ring : roles_->ahead.rings) bytes += ring.operand.bytes();
+  for (const Ring& ring : roles_->ahead.rings) bytes += ring.panels.bytes();
   block_.special("mbarrier.expect", {arrived, block_.i32(bytes)});
   auto next = static_cast<unsigned>(function.arg_size() - roles_->maps.size());
   for (const Ring& ring : roles_->ahead.rings) {

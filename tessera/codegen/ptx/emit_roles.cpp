@@ -1,11 +1,6 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
-#include <algorithm>
-#include <array>
-
 #include "tessera/codegen/ptx/emitter.h"
-#include "tessera/tile/gpu/roles.h"
-#include "tessera/tile/passes/rewrite.h"
 
 // A kernel around one loop of products: some threads of a block fill the ring, the others multiply
 // and do all else. They meet at barriers in shared memory, two for each stage, so that copies for
@@ -13,7 +8,6 @@
 
 namespace tessera::codegen::ptx {
 
-using runtime::cuda::TensorMap;
 using tile::Code;
 using tile::gpu::kCopyThreads;
 using tile::gpu::Teams;
@@ -26,88 +20,6 @@ constexpr int kTeams = 2;
 constexpr std::int64_t kBarrierBytes = 8;
 
 }  // namespace
-
-std::optional<std::vector<tile::OpId>> Emitter::known_from(
-    const std::vector<ValueId>& values) const {
-  std::set<tile::OpId> found;
-  std::vector<ValueId> open = values;
-  while (!open.empty()) {
-    const ValueId id = open.back();
-    open.pop_back();
-    if (!definitions_[id]) {
-      const std::vector<ValueId>& params = kernel_.params();
-      if (std::find(params.begin(), params.end(), id) == params.end()) return {};
-      continue;
-    }
-    const Operation& op = kernel_.ops[*definitions_[id]];
-    if (type(id).is_tile() || !tile::is_pure(kernel_, op) || !op.regions.empty()) return {};
-    if (found.insert(*definitions_[id]).second) open.insert(open.end(), op.in.begin(), op.in.end());
-  }
-  std::vector<tile::OpId> in_order;
-  for (const tile::OpId id : kernel_.body.ops)
-    if (found.count(id) != 0) in_order.push_back(id);
-  // What stands in a loop or branch is not among them.
-  return in_order.size() == found.size() ? std::optional(in_order) : std::nullopt;
-}
-
-bool Emitter::may_have_roles(const Operation& loop) const {
-  std::array<std::int64_t, 3> bounds = {};
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    const auto& made = definitions_[loop.in[i]];
-    if (!made || kernel_.ops[*made].code != Code::Const) return true;
-    bounds[i] = kernel_.ops[*made].literal.integer;
-  }
-  const auto [from, to, step] = bounds;
-  const std::int64_t rounds = step < 1 ? 0 : (to - from + step - 1) / step;
-  std::int64_t sums = 0;
-  for (const tile::OpId id : loop.regions[0].ops)
-    if (kernel_.ops[id].code == Code::Dot)
-      sums = std::max(sums, type(kernel_.ops[id].out[0]).count());
-  return tile::gpu::roles_pay({.rounds = rounds, .sums = sums, .threads = plan_.threads()});
-}
-
-std::optional<Emitter::Roles> Emitter::find_roles() {
-  if (!plan_.any_warpgroups()) return {};
-  std::optional<Roles> roles;
-  bool wrote = false;
-  for (const tile::OpId id : kernel_.body.ops) {
-    const Operation& op = kernel_.ops[id];
-    // Programs that speak to each other may wait for one that would come later.
-    bool meets = op.code == Code::Barrier || op.code == Code::Atomic || op.code == Code::Cas;
-    for (const tile::Region& region : op.regions)
-      tile::for_each_op(kernel_, region, [&](tile::OpId inner) {
-        const Code code = kernel_.ops[inner].code;
-        meets = meets || code == Code::Barrier || code == Code::Atomic || code == Code::Cas;
-      });
-    if (meets) return {};
-    wrote = wrote || tile::writes_memory(op.code) || any_writes(op);
-    if (op.code == Code::Vload && roles && !wrote) {
-      constexpr int kFew = 4;  // registers that a loop can spare
-      if (home(op.out[0]).registers() <= kFew && known_from(op.in)) roles->early.push_back(id);
-    }
-    if (op.code != Code::For || roles || wrote || !may_have_roles(op)) continue;
-    const std::optional<Ahead> ahead = find_ahead(op);
-    // The sums of its product are all that a round leaves behind.
-    if (!ahead || ahead->pending.empty()) continue;
-    std::vector<ValueId> needs(op.in.begin(), op.in.begin() + 3);
-    const std::function<void(ValueId)> follow = [&](ValueId value) {
-      if (value == op.regions[0].params[0]) return;
-      if (!definitions_[value] || !is_inside(op, *definitions_[value])) {
-        needs.push_back(value);
-        return;
-      }
-      for (const ValueId in : kernel_.ops[*definitions_[value]].in) follow(in);
-    };
-    for (const Ring& ring : ahead->rings)
-      for (const ValueId in : kernel_.ops[ring.load].in) follow(in);
-    if (const auto needed = known_from(needs))
-      roles = Roles{.loop = id,
-                    .ahead = *ahead,
-                    .needed = *needed,
-                    .maps = options_.maps ? maps_of(*ahead) : std::vector<TensorMap>{}};
-  }
-  return roles;
-}
 
 bool Emitter::filled_by_others(const Operation& loop) const {
   return roles_ && &loop == &kernel_.ops[roles_->loop];
@@ -246,10 +158,9 @@ void Emitter::compute_program() {
   };
   for (const tile::OpId id : kernel_.body.ops) {
     if (id == roles_->loop) {
-      for (const tile::OpId load : roles_->early) {
-        const auto numbers = known_from(kernel_.ops[load].in);
-        for (const tile::OpId number : *numbers) once(number);
-        once(load);
+      for (const auto& early : roles_->early) {
+        for (const tile::OpId number : early.numbers) once(number);
+        once(early.load);
       }
     }
     once(id);
@@ -283,8 +194,8 @@ void Emitter::skip_rounds(llvm::Value* program) {
 }
 
 void Emitter::place_ring(std::int64_t offset) {
-  for (Ring& part : roles_->ahead.rings)
-    part.operand.base = block_.common(block_.i32(offset + part.offset));
+  for (const Ring& ring : roles_->ahead.rings)
+    rings_[ring.load] = block_.common(block_.i32(offset + ring.offset));
 }
 
 void Emitter::compute(const Turns& all) {

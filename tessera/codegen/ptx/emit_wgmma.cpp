@@ -188,30 +188,4 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
   define(op.out[0], layout, emit_conversion(ir_, finished(sums, 0), DType::F32, result_type));
 }
 
-// A product whose sums nobody reads until the loop ends need not be done before the next round
-// begins, if what it reads stays where it is for so long: in the ring.
-std::set<tile::OpId> Emitter::find_pending(const Operation& op, const Ahead& ahead) const {
-  std::set<tile::OpId> found;
-  const tile::Region& body = op.regions[0];
-  const std::vector<ValueId>& yielded = kernel_.ops[body.ops.back()].in;
-  for (const tile::OpId id : body.ops) {
-    const Operation& dot = kernel_.ops[id];
-    if (dot.code != Code::Dot || !plan_.by_warpgroups(dot)) continue;
-    const auto in_ring = [&](ValueId in) {
-      const auto load = loaded_from(op, in);
-      return load && std::any_of(ahead.rings.begin(), ahead.rings.end(),
-                                 [&](const Ring& ring) { return ring.load == *load; });
-    };
-    for (std::size_t i = 0; i < yielded.size(); ++i) {
-      const ValueId carried = body.params[i + 1];
-      if (yielded[i] == dot.out[0] && dot.in[2] == carried && uses_[dot.out[0]] == 1 &&
-          uses_[carried] == 1 && dtype(dot.out[0]) == DType::F32 && in_ring(dot.in[0]) &&
-          in_ring(dot.in[1]) && home(op.out[i]) == home(dot.out[0]))
-        found.insert(id);
-    }
-  }
-  // Waiting for one is waiting for all before it: several would have to be counted apart.
-  return found.size() == 1 ? found : std::set<tile::OpId>{};
-}
-
 }  // namespace tessera::codegen::ptx

@@ -14,16 +14,20 @@
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/codegen/ptx/shared_operand.h"
 #include "tessera/support/expected.h"
-#include "tessera/tile/gpu/plan.h"
+#include "tessera/tile/gpu/ahead.h"
+#include "tessera/tile/gpu/planned.h"
+#include "tessera/tile/gpu/roles.h"
 #include "tessera/tile/gpu/rows.h"
 #include "tessera/tile/kernel.h"
-#include "tessera/tile/passes/inside.h"
 
 namespace tessera::codegen::ptx {
 
+using tile::gpu::Ahead;
 using tile::gpu::contiguous_axis;
 using tile::gpu::Plan;
+using tile::gpu::Planned;
 using tile::gpu::Product;
+using tile::gpu::Ring;
 using tile::gpu::Sure;
 
 /// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
@@ -57,8 +61,8 @@ class Emitter {
     /// Of parameters between the kernel's and the maps: with maps, one says whether they are made.
     int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
   };
-  Emitter(const tile::Kernel& kernel, const Plan& plan, const PtxOptions& options,
-          llvm::Function& function, const Shape& shape);
+  Emitter(const Planned& planned, const PtxOptions& options, llvm::Function& function,
+          const Shape& shape);
 
   /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
   Expected<Done> emit(int stages);
@@ -131,30 +135,6 @@ class Emitter {
   void branch(const Operation& op);
 
   // loops that copy ahead
-  struct Ring {
-    tile::OpId load = 0;
-    SharedOperand operand;  // base: of the first stage
-    std::int64_t offset = 0;
-    /// The axis of the load whose neighbours lie in a row; the others, one after the other, are the
-    /// rows.
-    std::size_t column = 1;
-    std::vector<bool> inside = {};  // axes along which no round leaves the view
-  };
-  struct Ahead {
-    std::vector<Ring> rings = {};
-    std::int64_t bytes = 0;
-    /// Products that go on while the next round begins: their sums are read after the loop alone.
-    std::set<tile::OpId> pending = {};
-  };
-  std::set<tile::OpId> find_pending(const Operation& op, const Ahead& ahead) const;
-  std::optional<Ahead> find_ahead(const Operation& op);
-  std::optional<Ring> ring_of(const Operation& loop, tile::OpId load, int reads) const;
-  std::optional<tile::OpId> loaded_from(const Operation& loop, ValueId id) const;
-  /// How a number changes with the index of a loop. Known: it can be computed ahead.
-  enum class Course : std::uint8_t { Fixed, Linear, Known, Unknown };
-  Course course_of(const Operation& loop, ValueId id) const;
-  bool is_multiple(ValueId id, std::int64_t of) const;
-  bool is_inside(const Operation& loop, tile::OpId op) const;
   /// Whether 16 bytes can be copied at once in every round, and whether none leaves its view too.
   struct Fits {
     llvm::Value *aligned = nullptr, *whole = nullptr;
@@ -200,21 +180,12 @@ class Emitter {
   // threads that copy, and threads that compute
   /// A ring that some threads fill while the others read it. What tells both where they are are two
   /// barriers for each stage: all has arrived, and all have left.
-  struct Roles {
-    tile::OpId loop = 0;
-    Ahead ahead = {};
-    std::vector<tile::OpId> needed = {};              // to know what to copy: numbers and views
-    std::vector<tile::OpId> early = {};               // small loads that need not wait for the loop
-    std::vector<runtime::cuda::TensorMap> maps = {};  // of the rings, or none
-    llvm::Value* mapped = nullptr;       // whether they could be made; null: there are none
+  struct Roles : tile::gpu::Roles {
+    llvm::Value* mapped = nullptr;       // whether the maps could be made; null: there are none
     std::int64_t arrived = 0, left = 0;  // barriers in shared memory
     std::int64_t turns = 0;              // barriers of teams
     llvm::Value *stage = nullptr, *phase = nullptr, *turn = nullptr;  // slots
   };
-  std::optional<Roles> find_roles();
-  /// The operations, in order, that numbers and views follow from; nothing where they need memory,
-  /// tiles or loops.
-  std::optional<std::vector<tile::OpId>> known_from(const std::vector<ValueId>& values) const;
   void by_roles(llvm::Value* count);
   /// Those from the `first` of a block on, each `step`-th.
   struct Turns {
@@ -223,9 +194,6 @@ class Emitter {
   void for_programs(const Turns& turns, const std::function<void()>& body);
   void skip_rounds(llvm::Value* program);
   void place_ring(std::int64_t offset);
-  /// Of a view that is an argument, or made of one with all else known.
-  std::optional<runtime::cuda::TensorMap> map_of(ValueId view) const;
-  std::vector<runtime::cuda::TensorMap> maps_of(const Ahead& ahead) const;
   void fill_ring(bool by_maps);
   void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);
   void compute_program();
@@ -237,8 +205,6 @@ class Emitter {
   /// Teams go through the ring one after the other.
   void await_turn();
   void pass_turn();
-  /// Where the rounds of a loop are known, whether that is worth it.
-  bool may_have_roles(const Operation& loop) const;
   bool filled_by_others(const Operation& loop) const;
 
   /// Where an access to a view lies.
@@ -367,20 +333,21 @@ class Emitter {
   llvm::Value* swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk);
   struct Fragments;
 
+  const Planned& planned_;
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
-  const tile::Bounds bounds_;
   Shape shape_;
   Block block_;
   llvm::IRBuilder<>& ir_;
-  std::vector<std::optional<tile::OpId>> definitions_;
-  std::vector<int> uses_;
+  const std::vector<std::optional<tile::OpId>>& definitions_;
+  const std::vector<int>& uses_;
   std::set<tile::OpId> late_;  // done element by element, for one store
   std::vector<llvm::Value*> scalars_;
   std::map<ValueId, View> views_;
   std::map<std::pair<ValueId, Layout>, Pieces> tiles_;
   std::map<ValueId, SharedOperand> operands_;  // tiles that are in shared memory alone
+  std::map<tile::OpId, llvm::Value*> rings_;   // by load: where its ring begins
   std::vector<std::vector<std::pair<ValueId, Layout>>> scopes_;
   std::vector<Access> accesses_;  // since the last barrier
   int ordered_at_ = 0;            // barriers when the first of them was written

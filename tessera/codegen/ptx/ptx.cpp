@@ -125,6 +125,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
                                              .tf32 = options.tf32,
                                              .bytes_per_thread = rows.bytes_per_thread,
                                              .together = rows.together > 1}));
+  const tile::gpu::Planned planned(kernel, plan);
   const std::int64_t most_shared = generation(options.target).shared_bytes;
   PtxModule result;
   result.kernel = {.text = {},
@@ -176,7 +177,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
     if (rows.registers > 0)
       annotate("minctasm", blocks_with(plan.threads() * shape.programs, rows.registers));
 
-    ptx::Emitter emitter(kernel, plan, options, *function, shape);
+    ptx::Emitter emitter(planned, options, *function, shape);
     TESSERA_TRY_DONE(emitter.emit(stages));
     const bool has_more = stages > options.stages;
     const std::int64_t room = has_more ? most_shared / 2 : most_shared;

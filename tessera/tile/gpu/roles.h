@@ -1,6 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/runtime/cuda/tensor_map.h"
+#include "tessera/tile/gpu/ahead.h"
 
 namespace tessera::tile::gpu {
 
@@ -45,5 +50,32 @@ constexpr bool roles_pay(const RoleCost& cost) {
   const bool one_team = teams_of(cost.threads).count == 1;
   return cost.sums <= kSmall || (one_team && cost.rounds >= kRounds);
 }
+
+/// A kernel around one loop of products: some threads of a block fill its rings, the others
+/// multiply and do all else.
+struct Roles {
+  OpId loop = 0;
+  Ahead ahead = {};
+  std::vector<OpId> needed = {};  // to know what to copy: numbers and views, in order
+  /// Small loads that need not wait for the loop, and the numbers that they need.
+  struct Early {
+    OpId load = 0;
+    std::vector<OpId> numbers = {};
+  };
+  std::vector<Early> early = {};
+  std::vector<runtime::cuda::TensorMap> maps = {};  // of the rings, or none,
+  std::string no_maps = {};                         // for this reason
+};
+
+/// The first loop that has roles.
+///
+/// Needs:  the loop comes before any write, a product of it goes on into the next round, and where
+///         it reads follows from arguments and the grid alone, because those that copy compute
+///         nothing else. Programs do not wait for each other.
+struct RoleOptions {
+  int stages = 0;
+  bool maps = false;  // who launches can make them
+};
+Decided<Roles> find_roles(const Planned& planned, const RoleOptions& options);
 
 }  // namespace tessera::tile::gpu

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "tessera/support/check.h"
+
+namespace tessera::tile::gpu {
+
+/// Why something was not done, in a few words for people: "a write comes before the loop".
+struct No {
+  std::string why;
+};
+
+/// What was decided, or why not. Neither is a failure.
+template <class T>
+class [[nodiscard]] Decided {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): `return value;` and `return No{…};` read best
+  Decided(T what) : state_(std::in_place_index<0>, std::move(what)) {}
+  Decided(No no) : state_(std::in_place_index<1>, std::move(no)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  explicit operator bool() const { return state_.index() == 0; }
+  const T& operator*() const {
+    TESSERA_CHECK(state_.index() == 0, "{}", std::get<1>(state_).why);
+    return std::get<0>(state_);
+  }
+  const T* operator->() const { return &**this; }
+  /// Empty where something was decided.
+  std::string why_not() const { return state_.index() == 0 ? "" : std::get<1>(state_).why; }
+
+ private:
+  std::variant<T, No> state_;
+};
+
+}  // namespace tessera::tile::gpu
