@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "examples/catalog.h"
 #include "tessera/codegen/compile.h"
-#include "tessera/codegen/ptx/ptx.h"
+#include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/driver/kernel.h"
 #include "tessera/lower/lower.h"
 #include "tessera/lower/short_form.h"
@@ -134,9 +134,11 @@ void list(const Context& context) {
 Expected<std::string> form_text(const tile::Kernel& kernel, const Options& options) {
   if (options.form == "T") return tile::to_text(kernel);
   const codegen::Options code = codegen_options(options);
-  if (options.form == "ptx") {
-    TESSERA_TRY(codegen::PtxKernel ptx, codegen::ptx_of(kernel, {.precision = code.precision}));
-    return std::move(ptx.text);
+  if (options.form == "gpu" || options.form == "ptx") {
+    const codegen::PtxOptions ptx{.precision = code.precision};
+    if (options.form == "gpu") return codegen::gpu_form_of(kernel, ptx);
+    TESSERA_TRY(codegen::PtxKernel made, codegen::ptx_of(kernel, ptx));
+    return std::move(made.text);
   }
   TESSERA_TRY(const machine::Machine machine, machine::named(options.machine));
   const std::map<std::string, codegen::Form> forms = {
@@ -312,10 +314,11 @@ void add_kernel(CLI::App& app, Context& context) {
   CLI::App* shown = add("show", "prints a form of a kernel", show);
   add_source(shown);
   shown
-      ->add_option("--form", options->form,
-                   "T as written, S as loop nests, llvm, asm or ptx; of a "
-                   "definition, its schedule and loops")
-      ->check(CLI::IsMember({"loops", "T", "S", "llvm", "asm", "ptx"}))
+      ->add_option(
+          "--form", options->form,
+          "T as written, S as loop nests, llvm, asm; gpu: what was decided for one, ptx; of a "
+          "definition, its schedule and loops")
+      ->check(CLI::IsMember({"loops", "T", "S", "llvm", "asm", "gpu", "ptx"}))
       ->capture_default_str();
   shown->add_option("--machine", options->machine, "host, neoverse-v1, haswell, sapphirerapids, …")
       ->capture_default_str();

@@ -7,6 +7,7 @@
 
 #include "tessera/support/lexer.h"
 #include "tessera/support/unique_names.h"
+#include "tessera/tile/remarks.h"
 #include "tessera/tile/text_form.h"
 
 namespace tessera::tile {
@@ -26,7 +27,8 @@ bool is_zero(DType dtype, const Literal& literal) {
 
 class Printer {
  public:
-  explicit Printer(const Kernel& kernel) : kernel_(kernel), names_(kernel.values.size()) {}
+  Printer(const Kernel& kernel, const Remarks& remarks)
+      : kernel_(kernel), remarks_(remarks), names_(kernel.values.size()) {}
 
   std::string print() {
     text_ =
@@ -79,20 +81,25 @@ class Printer {
 
   void block(const Region& region) {
     ++depth_;
-    for (const OpId id : region.ops) operation(kernel_.ops[id]);
+    for (const OpId id : region.ops) operation(kernel_.ops[id], remark(id));
     --depth_;
   }
 
+  std::string remark(OpId id) const {
+    const auto found = remarks_.find(id);
+    return found == remarks_.end() ? "" : "  // " + found->second;
+  }
+
   /// `head` without results; then regions, joined by words.
-  void operation(const Operation& op) {
+  void operation(const Operation& op, const std::string& remark) {
     if (op.code == Code::Yield && op.in.empty()) return;
     const std::string head = this->head(op);
     const std::string results = op.out.empty()       ? ""
                                 : op.out.size() == 1 ? declaration(op.out[0]) + " = "
                                                      : "(" + declarations(op.out) + ") = ";
     // The results of an operation are not yet visible in its regions, but names are unique anyway.
-    if (op.regions.empty()) return line(results + head);
-    line(results + head + " {");
+    if (op.regions.empty()) return line(results + head + remark);
+    line(results + head + " {" + remark);
     for (std::size_t i = 0; i < op.regions.size(); ++i) {
       const bool nothing = op.code == Code::If && i == 1 && op.regions[i].ops.size() == 1 &&
                            kernel_.ops[op.regions[i].ops[0]].in.empty();
@@ -161,6 +168,7 @@ class Printer {
   }
 
   const Kernel& kernel_;
+  const Remarks& remarks_;
   std::vector<std::string> names_;  // as printed
   UniqueNames taken_;
   int unnamed_ = 0, depth_ = 0;
@@ -170,7 +178,11 @@ class Printer {
 }  // namespace
 
 std::string to_text(const Kernel& kernel) {
-  return Printer(kernel).print();
+  return to_text(kernel, {});
+}
+
+std::string to_text(const Kernel& kernel, const Remarks& remarks) {
+  return Printer(kernel, remarks).print();
 }
 
 }  // namespace tessera::tile

@@ -12,29 +12,27 @@ using tile::Code;
 using tile::Extents;
 using tile::Function;
 
-Emitter::Emitter(const Planned& planned, const PtxOptions& options, llvm::Function& function,
-                 const Shape& shape)
-    : planned_(planned),
-      kernel_(planned.kernel),
-      plan_(planned.plan),
+Emitter::Emitter(const tile::gpu::Scheduled& scheduled, const PtxOptions& options,
+                 llvm::Function& function)
+    : planned_(*scheduled.planned),
+      kernel_(planned_.kernel),
+      plan_(planned_.plan),
       options_(options),
-      shape_(shape),
-      block_(function, plan_.threads(), shape.programs > 1),
+      shape_(scheduled.shape),
+      block_(function, plan_.threads(), shape_.programs > 1),
       ir_(block_.ir),
-      definitions_(planned.definitions),
-      uses_(planned.uses),
-      scalars_(kernel_.values.size(), nullptr) {
-  if (!shape.rows) find_late(kernel_.body);  // rows are at hand as a whole
+      definitions_(planned_.definitions),
+      uses_(planned_.uses),
+      scalars_(kernel_.values.size(), nullptr),
+      stages_(shape_.stages) {
+  if (shape_.roles) roles_ = Roles{*scheduled.roles};
+  if (!shape_.rows) find_late(kernel_.body);  // rows are at hand as a whole
 }
 
-Expected<Done> Emitter::emit(int stages) {
-  stages_ = stages;
+Expected<Done> Emitter::emit() {
   open_scope();
   bind_params();
   if (shape_.roles) {
-    const auto found = find_roles(planned_, {.stages = stages, .maps = options_.maps});
-    if (!found) return Done{};
-    roles_ = Roles{*found};
     by_roles(pid(Code::Npid, 0));
     if (error_) return *error_;
     return Done{};

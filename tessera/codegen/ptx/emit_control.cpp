@@ -4,8 +4,6 @@
 
 namespace tessera::codegen::ptx {
 
-using tile::Code;
-
 Pieces Emitter::flat(const std::vector<ValueId>& values, const std::vector<ValueId>& homes) {
   Pieces all;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -75,9 +73,7 @@ bool Emitter::any_writes(const Operation& op) const {
 void Emitter::loop(const Operation& op) {
   settle_all();
   bring(op);
-  const auto ahead =
-      filled_by_others(op) ? roles_->ahead : tile::gpu::copies_ahead(planned_, op, stages_);
-  copies_ahead_ = copies_ahead_ || ahead;
+  const auto ahead = filled_by_others(op) ? roles_->ahead : copies_ahead(planned_, op, stages_);
   bind(op.out, rounds(op, ahead ? &*ahead : nullptr));
 }
 

@@ -127,7 +127,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
                     block_.coordinate(layout, 1, kLaneBits));
   std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
   if (own) {
-    const Layout held_in = *fragment_layout(op);
+    const Layout held_in = *plan_.fragments(op);
     for (int reg = 0; reg < held_in.registers(); ++reg)
       elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
           (*own)[static_cast<std::size_t>(reg)];

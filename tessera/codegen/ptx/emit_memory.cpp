@@ -57,15 +57,6 @@ void Emitter::in_order(const Access& access) {
   accesses_.push_back(access);
 }
 
-int run_of(const tile::Type& view, const Layout& layout, const tile::Extents& shape) {
-  const int axis = contiguous_axis(view);
-  const auto at = static_cast<std::size_t>(axis);
-  if (view.strides[at] != 1 && view.strides[at] != tile::kDynamic) return 1;
-  int run = std::min(layout.run(axis), kWidestAccess / byte_width(view.dtype));
-  while (shape[at] % run != 0) run /= 2;
-  return run;
-}
-
 Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape) {
   const View& view = this->view(op.in[0]);
   const tile::Type& view_type = type(op.in[0]);
@@ -96,7 +87,7 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   if (place.run == 1) return place;
 
   const Sure* sure = sure_of(op);
-  place.aligned = sure != nullptr && sure->aligned ? ir_.getTrue() : is_aligned(op, place.run);
+  place.aligned = sure != nullptr && sure->aligned() ? ir_.getTrue() : is_aligned(op, place.run);
   return place;
 }
 

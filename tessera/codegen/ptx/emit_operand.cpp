@@ -18,36 +18,8 @@ bool Emitter::names_shared(const Operation& op) {
   return true;
 }
 
-// The sums of one product, two patches beside each other, lie in a thread as the next product wants
-// its first operand: the same rows, and all columns of them in the four threads of a row.
-std::optional<Layout> Emitter::fragment_layout(const Operation& dot) const {
-  const tile::Extents& shape = type(dot.in[0]).shape;
-  const Product product = plan_.means(dot);
-  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0 ||
-      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
-    return {};
-  const Layout layout =
-      plan_.by_warpgroups(dot)
-          ? Layout::warpgroups(shape, block_.threads())
-          : Layout::matrix({.shape = shape, .threads = block_.threads(), .rows_first = true});
-  const Layout sums = plan_.product(dot);
-  const auto rows = [](const std::vector<IndexBit>& bits) {
-    std::vector<IndexBit> kept = bits;
-    std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
-    return kept;
-  };
-  if (rows(layout.register_bits()) != rows(sums.register_bits())) return {};
-  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i) {
-    const IndexBit &own = layout.thread_bits()[i], &sum = sums.thread_bits()[i];
-    const bool warp = i >= kLaneBits;
-    if (warp && own.axis == 1) return {};
-    if ((own.axis == 0 || sum.axis == 0) && own != sum) return {};
-  }
-  return layout;
-}
-
 std::optional<Pieces> Emitter::fragments(const Operation& dot) {
-  const std::optional<Layout> layout = fragment_layout(dot);
+  const std::optional<Layout> layout = plan_.fragments(dot);
   if (!layout) return {};
   settle(dot.in[0]);
   const auto found = tiles_.find({dot.in[0], *layout});
@@ -65,7 +37,7 @@ void Emitter::bring(const Operation& loop) {
   for (const tile::OpId id : body.ops) {
     const Operation& op = kernel_.ops[id];
     if (op.code != Code::Dot || plan_.means(op) == Product::Scalars || inside(op.in[0])) continue;
-    if (const auto layout = fragment_layout(op)) tile(op.in[0], *layout);
+    if (const auto layout = plan_.fragments(op)) tile(op.in[0], *layout);
   }
 }
 

@@ -1,9 +1,6 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
-#include <algorithm>
-
 #include "tessera/codegen/ptx/emitter.h"
-#include "tessera/tile/passes/rewrite.h"
 
 // A block that runs program after program of the grid. Programs are in no order, so the next one's
 // loads may be done while this one runs, if it has not written before: each thread copies, by
@@ -12,47 +9,7 @@
 namespace tessera::codegen::ptx {
 
 using tile::Code;
-
-bool Emitter::all_known(const std::vector<ValueId>& ids) const {
-  return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return courses_.count(id) != 0; });
-}
-
-void Emitter::find_courses() {
-  for (const ValueId param : kernel_.params()) courses_[param] = ByProgram::Same;
-  for (const tile::OpId id : kernel_.body.ops) {
-    const Operation& op = kernel_.ops[id];
-    ByProgram by = op.code == Code::Pid && op.ints[0] == 0 ? ByProgram::Differs : ByProgram::Same;
-    for (const ValueId in : op.in)
-      if (const auto found = courses_.find(in); found != courses_.end())
-        by = std::max(by, found->second);
-    const bool number = tile::is_pure(kernel_, op) && op.regions.empty() && op.out.size() == 1 &&
-                        !type(op.out[0]).is_tile();
-    if (number && all_known(op.in) && !(type(op.out[0]).is_view() && by == ByProgram::Differs))
-      courses_[op.out[0]] = by;
-  }
-}
-
-void Emitter::find_streams() {
-  find_courses();
-  bool before_writes = true;
-  for (const tile::OpId id : kernel_.body.ops) {
-    const Operation& op = kernel_.ops[id];
-    before_writes = before_writes && !tile::writes_memory(op.code);
-    if (op.code != Code::Vload || !before_writes || !all_known(op.in)) continue;
-    const tile::Type &view = type(op.in[0]), &tile = type(op.out[0]);
-    const Layout layout = plan_.access(view, tile.shape);
-    const int width = byte_width(tile.dtype);
-    const bool whole_chunks = run_of(view, layout, tile.shape) * width == kChunk;
-    const bool zero = op.literal == tile::Literal{};
-    if (!whole_chunks || !zero) continue;
-    const std::int64_t bytes = std::int64_t{layout.registers()} * width * block_.threads();
-    const bool fixed = std::all_of(op.in.begin(), op.in.end(),
-                                   [&](ValueId in) { return courses_.at(in) == ByProgram::Same; });
-    Stream stream{.slot = shared_room(bytes * shape_.programs), .fixed = fixed};
-    stream.offset = block_.reserve(stream.slot * (stream.fixed ? 1 : shape_.ahead));
-    streams_[id] = stream;
-  }
-}
+using tile::gpu::ByProgram;
 
 llvm::Value* Emitter::own_slot(const Stream& stream, const Place& place, int reg) {
   const std::int64_t line = block_.threads() * kChunk;
@@ -119,7 +76,12 @@ std::set<tile::OpId> Emitter::arithmetic(ByProgram by) {
 }
 
 void Emitter::each_program(llvm::Value* count) {
-  find_streams();
+  courses_ = tile::gpu::courses_of(kernel_);
+  for (const tile::gpu::Stream& found : streams_of(planned_, courses_)) {
+    Stream& stream = streams_[found.load];
+    stream = {.slot = shared_room(found.bytes * shape_.programs), .fixed = found.fixed};
+    stream.offset = block_.reserve(stream.slot * (stream.fixed ? 1 : shape_.ahead));
+  }
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of registers
   llvm::Value* first = pid(Code::Pid, 0);
   llvm::Value* step = ir_.CreateMul(

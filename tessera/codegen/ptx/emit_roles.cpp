@@ -216,7 +216,6 @@ void Emitter::compute(const Turns& all) {
 }
 
 void Emitter::by_roles(llvm::Value* count) {
-  copies_ahead_ = true;
   const Teams teams = teams_of(plan_.threads());
   const int computing = plan_.threads() * teams.count;
   const std::int64_t ring = block_.reserve(roles_->ahead.bytes * stages_);

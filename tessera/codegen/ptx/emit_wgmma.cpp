@@ -12,8 +12,6 @@
 
 namespace tessera::codegen::ptx {
 
-using tile::Code;
-
 namespace {
 
 /// How wgmma finds an operand. `k_axis`: the axis of the tile that is summed along.
@@ -119,7 +117,7 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
   llvm::Value* a_base = nullptr;
   std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
   if (own) {
-    const Layout held_in = *fragment_layout(op);
+    const Layout held_in = *plan_.fragments(op);
     for (int reg = 0; reg < held_in.registers(); ++reg)
       elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
           (*own)[static_cast<std::size_t>(reg)];

@@ -14,10 +14,8 @@
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/codegen/ptx/shared_operand.h"
 #include "tessera/support/expected.h"
-#include "tessera/tile/gpu/ahead.h"
-#include "tessera/tile/gpu/planned.h"
-#include "tessera/tile/gpu/roles.h"
-#include "tessera/tile/gpu/rows.h"
+#include "tessera/tile/gpu/programs.h"
+#include "tessera/tile/gpu/schedule.h"
 #include "tessera/tile/kernel.h"
 
 namespace tessera::codegen::ptx {
@@ -28,11 +26,8 @@ using tile::gpu::Plan;
 using tile::gpu::Planned;
 using tile::gpu::Product;
 using tile::gpu::Ring;
+using tile::gpu::run_of;
 using tile::gpu::Sure;
-
-/// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
-/// its place is aligned: a power of two of up to 16 bytes.
-int run_of(const tile::Type& view, const Layout& layout, const tile::Extents& shape);
 
 /// The integers of so many bytes.
 inline DType word_type(int width) {
@@ -45,37 +40,16 @@ inline DType word_type(int width) {
 /// threads of a block take the same way, and barriers may stand anywhere between operations.
 class Emitter {
  public:
-  struct Shape {
-    int programs = 1;    // of the kernel in one block, along axis 0: each has a warp
-    int together = 1;    // of the grid in one program of the kernel (tile::coarsen)
-    bool loops = false;  // a block goes on with further programs of the grid
-    int ahead = 1;       // of programs whose loads have begun, besides the one that runs
-    bool rows = false;   // straight code with reductions
-    /// Then some more threads copy for the others, if the kernel has a loop for that.
-    bool roles = false;
-    std::int64_t own_bytes = 0;  // of shared memory, of each team that computes
-    /// The function's last parameters: boxes of views that the GPU copies at once.
-    int maps = 0;
-    /// Then a parameter after the kernel's is how many programs there are in all.
-    bool counted() const { return programs > 1 || together > 1 || loops || roles; }
-    /// Of parameters between the kernel's and the maps: with maps, one says whether they are made.
-    int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
-  };
-  Emitter(const Planned& planned, const PtxOptions& options, llvm::Function& function,
-          const Shape& shape);
+  Emitter(const tile::gpu::Scheduled& scheduled, const PtxOptions& options,
+          llvm::Function& function);
 
-  /// Stages of copies in flight, or fewer if the shared memory asks for it; 0: none ahead.
-  Expected<Done> emit(int stages);
-  std::int64_t shared_bytes() const { return block_.shared_bytes() + more_bytes_; }
-  bool copies_ahead() const { return copies_ahead_; }
-  bool has_roles() const { return roles_.has_value(); }
-  /// What Shape::own_bytes must be, where there are teams.
-  std::int64_t own_bytes() const { return own_bytes_; }
-  /// That a kernel with roles can use.
-  std::vector<runtime::cuda::TensorMap> maps() const {
-    return roles_ ? roles_->maps : std::vector<runtime::cuda::TensorMap>{};
+  Expected<Done> emit();
+  /// Of shared memory, by what was emitted.
+  tile::gpu::Taken taken() const {
+    return {.bytes = block_.shared_bytes() + more_bytes_,
+            .own_bytes = own_bytes_,
+            .exchanges = block_.exchanges()};
   }
-  bool shares_memory() const { return block_.exchanges(); }
 
  private:
   using ValueId = tile::ValueId;
@@ -222,19 +196,13 @@ class Emitter {
   };
 
   // blocks that run program after program
-  /// A load that all programs do before they write: each thread copies what it will read itself,
-  /// for the next program while this one runs, or once, if it is the same for all.
+  /// A load that is copied for the next program (tile/gpu/programs.h).
   struct Stream {
     std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
     bool fixed = false;
   };
-  void find_courses();
-  bool all_known(const std::vector<ValueId>& ids) const;
-  void find_streams();
   void each_program(llvm::Value* count);
-  /// Of numbers that follow from parameters and the grid alone.
-  enum class ByProgram : std::uint8_t { Same, Differs };
-  std::set<tile::OpId> arithmetic(ByProgram by);
+  std::set<tile::OpId> arithmetic(tile::gpu::ByProgram by);
   void copy_stream(const Operation& op, const Stream& stream);
   void take_stream(const Operation& op, const Stream& stream);
   llvm::Value* own_slot(const Stream& stream, const Place& place, int reg);
@@ -244,8 +212,6 @@ class Emitter {
   void by_versions();
   std::map<tile::OpId, Sure> sure_;
   const Sure* sure_of(const Operation& op) const;
-  std::optional<ValueId> root_of(ValueId view) const;  // the argument that it is a view of
-  bool is_constant(tile::OpId load) const;
   llvm::Value* is_aligned(const Operation& op, int run);
 
   // memory
@@ -326,7 +292,6 @@ class Emitter {
   /// there; null otherwise. `bring`: before a loop that multiplies it again and again.
   std::optional<Pieces> fragments(const Operation& dot);
   void bring(const Operation& loop);
-  std::optional<Layout> fragment_layout(const Operation& dot) const;
   void clear(const SharedOperand& operand);
   void put_operand(const SharedOperand& operand, const Layout& layout, const Pieces& registers,
                    const tile::Extents* shape);
@@ -337,7 +302,7 @@ class Emitter {
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
-  Shape shape_;
+  const tile::gpu::Shape& shape_;
   Block block_;
   llvm::IRBuilder<>& ir_;
   const std::vector<std::optional<tile::OpId>>& definitions_;
@@ -356,13 +321,12 @@ class Emitter {
   std::set<tile::OpId> pending_;  // of the loop that is written
   std::vector<Flight> flights_;
   std::size_t groups_ = 0;  // of products that have begun
-  bool copies_ahead_ = false;
   std::int64_t own_bytes_ = 0, more_bytes_ = 0;
   llvm::Value* program_ = nullptr;  // of a block that loops
   llvm::Value* slot_ = nullptr;     // where its loads lie
   std::map<tile::OpId, Stream> streams_;
   std::optional<Roles> roles_;
-  std::map<ValueId, ByProgram> courses_;  // of numbers and views that need no memory
+  tile::gpu::Courses courses_;
   std::optional<Diagnostic> error_;
 };
 

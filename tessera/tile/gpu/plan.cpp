@@ -77,6 +77,16 @@ int contiguous_axis(const Type& view) {
   return view.rank() - 1;
 }
 
+int run_of(const Type& view, const Layout& layout, const Extents& shape) {
+  constexpr int kWidestAccess = 16;
+  const int axis = contiguous_axis(view);
+  const auto at = static_cast<std::size_t>(axis);
+  if (view.strides[at] != 1 && view.strides[at] != kDynamic) return 1;
+  int run = std::min(layout.run(axis), kWidestAccess / byte_width(view.dtype));
+  while (shape[at] % run != 0) run /= 2;
+  return run;
+}
+
 std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const Extents& to) {
   bool powers = true;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -204,15 +214,46 @@ Layout Plan::product(const Operation& dot) const {
   return Layout::matrix({.shape = shape, .threads = threads_, .rows_first = rows_first_});
 }
 
-bool Plan::by_warpgroups(const Operation& dot) const {
+std::string_view Plan::against_warpgroups(const Operation& dot) const {
   const Product product = means(dot);
-  if (!target_.warpgroups || (product != Product::Half && product != Product::BFloat)) return false;
+  if (!target_.warpgroups) return "the GPU has no wgmma";
+  if (product != Product::Half && product != Product::BFloat) return "not of f16 or bf16";
   constexpr std::int64_t kRows = 64, kLeast = 16, kMost = 256;  // of one instruction
   const Extents& shape = kernel_->type(dot.out[0]).shape;
   const std::int64_t rows = held_extent(shape[0]), columns = held_extent(shape[1]);
-  if (rows < kRows || columns < kLeast) return false;
-  const std::int64_t beside = std::max<std::int64_t>(1, (threads_ >> kGroupBits) / (rows / kRows));
-  return threads_ >> kGroupBits > 0 && columns / beside >= kLeast && columns / beside <= kMost;
+  if (rows < kRows) return "fewer than 64 rows";
+  const int groups = threads_ >> kGroupBits;
+  if (groups == 0) return "fewer than 128 threads";
+  const std::int64_t beside = std::max<std::int64_t>(1, groups / (rows / kRows));
+  if (columns / beside < kLeast) return "fewer than 16 columns for each warpgroup";
+  if (columns / beside > kMost) return "more than 256 columns for each warpgroup";
+  return {};
+}
+
+std::optional<Layout> Plan::fragments(const Operation& dot) const {
+  const Extents& shape = kernel_->type(dot.in[0]).shape;
+  const Product product = means(dot);
+  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0 ||
+      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
+    return {};
+  const Layout layout =
+      by_warpgroups(dot)
+          ? Layout::warpgroups(shape, threads_)
+          : Layout::matrix({.shape = shape, .threads = threads_, .rows_first = true});
+  const Layout sums = this->product(dot);
+  const auto rows = [](const std::vector<IndexBit>& bits) {
+    std::vector<IndexBit> kept = bits;
+    std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
+    return kept;
+  };
+  if (rows(layout.register_bits()) != rows(sums.register_bits())) return {};
+  for (std::size_t i = 0; i < layout.thread_bits().size(); ++i) {
+    const IndexBit &own = layout.thread_bits()[i], &sum = sums.thread_bits()[i];
+    const bool warp = i >= kLaneBits;
+    if (warp && own.axis == 1) return {};
+    if ((own.axis == 0 || sum.axis == 0) && own != sum) return {};
+  }
+  return layout;
 }
 
 std::optional<Layout> Plan::joined(const std::vector<ValueId>& ids) const {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tessera/support/expected.h"
@@ -48,8 +49,13 @@ class Plan {
   Layout access(const Type& view, const Extents& shape) const;
   Layout product(const Operation& dot) const;
   Product means(const Operation& dot) const;
-  /// Whether warpgroups compute a product, by wgmma.
-  bool by_warpgroups(const Operation& dot) const;
+  /// Whether warpgroups compute a product, by wgmma; and what speaks against it, if anything.
+  bool by_warpgroups(const Operation& dot) const { return against_warpgroups(dot).empty(); }
+  std::string_view against_warpgroups(const Operation& dot) const;
+  /// Where the first operand of a product can be multiplied from registers. The sums of one
+  /// product, two patches beside each other, lie in a thread as the next product wants it: the same
+  /// rows, and all columns of them in the four threads of a row.
+  std::optional<Layout> fragments(const Operation& dot) const;
   bool any_warpgroups() const { return any_warpgroups_; }
 
  private:
@@ -78,6 +84,10 @@ std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const 
 
 /// The axis along which neighbours lie in memory, as far as the type says; else the last.
 int contiguous_axis(const Type& view);
+
+/// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
+/// its place is aligned: a power of two of up to 16 bytes.
+int run_of(const Type& view, const Layout& layout, const Extents& shape);
 
 /// Most elements of a tile that a thread holds.
 constexpr int kMostRegisters = 256;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "tessera/tile/kernel.h"
 
 namespace tessera::tile::gpu {
@@ -30,13 +28,6 @@ struct Rows {
   int registers = 0;
 };
 Rows rows_of(const Kernel& kernel);
-
-/// What is known of an access in the code that is written.
-struct Sure {
-  bool aligned = false;
-  bool constant = false;  // read by all programs, of which there are several, and written by none
-  std::vector<bool> inside = {};  // by axis
-};
 
 /// Puts reductions that do not need each other one after the other, so that warps meet once for all
 /// of them; loads and stores stay where they are among what follows from reductions.
