@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tessera/tile/gpu/programs.h"
 #include "tessera/tile/gpu/schedule.h"
@@ -39,11 +40,8 @@ class Remarker {
     std::string head = block_text() + roles_text();
     if (scheduled_.shared_bytes > 0)
       head += fmt::format("// {} bytes of shared memory\n", scheduled_.shared_bytes);
-    for (std::size_t i = 0; i < layouts_.size(); ++i) {
-      const Layout& layout = layouts_[i];
-      head += fmt::format("// L{}: registers [{}], threads [{}]\n", i,
-                          bits_text(layout.register_bits()), bits_text(layout.thread_bits()));
-    }
+    for (std::size_t i = 0; i < layouts_.size(); ++i)
+      head += fmt::format("// L{}: {}\n", i, layouts_[i]);
     return head + tile::to_text(planned_.kernel, remarks_);
   }
 
@@ -58,9 +56,12 @@ class Remarker {
   }
 
   std::string name(const Layout& layout) {
-    const auto found = std::find(layouts_.begin(), layouts_.end(), layout);
+    const std::string text =
+        fmt::format("registers [{}], threads [{}]", bits_text(layout.register_bits()),
+                    bits_text(layout.thread_bits()));
+    const auto found = std::find(layouts_.begin(), layouts_.end(), text);
     const auto number = found - layouts_.begin();
-    if (found == layouts_.end()) layouts_.push_back(layout);
+    if (found == layouts_.end()) layouts_.push_back(text);
     return fmt::format("L{}", number);
   }
 
@@ -106,7 +107,7 @@ class Remarker {
           this->region(op.regions[0], &op, inner ? *inner : Ahead{});
           break;
         }
-        case Code::Dot: add(id, dot_text(op, loop, ahead)); break;
+        case Code::Dot: add(id, dot_text(op, loop)); break;
         case Code::Vload: add(id, load_text(id, ahead)); break;
         case Code::Vstore:
           add(id, access_text(planned_.type(op.in[0]), planned_.type(op.in.back()).shape));
@@ -136,6 +137,11 @@ class Remarker {
   void place(OpId id) {
     const Operation& op = planned_.kernel.ops[id];
     if (op.out.empty() || !planned_.type(op.out[0]).is_tile()) return;
+    const bool names = op.code == Code::Permute || op.code == Code::Reshape;
+    if (names && in_ring_.count(op.in[0]) != 0) {
+      in_ring_.insert(op.out[0]);
+      return add(id, "in the ring");
+    }
     const std::optional<Layout>& home = plan_.home(op.out[0]);
     add(id, home ? name(*home) : "made where it is used");
   }
@@ -153,10 +159,12 @@ class Remarker {
 
   std::string load_text(OpId id, const Ahead& ahead) {
     const Operation& op = planned_.kernel.ops[id];
-    for (const Ring& ring : ahead.rings)
-      if (ring.load == id)
-        return fmt::format("in the ring: {} rows of {} bytes", ring.panels.rows,
-                           ring.panels.row_bytes());
+    for (const Ring& ring : ahead.rings) {
+      if (ring.load != id) continue;
+      in_ring_.insert(op.out[0]);
+      return fmt::format("in the ring: {} rows of {} bytes", ring.panels.rows,
+                         ring.panels.row_bytes());
+    }
     return access_text(planned_.type(op.in[0]), planned_.type(op.out[0]).shape);
   }
 
@@ -166,18 +174,8 @@ class Remarker {
                        run_of(view, layout, shape) * byte_width(view.dtype));
   }
 
-  std::string operand_text(const Operation& dot, std::size_t side, const Operation* loop,
-                           const Ahead& ahead) const {
-    ValueId id = dot.in[side];
-    const Operation* made = planned_.maker(id);
-    while (made != nullptr && (made->code == Code::Permute || made->code == Code::Reshape)) {
-      id = made->in[0];
-      made = planned_.maker(id);
-    }
-    const bool in_ring = std::any_of(ahead.rings.begin(), ahead.rings.end(), [&](const Ring& ring) {
-      return ring.load == planned_.definitions[id];
-    });
-    if (in_ring) return "the ring";
+  std::string operand_text(const Operation& dot, std::size_t side, const Operation* loop) const {
+    if (in_ring_.count(dot.in[side]) != 0) return "the ring";
     const std::optional<Layout> fragments = side == 0 ? plan_.fragments(dot) : std::nullopt;
     const bool before = loop != nullptr && !planned_.made_in(*loop, dot.in[0]) &&
                         planned_.definitions[dot.in[0]].has_value();
@@ -186,7 +184,7 @@ class Remarker {
     return in_registers ? "registers" : "shared memory";
   }
 
-  std::string dot_text(const Operation& dot, const Operation* loop, const Ahead& ahead) {
+  std::string dot_text(const Operation& dot, const Operation* loop) {
     const Layout layout = plan_.product(dot);
     const Product product = plan_.means(dot);
     if (product == Product::Scalars)
@@ -203,14 +201,15 @@ class Remarker {
       why = fmt::format(" (no wgmma: {})", plan_.against_warpgroups(dot));
     }
     return fmt::format("{}: {}{} of {} and {}", name(layout), instruction, why,
-                       operand_text(dot, 0, loop, ahead), operand_text(dot, 1, loop, ahead));
+                       operand_text(dot, 0, loop), operand_text(dot, 1, loop));
   }
 
   const Scheduled& scheduled_;
   const Planned& planned_;
   const Plan& plan_;
   Remarks remarks_;
-  std::vector<Layout> layouts_;  // in the order in which they are met
+  std::vector<std::string> layouts_;  // in the order in which they are met
+  std::set<ValueId> in_ring_;
 };
 
 }  // namespace
