@@ -148,10 +148,11 @@ Course course_of(const Planned& planned, const Operation& loop, ValueId id) {
 Decided<Ahead> copies_ahead(const Planned& planned, const Operation& loop, int stages) {
   if (stages < 2) return No{"there is no room for two stages"};
   if (any_op(planned.kernel, loop, writes_memory)) return No{"it writes"};
-  std::string why = "it has no product by tensor cores";
+  std::string why;
   const auto remember = [&](ValueId of, const std::string& reason) {
     const std::string& name = planned.kernel.values[of].name;
-    why = fmt::format("{}: {}", name.empty() ? "an operand" : name, reason);
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", name.empty() ? "an operand" : name,
+                       reason);
   };
   std::map<OpId, int> reads;  // of loads, by products
   for (const OpId id : loop.regions[0].ops) {
@@ -176,7 +177,7 @@ Decided<Ahead> copies_ahead(const Planned& planned, const Operation& loop, int s
     ahead.rings.back().offset = ahead.bytes;
     ahead.bytes += shared_room(ring->panels.bytes());
   }
-  if (ahead.rings.empty()) return No{why};
+  if (ahead.rings.empty()) return No{why.empty() ? "it has no product by tensor cores" : why};
   // One more stage is in use while a product goes on.
   if (stages > 2) ahead.pending = find_pending(planned, loop, ahead);
   return ahead;

@@ -62,6 +62,14 @@ TEST(GpuSchedule, IsTheKernelWithComments) {
   EXPECT_EQ(anonymous(parsed_kernel(to_text(*made))), anonymous(made->kernel));
 }
 
+TEST(GpuSchedule, OfAnyKernelParses) {
+  tessera::testing::for_each_random_kernel(1, 200, {}, [](const auto& random) {
+    const auto made = schedule(random.kernel, kMapping);
+    ASSERT_TRUE(made) << to_string(made.error());
+    EXPECT_EQ(anonymous(parsed_kernel(to_text(**made))), anonymous((*made)->kernel));
+  });
+}
+
 TEST(GpuSchedule, SaysAllOfAProduct) {
   const char* kernel = R"(
     kernel product(a: view f16[?, ?], b: view f16[?, 64], n: i64, c: view f32[?, 64]) {
