@@ -9,7 +9,9 @@
 #include "cli/json.h"
 #include "examples/catalog.h"
 #include "tessera/codegen/compile.h"
+#include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/ptx/gpu_form.h"
+#include "tessera/driver/gpu_kernel.h"
 #include "tessera/driver/kernel.h"
 #include "tessera/lower/lower.h"
 #include "tessera/lower/short_form.h"
@@ -25,12 +27,14 @@ namespace {
 
 struct Options {
   std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache, definition,
-                      schedule;
+                      schedule, target = "cpu";
   std::vector<std::string> arguments;
   std::uint64_t seed = 1;
   double tolerance = -1;
   int threads = 1;
-  bool checked = false;
+  bool checked = false, tf32 = false;
+
+  bool is_for_gpu() const { return target != "cpu"; }
 };
 
 /// A kernel with the launch that it comes with, if it is an example.
@@ -118,6 +122,25 @@ codegen::Options codegen_options(const Options& options) {
   return result;
 }
 
+/// Debug mode is of code for this computer.
+Expected<Done> check_target(const Options& options) {
+  if (!options.is_for_gpu() && options.tf32)
+    return Diagnostic{
+        .id = "cli-precision", .message = "--tf32 is for GPUs", .help = "say --target cuda too"};
+  if (!options.is_for_gpu() || !options.checked) return Done{};
+  return Diagnostic{
+      .id = "cli-target",
+      .message = fmt::format("--checked does not go with --target {}", options.target),
+      .note = "kernel run compares with the interpreter, which checks every access"};
+}
+
+Expected<GpuKernel> on_gpu(const tile::Kernel& kernel, const KernelData& data,
+                           const Options& options) {
+  return GpuKernel::compile(
+      kernel, data.arguments,
+      {.precision = codegen_options(options).precision, .tf32 = options.tf32});
+}
+
 void list(const Context& context) {
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& example : tile::examples::catalog()) {
@@ -135,7 +158,12 @@ Expected<std::string> form_text(const tile::Kernel& kernel, const Options& optio
   if (options.form == "T") return tile::to_text(kernel);
   const codegen::Options code = codegen_options(options);
   if (options.form == "gpu" || options.form == "ptx") {
-    const codegen::PtxOptions ptx{.precision = code.precision};
+    codegen::PtxOptions ptx{.precision = code.precision, .tf32 = options.tf32};
+    if (options.is_for_gpu()) {  // as it is launched there
+      ptx = codegen::ptx_options(machine::cuda(options.target == "cuda:sm_80" ? "sm_80" : "sm_90a"),
+                                 code.precision);
+      ptx.tf32 = options.tf32;
+    }
     if (options.form == "gpu") return codegen::gpu_form_of(kernel, ptx);
     TESSERA_TRY(codegen::PtxKernel made, codegen::ptx_of(kernel, ptx));
     return std::move(made.text);
@@ -164,6 +192,7 @@ void show(const Options& options, Context& context) {
 }
 
 void run(const Options& options, Context& context) {
+  if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
   const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
@@ -171,13 +200,17 @@ void run(const Options& options, Context& context) {
                                                       .memory_limit = context.run_memory(0)});
   if (!data) return context.fail(data.error());
   KernelData expected = copy_of(*data), found = copy_of(*data);
-  const auto code = codegen_options(options);
   // The interpreter first: it checks every access, so that code that leaves its memory never runs.
   const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
   if (!interpreted) return context.fail(interpreted.error());
-  const auto compiled = codegen::compile(source->kernel, code);
-  if (!compiled) return context.fail(compiled.error());
-  const auto launched = (*compiled)->launch(found.arguments, source->grid, options.threads);
+  const auto launched = [&]() -> Expected<Done> {
+    if (options.is_for_gpu()) {
+      TESSERA_TRY(const GpuKernel gpu, on_gpu(source->kernel, found, options));
+      return gpu.launch(found, source->grid);
+    }
+    TESSERA_TRY(const auto compiled, codegen::compile(source->kernel, codegen_options(options)));
+    return compiled->launch(found.arguments, source->grid, options.threads);
+  }();
   if (!launched) return context.fail(launched.error());
   const double tolerance =
       options.tolerance >= 0 ? options.tolerance : default_tolerance(source->kernel);
@@ -211,13 +244,54 @@ void run(const Options& options, Context& context) {
   if (!comparison.agrees) context.exit_code = kNo;
 }
 
+double bytes_of(const KernelData& data) {
+  double bytes = 0;
+  for (const auto& memory : data.memory) bytes += static_cast<double>(memory.size());
+  return bytes;
+}
+
+/// On a GPU, nothing is checked before: there, an access outside of its memory harms nobody else.
+void bench_on_gpu(const Source& source, const KernelData& data, const Options& options,
+                  Context& context) {
+  const Stopwatch begin;
+  const auto kernel = on_gpu(source.kernel, data, options);
+  if (!kernel) return context.fail(kernel.error());
+  const double compile_seconds = begin.seconds();
+  const auto times = kernel->times(data, source.grid, context.stop);
+  if (!times) return context.fail(times.error());
+  const double best = times->front(), median = (*times)[times->size() / 2];
+  const codegen::PtxKernel& ptx = kernel->ptx();
+  if (context.json) {
+    return print_json({{"kernel", source.kernel.name},
+                       {"gpu", kernel->gpu()},
+                       {"compile_ms", compile_seconds * 1e3},
+                       {"best_us", best * 1e6},
+                       {"median_us", median * 1e6},
+                       {"argument_bytes", bytes_of(data)},
+                       {"threads", ptx.threads},
+                       {"registers", kernel->function().registers()},
+                       {"local_bytes", kernel->function().local_bytes()},
+                       {"shared_bytes", ptx.shared_bytes}});
+  }
+  fmt::print("{}: compiled in {:.1f} ms for {}\n", source.kernel.name, compile_seconds * 1e3,
+             kernel->gpu());
+  fmt::print(
+      "best {:.2f} us, median {:.2f} us; {:.2f} GB/s of arguments; {} threads in a block, each "
+      "with "
+      "{} registers and {} bytes of memory; {} bytes of shared memory\n",
+      best * 1e6, median * 1e6, bytes_of(data) / best / 1e9, ptx.threads,
+      kernel->function().registers(), kernel->function().local_bytes(), ptx.shared_bytes);
+}
+
 void bench(const Options& options, Context& context) {
+  if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
   const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
                                                       .seed = options.seed,
                                                       .memory_limit = context.run_memory(0)});
   if (!data) return context.fail(data.error());
+  if (options.is_for_gpu()) return bench_on_gpu(*source, *data, options, context);
   const auto code = codegen_options(options);
   const Stopwatch begin;
   const auto compiled = codegen::compile(source->kernel, code);
@@ -241,8 +315,7 @@ void bench(const Options& options, Context& context) {
     if (context.stop) break;
   }
   std::sort(times.begin(), times.end());
-  double bytes = 0;
-  for (const auto& memory : data->memory) bytes += static_cast<double>(memory.size());
+  const double bytes = bytes_of(*data);
   const double best = times.front(), median = times[times.size() / 2];
   if (context.json) {
     fmt::print("{}\n", nlohmann::json({{"kernel", source->kernel.name},
@@ -292,12 +365,20 @@ void add_kernel(CLI::App& app, Context& context) {
     sub->add_option("--definition", options->definition,
                     "in place of a kernel: what it computes, on tensors given by --arg");
     sub->add_option("--schedule", options->schedule, "a file that says how; see docs/schedules.md");
-    sub->add_option("--arg", options->arguments, "x=f32[128,64] is memory, n=1000 a number")
+    sub->add_option("--arg", options->arguments,
+                    "x=f32[128,64] is memory, n=1000 a number; behind extents, by [1,128] are "
+                    "strides, below 7 has integers from 0 to 6")
         ->type_name("NAME=VALUE");
     sub->add_option("--precision", options->precision, "of exp and its like")
         ->check(CLI::IsMember({"exact", "fast"}))
         ->capture_default_str();
     sub->add_flag("--checked", options->checked, "debug mode: check every access and assertion");
+    sub->add_flag("--tf32", options->tf32, "on a GPU, factors of f32 may be rounded to tf32");
+  };
+  const auto add_target = [&](CLI::App* sub, const std::vector<std::string>& targets) {
+    sub->add_option("--target", options->target, "cpu, or cuda: the NVIDIA GPU of this computer")
+        ->check(CLI::IsMember(targets))
+        ->capture_default_str();
   };
   const auto add_launch = [&](CLI::App* sub) {
     sub->add_option("--grid", options->grid, "programs along up to three axes: 64 or 8,12");
@@ -328,17 +409,26 @@ void add_kernel(CLI::App& app, Context& context) {
       "  tessera kernel show --definition 'c[i,j] = sum(k) a[i,k] * b[k,j]' --arg 'a=f32[64,32]' "
       "--arg 'b=f32[32,64]' --form loops");
 
+  add_target(shown, {"cpu", "cuda", "cuda:sm_80", "cuda:sm_90a"});
+
   CLI::App* ran = add("run", "runs a kernel and compares it with the interpreter", run);
   add_source(ran);
   add_launch(ran);
+  add_target(ran, {"cpu", "cuda"});
   ran->add_option("--tolerance", options->tolerance,
                   "of floats, relative above 1 (default: by dtype)");
-  ran->footer("Example:\n  tessera kernel run vector_add --arg n=777\n\nExit code 1: they differ.");
+  ran->footer(
+      "Examples:\n  tessera kernel run vector_add --arg n=777\n"
+      "  tessera kernel run my.tile --arg 'x=f16[100,64]' --grid 4 --target cuda\n\nExit code 1: "
+      "they differ.");
 
   CLI::App* timed = add("bench", "times a kernel", bench);
   add_source(timed);
   add_launch(timed);
-  timed->footer("Example:\n  tessera kernel bench softmax --threads 2");
+  add_target(timed, {"cpu", "cuda"});
+  timed->footer(
+      "Examples:\n  tessera kernel bench softmax --threads 2\n"
+      "  tessera kernel bench softmax --target cuda");
 }
 
 }  // namespace tessera::cli

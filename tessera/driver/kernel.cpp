@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "tessera/support/file.h"
@@ -31,8 +32,51 @@ Diagnostic bad_argument(const std::string& name, std::string message, std::strin
 struct Spec {
   std::optional<DType> dtype = {};
   tile::Extents shape = {};
+  std::optional<tile::Extents> strides = {};
+  std::optional<std::int64_t> below = {};  // integers from 0 to less than it
   double number = 0;
+  std::optional<std::int64_t> integer = {};  // where the number is one
 };
+
+/// `[128, 64]`: extents or strides.
+Expected<tile::Extents> parse_extents(Lexer& lexer, const std::string& name) {
+  tile::Extents extents;
+  if (auto begun = lexer.expect("["); !begun) return located(begun.error(), {.item = name});
+  while (!lexer.accept("]")) {
+    auto extent = lexer.integer("an extent");
+    if (!extent) return located(extent.error(), {.item = name});
+    if (*extent < 0) return bad_argument(name, fmt::format("an extent of {}", *extent));
+    extents.push_back(*extent);
+    if (!lexer.at("]")) {
+      if (auto comma = lexer.expect(","); !comma) return located(comma.error(), {.item = name});
+    }
+  }
+  return extents;
+}
+
+/// `f32[128, 64] by [1, 128]`, `i32[100] below 7`.
+Expected<Spec> parse_memory(const std::string& name, const std::string& value) {
+  Spec spec;
+  Lexer lexer(value);
+  spec.dtype = parse_dtype(lexer.take().text);
+  if (!spec.dtype || *spec.dtype == DType::String)
+    return bad_argument(name, fmt::format("'{}' does not begin with a dtype", value));
+  TESSERA_TRY(spec.shape, parse_extents(lexer, name));
+  if (lexer.accept("by")) {
+    TESSERA_TRY(spec.strides, parse_extents(lexer, name));
+    if (spec.strides->size() != spec.shape.size())
+      return bad_argument(
+          name, fmt::format("{} strides of {} axes", spec.strides->size(), spec.shape.size()));
+  }
+  if (lexer.accept("below")) {
+    auto below = lexer.integer("what numbers are less than");
+    if (!below) return located(below.error(), {.item = name});
+    if (*below < 1) return bad_argument(name, fmt::format("no number is below {}", *below));
+    spec.below = *below;
+  }
+  if (auto end = lexer.end(); !end) return located(end.error(), {.item = name});
+  return spec;
+}
 
 Expected<std::pair<std::string, Spec>> parse_spec(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -40,44 +84,47 @@ Expected<std::pair<std::string, Spec>> parse_spec(const std::string& text) {
     return bad_argument(text, fmt::format("'{}' says nothing about an argument", text));
   }
   const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+  if (Lexer(value).peek().kind == Token::Kind::Name) {
+    TESSERA_TRY(Spec spec, parse_memory(name, value));
+    return std::pair{name, std::move(spec)};
+  }
   Spec spec;
+  if (Lexer lexer(value); auto integer = lexer.integer("a number"))
+    if (lexer.end()) spec.integer = *integer;
   Lexer lexer(value);
-  if (lexer.peek().kind != Token::Kind::Name) {
-    if (auto number = lexer.number("a number")) {
-      spec.number = *number;
-      if (lexer.end()) return std::pair{name, spec};
-    }
-    return bad_argument(name, fmt::format("'{}' is no number", value));
-  }
-  spec.dtype = parse_dtype(lexer.take().text);
-  if (!spec.dtype || *spec.dtype == DType::String) {
-    return bad_argument(name, fmt::format("'{}' does not begin with a dtype", value));
-  }
-  if (auto begun = lexer.expect("["); !begun) return located(begun.error(), {.item = name});
-  while (!lexer.accept("]")) {
-    auto extent = lexer.integer("an extent");
-    if (!extent) return located(extent.error(), {.item = name});
-    if (*extent < 0) return bad_argument(name, fmt::format("an extent of {}", *extent));
-    spec.shape.push_back(*extent);
-    if (!lexer.at("]")) {
-      if (auto comma = lexer.expect(","); !comma) return located(comma.error(), {.item = name});
-    }
-  }
-  if (auto end = lexer.end(); !end) return located(end.error(), {.item = name});
+  const auto number = lexer.number("a number");
+  if (!number || !lexer.end()) return bad_argument(name, fmt::format("'{}' is no number", value));
+  spec.number = *number;
   return std::pair{name, spec};
 }
 
-std::vector<std::byte> filled(DType dtype, std::int64_t count, Rng& rng) {
+/// What is long repeats itself: drawing takes longer than anything that is done with it.
+std::vector<std::byte> filled(DType dtype, std::int64_t count, const Spec& spec, Rng& rng) {
+  constexpr std::int64_t kDrawn = (1 << 22) + 7;
   std::vector<std::byte> memory(static_cast<std::size_t>(count * byte_width(dtype)));
-  for (std::int64_t i = 0; i < count; ++i) {
+  const std::size_t drawn = static_cast<std::size_t>(std::min(count, kDrawn) * byte_width(dtype));
+  const std::uint64_t most = dtype == DType::Bool ? 2 : 100;
+  const std::uint64_t below = spec.below ? static_cast<std::uint64_t>(*spec.below) : most;
+  for (std::int64_t i = 0; i < std::min(count, kDrawn); ++i) {
     if (is_float(dtype)) {
       store_number(dtype, memory.data(), i, static_cast<double>(rng.below(4001)) / 1000.0 - 2.0);
     } else {
-      const std::uint64_t most = dtype == DType::Bool ? 2 : 100;
-      store_integer(dtype, memory.data(), i, static_cast<std::int64_t>(rng.below(most)));
+      store_integer(dtype, memory.data(), i, static_cast<std::int64_t>(rng.below(below)));
     }
   }
+  for (std::size_t at = drawn; at < memory.size(); at += drawn)
+    std::memcpy(memory.data() + at, memory.data(), std::min(drawn, memory.size() - at));
   return memory;
+}
+
+/// A number for a parameter that is one.
+Expected<Argument> number_of(const std::string& name, DType dtype, const Spec& spec) {
+  if (spec.dtype) return bad_argument(name, fmt::format("{} is a number, not memory", name));
+  if (is_float(dtype)) return Argument::number(dtype, spec.number);
+  if (!spec.integer)
+    return bad_argument(name, fmt::format("{} is no {}", spec.number, to_string(dtype)),
+                        "the parameter is an integer");
+  return Argument::integer(dtype, *spec.integer);
 }
 
 }  // namespace
@@ -126,38 +173,39 @@ Expected<KernelData> make_kernel_data(const tile::Kernel& kernel,
       if (found == specs.end()) {
         return bad_argument(name, fmt::format("the number {} is not given", name));
       }
-      if (found->second.dtype)
-        return bad_argument(name, fmt::format("{} is a number, not memory", name));
-      const double number = found->second.number;
-      data.arguments.push_back(
-          is_float(type.dtype) ? Argument::number(type.dtype, number)
-                               : Argument::integer(type.dtype, static_cast<std::int64_t>(number)));
+      TESSERA_TRY(Argument number, number_of(name, type.dtype, found->second));
+      data.arguments.push_back(std::move(number));
       specs.erase(found);
       continue;
     }
-    tile::Extents shape = type.shape;
+    Spec spec{.shape = type.shape};
     if (found != specs.end()) {
       if (found->second.dtype != type.dtype) {
         return bad_argument(name,
                             fmt::format("{} is not memory of {}", name, to_string(type.dtype)),
                             fmt::format("the parameter is {}", to_string(type)));
       }
-      shape = found->second.shape;
+      spec = found->second;
       specs.erase(found);
-    } else if (type.is_pointer() || std::count(shape.begin(), shape.end(), tile::kDynamic) > 0) {
+    } else if (type.is_pointer() ||
+               std::count(spec.shape.begin(), spec.shape.end(), tile::kDynamic) > 0) {
       return bad_argument(name, fmt::format("the extents of {} are not given", name),
                           fmt::format("the parameter is {}", to_string(type)));
     }
-    const auto count = element_count(shape);
-    if (!count || *count > (options.memory_limit - bytes) / byte_width(type.dtype)) {
+    const auto count = element_count(spec.shape);
+    const std::int64_t width = byte_width(type.dtype), room = options.memory_limit - bytes;
+    if (!count || *count > room / width)
       return bad_argument(name, fmt::format("{} takes more memory than the limit", name));
-    }
-    bytes += *count * byte_width(type.dtype);
-    data.memory.back() = filled(type.dtype, *count, rng);
-    std::byte* memory = data.memory.back().data();
-    data.arguments.push_back(
-        type.is_pointer() ? Argument::pointer(type.dtype, memory, *count * byte_width(type.dtype))
-                          : Argument::view(type.dtype, memory, std::move(shape)));
+    Argument argument = type.is_pointer() ? Argument::pointer(type.dtype, nullptr, *count * width)
+                        : spec.strides
+                            ? Argument::view(type.dtype, nullptr, spec.shape, *spec.strides)
+                            : Argument::view(type.dtype, nullptr, spec.shape);
+    if (argument.bytes > room)  // strides reach further than the elements are many
+      return bad_argument(name, fmt::format("{} takes more memory than the limit", name));
+    bytes += argument.bytes;
+    data.memory.back() = filled(type.dtype, argument.bytes / width, spec, rng);
+    argument.data = data.memory.back().data();
+    data.arguments.push_back(std::move(argument));
   }
   if (!specs.empty()) {
     const std::string& name = specs.begin()->first;

@@ -26,8 +26,9 @@ struct KernelData {
 };
 
 /// Arguments for every parameter, as texts say: `x=f32[128, 64]` is memory filled by the seed
-/// (floats between -2 and 2, integers from 0 to 99), `n=1000` is a number. Views whose extents are
-/// all known need no text.
+/// (floats between -2 and 2, integers from 0 to 99), `n=1000` is a number. Behind extents,
+/// `by [1, 128]` are the strides of a view, and `below 7` has integers from 0 to 6. Views whose
+/// extents are all known need no text.
 struct KernelDataOptions {
   std::vector<std::string> arguments = {};
   std::uint64_t seed = 1;

@@ -1,0 +1,123 @@
+#include "tessera/driver/gpu_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/codegen/gpu_image.h"
+#include "tessera/machine/machine.h"
+#include "tessera/support/stopwatch.h"
+#include "tessera/tile/passes/for_ones.h"
+
+namespace tessera {
+namespace {
+
+using runtime::cuda::Device;
+using runtime::cuda::Memory;
+
+constexpr int kOldest = 80, kHopper = 90;  // compute capabilities
+
+}  // namespace
+
+Expected<GpuKernel> GpuKernel::compile(const tile::Kernel& kernel,
+                                       std::span<const tile::Argument> arguments,
+                                       const Options& options) {
+  TESSERA_TRY(Device device, Device::open());
+  if (device.compute() < kOldest)
+    return Diagnostic{.id = "cuda-architecture",
+                      .message = fmt::format("{} has compute capability {}.{}", device.name(),
+                                             device.compute() / 10, device.compute() % 10),
+                      .note = "kernels are for 8.0 and later"};
+  GpuKernel made(kernel, std::move(device));
+  machine::Machine gpu = machine::cuda(made.device_.compute() == kHopper ? "sm_90a" : "sm_80");
+  if (options.tf32) gpu.features.emplace_back("tf32");
+  made.ones_ = tile::ones_of(kernel, arguments);
+  TESSERA_TRY(made.ptx_, codegen::ptx_of(tile::for_ones(kernel, made.ones_),
+                                         codegen::ptx_options(gpu, options.precision)));
+  const codegen::PtxKernel& ptx = made.ptx_;
+  TESSERA_TRY(made.function_, made.device_.load({.text = ptx.text,
+                                                 .entry = ptx.entry,
+                                                 .threads = ptx.threads,
+                                                 .shared_bytes = ptx.shared_bytes,
+                                                 .programs = ptx.programs,
+                                                 .loops = ptx.loops,
+                                                 .maps = ptx.maps}));
+  return made;
+}
+
+Expected<GpuKernel::There> GpuKernel::put(const KernelData& data) const {
+  There there;
+  std::vector<tile::Argument> arguments = data.arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    there.memory.emplace_back();
+    if (arguments[i].type.is_number()) continue;
+    TESSERA_TRY(there.memory.back(),
+                device_.allocate(static_cast<std::int64_t>(data.memory[i].size())));
+    TESSERA_TRY_DONE(there.memory.back().write(data.memory[i]));
+    arguments[i].data = reinterpret_cast<std::byte*>(there.memory.back().address());
+  }
+  there.words = tile::words_of(arguments);
+  return there;
+}
+
+Expected<Done> GpuKernel::check(const KernelData& data, const tile::Grid& grid) const {
+  TESSERA_TRY_DONE(tile::check_arguments(kernel_, data.arguments, grid));
+  if (tile::ones_of(kernel_, data.arguments) == ones_) return Done{};
+  return Diagnostic{.id = "launch-argument",
+                    .where = {.file = kernel_.name},
+                    .message = "other strides or integers are 1 than the code was made for",
+                    .help = "compile the kernel for these arguments"};
+}
+
+Expected<Done> GpuKernel::launch(KernelData& data, const tile::Grid& grid) const {
+  TESSERA_TRY_DONE(check(data, grid));
+  TESSERA_TRY(const There there, put(data));
+  TESSERA_TRY_DONE(function_.launch({grid, there.words}));
+  TESSERA_TRY_DONE(device_.wait());
+  for (std::size_t i = 0; i < there.memory.size(); ++i)
+    TESSERA_TRY_DONE(there.memory[i].read(data.memory[i]));
+  return Done{};
+}
+
+Expected<std::vector<double>> GpuKernel::times(const KernelData& data, const tile::Grid& grid,
+                                               const std::atomic<bool>& stop) const {
+  constexpr std::int64_t kMoreThanItsCache = std::int64_t{192} << 20;
+  constexpr std::size_t kMostCopies = 16, kInARow = 5, kLeastRounds = 3, kMostRounds = 1000;
+  constexpr double kSeconds = 0.2;
+  TESSERA_TRY_DONE(check(data, grid));
+  std::int64_t bytes = 0;
+  for (const auto& memory : data.memory) bytes += static_cast<std::int64_t>(memory.size());
+  std::vector<There> copies;
+  do {
+    TESSERA_TRY(There copy, put(data));
+    copies.push_back(std::move(copy));
+  } while (static_cast<std::int64_t>(copies.size()) * bytes < kMoreThanItsCache &&
+           copies.size() < kMostCopies);
+
+  TESSERA_TRY(const auto stream, device_.stream());
+  const std::size_t count = std::max(copies.size(), kInARow);
+  TESSERA_TRY(const auto graph, stream.capture([&]() -> Expected<Done> {
+    for (std::size_t i = 0; i < count; ++i)
+      TESSERA_TRY_DONE(function_.launch({grid, copies[i % copies.size()].words}, stream.get()));
+    return Done{};
+  }));
+  TESSERA_TRY_DONE(graph.launch(stream.get()));
+  TESSERA_TRY_DONE(stream.wait());
+  std::vector<double> times;
+  const Stopwatch watch;
+  while (times.size() < kLeastRounds ||
+         (watch.seconds() < kSeconds && times.size() < kMostRounds)) {
+    TESSERA_TRY(auto before, device_.event());
+    TESSERA_TRY(auto after, device_.event());
+    TESSERA_TRY_DONE(before.record(stream.get()));
+    TESSERA_TRY_DONE(graph.launch(stream.get()));
+    TESSERA_TRY_DONE(after.record(stream.get()));
+    TESSERA_TRY(const double ms, after.since(before));
+    times.push_back(ms / 1e3 / static_cast<double>(count));
+    if (stop) break;
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+}  // namespace tessera
