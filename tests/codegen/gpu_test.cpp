@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "examples/matmul.h"
@@ -8,6 +10,7 @@
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/runtime/cuda/device.h"
 #include "tests/codegen/both_ways.h"
+#include "tests/codegen/launch_lines.h"
 
 // What needs a GPU: what emulated threads cannot tell.
 
@@ -152,6 +155,44 @@ TEST_P(Gpu, MultipliesViewsThatAreNotAligned) {
       ASSERT_TRUE(memory[2].read(std::as_writable_bytes(std::span(found)), first * 4));
       for (std::size_t i = 0; i < want.size(); ++i)
         ASSERT_NEAR(want[i], found[i], 1e-3 * std::max(1.0F, std::abs(want[i]))) << "at " << i;
+    }
+  }
+}
+
+// Each paragraph of the folder of kernels, wherever that lies on the computer with the GPU.
+TEST_P(Gpu, RunsKernelsAsTheInterpreterDoes) {
+  const char* named = std::getenv("TESSERA_TILE_KERNELS");
+  const std::filesystem::path folder =
+      named != nullptr ? named : TESSERA_SOURCE_DIR "/tests/codegen/kernels";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no kernels in " << folder;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    for (const std::string& paragraph : launch_line::paragraphs(file.path().string())) {
+      if (paragraph.find("// not on a GPU") != std::string::npos) continue;
+      const auto kernel = tile::parse_kernel(paragraph);
+      ASSERT_TRUE(kernel) << to_string(kernel.error()) << paragraph;
+      for (const std::string& text : launch_line::split(paragraph, "\n")) {
+        if (text.rfind("// launch ", 0) != 0) continue;
+        SCOPED_TRACE(kernel->name + " " + text);
+        const LaunchLine line = launch_line::parse(text.substr(10), *kernel);
+        std::vector<std::vector<std::byte>> expected, found;
+        ASSERT_TRUE(tile::interpret(*kernel, line.place(expected), line.grid));
+        std::vector<tile::Argument> arguments = line.place(found);
+        std::vector<Memory> memory;
+        for (const auto& bytes : found) {
+          memory.push_back(filled(static_cast<std::int64_t>(bytes.size()), 0));
+          ASSERT_TRUE(memory.back().write(bytes));
+        }
+        for (std::size_t i = 0; i < arguments.size(); ++i)
+          if (!arguments[i].type.is_number())
+            arguments[i].data =
+                at(memory[line.buffer[i]], static_cast<std::int64_t>(line.offset[i]));
+        launch(kernel, arguments, line.grid);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          const auto read = memory[i].read(found[i]);
+          ASSERT_TRUE(read) << to_string(read.error());
+        }
+        EXPECT_EQ(launch_line::difference(line, expected, found), "");
+      }
     }
   }
 }

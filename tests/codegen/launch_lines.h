@@ -30,7 +30,8 @@
 /// `edge`, the values at the ends of the type; `zero`; `at 0 + 3`, in the memory of argument 0,
 /// from its element 3 on. `within 1e-4` is how far floats may be from the interpreter's, in
 /// relation to their size; a few units of the last place unless said. A line `// for $T in f32 f64`
-/// makes the paragraph stand for several, with `$T` replaced.
+/// makes the paragraph stand for several, with `$T` replaced; `// not on a GPU: why` keeps it to
+/// this computer.
 namespace tessera::codegen {
 
 struct LaunchLine {

@@ -16,6 +16,14 @@ TEST(MoreKernels, OfTheKindsThatLibrariesHave) {
   expect_as_interpreted("libraries.tile");
 }
 
+TEST(MoreKernels, ThatUsersWriteForGpus) {
+  expect_as_interpreted("users.tile");
+}
+
+TEST(MoreKernels, WithBoundsThatFewThinkOf) {
+  expect_as_interpreted("edges.tile");
+}
+
 TEST(MoreKernels, WithLoopsBranchesAndMemoryInOrder) {
   expect_as_interpreted("control.tile");
 }

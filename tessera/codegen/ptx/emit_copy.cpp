@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "tessera/codegen/ptx/emitter.h"
+#include "tessera/codegen/ptx/instructions.h"
 
 // Copies from global memory into the stages of a ring. Chunks of 16 bytes are dealt to the threads
 // row by row, by cp.async; where 16 bytes do not fit, a loop takes element by element.
@@ -10,7 +11,7 @@
 namespace tessera::codegen::ptx {
 
 Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
-  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
+  const auto [from, to, step, may_wrap] = span_of(op);
   llvm::Type* wide = ir_.getInt64Ty();
   llvm::Value* one = llvm::ConstantInt::get(step->getType(), 1);
   llvm::Value* rounds = ir_.CreateSDiv(ir_.CreateSub(ir_.CreateSub(to, from), one),
@@ -33,6 +34,7 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
     aligned = ir_.CreateAnd(
         aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      if (held_extent(shape[axis]) != shape[axis]) whole = ir_.getFalse();
       if (ring.inside[axis]) continue;
       if (course_of(planned_, op, load.in[1 + axis]) == tile::gpu::Course::Known) {
         whole = ir_.getFalse();
@@ -52,16 +54,27 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
 Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const Copy& copy) {
   const Operation& load = kernel_.ops[ring.load];
   Origin source{.view = view(load.in[0]),
-                .shape = type(load.out[0]).shape,
+                .shape = {},
+                .ends = {},
                 .operand = {ring.panels, ir_.CreateAdd(rings_.at(ring.load), copy.stage)},
                 .column = ring.column,
                 .start = {},
-                .inside = ring.inside,
+                .inside = {},
                 .even = type(load.in[0]).shape[ring.column] != tile::kDynamic &&
                         type(load.in[0]).shape[ring.column] % (kChunk / ring.panels.width) == 0};
-  for (std::size_t axis = 0; axis < source.shape.size(); ++axis)
+  const tile::Extents& shape = type(load.out[0]).shape;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     source.start.push_back(
         ir_.CreateSExt(scalar_at(op, load.in[1 + axis], copy.index), ir_.getInt64Ty()));
+    source.shape.push_back(held_extent(shape[axis]));
+    const bool all = source.shape.back() == shape[axis];
+    llvm::Value* end = source.view.extents[axis];
+    source.inside.push_back(ring.inside[axis] && all);
+    source.ends.push_back(all ? end
+                              : ir_.CreateBinaryIntrinsic(
+                                    llvm::Intrinsic::smin, end,
+                                    ir_.CreateAdd(source.start.back(), block_.i64(shape[axis]))));
+  }
   return source;
 }
 
@@ -110,7 +123,7 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
       // more to ask for. What is not read becomes 0.
       llvm::Value *bytes = block_.i32(kChunk), *column_there = ir_.getTrue();
       if (!whole && !source.inside[source.column]) {
-        llvm::Value* extent = source.view.extents[source.column];
+        llvm::Value* extent = source.ends[source.column];
         llvm::Value* at = first_place(source.column, j * threads * source.elements());
         column_there = ir_.CreateICmpULT(at, extent);
         if (!source.even) {
@@ -128,8 +141,8 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
           const std::int64_t further = part(axis, i * row_step);
           at = ir_.CreateAdd(at, bytes_of(block_.i64(further), axis));
           if (whole || source.inside[axis]) continue;
-          there = ir_.CreateAnd(
-              there, ir_.CreateICmpULT(first_place(axis, further), source.view.extents[axis]));
+          there = ir_.CreateAnd(there,
+                                ir_.CreateICmpULT(first_place(axis, further), source.ends[axis]));
         }
         at = ir_.CreateAdd(at, block_.i64(j * threads * kChunk));
         // Eight rows further, chunks are exchanged in the same way again.
@@ -155,40 +168,125 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
   block_.when(ir_.CreateICmpULT(block_.thread(), block_.i32(chunks)), copy_all);
 }
 
+namespace {
+
+// 16 bytes that begin at any element, of the two pieces of 16 that they lie in. Each has a byte of
+// them, so that neither leaves the memory that is there.
+Pieces loaded_across(Block& block, const Pieces& addresses) {
+  llvm::IRBuilder<>& ir = block.ir;
+  auto* words = llvm::FixedVectorType::get(ir.getInt32Ty(), 4);
+  struct Two {
+    llvm::Value *low, *high, *shift;
+  };
+  std::vector<Two> loaded;  // all before the first is waited for
+  for (llvm::Value* address : addresses) {
+    llvm::Value* shift = ir.CreateAnd(address, block.i64(kChunk - 1));
+    llvm::Value* low = ir.CreateSub(address, shift);
+    llvm::Value* high =
+        ir.CreateSelect(ir.CreateIsNull(shift), low, ir.CreateAdd(low, block.i64(kChunk)));
+    const auto load = [&](llvm::Value* from) {
+      return ir.CreateAlignedLoad(words, ir.CreateIntToPtr(from, ir.getPtrTy(kGlobal)),
+                                  llvm::Align(kChunk));
+    };
+    loaded.push_back({load(low), load(high), ir.CreateTrunc(shift, ir.getInt32Ty())});
+  }
+  Pieces made;
+  for (const Two& two : loaded) {
+    Pieces all;
+    for (llvm::Value* half : {two.low, two.high})
+      for (std::uint64_t i = 0; i < 4; ++i) all.push_back(ir.CreateExtractElement(half, i));
+    // Words by the upper bits of the distance, then bits by the lower ones.
+    for (const std::int64_t bytes : {8, 4}) {
+      llvm::Value* further = ir.CreateIsNotNull(ir.CreateAnd(two.shift, block.i32(bytes)));
+      const auto by = static_cast<std::size_t>(bytes / 4);
+      Pieces moved;
+      for (std::size_t i = 0; i + by < all.size(); ++i)
+        moved.push_back(ir.CreateSelect(further, all[i + by], all[i]));
+      all = std::move(moved);
+    }
+    llvm::Value* bits = ir.CreateMul(ir.CreateAnd(two.shift, block.i32(3)), block.i32(8));
+    llvm::Value* result = llvm::PoisonValue::get(words);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+      llvm::Value* word =
+          ir.CreateIntrinsic(llvm::Intrinsic::fshr, {ir.getInt32Ty()}, {all[i + 1], all[i], bits});
+      result = ir.CreateInsertElement(result, word, i);
+    }
+    made.push_back(result);
+  }
+  return made;
+}
+
+}  // namespace
+
+// Where 16 bytes do not fit, rows begin at any element. Two chunks at once: threads that copy for
+// others have registers for no more.
 void Emitter::copy_elements(const Origin& source) {
   const SharedOperand& operand = source.operand;
   llvm::Type* wide = ir_.getInt64Ty();
-  block_.repeat(block_.thread(), source.chunks(), block_.threads(), [&](llvm::Value* number) {
+  auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), 4);
+  const std::int64_t threads = block_.threads();
+  const std::int64_t at_once = source.chunks() % (2 * threads) == 0 ? 2 : 1;
+  struct Piece {
+    llvm::Value *place, *first, *there, *target;
+  };
+  const auto piece_of = [&](llvm::Value* number) {
     llvm::Value* row = ir_.CreateLShr(number, block_.i32(index_bits(source.per_row())));
     llvm::Value* chunk = ir_.CreateAnd(number, block_.i32(source.per_row() - 1));
-    llvm::Value *place = block_.i64(0), *there = ir_.getTrue();
+    Piece piece{
+        .place = block_.i64(0), .first = nullptr, .there = ir_.getTrue(), .target = nullptr};
     for (std::size_t axis = 0; axis < source.shape.size(); ++axis) {
       if (axis == source.column) continue;
       llvm::Value* part = ir_.CreateAnd(ir_.CreateLShr(row, block_.i32(source.shift(axis))),
                                         block_.i32(source.shape[axis] - 1));
       llvm::Value* at = ir_.CreateAdd(source.start[axis], ir_.CreateZExt(part, wide));
-      place = ir_.CreateAdd(place, ir_.CreateMul(at, source.view.strides[axis]));
-      there = ir_.CreateAnd(there, ir_.CreateICmpULT(at, source.view.extents[axis]));
+      piece.place = ir_.CreateAdd(piece.place, ir_.CreateMul(at, source.view.strides[axis]));
+      piece.there = ir_.CreateAnd(piece.there, ir_.CreateICmpULT(at, source.ends[axis]));
     }
-    llvm::Value* first =
+    piece.first =
         ir_.CreateAdd(source.start[source.column],
                       ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(source.elements())), wide));
+    piece.target = ir_.CreateAdd(operand.base, swizzled(operand, row, chunk));
+    return piece;
+  };
+  const auto inside = [&](const Piece& piece, std::int64_t element) {
+    llvm::Value* at = ir_.CreateAdd(piece.first, block_.i64(element));
+    return ir_.CreateAnd(piece.there, ir_.CreateICmpULT(at, source.ends[source.column]));
+  };
+  const auto address = [&](const Piece& piece, std::int64_t element) {
+    llvm::Value* at = ir_.CreateAdd(ir_.CreateAdd(piece.place, piece.first), block_.i64(element));
+    return ir_.CreateAdd(source.view.base, ir_.CreateMul(at, block_.i64(operand.width)));
+  };
+  const auto one_by_one = [&](const Piece& piece) {
+    const auto width = static_cast<unsigned>(operand.width);
     Pieces values;
     for (std::int64_t i = 0; i < source.elements(); ++i) {
-      llvm::Value* at = ir_.CreateAdd(first, block_.i64(i));
-      llvm::Value* inside =
-          ir_.CreateAnd(there, ir_.CreateICmpULT(at, source.view.extents[source.column]));
-      llvm::Value* address = ir_.CreateAdd(
-          source.view.base, ir_.CreateMul(ir_.CreateAdd(place, at), block_.i64(operand.width)));
-      address = ir_.CreateSelect(inside, address, nowhere());
-      const auto width = static_cast<unsigned>(operand.width);
+      llvm::Value* from = ir_.CreateSelect(inside(piece, i), address(piece, i), nowhere());
       values.push_back(
-          ir_.CreateAlignedLoad(ir_.getIntNTy(8 * width), global(address), llvm::Align(width)));
+          ir_.CreateAlignedLoad(ir_.getIntNTy(8 * width), global(from), llvm::Align(width)));
     }
-    ir_.CreateAlignedStore(
-        block_.pack(values, word_type(operand.width)),
-        block_.shared(ir_.CreateAdd(operand.base, swizzled(operand, row, chunk))),
-        llvm::Align(kChunk));
+    return ir_.CreateBitCast(block_.pack(values, word_type(operand.width)), words);
+  };
+  block_.repeat(block_.thread(), source.chunks(), threads * at_once, [&](llvm::Value* number) {
+    std::vector<Piece> pieces;
+    llvm::Value* whole = ir_.getTrue();
+    for (std::int64_t i = 0; i < at_once; ++i) {
+      pieces.push_back(piece_of(ir_.CreateAdd(number, block_.i32(i * threads))));
+      whole = ir_.CreateAnd(whole, inside(pieces.back(), 0));
+      whole = ir_.CreateAnd(whole, inside(pieces.back(), source.elements() - 1));
+    }
+    const auto at_any = [&] {
+      Pieces addresses;
+      for (const Piece& piece : pieces) addresses.push_back(address(piece, 0));
+      return loaded_across(block_, addresses);
+    };
+    const auto by_element = [&] {
+      Pieces loaded;
+      for (const Piece& piece : pieces) loaded.push_back(one_by_one(piece));
+      return loaded;
+    };
+    const Pieces loaded = either(whole, at_any, by_element);
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      ir_.CreateAlignedStore(loaded[i], block_.shared(pieces[i].target), llvm::Align(kChunk));
   });
 }
 
@@ -219,7 +317,7 @@ void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& co
 }
 
 void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {
-  block_.when(ir_.CreateICmpSLT(copy.index, scalar(op.in[1])),
+  block_.when(ir_.CreateICmpSLT(copy.index, span_of(op).to),
               [&] { copy_round(op, ahead, copy, [](CopiedBy) {}); });
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }

@@ -29,12 +29,12 @@ std::vector<std::vector<int>> groups(const Layout& layout, int axis) {
   return groups;
 }
 
-/// Sums of 16-bit floats are carried in f32.
-bool widens(const tile::Operation& op, DType dtype) {
-  return op.function == tile::Function::Add && (dtype == DType::F16 || dtype == DType::BF16);
-}
-
 }  // namespace
+
+bool widens(const tile::Operation& op, DType dtype) {
+  const bool rounds = op.function == tile::Function::Add || op.function == tile::Function::Mul;
+  return rounds && (dtype == DType::F16 || dtype == DType::BF16);
+}
 
 Emitter::Elements Emitter::combine(const Operation& op, const Elements& left,
                                    const Elements& right) {
@@ -233,64 +233,6 @@ void Emitter::finish_folds() {
         registers = block_.convert(registers, dtype(out), rest, home(out));
       define(out, type(out).is_scalar() ? rest : home(out), std::move(registers));
     }
-  }
-}
-
-// In log2(n) steps, each joins with what lies 1, 2, 4, … before.
-void Emitter::scan(const Operation& op) {
-  const int axis = static_cast<int>(op.ints[0]);
-  const bool reverse = op.ints[1] != 0;
-  const tile::Extents& shape = type(op.in[0]).shape;
-  const Layout layout = home(op.out[0]);
-  const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
-  const bool wide = widens(op, dtype(op.in[0]));
-  tile::Extents extents;
-  for (int a = 0; a < layout.rank(); ++a) extents.push_back(layout.extent(a));
-
-  std::vector<Pieces> current;
-  std::vector<Block::Buffer> buffers;
-  std::int64_t bytes = 0;
-  for (const ValueId id : op.in) {
-    current.push_back(tile(id, layout));
-    if (wide) current.back() = emit_conversion(ir_, current.back(), dtype(id), DType::F32);
-    buffers.push_back(Block::buffer(extents, wide ? DType::F32 : dtype(id)));
-    buffers.back().offset = bytes;
-    bytes += (buffers.back().bytes() + 15) / 16 * 16;
-  }
-  for (std::int64_t distance = 1; distance < extent; distance *= 2) {
-    const std::int64_t base = block_.scratch(bytes);
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      Block::Buffer buffer = buffers[i];
-      buffer.offset += base;
-      block_.put(buffer, layout, current[i]);
-    }
-    block_.barrier();
-    for (int reg = 0; reg < layout.registers(); ++reg) {
-      const auto r = static_cast<std::size_t>(reg);
-      llvm::Value* own = block_.index(layout, axis, reg);
-      llvm::Value* other = reverse ? ir_.CreateAdd(own, block_.i32(distance))
-                                   : ir_.CreateSub(own, block_.i32(distance));
-      llvm::Value* exists = ir_.CreateICmpULT(other, block_.i32(extent));
-      std::vector<llvm::Value*> indices;
-      for (int a = 0; a < layout.rank(); ++a)
-        indices.push_back(a == axis ? ir_.CreateSelect(exists, other, own)
-                                    : block_.index(layout, a, reg));
-      Elements before, here;
-      for (std::size_t i = 0; i < buffers.size(); ++i) {
-        Block::Buffer buffer = buffers[i];
-        buffer.offset += base;
-        before.push_back(block_.take_one(buffer, indices));
-        here.push_back(current[i][r]);
-      }
-      const Elements joined = combine(op, before, here);
-      for (std::size_t i = 0; i < buffers.size(); ++i)
-        current[i][r] = ir_.CreateSelect(exists, joined[i], here[i]);
-    }
-    block_.forget();
-  }
-  for (std::size_t i = 0; i < op.out.size(); ++i) {
-    if (wide) current[i] = emit_conversion(ir_, current[i], DType::F32, dtype(op.out[i]));
-    define(op.out[i], layout, std::move(current[i]));
   }
 }
 

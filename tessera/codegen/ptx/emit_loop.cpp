@@ -40,11 +40,10 @@ Pieces Emitter::all_finished(const Operation& op, const Ahead& ahead, Pieces car
 Pieces Emitter::rounds(const Operation& op, const Ahead* given) {
   const tile::Region& body_region = op.regions[0];
   const bool writes = any_writes(op);
-  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
+  const Span span = span_of(op);
+  llvm::Value *from = span.from, *to = span.to;
   const auto later = [&](llvm::Value* index, int rounds) {
-    return ir_.CreateAdd(
-        index, ir_.CreateMul(step, llvm::ConstantInt::get(step->getType(),
-                                                          static_cast<std::uint64_t>(rounds))));
+    return this->later(span, index, rounds);
   };
   Ahead ahead;
   Fits fits;

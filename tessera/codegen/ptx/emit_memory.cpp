@@ -40,12 +40,18 @@ void Emitter::forget_accesses(bool writes) {
   ordered_at_ = block_.barriers();
 }
 
+bool Emitter::shifted(const Access& a, const Access& b) const {
+  if (a.view == b.view) return false;
+  const std::optional<ValueId> root = root_of(planned_, a.view), other = root_of(planned_, b.view);
+  return !root || !other || root == other;
+}
+
 void Emitter::in_order(const Access& access) {
   if (block_.barriers() != ordered_at_) accesses_.clear();
   // Threads that hold the same elements in both accesses need no one else's.
   const bool meets = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& earlier) {
-    const bool apart =
-        access.known && earlier.known && access.at == earlier.at && access.layout == earlier.layout;
+    const bool apart = access.known && earlier.known && access.at == earlier.at &&
+                       access.layout == earlier.layout && !shifted(access, earlier);
     return (access.writes || earlier.writes) && !apart;
   });
   if (meets) {
@@ -92,22 +98,34 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
 }
 
 // A run is aligned where everything that its address is made of is, and lies inside or outside as a
-// whole where the extent is a multiple of it too.
+// whole where the extent is a multiple of it too, or where all of the tile is inside.
 llvm::Value* Emitter::is_aligned(const Operation& op, int run) {
   const View& view = this->view(op.in[0]);
   const tile::Type& type = this->type(op.in[0]);
   const auto c = static_cast<std::size_t>(contiguous_axis(type));
   const int width = byte_width(type.dtype);
-  llvm::Value* parts = ir_.CreateSExt(scalar(op.in[1 + c]), ir_.getInt64Ty());
-  parts = ir_.CreateOr(parts, view.extents[c]);
+  const auto is_multiple = [&](llvm::Value* bytes) {
+    return ir_.CreateICmpEQ(ir_.CreateAnd(bytes, block_.i64(std::int64_t{run} * width - 1)),
+                            block_.i64(0));
+  };
+  llvm::Value* start = ir_.CreateSExt(scalar(op.in[1 + c]), ir_.getInt64Ty());
+  llvm::Value* parts = start;
   for (std::size_t axis = 0; axis < view.strides.size(); ++axis)
     if (axis != c) parts = ir_.CreateOr(parts, view.strides[axis]);
   parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(width)), view.base);
-  llvm::Value* aligned = ir_.CreateICmpEQ(
-      ir_.CreateAnd(parts, block_.i64(std::int64_t{run} * width - 1)), block_.i64(0));
+  const tile::Extents& shape = this->type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
+  llvm::Value* room = ir_.CreateSub(view.extents[c], block_.i64(shape[c]));
+  llvm::Value* whole =
+      ir_.CreateAnd(ir_.CreateICmpSGE(start, block_.i64(0)), ir_.CreateICmpSLE(start, room));
+  llvm::Value* even = is_multiple(ir_.CreateMul(view.extents[c], block_.i64(width)));
+  llvm::Value* aligned = ir_.CreateAnd(is_multiple(parts), ir_.CreateOr(even, whole));
   if (type.strides[c] == tile::kDynamic)
     aligned = ir_.CreateAnd(aligned, ir_.CreateICmpEQ(view.strides[c], block_.i64(1)));
   return aligned;
+}
+
+bool Emitter::is_known_inside(const Place& place, std::size_t axis) {
+  return axis < place.op->ints.size() && place.op->ints[axis] != 0;
 }
 
 llvm::Value* Emitter::within(const Place& place, int reg) {
@@ -115,7 +133,7 @@ llvm::Value* Emitter::within(const Place& place, int reg) {
   const Sure* sure = sure_of(*place.op);
   for (int axis = 0; axis < place.layout.rank(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
-    if (at < place.op->ints.size() && place.op->ints[at] != 0) continue;  // known to be
+    if (is_known_inside(place, at)) continue;
     if (sure != nullptr && sure->inside[at]) continue;
     llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
     llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
@@ -176,6 +194,7 @@ void Emitter::vload(const Operation& op) {
   if (sure == nullptr || !sure->constant)
     in_order({.writes = false,
               .known = place.side_by_side,
+              .view = op.in[0],
               .at = {op.in.begin() + 1, op.in.end()},
               .layout = place.layout});
   llvm::Value* pad = constant(type(op.out[0]), op.literal);

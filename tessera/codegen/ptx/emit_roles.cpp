@@ -115,14 +115,14 @@ void Emitter::fill_ring(bool by_maps) {
   Fits fits;
   if (!by_maps) fits = how_it_fits(op, roles_->ahead);
   if (roles_->mapped != nullptr) fits.whole = ir_.getFalse();
-  llvm::Value *from = scalar(op.in[0]), *to = scalar(op.in[1]), *step = scalar(op.in[2]);
+  const Span span = span_of(op);
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("rounds"),
                    *inside = block_.block("round"), *after = block_.block("after");
   ir_.CreateBr(header);
   ir_.SetInsertPoint(header);
-  llvm::PHINode* index = ir_.CreatePHI(from->getType(), 2);
-  index->addIncoming(from, before);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(index, to), inside, after);
+  llvm::PHINode* index = ir_.CreatePHI(span.from->getType(), 2);
+  index->addIncoming(span.from, before);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(index, span.to), inside, after);
   ir_.SetInsertPoint(inside);
   llvm::Type* word = ir_.getInt32Ty();
   llvm::Value* stage = ir_.CreateLoad(word, roles_->stage);
@@ -146,7 +146,8 @@ void Emitter::fill_ring(bool by_maps) {
     copy_round(op, roles_->ahead, copy, arrive);
   }
   to_next_stage();
-  index->addIncoming(ir_.CreateAdd(index, step), ir_.GetInsertBlock());
+  llvm::Value* next = later(span, index, 1);
+  index->addIncoming(next, ir_.GetInsertBlock());
   ir_.CreateBr(header);
   ir_.SetInsertPoint(after);
 }
@@ -176,10 +177,12 @@ void Emitter::skip_rounds(llvm::Value* program) {
   for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
   std::swap(program_, program);
   llvm::Type *word = ir_.getInt32Ty(), *wide = ir_.getInt64Ty();
-  const auto bound = [&](std::size_t i) { return ir_.CreateSExt(scalar(op.in[i]), wide); };
-  llvm::Value* step = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound(2), block_.i64(1));
-  llvm::Value* length = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax,
-                                                  ir_.CreateSub(bound(1), bound(0)), block_.i64(0));
+  const Span span = span_of(op);
+  const auto bound = [&](llvm::Value* of) { return ir_.CreateSExt(of, wide); };
+  llvm::Value* step =
+      ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bound(span.step), block_.i64(1));
+  llvm::Value* length = ir_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smax, ir_.CreateSub(bound(span.to), bound(span.from)), block_.i64(0));
   llvm::Value* rounds =
       ir_.CreateUDiv(ir_.CreateAdd(length, ir_.CreateSub(step, block_.i64(1))), step);
   // Twice the ring is nothing.

@@ -33,7 +33,8 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
   const int width = byte_width(place.dtype);
   llvm::Type* wide = ir_.getInt64Ty();
   struct Chunk {
-    llvm::Value *packed, *address, *inside, *room;  // room: elements to the end of the last axis
+    llvm::Value *packed, *address;
+    llvm::Value *inside, *last;  // inside: along all axes but the last; there, where it begins
   };
   const auto read = [&](llvm::Value* number) {
     std::vector<llvm::Value*> indices(shape.size());
@@ -45,12 +46,12 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
         indices[axis] = ir_.CreateMul(indices[axis], block_.i32(place.run));
       if (axis > 0) rest = ir_.CreateUDiv(rest, block_.i32(extent));
     }
-    Chunk chunk{.packed = nullptr, .address = block_.i64(0), .inside = nullptr, .room = nullptr};
+    Chunk chunk{.packed = nullptr, .address = block_.i64(0), .inside = nullptr, .last = nullptr};
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       llvm::Value* at = ir_.CreateAdd(place.start[axis], ir_.CreateZExt(indices[axis], wide));
       chunk.address = ir_.CreateAdd(chunk.address, ir_.CreateMul(at, place.strides[axis]));
-      if (axis + 1 == shape.size()) chunk.room = ir_.CreateSub(place.extents[axis], at);
-      if (place.op->ints.size() > axis && place.op->ints[axis] != 0) continue;  // known to be
+      if (axis + 1 == shape.size()) chunk.last = at;
+      if (axis + 1 == shape.size() || is_known_inside(place, axis)) continue;
       llvm::Value* below = ir_.CreateICmpULT(at, place.extents[axis]);
       chunk.inside = block_.both(chunk.inside, below);
     }
@@ -59,6 +60,12 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
         block_.packed_type(place.dtype, place.run), block_.address(exchange, indices),
         llvm::Align(static_cast<std::uint64_t>(place.run * width)));
     return chunk;
+  };
+  // A run that begins before the view may end in it.
+  const auto inside_at = [&](const Chunk& chunk, std::int64_t further) {
+    if (is_known_inside(place, shape.size() - 1)) return chunk.inside;
+    llvm::Value* at = ir_.CreateAdd(chunk.last, block_.i64(further));
+    return block_.both(chunk.inside, ir_.CreateICmpULT(at, place.extents.back()));
   };
   const auto write = [&](llvm::Value* value, llvm::Value* address, llvm::Value* inside, int bytes) {
     const auto store = [&] {
@@ -76,7 +83,7 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
       for (std::int64_t i = 0; i < at_once; ++i)
         list.push_back(read(ir_.CreateAdd(number, block_.i32(i * threads))));
       for (const Chunk& chunk : list)
-        write(chunk.packed, chunk.address, chunk.inside, place.run * width);
+        write(chunk.packed, chunk.address, inside_at(chunk, 0), place.run * width);
     });
     return Pieces{};
   };
@@ -88,10 +95,8 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
         const auto offset = static_cast<std::int64_t>(i);
         llvm::Value* address = ir_.CreateAdd(
             chunk.address, ir_.CreateMul(place.strides.back(), block_.i64(offset * width)));
-        llvm::Value* inside = chunk.inside;
-        if (inside != nullptr)
-          inside = ir_.CreateAnd(inside, ir_.CreateICmpSGT(chunk.room, block_.i64(offset)));
-        write(block_.pack({&elements[i], 1}, place.dtype), address, inside, width);
+        write(block_.pack({&elements[i], 1}, place.dtype), address, inside_at(chunk, offset),
+              width);
       }
     });
     return Pieces{};
@@ -107,6 +112,7 @@ void Emitter::vstore(const Operation& op) {
   const Pieces registers = shared ? Pieces{} : tile(x, place.layout);
   in_order({.writes = true,
             .known = place.side_by_side && !shared,
+            .view = op.in[0],
             .at = {op.in.begin() + 1, op.in.end() - 1},
             .layout = place.layout});
   if (shared) {

@@ -25,10 +25,11 @@ void Emitter::gather(const Operation& op) {
     for (int a = 0; a < layout.rank(); ++a) indices.push_back(block_.index(layout, a, reg));
     // An index out of range, or of an element outside of the tile, must not leave the buffer.
     llvm::Value* at = index[static_cast<std::size_t>(reg)];
+    if (at->getType()->getIntegerBitWidth() < 32) at = ir_.CreateZExt(at, ir_.getInt32Ty());
     llvm::Value* last =
         llvm::ConstantInt::get(at->getType(), static_cast<std::uint64_t>(extent - 1));
     at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at, last);
-    indices[static_cast<std::size_t>(axis)] = ir_.CreateZExtOrTrunc(at, ir_.getInt32Ty());
+    indices[static_cast<std::size_t>(axis)] = ir_.CreateTrunc(at, ir_.getInt32Ty());
     registers.push_back(block_.take_one(buffer, indices));
   }
   block_.forget();

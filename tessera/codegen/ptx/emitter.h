@@ -126,11 +126,12 @@ class Emitter {
   /// Where the copies of a round begin.
   struct Origin {
     const View& view;
-    const tile::Extents& shape;
-    SharedOperand operand;  // base: of the stage
+    tile::Extents shape;             // as it is held: powers of two
+    std::vector<llvm::Value*> ends;  // where the view or the tile ends, on each axis
+    SharedOperand operand;           // base: of the stage
     std::size_t column;
     std::vector<llvm::Value*> start;  // on each axis
-    const std::vector<bool>& inside;  // known to be
+    std::vector<bool> inside;         // known to be, all that is held
     bool even;                        // no chunk lies across the end of a row
 
     std::int64_t per_row() const { return operand.row_bytes() / kChunk; }
@@ -148,6 +149,15 @@ class Emitter {
   void copy_chunks(const Origin& source, bool whole);
   void copy_elements(const Origin& source);
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
+  /// From where to where a loop goes. A step of 0 or less leaves no round.
+  struct Span {
+    llvm::Value *from, *to, *step;
+    bool may_wrap;  // whether an index beyond the end may be too large for its type
+  };
+  Span span_of(const Operation& loop);
+  int most_bits(ValueId id) const;
+  /// The index some rounds later; the end of the loop where that is beyond it and might wrap.
+  llvm::Value* later(const Span& span, llvm::Value* index, int rounds);
   Pieces rounds(const Operation& op, const Ahead* ahead);
   Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
 
@@ -231,6 +241,8 @@ class Emitter {
   };
   std::optional<WarpBox> warp_box(const Place& place, const Layout& from) const;
   void store_by_warps(const Place& place, const WarpBox& box, ValueId x);
+  /// Whether the kernel says that no element leaves the view along an axis.
+  static bool is_known_inside(const Place& place, std::size_t axis);
   llvm::Value* within(const Place& place, int reg);
   llvm::Value* address(const Place& place, int reg);
   /// Both ways of an access: by runs, where it is aligned, and by elements.
@@ -241,11 +253,15 @@ class Emitter {
   /// Writes a barrier before an access that may meet an earlier one of another thread.
   struct Access {
     bool writes = false, known = false;
+    ValueId view = {};
     std::vector<ValueId> at = {};
     std::optional<Layout> layout = {};
     bool operator==(const Access&) const = default;
   };
   void in_order(const Access& access);
+  /// Whether the same places in two views may be other places in memory: a kernel may make several
+  /// views of an argument. Arguments themselves share all of their memory or none.
+  bool shifted(const Access& a, const Access& b) const;
   void forget_accesses(bool writes);
   bool any_writes(const Operation& op) const;
 
@@ -257,6 +273,7 @@ class Emitter {
   void fold_lanes(Fold& fold, int bit);
   void scan(const Operation& op);
   using Elements = std::vector<llvm::Value*>;
+  void exchange_parts(std::map<int, Elements>& parts, const std::vector<DType>& types, int bit);
   Elements combine(const Operation& op, const Elements& left, const Elements& right);
   Elements joined(const Operation& op, bool padded, const Elements& left, const Elements& right);
   void gather(const Operation& op);

@@ -22,4 +22,7 @@ struct Fold {
   bool wide;                  // sums of 16-bit floats, in f32
 };
 
+/// Sums and products of 16-bit floats are carried in f32.
+bool widens(const tile::Operation& op, DType dtype);
+
 }  // namespace tessera::codegen::ptx

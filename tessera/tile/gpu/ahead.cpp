@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
 #include <map>
 
@@ -10,10 +9,6 @@
 
 namespace tessera::tile::gpu {
 namespace {
-
-bool is_power_of_two(std::int64_t x) {
-  return std::has_single_bit(static_cast<std::uint64_t>(x));
-}
 
 bool is_multiple(const Planned& planned, ValueId id, std::int64_t of) {
   const Operation* op = planned.maker(id);
@@ -48,6 +43,21 @@ Decided<OpId> loaded_from(const Planned& planned, const Operation& loop, ValueId
   return No{"it is carried by the loop"};
 }
 
+/// Whether a factor lies in memory as products of bytes read it, which cannot be turned: row by row
+/// along k, with enough of k for an instruction.
+bool runs_along_k(const Planned& planned, const Operation& dot, std::size_t side) {
+  const std::size_t k = side == 0 ? 1 : 0;
+  ValueId id = dot.in[side];
+  if (planned.type(id).shape[k] < k_step(Product::Byte)) return false;
+  bool turned = false;
+  for (const Operation* op = planned.maker(id); op->code != Code::Vload; op = planned.maker(id)) {
+    turned = turned != (op->code == Code::Permute && op->ints[0] == 1);
+    id = op->in[0];
+  }
+  const Type& view = planned.type(planned.maker(id)->in[0]);
+  return (contiguous_axis(view) == view.rank() - 1) == ((k == 1) != turned);
+}
+
 Decided<Ring> ring_of(const Planned& planned, const Operation& loop, OpId id, int reads) {
   const Operation& load = planned.kernel.ops[id];
   const Type &view = planned.type(load.in[0]), &tile = planned.type(load.out[0]);
@@ -56,7 +66,7 @@ Decided<Ring> ring_of(const Planned& planned, const Operation& loop, OpId id, in
   if (rank < 2) return No{"it has one axis"};
   if (reads != planned.uses[load.out[0]]) return No{"others read it too"};
   if (planned.made_in(loop, load.in[0])) return No{"its view is made in the loop"};
-  if (load.literal.number != 0 || std::signbit(load.literal.number))
+  if (load.literal.number != 0 || std::signbit(load.literal.number) || load.literal.integer != 0)
     return No{"it is not 0 outside of its view"};
   Ring ring{.load = id, .column = rank - 1};
   if (view.strides[ring.column] != 1) --ring.column;
@@ -67,8 +77,13 @@ Decided<Ring> ring_of(const Planned& planned, const Operation& loop, OpId id, in
     return No{"its columns lie side by side, and it has more than two axes"};
   constexpr std::int64_t kLeast = 16;
   if (rows < kLeast || columns < kLeast) return No{"it has fewer than 16 rows or columns"};
-  if (!std::all_of(tile.shape.begin(), tile.shape.end(), is_power_of_two))
-    return No{"its extents are no powers of two"};
+  if (columns * width % kChunk != 0) return No{"its rows are no multiple of 16 bytes"};
+  // Rows are numbered by bits: those of several axes are one after the other without gaps.
+  std::int64_t held = 1;
+  for (std::size_t axis = 0; axis < rank; ++axis)
+    if (axis != ring.column) held *= held_extent(tile.shape[axis]);
+  const bool one_axis = std::count(tile.shape.begin(), tile.shape.end(), rows) > 0;
+  if (held != rows && !one_axis) return No{"its rows are of several axes, no powers of two"};
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const Course course = course_of(planned, loop, load.in[1 + axis]);
     if (course == Course::Unknown) return No{"its places are not known ahead"};
@@ -81,8 +96,8 @@ Decided<Ring> ring_of(const Planned& planned, const Operation& loop, OpId id, in
       return No{"16 bytes may not fit in every round"};
   }
   ring.panels = {.column_axis = ring.column == rank - 1 ? 1 : 0,
-                 .rows = rows,
-                 .columns = columns,
+                 .rows = held,
+                 .columns = held_extent(columns),
                  .width = width};
   return ring;
 }
@@ -159,10 +174,12 @@ Decided<Ahead> copies_ahead(const Planned& planned, const Operation& loop, int s
     const Operation& dot = planned.kernel.ops[id];
     if (dot.code != Code::Dot) continue;
     const Product product = planned.plan.means(dot);
-    if (product == Product::Scalars || product == Product::Byte) continue;
+    if (product == Product::Scalars) continue;
     for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
       const Decided<OpId> load = loaded_from(planned, loop, dot.in[side]);
-      if (load) ++reads[*load];
+      const bool fits = !load || product != Product::Byte || runs_along_k(planned, dot, side);
+      if (load && fits) ++reads[*load];
+      if (!fits) remember(dot.in[side], "bytes do not run along k");
       if (!load) remember(dot.in[side], load.why_not());
     }
   }

@@ -19,6 +19,7 @@ struct Ring {
   /// rows.
   std::size_t column = 1;
   std::vector<bool> inside = {};  // axes along which no round leaves the view
+  /// What its panels have more than the tile, up to powers of two, is filled with zeros.
 };
 
 /// The operands of a loop that are copied ahead.

@@ -47,6 +47,8 @@ Decided<std::vector<TensorMap>> maps_of(const Planned& planned, const Ahead& ahe
     map->column = static_cast<int>(ring.column);
     map->width = ring.panels.width;
     map->box = planned.type(load.out[0]).shape;
+    if (ring.panels.rows * ring.panels.columns != planned.type(load.out[0]).count())
+      return No{"a tile is no power of two: boxes would reach further"};
     map->box[ring.column] = ring.panels.panel_width() / ring.panels.width;
     if (!is_valid(*map)) return No{"a tile is no box that the GPU copies"};
     // What is known now of a view is no surprise at launch: a base of 0 is aligned.

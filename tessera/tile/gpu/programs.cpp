@@ -17,15 +17,6 @@ bool all_same(const Courses& courses, const std::vector<ValueId>& ids) {
                      [&](ValueId id) { return courses.at(id) == ByProgram::Same; });
 }
 
-/// The argument that a view is one of.
-std::optional<ValueId> root_of(const Planned& planned, ValueId view) {
-  while (const Operation* op = planned.maker(view)) {
-    if (op->code != Code::View && op->code != Code::Base && op->code != Code::Hint) return {};
-    view = op->in[0];
-  }
-  return view;
-}
-
 // Nothing in the kernel writes what an argument names, as far as it says. Where two arguments name
 // the same memory, one program would write what the others read, in no order.
 bool is_constant(const Planned& planned, const Courses& courses, OpId load) {
@@ -45,6 +36,14 @@ bool is_constant(const Planned& planned, const Courses& courses, OpId load) {
 }
 
 }  // namespace
+
+std::optional<ValueId> root_of(const Planned& planned, ValueId view) {
+  while (const Operation* op = planned.maker(view)) {
+    if (op->code != Code::View && op->code != Code::Base && op->code != Code::Hint) return {};
+    view = op->in[0];
+  }
+  return view;
+}
 
 Courses courses_of(const Kernel& kernel) {
   Courses courses;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@ namespace tessera::tile::gpu {
 enum class ByProgram : std::uint8_t { Same, Differs };
 using Courses = std::map<ValueId, ByProgram>;
 Courses courses_of(const Kernel& kernel);
+
+/// The argument that a view is one of, where the kernel moved none of its pointers.
+std::optional<ValueId> root_of(const Planned& planned, ValueId view);
 
 /// A load that all programs do before they write. Where a block goes on with further programs, each
 /// thread copies what it will read itself, for the next program while this one runs, or once, if it

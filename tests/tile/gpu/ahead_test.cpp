@@ -70,8 +70,8 @@ TEST(CopiesAhead, AreOfTilesThatProductsAloneRead) {
   EXPECT_EQ(why_not({.x = "x: f16[64, 32] = vload(a, row, k) {pad = 1.0}"}),
             "x: it is not 0 outside of its view");
   EXPECT_EQ(
-      why_not({.x = "x: f16[64, 48] = vload(a, row, k)", .y = "y: f16[48, 64] = vload(b, row, 0)"}),
-      "x: its extents are no powers of two");
+      why_not({.x = "x: f16[64, 20] = vload(a, row, k)", .y = "y: f16[20, 64] = vload(b, row, 0)"}),
+      "x: its rows are no multiple of 16 bytes");
   EXPECT_EQ(
       why_not({.x = "x: f16[64, 8] = vload(a, row, k)", .y = "y: f16[8, 64] = vload(b, row, 0)"}),
       "x: it has fewer than 16 rows or columns");
@@ -96,6 +96,39 @@ TEST(CopiesAhead, AreFromPlacesThatAreKnownAhead) {
   EXPECT_EQ(why_not({.x = "x: f16[64, 32] = vload(a, div(k, 3), rem(k, n))"}),
             "x: 16 bytes may not fit in every round");
   EXPECT_EQ(why_not({.x = "x: f16[64, 32] = vload(a, div(k, 3), mul(rem(k, n), 8))"}), "");
+}
+
+TEST(CopiesAhead, HaveRoomUpToPowersOfTwo) {
+  const auto scheduled =
+      loop_of({.x = "x: f16[64, 48] = vload(a, row, k)", .y = "y: f16[48, 64] = vload(b, row, 0)"});
+  const auto ahead = copies_ahead(*scheduled->planned, first_loop(*scheduled), 4);
+  ASSERT_TRUE(ahead) << ahead.why_not();
+  EXPECT_EQ(ahead->rings[0].panels.rows, 64);
+  EXPECT_EQ(ahead->rings[0].panels.columns, 64);
+  EXPECT_EQ(maps_of(*scheduled->planned, *ahead).why_not(),
+            "a tile is no power of two: boxes would reach further");
+}
+
+TEST(CopiesAhead, OfBytesRunAlongK) {
+  const auto rings = [](const std::string& y) {
+    const auto scheduled =
+        schedule(parsed_kernel(fmt::format(
+                     R"(kernel k(a: view i8[?, ?], b: view i8[?, ?], c: view i32[?, ?], n: i64) {{
+  sum = for (k = 0 to n step 32, acc: i32[64, 64] = 0) {{
+    x: i8[64, 32] = vload(a, 0, k)
+    {}
+    yield(dot(x, y, acc))
+  }}
+  vstore(c, 0, 0, sum)
+}})",
+                     y)),
+                 {});
+    EXPECT_TRUE(scheduled) << to_string(scheduled.error());
+    const auto ahead = copies_ahead(*(*scheduled)->planned, first_loop(**scheduled), 4);
+    return ahead ? ahead->rings.size() : 0;
+  };
+  EXPECT_EQ(rings("t: i8[64, 32] = vload(b, 0, k)\n y = permute(t) {order = [1, 0]}"), 2U);
+  EXPECT_EQ(rings("y: i8[32, 64] = vload(b, k, 0)"), 1U);
 }
 
 TEST(CopiesAhead, NeedTwoStages) {
