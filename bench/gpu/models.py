@@ -7,7 +7,8 @@
 Weights of models that have NAME.recipe.json are made by fill-weights first. A model for a batch of one is timed in
 another as NAME.bBATCH.onnx, which is in FOLDER or made by rebatch. Each model is run once in each
 precision; what fails is told and the next one goes on. Times are of the steps on the GPU, without copies of
-inputs and outputs.
+inputs and outputs. What is timed in a batch is compared as well, every item of it: with f32, whose first item is
+compared with the golden answers.
 """
 import argparse
 import concurrent.futures
@@ -89,20 +90,98 @@ class Models:
             result["problem"] = (err.strip() or out.strip())[-400:]
         return result
 
-    def time(self, name, precision, batch):
+    def in_batch(self, name, batch):
+        """A model file and the sizes of its dimensions, or None where it has no such batch."""
         dims = json.loads((self.folder / f"{name}.golden.json").read_text()).get("dims", {})
         model = self.path(name) if dims or batch == 1 else self.rebatched(name, batch)
         if model is None:
             return None
-        command = self.command("bench", model, precision) + ["--fill", "sin", "--blocks", "3", "--block-ms", "20"]
+        sizes = []
         for dim, size in dims.items():
-            command += ["--set", f"{dim}={batch if batch and re.match('(?i)n$|batch', dim) else size}"]
+            sizes += ["--set", f"{dim}={batch if batch and re.match('(?i)n$|batch', dim) else size}"]
+        return model, sizes
+
+    def outputs(self, name, precision, batch):
+        """What a batch of sines gives, by the name of its file."""
+        import numpy
+
+        model, sizes = self.in_batch(name, batch)
+        saved = self.work / f"{name}.b{batch}.{precision}.outputs"
+        shutil.rmtree(saved, ignore_errors=True)  # what an earlier run left must not be taken for this one's
+        code, out, err, _ = call(self.command("run", model, precision) + sizes + ["--fill", "sin", "--save", str(saved)],
+                                 self.options.timeout)
+        if code != 0:
+            raise ValueError((err.strip() or out.strip())[-400:])
+        return {path.name: numpy.load(path).astype(numpy.float64) for path in sorted(saved.glob("*.npy"))}
+
+    def check_batch(self, name, precision, batch):
+        """How far a batch is from what it should be: whether it agrees, the error, and what went wrong."""
+        golden = json.loads((self.folder / f"{name}.golden.json").read_text())["outputs"]
+        try:
+            exact = self.outputs(name, "f32", batch)
+            found = exact if precision == "f32" else self.outputs(name, precision, batch)
+        except (ValueError, TypeError, OSError) as problem:
+            return {"agrees": False, "problem": str(problem)}
+        first = golden_error(exact, golden)
+        error = batch_error(found, exact)
+        return {"agrees": first <= TOLERANCE["f32"] and error <= TOLERANCE[precision], "error": max(first, error)}
+
+    def time(self, name, precision, batch):
+        there = self.in_batch(name, batch)
+        if there is None:
+            return None
+        model, sizes = there
+        command = self.command("bench", model, precision) + ["--fill", "sin", "--blocks", "3", "--block-ms", "20"] + sizes
         code, out, err, _ = call(command, self.options.timeout)
         try:
             return json.loads(out).get("gpu_ms")
         except ValueError:
             print(f"{name} {precision} batch {batch}: {(err.strip() or out)[-400:]}", flush=True)
             return None
+
+
+def golden_error(outputs, golden):
+    """Of the first item of a batch, at the golden samples, over the root mean square of the item. Inputs are sines of
+    the flat index, so that the first item is what the golden answers are of."""
+    import numpy
+
+    if len(outputs) != len(golden):
+        return float("inf")
+    worst = 0.0
+    # One output has a name that needs none; several are found by theirs.
+    for name, wanted in golden.items():
+        output = next(iter(outputs.values())) if len(golden) == 1 else outputs.get(f"{name}.npy")
+        count = int(numpy.prod(wanted["shape"]))
+        if output is None or list(output.shape[1:]) != wanted["shape"][1:]:
+            return float("inf")
+        off = numpy.abs(output.reshape(-1)[:count][wanted["at"]] - wanted["values"]).max()
+        worst = max(worst, of_scale(off, wanted["l2"] / count**0.5))
+    return worst
+
+
+def batch_error(found, exact):
+    """The largest over items: of the root mean square of an item's error, and of a fourth of its largest error, which
+    has millions of elements to be drawn from; each over the root mean square of the item."""
+    import numpy
+
+    if list(found) != list(exact):
+        return float("inf")
+    worst = 0.0
+    for name, wanted in exact.items():
+        if found[name].shape != wanted.shape or wanted.ndim == 0:
+            return float("inf")
+        wanted = wanted.reshape(len(wanted), -1)
+        off = numpy.abs(found[name].reshape(wanted.shape) - wanted)
+        for error, item in zip(off, wanted):
+            rms = numpy.sqrt(numpy.square(item).mean())
+            worst = max(worst, of_scale(numpy.sqrt(numpy.square(error).mean()), rms), of_scale(error.max() / 4, rms))
+    return worst
+
+
+def of_scale(error, scale):
+    """A NaN is infinitely far away, and zeros have no scale of their own."""
+    ratio = float(error) / (float(scale) or 1.0)
+    return ratio if ratio == ratio else float("inf")
 
 
 def main():
@@ -140,9 +219,13 @@ def main():
                 ms, peer = models.time(name, precision, batch), peers.get(f"{name} {batch}")
                 if ms is None:
                     continue
-                results.append({"model": name, "precision": precision, "batch": batch, "ms": ms, "torch_ms": peer})
+                checked = models.check_batch(name, precision, batch)
+                results.append({"model": name, "precision": precision, "batch": batch, "ms": ms, "torch_ms": peer,
+                                **checked})
                 against = f", torch.compile {peer:.4f} ms: {ms / peer:.2f}" if peer else ""
-                print(f"time {name:<20} {precision:<5} batch {batch:<3} {ms:.4f} ms{against}", flush=True)
+                said = f"error {checked['error']:.2e}" if "error" in checked else checked["problem"]
+                print(f"{'time' if checked['agrees'] else 'FAIL'} {name:<20} {precision:<5} batch {batch:<3} "
+                      f"{ms:.4f} ms{against}, {said}", flush=True)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
     sys.exit(0 if all(r.get("agrees", True) for r in results) else 1)

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "tessera/codegen/ptx/ptx.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/both_ways.h"
+#include "tests/codegen/first_difference.h"
 #include "tests/codegen/ptx_emulator.h"
 
 namespace tessera::codegen {
@@ -21,27 +22,19 @@ inline std::string ptx(const Expected<tile::Kernel>& kernel, const PtxOptions& o
   return compiled ? compiled->text : std::string();
 }
 
-/// Integers and what lies behind an argument are equal, floats within the tolerance.
+/// Integers and what lies behind an argument are equal, floats within the tolerance
+/// (first_difference.h).
 inline void expect_equal(const tile::Argument& argument, const std::vector<std::byte>& expected,
                          const std::vector<std::byte>& found, double tolerance) {
   const auto bytes = static_cast<std::size_t>(argument.bytes);
-  const DType dtype = argument.type.dtype;
-  if (!is_float(dtype)) {
-    ASSERT_EQ(expected, found);
-    return;
-  }
   ASSERT_TRUE(
       std::equal(expected.begin() + argument.bytes, expected.end(), found.begin() + argument.bytes))
       << "wrote behind the argument";
-  const std::int64_t count = argument.bytes / byte_width(dtype);
-  const Tensor want{dtype, {count}, Bytes::copy({expected.data(), bytes})};
-  const Tensor got{dtype, {count}, Bytes::copy({found.data(), bytes})};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(want, i), y = number_at(got, i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    ASSERT_LE(std::fabs(x - y), tolerance * std::max(1.0, std::fabs(x)))
-        << "at " << i << ": " << x << " by the interpreter, " << y << " by threads";
-  }
+  const std::string difference = first_difference({.dtype = argument.type.dtype,
+                                                   .expected = {expected.data(), bytes},
+                                                   .found = {found.data(), bytes}},
+                                                  tolerance);
+  ASSERT_TRUE(difference.empty()) << difference << " by threads";
 }
 
 /// Emulated threads leave the memory behind that the interpreter does, whichever warp is first.
