@@ -153,6 +153,8 @@ class Chooser {
     constexpr std::int64_t kFew = 1 << 17, kPart = 64;
     if (fold != nullptr && folds_along_memory(*fold))
       most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
+    else if (fold != nullptr && machine_.is_gpu() && is_window(*fold, sums))
+      most = write_out(sums);
     else if (fold != nullptr && machine_.is_gpu() && all < kFew)
       most = std::max<std::int64_t>(most / vectorize(sums, kPart), 1);
     if (const auto across = transposed(output); across && fold == nullptr) {
@@ -160,6 +162,22 @@ class Chooser {
       std::erase_if(output, [&](const Loop& loop) { return loop.name == across->name; });
     }
     if (most > 1) vectorize(output, most);
+  }
+
+  /// Few positions of something that is not multiplied: a pool. (With weights, loops were measured
+  /// to be faster.)
+  static bool is_window(const Fold& fold, const std::vector<Loop>& sums) {
+    constexpr std::int64_t kMostTaps = 25;
+    std::int64_t taps = 1;
+    for (const Loop& loop : sums)
+      taps = std::min(taps * std::max<std::int64_t>(loop.extent, 0), kMostTaps + 1);
+    return taps > 1 && taps <= kMostTaps && !tile::product_of(fold);
+  }
+  /// A window position by position: all that it reads is then on its way at once, and where it
+  /// leaves its image is known before the program runs. Gives how many elements a program has best.
+  std::int64_t write_out(const std::vector<Loop>& sums) {
+    for (const Loop& loop : sums) take(schedule_.unroll(named(loop.name)));
+    return 512;
   }
 
   /// The loop along which something lies in memory that the last loop runs across: tiles take as

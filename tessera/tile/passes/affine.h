@@ -20,6 +20,9 @@ class Polynomial {
   std::optional<Polynomial> plus(const Polynomial& other, std::int64_t factor = 1) const;
   std::optional<Polynomial> times(const Polynomial& other) const;
 
+  /// The quotient, rounded down, where all but its constant is a multiple; else none.
+  std::optional<Polynomial> divided(std::int64_t by) const;
+
   bool is_zero() const { return terms_.empty(); }
   std::optional<std::int64_t> as_constant() const;
   bool operator==(const Polynomial&) const = default;

@@ -52,6 +52,17 @@ std::optional<Polynomial> Polynomial::times(const Polynomial& other) const {
   return result;
 }
 
+std::optional<Polynomial> Polynomial::divided(std::int64_t by) const {
+  Polynomial quotient;
+  for (const auto& [product, factor] : terms_) {
+    const bool exact = factor % by == 0;
+    if (!exact && !product.empty()) return {};
+    const std::int64_t down = factor / by - (!exact && factor < 0 ? 1 : 0);
+    if (!quotient.add(product, down)) return {};
+  }
+  return quotient;
+}
+
 std::optional<std::int64_t> Polynomial::as_constant() const {
   if (terms_.empty()) return 0;
   if (terms_.size() == 1 && terms_.begin()->first.empty()) return terms_.begin()->second;

@@ -26,16 +26,32 @@ struct Plan {
   std::vector<ValueId> conditions = {};       // the same
 };
 
-/// The axis along which a bound moves, by one; none where it does not move or moves otherwise.
-std::optional<std::size_t> only_axis(const Affine& gap) {
+/// A bound along one axis of the tile: the element is in where `gap` +- i is not negative.
+struct AxisBound {
+  std::size_t axis = 0;
+  bool grows = true;
+  Polynomial gap = {}, index = {};  // as those of Bound
+};
+
+/// None where a bound moves along several axes. One that moves by more than one, and all else in it
+/// does too, moves by one: s·(i + q) + r is not negative, with 0 <= r < s, where i + q is not.
+std::optional<AxisBound> axis_bound(const Bound& bound) {
   std::optional<std::size_t> axis;
-  for (std::size_t i = 0; i < gap.strides.size(); ++i) {
-    if (gap.strides[i].is_zero()) continue;
-    const auto step = gap.strides[i].as_constant();
-    if (axis || !step || (*step != 1 && *step != -1)) return {};
+  for (std::size_t i = 0; i < bound.gap.strides.size(); ++i) {
+    if (bound.gap.strides[i].is_zero()) continue;
+    if (axis) return {};
     axis = i;
   }
-  return axis;
+  const auto step = axis ? bound.gap.strides[*axis].as_constant() : std::nullopt;
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  if (!step || *step < -kMost || *step > kMost) return {};
+  const std::int64_t by = *step < 0 ? -*step : *step;
+  const auto gap = bound.gap.offset.divided(by);
+  if (!gap) return {};
+  return AxisBound{.axis = *axis,
+                   .grows = *step > 0,
+                   .gap = *gap,
+                   .index = bound.index.divided(by).value_or(Polynomial{})};
 }
 
 bool is_uniform(const Affine& x) {
@@ -47,23 +63,23 @@ bool is_uniform(const Affine& x) {
 /// every upper one has high - i >= 0. In a view, it is in where 0 <= at + i < end: so at = low and
 /// end = at + high + 1. Without a lower bound, `at` may be anything that is not negative: the index
 /// that the program itself compares, or 0.
-std::optional<Axis> place(std::int64_t extent, const std::vector<const Bound*>& lower,
-                          const std::vector<const Bound*>& upper, const std::vector<Facts>& facts) {
+std::optional<Axis> place(std::int64_t extent, const std::vector<AxisBound>& lower,
+                          const std::vector<AxisBound>& upper, const std::vector<Facts>& facts) {
   Axis axis;
   if (lower.size() > 1) return {};
   if (!lower.empty()) {
-    axis.at = lower[0]->gap.offset;
+    axis.at = lower[0].gap;
   } else if (!upper.empty()) {
-    const auto least = upper[0]->index.least(facts);
-    if (least && *least >= 0) axis.at = upper[0]->index;
+    const auto least = upper[0].index.least(facts);
+    if (least && *least >= 0) axis.at = upper[0].index;
   }
   const auto add_end = [&](const Polynomial& beyond) {
     const auto end = axis.at.plus(beyond);
     if (end) axis.ends.push_back(*end);
     return end.has_value();
   };
-  for (const Bound* bound : upper) {
-    const auto beyond = bound->gap.offset.plus(Polynomial::constant(1));
+  for (const AxisBound& bound : upper) {
+    const auto beyond = bound.gap.plus(Polynomial::constant(1));
     if (!beyond || !add_end(*beyond)) return {};
   }
   if (upper.empty() && !add_end(Polynomial::constant(extent))) return {};
@@ -76,16 +92,16 @@ std::optional<Plan> plan(const AffineForms& forms, const Extents& shape, ValueId
   if (!affine || !affine->base) return {};
   Plan plan{.base = *affine->base, .offset = affine->offset, .strides = affine->strides};
   plan.conditions = mask.conditions;
-  std::vector<std::vector<const Bound*>> lower(shape.size()), upper(shape.size());
+  std::vector<std::vector<AxisBound>> lower(shape.size()), upper(shape.size());
   for (const Bound& bound : mask.bounds) {
     if (is_uniform(bound.gap)) {
       plan.not_negative.push_back(bound.gap.offset);
       continue;
     }
-    const auto axis = only_axis(bound.gap);
-    if (!axis) return {};
-    const bool grows = *bound.gap.strides[*axis].as_constant() == 1;
-    (grows ? lower : upper)[*axis].push_back(&bound);
+    auto along = axis_bound(bound);
+    if (!along) return {};
+    const std::size_t axis = along->axis;
+    (along->grows ? lower : upper)[axis].push_back(*std::move(along));
   }
   for (std::size_t i = 0; i < shape.size(); ++i) {
     auto axis = place(shape[i], lower[i], upper[i], forms.facts());

@@ -157,6 +157,61 @@ TEST(Recover, TakesALowerBoundForTheBeginning) {
                   })"});
 }
 
+TEST(Recover, TakesBoundsThatMoveBySeveral) {
+  // A window of every second pixel of a row of 9: it begins with the pixel before the first.
+  expect_pass({recovered,
+               R"(kernel copy(x: *f32, out: view f32[16]) {
+                    p: i64 = pid() {axis = 0}
+                    first: i64 = mul(p, 16)
+                    i: i64[16] = iota()
+                    all: i64[16] = broadcast(first)
+                    j: i64[16] = add(all, i)
+                    two: i64[16] = 2
+                    twice: i64[16] = mul(j, two)
+                    one: i64[16] = 1
+                    at: i64[16] = sub(twice, one)
+                    xs: *f32[16] = broadcast(x)
+                    px: *f32[16] = offset(xs, at)
+                    zeros: i64[16] = 0
+                    above: bool[16] = ge(at, zeros)
+                    nine: i64[16] = 9
+                    below: bool[16] = lt(at, nine)
+                    mask: bool[16] = and(below, above)
+                    t: f32[16] = load(px, mask)
+                    vstore(out, 0, t)
+                  })",
+               R"(kernel copy(x: *f32, out: view f32[16]) {
+                    p: i64 = pid() {axis = 0}
+                    begin: i64 = 1
+                    q: *f32 = offset(x, begin)
+                    v: view f32[4] by [2] = view(q)
+                    c: i64 = 16
+                    first: i64 = mul(p, c)
+                    last: i64 = -1
+                    at: i64 = add(first, last)
+                    t: f32[16] = vload(v, at)
+                    zero: i64 = 0
+                    vstore(out, zero, t)
+                  })"});
+}
+
+TEST(Recover, LeavesABoundOfWhichAPartMovesAlone) {
+  expect_left_alone(R"(kernel k(x: *f32, s: i64, out: *f32) {
+                         i: i64[16] = iota()
+                         two: i64[16] = 2
+                         twice: i64[16] = mul(i, two)
+                         all: i64[16] = broadcast(s)
+                         at: i64[16] = add(twice, all)
+                         zeros: i64[16] = 0
+                         mask: bool[16] = ge(at, zeros)
+                         xs: *f32[16] = broadcast(x)
+                         px: *f32[16] = offset(xs, at)
+                         t: f32[16] = load(px, mask)
+                         r: f32 = reduce(t) {fn = add, axis = 0}
+                         store(out, r)
+                       })");
+}
+
 TEST(Recover, CarriesOneOffsetInsteadOfATileOfPointers) {
   expect_pass({recovered,
                R"(kernel sum(x: *f32, out: view f32[16], n: i64, by: i64) {
@@ -305,6 +360,10 @@ RandomKernel random_access(std::uint64_t seed) {
       const Function f = functions[rng.below(rng.below(8) == 0 ? 5 : 4)];
       const bool upper = f == Function::Less || f == Function::LessEqual;
       ValueId small = flip() ? index : b.iota(dtype, shape[axis]);
+      if (rng.below(3) == 0)  // a bound that moves by several
+        small = b.add(b.mul(small, b.constant(Type::tile(dtype, line),
+                                              static_cast<double>(2 + rng.below(2)))),
+                      b.constant(Type::tile(dtype, line), static_cast<double>(rng.below(7)) - 3));
       ValueId limit = b.broadcast(upper ? scalar(-2, 25) : scalar(-6, 6), line);
       if (rng.below(4) == 0) std::swap(small, limit);
       const ValueId in = spread(b.map(f, {small, limit}), axis);
