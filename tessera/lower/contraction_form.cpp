@@ -160,6 +160,12 @@ class Reads {
     return sum;
   }
 
+  /// Whether an axis of a box is that of the last remainders.
+  static bool is_remainder(const BoxedRead& box, std::size_t axis) {
+    const auto* index = std::get_if<node::Index>(&box.at[axis].node());
+    return index != nullptr && !box.divided.empty() && index->axis == box.divided.back().remainder;
+  }
+
   /// Tiles run along rows and along the last of the sum, which lies side by side; a box has them
   /// each on an axis of its own.
   std::optional<BoxedRead> box(const std::vector<Affine>& at,
@@ -201,6 +207,19 @@ class Reads {
       add(shape[i] / by, stride * by,
           index_of(row->first) + index_of(name + ".quotient") - Scalar(lead));
       add(by, stride, index_of(name + ".remainder"));
+    }
+    // Pixels of one quotient and their channels are one piece of memory: an axis less, of which the
+    // copy engine knows five. Parts of the sum are whole parts of a pixel's channels.
+    const std::size_t last = result.shape.size() - 1;
+    if (last > 0 && result.strides[last - 1] == result.shape[last] &&
+        is_remainder(result, last - 1)) {
+      result.at[last - 1] =
+          result.at[last - 1] * Scalar(result.shape[last]) + std::move(result.at[last]);
+      result.shape[last - 1] *= result.shape[last];
+      result.strides[last - 1] = 1;
+      result.shape.pop_back();
+      result.strides.pop_back();
+      result.at.pop_back();
     }
     return result;
   }

@@ -23,11 +23,36 @@ std::optional<int> all_up_to(std::vector<IndexBit> bits, int axis) {
   return static_cast<int>(bits.size());
 }
 
+/// A tile as a matrix: all of its axes but the last are one, the rows.
+struct MatrixOfRows {
+  Layout layout;
+  std::vector<int> shifts;  // of each of those axes: where its bits begin in the number of a row
+};
+MatrixOfRows matrix_of(const Layout& tile) {
+  const int last = tile.rank() - 1;
+  std::vector<int> shifts(static_cast<std::size_t>(last));
+  for (int axis = last, shift = 0; axis-- > 0;) {
+    shifts[static_cast<std::size_t>(axis)] = shift;
+    shift += index_bits(tile.extent(axis));
+  }
+  const auto as_matrix = [&](std::vector<IndexBit> bits) {
+    for (IndexBit& bit : bits) {
+      if (bit.axis == last)
+        bit.axis = 1;
+      else if (bit.axis >= 0)
+        bit = {.axis = 0, .bit = bit.bit + shifts[static_cast<std::size_t>(bit.axis)]};
+    }
+    return bits;
+  };
+  return {Layout(2, as_matrix(tile.register_bits()), as_matrix(tile.thread_bits())), shifts};
+}
+
 }  // namespace
 
-std::optional<Emitter::WarpBox> Emitter::warp_box(const Place& place, const Layout& from) const {
+std::optional<Emitter::WarpBox> Emitter::warp_box(const Place& place, const Layout& tile) const {
   const int width = byte_width(place.dtype);
-  if (from.rank() != 2 || place.run * width != kChunk) return {};
+  if (tile.rank() < 2 || place.run * width != kChunk) return {};
+  const Layout from = matrix_of(tile).layout;
   const int column_bits = std::min(index_bits(from.extent(1)), index_bits(kLine / width));
   std::vector<IndexBit> inside,
       box(from.thread_bits().begin(), from.thread_bits().begin() + kLaneBits);
@@ -54,8 +79,11 @@ std::optional<Emitter::WarpBox> Emitter::warp_box(const Place& place, const Layo
 }
 
 void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) {
-  const Layout from = home(x);
-  prepare(x, from);
+  const Layout tile = home(x);
+  const MatrixOfRows rows = matrix_of(tile);
+  const Layout& from = rows.layout;
+  const std::size_t last = place.shape.size() - 1;
+  prepare(x, tile);
   llvm::Type* wide = ir_.getInt64Ty();
   const int width = byte_width(place.dtype);
   Block::Buffer corner = Block::buffer({box.rows, box.columns}, place.dtype);
@@ -70,47 +98,95 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
   const auto meet = [&] {
     block_.intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {block_.i32(-1)});
   };
-  llvm::Value* whole = place.aligned;
-  llvm::Value* warp[2];  // where this warp's rows and columns begin
-  for (const int axis : {0, 1}) {
-    const auto at = static_cast<std::size_t>(axis);
-    warp[axis] = ir_.CreateAdd(place.start[at],
-                               ir_.CreateZExt(block_.coordinate(from, axis, kLaneBits), wide));
-    llvm::Value* room = ir_.CreateSub(place.extents[at], block_.i64(from.extent(axis)));
-    whole = ir_.CreateAnd(whole, ir_.CreateAnd(ir_.CreateICmpSGE(place.start[at], block_.i64(0)),
-                                               ir_.CreateICmpSLE(place.start[at], room)));
-    if (from.extent(axis) != place.shape[at]) whole = ir_.getFalse();
+  // Of a matrix, mostly all is inside. Boxes with more axes often end outside, because they are
+  // powers of two: each chunk is asked for.
+  const bool asks = last > 1, even = place.shape[last] % place.run == 0;
+  llvm::Value* whole = even ? place.aligned : ir_.getFalse();
+  for (std::size_t axis = 0; axis <= last && !asks; ++axis) {
+    const std::int64_t extent = tile.extent(static_cast<int>(axis));
+    llvm::Value* room = ir_.CreateSub(place.extents[axis], block_.i64(extent));
+    whole = ir_.CreateAnd(whole, ir_.CreateAnd(ir_.CreateICmpSGE(place.start[axis], block_.i64(0)),
+                                               ir_.CreateICmpSLE(place.start[axis], room)));
+    if (extent != place.shape[axis]) whole = ir_.getFalse();
   }
+  llvm::Value *warp_row = block_.coordinate(from, 0, kLaneBits),
+              *warp_column = ir_.CreateAdd(
+                  place.start[last], ir_.CreateZExt(block_.coordinate(from, 1, kLaneBits), wide));
   struct Target {
-    llvm::Value *packed, *row, *column, *address;
+    llvm::Value *packed = nullptr, *address = nullptr, *column = nullptr;
+    std::vector<llvm::Value*> rows = {};  // along each axis of rows
   };
   // What lies in the box at a row and a column, and where it belongs.
   const auto target = [&](int first, llvm::Value* row, llvm::Value* column) {
     llvm::Value* indices[] = {row, column};
-    Target made{
-        .packed = ir_.CreateAlignedLoad(block_.packed_type(place.dtype, place.run),
-                                        block_.address(corner, indices), llvm::Align(kChunk)),
-        .row = nullptr,
-        .column = nullptr,
-        .address = nullptr};
-    made.row = ir_.CreateAdd(ir_.CreateAdd(warp[0], ir_.CreateZExt(row, wide)),
-                             block_.i64(from.offset(0, first)));
-    made.column = ir_.CreateAdd(ir_.CreateAdd(warp[1], ir_.CreateZExt(column, wide)),
+    Target made;
+    made.packed = ir_.CreateAlignedLoad(block_.packed_type(place.dtype, place.run),
+                                        block_.address(corner, indices), llvm::Align(kChunk));
+    row = ir_.CreateAdd(ir_.CreateAdd(warp_row, row), block_.i32(from.offset(0, first)));
+    made.column = ir_.CreateAdd(ir_.CreateAdd(warp_column, ir_.CreateZExt(column, wide)),
                                 block_.i64(from.offset(1, first)));
-    made.address = ir_.CreateAdd(
-        place.base, ir_.CreateMul(ir_.CreateAdd(ir_.CreateMul(made.row, place.strides[0]),
-                                                ir_.CreateMul(made.column, place.strides[1])),
-                                  block_.i64(width)));
+    llvm::Value* at = ir_.CreateMul(made.column, place.strides[last]);
+    for (std::size_t axis = 0; axis < last; ++axis) {
+      llvm::Value* along = ir_.CreateLShr(row, block_.i32(rows.shifts[axis]));
+      if (axis > 0)
+        along = ir_.CreateAnd(along, block_.i32(tile.extent(static_cast<int>(axis)) - 1));
+      made.rows.push_back(ir_.CreateAdd(place.start[axis], ir_.CreateZExt(along, wide)));
+      at = ir_.CreateAdd(at, ir_.CreateMul(made.rows.back(), place.strides[axis]));
+    }
+    made.address = ir_.CreateAdd(place.base, ir_.CreateMul(at, block_.i64(width)));
     return made;
+  };
+  const auto is_in = [&](llvm::Value* at, std::size_t axis) {
+    llvm::Value* end =
+        ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, place.extents[axis],
+                                  ir_.CreateAdd(place.start[axis], block_.i64(place.shape[axis])));
+    return ir_.CreateAnd(ir_.CreateICmpSGE(at, block_.i64(0)), ir_.CreateICmpSLT(at, end));
+  };
+  const auto is_known = [&](std::size_t axis) {
+    return is_known_inside(place, axis) && tile.extent(static_cast<int>(axis)) == place.shape[axis];
+  };
+  const auto row_is_in = [&](const Target& made) {
+    llvm::Value* inside = nullptr;
+    for (std::size_t axis = 0; axis < last; ++axis)
+      if (!is_known(axis)) inside = block_.both(inside, is_in(made.rows[axis], axis));
+    return inside;
+  };
+  // Aligned, a chunk is inside or outside as a whole.
+  const auto write_chunk = [&](const Target& made) {
+    llvm::Value* inside = row_is_in(made);
+    if (!is_known(last)) inside = block_.both(inside, is_in(made.column, last));
+    block_.when(inside, [&] {
+      ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
+    });
+  };
+  const auto write_elements = [&](const Target& made) {
+    llvm::Value* row_inside = row_is_in(made);
+    const Pieces elements = block_.unpack(made.packed, place.dtype, place.run);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const auto offset = static_cast<std::int64_t>(i);
+      llvm::Value* inside =
+          block_.both(row_inside, is_in(ir_.CreateAdd(made.column, block_.i64(offset)), last));
+      block_.when(inside, [&] {
+        llvm::Value* address = ir_.CreateAdd(
+            made.address, ir_.CreateMul(place.strides[last], block_.i64(offset * width)));
+        ir_.CreateAlignedStore(block_.pack({&elements[i], 1}, place.dtype), global(address),
+                               llvm::Align(static_cast<std::uint64_t>(width)));
+      });
+    }
   };
   const auto write_lines = [&](int first) {
     std::vector<Target> targets;
     for (int reg = 0; reg < lines.registers(); reg += place.run)
       targets.push_back(target(first, block_.index(lines, 0, reg), block_.index(lines, 1, reg)));
-    for (const Target& made : targets)
-      ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
+    for (const Target& made : targets) {
+      if (asks)
+        write_chunk(made);
+      else
+        ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
+    }
   };
-  const auto write_elements = [&](int first) {
+  // Short code for what is rare.
+  const auto write_rest = [&](int first) {
     const std::int64_t per_row = box.columns / place.run;
     block_.repeat(
         block_.thread_bits(0, kLaneBits), box.rows * per_row, 1 << kLaneBits,
@@ -118,27 +194,10 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
           const Target made = target(
               first, ir_.CreateLShr(number, block_.i32(index_bits(per_row))),
               ir_.CreateMul(ir_.CreateAnd(number, block_.i32(per_row - 1)), block_.i32(place.run)));
-          const auto end = [&](std::size_t axis) {
-            return ir_.CreateBinaryIntrinsic(
-                llvm::Intrinsic::smin, place.extents[axis],
-                ir_.CreateAdd(place.start[axis], block_.i64(place.shape[axis])));
-          };
-          const auto is_in = [&](llvm::Value* at, std::size_t axis) {
-            return ir_.CreateAnd(ir_.CreateICmpSGE(at, block_.i64(0)),
-                                 ir_.CreateICmpSLT(at, end(axis)));
-          };
-          const Pieces elements = block_.unpack(made.packed, place.dtype, place.run);
-          for (std::size_t i = 0; i < elements.size(); ++i) {
-            const auto offset = static_cast<std::int64_t>(i);
-            llvm::Value* inside = ir_.CreateAnd(
-                is_in(made.row, 0), is_in(ir_.CreateAdd(made.column, block_.i64(offset)), 1));
-            block_.when(inside, [&] {
-              llvm::Value* address = ir_.CreateAdd(
-                  made.address, ir_.CreateMul(place.strides[1], block_.i64(offset * width)));
-              ir_.CreateAlignedStore(block_.pack({&elements[i], 1}, place.dtype), global(address),
-                                     llvm::Align(static_cast<std::uint64_t>(width)));
-            });
-          }
+          if (asks || !even) return write_elements(made);
+          either(
+              place.aligned, [&] { return write_chunk(made), Pieces{}; },
+              [&] { return write_elements(made), Pieces{}; });
         });
   };
   for (int number = 0; number < 1 << box.bits.size(); ++number) {
@@ -153,7 +212,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
       if (others == first) registers.push_back(static_cast<std::size_t>(reg));
     }
     std::map<ValueId, Pieces> known;
-    const Pieces values = part(x, from, registers, known);
+    const Pieces values = part(x, tile, registers, known);
     if (number > 0) meet();  // the box before has been read
     block_.put(corner, box.held, values);
     meet();
@@ -163,7 +222,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
         return Pieces{};
       };
     };
-    either(whole, way(write_lines), way(write_elements));
+    either(whole, way(write_lines), way(write_rest));
   }
   block_.forget();
 }
