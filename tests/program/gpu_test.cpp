@@ -13,6 +13,9 @@
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/compile.h"
 #include "tessera/runtime/session.h"
+#include "tessera/tile/passes/recover.h"
+#include "tessera/tile/passes/simplify.h"
+#include "tessera/tile/text.h"
 #include "tests/codegen/ptx_emulator.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
@@ -137,6 +140,54 @@ TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
   const runtime::Program::Kernel& kernel = compiled->program.kernels.back();
   EXPECT_TRUE(kernel.loops);
   EXPECT_EQ(kernel.maps.size(), 2u);
+}
+
+TEST(GpuProgram, EverySecondPixelIsCopiedByTensorMaps) {
+  // Quotients and remainders of rows and columns, and channels: five axes are all that maps have.
+  Case window{
+      "graph(x: f32[2, 64, 16, 16], w: f32[128, 64, 3, 3]) { "
+      "return relu(conv(relu(x), w) {pads=[1, 1, 1, 1], strides=[2, 2]}) }",
+      {random_f32({2, 64, 16, 16}, 1), random_f32({128, 64, 3, 3}, 2)},
+      1,
+      {.machine = machine::cuda(), .products = DType::F16},
+      1e-1};
+  window.options.machine.multiprocessors = 1;  // large tiles do best
+  expect_same(window);
+  const auto compiled =
+      compile(with_weights(parsed(window.graph), window.inputs, window.given), window.options);
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_TRUE(std::ranges::any_of(compiled->program.kernels, [](const auto& kernel) {
+    return kernel.loops && kernel.maps.size() == 2;
+  }));
+}
+
+TEST(GpuProgram, PoolsReadMemoryInPieces) {
+  for (const char* const window :
+       {"max_pool(a) {kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]}",
+        "max_pool(a) {kernel_shape=[2, 2], strides=[2, 2]}",
+        "average_pool(a) {kernel_shape=[3, 3], pads=[1, 1, 1, 1]}",
+        "average_pool(a) {kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]}"}) {
+    SCOPED_TRACE(window);
+    const Case one{
+        fmt::format("graph(x: f32[1, 16, 9, 9], u: f32[32, 16, 1, 1], "
+                    "v: f32[32, 1, 3, 3]) {{ a = conv(x, u)  return relu({}) }}",
+                    window),
+        {random_f32({1, 16, 9, 9}, 1), random_f32({32, 16, 1, 1}, 2), random_f32({32, 1, 3, 3}, 3)},
+        1,
+        {.products = DType::F16},
+        2e-2};
+    expect_same(one);
+    CompileOptions options = one.options;
+    options.machine = machine::cuda();
+    const auto compiled = compile(with_weights(parsed(one.graph), one.inputs, one.given), options);
+    ASSERT_TRUE(compiled) << to_string(compiled.error());
+    for (const auto& kernel : compiled->kernels) {
+      const tile::Kernel seen = tile::recover(tile::simplify(*kernel));
+      EXPECT_TRUE(std::ranges::none_of(seen.ops, [](const tile::Operation& op) {
+        return op.code == tile::Code::Load;
+      })) << tile::to_text(seen);
+    }
+  }
 }
 
 TEST(GpuProgram, AttentionAndWhatIsAroundIt) {

@@ -50,7 +50,7 @@ bool may_pay(const Planned& planned, const Operation& loop) {
   for (const OpId id : loop.regions[0].ops)
     if (const Operation& op = planned.kernel.ops[id]; op.code == Code::Dot)
       sums = std::max(sums, planned.type(op.out[0]).count());
-  return roles_pay({.rounds = rounds, .sums = sums, .threads = planned.plan.threads()});
+  return roles_pay({.rounds = rounds, .sums = sums});
 }
 
 /// Programs that speak to each other may wait for one that would come later.

@@ -31,24 +31,30 @@ constexpr Teams teams_of(int threads_of_a_program) {
 }
 
 /// Whether roles are worth it where the rounds of a loop are known, as they are in models. Measured
-/// on an H200 in resnet50 and bert_base, microseconds of a kernel without and with them:
+/// on an H200 with convolutions of f16, microseconds of a kernel without and with them:
 ///
 ///   sums     rounds   without    with
-///   64x32    9 to 36    11.7     11.1   copies cost more than products
-///   64x64    12          9.4      8.9
-///   128x128  18         26.0     27.0   two blocks in a multiprocessor do as well as two teams
-///   128x128  8          16.5     20.3
-///   256x128  18         24.6     22.4   one team of 256 threads
-///   128x256  12         45.4     42.3
-///   256x128  8          14.3     16.3
+///   64x32    4           2.6      3.0
+///   64x32    36         10.7      9.2   few programs: what counts is when a round arrives
+///   64x64    2           9.2      7.0
+///   64x64    32         10.7     16.1   two blocks in a multiprocessor do better than two teams
+///   64x128   4          25.5     21.7
+///   64x128   16         10.4     13.2
+///   64x128   36         44.8     32.8
+///   128x128  2          21.2     12.4
+///   128x128  8          20.3     15.7
+///   128x128  72         39.2     27.1
+///   128x256  8          19.2     17.4
+///   256x128  18         21.6     16.4
 struct RoleCost {
   std::int64_t rounds = 0, sums = 0;
-  int threads = 0;  // of a program
 };
 constexpr bool roles_pay(const RoleCost& cost) {
-  constexpr std::int64_t kSmall = 64 * 64, kRounds = 12;
-  const bool one_team = teams_of(cost.threads).count == 1;
-  return cost.sums <= kSmall || (one_team && cost.rounds >= kRounds);
+  constexpr std::int64_t kLarge = 128 * 128, kMiddle = 64 * 128, kSmall = 64 * 64;
+  if (cost.sums >= kLarge) return cost.rounds >= 2;
+  if (cost.sums >= kMiddle) return cost.rounds <= 4 || cost.rounds >= 18;
+  if (cost.sums >= kSmall) return cost.rounds <= 2;
+  return cost.rounds >= 9;
 }
 
 /// A kernel around one loop of products: some threads of a block fill its rings, the others

@@ -145,9 +145,9 @@ TEST(GpuSchedule, RolesNeedALoopBeforeAnyWriteWhosePlacesAreKnown) {
             "a write comes before the loop");
   EXPECT_EQ(why({.before = "first: i32 = load(at)", .place = "add(k, cast(first): i64)"}),
             "where it reads does not follow from arguments and the grid alone");
-  EXPECT_EQ(why({.to = "64"}), "");  // small tiles
-  EXPECT_EQ(why({.to = "64", .m = 128, .n = 256}),
-            "they would not pay for tiles and rounds like these");
+  EXPECT_EQ(why({.to = "64"}), "");  // two rounds
+  EXPECT_EQ(why({.to = "256", .m = 128, .n = 256}), "");
+  EXPECT_EQ(why({.to = "256"}), "they would not pay for tiles and rounds like these");
   EXPECT_EQ(why({}, {.stages = 2, .loops = true}), "no product goes on into the next round");
 }
 
