@@ -10,6 +10,9 @@ endif()
 add_executable(gpu_check "${PROJECT_SOURCE_DIR}/bench/gpu/gpu_check.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/benches.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/cases.cpp"
-                         "${PROJECT_SOURCE_DIR}/bench/gpu/timing.cpp")
-target_link_libraries(gpu_check PRIVATE tessera_codegen tessera_runtime tessera_tile tessera_flags
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/convolutions.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/in_model.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/timing.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/windows.cpp")
+target_link_libraries(gpu_check PRIVATE tessera_program tessera_codegen tessera_runtime tessera_tile tessera_flags
                                         ${CMAKE_DL_LIBS})

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "bench/gpu/convolutions.h"
+#include "bench/gpu/in_model.h"
+#include "bench/gpu/windows.h"
 #include "examples/attention.h"
-#include "examples/conv.h"
 #include "examples/layer_norm.h"
 #include "examples/matmul.h"
 #include "examples/softmax.h"
@@ -18,6 +20,18 @@ using tile::Kernel;
 
 Argument view(DType dtype, tile::Extents shape) {
   return Argument::view(dtype, nullptr, std::move(shape));
+}
+
+/// One kernel, each argument in memory of its own.
+Bench alone(std::string name, Step step, double amount, const char* unit) {
+  Bench bench{std::move(name), {}, {}, amount, unit};
+  for (const Argument& argument : step.arguments) {
+    if (argument.type.is_number()) continue;
+    step.rooms.push_back(bench.rooms.size());
+    bench.rooms.push_back({.dtype = argument.type.dtype, .bytes = argument.bytes});
+  }
+  bench.steps.push_back(std::move(step));
+  return bench;
 }
 
 Expected<Kernel> copy_kernel(std::int64_t block) {
@@ -35,18 +49,16 @@ void add_streams(std::vector<Bench>& all) {
   const auto count = static_cast<double>(n);
   for (const std::int64_t block : {1024, 2048, 4096}) {
     const auto p = Argument::pointer(DType::F32, nullptr, n * 4);
-    all.push_back({fmt::format("vector_add f32 2^28 block {}", block),
-                   examples::vector_add(DType::F32, block),
-                   {p, p, p, Argument::integer(DType::I64, n)},
-                   {n / block, 1, 1},
-                   12.0 * count,
-                   "GB/s"});
-    all.push_back({fmt::format("copy f32 2^28 block {}", block),
-                   copy_kernel(block),
-                   {view(DType::F32, {n}), view(DType::F32, {n})},
-                   {n / block, 1, 1},
-                   8.0 * count,
-                   "GB/s"});
+    all.push_back(alone(fmt::format("vector_add f32 2^28 block {}", block),
+                        {.kernel = examples::vector_add(DType::F32, block),
+                         .arguments = {p, p, p, Argument::integer(DType::I64, n)},
+                         .grid = {n / block, 1, 1}},
+                        12.0 * count, "GB/s"));
+    all.push_back(alone(fmt::format("copy f32 2^28 block {}", block),
+                        {.kernel = copy_kernel(block),
+                         .arguments = {view(DType::F32, {n}), view(DType::F32, {n})},
+                         .grid = {n / block, 1, 1}},
+                        8.0 * count, "GB/s"));
   }
 }
 
@@ -73,20 +85,20 @@ void add_rows(std::vector<Bench>& all) {
     const Argument all_rows = view(DType::F16, {rows, columns}), row = view(DType::F16, {columns});
     const auto add = [&](const std::string& before, const std::string& after,
                          const codegen::PtxOptions& options) {
-      all.push_back({fmt::format("{}softmax f16 {}{}", before, columns, after),
-                     examples::softmax(DType::F16, columns),
-                     {all_rows, all_rows},
-                     {rows, 1, 1},
-                     4.0 * static_cast<double>(rows * columns),
-                     "GB/s",
-                     options});
-      all.push_back({fmt::format("{}layer_norm f16 {}{}", before, columns, after),
-                     examples::layer_norm(DType::F16, columns),
-                     {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
-                     {rows, 1, 1},
-                     4.0 * static_cast<double>(rows * columns),
-                     "GB/s",
-                     options});
+      const double bytes = 4.0 * static_cast<double>(rows * columns);
+      all.push_back(alone(fmt::format("{}softmax f16 {}{}", before, columns, after),
+                          {.kernel = examples::softmax(DType::F16, columns),
+                           .arguments = {all_rows, all_rows},
+                           .grid = {rows, 1, 1},
+                           .options = options},
+                          bytes, "GB/s"));
+      all.push_back(
+          alone(fmt::format("{}layer_norm f16 {}{}", before, columns, after),
+                {.kernel = examples::layer_norm(DType::F16, columns),
+                 .arguments = {all_rows, row, row, all_rows, Argument::number(DType::F32, 1e-5)},
+                 .grid = {rows, 1, 1},
+                 .options = options},
+                bytes, "GB/s"));
     };
     add("", "", {});
     for (const Way& way : kWays) {
@@ -123,17 +135,16 @@ void add_products(std::vector<Bench>& all) {
                                            view(DType::BF16, {p.k, p.n})};
         if (bias) arguments.push_back(view(DType::BF16, {p.n}));
         arguments.push_back(view(DType::BF16, {p.m, p.n}));
-        all.push_back(
-            {fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages{}", what, p.m, p.n, p.k,
-                         tiles.m, tiles.n, tiles.k, tiles.group, stages, roles ? "" : ", alike"),
-             std::move(kernel),
-             std::move(arguments),
-             {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
-             2.0 * static_cast<double>(p.m * p.n * p.k),
-             "TFLOP/s",
-             {.precision = bias ? codegen::Precision::Fast : codegen::Precision::Exact,
-              .stages = stages,
-              .roles = roles}});
+        all.push_back(alone(
+            fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages{}", what, p.m, p.n, p.k,
+                        tiles.m, tiles.n, tiles.k, tiles.group, stages, roles ? "" : ", alike"),
+            {.kernel = std::move(kernel),
+             .arguments = std::move(arguments),
+             .grid = {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
+             .options = {.precision = bias ? codegen::Precision::Fast : codegen::Precision::Exact,
+                         .stages = stages,
+                         .roles = roles}},
+            2.0 * static_cast<double>(p.m * p.n * p.k), "TFLOP/s"));
       };
       add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
       add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),
@@ -159,81 +170,37 @@ void add_attention(std::vector<Bench>& all) {
                Variant{"128x64, 4 stages", {128, 64, examples::Scores::Rows}, {.stages = 4}},
            }) {
         const Argument qkv = view(DType::BF16, {heads, length, width});
-        all.push_back({fmt::format("{} bf16 {} tiles {}", causal ? "causal_attention" : "attention",
-                                   length, name),
-                       examples::attention(DType::BF16, width, tiles, mask),
-                       {qkv, qkv, qkv, qkv},
-                       {tile::cdiv(length, tiles.queries), heads, 1},
-                       (causal ? 2.0 : 4.0) * static_cast<double>(heads * length * length * width),
-                       "TFLOP/s",
-                       options});
+        all.push_back(
+            alone(fmt::format("{} bf16 {} tiles {}", causal ? "causal_attention" : "attention",
+                              length, name),
+                  {.kernel = examples::attention(DType::BF16, width, tiles, mask),
+                   .arguments = {qkv, qkv, qkv, qkv},
+                   .grid = {tile::cdiv(length, tiles.queries), heads, 1},
+                   .options = options},
+                  (causal ? 2.0 : 4.0) * static_cast<double>(heads * length * length * width),
+                  "TFLOP/s"));
       }
-    }
-  }
-}
-
-/// The convolutions of resnet50: size of the image, channels, filters, window, stride.
-void add_convolutions(std::vector<Bench>& all) {
-  struct Shape {
-    std::int64_t size, channels, filters, window, stride;
-  };
-  const std::int64_t batch = 32;
-  for (const Shape& s :
-       {Shape{56, 64, 64, 3, 1},    Shape{56, 128, 128, 3, 2},  Shape{28, 128, 128, 3, 1},
-        Shape{28, 256, 256, 3, 2},  Shape{14, 256, 256, 3, 1},  Shape{14, 512, 512, 3, 2},
-        Shape{7, 512, 512, 3, 1},   Shape{56, 64, 64, 1, 1},    Shape{56, 64, 256, 1, 1},
-        Shape{56, 256, 64, 1, 1},   Shape{56, 256, 128, 1, 1},  Shape{28, 128, 512, 1, 1},
-        Shape{28, 512, 128, 1, 1},  Shape{28, 512, 256, 1, 1},  Shape{14, 256, 1024, 1, 1},
-        Shape{14, 1024, 256, 1, 1}, Shape{7, 512, 2048, 1, 1},  Shape{7, 2048, 512, 1, 1},
-        Shape{56, 256, 512, 1, 2},  Shape{28, 512, 1024, 1, 2}, Shape{14, 1024, 2048, 1, 2}}) {
-    const std::int64_t in = s.size / s.stride;
-    // Where each pixel stands alone, all of them are one row.
-    const bool alone = s.window == 1 && s.stride == 1;
-    const tile::Extents out = alone ? tile::Extents{1, 1, batch * in * in, s.filters}
-                                    : tile::Extents{batch, in, in, s.filters};
-    const examples::ConvWindow window = {s.window,     s.window,   s.stride,
-                                         s.window / 2, s.channels, s.filters};
-    struct Tiles {
-      std::int64_t pixels, filters, channels;
-      int stages;
-      bool roles = true;
-    };
-    for (const auto& [pixels, filters, channels, stages, roles] :
-         {Tiles{128, 128, 64, 3, false}, Tiles{128, 128, 64, 4, false},
-          Tiles{128, 64, 64, 4, false}, Tiles{64, 128, 64, 4, false}, Tiles{64, 64, 64, 4, false},
-          Tiles{128, 256, 64, 4, false}, Tiles{256, 128, 64, 4, false},
-          Tiles{128, 128, 32, 6, false}, Tiles{128, 128, 64, 6, false},
-          Tiles{128, 128, 128, 3, false}, Tiles{64, 128, 64, 6, false},
-          Tiles{128, 64, 64, 6, false}, Tiles{128, 128, 64, 4}, Tiles{64, 128, 64, 6}}) {
-      if (filters > s.filters) continue;
-      const examples::ConvTiles tiles = examples::conv_tiles(out, pixels, filters, channels);
-      all.push_back(
-          {fmt::format("conv f16 {}x{}x{} {}x{} stride {} tiles {}x{}x{}x{}x{}, {} stages{}",
-                       s.size, s.channels, s.filters, s.window, s.window, s.stride, tiles.images,
-                       tiles.rows, tiles.columns, filters, channels, stages,
-                       roles ? "" : ", alike"),
-           examples::conv(DType::F16, window, tiles, examples::AfterConv::Nothing),
-           {view(DType::F16, examples::conv_image(out, window, tiles)),
-            view(DType::F16, {s.window * s.window, s.channels, s.filters}),
-            view(DType::F16, {s.filters}), view(DType::F16, out)},
-           {examples::conv_programs(out, tiles), 1, 1},
-           2.0 *
-               static_cast<double>(batch * in * in * s.filters * s.channels * s.window * s.window),
-           "TFLOP/s",
-           {.stages = stages, .roles = roles}});
     }
   }
 }
 
 }  // namespace
 
-std::vector<Bench> benches() {
+std::vector<Bench> benches(const Wants& wants) {
   std::vector<Bench> all;
   add_streams(all);
   add_rows(all);
   add_products(all);
   add_attention(all);
-  add_convolutions(all);
+  std::erase_if(all, [&](const Bench& bench) { return !wants(bench.name); });
+  // Compiled as far as kernels, which takes a while.
+  for (const Convolution& convolution : convolutions())
+    if (wants(convolution.name()))
+      all.push_back(
+          in_model(convolution.name(), convolution.graph(), convolution.operations(), "TFLOP/s"));
+  for (const ChannelWindow& window : channel_windows())
+    if (wants(window.name()))
+      all.push_back(in_model(window.name(), window.graph(), window.bytes(), "GB/s"));
   return all;
 }
 

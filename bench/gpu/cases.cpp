@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "bench/gpu/convolutions.h"
+#include "bench/gpu/in_model.h"
 #include "examples/attention.h"
 #include "examples/conv.h"
 #include "examples/dropout.h"
@@ -17,6 +19,11 @@ namespace {
 namespace examples = tile::examples;
 using tile::Kernel;
 
+/// By one seed.
+codegen::TestArguments drawn() {
+  return codegen::TestArguments(1);
+}
+
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::F16: return 2e-3;
@@ -27,11 +34,50 @@ double tolerance_of(DType dtype) {
   }
 }
 
+/// The kernels of convolutions as the compiler makes them, each alone: for this GPU tiles are
+/// small, for one with few multiprocessors they are large.
+void add_convolutions(std::vector<Case>& all) {
+  machine::Machine small = machine::cuda();
+  small.multiprocessors = 2;
+  for (const Convolution& c :
+       {Convolution{.batch = 3, .height = 9, .width = 10, .channels = 64, .filters = 136},
+        Convolution{.batch = 2, .height = 12, .width = 8, .channels = 32, .stride = 2},
+        Convolution{.batch = 2, .height = 7, .width = 7, .channels = 256, .filters = 128},
+        Convolution{.batch = 4, .height = 7, .width = 7, .channels = 512, .window = 1},
+        Convolution{.batch = 2, .height = 8, .width = 8, .channels = 48, .window = 1, .stride = 2},
+        Convolution{.batch = 1, .height = 9, .width = 9, .channels = 32, .dilation = 2},
+        Convolution{
+            .batch = 1, .height = 20, .width = 20, .channels = 3, .window = 7, .stride = 2}})
+    for (const machine::Machine& gpu : {machine::cuda(), small}) {
+      const auto draft = plan_of(c.graph(), gpu);
+      const std::vector<Step> steps =
+          draft ? steps_of(*draft)
+                : std::vector<Step>{{.kernel = draft.error(), .arguments = {}, .grid = {}}};
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        Case one{.name = fmt::format("{}, kernel {} for {} multiprocessors", c.name(), i + 1,
+                                     gpu.multiprocessors),
+                 .kernel = steps[i].kernel,
+                 .arguments = drawn(),
+                 .grid = steps[i].grid,
+                 .tolerance = 4e-2,
+                 .options = steps[i].options};
+        for (const tile::Argument& argument : steps[i].arguments) {
+          const DType dtype = argument.type.dtype;
+          if (argument.type.is_view())
+            one.arguments.view(dtype, argument.type.shape);
+          else
+            one.arguments.pointer(dtype, argument.bytes / byte_width(dtype));
+        }
+        all.push_back(std::move(one));
+      }
+    }
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  const auto add = [&](std::string name, Expected<Kernel> kernel, Arguments arguments,
+  const auto add = [&](std::string name, Expected<Kernel> kernel, codegen::TestArguments arguments,
                        tile::Grid grid, double tolerance) {
     all.push_back({std::move(name), std::move(kernel), std::move(arguments), grid, tolerance});
   };
@@ -40,22 +86,22 @@ std::vector<Case> cases() {
   for (const DType dtype : kTypes)
     for (const std::int64_t n : {0, 1, 3, 7, 127, 1024, 4099, 65537})
       add(fmt::format("vector_add {} {}", to_string(dtype), n), examples::vector_add(dtype, 1024),
-          Arguments().pointer(dtype, n).pointer(dtype, n).pointer(dtype, n).integer(DType::I64, n),
+          drawn().pointer(dtype, n).pointer(dtype, n).pointer(dtype, n).integer(DType::I64, n),
           {tile::cdiv(n, 1024), 1, 1}, 0);
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
     for (const std::int64_t n : {1, 3, 7, 31, 127, 1000, 1024, 1025, 4096, 8191})
       add(fmt::format("softmax {} {}", to_string(dtype), n), examples::softmax(dtype, n),
-          Arguments().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
+          drawn().view(dtype, {5, n}).view(dtype, {5, n}), {5, 1, 1}, tolerance_of(dtype));
     add(fmt::format("softmax {} of many rows", to_string(dtype)), examples::softmax(dtype, 264),
-        Arguments().view(dtype, {20011, 264}).view(dtype, {20011, 264}), {20011, 1, 1},
+        drawn().view(dtype, {20011, 264}).view(dtype, {20011, 264}), {20011, 1, 1},
         tolerance_of(dtype));
     for (const std::int64_t n : {1, 7, 257, 4099})
       add(fmt::format("online_softmax {} {}", to_string(dtype), n),
-          examples::online_softmax(dtype, 256), Arguments().view(dtype, {5, n}).view(dtype, {5, n}),
+          examples::online_softmax(dtype, 256), drawn().view(dtype, {5, n}).view(dtype, {5, n}),
           {5, 1, 1}, tolerance_of(dtype));
     for (const std::int64_t n : {1, 7, 768, 1023})
       add(fmt::format("layer_norm {} {}", to_string(dtype), n), examples::layer_norm(dtype, n),
-          Arguments()
+          drawn()
               .view(dtype, {5, n})
               .view(dtype, {n})
               .view(dtype, {n})
@@ -78,13 +124,13 @@ std::vector<Case> cases() {
           std::pair(DType::F32, DType::F32)}) {
       add(fmt::format("matmul {}->{} {}x{}x{}", to_string(dtype), to_string(result), s.m, s.n, s.k),
           examples::matmul(dtype, result, s.tiles),
-          Arguments().view(dtype, {s.m, s.k}).view(dtype, {s.k, s.n}).view(result, {s.m, s.n}),
+          drawn().view(dtype, {s.m, s.k}).view(dtype, {s.k, s.n}).view(result, {s.m, s.n}),
           {examples::matmul_programs(s.m, s.n, s.tiles), 1, 1}, 4 * tolerance_of(result));
     }
   }
   add("matmul f16->f16 256x512x256 128x256x64",
       examples::matmul(DType::F16, DType::F16, {128, 256, 64, 8}),
-      Arguments()
+      drawn()
           .view(DType::F16, {256, 256})
           .view(DType::F16, {256, 512})
           .view(DType::F16, {256, 512}),
@@ -102,7 +148,7 @@ std::vector<Case> cases() {
                        const tile::Val at = tile::program_id(0) * 1024;
                        out.store({at}, function(x.load({at}, {1024}) * 4.0));
                      }),
-        Arguments().view(DType::F32, {65536}).view(DType::F32, {65536}), {64, 1, 1}, 5e-7);
+        drawn().view(DType::F32, {65536}).view(DType::F32, {65536}), {64, 1, 1}, 5e-7);
   using examples::Activation;
   for (const auto& [name, activation] :
        {std::pair("bias", Activation::Identity), std::pair("relu", Activation::Relu),
@@ -115,7 +161,7 @@ std::vector<Case> cases() {
         add(fmt::format("matmul {} {} 300x{}x128 {}x{}", name, to_string(dtype), columns, tiles.m,
                         tiles.n),
             examples::matmul_bias(dtype, tiles, activation),
-            Arguments()
+            drawn()
                 .view(dtype, {300, 128})
                 .view(dtype, {128, columns})
                 .view(dtype, {columns})
@@ -126,7 +172,7 @@ std::vector<Case> cases() {
       add(fmt::format("attention f16 {} {}", length,
                       mask == examples::Mask::Causal ? "causal" : ""),
           examples::attention(DType::F16, 64, {64, 64}, mask),
-          Arguments()
+          drawn()
               .view(DType::F16, {2, length, 64})
               .view(DType::F16, {2, length, 64})
               .view(DType::F16, {2, length, 64})
@@ -138,7 +184,7 @@ std::vector<Case> cases() {
         add(fmt::format("attention by rows {} {} {} {}", to_string(dtype), width, length,
                         mask == examples::Mask::Causal ? "causal" : ""),
             examples::attention(dtype, width, {128, 64, examples::Scores::Rows}, mask),
-            Arguments()
+            drawn()
                 .view(dtype, {2, length, width})
                 .view(dtype, {2, length, width})
                 .view(dtype, {2, length, width})
@@ -159,7 +205,7 @@ std::vector<Case> cases() {
       add(fmt::format("conv f16 {}x{} stride {} {} to {} by {} pixels", window, window, stride,
                       channels, all, pixels),
           examples::conv(DType::F16, how, tiles, examples::AfterConv::BiasRelu),
-          Arguments()
+          drawn()
               .view(DType::F16, examples::conv_image(out, how, tiles))
               .view(DType::F16, {window * window, channels, all})
               .view(DType::F16, {all})
@@ -167,9 +213,10 @@ std::vector<Case> cases() {
           {examples::conv_programs(out, tiles), 1, 1}, 4e-2);
     }
   }
+  add_convolutions(all);
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("histogram {}", n), examples::histogram(256),
-        Arguments()
+        drawn()
             .pointer(DType::I32, n)
             .pointer(DType::I32, 100)
             .integer(DType::I64, n)
@@ -177,7 +224,7 @@ std::vector<Case> cases() {
         {tile::cdiv(n, 256), 1, 1}, 0);
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("dropout {}", n), examples::dropout(DType::F32, 256),
-        Arguments()
+        drawn()
             .pointer(DType::F32, n)
             .pointer(DType::F32, n)
             .integer(DType::I64, n)

@@ -49,6 +49,9 @@ struct Options {
     };
     return only.empty() || std::any_of(only.begin(), only.end(), is_in);
   }
+  Wants wants_it() const {
+    return [this](const std::string& name) { return wants(name); };
+  }
 };
 
 /// Kernels on the GPU, each compiled once, several at a time.
@@ -114,21 +117,22 @@ std::string difference(const Argument& argument, const std::vector<std::byte>& e
   return {};
 }
 
-Expected<std::string> check(const Device& device, const Kernels& kernels, Case& c) {
+Expected<std::string> check(const Device& device, const Kernels& kernels, const Case& c) {
   TESSERA_TRY(const Kernel kernel, c.kernel);
-  c.arguments.point_to_memory();
-  const Expected<Loaded>& loaded = kernels.get(kernel);
+  std::vector<std::vector<std::byte>> memory;
+  const std::vector<Argument> arguments = c.arguments.copy(memory);
+  const Expected<Loaded>& loaded = kernels.get(kernel, c.options);
   if (!loaded) return loaded.error();
-  TESSERA_TRY(const There there, put(device, c.arguments.list, true));
+  TESSERA_TRY(const There there, put(device, arguments, true));
   TESSERA_TRY_DONE(loaded->function.launch({c.grid, there.words}));
   TESSERA_TRY_DONE(device.wait());
-  TESSERA_TRY_DONE(tile::interpret(kernel, c.arguments.list, c.grid));
+  TESSERA_TRY_DONE(tile::interpret(kernel, arguments, c.grid));
   std::size_t next = 0;
-  for (const Argument& argument : c.arguments.list) {
+  for (const Argument& argument : arguments) {
     if (argument.type.is_number()) continue;
     std::vector<std::byte> found(static_cast<std::size_t>(argument.bytes));
     TESSERA_TRY_DONE(there.memory[next].read(found));
-    const std::string differs = difference(argument, c.arguments.memory[next], found, c.tolerance);
+    const std::string differs = difference(argument, memory[next], found, c.tolerance);
     if (!differs.empty()) return fmt::format("argument {} {}", next, differs);
     ++next;
   }
@@ -138,7 +142,6 @@ Expected<std::string> check(const Device& device, const Kernels& kernels, Case& 
 int write_ptx(const Options& wanted) {
   const auto write = [&](std::string name, const Expected<Kernel>& kernel,
                          codegen::PtxOptions options) {
-    if (!wanted.wants(name)) return;
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^' || c == ',') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
@@ -155,8 +158,12 @@ int write_ptx(const Options& wanted) {
     fmt::print("{:<50} {:>4} threads {:>7} shared {:>2} programs{}\n", name, ptx->threads,
                ptx->shared_bytes, ptx->programs, ptx->loops ? ", blocks go on" : "");
   };
-  for (const Case& c : cases()) write(c.name, c.kernel, {});
-  for (const Bench& b : benches()) write("bench " + b.name, b.kernel, b.options);
+  for (const Case& c : cases())
+    if (wanted.wants(c.name)) write(c.name, c.kernel, c.options);
+  for (const Bench& b : benches(wanted.wants_it()))
+    for (std::size_t i = 0; i < b.steps.size(); ++i)
+      write(fmt::format("bench {}{}", b.name, i == 0 ? "" : fmt::format(" {}", i)),
+            b.steps[i].kernel, b.steps[i].options);
   return 0;
 }
 
@@ -164,10 +171,10 @@ int check_all(const Device& device, const Options& options) {
   Kernels kernels(device, options);
   std::vector<Case> list = cases();
   std::erase_if(list, [&](const Case& c) { return !options.wants(c.name); });
-  for (const Case& c : list) kernels.want(c.kernel);
+  for (const Case& c : list) kernels.want(c.kernel, c.options);
   kernels.load_all();
   int failures = 0;
-  for (Case& c : list) {
+  for (const Case& c : list) {
     const auto result = check(device, kernels, c);
     if (result && result->empty()) continue;
     ++failures;
@@ -194,30 +201,32 @@ int time_all(const Device& device, const Options& options) {
   if (options.wants("launch")) note("launch", time_launch(device));
   if (options.wants("copy")) note("copy by the driver", time_driver_copy(device));
   Kernels kernels(device, options);
-  std::vector<Bench> list = benches();
-  std::erase_if(list, [&](const Bench& bench) { return !options.wants(bench.name); });
-  std::vector<There> sets;
-  std::vector<std::uint64_t> of;  // what the sets are for
+  const std::vector<Bench> list = benches(options.wants_it());
+  Sets sets;
+  std::vector<Room> of;  // what the sets are for
   constexpr std::size_t kAtOnce = 64;
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (i % kAtOnce == 0) {
       for (std::size_t j = i; j < std::min(i + kAtOnce, list.size()); ++j)
-        kernels.want(list[j].kernel, list[j].options);
+        for (const Step& step : list[j].steps) kernels.want(step.kernel, step.options);
       kernels.load_all();
     }
     const Bench& bench = list[i];
     const auto timed = [&]() -> Expected<std::string> {
-      TESSERA_TRY(const Kernel kernel, bench.kernel);
-      const std::vector<std::uint64_t> words = tile::words_of(bench.arguments);
-      if (words != of) {
-        of.clear();
-        sets.clear();
-        TESSERA_TRY(sets, sets_of(device, bench));
-        of = words;
+      std::vector<const Loaded*> loaded;
+      for (const Step& step : bench.steps) {
+        TESSERA_TRY(const Kernel kernel, step.kernel);
+        const Expected<Loaded>& one = kernels.get(kernel, step.options);
+        if (!one) return one.error();
+        loaded.push_back(&*one);
       }
-      const Expected<Loaded>& loaded = kernels.get(kernel, bench.options);
-      if (!loaded) return loaded.error();
-      return time_one(device, bench, *loaded, sets);
+      if (bench.rooms != of) {
+        of.clear();
+        sets = {};
+        TESSERA_TRY(sets, sets_of(device, bench.rooms));
+        of = bench.rooms;
+      }
+      return time_one(device, bench, loaded, sets);
     };
     note(bench.name, timed());
   }

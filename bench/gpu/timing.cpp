@@ -6,12 +6,13 @@
 #include <functional>
 #include <map>
 
-#include "bench/gpu/cases.h"
 #include "examples/vector_add.h"
+#include "tests/codegen/arguments.h"
 
 namespace tessera {
 namespace {
 
+using runtime::cuda::Address;
 using runtime::cuda::Device;
 using runtime::cuda::Memory;
 using tile::Argument;
@@ -44,9 +45,9 @@ Expected<Done> randomize(Memory& memory, DType dtype) {
   static std::map<DType, std::vector<std::byte>> pieces;
   std::vector<std::byte>& bytes = pieces[dtype];
   if (bytes.empty()) {
-    Arguments piece;
-    piece.fill(dtype, (1 << 20) + 7);
-    bytes = std::move(piece.memory.front());
+    constexpr std::int64_t kCount = (1 << 20) + 7;
+    bytes = codegen::TestArguments(1).pointer(dtype, kCount).memory().front();
+    bytes.resize(static_cast<std::size_t>(kCount * byte_width(dtype)));
   }
   for (std::int64_t at = 0; at < memory.bytes(); at += static_cast<std::int64_t>(bytes.size())) {
     const auto size = std::min(static_cast<std::int64_t>(bytes.size()), memory.bytes() - at);
@@ -64,36 +65,64 @@ int resident(const Loaded& loaded) {
                                kShared / (loaded.ptx.shared_bytes + kOwn)}));
 }
 
+/// How a kernel is spread over the GPU.
+std::string shape_of(const Device& device, const tile::Grid& grid, const Loaded& loaded) {
+  const std::int64_t blocks = tile::cdiv(grid[0], loaded.ptx.programs) * grid[1] * grid[2];
+  const int at_once = resident(loaded);
+  return fmt::format(
+      "{} threads {} registers {} local {} shared {} blocks {} at once {:.2f} waves",
+      loaded.ptx.threads, loaded.function.registers(), loaded.function.local_bytes(),
+      loaded.ptx.shared_bytes, blocks, at_once,
+      static_cast<double>(blocks) / static_cast<double>(at_once * device.multiprocessors()));
+}
+
+/// The arguments of a kernel in the memory of a set.
+std::vector<std::uint64_t> words_in(const Step& step, const std::vector<Address>& addresses) {
+  std::vector<Argument> arguments = step.arguments;
+  std::size_t next = 0;
+  for (Argument& argument : arguments)
+    if (!argument.type.is_number())
+      argument.data = reinterpret_cast<std::byte*>(addresses[step.rooms[next++]]);
+  return tile::words_of(arguments);
+}
+
 }  // namespace
 
-Expected<std::vector<There>> sets_of(const Device& device, const Bench& bench) {
+Expected<Sets> sets_of(const Device& device, const std::vector<Room>& rooms) {
   constexpr std::int64_t kEnough = std::int64_t{192} << 20;
   constexpr std::size_t kMost = 16;
   std::int64_t bytes = 0;
-  std::vector<There> sets;
-  while (sets.empty() || (bytes < kEnough && sets.size() < kMost)) {
-    TESSERA_TRY(There set, put(device, bench.arguments, false));
-    std::size_t next = 0;
-    for (const Argument& argument : bench.arguments) {
-      if (argument.type.is_number()) continue;
-      bytes += argument.bytes;
-      TESSERA_TRY_DONE(randomize(set.memory[next], argument.type.dtype));
-      ++next;
+  Sets sets;
+  while (sets.addresses.empty() || (bytes < kEnough && sets.addresses.size() < kMost)) {
+    std::vector<Address> addresses;
+    for (std::size_t i = 0; i < rooms.size(); ++i) {
+      if (rooms[i].temporary && !sets.addresses.empty()) {
+        addresses.push_back(sets.addresses.front()[i]);
+        continue;
+      }
+      TESSERA_TRY(Memory memory, device.allocate(rooms[i].bytes));
+      TESSERA_TRY_DONE(randomize(memory, rooms[i].dtype));
+      bytes += rooms[i].bytes;
+      addresses.push_back(memory.address());
+      sets.memory.push_back(std::move(memory));
     }
-    sets.push_back(std::move(set));
+    sets.addresses.push_back(std::move(addresses));
   }
   return sets;
 }
 
-Expected<std::string> time_one(const Device& device, const Bench& bench, const Loaded& loaded,
-                               const std::vector<There>& sets) {
+Expected<std::string> time_one(const Device& device, const Bench& bench,
+                               const std::vector<const Loaded*>& loaded, const Sets& sets) {
   constexpr std::size_t kInARow = 5;
-  const std::size_t count = sets.size() * std::max<std::size_t>(1, kInARow / sets.size());
+  const std::size_t different = sets.addresses.size();
+  const std::size_t count = different * std::max<std::size_t>(1, kInARow / different);
   TESSERA_TRY(const auto stream, device.stream());
   const auto launch_all = [&]() -> Expected<Done> {
     for (std::size_t i = 0; i < count; ++i)
-      TESSERA_TRY_DONE(
-          loaded.function.launch({bench.grid, sets[i % sets.size()].words}, stream.get()));
+      for (std::size_t s = 0; s < bench.steps.size(); ++s) {
+        const auto words = words_in(bench.steps[s], sets.addresses[i % different]);
+        TESSERA_TRY_DONE(loaded[s]->function.launch({bench.steps[s].grid, words}, stream.get()));
+      }
     return Done{};
   };
   TESSERA_TRY(const auto graph, stream.capture(launch_all));
@@ -101,22 +130,18 @@ Expected<std::string> time_one(const Device& device, const Bench& bench, const L
               median_ms(device, stream, [&] { return graph.launch(stream.get()); }));
   const double ms = all / static_cast<double>(count);
   const double rate = bench.amount / (ms * 1e-3) / (bench.unit[0] == 'G' ? 1e9 : 1e12);
-  const std::int64_t blocks =
-      tile::cdiv(bench.grid[0], loaded.ptx.programs) * bench.grid[1] * bench.grid[2];
-  const int at_once = resident(loaded);
-  const double waves =
-      static_cast<double>(blocks) / static_cast<double>(at_once * device.multiprocessors());
-  fmt::print(
-      "{:<62} {:>9.4f} ms {:>7.1f} {:<7} {:>4} threads {:>3} registers {:>3} local {:>6} shared "
-      "{:>7} blocks {} at once {:>8.2f} waves {:>6.1f} ms to compile\n",
-      bench.name, ms, rate, bench.unit, loaded.ptx.threads, loaded.function.registers(),
-      loaded.function.local_bytes(), loaded.ptx.shared_bytes, blocks, at_once, waves,
-      loaded.compile_ms);
+  std::string kernels;
+  double compile_ms = 0;
+  for (std::size_t s = 0; s < bench.steps.size(); ++s) {
+    compile_ms += loaded[s]->compile_ms;
+    if (s > 0) kernels += "; ";
+    kernels += shape_of(device, bench.steps[s].grid, *loaded[s]);
+  }
+  fmt::print("{:<62} {:>9.4f} ms {:>7.1f} {:<7} {} {:>6.1f} ms to compile\n", bench.name, ms, rate,
+             bench.unit, kernels, compile_ms);
   return fmt::format(
-      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "threads": {}, "registers": {}, "local": {}, "shared": {}, "blocks": {}, "at_once": {}, "waves": {:.2f}, "compile_ms": {:.1f}}})",
-      bench.name, ms, rate, bench.unit, loaded.ptx.threads, loaded.function.registers(),
-      loaded.function.local_bytes(), loaded.ptx.shared_bytes, blocks, at_once, waves,
-      loaded.compile_ms);
+      R"({{"name": "{}", "ms": {:.6f}, "rate": {:.3f}, "unit": "{}", "kernels": "{}", "compile_ms": {:.1f}}})",
+      bench.name, ms, rate, bench.unit, kernels, compile_ms);
 }
 
 Expected<std::string> time_driver_copy(const Device& device) {

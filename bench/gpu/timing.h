@@ -8,13 +8,17 @@
 
 namespace tessera {
 
-/// Sets of arguments that together are larger than the second-level cache, several times.
-Expected<std::vector<There>> sets_of(const runtime::cuda::Device& device, const Bench& bench);
+/// Memory for a bench, several times: together larger than the second-level cache.
+struct Sets {
+  std::vector<runtime::cuda::Memory> memory;
+  std::vector<std::vector<runtime::cuda::Address>> addresses;  // of each set: of each room
+};
+Expected<Sets> sets_of(const runtime::cuda::Device& device, const std::vector<Room>& rooms);
 
 /// Each prints a line and returns the same as JSON. Launches are timed in a graph of several, with
-/// one set of arguments after the other.
+/// one set of arguments after the other; `loaded` are the kernels of the bench's steps.
 Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench& bench,
-                               const Loaded& loaded, const std::vector<There>& sets);
+                               const std::vector<const Loaded*>& loaded, const Sets& sets);
 Expected<std::string> time_driver_copy(const runtime::cuda::Device& device);
 /// What a launch costs the program that asks for it: the median of many.
 Expected<std::string> time_launch(const runtime::cuda::Device& device);
