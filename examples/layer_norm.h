@@ -23,8 +23,8 @@ inline Expected<Kernel> layer_norm(DType dtype, std::int64_t columns) {
         const Val values = x.load({at, 0}, {1, columns}).to(accumulator(dtype));
         const Val d = values - shift;
 
-        const Val mean = sum(d, 1, Dims::Keep) / count;
-        const Val square = sum(d * d, 1, Dims::Keep) / count;
+        const Val mean = sum(d, 1, Dims::Keep) * (1 / count);
+        const Val square = sum(d * d, 1, Dims::Keep) * (1 / count);
         const Val scale = rsqrt(maximum(square - mean * mean, 0.0) + eps);
 
         const Val normal = (values - (shift + mean)) * scale;

@@ -139,6 +139,7 @@ std::vector<Case> cases() {
   for (const auto& [name, function] : {std::pair<const char*, Function>("exp", tile::exp),
                                        {"sigmoid", tile::sigmoid},
                                        {"tanh", tile::tanh},
+                                       {"rsqrt", tile::rsqrt},
                                        {"erf", tile::erf}})
     add(fmt::format("function {} f32", name),
         tile::kernel(name,
