@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/context.h"
 #include "cli/json.h"
@@ -200,14 +201,17 @@ void run(const Options& options, Context& context) {
                                                       .memory_limit = context.run_memory(0)});
   if (!data) return context.fail(data.error());
   KernelData expected = copy_of(*data), found = copy_of(*data);
+  std::optional<GpuKernel> gpu;
+  if (options.is_for_gpu()) {  // without a GPU, nothing is interpreted in vain
+    auto compiled = on_gpu(source->kernel, found, options);
+    if (!compiled) return context.fail(compiled.error());
+    gpu.emplace(*std::move(compiled));
+  }
   // The interpreter first: it checks every access, so that code that leaves its memory never runs.
   const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
   if (!interpreted) return context.fail(interpreted.error());
   const auto launched = [&]() -> Expected<Done> {
-    if (options.is_for_gpu()) {
-      TESSERA_TRY(const GpuKernel gpu, on_gpu(source->kernel, found, options));
-      return gpu.launch(found, source->grid);
-    }
+    if (gpu) return gpu->launch(found, source->grid);
     TESSERA_TRY(const auto compiled, codegen::compile(source->kernel, codegen_options(options)));
     return compiled->launch(found.arguments, source->grid, options.threads);
   }();

@@ -24,7 +24,14 @@ std::optional<Pieces> Emitter::fragments(const Operation& dot) {
   settle(dot.in[0]);
   const auto found = tiles_.find({dot.in[0], *layout});
   if (found == tiles_.end()) return {};
-  return found->second;
+  // What is held beyond the last column is multiplied by zeros, and so has to be a number.
+  Pieces registers = found->second;
+  for (int reg = 0; reg < layout->registers(); ++reg) {
+    llvm::Value*& value = registers[static_cast<std::size_t>(reg)];
+    if (llvm::Value* inside = block_.is_inside(*layout, type(dot.in[0]).shape, reg))
+      value = ir_.CreateSelect(inside, value, llvm::Constant::getNullValue(value->getType()));
+  }
+  return registers;
 }
 
 void Emitter::bring(const Operation& loop) {

@@ -233,9 +233,7 @@ std::string_view Plan::against_warpgroups(const Operation& dot) const {
 std::optional<Layout> Plan::fragments(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.in[0]).shape;
   const Product product = means(dot);
-  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0 ||
-      !std::has_single_bit(static_cast<std::uint64_t>(shape[1])))
-    return {};
+  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0) return {};
   const Layout layout =
       by_warpgroups(dot)
           ? Layout::warpgroups(shape, threads_)
