@@ -14,8 +14,10 @@
 #include "examples/conv.h"
 #include "examples/dropout.h"
 #include "examples/histogram.h"
+#include "examples/layer_norm.h"
 #include "examples/matmul.h"
 #include "examples/vector_add.h"
+#include "tessera/codegen/compile.h"
 #include "tessera/tile/interp.h"
 #include "tests/codegen/ptx_expect.h"
 #include "tests/tile/random_kernel.h"
@@ -46,6 +48,16 @@ TEST(Ptx, FirstKernelsMayBeCompiledByManyThreadsAtOnce) {
   }
   EXPECT_THAT(texts, ::testing::Each(texts.front()));
   EXPECT_THAT(texts.front(), HasSubstr(".target sm_90a"));
+}
+
+TEST(Ptx, IsTheSameBeforeAndAfterCodeForAProcessor) {
+  const auto product = examples::matmul(DType::BF16, DType::BF16, {128, 128, 64});
+  const auto rows = examples::layer_norm(DType::F16, 4096);
+  const PtxOptions options = {.loops = true, .maps = true};
+  const std::string before[] = {ptx(product, options), ptx(rows, options)};
+  ASSERT_TRUE(compile(*examples::vector_add(DType::F32, 64)));
+  EXPECT_EQ(ptx(product, options), before[0]);
+  EXPECT_EQ(ptx(rows, options), before[1]);
 }
 
 TEST(Ptx, ReadsAndWrites16BytesAtOnce) {

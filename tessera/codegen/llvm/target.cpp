@@ -2,7 +2,6 @@
 
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/CommandLine.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <map>
@@ -30,23 +29,7 @@ Base base_of(machine::Architecture architecture) {
   return {};
 }
 
-/// For what LLVM has no other way to say.
-void set_switch(const char* name, bool value) {
-  const auto& switches = llvm::cl::getRegisteredOptions();
-  if (const auto found = switches.find(name); found != switches.end())
-    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
-}
-
-void set_switches() {
-  // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
-  // to save two additions per round. Questions about aliases, asked for each pair of accesses, take
-  // a tenth of the time; loads stand before stores as it is.
-  set_switch("disable-lsr", true);
-  set_switch("aarch64-use-aa", false);
-}
-
 std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {
-  [[maybe_unused]] static const bool once = (set_switches(), true);
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
   return std::unique_ptr<llvm::TargetMachine>(

@@ -1,6 +1,7 @@
 #include "tessera/codegen/llvm/targets.h"
 
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 
 #include "tessera/support/check.h"
@@ -8,7 +9,25 @@
 namespace tessera::codegen {
 namespace {
 
+/// For what LLVM has no other way to say.
+void set_switch(const char* name, bool value) {
+  const auto& switches = llvm::cl::getRegisteredOptions();
+  if (const auto found = switches.find(name); found != switches.end())
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
+}
+
+// They hold for all targets of the process: what a kernel becomes must not depend on which targets
+// were asked for before it.
+void set_switches() {
+  // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
+  // to save two additions per round. Questions about aliases, asked for each pair of accesses, take
+  // a tenth of the time; loads stand before stores as it is.
+  set_switch("disable-lsr", true);
+  set_switch("aarch64-use-aa", false);
+}
+
 bool registered() {
+  set_switches();
   LLVMInitializeAArch64TargetInfo();
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
