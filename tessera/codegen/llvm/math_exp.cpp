@@ -3,6 +3,7 @@
 
 #include "tessera/codegen/llvm/avx512.h"
 #include "tessera/codegen/llvm/functions.h"
+#include "tessera/codegen/llvm/nvptx.h"
 
 // exp and what is made of it. With n the integer nearest to x / ln 2 and r = x - n ln 2, exp(x) is
 // 2^n exp(r), and exp(r) a polynomial on |r| <= ln 2 / 2. The coefficients are minimax in relative
@@ -134,6 +135,11 @@ Lanes exp_in_range(const Lanes& x) {
   return one_and(r, base.exact) * shift_left(biased, format.mantissa).as_float();
 }
 
+/// a / b for a divisor that is no less than 1 and far from infinity.
+Lanes divided(const Lanes& a, const Lanes& b) {
+  return nvptx::takes(b) ? nvptx::quotient(a, b) : a / b;
+}
+
 // (tanh(x) - x) / x³ in x², up to tanh(x) = 0.5.
 constexpr double kTanhBound = 0.5625;
 constexpr double kTanh32[] = {-0x1.555548p-2, 0x1.110c74p-3, -0x1.b90960p-5, 0x1.58303ep-6,
@@ -211,7 +217,7 @@ Lanes sigmoid(const Lanes& x, Precision precision) {
   // 1 - q, or e - e q, where q = e / (1 + e) has errors that count little where it is small.
   const Lanes e = exp(-abs(x), precision);
   const Lanes base = select(compare(llvm::CmpInst::FCMP_OLT, x, 0), e, one);
-  return fma(-base, e / (e + 1), base);
+  return fma(-base, divided(e, e + 1), base);
 }
 
 Lanes tanh(const Lanes& x, Precision precision) {
@@ -219,7 +225,7 @@ Lanes tanh(const Lanes& x, Precision precision) {
   const Lanes square = x * x;
   const Lanes small = fma(x * square, polynomial(square, kTanh), x);
   const Lanes e = exp_in_range(clamp_below(abs(x), 20) * 2);
-  const Lanes large = x.constant(1.0) - x.constant(2.0) / (e + 1);
+  const Lanes large = x.constant(1.0) - divided(x.constant(2.0), e + 1);
   return join(x, kTanhBound, small, large);
 }
 

@@ -183,11 +183,16 @@ Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const P
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
-  const Own own = dtype == DType::F32 ? own_function(function, precision) : nullptr;
+  // A function that is right to 22 bits is exact enough for the 11 of f16.
+  const bool half = dtype == DType::F16 || dtype == DType::BF16;
+  const Own own = dtype == DType::F32 || half
+                      ? own_function(function, dtype == DType::F16 ? Precision::Fast : precision)
+                      : nullptr;
   if (own == nullptr) return emit_map(ir, function, dtype, operands, precision);
   Pieces results;
-  for (llvm::Value* x : operands[0]) results.push_back(own(ir, x));
-  return results;
+  for (llvm::Value* x : emit_conversion(ir, operands[0], dtype, DType::F32))
+    results.push_back(own(ir, x));
+  return emit_conversion(ir, results, DType::F32, dtype);
 }
 
 }  // namespace tessera::codegen::ptx
