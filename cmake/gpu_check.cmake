@@ -12,6 +12,7 @@ add_executable(gpu_check "${PROJECT_SOURCE_DIR}/bench/gpu/gpu_check.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/cases.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/convolutions.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/in_model.cpp"
+                         "${PROJECT_SOURCE_DIR}/bench/gpu/result.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/timing.cpp"
                          "${PROJECT_SOURCE_DIR}/bench/gpu/windows.cpp")
 target_link_libraries(gpu_check PRIVATE tessera_program tessera_codegen tessera_runtime tessera_tile tessera_flags

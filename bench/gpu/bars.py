@@ -1,8 +1,12 @@
 """Times the vendor's libraries and Triton, reads what gpu_check timed, and prints each bar with its ratio.
 
-usage: bars.py TIMES.json [ROWS.json]   (exits with 1 where a bar is missed; table.py prints the rows)
+usage: bars.py TIMES.json [ROWS.json] [--part]    table.py prints the rows
+
+Exits with 1 where a bar is missed. One that was not timed, or has nothing to be compared with, is missed as well; with
+--part only what was timed counts.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -81,7 +85,15 @@ def attention(length, causal, width=128):
 
 
 CONVOLUTION = re.compile(r"(conv f16 (\d+)x(\d+)x(\d+)x(\d+) to (\d+) (\d+)x\d+ stride (\d+) dilation (\d+))")
-RESNET50 = 21  # the first of them, which have a bar
+# Those of resnet50, which have a bar: size of the image, channels, filters, window, stride.
+RESNET50 = (
+    (56, 64, 64, 3, 1), (56, 128, 128, 3, 2), (28, 128, 128, 3, 1), (28, 256, 256, 3, 2), (14, 256, 256, 3, 1),
+    (14, 512, 512, 3, 2), (7, 512, 512, 3, 1), (56, 64, 64, 1, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1),
+    (56, 256, 128, 1, 1), (28, 128, 512, 1, 1), (28, 512, 128, 1, 1), (28, 512, 256, 1, 1), (14, 256, 1024, 1, 1),
+    (14, 1024, 256, 1, 1), (7, 512, 2048, 1, 1), (7, 2048, 512, 1, 1), (56, 256, 512, 1, 2), (28, 512, 1024, 1, 2),
+    (14, 1024, 2048, 1, 2))
+CONVOLUTIONS = [f"conv f16 32x{size}x{size}x{channels} to {filters} {window}x{window} stride {stride} dilation 1"
+                for size, channels, filters, window, stride in RESNET50]
 
 
 def convolution(batch, height, width, channels, filters, window, stride, dilation):
@@ -130,83 +142,116 @@ def attempt(name, work):
         return None
 
 
-def main():
-    with open(sys.argv[1]) as lines:
-        timed = [json.loads(line) for line in lines]
-    rates = {row["name"]: row["rate"] for row in timed}
-    copy, by_triton = streams()
-    copy = max(copy, rates.get("copy by the driver", 0))
+class Bars:
+    """What was timed, and each bar that is shown."""
 
-    def best(prefix):
-        found = {name: rate for name, rate in rates.items() if (name + " ").startswith(prefix + " ")}
-        return max(found.items(), key=lambda item: item[1], default=("not timed", 0))
+    def __init__(self, timed, part):
+        self.timed = {row["name"]: row for row in timed}
+        self.part, self.missed, self.table = part, [], []
 
-    by_name = {row["name"]: row for row in timed}
-    missed, table = [], []
+    def rate(self, name):
+        return self.timed[name]["rate"] if name in self.timed else None
 
-    def show(prefix, bar, base, of):
-        name, rate = best(prefix)
-        if not base:
-            print(f"{prefix:<36} {rate:8.1f}, nothing to compare with   {name}", flush=True)
+    def best(self, prefix):
+        """The fastest of those that gpu_check timed; it leaves out what gave another result than the others."""
+        found = [row for name, row in self.timed.items() if (name + " ").startswith(prefix + " ")]
+        return max(found, key=lambda row: row["rate"], default=None)
+
+    def counts(self, prefix, bar=1):
+        """Whether it is looked at: it was timed, or ought to have been."""
+        return self.best(prefix) is not None or bool(bar and not self.part)
+
+    def show(self, prefix, bar, base, of):
+        row = self.best(prefix)
+        if row is None and not bar:
             return
-        row, ratio = by_name[name], rate / base
-        table.append({"what": prefix, "ours": rate, "peer": base, "of": of, "ratio": ratio, "bar": bar or None})
+        ours = row["rate"] if row else None
+        ratio = ours / base if ours and base else None
+        self.table.append({"what": prefix, "ours": ours, "peer": base or None, "of": of, "ratio": ratio, "bar": bar or None})
+        if ratio is None:
+            if bar:
+                self.missed.append(prefix)
+            what = "not timed" if ours is None else f"{ours:.1f}, {of} has no time"
+            print(f"{prefix:<36} {what} (bar {bar:.2f}) {'MISSED (absent)' if bar else ''}", flush=True)
+            return
         if ratio < bar:
-            missed.append(prefix)
-        how = f"{name[len(prefix):]}; {row.get('kernels', '')}"
+            self.missed.append(prefix)
+        how = f"{row['name'][len(prefix):]}; {row.get('kernels', '')}"
         verdict = "ok" if ratio >= bar else "MISSED"
-        print(f"{prefix:<36} {rate:8.1f} = {ratio:.3f} of {of:<13} (bar {bar:.2f}) {verdict:<7}{how}", flush=True)
+        print(f"{prefix:<36} {ours:8.1f} = {ratio:.3f} of {of:<13} (bar {bar:.2f}) {verdict:<7}{how}", flush=True)
 
-    def is_timed(prefix):
-        return best(prefix)[1] > 0
+    def show_most(self, what, name, most):
+        """What may take so long at most; None: any time."""
+        value = self.rate(name)
+        if value is None and (self.part or most is None):
+            return
+        self.table.append({"what": what, "ours": value, "most": most})
+        reached = most is None or value is not None and value <= most
+        if not reached:
+            self.missed.append(what)
+        said = "not timed" if value is None else f"{value:8.1f}"
+        verdict = "" if most is None else "ok" if reached else "MISSED (absent)" if value is None else "MISSED"
+        print(f"{what:<36} {said} {f'(bar {most}) ' if most else ''}{verdict}")
 
-    if is_timed("vector_add f32 2^28"):
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("times")
+    parser.add_argument("rows", nargs="?")
+    parser.add_argument("--part", action="store_true", help="what was not timed does not count")
+    options = parser.parse_args()
+    with open(options.times) as lines:
+        bars = Bars([json.loads(line) for line in lines], options.part)
+    show, counts = bars.show, bars.counts
+    copy, by_triton = attempt("copy", streams) or (0, 0)
+    copy = max(copy, bars.rate("copy by the driver") or 0)
+
+    if counts("vector_add f32 2^28"):
         show("vector_add f32 2^28", 0.97, copy, "copy")
         show("vector_add f32 2^28", 0.0, by_triton, "Triton")
     for shape in PRODUCTS:
         names = [f"{kernel} bf16 {'x'.join(map(str, shape))}" for kernel in ("matmul", "matmul_gelu")]
-        timings = any(map(is_timed, names)) and attempt(names[0], lambda: products(*shape)) or (0, 0, 0)
+        residual = names[0].replace("matmul", "matmul_residual")
+        timings = any(map(bars.best, names)) and attempt(names[0], lambda: products(*shape)) or (0, 0, 0)
         for name, by_triton in zip(names, timings[1:]):
-            if is_timed(name):
+            if counts(name):
                 show(name, 0.85, timings[0], "cuBLAS")
                 show(name, 0.0, by_triton, "Triton")
+        show(residual, 0.0, timings[0], "cuBLAS")  # of the product alone
     for length in (1024, 4096, 16384):
         for kernel in ("attention", "causal_attention"):
             name = f"{kernel} bf16 {length}"
-            if is_timed(name):
-                library, by_triton = attempt(name, lambda: attention(length, kernel == "causal_attention")) or (0, 0)
+            if counts(name):
+                work = lambda: attention(length, kernel == "causal_attention")
+                library, by_triton = bars.best(name) and attempt(name, work) or (0, 0)
                 show(name, 0.65, library, "cuDNN")
                 show(name, 0.0, by_triton, "Triton")
-    found = dict.fromkeys(match.groups() for match in map(CONVOLUTION.match, rates) if match)
-    for at, (name, *shape) in enumerate(found):
-        rate = attempt(name, lambda: convolution(*map(int, shape)))
-        show(name, 0.70 if at < RESNET50 else 0.0, rate, "cuDNN")
-    for name in filter(re.compile("window ").match, rates):
+    found = [match[1] for match in map(CONVOLUTION.match, bars.timed) if match]
+    for name in dict.fromkeys(CONVOLUTIONS + found):
+        bar = 0.70 if name in CONVOLUTIONS else 0.0
+        if counts(name, bar):
+            _, *shape = CONVOLUTION.match(name).groups()
+            show(name, bar, bars.best(name) and attempt(name, lambda: convolution(*map(int, shape))), "cuDNN")
+    for name in filter(re.compile("window ").match, bars.timed):
         show(name, 0.0, copy, "copy")
     for kernel in ("softmax", "layer_norm"):
         for columns in ROWS + OTHER_ROWS:
-            name, counts = f"{kernel} f16 {columns}", columns in ROWS
-            if is_timed(name):
-                show(name, 0.88 if counts else 0.0, copy, "copy")
-                eager, compiled, by_triton = attempt(name, lambda: rows(kernel, columns)) or (0, 0, 0)
+            name, has_bar = f"{kernel} f16 {columns}", columns in ROWS
+            if counts(name, has_bar):
+                timings = bars.best(name) and attempt(name, lambda: rows(kernel, columns))
+                eager, compiled, by_triton = timings or (0, 0, 0)
+                show(name, 0.88 if has_bar else 0.0, copy, "copy")
                 show(name, 0.0, eager, "torch")
-                show(name, 1.0 if counts else 0.0, compiled, "torch.compile")
+                show(name, 1.0 if has_bar else 0.0, compiled, "torch.compile")
                 show(name, 0.0, by_triton, "Triton")
-    compiles = sorted(row["compile_ms"] for row in timed if row["name"].startswith("matmul "))
-    for what, value, bar in (
-        ("compile of a matmul, ms", compiles[len(compiles) // 2] if compiles else None, 400),
-        ("launch, us", rates.get("launch"), 4),
-    ):
-        if value is None:
-            continue
-        table.append({"what": what, "ours": value, "most": bar})
-        if value > bar:
-            missed.append(what)
-        print(f"{what:<32} {value:8.1f} (bar {bar}) {'ok' if value <= bar else 'MISSED'}")
-    if len(sys.argv) > 2:
-        with open(sys.argv[2], "w") as file:
-            json.dump(table, file, indent=1)
-    return 1 if missed else 0
+    bars.show_most("compile of a matmul, ms", "compile matmul", 400)
+    bars.show_most("compile of a matmul + GELU, ms", "compile matmul_gelu", 400)
+    bars.show_most("launch, us", "launch", 4)
+    bars.show_most("launch with tensor maps, us", "launch with maps", None)
+    if options.rows:
+        with open(options.rows, "w") as file:
+            json.dump(bars.table, file, indent=1)
+    return 1 if bars.missed else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "bench/gpu/convolutions.h"
 #include "bench/gpu/in_model.h"
 #include "bench/gpu/windows.h"
@@ -54,11 +57,13 @@ void add_streams(std::vector<Bench>& all) {
                          .arguments = {p, p, p, Argument::integer(DType::I64, n)},
                          .grid = {n / block, 1, 1}},
                         12.0 * count, "GB/s"));
+    all.back().computes = "vector_add f32 2^28";
     all.push_back(alone(fmt::format("copy f32 2^28 block {}", block),
                         {.kernel = copy_kernel(block),
                          .arguments = {view(DType::F32, {n}), view(DType::F32, {n})},
                          .grid = {n / block, 1, 1}},
                         8.0 * count, "GB/s"));
+    all.back().computes = "copy f32 2^28";
   }
 }
 
@@ -92,6 +97,7 @@ void add_rows(std::vector<Bench>& all) {
                            .grid = {rows, 1, 1},
                            .options = options},
                           bytes, "GB/s"));
+      all.back().computes = fmt::format("softmax f16 {}", columns);
       all.push_back(
           alone(fmt::format("{}layer_norm f16 {}{}", before, columns, after),
                 {.kernel = examples::layer_norm(DType::F16, columns),
@@ -99,6 +105,7 @@ void add_rows(std::vector<Bench>& all) {
                  .grid = {rows, 1, 1},
                  .options = options},
                 bytes, "GB/s"));
+      all.back().computes = fmt::format("layer_norm f16 {}", columns);
     };
     add("", "", {});
     for (const Way& way : kWays) {
@@ -145,6 +152,7 @@ void add_products(std::vector<Bench>& all) {
                          .stages = stages,
                          .roles = roles}},
             2.0 * static_cast<double>(p.m * p.n * p.k), "TFLOP/s"));
+        all.back().computes = fmt::format("{} bf16 {}x{}x{}", what, p.m, p.n, p.k);
       };
       add("matmul", examples::matmul(DType::BF16, DType::BF16, tiles), false);
       add("matmul_gelu", examples::matmul_bias(DType::BF16, tiles, examples::Activation::Gelu),
@@ -179,9 +187,20 @@ void add_attention(std::vector<Bench>& all) {
                    .options = options},
                   (causal ? 2.0 : 4.0) * static_cast<double>(heads * length * length * width),
                   "TFLOP/s"));
+        all.back().computes =
+            fmt::format("{} bf16 {}", causal ? "causal_attention" : "attention", length);
       }
     }
   }
+}
+
+/// Those that compute the same become neighbours, in the order of the first ones.
+void gather(std::vector<Bench>& all) {
+  std::map<std::string, std::size_t> first;
+  for (const Bench& bench : all) first.try_emplace(bench.computes, first.size());
+  std::stable_sort(all.begin(), all.end(), [&](const Bench& a, const Bench& b) {
+    return first.at(a.computes) < first.at(b.computes);
+  });
 }
 
 }  // namespace
@@ -193,6 +212,7 @@ std::vector<Bench> benches(const Wants& wants) {
   add_products(all);
   add_attention(all);
   std::erase_if(all, [&](const Bench& bench) { return !wants(bench.name); });
+  gather(all);
   // Compiled as far as kernels, which takes a while.
   for (const Convolution& convolution : convolutions())
     if (wants(convolution.name()))

@@ -38,6 +38,8 @@ struct Bench {
   std::vector<Step> steps;
   double amount;     // bytes, or operations
   const char* unit;  // of amount per second: GB/s or TFLOP/s
+  /// Equal where results are: those of one list are neighbours.
+  std::string computes = name;
 };
 
 /// Those whose names are wanted.

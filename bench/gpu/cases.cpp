@@ -73,6 +73,47 @@ void add_convolutions(std::vector<Case>& all) {
     }
 }
 
+/// Kernels that are timed, as plain as what their results are compared with (gpu_check.cpp), of
+/// sizes that the interpreter is done with in time.
+void add_plain(std::vector<Case>& all) {
+  const auto add = [&](const std::string& name, Expected<Kernel> kernel,
+                       codegen::TestArguments arguments, const tile::Grid& grid) {
+    all.push_back({.name = "plain " + name,
+                   .kernel = std::move(kernel),
+                   .arguments = std::move(arguments),
+                   .grid = grid,
+                   .tolerance = 4e-2,
+                   .is_plain = true});
+  };
+  constexpr DType kType = DType::BF16;
+  constexpr std::int64_t kRows = 256, kColumns = 512, kDepth = 320;
+  const examples::MatmulTiles tiles{128, 256, 64, 8};
+  const tile::Grid programs = {examples::matmul_programs(kRows, kColumns, tiles), 1, 1};
+  add("matmul", examples::matmul(kType, kType, tiles),
+      drawn()
+          .view(kType, {kRows, kDepth})
+          .view(kType, {kDepth, kColumns})
+          .view(kType, {kRows, kColumns}),
+      programs);
+  add("matmul gelu", examples::matmul_bias(kType, tiles, examples::Activation::Gelu),
+      drawn()
+          .view(kType, {kRows, kDepth})
+          .view(kType, {kDepth, kColumns})
+          .view(kType, {kColumns})
+          .view(kType, {kRows, kColumns}),
+      programs);
+  for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
+    const tile::Extents heads = {2, 384, 128};
+    add(mask == examples::Mask::Causal ? "causal_attention" : "attention",
+        examples::attention(kType, 128, {128, 128, examples::Scores::Rows}, mask),
+        drawn().view(kType, heads).view(kType, heads).view(kType, heads).view(kType, heads),
+        {3, 2, 1});
+  }
+  for (const std::int64_t n : {256, 1000, 32768, 50257})
+    add(fmt::format("softmax {}", n), examples::softmax(DType::F16, n),
+        drawn().view(DType::F16, {5, n}).view(DType::F16, {5, n}), {5, 1, 1});
+}
+
 }  // namespace
 
 std::vector<Case> cases() {
@@ -215,6 +256,7 @@ std::vector<Case> cases() {
     }
   }
   add_convolutions(all);
+  add_plain(all);
   for (const std::int64_t n : {1, 1000, 4097})
     add(fmt::format("histogram {}", n), examples::histogram(256),
         drawn()

@@ -19,6 +19,7 @@ struct Case {
   tile::Grid grid;
   double tolerance = 0;
   codegen::PtxOptions options = {};
+  bool is_plain = false;  // as what timed kernels are compared with is compiled
 };
 
 std::vector<Case> cases();

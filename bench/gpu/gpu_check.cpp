@@ -1,5 +1,6 @@
 // gpu_check: runs kernels on an NVIDIA GPU, compares them with the tile interpreter, then times
-// them.
+// others. What these left is compared with what plain code leaves; a time whose result differs is
+// not written.
 //
 //   gpu_check [--only NAME]… [--no-check] [--no-time] [--json FILE] [--jobs N] [--cubins FOLDER]
 //   gpu_check --ptx FOLDER [--only NAME]…   writes the PTX of every kernel; needs no GPU
@@ -12,13 +13,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,9 +27,11 @@
 #include "bench/gpu/benches.h"
 #include "bench/gpu/cases.h"
 #include "bench/gpu/on_gpu.h"
+#include "bench/gpu/result.h"
 #include "bench/gpu/timing.h"
 #include "tessera/tile/fingerprint.h"
 #include "tessera/tile/interp.h"
+#include "tests/codegen/first_difference.h"
 
 namespace tessera {
 namespace {
@@ -59,7 +62,7 @@ class Kernels {
  public:
   Kernels(const Device& device, const Options& options) : device_(&device), options_(&options) {}
 
-  void want(const Expected<Kernel>& kernel, const codegen::PtxOptions& options = {}) {
+  void want(const Expected<Kernel>& kernel, const codegen::PtxOptions& options) {
     if (kernel) wanted_.try_emplace(key(*kernel, options), Wanted{*kernel, options, {}});
   }
   void load_all() {
@@ -78,8 +81,20 @@ class Kernels {
     work();
     for (std::thread& thread : threads) thread.join();
   }
-  const Expected<Loaded>& get(const Kernel& kernel, const codegen::PtxOptions& options = {}) const {
+  const Expected<Loaded>& get(const Kernel& kernel, const codegen::PtxOptions& options) const {
     return *wanted_.at(key(kernel, options)).loaded;
+  }
+  /// Those of a bench's steps, with options made of theirs.
+  template <class OptionsOf>
+  Expected<std::vector<const Loaded*>> get(const Bench& bench, const OptionsOf& options_of) const {
+    std::vector<const Loaded*> loaded;
+    for (const Step& step : bench.steps) {
+      TESSERA_TRY(const Kernel kernel, step.kernel);
+      const Expected<Loaded>& one = get(kernel, options_of(step.options));
+      if (!one) return one.error();
+      loaded.push_back(&*one);
+    }
+    return loaded;
   }
 
  private:
@@ -96,32 +111,15 @@ class Kernels {
   std::map<std::string, Wanted> wanted_;
 };
 
-/// Empty where the memories agree; else the first difference.
-std::string difference(const Argument& argument, const std::vector<std::byte>& expected,
-                       const std::vector<std::byte>& found, double tolerance) {
-  const DType dtype = argument.type.dtype;
-  const std::int64_t count = argument.bytes / byte_width(dtype);
-  const Tensor want{dtype, {count}, Bytes::copy(expected)}, got{dtype, {count}, Bytes::copy(found)};
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (!is_float(dtype)) {
-      if (integer_at(want, i) != integer_at(got, i))
-        return fmt::format("at {}: {} expected, {} found", i, integer_at(want, i),
-                           integer_at(got, i));
-      continue;
-    }
-    const double x = number_at(want, i), y = number_at(got, i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    if (!(std::fabs(x - y) <= tolerance * std::max(1.0, std::fabs(x))))
-      return fmt::format("at {}: {} expected, {} found", i, x, y);
-  }
-  return {};
+codegen::PtxOptions options_of(const Case& c) {
+  return c.is_plain ? plain(c.options) : launched(c.options);
 }
 
 Expected<std::string> check(const Device& device, const Kernels& kernels, const Case& c) {
   TESSERA_TRY(const Kernel kernel, c.kernel);
   std::vector<std::vector<std::byte>> memory;
   const std::vector<Argument> arguments = c.arguments.copy(memory);
-  const Expected<Loaded>& loaded = kernels.get(kernel, c.options);
+  const Expected<Loaded>& loaded = kernels.get(kernel, options_of(c));
   if (!loaded) return loaded.error();
   TESSERA_TRY(const There there, put(device, arguments, true));
   TESSERA_TRY_DONE(loaded->function.launch({c.grid, there.words}));
@@ -132,7 +130,12 @@ Expected<std::string> check(const Device& device, const Kernels& kernels, const 
     if (argument.type.is_number()) continue;
     std::vector<std::byte> found(static_cast<std::size_t>(argument.bytes));
     TESSERA_TRY_DONE(there.memory[next].read(found));
-    const std::string differs = difference(argument, memory[next], found, c.tolerance);
+    const auto bytes = static_cast<std::size_t>(argument.bytes);
+    const std::string differs =
+        codegen::first_difference({.dtype = argument.type.dtype,
+                                   .expected = std::span(memory[next]).first(bytes),
+                                   .found = found},
+                                  c.tolerance);
     if (!differs.empty()) return fmt::format("argument {} {}", next, differs);
     ++next;
   }
@@ -141,11 +144,10 @@ Expected<std::string> check(const Device& device, const Kernels& kernels, const 
 
 int write_ptx(const Options& wanted) {
   const auto write = [&](std::string name, const Expected<Kernel>& kernel,
-                         codegen::PtxOptions options) {
+                         const codegen::PtxOptions& options) {
     for (char& c : name)
       if (c == ' ' || c == '>' || c == '^' || c == ',') c = '_';
     if (!kernel) return fmt::print(stderr, "{}: {}\n", name, to_string(kernel.error()));
-    options.loops = options.maps = true;
     const auto ptx = codegen::ptx_of(*kernel, options);
     if (!ptx) return fmt::print(stderr, "{}: {}\n", name, to_string(ptx.error()));
     const std::string file = wanted.ptx + "/" + name + ".ptx";
@@ -159,11 +161,19 @@ int write_ptx(const Options& wanted) {
                ptx->shared_bytes, ptx->programs, ptx->loops ? ", blocks go on" : "");
   };
   for (const Case& c : cases())
-    if (wanted.wants(c.name)) write(c.name, c.kernel, c.options);
-  for (const Bench& b : benches(wanted.wants_it()))
-    for (std::size_t i = 0; i < b.steps.size(); ++i)
-      write(fmt::format("bench {}{}", b.name, i == 0 ? "" : fmt::format(" {}", i)),
-            b.steps[i].kernel, b.steps[i].options);
+    if (wanted.wants(c.name)) write(c.name, c.kernel, options_of(c));
+  std::string before;
+  for (const Bench& b : benches(wanted.wants_it())) {
+    for (std::size_t i = 0; i < b.steps.size(); ++i) {
+      const std::string which = i == 0 ? "" : fmt::format(" {}", i);
+      write(fmt::format("bench {}{}", b.name, which), b.steps[i].kernel,
+            launched(b.steps[i].options));
+      if (b.computes != before)
+        write(fmt::format("plain {}{}", b.computes, which), b.steps[i].kernel,
+              plain(b.steps[i].options));
+    }
+    before = b.computes;
+  }
   return 0;
 }
 
@@ -171,7 +181,7 @@ int check_all(const Device& device, const Options& options) {
   Kernels kernels(device, options);
   std::vector<Case> list = cases();
   std::erase_if(list, [&](const Case& c) { return !options.wants(c.name); });
-  for (const Case& c : list) kernels.want(c.kernel, c.options);
+  for (const Case& c : list) kernels.want(c.kernel, options_of(c));
   kernels.load_all();
   int failures = 0;
   for (const Case& c : list) {
@@ -186,6 +196,11 @@ int check_all(const Device& device, const Options& options) {
   return failures;
 }
 
+/// Of those that compute the same, which are neighbours.
+bool is_first(const std::vector<Bench>& list, std::size_t i) {
+  return i == 0 || list[i].computes != list[i - 1].computes;
+}
+
 int time_all(const Device& device, const Options& options) {
   int failures = 0;
   std::ofstream lines(options.json.empty() ? "/dev/null" : options.json);
@@ -198,35 +213,51 @@ int time_all(const Device& device, const Options& options) {
     }
     std::fflush(stdout);
   };
-  if (options.wants("launch")) note("launch", time_launch(device));
+  if (options.wants("launch")) note("launch", time_launch(device, {}));
+  if (options.wants("launch with maps"))
+    note("launch with maps", time_launch(device, {.maps = true}));
   if (options.wants("copy")) note("copy by the driver", time_driver_copy(device));
   Kernels kernels(device, options);
   const std::vector<Bench> list = benches(options.wants_it());
   Sets sets;
   std::vector<Room> of;  // what the sets are for
+  std::string computed;  // what the reference is of
+  Result reference;
   constexpr std::size_t kAtOnce = 64;
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (i % kAtOnce == 0) {
       for (std::size_t j = i; j < std::min(i + kAtOnce, list.size()); ++j)
-        for (const Step& step : list[j].steps) kernels.want(step.kernel, step.options);
+        for (const Step& step : list[j].steps) {
+          kernels.want(step.kernel, launched(step.options));
+          if (is_first(list, j)) kernels.want(step.kernel, plain(step.options));
+        }
       kernels.load_all();
     }
     const Bench& bench = list[i];
     const auto timed = [&]() -> Expected<std::string> {
-      std::vector<const Loaded*> loaded;
-      for (const Step& step : bench.steps) {
-        TESSERA_TRY(const Kernel kernel, step.kernel);
-        const Expected<Loaded>& one = kernels.get(kernel, step.options);
-        if (!one) return one.error();
-        loaded.push_back(&*one);
-      }
+      TESSERA_TRY(const auto loaded, kernels.get(bench, launched));
       if (bench.rooms != of) {
         of.clear();
         sets = {};
         TESSERA_TRY(sets, sets_of(device, bench.rooms));
         of = bench.rooms;
       }
-      return time_one(device, bench, loaded, sets);
+      if (is_first(list, i)) {
+        TESSERA_TRY(const auto simple, kernels.get(bench, plain));
+        TESSERA_TRY(reference, reference_of(device, bench, simple, sets));
+        computed = bench.computes;
+      }
+      if (computed != bench.computes)
+        return Diagnostic{.id = "gpu-check-reference",
+                          .message = "there is nothing to compare with"};
+      TESSERA_TRY_DONE(spoil(bench, sets));
+      TESSERA_TRY(const std::string line, time_one(device, bench, loaded, sets));
+      TESSERA_TRY(const Result result, result_of(bench, sets));
+      const std::string differs = difference(reference, result);
+      if (!differs.empty())
+        return Diagnostic{.id = "gpu-check-result",
+                          .message = "what was timed is wrong: " + differs};
+      return line;
     };
     note(bench.name, timed());
   }

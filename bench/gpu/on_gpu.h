@@ -27,12 +27,28 @@ inline std::string cubin_name(const std::string& ptx) {
   return fmt::format("{:016x}.cubin", std::hash<std::string>{}(ptx));
 }
 
+/// Of code as everyone gets it: blocks go on with further programs, and views have tensor maps.
+inline codegen::PtxOptions launched(codegen::PtxOptions options) {
+  options.loops = options.maps = true;
+  return options;
+}
+
+/// Of the plainest code for the same: a block for each program, all threads alike, little ahead,
+/// and functions as exact as they can be.
+inline codegen::PtxOptions plain(const codegen::PtxOptions& options) {
+  return {.target = options.target,
+          .tf32 = options.tf32,
+          .stages = 2,
+          .roles = false,
+          .rows_ahead = 0,
+          .together = 1};
+}
+
 /// `cubins`: a folder with machine code of some kernels, which need not be assembled.
 inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Kernel& kernel,
-                             codegen::PtxOptions options = {}, const std::string& cubins = {}) {
+                             const codegen::PtxOptions& options, const std::string& cubins = {}) {
   const Stopwatch watch;
   Loaded loaded;
-  options.loops = options.maps = true;
   TESSERA_TRY(loaded.ptx, codegen::ptx_of(kernel, options));
   const codegen::PtxKernel& ptx = loaded.ptx;
   std::string code = ptx.text;

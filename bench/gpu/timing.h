@@ -13,6 +13,9 @@ struct Sets {
   std::vector<runtime::cuda::Memory> memory;
   std::vector<std::vector<runtime::cuda::Address>> addresses;  // of each set: of each room
 };
+/// The arguments of a kernel in the memory of a set.
+std::vector<std::uint64_t> words_in(const Step& step,
+                                    const std::vector<runtime::cuda::Address>& addresses);
 Expected<Sets> sets_of(const runtime::cuda::Device& device, const std::vector<Room>& rooms);
 
 /// Each prints a line and returns the same as JSON. Launches are timed in a graph of several, with
@@ -20,7 +23,11 @@ Expected<Sets> sets_of(const runtime::cuda::Device& device, const std::vector<Ro
 Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench& bench,
                                const std::vector<const Loaded*>& loaded, const Sets& sets);
 Expected<std::string> time_driver_copy(const runtime::cuda::Device& device);
-/// What a launch costs the program that asks for it: the median of many.
-Expected<std::string> time_launch(const runtime::cuda::Device& device);
+/// What a launch costs the program that asks for it: the median of many. With `maps`: of a product,
+/// for which two tensor maps are made.
+struct LaunchOf {
+  bool maps = false;
+};
+Expected<std::string> time_launch(const runtime::cuda::Device& device, const LaunchOf& of);
 
 }  // namespace tessera
