@@ -141,10 +141,16 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   options.code.exact = options.passes.exact;
   options.code.threads = flags.threads;
   const bool tf32 = flags.precision == "tf32";
-  if (flags.target == "cuda")
-    options.code.machine = machine::cuda(runtime::cuda::architecture().value_or("sm_90a"));
-  else if (flags.target != "cpu")
+  if (flags.target == "cuda") {
+    machine::Machine& gpu = options.code.machine;
+    gpu = machine::cuda();
+    if (const auto found = runtime::cuda::this_gpu()) {
+      gpu = machine::cuda(found->architecture);
+      gpu.multiprocessors = gpu.cores = found->multiprocessors;
+    }
+  } else if (flags.target != "cpu") {
     options.code.machine = machine::cuda(flags.target.substr(flags.target.find(':') + 1));
+  }
   if (tf32) options.code.machine.features.emplace_back("tf32");
   if ((flags.precision == "f16" || tf32) && flags.target == "cpu")
     return Diagnostic{.id = "cli-precision",

@@ -211,10 +211,11 @@ Expected<std::unique_ptr<Session>> make_session(std::shared_ptr<const LoadedProg
   return std::unique_ptr<Session>(std::move(session));
 }
 
-std::optional<std::string> architecture() {
+std::optional<ThisGpu> this_gpu() {
   const auto device = Device::open();
   if (!device) return std::nullopt;
-  return device->compute() == 90 ? "sm_90a" : "sm_80";
+  return ThisGpu{.architecture = device->compute() == 90 ? "sm_90a" : "sm_80",
+                 .multiprocessors = device->multiprocessors()};
 }
 
 }  // namespace tessera::runtime::cuda

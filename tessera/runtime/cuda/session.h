@@ -16,8 +16,11 @@ namespace tessera::runtime::cuda {
 Expected<std::unique_ptr<Session>> make_session(std::shared_ptr<const LoadedProgram> program,
                                                 const SessionOptions& options);
 
-/// What code for the GPU of this computer is best written for, `sm_90a` or `sm_80`; nothing without
-/// one.
-std::optional<std::string> architecture();
+/// What code for the GPU of this computer is best written for; nothing without one.
+struct ThisGpu {
+  std::string architecture;  // `sm_90a` or `sm_80`
+  int multiprocessors = 0;
+};
+std::optional<ThisGpu> this_gpu();
 
 }  // namespace tessera::runtime::cuda
