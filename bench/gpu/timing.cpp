@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 
-#include "examples/matmul.h"
 #include "examples/vector_add.h"
 #include "tests/codegen/arguments.h"
 
@@ -154,6 +153,28 @@ Expected<std::string> time_driver_copy(const Device& device) {
   return fmt::format(
       R"({{"name": "copy by the driver", "ms": {:.6f}, "rate": {:.3f}, "unit": "GB/s"}})", ms,
       rate);
+}
+
+Expected<std::string> time_compile(const Device& device, const std::string& name,
+                                   const Matmul& matmul) {
+  constexpr int kKernels = 7;
+  std::vector<double> ptx, all;
+  for (int i = 0; i < kKernels; ++i) {
+    // What differs is in which order programs take tiles: the code is of the same size.
+    const tile::examples::MatmulTiles tiles{128, 256, 64, 3 + i};
+    TESSERA_TRY(const tile::Kernel kernel, matmul(tiles));
+    TESSERA_TRY(
+        const Loaded loaded,
+        load(device, kernel, launched({.precision = codegen::Precision::Fast, .stages = 4})));
+    ptx.push_back(loaded.ptx_ms);
+    all.push_back(loaded.compile_ms);
+  }
+  const double first = all.front(), ms = median(all), ptx_ms = median(ptx);
+  fmt::print("{:<62} {:>9.1f} ms, {:.1f} of it to write PTX; the first {:.1f} ms\n", name, ms,
+             ptx_ms, first);
+  return fmt::format(
+      R"({{"name": "{}", "ms": {:.3f}, "ptx_ms": {:.3f}, "first_ms": {:.3f}, "rate": {:.3f}, "unit": "ms"}})",
+      name, ms, ptx_ms, first, ms);
 }
 
 Expected<std::string> time_launch(const Device& device, const LaunchOf& of) {

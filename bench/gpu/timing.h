@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "bench/gpu/benches.h"
 #include "bench/gpu/on_gpu.h"
+#include "examples/matmul.h"
 
 namespace tessera {
 
@@ -23,6 +25,11 @@ Expected<Sets> sets_of(const runtime::cuda::Device& device, const std::vector<Ro
 Expected<std::string> time_one(const runtime::cuda::Device& device, const Bench& bench,
                                const std::vector<const Loaded*>& loaded, const Sets& sets);
 Expected<std::string> time_driver_copy(const runtime::cuda::Device& device);
+/// How long products of matrices take to compile, of a median: alone, each of them new to the
+/// driver.
+using Matmul = std::function<Expected<tile::Kernel>(const tile::examples::MatmulTiles&)>;
+Expected<std::string> time_compile(const runtime::cuda::Device& device, const std::string& name,
+                                   const Matmul& matmul);
 /// What a launch costs the program that asks for it: the median of many. With `maps`: of a product,
 /// for which two tensor maps are made.
 struct LaunchOf {
