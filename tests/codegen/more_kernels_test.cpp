@@ -28,6 +28,10 @@ TEST(MoreKernels, WithLoopsBranchesAndMemoryInOrder) {
   expect_as_interpreted("control.tile");
 }
 
+TEST(MoreKernels, WithAccessesThatMeet) {
+  expect_as_interpreted("order.tile");
+}
+
 TEST(MoreKernels, WithSumsThatAreStoredAsTheyAre) {
   expect_as_interpreted("sums.tile");
 }

@@ -66,6 +66,10 @@ TEST(SlowPtxKernels, WithLoopsBranchesAndMemoryInOrder) {
   expect_as_interpreted("control.tile");
 }
 
+TEST(PtxKernels, WithAccessesThatMeet) {
+  expect_as_interpreted("order.tile");
+}
+
 TEST(SlowPtxKernels, WithSumsThatAreStoredAsTheyAre) {
   expect_as_interpreted("sums.tile");
 }

@@ -144,6 +144,14 @@ void Block::barrier() {
   ++barriers_;
 }
 
+void Block::barrier_if(llvm::Value* condition) {
+  const bool used = scratch_used_;
+  const int count = barriers_;
+  when(condition, [&] { barrier(); });
+  scratch_used_ = used;
+  barriers_ = count;
+}
+
 void Block::become(const Role& role) {
   const llvm::IRBuilderBase::InsertPointGuard guard(ir);
   ir.SetInsertPoint(entry_end_);

@@ -60,6 +60,8 @@ class Block {
   /// Of the thread whose number differs in this bit, of the same warp.
   llvm::Value* across(llvm::Value* value, int thread_bit);
   void barrier();
+  /// Where a condition holds, which is the same in all threads; orders nothing elsewhere.
+  void barrier_if(llvm::Value* condition);
   /// From here on code is for some of the block's threads, those from `first` on: teams of
   /// `threads` each, which meet at barriers of their own, the first team at `barrier`. Each team
   /// has the shared memory that is not reserved yet to itself: `own_bytes`, one after the other.

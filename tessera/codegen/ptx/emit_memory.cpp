@@ -40,27 +40,63 @@ void Emitter::forget_accesses(bool writes) {
   ordered_at_ = block_.barriers();
 }
 
-bool Emitter::shifted(const Access& a, const Access& b) const {
-  if (a.view == b.view) return false;
-  const std::optional<ValueId> root = root_of(planned_, a.view), other = root_of(planned_, b.view);
-  return !root || !other || root == other;
+Emitter::Access Emitter::access_of(const Operation& op) const {
+  const bool writes = op.code == Code::Vstore;
+  const tile::Type& view = type(op.in[0]);
+  const tile::Extents& shape = type(writes ? op.in.back() : op.out[0]).shape;
+  return {.writes = writes,
+          .known = view.strides == tile::Extents{1},
+          .view = op.in[0],
+          .at = {op.in.begin() + 1, op.in.begin() + 1 + view.rank()},
+          .layout = plan_.access(view, shape)};
+}
+
+// Views of the same numbers from the same address on, or of memory that is nowhere the same, are
+// apart; arguments may overlap in any other way, which is known at launch.
+llvm::Value* Emitter::overlap(const Access& a, const Access& b) {
+  if (a.view == b.view) return ir_.getFalse();
+  struct Bytes {
+    llvm::Value *from, *to;
+  };
+  const auto bytes_of = [&](const Access& access) -> Bytes {
+    const int width = byte_width(dtype(access.view));
+    llvm::Value* at = ir_.CreateSExt(scalar(access.at[0]), ir_.getInt64Ty());
+    llvm::Value* from = ir_.CreateAdd(view(access.view).base, ir_.CreateMul(at, block_.i64(width)));
+    return {from, ir_.CreateAdd(from, block_.i64(access.layout->extent(0) * width))};
+  };
+  const Bytes first = bytes_of(a), second = bytes_of(b);
+  llvm::Value* meet = ir_.CreateAnd(ir_.CreateICmpULT(first.from, second.to),
+                                    ir_.CreateICmpULT(second.from, first.to));
+  if (byte_width(dtype(a.view)) != byte_width(dtype(b.view))) return meet;
+  return ir_.CreateAnd(meet, ir_.CreateICmpNE(first.from, second.from));
 }
 
 void Emitter::in_order(const Access& access) {
   if (block_.barriers() != ordered_at_) accesses_.clear();
-  // Threads that hold the same elements in both accesses need no one else's.
-  const bool meets = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access& earlier) {
-    const bool apart = access.known && earlier.known && access.at == earlier.at &&
-                       access.layout == earlier.layout && !shifted(access, earlier);
-    return (access.writes || earlier.writes) && !apart;
-  });
+  bool meets = false;
+  llvm::Value* may_meet = ir_.getFalse();
+  for (const Access& earlier : accesses_) {
+    if (!access.writes && !earlier.writes) continue;
+    // Threads that hold the same elements in both accesses need no one else's.
+    meets = meets || !access.known || !earlier.known || access.at != earlier.at ||
+            access.layout != earlier.layout;
+    if (meets) break;
+    may_meet = ir_.CreateOr(may_meet, overlap(access, earlier));
+  }
   if (meets) {
     block_.barrier();
     accesses_.clear();
+  } else if (may_meet != ir_.getFalse()) {
+    block_.barrier_if(may_meet);
   }
   ordered_at_ = block_.barriers();
   wrote_ = wrote_ || access.writes;
   accesses_.push_back(access);
+}
+
+void Emitter::accessed(const Access& access) {
+  if (block_.barriers() != ordered_at_) accesses_ = {access};
+  ordered_at_ = block_.barriers();
 }
 
 Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape) {
@@ -71,7 +107,6 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
               .shape = shape,
               .dtype = view_type.dtype,
               .axis = contiguous_axis(view_type),
-              .side_by_side = view_type.strides == tile::Extents{1},
               .base = view.base,
               .start = {},
               .first = {},
@@ -191,12 +226,7 @@ void Emitter::vload(const Operation& op) {
     return take_stream(op, stream->second);
   const Place place = place_of(op, type(op.out[0]).shape);
   const Sure* sure = sure_of(op);
-  if (sure == nullptr || !sure->constant)
-    in_order({.writes = false,
-              .known = place.side_by_side,
-              .view = op.in[0],
-              .at = {op.in.begin() + 1, op.in.end()},
-              .layout = place.layout});
+  if (sure == nullptr || !sure->constant) in_order(access_of(op));
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   if (llvm::cast<llvm::Constant>(pad)->isNullValue()) pad = nullptr;
   // Both ways give packed runs: what is taken apart before they join would have to be moved.
@@ -214,12 +244,12 @@ void Emitter::vload(const Operation& op) {
 }
 
 void Emitter::load(const Operation& op) {
-  in_order({.writes = false});
   const ValueId out = op.out[0];
   const Layout layout = type(out).is_scalar() ? Layout(0, {}, {}) : home(out);
   const Pieces pointers = tile(op.in[0], layout);
   const Pieces masks = op.in.size() > 1 ? tile(op.in[1], layout) : Pieces{};
   const Pieces others = op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
+  in_order({.writes = false});
   const auto align = llvm::Align(static_cast<std::uint64_t>(byte_width(dtype(out))));
   Pieces registers;
   for (int reg = 0; reg < layout.registers(); ++reg) {
@@ -324,6 +354,7 @@ void Emitter::atomic(const Operation& op) {
     result->addIncoming(old, inside);
     before.push_back(result);
   }
+  accessed({.writes = true});
   if (first != nullptr && uses_[out] > 0) {
     // Those that hold the same elements learn from the first what was there.
     tile::Extents extents;

@@ -129,6 +129,7 @@ void Emitter::each_program(llvm::Value* count) {
   block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(shape_.ahead - 1)});
   arithmetic(ByProgram::Differs);
   for (const auto& [id, stream] : streams_) {
+    in_order(access_of(kernel_.ops[id]));
     if (stream.fixed) continue;
     take_stream(kernel_.ops[id], stream);
     done.insert(id);

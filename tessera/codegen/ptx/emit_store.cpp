@@ -110,14 +110,14 @@ void Emitter::vstore(const Operation& op) {
   const Place place = place_of(op, type(x).shape);
   const bool shared = goes_through_shared(place, x);
   const Pieces registers = shared ? Pieces{} : tile(x, place.layout);
-  in_order({.writes = true,
-            .known = place.side_by_side && !shared,
-            .view = op.in[0],
-            .at = {op.in.begin() + 1, op.in.end() - 1},
-            .layout = place.layout});
+  const Access access = shared ? Access{.writes = true} : access_of(op);
+  in_order(access);
   if (shared) {
-    if (const auto box = warp_box(place, home(x))) return store_by_warps(place, *box, x);
-    return store_through_shared(place, x);
+    if (const auto box = warp_box(place, home(x)))
+      store_by_warps(place, *box, x);
+    else
+      store_through_shared(place, x);
+    return accessed(access);
   }
   llvm::Value* first = block_.is_first(place.layout);
   // Packed before the two ways part: what both need takes half of the registers so.

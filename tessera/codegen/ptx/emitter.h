@@ -197,8 +197,7 @@ class Emitter {
     Layout layout;
     tile::Extents shape;
     DType dtype;
-    int axis = 0, run = 1;      // elements that one access takes along an axis, if `aligned`
-    bool side_by_side = false;  // one axis, without gaps: equal indices are equal places
+    int axis = 0, run = 1;  // elements that one access takes along an axis, if `aligned`
     llvm::Value* aligned = nullptr;
     llvm::Value* address = nullptr;  // of the thread's first register, i64
     llvm::Value* base = nullptr;     // of the view
@@ -250,7 +249,8 @@ class Emitter {
   llvm::Value* loaded_run(const Place& place, int reg, int run, llvm::Value* pad);
   llvm::Value* global(llvm::Value* address);
   llvm::Value* nowhere();
-  /// Writes a barrier before an access that may meet an earlier one of another thread.
+  /// What an operation does to global memory. `known`: to a view of one axis, without gaps, so that
+  /// a thread's elements follow from `at` and the layout.
   struct Access {
     bool writes = false, known = false;
     ValueId view = {};
@@ -258,10 +258,13 @@ class Emitter {
     std::optional<Layout> layout = {};
     bool operator==(const Access&) const = default;
   };
+  Access access_of(const Operation& op) const;
+  /// Writes a barrier before an access that may meet an earlier one of another thread.
   void in_order(const Access& access);
-  /// Whether the same places in two views may be other places in memory: a kernel may make several
-  /// views of an argument. Arguments themselves share all of their memory or none.
-  bool shifted(const Access& a, const Access& b) const;
+  /// To follow an access before which, after in_order, barriers may have been written.
+  void accessed(const Access& access);
+  /// Whether two known accesses of the same indices meet where threads hold different ones.
+  llvm::Value* overlap(const Access& a, const Access& b);
   void forget_accesses(bool writes);
   bool any_writes(const Operation& op) const;
 

@@ -1,6 +1,7 @@
 #include "tessera/tile/gpu/programs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/tile/gpu/panels.h"
 #include "tessera/tile/passes/rewrite.h"
@@ -74,7 +75,8 @@ std::vector<Stream> streams_of(const Planned& planned, const Courses& courses) {
     const Layout layout = planned.plan.access(view, tile.shape);
     const int width = byte_width(tile.dtype);
     const bool whole_chunks = run_of(view, layout, tile.shape) * width == kChunk;
-    const bool zero = op.literal == Literal{};
+    // Copies leave zeros outside: a -0 is another number.
+    const bool zero = op.literal == Literal{} && !std::signbit(op.literal.number);
     if (!whole_chunks || !zero) continue;
     streams.push_back({.load = id,
                        .bytes = std::int64_t{layout.registers()} * width * planned.plan.threads(),
