@@ -3,6 +3,18 @@
 #include "tessera/tile/passes/for_grid.h"
 
 namespace tessera::lower {
+namespace {
+
+/// A GPU runs few programs along the second and third axis of a grid.
+void fit_grid(Lowered& lowered) {
+  constexpr std::int64_t kMost = 65535;
+  tile::Grid& grid = lowered.grid;
+  if (grid[1] <= kMost && grid[2] <= kMost) return;
+  lowered.kernel = tile::along_one_axis(lowered.kernel, grid);
+  grid = {grid[0] * grid[1] * grid[2], 1, 1};
+}
+
+}  // namespace
 
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options) {
@@ -22,6 +34,7 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
     GroupCode code = **std::move(attempt);
     Expected<Done> accepted = Done{};
     for (Lowered& lowered : code.kernels) {
+      if (machine.is_gpu()) fit_grid(lowered);
       lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
       if (accepted && options.accept) accepted = options.accept(lowered.kernel);
     }

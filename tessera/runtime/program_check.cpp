@@ -14,8 +14,9 @@ using Home = Value::Home;
 /// Far beyond any computer, and far from where sums of two overflow.
 constexpr std::int64_t kMost = std::int64_t{1} << 48;
 constexpr std::int64_t kMostPrograms = std::int64_t{1} << 31;  // along an axis of a grid
-constexpr std::int64_t kMostThreads = 1024;                    // of a block of a GPU
-constexpr std::size_t kMostDepth = 64;                         // of nested loops
+constexpr std::int64_t kMostBeside = 65535;  // on a GPU, along the second and third
+constexpr std::int64_t kMostThreads = 1024;  // of a block of a GPU
+constexpr std::size_t kMostDepth = 64;       // of nested loops
 
 bool within(std::int64_t value, std::int64_t first, std::int64_t last) {
   return value >= first && value <= last;
@@ -183,6 +184,8 @@ class Check {
     for (const std::int64_t count : launch.grid)
       if (!within(count, 0, kMostPrograms) || __builtin_mul_overflow(programs, count, &programs))
         return invalid(fmt::format("{} programs along an axis", count));
+    if (program_.is_for_gpu() && std::max(launch.grid[1], launch.grid[2]) > kMostBeside)
+      return invalid(fmt::format("a grid of {} programs", fmt::join(launch.grid, " x ")));
     for (const cuda::TensorMap& map : program_.kernels[launch.kernel].maps)
       if (static_cast<std::size_t>(map.word) + map.words() > launch.words.size())
         return invalid(fmt::format("there is no view at word {}", map.word));

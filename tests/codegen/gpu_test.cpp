@@ -22,6 +22,16 @@ using runtime::cuda::Device;
 using runtime::cuda::Memory;
 
 /// Each with a block for each program, and with all that who launches may allow.
+TEST(Driver, SaysThatItIsTooOld) {
+  EXPECT_TRUE(runtime::cuda::check_version(12030));
+  const auto old = runtime::cuda::check_version(12020);
+  ASSERT_FALSE(old);
+  EXPECT_EQ(to_string(old.error()),
+            "error[cuda-driver]: the driver is that of CUDA 12.2\n"
+            "  note: kernels are in the PTX of CUDA 12.3\n"
+            "  help: install a newer driver of the GPU");
+}
+
 class Gpu : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

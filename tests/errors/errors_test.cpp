@@ -61,6 +61,7 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"schedule-stage", "a definition of the command line is one stage"},
     {"lower-unsupported", "part of a report: such an operator is interpreted"},
     {"cuda-missing", "depends on the machine; tests/codegen/ptx_test.cpp looks at it"},
+    {"cuda-driver", "depends on the machine; tests/codegen/gpu_test.cpp looks at it"},
     {"cuda-error", "depends on the machine"},
     {"cuda-grid", "depends on the machine"},
     {"cuda-memory", "depends on the machine"},

@@ -215,6 +215,15 @@ TEST(AttentionGroups, ProductsMayBeOfBf16) {
                {.products = DType::BF16});
 }
 
+TEST(AttentionGroups, ManyBatchesAreAGridThatAGpuRuns) {
+  const Group group =
+      group_of({"", {{'b', 8192}, {'h', 12}, {'i', 16}, {'j', 16}, {'d', 64}, {'e', 64}}});
+  const auto code = lower_group(group, machine::cuda(), {});
+  ASSERT_TRUE(code) << to_string(code.error());
+  ASSERT_EQ(code->kernels.size(), 1u);
+  EXPECT_EQ(code->kernels[0].grid, (tile::Grid{8192 * 12, 1, 1}));
+}
+
 TEST(AttentionGroups, WhatReadsOtherRowsIsNone) {
   Case c{"", {{'b', 2}, {'h', 3}, {'i', 5}, {'j', 5}, {'d', 7}, {'e', 6}}};
   c.weight = "exp(s[b,h,j,i] - m[b,h,i]) / t[b,h,i]";

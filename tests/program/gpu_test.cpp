@@ -79,7 +79,8 @@ CompileReport expect_same(const Case& one) {
   EXPECT_TRUE(compiled) << to_string(compiled.error());
   if (!compiled || !expected) return {};
   EXPECT_TRUE(compiled->program.is_for_gpu());
-  const codegen::PtxOptions ptx = codegen::ptx_options(options.machine, codegen::Precision::Exact);
+  const codegen::PtxOptions ptx = codegen::ptx_options(
+      options.machine, options.exact ? codegen::Precision::Exact : codegen::Precision::Fast);
   const auto loaded = runtime::LoadedProgram::load(compiled->program);
   EXPECT_TRUE(loaded) << to_string(loaded.error());
   if (!loaded) return {};

@@ -145,6 +145,18 @@ Program with_a_map() {
   return maker.program;
 }
 
+TEST(ProgramCheck, FindsGridsThatNoGpuRuns) {
+  for (const std::size_t axis : {1, 2}) {
+    Program program = with_a_map();
+    std::get<Launch>(program.steps[0]).grid[axis] = 65535;
+    EXPECT_TRUE(check(program));
+    std::get<Launch>(program.steps[0]).grid[axis] = 65536;
+    const auto checked = check(program);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().id, "program-invalid");
+  }
+}
+
 TEST(ProgramCheck, FindsTensorMapsThatNoGpuHas) {
   ASSERT_TRUE(check(with_a_map())) << to_string(check(with_a_map()).error());
   using Map = cuda::TensorMap;

@@ -42,8 +42,7 @@ Expected<Driver> find_driver() {
   find(driver.set_function_attribute, "cuFuncSetAttribute");
   find(driver.launch, "cuLaunchKernel");
   find(driver.resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-  driver.encode_map =
-      reinterpret_cast<decltype(driver.encode_map)>(dlsym(library, "cuTensorMapEncodeTiled"));
+  find(driver.encode_map, "cuTensorMapEncodeTiled");
   find(driver.allocate, "cuMemAlloc_v2");
   find(driver.free, "cuMemFree_v2");
   find(driver.make_pool, "cuMemPoolCreate");
@@ -75,6 +74,9 @@ Expected<Driver> find_driver() {
   find(driver.add_to_link, "cuLinkAddData_v2");
   find(driver.complete_link, "cuLinkComplete");
   find(driver.destroy_link, "cuLinkDestroy");
+  int version = 0;
+  if (driver.driver_version != nullptr && driver.driver_version(&version) == 0)
+    TESSERA_TRY_DONE(check_version(version));
   if (!absent.empty()) return missing(fmt::format("the CUDA driver has no {}", absent));
   int count = 0;
   if (driver.init(0) != 0 || driver.device_count(&count) != 0 || count == 0)
@@ -83,6 +85,16 @@ Expected<Driver> find_driver() {
 }
 
 }  // namespace
+
+Expected<Done> check_version(int version) {
+  constexpr int kLeast = 12030;  // knows PTX 8.3
+  if (version >= kLeast) return Done{};
+  const auto named = [](int of) { return fmt::format("CUDA {}.{}", of / 1000, of % 1000 / 10); };
+  return Diagnostic{.id = "cuda-driver",
+                    .message = fmt::format("the driver is that of {}", named(version)),
+                    .note = fmt::format("kernels are in the PTX of {}", named(kLeast)),
+                    .help = "install a newer driver of the GPU"};
+}
 
 Expected<const Driver*> Driver::load() {
   static const Expected<Driver> driver = find_driver();

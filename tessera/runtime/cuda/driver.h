@@ -114,12 +114,16 @@ struct Driver {
   Result (*complete_link)(LinkHandle, void**, std::size_t*);
   Result (*destroy_link)(LinkHandle);
 
-  /// Loaded once. Where there is no driver, no GPU, or one that does not start: `cuda-missing`.
+  /// Loaded once. Where there is no driver, no GPU, or one that does not start: `cuda-missing`;
+  /// where the driver is too old to assemble what is compiled: `cuda-driver`.
   static Expected<const Driver*> load();
 
   /// A result that is not success as a diagnostic, `cuda-error`: what was tried, and what the
   /// driver says of it.
   Expected<Done> check(Result result, const char* what) const;
 };
+
+/// Whether a driver of a version, as it says it (12030 is CUDA 12.3), knows the PTX of kernels.
+Expected<Done> check_version(int version);
 
 }  // namespace tessera::runtime::cuda

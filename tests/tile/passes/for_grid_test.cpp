@@ -41,17 +41,19 @@ TEST(ForGrid, KeepsWhatALaunchDoes) {
   const auto kernel = parse_kernel(kRows);
   ASSERT_TRUE(kernel) << to_string(kernel.error());
   for (const Grid& grid : {Grid{3, 6, 1}, Grid{1, 1, 1}, Grid{2, 3, 2}}) {
-    const auto run = [&](const Kernel& k) {
+    const auto run = [&](const Kernel& k, const Grid& launched) {
       std::vector<float> x(6 * 96), out(6 * 96, -1.0f);
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
       const std::vector<Argument> arguments = {
           Argument::view(DType::F32, reinterpret_cast<std::byte*>(x.data()), {6, 96}),
           Argument::view(DType::F32, reinterpret_cast<std::byte*>(out.data()), {6, 96})};
-      const auto done = interpret(k, arguments, grid);
+      const auto done = interpret(k, arguments, launched);
       EXPECT_TRUE(done) << to_string(done.error());
       return out;
     };
-    EXPECT_EQ(run(*kernel), run(for_grid(*kernel, grid)));
+    EXPECT_EQ(run(*kernel, grid), run(for_grid(*kernel, grid), grid));
+    EXPECT_EQ(run(*kernel, grid),
+              run(along_one_axis(*kernel, grid), {grid[0] * grid[1] * grid[2], 1, 1}));
   }
 }
 
