@@ -39,7 +39,7 @@ def median_ms(work, sets=((),), rounds=20, repeat=5):
 
 
 ROWS = tuple(256 << i for i in range(8))
-OTHER_ROWS = (768, 1000, 3072, 5000, 12288, 50257)  # shown, without a bar
+OTHER_ROWS = (768, 1000, 3072, 5000, 8001, 12288, 32000, 50257, 65536, 128256, 151936)  # shown, without a bar
 PRODUCTS = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512))
 
 

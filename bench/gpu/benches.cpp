@@ -70,20 +70,33 @@ void add_streams(std::vector<Bench>& all) {
 /// Ways to spread rows over threads, besides the one that is chosen, for rows of so many bytes.
 struct Way {
   std::int64_t least, most;
-  int bytes, ahead, together, registers;
+  int bytes, ahead, together, registers, packed = 0;
+  std::int64_t part_bytes = 0, keep_bytes = 0;
 };
-constexpr Way kWays[] = {
-    {512, 512, 32, 0, 1, 0},     {512, 512, 32, 0, 2, 0},       {512, 512, 32, 0, 2, 48},
-    {512, 512, 32, 0, 2, 40},    {512, 512, 64, 0, 4, 80},      {512, 512, 64, 0, 4, 72},
-    {512, 512, 64, 0, 4, 64},    {1024, 1024, 32, 0, 1, 0},     {1024, 1024, 64, 0, 2, 72},
-    {1024, 1024, 64, 0, 2, 64},  {4096, 8192, 64, 0, 1, 64},    {16384, 32768, 64, 0, 1, 64},
-    {16384, 32768, 64, 0, 1, 0}, {65536, 65536, 128, 1, 1, 128}};
+constexpr std::int64_t kLong = std::int64_t{1} << 20, kHalf = 112 << 10, kAll = 224 << 10;
+constexpr Way kWays[] = {{512, 512, 32, 0, 2, 40, 1},
+                         {512, 512, 64, 0, 4, 64},
+                         {1024, 1024, 32, 0, 1, 40},
+                         {1024, 1024, 32, 0, 1, 40, 1},
+                         {1536, 2048, 64, 0, 1, 64},
+                         {1536, 2048, 64, 0, 1, 48, 1},
+                         {16384, 32768, 64, 0, 1, 64},
+                         {65536, 65536, 64, 1, 1, 64},
+                         {32768, kLong, 32, 0, 1, 64, 0, 16384, kHalf},
+                         {32768, kLong, 64, 0, 1, 64, 0, 32768, kHalf},
+                         {32768, kLong, 64, 0, 1, 64, 0, 32768, 0},
+                         {32768, kLong, 64, 0, 1, 64, 0, 16384, kHalf / 2},
+                         {65536, kLong, 32, 0, 1, 64, 0, 32768, kAll},
+                         {65536, kLong, 16, 0, 1, 32, 0, 16384, kHalf},
+                         {65536, kLong, 32, 0, 1, 40, 0, 16384, kHalf / 2},
+                         {65536, kLong, 64, 0, 1, 64, 0, 65536, kAll}};
 
 /// Rows of powers of two, and of others: of models' widths, without alignment, and longer than a
 /// block holds.
 void add_rows(std::vector<Bench>& all) {
   const std::int64_t elements = std::int64_t{1} << 27;
-  std::vector<std::int64_t> widths = {768, 1000, 3072, 5000, 12288, 50257};
+  std::vector<std::int64_t> widths = {768,   1000,  3072,  5000,   8001,  12288,
+                                      32000, 50257, 65536, 128256, 151936};
   for (std::int64_t columns = 256; columns <= 32768; columns *= 2) widths.push_back(columns);
   for (const std::int64_t columns : widths) {
     const std::int64_t rows = elements / columns;
@@ -111,12 +124,17 @@ void add_rows(std::vector<Bench>& all) {
     for (const Way& way : kWays) {
       if (columns * 2 < way.least || columns * 2 > way.most) continue;
       add("other ",
-          fmt::format(", {} bytes a thread, {} ahead, {} together, {} registers", way.bytes,
-                      way.ahead, way.together, way.registers),
+          fmt::format(
+              ", {} bytes a thread, {} ahead, {} together, {} registers{}, parts of {}, {} kept",
+              way.bytes, way.ahead, way.together, way.registers, way.packed != 0 ? ", packed" : "",
+              way.part_bytes, way.keep_bytes),
           {.bytes_per_thread = way.bytes,
            .rows_ahead = way.ahead,
            .together = way.together,
-           .registers = way.registers});
+           .registers = way.registers,
+           .packed = way.packed,
+           .part = way.part_bytes / 2,
+           .keep_bytes = way.keep_bytes});
     }
   }
 }

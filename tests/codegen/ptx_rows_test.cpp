@@ -4,6 +4,7 @@
 
 #include "examples/layer_norm.h"
 #include "examples/softmax.h"
+#include "tessera/codegen/ptx/gpu_form.h"
 #include "tessera/codegen/ptx/ptx.h"
 #include "tests/codegen/ptx_expect.h"
 
@@ -195,6 +196,76 @@ TEST(PtxRows, OneProgramTakesTheRowsOfSeveral) {
       }
     }
   }
+}
+
+// Parts of 256 elements: rows that end with a part or not, that are aligned or not.
+TEST(PtxRows, LongRowsAreReadInParts) {
+  const PtxOptions parts = {.bytes_per_thread = 16, .part = 256};
+  EXPECT_EQ(ptx_of(*examples::softmax(DType::F16, 1000), parts)->threads, 32);
+  EXPECT_EQ(ptx_of(*examples::softmax(DType::F32, 1000), parts)->threads, 64);
+  // With nothing kept in shared memory, some parts, and all.
+  const PtxOptions some = {.bytes_per_thread = 16, .part = 256, .keep_bytes = 1024},
+                   all = {
+                       .loops = true, .bytes_per_thread = 32, .part = 512, .keep_bytes = 1 << 16};
+  struct Case {
+    std::int64_t rows, n;
+    DType dtype;
+    PtxOptions options;
+  };
+  for (const Case& c : {Case{9, 512, DType::F16, parts}, Case{1, 1000, DType::F16, all},
+                        Case{5, 1001, DType::F16, some}, Case{9, 1001, DType::BF16, all},
+                        Case{2, 1026, DType::F16, all}, Case{5, 1026, DType::F32, some},
+                        Case{5, 1000, DType::F32, parts}, Case{9, 1001, DType::F32, all}}) {
+    SCOPED_TRACE(::testing::Message() << c.n << ' ' << to_string(c.dtype));
+    const double tolerance = c.dtype == DType::F32 ? 1e-5 : c.dtype == DType::F16 ? 4e-3 : 3e-2;
+    expect_emulated(examples::softmax(c.dtype, c.n),
+                    TestArguments(1).view(c.dtype, {c.rows, c.n}).view(c.dtype, {c.rows, c.n}),
+                    {c.rows, 1, 1}, tolerance, c.options);
+    expect_emulated(examples::layer_norm(c.dtype, c.n), layer_norm_arguments(c.dtype, c.rows, c.n),
+                    {c.rows, 1, 1}, tolerance, c.options);
+  }
+}
+
+// Results that lie where the row is, before it, behind it, or on its other end.
+TEST(PtxRows, PartsOfRowsThatAreWrittenWhereTheyAreRead) {
+  constexpr const char* kScaled = R"(kernel scaled(p: *f16) {{
+    x: view f16[3, 600] by [1200, 1] = view(offset(p, {0}))
+    out: view f16[3, 600] by [1200, 1] = view(offset(p, {1}))
+    row = pid()
+    t: f32[1, 600] = cast(vload(x, row, 0): f16[1, 600])
+    all: f32[1, 1] = reshape(reduce(mul(t, t)) {{fn = add, axis = 1}})
+    vstore(out, row, 0, cast(div(t, broadcast(all): f32[1, 600])): f16[1, 600])
+  }})";
+  for (const auto& [from, to] : {std::pair(0, 0), std::pair(0, 5), std::pair(5, 0), std::pair(8, 0),
+                                 std::pair(0, 300), std::pair(300, 0), std::pair(0, 600)}) {
+    SCOPED_TRACE(::testing::Message() << from << " to " << to);
+    expect_emulated(parsed(fmt::format(kScaled, from, to)),
+                    TestArguments(1).pointer(DType::F16, 3600), {3, 1, 1}, 1e-3,
+                    {.bytes_per_thread = 16, .part = 256});
+  }
+}
+
+TEST(PtxRows, RowsThatBeginAnywhereAreCutWhereAccessesAreAligned) {
+  const auto found = gpu_form_of(*examples::softmax(DType::F16, 8001), {});
+  ASSERT_TRUE(found) << to_string(found.error());
+  EXPECT_THAT(*found, HasSubstr("8001 elements in parts of 2048"));
+  expect_emulated(examples::softmax(DType::F16, 3001),
+                  TestArguments(1).view(DType::F16, {9, 3001}).view(DType::F16, {9, 3001}),
+                  {9, 1, 1}, 1e-3);
+}
+
+// A view that ends before the row does, and rows that are not there.
+TEST(PtxRows, PartsOfRowsThatLeaveTheirViews) {
+  const tile::Kernel kernel = parsed(R"(kernel padded(x: view f16[?, ?], out: view f16[?, ?]) {
+    row = pid()
+    t: f32[1, 600] = cast(vload(x, row, 0) {pad = 2.0}: f16[1, 600])
+    all: f32[1, 1] = reshape(reduce(t) {fn = maximum, axis = 1})
+    vstore(out, row, 0, cast(add(t, broadcast(all): f32[1, 600])): f16[1, 600])
+  })");
+  for (const std::int64_t columns : {520, 600, 601, 640, 700})
+    expect_emulated(kernel,
+                    TestArguments(1).view(DType::F16, {3, columns}).view(DType::F16, {3, columns}),
+                    {5, 1, 1}, 1e-3, {.bytes_per_thread = 16, .part = 256});
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ Expected<Done> Emitter::emit() {
     ir_.CreateRetVoid();
     ir_.SetInsertPoint(inside);
   }
-  if (shape_.rows) {
+  if (shape_.cut != nullptr) {
+    by_passes();
+  } else if (shape_.rows) {
     by_versions();
   } else {
     region(kernel_.body);

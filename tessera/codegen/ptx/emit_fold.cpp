@@ -36,6 +36,20 @@ bool widens(const tile::Operation& op, DType dtype) {
   return rounds && (dtype == DType::F16 || dtype == DType::BF16);
 }
 
+DType Emitter::part_type(const Operation& fold) const {
+  return widens(fold, dtype(fold.in[0])) ? DType::F32 : dtype(fold.in[0]);
+}
+
+std::optional<Emitter::Factors> Emitter::factors_of(const Operation& sum, const Layout& layout) {
+  const ValueId in = sum.in[0];
+  if (!sum.regions.empty() || sum.function != tile::Function::Add || dtype(in) != DType::F32)
+    return {};
+  if (!definitions_[in] || uses_[in] != 1) return {};
+  const Operation& product = kernel_.ops[*definitions_[in]];
+  if (product.code != tile::Code::Map || product.function != tile::Function::Mul) return {};
+  return Factors{tile(product.in[0], layout), tile(product.in[1], layout)};
+}
+
 Emitter::Elements Emitter::combine(const Operation& op, const Elements& left,
                                    const Elements& right) {
   if (op.regions.empty()) {
@@ -105,6 +119,7 @@ void Emitter::reduce(const Operation& op) {
     return joined(op, padded, left, right);
   };
 
+  const std::optional<Factors> factors = padded ? std::nullopt : factors_of(op, layout);
   std::vector<Elements> parts;
   for (const std::vector<int>& group : groups(layout, axis)) {
     std::vector<Elements> level;
@@ -112,6 +127,13 @@ void Emitter::reduce(const Operation& op) {
       level.emplace_back();
       for (const Pieces& input : inputs)
         level.back().push_back(input[static_cast<std::size_t>(reg)]);
+    }
+    if (factors && level.size() > 1) {
+      std::vector<Elements> upper;
+      for (std::size_t i = 0; i < level.size(); i += 2)
+        upper.push_back(
+            {factors->plus(ir_, static_cast<std::size_t>(group[i]), level[i + 1].front())});
+      level = std::move(upper);
     }
     while (level.size() > 1) {  // a tree: short chains, small errors
       std::vector<Elements> upper;
@@ -234,6 +256,7 @@ void Emitter::finish_folds() {
       define(out, type(out).is_scalar() ? rest : home(out), std::move(registers));
     }
   }
+  unpack_again();
 }
 
 }  // namespace tessera::codegen::ptx

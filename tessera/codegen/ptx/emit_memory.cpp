@@ -72,6 +72,7 @@ llvm::Value* Emitter::overlap(const Access& a, const Access& b) {
 }
 
 void Emitter::in_order(const Access& access) {
+  if (unordered_) return;
   if (block_.barriers() != ordered_at_) accesses_.clear();
   bool meets = false;
   llvm::Value* may_meet = ir_.getFalse();
@@ -125,10 +126,22 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   place.address = ir_.CreateAdd(view.base, ir_.CreateMul(elements, block_.i64(width)));
 
   place.run = run_of(view_type, place.layout, shape);
+  // What lies behind the row stays as it was.
+  if (masked_ && op.code == Code::Vstore && sure_of(op) == nullptr && cut_axis(op) &&
+      shape_.cut->extent % place.run != 0)
+    place.run = 1;
   if (place.run == 1) return place;
 
   const Sure* sure = sure_of(op);
-  place.aligned = sure != nullptr && sure->aligned() ? ir_.getTrue() : is_aligned(op, place.run);
+  if (sure != nullptr && sure->aligned()) {
+    place.aligned = ir_.getTrue();
+  } else if (sure != nullptr && sure->anywhere) {
+    llvm::Value* rest =
+        ir_.CreateAnd(place.address, block_.i64(std::int64_t{place.run} * width - 1));
+    place.aligned = ir_.CreateICmpEQ(rest, block_.i64(0));
+  } else {
+    place.aligned = is_aligned(op, place.run);
+  }
   return place;
 }
 
@@ -174,6 +187,9 @@ llvm::Value* Emitter::within(const Place& place, int reg) {
     llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
     inside = block_.both(inside, below);
   }
+  if (masked_)
+    if (const std::optional<int> axis = cut_axis(*place.op))
+      inside = block_.both(inside, within_row(place.layout, *axis, reg));
   return inside;
 }
 
@@ -199,7 +215,8 @@ Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>
 llvm::Value* Emitter::loaded_run(const Place& place, int reg, int run, llvm::Value* pad) {
   const Sure* sure = sure_of(*place.op);
   const auto load_at = [&](int first) {
-    llvm::Value* inside = within(place, first);
+    llvm::Value* inside =
+        sure != nullptr && sure->edge ? touches_row(place, first, run) : within(place, first);
     llvm::Value* from = address(place, first);
     if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
     llvm::LoadInst* load = ir_.CreateAlignedLoad(
@@ -230,16 +247,19 @@ void Emitter::vload(const Operation& op) {
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   if (llvm::cast<llvm::Constant>(pad)->isNullValue()) pad = nullptr;
   // Both ways give packed runs: what is taken apart before they join would have to be moved.
-  const Pieces runs = by_runs(place, [&](int run) {
+  const auto load = [&](int run) {
     Pieces loaded;
     for (int reg = 0; reg < place.layout.registers(); reg += place.run)
-      loaded.push_back(loaded_run(place, reg, run, pad));
+      loaded.push_back(run == 0 ? loaded_anywhere(place, reg) : loaded_run(place, reg, run, pad));
     return loaded;
-  });
+  };
+  const Pieces runs =
+      kept_runs(place, [&] { return may_lie_anywhere(place) ? load(0) : by_runs(place, load); });
   Pieces registers;
   for (llvm::Value* packed : runs)
     for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
       registers.push_back(value);
+  keep_packed(op.out[0], {place.layout, runs, place.dtype, place.run, place.base});
   define(op.out[0], place.layout, std::move(registers));
 }
 

@@ -51,13 +51,16 @@ void Emitter::copy_stream(const Operation& op, const Stream& stream) {
 
 void Emitter::take_stream(const Operation& op, const Stream& stream) {
   const Place place = place_of(op, type(op.out[0]).shape);
-  Pieces registers;
+  Pieces registers, runs;
   for (int reg = 0; reg < place.layout.registers(); reg += place.run) {
     llvm::Value* packed = ir_.CreateAlignedLoad(block_.packed_type(place.dtype, place.run),
                                                 own_slot(stream, place, reg), llvm::Align(kChunk));
+    runs.push_back(packed);
     for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
       registers.push_back(value);
   }
+  if (!stream.fixed)
+    keep_packed(op.out[0], {place.layout, runs, place.dtype, place.run, place.base});
   define(op.out[0], place.layout, std::move(registers));
 }
 

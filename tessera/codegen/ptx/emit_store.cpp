@@ -135,16 +135,28 @@ void Emitter::vstore(const Operation& op) {
     llvm::Value* inside = within(place, reg);
     block_.when(block_.both(inside, first), store);
   };
+  const Sure* sure = sure_of(op);
+  const bool edge = sure != nullptr && sure->edge && place.run > 1;
   by_runs(place, [&](int run) {
     for (std::size_t i = 0; i < packed.size(); ++i) {
       const int reg = static_cast<int>(i) * place.run;
-      if (run == place.run) {
+      const auto by_elements = [&] {
+        const Pieces elements = block_.unpack(packed[i], place.dtype, place.run);
+        for (int j = 0; j < place.run; ++j)
+          write(block_.pack({&elements[static_cast<std::size_t>(j)], 1}, place.dtype), reg + j, 1);
+        return Pieces{};
+      };
+      const auto at_once = [&] {
         write(packed[i], reg, run);
-        continue;
+        return Pieces{};
+      };
+      if (run != place.run) {
+        by_elements();
+      } else if (edge) {
+        either(is_in_row(place, reg, run), at_once, by_elements);
+      } else {
+        at_once();
       }
-      const Pieces elements = block_.unpack(packed[i], place.dtype, place.run);
-      for (int j = 0; j < place.run; ++j)
-        write(block_.pack({&elements[static_cast<std::size_t>(j)], 1}, place.dtype), reg + j, 1);
     }
     return Pieces{};
   });

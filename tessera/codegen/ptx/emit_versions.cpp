@@ -39,6 +39,7 @@ void Emitter::by_versions() {
     }
     close_scope();
     accesses_.clear();
+    packed_.clear();
     scalars_ = scalars;
     ir_.CreateRetVoid();
   };
@@ -52,6 +53,37 @@ void Emitter::by_versions() {
     ir_.SetInsertPoint(slow);
   }
   version();
+}
+
+void Emitter::keep_packed(ValueId id, const Packed& packed) {
+  if (!shape_.packed || byte_width(packed.dtype) != 2 || packed.run < 2) return;
+  packed_.insert_or_assign(id, packed);
+}
+
+void Emitter::unpack_again() {
+  for (auto& [id, packed] : packed_) {
+    // The compiler of PTX would keep what it has unpacked before, if it knew that this is the same:
+    // the first bit of an address is 0, but it cannot know.
+    llvm::Value* zero =
+        ir_.CreateTrunc(ir_.CreateLShr(packed.base, block_.i64(63)), ir_.getInt32Ty());
+    Pieces registers;
+    for (llvm::Value*& run : packed.runs) {
+      llvm::Value* zeros = zero;
+      if (const auto* words = llvm::dyn_cast<llvm::FixedVectorType>(run->getType()))
+        zeros = ir_.CreateVectorSplat(words->getNumElements(), zero);
+      run = ir_.CreateOr(run, zeros);
+      for (llvm::Value* value : block_.unpack(run, packed.dtype, packed.run))
+        registers.push_back(value);
+    }
+    define(id, packed.layout, std::move(registers));
+  }
+  for (const tile::OpId id : kernel_.body.ops) {
+    const Operation& op = kernel_.ops[id];
+    if (op.code != Code::Cast || packed_.count(op.in[0]) == 0) continue;
+    const Layout layout = home(op.out[0]);
+    if (tiles_.count({op.out[0], layout}) == 0) continue;
+    define(op.out[0], layout, computed(op, [&](ValueId in) { return tile(in, layout); }));
+  }
 }
 
 }  // namespace tessera::codegen::ptx

@@ -221,7 +221,79 @@ class Emitter {
   void by_versions();
   std::map<tile::OpId, Sure> sure_;
   const Sure* sure_of(const Operation& op) const;
+  /// Rows of 16-bit numbers as memory has them: half of the registers that they would take in f32.
+  struct Packed {
+    Layout layout;
+    Pieces runs;
+    DType dtype;
+    int run;
+    llvm::Value* base;  // of the view
+  };
+  std::map<ValueId, Packed> packed_;
+  void keep_packed(ValueId id, const Packed& packed);
+  /// What is at hand of them in other types is forgotten and made anew where it is used.
+  void unpack_again();
   llvm::Value* is_aligned(const Operation& op, int run);
+
+  // rows that are read in parts
+  /// What is done with each part of a row before the next reduction is known.
+  struct Pass {
+    std::vector<tile::OpId> before = {};  // once, for all parts
+    std::vector<tile::OpId> inside = {};  // for each part
+    std::vector<tile::OpId> folds = {};   // of those, what joins parts
+    std::optional<tile::OpId> store = {};
+    std::vector<tile::OpId> after = {};  // what is written beside the row
+  };
+  std::vector<Pass> find_passes() const;
+  /// How the rows of a program lie: accesses are aligned; those of rows that the program alone has
+  /// are, if parts begin a few elements before the row; nothing is known.
+  enum class Lies : std::uint8_t { Aligned, Alike, Anyhow };
+  /// `before`: those elements. `meets`: what is written lies, in part, on what is read.
+  struct RowPlaces {
+    llvm::Value *aligned = nullptr, *alike = nullptr, *whole = nullptr, *before = nullptr;
+    llvm::Value *meets = nullptr, *backwards = nullptr;
+  };
+  struct Row {
+    llvm::Value *first = nullptr, *end = nullptr;  // addresses
+    int width = 0;
+  };
+  RowPlaces row_places(const std::vector<Pass>& passes);
+  llvm::Value* row_address(const Operation& op);
+  llvm::Value* is_multiple_of(llvm::Value* number, int power);
+  bool is_fixed(const Operation& op) const;  // the same for all programs
+  std::set<tile::OpId> constants_;           // loads of what nobody writes
+  std::map<tile::OpId, Row> rows_;
+  void by_passes();
+  void run_passes(const std::vector<Pass>& passes, const RowPlaces& places, Lies how);
+  /// Parts first, first + step, … `masked`: some elements may lie outside of the row. `in_turn`:
+  /// all threads read before any writes.
+  struct PartRounds {
+    llvm::Value *first, *step, *count;  // i32
+    bool masked = false, in_turn = false;
+    llvm::Value* before = nullptr;
+  };
+  Pieces part_rounds(const Pass& pass, const PartRounds& rounds, const Pieces& start);
+  std::map<tile::OpId, Sure> sure_of_parts(const Pass& pass, Lies how, bool whole);
+  /// A load whose runs stay in shared memory for the passes after the first: how many parts.
+  struct Kept {
+    tile::OpId load = 0;
+    std::int64_t parts = 0;
+    bool all = false, filled = false;
+  };
+  std::optional<Kept> kept_;
+  std::optional<std::int64_t> kept_offset_;
+  void keep_rows(const Pass& pass);
+  /// A part joined with what a thread has of those before; and what all threads have, joined.
+  llvm::Value* fold_part(const Operation& op, llvm::Value* carried);
+  void finish_parts(const Pass& pass, const Pieces& joined);
+  llvm::Value* neutral(const Operation& op);
+  DType part_type(const Operation& fold) const;  // sums of 16-bit floats are carried in f32
+  /// The axis of an access along which it is cut.
+  std::optional<int> cut_axis(const Operation& op) const;
+  llvm::Value* in_row(const Layout& layout, int axis, int reg);  // which element of it
+  llvm::Value* within_row(const Layout& layout, int axis, int reg);
+  llvm::Value* part_ = nullptr;  // its number, i32
+  bool masked_ = false, unordered_ = false;
 
   // memory
   void vload(const Operation& op);
@@ -247,6 +319,15 @@ class Emitter {
   /// Both ways of an access: by runs, where it is aligned, and by elements.
   Pieces by_runs(const Place& place, const std::function<Pieces(int run)>& access);
   llvm::Value* loaded_run(const Place& place, int reg, int run, llvm::Value* pad);
+  /// Whether some of a run is in the row; whether all of it is.
+  llvm::Value* touches_row(const Place& place, int reg, int run);
+  llvm::Value* is_in_row(const Place& place, int reg, int run);
+  /// Runs as memory has them, from shared memory where they are kept there.
+  Pieces kept_runs(const Place& place, const Way& from_memory);
+  /// Runs of 16 bytes at places that are aligned for one element alone.
+  bool may_lie_anywhere(const Place& place) const;
+  llvm::Value* loaded_anywhere(const Place& place, int reg);
+  llvm::Value* from_two_words(llvm::Value* low, llvm::Value* high, llvm::Value* bytes, int width);
   llvm::Value* global(llvm::Value* address);
   llvm::Value* nowhere();
   /// What an operation does to global memory. `known`: to a view of one axis, without gaps, so that
@@ -277,6 +358,14 @@ class Emitter {
   void scan(const Operation& op);
   using Elements = std::vector<llvm::Value*>;
   void exchange_parts(std::map<int, Elements>& parts, const std::vector<DType>& types, int bit);
+  /// What a sum adds up, where that is products: one is added to another without being rounded.
+  struct Factors {
+    Pieces a, b;
+    llvm::Value* plus(llvm::IRBuilderBase& ir, std::size_t reg, llvm::Value* other) const {
+      return ir.CreateIntrinsic(llvm::Intrinsic::fma, {other->getType()}, {a[reg], b[reg], other});
+    }
+  };
+  std::optional<Factors> factors_of(const Operation& sum, const Layout& layout);
   Elements combine(const Operation& op, const Elements& left, const Elements& right);
   Elements joined(const Operation& op, bool padded, const Elements& left, const Elements& right);
   void gather(const Operation& op);

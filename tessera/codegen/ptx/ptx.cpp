@@ -52,9 +52,9 @@ llvm::TargetMachine& target_of(PtxTarget of) {
 /// How many blocks a multiprocessor takes at once where each thread has so many registers. Each of
 /// its schedulers has a share of them, for whole warps.
 int blocks_with(int threads, int registers) {
-  constexpr int kSchedulers = 4, kWarp = 32;
+  constexpr int kSchedulers = 4, kWarp = 32, kMostBlocks = 32;
   const int warps = tile::gpu::kRegistersOfAMultiprocessor / kSchedulers / (kWarp * registers);
-  return std::max(1, warps * kSchedulers * kWarp / threads);
+  return std::clamp(warps * kSchedulers * kWarp / threads, 1, kMostBlocks);
 }
 
 /// PTX takes fewer characters in a name than a kernel may have.
@@ -123,7 +123,10 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
           .bytes_per_thread = options.bytes_per_thread,
           .rows_ahead = options.rows_ahead,
           .together = options.together,
-          .registers = options.registers};
+          .registers = options.registers,
+          .packed = options.packed,
+          .part = options.part,
+          .keep_bytes = options.keep_bytes};
 }
 
 struct Written {
@@ -155,9 +158,10 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
 std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
-      "bytes {} ahead {} together {} registers {}",
+      "bytes {} ahead {} together {} registers {} packed {} part {} keep {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
-      o.loops, o.roles, o.maps, o.bytes_per_thread, o.rows_ahead, o.together, o.registers);
+      o.loops, o.roles, o.maps, o.bytes_per_thread, o.rows_ahead, o.together, o.registers, o.packed,
+      o.part, o.keep_bytes);
 }
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,

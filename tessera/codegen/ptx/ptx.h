@@ -44,6 +44,13 @@ struct PtxOptions {
   int together = 0;
   /// That a thread may have, without products; 0: as rows_of says.
   int registers = 0;
+  /// Whether rows of 16-bit numbers wait for a reduction as they lie in memory; -1: as rows_of
+  /// says.
+  int packed = -1;
+  /// Elements of a row that are read at once, where it has more; 0: as rows_of says.
+  std::int64_t part = 0;
+  /// Of such a row, bytes that stay in shared memory; -1: as rows_of says.
+  std::int64_t keep_bytes = -1;
 };
 
 /// Equal for equal options alone: for caches.

@@ -34,6 +34,8 @@ std::vector<Stream> streams_of(const Planned& planned, const Courses& courses);
 struct Sure {
   int run = 1;            // elements that are taken at once; from two on, they are aligned
   bool constant = false;  // read by all programs, of which there are several, and written by none
+  bool anywhere = false;  // where it is not aligned, two words are read for one
+  bool edge = false;      // some elements may lie outside of the row, where nobody looks
   std::vector<bool> inside = {};  // by axis
   bool aligned() const { return run > 1; }
 };

@@ -32,6 +32,33 @@ bool is_rows(const Kernel& kernel) {
   return reduces;
 }
 
+struct Row {
+  std::int64_t bytes;
+  int width;        // of an element
+  bool parameters;  // beside it
+};
+
+/// Parts of rows that the registers of a block do not hold, or that begin anywhere: then parts
+/// begin where accesses are aligned.
+void cut(Rows& rows, const Row& row) {
+  constexpr std::int64_t kKilo = 1024, kAccess = 16;
+  const auto parts = [&](std::int64_t bytes, int per_thread, std::int64_t keep) {
+    rows.part = bytes / row.width;
+    rows.part_bytes_per_thread = per_thread;
+    rows.part_registers = 64;
+    rows.keep_bytes = keep;
+  };
+  const std::int64_t half = 112 * kKilo, all = 224 * kKilo;  // of shared memory
+  if (row.bytes > 128 * kKilo) return parts(64 * kKilo, 64, all);
+  if (row.bytes > half) return parts(32 * kKilo, 64, half);
+  if (row.bytes == 64 * kKilo && !row.parameters) return;  // better read ahead as a whole
+  if (row.bytes > 32 * kKilo) return parts(16 * kKilo, 32, half);
+  if (row.bytes % kAccess == 0 || row.bytes <= 4 * kKilo) return;
+  const auto quarter =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(row.bytes / 4)));
+  parts(quarter, 32, row.bytes + 2 * quarter);
+}
+
 }  // namespace
 
 Rows rows_of(const Kernel& kernel) {
@@ -40,7 +67,8 @@ Rows rows_of(const Kernel& kernel) {
   if (!rows.any) return rows;
   std::int64_t bytes = 0;
   int width = 1;
-  bool parameters = false;       // tiles that all programs read
+  bool parameters = false;  // tiles that all programs read
+  int loads = 0;
   std::set<ValueId> by_program;  // what differs between them
   for (const OpId id : kernel.body.ops) {
     const Operation& op = kernel.ops[id];
@@ -53,15 +81,19 @@ Rows rows_of(const Kernel& kernel) {
     if (tile.count() * byte_width(tile.dtype) > bytes) {
       width = byte_width(tile.dtype);
       bytes = tile.count() * width;
+      rows.extent = tile.count();
     }
     parameters = parameters || !differs;
+    loads += tile.count() > 1 ? 1 : 0;
   }
   constexpr std::int64_t kKilo = 1024, kWarp = 32, kAccess = 16, kMostTogether = 4;
   const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  cut(rows, {bytes, width, parameters});
   if (held <= kKilo) {  // in a warp
-    rows.together = static_cast<int>(
-        std::clamp((parameters ? 64 : 32) * kWarp / held, std::int64_t{1}, kMostTogether));
-    if (parameters) rows.registers = 80;
+    rows.together = static_cast<int>(std::clamp(32 * kWarp / held, std::int64_t{1}, kMostTogether));
+    // Each load beside a row and two parameters has registers of its own.
+    if (parameters) rows.registers = 40 + 8 * std::max(0, loads - 3);
+    rows.packed = parameters && rows.together > 1;
     return rows;
   }
   if (held > 32 * kKilo) {  // a multiprocessor has no room for a second one
@@ -70,6 +102,13 @@ Rows rows_of(const Kernel& kernel) {
     return rows;
   }
   rows.bytes_per_thread = held <= 8 * kKilo ? 32 : parameters || held > 16 * kKilo ? 128 : 64;
+  if (held == 2 * kKilo && bytes < held && bytes * 20 >= held * 19) {
+    // In a warp: threads that ask where the row ends do not meet others as well.
+    rows.bytes_per_thread = 64;
+    rows.registers = parameters ? 64 : 48;
+    rows.packed = !parameters;
+    return rows;
+  }
   // A row that is no power of two ends where some threads have nothing left. Fewer threads make
   // more accesses each, and all are done with the row at about the same time.
   const auto accesses = [&] {

@@ -22,11 +22,31 @@ Rows wished_rows(const Kernel& kernel, const Options& options) {
   if (options.together > 0) rows.together = options.together;
   if (options.registers > 0) rows.registers = options.registers;
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
+  if (options.packed >= 0) rows.packed = options.packed != 0;
+  if (options.part > 0) rows.part = options.part;
+  if (options.keep_bytes >= 0) rows.keep_bytes = options.keep_bytes;
   if (options.rows_ahead >= 0 && rows.any) {
     rows.loops = options.rows_ahead > 0;
     rows.ahead = std::max(1, options.rows_ahead);
   }
   return rows;
+}
+
+/// Rows in parts, where they are longer: how parts are spread.
+std::optional<CutRows> cut_into_parts(const Kernel& kernel, Rows& rows, const Options& options) {
+  if (!rows.any || rows.part == 0 || rows.part >= rows.extent) return {};
+  if (options.rows_ahead >= 0 && options.part == 0) return {};  // wished for as a whole
+  std::optional<CutRows> cut = cut_rows(kernel, rows.extent, rows.part);
+  if (!cut) return {};
+  constexpr std::int64_t kExchanged = 2 << 10;  // by threads: has room beside what is kept
+  rows = {.any = true,
+          .bytes_per_thread =
+              options.bytes_per_thread > 0 ? options.bytes_per_thread : rows.part_bytes_per_thread,
+          .registers = options.registers > 0 ? options.registers : rows.part_registers,
+          .extent = rows.extent,
+          .part = rows.part,
+          .keep_bytes = std::min(rows.keep_bytes, options.shared_bytes - kExchanged)};
+  return cut;
 }
 
 Decided<Roles> decided_roles(const Planned& planned, const Options& options) {
@@ -68,6 +88,8 @@ Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& given, const Options
   Rows& rows = made->rows;
   kernel = simplify(recover(simplify(given)));
   rows = wished_rows(kernel, options);
+  made->cut = cut_into_parts(kernel, rows, options);
+  if (made->cut) kernel = made->cut->kernel;
   if (rows.together > 1) {
     if (const auto coarse = rows.any ? coarsen(kernel, rows.together) : std::nullopt) {
       kernel = simplify(*coarse);
@@ -75,7 +97,7 @@ Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& given, const Options
       rows.together = 1;
     }
   }
-  if (rows.any) gather_reductions(kernel);
+  if (rows.any && !made->cut) gather_reductions(kernel);
   TESSERA_TRY(made->plan, Plan::make(kernel, {.warpgroups = options.warpgroups,
                                               .tf32 = options.tf32,
                                               .bytes_per_thread = rows.bytes_per_thread,
@@ -85,12 +107,16 @@ Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& given, const Options
   // A program of one warp shares a block with others, if its threads exchange nothing through
   // shared memory: barriers are the block's.
   // One that has rows of several programs has enough to do.
-  const bool small = made->plan->threads() == kWarp && rows.together < kProgramsOfABlock;
+  const bool small =
+      made->plan->threads() == kWarp && rows.together < kProgramsOfABlock && !made->cut;
   made->shape = {.programs = small ? kProgramsOfABlock : 1,
                  .together = rows.together,
                  .loops = options.loops && rows.loops,
                  .ahead = rows.ahead,
                  .rows = rows.any,
+                 .packed = rows.packed,
+                 .cut = made->cut ? &*made->cut : nullptr,
+                 .keep_bytes = rows.keep_bytes,
                  .roles = static_cast<bool>(made->roles),
                  .stages = most_stages(options),
                  .maps = made->roles ? static_cast<int>(made->roles->maps.size()) : 0};

@@ -9,6 +9,7 @@
 #include "tessera/tile/gpu/planned.h"
 #include "tessera/tile/gpu/roles.h"
 #include "tessera/tile/gpu/rows.h"
+#include "tessera/tile/passes/cut_rows.h"
 
 namespace tessera::tile::gpu {
 
@@ -25,15 +26,24 @@ struct Options {
   bool maps = false;   // and have the GPU copy boxes
   /// Of kernels without products; as rows_of says where it is 0, for `rows_ahead` -1.
   int bytes_per_thread = 0, rows_ahead = -1, together = 0, registers = 0;
+  /// Whether rows of 16-bit numbers wait packed; -1: as rows_of says.
+  int packed = -1;
+  /// Elements of the parts that rows are read in, 0: as rows_of says; and what is kept of a row in
+  /// shared memory, -1: as rows_of says.
+  std::int64_t part = 0, keep_bytes = -1;
 };
 
 /// How blocks share the programs of the grid.
 struct Shape {
-  int programs = 1;    // of the kernel in one block, along axis 0: each has a warp
-  int together = 1;    // of the grid in one program of the kernel (coarsen)
-  bool loops = false;  // a block goes on with further programs of the grid
-  int ahead = 1;       // of programs whose loads have begun, besides the one that runs
-  bool rows = false;   // straight code with reductions
+  int programs = 1;     // of the kernel in one block, along axis 0: each has a warp
+  int together = 1;     // of the grid in one program of the kernel (coarsen)
+  bool loops = false;   // a block goes on with further programs of the grid
+  int ahead = 1;        // of programs whose loads have begun, besides the one that runs
+  bool rows = false;    // straight code with reductions
+  bool packed = false;  // 16-bit rows wait for a reduction as they lie in memory
+  /// The kernel is what is done with parts of rows, which are read in several passes.
+  const CutRows* cut = nullptr;
+  std::int64_t keep_bytes = 0;  // of a row, in shared memory
   /// Some more threads copy for the others.
   bool roles = false;
   std::int64_t own_bytes = 0;  // of shared memory, of each team that computes
@@ -52,7 +62,8 @@ struct Scheduled {
   Scheduled(const Scheduled&) = delete;
   Scheduled& operator=(const Scheduled&) = delete;
 
-  Kernel kernel = {};  // simplified; with rows of several programs, coarsened
+  Kernel kernel = {};  // simplified; with rows of several programs, coarsened; or of parts of rows
+  std::optional<CutRows> cut = {};
   Rows rows = {};
   std::optional<Plan> plan = {};
   std::optional<Planned> planned = {};

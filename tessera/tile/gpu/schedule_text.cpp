@@ -86,6 +86,10 @@ class Remarker {
     if (scheduled_.rows.registers > 0)
       text += fmt::format(", {} registers", scheduled_.rows.registers);
     if (shape.loops) text += fmt::format(", {} ahead", shape.ahead);
+    if (shape.packed) text += ", packed until they are used";
+    if (shape.cut != nullptr)
+      text += fmt::format(", {} elements in parts of {}, {} bytes kept", shape.cut->extent,
+                          shape.cut->part, shape.keep_bytes);
     return text + "\n";
   }
 

@@ -169,8 +169,20 @@ TEST(GpuSchedule, RowsAreSpreadByTheirSize) {
   EXPECT_THAT(row(32768, {}), Not(HasSubstr("ahead")));
 }
 
+TEST(GpuSchedule, LongRowsAreCutIntoParts) {
+  const auto row = [](int columns, const Options& options = kLooping) {
+    return decided(fmt::format(fmt::runtime(kRow), columns), options);
+  };
+  EXPECT_THAT(row(50257), HasSubstr("a block of 512 threads: one program\n"));
+  EXPECT_THAT(row(50257), HasSubstr("50257 elements in parts of 8192, 114688 bytes kept"));
+  EXPECT_THAT(row(151936), HasSubstr("151936 elements in parts of 32768, 229376 bytes kept"));
+  EXPECT_THAT(row(151936, {.shared_bytes = 99 << 10}), HasSubstr("99328 bytes kept"));
+  EXPECT_THAT(row(8001), HasSubstr("8001 elements in parts of 2048"));
+  EXPECT_THAT(row(8000), Not(HasSubstr("parts")));
+}
+
 TEST(GpuSchedule, WhatAllProgramsReadIsKnown) {
-  const auto scaled = [](int columns) {
+  const auto scaled = [](int columns, const Options& options = kLooping) {
     return decided(
         fmt::format(
             R"(kernel scaled(x: view f16[?, {0}], w: view f16[{0}], out: view f16[?, {0}]) {{
@@ -181,11 +193,12 @@ TEST(GpuSchedule, WhatAllProgramsReadIsKnown) {
       vstore(out, pid(), 0, mul(sub(t, broadcast(m): f16[1, {0}]), r))
     }})",
             columns),
-        kLooping);
+        options);
   };
   EXPECT_THAT(scaled(4096), HasSubstr("rows: 32 bytes a thread, 40 registers\n"));
   EXPECT_THAT(scaled(4096), HasSubstr("at a time; the same for all programs\n"));
-  EXPECT_THAT(scaled(32768), HasSubstr("at a time; copied once for all programs\n"));
+  EXPECT_THAT(scaled(32768, {.loops = true, .rows_ahead = 1}),
+              HasSubstr("at a time; copied once for all programs\n"));
 }
 
 TEST(GpuSchedule, FewerStagesOrNoRolesWhereSharedMemoryIsShort) {
