@@ -290,12 +290,53 @@ void Emitter::copy_elements(const Origin& source) {
   });
 }
 
+// The chunks of a thread one after the other: short code, for what is rare.
+void Emitter::copy_in_turn(const Origin& source) {
+  const SharedOperand& operand = source.operand;
+  llvm::Type* wide = ir_.getInt64Ty();
+  block_.repeat(block_.thread(), source.chunks(), block_.threads(), [&](llvm::Value* number) {
+    llvm::Value* row = ir_.CreateLShr(number, block_.i32(index_bits(source.per_row())));
+    llvm::Value* chunk = ir_.CreateAnd(number, block_.i32(source.per_row() - 1));
+    llvm::Value *place = block_.i64(0), *there = ir_.getTrue();
+    for (std::size_t axis = 0; axis < source.shape.size(); ++axis) {
+      if (axis == source.column) continue;
+      llvm::Value* part = ir_.CreateAnd(ir_.CreateLShr(row, block_.i32(source.shift(axis))),
+                                        block_.i32(source.shape[axis] - 1));
+      llvm::Value* at = ir_.CreateAdd(source.start[axis], ir_.CreateZExt(part, wide));
+      place = ir_.CreateAdd(place, ir_.CreateMul(at, source.view.strides[axis]));
+      there = ir_.CreateAnd(there, ir_.CreateICmpULT(at, source.ends[axis]));
+    }
+    llvm::Value* end = source.ends[source.column];
+    llvm::Value* first =
+        ir_.CreateAdd(source.start[source.column],
+                      ir_.CreateZExt(ir_.CreateMul(chunk, block_.i32(source.elements())), wide));
+    there = ir_.CreateAnd(there, ir_.CreateICmpULT(first, end));
+    llvm::Value* left = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(end, first),
+                                                  block_.i64(source.elements()));
+    llvm::Value* bytes =
+        ir_.CreateTrunc(ir_.CreateMul(left, block_.i64(operand.width)), ir_.getInt32Ty());
+    llvm::Value* from = ir_.CreateAdd(
+        source.view.base, ir_.CreateMul(ir_.CreateAdd(place, first), block_.i64(operand.width)));
+    block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
+                     {block_.shared(ir_.CreateAdd(operand.base, swizzled(operand, row, chunk))),
+                      global(from), ir_.CreateSelect(there, bytes, block_.i32(0))});
+  });
+}
+
+// `then`, once all is asked for. What maps were meant for, and could not be made of, is rare.
 void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
                          const std::function<void(CopiedBy)>& then) {
   std::vector<Origin> sources;
   for (const Ring& ring : ahead.rings) sources.push_back(origin_of(op, ring, copy));
+  const bool rare = roles_ && roles_->mapped != nullptr;
   const auto chunks = [&](bool whole) {
-    for (const Origin& source : sources) copy_chunks(source, whole);
+    for (const Origin& source : sources) {
+      if (rare) {
+        copy_in_turn(source);
+      } else {
+        copy_chunks(source, whole);
+      }
+    }
     then(CopiedBy::Chunks);
     return Pieces{};
   };
@@ -308,7 +349,7 @@ void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& co
     return either(
         copy.fits.aligned, [&] { return chunks(false); }, elements);
   };
-  if (copy.fits.whole == ir_.getFalse()) {
+  if (rare || copy.fits.whole == ir_.getFalse()) {
     some();
     return;
   }

@@ -78,6 +78,28 @@ std::set<tile::OpId> Emitter::arithmetic(ByProgram by) {
   return emitted;
 }
 
+void Emitter::for_programs(const Turns& turns, const std::function<void()>& body) {
+  llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
+                   *inside = block_.block("program"), *after = block_.block("end");
+  ir_.CreateBr(header);
+  ir_.SetInsertPoint(header);
+  llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  program->addIncoming(turns.first, before);
+  ir_.CreateCondBr(ir_.CreateICmpSLT(program, turns.count), inside, after);
+  ir_.SetInsertPoint(inside);
+  open_scope();
+  program_ = program;
+  block_.forget();
+  body();
+  close_scope();
+  program_ = nullptr;
+  accesses_.clear();
+  program->addIncoming(ir_.CreateAdd(program, turns.step), ir_.GetInsertBlock());
+  ir_.CreateBr(header);
+  ir_.SetInsertPoint(after);
+  ir_.CreateRetVoid();
+}
+
 void Emitter::each_program(llvm::Value* count) {
   courses_ = tile::gpu::courses_of(kernel_);
   for (const tile::gpu::Stream& found : streams_of(planned_, courses_)) {
@@ -86,11 +108,13 @@ void Emitter::each_program(llvm::Value* count) {
     stream.offset = block_.reserve(stream.slot * (stream.fixed ? 1 : shape_.ahead));
   }
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of registers
-  llvm::Value* first = pid(Code::Pid, 0);
-  llvm::Value* step = ir_.CreateMul(
-      ir_.CreateZExt(block_.intrinsic(nvvm_read_ptx_sreg_nctaid_x, {}), ir_.getInt64Ty()),
-      block_.i64(shape_.programs));
-  std::set<tile::OpId> done = arithmetic(ByProgram::Same);
+  const Turns turns{
+      .count = count,
+      .first = pid(Code::Pid, 0),
+      .step = ir_.CreateMul(
+          ir_.CreateZExt(block_.intrinsic(nvvm_read_ptx_sreg_nctaid_x, {}), ir_.getInt64Ty()),
+          block_.i64(shape_.programs))};
+  const std::set<tile::OpId> same = arithmetic(ByProgram::Same);
   const auto copy_next = [&](llvm::Value* program, bool fixed) {
     block_.when(ir_.CreateICmpSLT(program, count), [&] {
       const std::vector<llvm::Value*> now = scalars_;
@@ -104,54 +128,36 @@ void Emitter::each_program(llvm::Value* count) {
     block_.intrinsic(nvvm_cp_async_commit_group, {});
   };
   const auto further = [&](llvm::Value* program, int programs) {
-    return ir_.CreateAdd(program, ir_.CreateMul(step, block_.i64(programs)));
+    return ir_.CreateAdd(program, ir_.CreateMul(turns.step, block_.i64(programs)));
   };
   const bool ring = shape_.ahead > 1;
   for (int i = 0; i < shape_.ahead; ++i) {
     slot_ = ring ? block_.i32(i) : nullptr;
-    copy_next(further(first, i), i == 0);
+    copy_next(further(turns.first, i), i == 0);
   }
-
-  llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
-                   *body = block_.block("program"), *after = block_.block("end");
-  ir_.CreateBr(header);
-  ir_.SetInsertPoint(header);
-  llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  program->addIncoming(first, before);
-  llvm::PHINode* slot = ring ? ir_.CreatePHI(ir_.getInt32Ty(), 2) : nullptr;
-  if (ring) slot->addIncoming(block_.i32(0), before);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(program, count), body, after);
-  ir_.SetInsertPoint(after);
-  ir_.CreateRetVoid();
-
-  ir_.SetInsertPoint(body);
-  open_scope();
-  program_ = program;
-  slot_ = slot;
-  block_.forget();
-  block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(shape_.ahead - 1)});
-  arithmetic(ByProgram::Differs);
-  for (const auto& [id, stream] : streams_) {
-    in_order(access_of(kernel_.ops[id]));
-    if (stream.fixed) continue;
-    take_stream(kernel_.ops[id], stream);
-    done.insert(id);
-  }
-  block_.intrinsic(nvvm_membar_cta, {});  // what was read here is not overtaken by what follows
-  copy_next(further(program, shape_.ahead), false);
-  for (const tile::OpId id : kernel_.body.ops) {
-    if (error_) break;
-    if (done.count(id) == 0) operation(kernel_.ops[id]);
-  }
-  close_scope();
-  accesses_.clear();
-  program->addIncoming(further(program, 1), ir_.GetInsertBlock());
-  if (ring) {
-    llvm::Value* last = ir_.CreateICmpEQ(slot, block_.i32(shape_.ahead - 1));
-    slot->addIncoming(ir_.CreateSelect(last, block_.i32(0), ir_.CreateAdd(slot, block_.i32(1))),
-                      ir_.GetInsertBlock());
-  }
-  ir_.CreateBr(header);
+  llvm::Value* slot = ring ? block_.slot(block_.i32(0)) : nullptr;
+  for_programs(turns, [&] {
+    if (ring) slot_ = ir_.CreateLoad(ir_.getInt32Ty(), slot);
+    block_.intrinsic(nvvm_cp_async_wait_group, {block_.i32(shape_.ahead - 1)});
+    std::set<tile::OpId> done = same;
+    arithmetic(ByProgram::Differs);
+    for (const auto& [id, stream] : streams_) {
+      in_order(access_of(kernel_.ops[id]));
+      if (stream.fixed) continue;
+      take_stream(kernel_.ops[id], stream);
+      done.insert(id);
+    }
+    block_.intrinsic(nvvm_membar_cta, {});  // what was read here is not overtaken by what follows
+    copy_next(further(program_, shape_.ahead), false);
+    for (const tile::OpId id : kernel_.body.ops) {
+      if (error_) break;
+      if (done.count(id) == 0) operation(kernel_.ops[id]);
+    }
+    if (!ring) return;
+    llvm::Value* last = ir_.CreateICmpEQ(slot_, block_.i32(shape_.ahead - 1));
+    ir_.CreateStore(ir_.CreateSelect(last, block_.i32(0), ir_.CreateAdd(slot_, block_.i32(1))),
+                    slot);
+  });
 }
 
 }  // namespace tessera::codegen::ptx

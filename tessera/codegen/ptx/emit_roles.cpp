@@ -86,35 +86,10 @@ void Emitter::leave_stage(llvm::Value* condition) {
   });
 }
 
-void Emitter::for_programs(const Turns& turns, const std::function<void()>& body) {
-  llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("programs"),
-                   *inside = block_.block("program"), *after = block_.block("end");
-  ir_.CreateBr(header);
-  ir_.SetInsertPoint(header);
-  llvm::PHINode* program = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  program->addIncoming(turns.first, before);
-  ir_.CreateCondBr(ir_.CreateICmpSLT(program, turns.count), inside, after);
-  ir_.SetInsertPoint(inside);
-  open_scope();
-  program_ = program;
-  block_.forget();
-  body();
-  close_scope();
-  program_ = nullptr;
-  accesses_.clear();
-  program->addIncoming(ir_.CreateAdd(program, turns.step), ir_.GetInsertBlock());
-  ir_.CreateBr(header);
-  ir_.SetInsertPoint(after);
-  ir_.CreateRetVoid();
-}
-
-void Emitter::fill_ring(bool by_maps) {
+void Emitter::fill_ring() {
   const Operation& op = kernel_.ops[roles_->loop];
   for (const tile::OpId id : roles_->needed) operation(kernel_.ops[id]);
-  // What maps could not be made of is rare: bounds are asked for all of it.
-  Fits fits;
-  if (!by_maps) fits = how_it_fits(op, roles_->ahead);
-  if (roles_->mapped != nullptr) fits.whole = ir_.getFalse();
+  const Fits fits = how_it_fits(op, roles_->ahead);
   const Span span = span_of(op);
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("rounds"),
                    *inside = block_.block("round"), *after = block_.block("after");
@@ -140,10 +115,18 @@ void Emitter::fill_ring(bool by_maps) {
       block_.intrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_shared, {arrived});
     }
   };
-  if (by_maps) {
-    copy_boxes(op, copy, arrived);
-  } else {
+  const auto by_threads = [&] {
     copy_round(op, roles_->ahead, copy, arrive);
+    return Pieces{};
+  };
+  const auto by_maps = [&] {
+    copy_boxes(op, copy, arrived);
+    return Pieces{};
+  };
+  if (roles_->mapped != nullptr) {
+    either(roles_->mapped, by_maps, by_threads);
+  } else {
+    by_threads();
   }
   to_next_stage();
   llvm::Value* next = later(span, index, 1);
@@ -264,24 +247,18 @@ void Emitter::by_roles(llvm::Value* count) {
                    {block_.i32(teams.copy_registers)});
   const std::vector<llvm::Value*> scalars = scalars_;
   const std::map<ValueId, View> views = views_;
-  const auto fill = [&](bool by_maps) {
-    for_programs(turns, [&] { fill_ring(by_maps); });
-    scalars_ = scalars;
-    views_ = views;
-  };
   if (roles_->mapped != nullptr) {
-    llvm::BasicBlock *one = block_.block("one"), *idle = block_.block("idle"),
-                     *maps = block_.block("maps"), *all = block_.block("all");
-    ir_.CreateCondBr(roles_->mapped, one, all);
-    ir_.SetInsertPoint(one);
-    ir_.CreateCondBr(ir_.CreateICmpEQ(block_.thread(), block_.i32(0)), maps, idle);
+    // One thread asks the GPU for all boxes.
+    llvm::BasicBlock *some = block_.block("some"), *idle = block_.block("idle");
+    llvm::Value* first = ir_.CreateICmpEQ(block_.thread(), block_.i32(0));
+    ir_.CreateCondBr(ir_.CreateOr(ir_.CreateNot(roles_->mapped), first), some, idle);
     ir_.SetInsertPoint(idle);
     ir_.CreateRetVoid();
-    ir_.SetInsertPoint(maps);
-    fill(true);
-    ir_.SetInsertPoint(all);
+    ir_.SetInsertPoint(some);
   }
-  fill(false);
+  for_programs(turns, [&] { fill_ring(); });
+  scalars_ = scalars;
+  views_ = views;
 
   ir_.SetInsertPoint(computes);
   block_.become({.first = 0,

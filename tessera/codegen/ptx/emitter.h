@@ -148,6 +148,7 @@ class Emitter {
   Origin origin_of(const Operation& op, const Ring& ring, const Copy& copy);
   void copy_chunks(const Origin& source, bool whole);
   void copy_elements(const Origin& source);
+  void copy_in_turn(const Origin& source);
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
   /// From where to where a loop goes. A step of 0 or less leaves no round.
   struct Span {
@@ -161,6 +162,14 @@ class Emitter {
   Pieces rounds(const Operation& op, const Ahead* ahead);
   Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
 
+  // blocks that run program after program
+  /// Programs from the `first` on, each `step`-th, below `count`: i64.
+  struct Turns {
+    llvm::Value *count, *first, *step;
+  };
+  /// One after the other, each as program_; the function ends after the last.
+  void for_programs(const Turns& turns, const std::function<void()>& body);
+
   // threads that copy, and threads that compute
   /// A ring that some threads fill while the others read it. What tells both where they are are two
   /// barriers for each stage: all has arrived, and all have left.
@@ -171,14 +180,9 @@ class Emitter {
     llvm::Value *stage = nullptr, *phase = nullptr, *turn = nullptr;  // slots
   };
   void by_roles(llvm::Value* count);
-  /// Those from the `first` of a block on, each `step`-th.
-  struct Turns {
-    llvm::Value *count, *first, *step;  // i64; of all blocks
-  };
-  void for_programs(const Turns& turns, const std::function<void()>& body);
   void skip_rounds(llvm::Value* program);
   void place_ring(std::int64_t offset);
-  void fill_ring(bool by_maps);
+  void fill_ring();
   void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);
   void compute_program();
   void compute(const Turns& all);
@@ -204,7 +208,7 @@ class Emitter {
     std::vector<llvm::Value*> start, first, extents, strides;  // of the tile, of the thread
   };
 
-  // blocks that run program after program
+  // blocks that copy the rows of their next programs
   /// A load that is copied for the next program (tile/gpu/programs.h).
   struct Stream {
     std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
