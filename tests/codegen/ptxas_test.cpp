@@ -111,7 +111,10 @@ TEST(SlowPtxas, TakesAllExamplesWithoutSpills) {
         const std::size_t stores = log.find(" bytes spill stores");
         ASSERT_NE(stores, std::string::npos);
         const int spilled = std::stoi(log.substr(log.rfind(' ', stores - 1)));
-        EXPECT_LE(spilled, what.starts_with("matmul, ") ? 40 : 0) << log;
+        // Attention without warpgroups has all registers in use, and lacks a few where it copies
+        // rows that begin at any element.
+        const bool full = target == PtxTarget::Sm80 && what.starts_with("attention");
+        EXPECT_LE(spilled, full || what.starts_with("matmul, ") ? 40 : 0) << log;
       }
     }
   fs::remove_all(folder);

@@ -218,14 +218,14 @@ Pieces loaded_across(Block& block, const Pieces& addresses) {
 
 }  // namespace
 
-// Where 16 bytes do not fit, rows begin at any element. Two chunks at once: threads that copy for
-// others have registers for no more.
+// Where 16 bytes do not fit, rows begin at any element. Threads that copy for others have registers
+// for two chunks at once, those that hold sums too for one.
 void Emitter::copy_elements(const Origin& source) {
   const SharedOperand& operand = source.operand;
   llvm::Type* wide = ir_.getInt64Ty();
   auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), 4);
   const std::int64_t threads = block_.threads();
-  const std::int64_t at_once = source.chunks() % (2 * threads) == 0 ? 2 : 1;
+  const std::int64_t at_once = roles_ && source.chunks() % (2 * threads) == 0 ? 2 : 1;
   struct Piece {
     llvm::Value *place, *first, *there, *target;
   };
