@@ -1,17 +1,12 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "tessera/lower/contraction.h"
+#include "tessera/tile/gpu/layout.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
 namespace {
-
-std::int64_t power_of_two(std::int64_t at_least) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(at_least, 1))));
-}
 
 /// So many rows of all axes, with as few outside as can be, and of those along the last axes.
 class RowTiles {
@@ -26,7 +21,7 @@ class RowTiles {
  private:
   void choose(std::size_t axis, std::int64_t left, std::int64_t programs) {
     const std::int64_t extent = rows_[axis].extent;
-    for (std::int64_t tile = std::min(left, power_of_two(extent)); tile > 0; tile /= 2) {
+    for (std::int64_t tile = std::min(left, tile::gpu::held_extent(extent)); tile > 0; tile /= 2) {
       tiles_[axis] = tile;
       const std::int64_t so_far = programs * ceil_div(extent, tile);
       if (so_far >= least_) continue;
@@ -55,7 +50,7 @@ AxisGroups sums_of(const Contraction& c, std::int64_t most) {
   AxisGroups sums = merged_sums(c);
   if (sums.empty()) return sums;
   if (sums.size() == 1 && is_read(c.a) && !c.a.reads[0].box && (c.known_b || is_read(c.b))) {
-    sums[0].tile = std::min(most, power_of_two(sums[0].extent()));
+    sums[0].tile = std::min(most, tile::gpu::held_extent(sums[0].extent()));
     return sums;
   }
   std::int64_t& last = sums.back().tile;
@@ -76,7 +71,7 @@ AxisGroups sums_of(const Contraction& c, std::int64_t most) {
 /// How many of a dimension a tile has: no more than there are, rounded up.
 std::int64_t part_of(std::int64_t extent, std::int64_t most) {
   constexpr std::int64_t kLeast = 16;
-  return std::clamp(power_of_two(extent), std::min(kLeast, most), most);
+  return std::clamp(tile::gpu::held_extent(extent), std::min(kLeast, most), most);
 }
 
 struct Choice {

@@ -13,8 +13,6 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-constexpr std::int64_t kWidestAccess = 16;
-
 std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
   return (bytes + to - 1) / to * to;
 }
@@ -283,8 +281,8 @@ Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
     buffer.strides[axis] = stride;
     stride *= extents[axis];
     // Rows of a multiple of 128 bytes begin in the same bank.
-    if (axis + 1 == extents.size() && axis > 0 && stride >= kWidestAccess)
-      stride = rounded(stride, kWidestAccess) + kWidestAccess;
+    if (axis + 1 == extents.size() && axis > 0 && stride >= tile::gpu::kChunk)
+      stride = rounded(stride, tile::gpu::kChunk) + tile::gpu::kChunk;
   }
   return buffer;
 }
@@ -301,7 +299,7 @@ int Block::shared_run(const Buffer& buffer, const Layout& layout,
                       std::span<const std::int64_t> at) const {
   if (layout.rank() == 0) return 1;
   std::int64_t run = std::min<std::int64_t>(layout.run(layout.rank() - 1),
-                                            kWidestAccess / byte_width(buffer.dtype));
+                                            tile::gpu::kChunk / byte_width(buffer.dtype));
   // What is not a multiple of the run along the last axis would be misaligned.
   if (!at.empty() && at.back() != 0) run = std::min<std::int64_t>(run, at.back() & -at.back());
   for (std::size_t axis = 0; axis + 1 < buffer.strides.size(); ++axis)

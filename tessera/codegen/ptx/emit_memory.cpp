@@ -8,11 +8,6 @@
 #include "tessera/codegen/ptx/instructions.h"
 
 namespace tessera::codegen::ptx {
-namespace {
-
-constexpr int kWidestAccess = 16;
-
-}  // namespace
 
 using tile::Code;
 using tile::Function;
@@ -26,11 +21,11 @@ llvm::Value* Emitter::nowhere() {
   llvm::Module& module = block_.module();
   llvm::GlobalVariable* zeros = module.getGlobalVariable("tessera_zeros", true);
   if (zeros == nullptr) {
-    auto* bytes = llvm::ArrayType::get(ir_.getInt8Ty(), kWidestAccess);
+    auto* bytes = llvm::ArrayType::get(ir_.getInt8Ty(), kChunk);
     zeros = new llvm::GlobalVariable(module, bytes, false, llvm::GlobalValue::InternalLinkage,
                                      llvm::ConstantAggregateZero::get(bytes), "tessera_zeros",
                                      nullptr, llvm::GlobalValue::NotThreadLocal, kGlobal);
-    zeros->setAlignment(llvm::Align(kWidestAccess));
+    zeros->setAlignment(llvm::Align(kChunk));
   }
   return ir_.CreatePtrToInt(zeros, ir_.getInt64Ty());
 }

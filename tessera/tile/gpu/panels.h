@@ -11,7 +11,7 @@ constexpr std::int64_t shared_room(std::int64_t bytes) {
   return (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
 }
 
-/// Bytes of a row of an operand that cp.async writes and ldmatrix reads at once.
+/// Bytes of memory that one access takes at most; what cp.async writes and ldmatrix reads at once.
 constexpr std::int64_t kChunk = 16;
 constexpr std::int64_t kPanel = 128;
 

@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "tessera/tile/gpu/panels.h"
+
 namespace tessera::tile::gpu {
 namespace {
 
@@ -19,9 +21,7 @@ std::int64_t padded_count(const Extents& shape) {
 }
 
 int power_of_two(std::int64_t at_least, int low, int high) {
-  const auto rounded = static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(at_least, 1))));
-  return static_cast<int>(std::clamp<std::int64_t>(rounded, low, high));
+  return static_cast<int>(std::clamp<std::int64_t>(held_extent(at_least), low, high));
 }
 
 /// The tile that an operation moves between memory and registers.
@@ -78,11 +78,10 @@ int contiguous_axis(const Type& view) {
 }
 
 int run_of(const Type& view, const Layout& layout, const Extents& shape) {
-  constexpr int kWidestAccess = 16;
   const int axis = contiguous_axis(view);
   const auto at = static_cast<std::size_t>(axis);
   if (view.strides[at] != 1 && view.strides[at] != kDynamic) return 1;
-  int run = std::min(layout.run(axis), kWidestAccess / byte_width(view.dtype));
+  int run = std::min(layout.run(axis), static_cast<int>(kChunk) / byte_width(view.dtype));
   while (shape[at] % run != 0) run /= 2;
   return run;
 }
