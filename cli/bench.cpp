@@ -12,7 +12,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string model, against, python = "python3";
   InputFlags inputs;
   CompileFlags compile;
@@ -44,7 +44,7 @@ std::string percentiles_text(const std::vector<double>& times) {
 }
 
 /// How far apart programs that answer alike may be: of bf16, both round to eight bits.
-double tolerance_of(const Options& options, const CompiledModel* compiled) {
+double tolerance_of(const BenchOptions& options, const CompiledModel* compiled) {
   if (options.tolerance >= 0) return options.tolerance;
   const std::string_view products = compiled == nullptr
                                         ? std::string_view(options.compile.precision)
@@ -52,7 +52,7 @@ double tolerance_of(const Options& options, const CompiledModel* compiled) {
   return products == "bf16" ? 6e-2 : products == "f16" ? 1e-2 : 1e-3;
 }
 
-Expected<Against> compare(const Options& options, const Model& model,
+Expected<Against> compare(const BenchOptions& options, const Model& model,
                           const std::vector<Datum>& inputs, Native& native) {
   PeerOptions peer_options{.model = options.model,
                            .threads = options.compile.threads,
@@ -97,7 +97,7 @@ nlohmann::json against_json(const Against& against) {
   return object;
 }
 
-void print_text(const Options& options, const std::vector<double>& times,
+void print_text(const BenchOptions& options, const std::vector<double>& times,
                 const std::optional<double>& on_gpu, const std::optional<Against>& against) {
   fmt::print("{}, {} thread{}\n", options.model, options.compile.threads,
              options.compile.threads == 1 ? "" : "s");
@@ -115,7 +115,7 @@ void print_text(const Options& options, const std::vector<double>& times,
                                         : "they DIFFER: " + against->problem);
 }
 
-Expected<Done> bench(Options options, Context& context) {
+Expected<Done> bench(BenchOptions options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
   options.measure.stop = &context.stop;
@@ -161,7 +161,7 @@ Expected<Done> bench(Options options, Context& context) {
 
 void add_bench(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("bench", "how long a model takes, beside another runtime");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
       ->required();
   add_input_flags(*command, options->inputs);

@@ -11,14 +11,14 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct CompileOptions {
   std::string model, out, machine = "host";
   InputFlags inputs;
   CompileFlags compile;
   SearchFlags search;
 };
 
-Expected<Done> compile(const Options& options, Context& context) {
+Expected<Done> compile(const CompileOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
   ProgressLine line(context);
@@ -63,7 +63,7 @@ Expected<Done> compile(const Options& options, Context& context) {
 void add_compile(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "compile", "compiles a model to machine code, for this computer or another");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileOptions>();
   command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
   command->add_option("-o,--out", options->out, "the program as a file, MODEL.tsr");
   command

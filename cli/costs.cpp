@@ -15,7 +15,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct CostsOptions {
   std::string model;
   StoreFlags store;
   InputFlags inputs;
@@ -116,7 +116,7 @@ nlohmann::json to_json(const Held& held, int rows) {
           {"largest", std::move(largest)}};
 }
 
-Expected<Done> list(const Options& options, const Context& context) {
+Expected<Done> list(const CostsOptions& options, const Context& context) {
   TESSERA_TRY(const std::filesystem::path file, store_file(options.store));
   TESSERA_TRY(const cost::Store store, cost::Store::open_existing(file));
   TESSERA_TRY(const std::vector<cost::Target> targets, store.targets());
@@ -138,7 +138,7 @@ Expected<Done> list(const Options& options, const Context& context) {
 
 // --- what a model costs ---------------------------------------------------------------------
 
-Expected<Done> show(const Options& options, Context& context) {
+Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
@@ -216,7 +216,7 @@ Expected<Done> show(const Options& options, Context& context) {
 void add_costs(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "costs", "what kernels take: those that were measured, or those of a model");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CostsOptions>();
   command->add_option("model", options->model,
                       "measures the kernels of a model that are not known yet, and shows all");
   add_store_flags(*command, options->store);
@@ -235,7 +235,8 @@ void add_costs(CLI::App& app, Context& context) {
       "written and its weights from memory; the roofline model is what is reckoned with before.");
   command->callback([options, &context] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
-    const auto done = options->model.empty() ? list(*options, context) : show(*options, context);
+    const auto done =
+        options->model.empty() ? list(*options, context) : show_costs(*options, context);
     if (!done) context.fail(located(done.error(), {.file = options->model}));
   });
 }

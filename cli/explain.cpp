@@ -18,7 +18,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string rule, path, picture;
   bool dot = false;
 };
@@ -99,7 +99,7 @@ std::string proof_text(const rules::RuleProof& proof,
   return text + fmt::format("{} steps{}{}\n", total, ranks, kinds);
 }
 
-Expected<Done> explain_rule(const Options& options, Context& context) {
+Expected<Done> explain_rule(const ExplainOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   TESSERA_TRY(const rules::Rule rule, find_rule(book, options.rule));
@@ -133,7 +133,7 @@ Expected<Done> explain_rule(const Options& options, Context& context) {
 void add_explain(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("explain", "a rule as an equation and a picture, and how its proof goes");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   command->add_option("rule", options->rule, "the name of the rule")->required();
   command->add_option("rules", options->path,
                       "a file of rules, a folder of *.rules, or TASO's text form; those that come "

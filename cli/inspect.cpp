@@ -14,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string model;
   bool text = false;
 };
@@ -31,7 +31,7 @@ nlohmann::json values_json(const Model& model, std::span<const ValueId> values, 
   return list;
 }
 
-void print_json(const Model& model, const Inventory& inventory) {
+void print_inventory_json(const Model& model, const Inventory& inventory) {
   const Graph& graph = model.graph;
   nlohmann::json object = {{"name", graph.name()},
                            {"inputs", values_json(model, graph.inputs(), false)},
@@ -80,7 +80,7 @@ void print_table(const Model& model, const Inventory& inventory) {
                                          : "depend on sizes that are not known");
 }
 
-void inspect_model(const Options& options, Context& context) {
+void inspect_model(const InspectOptions& options, Context& context) {
   if (auto started = context.start(); !started) return context.fail(started.error());
   if (std::filesystem::path(options.model).extension() == ".tsr")
     return inspect_program(options.model, options.text, context);
@@ -92,7 +92,7 @@ void inspect_model(const Options& options, Context& context) {
   }
   const Inventory inventory = inspect(model->graph);
   if (context.json)
-    print_json(*model, inventory);
+    print_inventory_json(*model, inventory);
   else
     print_table(*model, inventory);
 }
@@ -102,7 +102,7 @@ void inspect_model(const Options& options, Context& context) {
 void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "inspect", "what is in a model: operators, shapes, parameters, multiply-adds, memory");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   command
       ->add_option("model", options->model,
                    "an ONNX file, a graph in text form, or a saved program")

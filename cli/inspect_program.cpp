@@ -79,7 +79,7 @@ nlohmann::json values_json(const Program& program,
   return list;
 }
 
-void print_json(const Program& program) {
+void print_program_json(const Program& program) {
   const nlohmann::json object = {{"name", program.name},
                                  {"architecture", program.architecture},
                                  {"features", program.features},
@@ -128,7 +128,7 @@ void inspect_program(const std::filesystem::path& file, bool text, Context& cont
   if (text)
     print_steps(*program);
   else if (context.json)
-    print_json(*program);
+    print_program_json(*program);
   else
     print_table(*program);
 }

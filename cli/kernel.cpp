@@ -26,7 +26,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct KernelOptions {
   std::string kernel, form = "T", machine = "host", grid, precision = "exact", cache, definition,
                       schedule, target = "cpu";
   std::vector<std::string> arguments;
@@ -39,7 +39,7 @@ struct Options {
 };
 
 /// A kernel with the launch that it comes with, if it is an example.
-struct Source {
+struct KernelSource {
   tile::Kernel kernel;
   std::vector<std::string> arguments = {};
   tile::Grid grid = {1, 1, 1};
@@ -47,7 +47,7 @@ struct Source {
 };
 
 /// A definition on the tensors that --arg gives, by its schedule.
-Expected<Source> lowered_kernel(const Options& options) {
+Expected<KernelSource> lowered_kernel(const KernelOptions& options) {
   std::vector<Operand> inputs;
   for (const std::string& text : options.arguments) {
     TESSERA_TRY(Operand input, lower::parse_tensor(text));
@@ -69,7 +69,7 @@ Expected<Source> lowered_kernel(const Options& options) {
     TESSERA_TRY(schedule, start.apply(steps));
   }
   TESSERA_TRY(std::vector<lower::Lowered> kernels, lower::lower(*schedule));
-  Source source{.kernel = std::move(kernels[0].kernel), .grid = kernels[0].grid};
+  KernelSource source{.kernel = std::move(kernels[0].kernel), .grid = kernels[0].grid};
   // Pointers do not say how many elements they point to; what is not viewed has one or none.
   for (const tile::ValueId param : source.kernel.params())
     if (source.kernel.type(param).is_pointer())
@@ -80,7 +80,7 @@ Expected<Source> lowered_kernel(const Options& options) {
   return source;
 }
 
-Expected<Source> find_kernel(const Options& options) {
+Expected<KernelSource> find_kernel(const KernelOptions& options) {
   if (!options.definition.empty()) {
     if (!options.kernel.empty())
       return Diagnostic{.id = "kernel-definition",
@@ -95,7 +95,7 @@ Expected<Source> find_kernel(const Options& options) {
     return Diagnostic{.id = "kernel-definition",
                       .message = "a schedule belongs to a definition",
                       .help = "give one with --definition 'c[i,j] = sum(k) a[i,k] * b[k,j]'"};
-  Source source;
+  KernelSource source;
   if (const auto* example = tile::examples::find_example(options.kernel)) {
     TESSERA_TRY(source.kernel, example->make());
     source.arguments = example->arguments;
@@ -117,14 +117,14 @@ Expected<Source> find_kernel(const Options& options) {
   return source;
 }
 
-codegen::Options codegen_options(const Options& options) {
+codegen::Options codegen_options(const KernelOptions& options) {
   codegen::Options result{.checked = options.checked, .cache = options.cache};
   if (options.precision == "fast") result.precision = codegen::Precision::Fast;
   return result;
 }
 
 /// Debug mode is of code for this computer.
-Expected<Done> check_target(const Options& options) {
+Expected<Done> check_target(const KernelOptions& options) {
   if (!options.is_for_gpu() && options.tf32)
     return Diagnostic{
         .id = "cli-precision", .message = "--tf32 is for GPUs", .help = "say --target cuda too"};
@@ -136,7 +136,7 @@ Expected<Done> check_target(const Options& options) {
 }
 
 Expected<GpuKernel> on_gpu(const tile::Kernel& kernel, const KernelData& data,
-                           const Options& options) {
+                           const KernelOptions& options) {
   return GpuKernel::compile(
       kernel, data.arguments,
       {.precision = codegen_options(options).precision, .tf32 = options.tf32});
@@ -155,7 +155,7 @@ void list(const Context& context) {
   if (context.json) print_json({{"kernels", rows}});
 }
 
-Expected<std::string> form_text(const tile::Kernel& kernel, const Options& options) {
+Expected<std::string> form_text(const tile::Kernel& kernel, const KernelOptions& options) {
   if (options.form == "T") return tile::to_text(kernel);
   const codegen::Options code = codegen_options(options);
   if (options.form == "gpu" || options.form == "ptx") {
@@ -175,7 +175,7 @@ Expected<std::string> form_text(const tile::Kernel& kernel, const Options& optio
   return codegen::form_of(kernel, forms.at(options.form), machine, code);
 }
 
-void show(const Options& options, Context& context) {
+void show(const KernelOptions& options, Context& context) {
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
   const auto text = options.form == "loops"
@@ -192,7 +192,7 @@ void show(const Options& options, Context& context) {
   }
 }
 
-void run(const Options& options, Context& context) {
+void run(const KernelOptions& options, Context& context) {
   if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
@@ -255,7 +255,7 @@ double bytes_of(const KernelData& data) {
 }
 
 /// On a GPU, nothing is checked before: there, an access outside of its memory harms nobody else.
-void bench_on_gpu(const Source& source, const KernelData& data, const Options& options,
+void bench_on_gpu(const KernelSource& source, const KernelData& data, const KernelOptions& options,
                   Context& context) {
   const Stopwatch begin;
   const auto kernel = on_gpu(source.kernel, data, options);
@@ -287,7 +287,7 @@ void bench_on_gpu(const Source& source, const KernelData& data, const Options& o
       kernel->function().registers(), kernel->function().local_bytes(), ptx.shared_bytes);
 }
 
-void bench(const Options& options, Context& context) {
+void bench_kernel(const KernelOptions& options, Context& context) {
   if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
@@ -353,7 +353,7 @@ void add_kernel(CLI::App& app, Context& context) {
       "  tessera kernel run matmul --arg 'a=f32[33,70]' --arg 'b=f32[70,50]' --arg 'c=f32[33,50]' "
       "--grid 1\n"
       "  tessera kernel bench my.tile --arg 'x=f32[4096]' --grid 4");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<KernelOptions>();
 
   const auto add = [&](const char* name, const char* summary, auto action) {
     CLI::App* sub = command->add_subcommand(name, summary);
@@ -394,7 +394,7 @@ void add_kernel(CLI::App& app, Context& context) {
     sub->add_option("--cache", options->cache, "a folder for object code");
   };
 
-  add("list", "lists the example kernels", [](const Options&, Context& c) { list(c); });
+  add("list", "lists the example kernels", [](const KernelOptions&, Context& c) { list(c); });
 
   CLI::App* shown = add("show", "prints a form of a kernel", show);
   add_source(shown);
@@ -426,7 +426,7 @@ void add_kernel(CLI::App& app, Context& context) {
       "  tessera kernel run my.tile --arg 'x=f16[100,64]' --grid 4 --target cuda\n\nExit code 1: "
       "they differ.");
 
-  CLI::App* timed = add("bench", "times a kernel", bench);
+  CLI::App* timed = add("bench", "times a kernel", bench_kernel);
   add_source(timed);
   add_launch(timed);
   add_target(timed, {"cpu", "cuda"});

@@ -14,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct OptimizeOptions {
   std::string from, to;
   InputFlags sizes;
   PassFlags passes;
@@ -30,7 +30,7 @@ Expected<Graph> sized(const Graph& graph, const InputFlags& flags) {
   return specialized(graph, shapes);
 }
 
-Expected<Done> optimize_file(const Options& options, Context& context) {
+Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start(options.search.search ? Limits::Program : Limits::Process));
   ProgressLine line(context);
   TESSERA_TRY(std::optional<SearchOptions> search, search_options(options.search, context, line));
@@ -82,7 +82,7 @@ Expected<Done> optimize_file(const Options& options, Context& context) {
 void add_optimize(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("optimize", "writes a model that computes the same with less work");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OptimizeOptions>();
   command->add_option("in", options->from, "an ONNX file, or a graph in text form")->required();
   command->add_option("out", options->to, "text form if it ends in .tessera or .txt, else ONNX")
       ->required();

@@ -18,7 +18,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   std::string model, trace;
   InputFlags inputs;
   CompileFlags compile;
@@ -32,7 +32,7 @@ struct Span {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-struct Row {
+struct StepRow {
   std::size_t step = 0;
   std::string what, how;
   double ms = 0, share = 0, gflops = 0, gbytes = 0, of_peak = 0;
@@ -49,21 +49,21 @@ std::string how_of(const runtime::Program& program, std::size_t step, const Comp
 }
 
 /// Each step by the median of what it took, the longest first.
-std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span>& spans,
-                         const CompiledModel* made, double peak) {
+std::vector<StepRow> rows_of(const runtime::Program& program, const std::vector<Span>& spans,
+                             const CompiledModel* made, double peak) {
   std::vector<std::vector<double>> times(program.steps.size());
   for (const Span& span : spans) {
     times[span.step].push_back(static_cast<double>(span.end_ns - span.start_ns) / 1e6);
   }
-  std::vector<Row> rows;
+  std::vector<StepRow> rows;
   double total = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (times[i].empty()) continue;
     const runtime::Program::Note& note = program.notes[i];
-    Row row{.step = i,
-            .what = note.what,
-            .how = how_of(program, i, made),
-            .ms = cost::percentile(times[i], 0.5)};
+    StepRow row{.step = i,
+                .what = note.what,
+                .how = how_of(program, i, made),
+                .ms = cost::percentile(times[i], 0.5)};
     const double seconds = std::max(row.ms, 1e-6) / 1e3;
     row.gflops = note.flops / seconds / 1e9;
     row.gbytes = note.bytes / seconds / 1e9;
@@ -71,14 +71,14 @@ std::vector<Row> rows_of(const runtime::Program& program, const std::vector<Span
     total += row.ms;
     rows.push_back(std::move(row));
   }
-  for (Row& row : rows) row.share = row.ms / std::max(total, 1e-9);
-  std::ranges::stable_sort(rows, std::greater{}, &Row::ms);
+  for (StepRow& row : rows) row.share = row.ms / std::max(total, 1e-9);
+  std::ranges::stable_sort(rows, std::greater{}, &StepRow::ms);
   return rows;
 }
 
 /// What the cost model expected of the steps of a program.
-Expected<Done> add_expected(const Options& options, Context& context, const Native& native,
-                            std::vector<Row>& rows) {
+Expected<Done> add_expected(const ProfileOptions& options, Context& context, const Native& native,
+                            std::vector<StepRow>& rows) {
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
   compile.code.products = native.compiled()->products;
@@ -90,7 +90,7 @@ Expected<Done> add_expected(const Options& options, Context& context, const Nati
   const cost::Estimate estimate = costs->estimate(native.program(), native.compiled()->report);
   for (const cost::Kernel& kernel : estimate.kernels)
     ends.emplace(kernel.first_step + kernel.steps - 1, &kernel);
-  for (Row& row : rows) {
+  for (StepRow& row : rows) {
     const auto it = ends.find(row.step);
     if (it == ends.end()) continue;
     row.expected_ms = it->second->seconds / it->second->rounds * 1e3;
@@ -99,12 +99,12 @@ Expected<Done> add_expected(const Options& options, Context& context, const Nati
   return Done{};
 }
 
-void print_table(const std::vector<Row>& rows, int most, double peak, int threads) {
+void print_table(const std::vector<StepRow>& rows, int most, double peak, int threads) {
   fmt::print("{:>5} {:>9} {:>10} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "ms", "expected", "share",
              "GFLOP/s", "GB/s", "peak", "what");
   double total = 0, flops = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
+    const StepRow& row = rows[i];
     total += row.ms;
     flops += row.gflops * row.ms / 1e3;
     if (static_cast<int>(i) >= most) continue;
@@ -152,7 +152,7 @@ nlohmann::json trace_of(const runtime::Program& program, const std::vector<Span>
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
 }
 
-Expected<Done> profile(Options options, Context& context) {
+Expected<Done> profile(ProfileOptions options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
   TESSERA_TRY(const InputOptions given, input_options(options.inputs));
@@ -174,7 +174,7 @@ Expected<Done> profile(Options options, Context& context) {
   }
   const bool on_gpu = native->program().is_for_gpu();
   const double peak = on_gpu ? 0 : machine::measured_peak() * options.compile.threads;
-  std::vector<Row> rows = rows_of(native->program(), spans, native->compiled(), peak);
+  std::vector<StepRow> rows = rows_of(native->program(), spans, native->compiled(), peak);
   if (native->compiled() != nullptr && !on_gpu)
     TESSERA_TRY_DONE(add_expected(options, context, *native, rows));
   if (!options.trace.empty()) {
@@ -187,7 +187,7 @@ Expected<Done> profile(Options options, Context& context) {
     return Done{};
   }
   nlohmann::json list = nlohmann::json::array();
-  for (const Row& row : rows) {
+  for (const StepRow& row : rows) {
     list.push_back({{"step", row.step},
                     {"what", row.what},
                     {"how", row.how},
@@ -208,7 +208,7 @@ Expected<Done> profile(Options options, Context& context) {
 
 void add_profile(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("profile", "where the time of a model goes, step by step");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
       ->required();
   command->add_option("-o,--out", options->trace, "a trace for Perfetto (ui.perfetto.dev), JSON");

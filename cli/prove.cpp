@@ -14,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct ProveOptions {
   std::string source, target, picture, save;
   std::int64_t seed = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -62,7 +62,7 @@ void print(const nlohmann::json& object) {
                object["unrelated"]["target"].get<std::string>());
 }
 
-Expected<Done> prove_files(const Options& options, Context& context) {
+Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
   const Stopwatch watch;
@@ -103,7 +103,7 @@ Expected<Done> prove_files(const Options& options, Context& context) {
 void add_prove(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("prove", "whether two models compute the same function, for all inputs");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProveOptions>();
   command->add_option("source", options->source, "an ONNX file, or a graph in text form")
       ->required();
   command->add_option("target", options->target, "what it may be equal to")->required();

@@ -15,7 +15,7 @@ namespace {
 using rules::Rule;
 using rules::RuleProof;
 
-struct Options {
+struct RulesOptions {
   std::string name, path, certificates;
   std::vector<std::string> files;
   bool verbose = false;
@@ -78,7 +78,8 @@ std::string line_of(const nlohmann::json& rule) {
 
 using Judge = decltype(prove_rules);
 
-Expected<std::vector<RuleProof>> judged(const Options& options, Context& context, Judge& judge) {
+Expected<std::vector<RuleProof>> judged(const RulesOptions& options, Context& context,
+                                        Judge& judge) {
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   ProgressLine line(context);
   return judge(book, {.proof = {.seed = static_cast<std::uint64_t>(options.seed),
@@ -90,7 +91,7 @@ Expected<std::vector<RuleProof>> judged(const Options& options, Context& context
 }
 
 /// Every rule, and the seconds of all.
-nlohmann::json summary(const std::vector<RuleProof>& proofs) {
+nlohmann::json proof_summary(const std::vector<RuleProof>& proofs) {
   nlohmann::json list = nlohmann::json::array();
   double seconds = 0;
   for (const RuleProof& proof : proofs) {
@@ -106,14 +107,15 @@ std::size_t count(const nlohmann::json& rules, std::string_view verdict) {
 }
 
 /// A line for every rule whose verdict is not what it should be, or for all.
-void print_lines(const nlohmann::json& rules, const Options& options, std::string_view expected) {
+void print_lines(const nlohmann::json& rules, const RulesOptions& options,
+                 std::string_view expected) {
   for (const nlohmann::json& rule : rules)
     if (options.verbose || rule["verdict"] != expected) fmt::print("{}\n", line_of(rule));
 }
 
-Expected<Done> prove_all(const Options& options, Context& context) {
+Expected<Done> prove_all(const RulesOptions& options, Context& context) {
   TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, prove_rules));
-  nlohmann::json object = summary(proofs);
+  nlohmann::json object = proof_summary(proofs);
   for (const char* verdict : {"proved", "refuted", "unknown"})
     object[verdict] = count(object["rules"], verdict);
   if (!options.certificates.empty()) {
@@ -132,9 +134,9 @@ Expected<Done> prove_all(const Options& options, Context& context) {
   return Done{};
 }
 
-Expected<Done> fuzz_all(const Options& options, Context& context) {
+Expected<Done> fuzz_all(const RulesOptions& options, Context& context) {
   TESSERA_TRY(const std::vector<RuleProof> proofs, judged(options, context, fuzz_rules));
-  nlohmann::json object = summary(proofs);
+  nlohmann::json object = proof_summary(proofs);
   for (nlohmann::json& rule : object["rules"])
     rule["verdict"] = rule["verdict"] == "refuted" ? "differs" : "agrees";
   object["agree"] = count(object["rules"], "agrees");
@@ -151,7 +153,7 @@ Expected<Done> fuzz_all(const Options& options, Context& context) {
   return Done{};
 }
 
-Expected<Done> list_all(const Options& options, Context& context) {
+Expected<Done> list_all(const RulesOptions& options, Context& context) {
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   const std::vector<rules::Row> rows = rules::rows(book.rules);
   nlohmann::json list = nlohmann::json::array();
@@ -176,7 +178,7 @@ Expected<Done> list_all(const Options& options, Context& context) {
   return Done{};
 }
 
-Expected<Done> show(const Options& options, Context& context) {
+Expected<Done> show_rule(const RulesOptions& options, Context& context) {
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
   TESSERA_TRY(const Rule rule, find_rule(book, options.name));
   if (context.json)
@@ -186,7 +188,7 @@ Expected<Done> show(const Options& options, Context& context) {
   return Done{};
 }
 
-Expected<Done> check_all(const Options& options, Context& context) {
+Expected<Done> check_all(const RulesOptions& options, Context& context) {
   nlohmann::json list = nlohmann::json::array();
   for (const std::string& file : options.files) {
     const auto checked = check_certificate(file);
@@ -204,9 +206,9 @@ Expected<Done> check_all(const Options& options, Context& context) {
   return Done{};
 }
 
-using Command = RulesCommand<Options>;
+using RuleCommand = RulesCommand<RulesOptions>;
 
-constexpr Command kProve = {
+constexpr RuleCommand kProve = {
     "prove", "proves rules for all sizes and inputs", prove_all,
     "Examples:\n"
     "  tessera rules prove                        # those that come with tessera\n"
@@ -215,15 +217,16 @@ constexpr Command kProve = {
     "\n"
     "A rule in our own form has to hold wherever its guard does. TASO's rules state no guard: the\n"
     "one that makes them true is found and printed. Exit codes: 0 all are proved, 1 not all."};
-constexpr Command kFuzz = {"fuzz", "runs both sides of rules on random shapes and inputs", fuzz_all,
-                           "Example:\n"
-                           "  tessera rules fuzz my.rules --tries 200 --seed 7\n"
-                           "\n"
-                           "Exit codes: 0 no difference was found, 1 there is one; it is printed."};
-constexpr Command kList = {"list", "lists rules", list_all, "Example:\n  tessera rules list"};
-constexpr Command kShow = {"show", "prints a rule as text", show,
-                           "Example:\n  tessera rules show batch_norm_into_conv"};
-constexpr Command kCheck = {
+constexpr RuleCommand kFuzz = {
+    "fuzz", "runs both sides of rules on random shapes and inputs", fuzz_all,
+    "Example:\n"
+    "  tessera rules fuzz my.rules --tries 200 --seed 7\n"
+    "\n"
+    "Exit codes: 0 no difference was found, 1 there is one; it is printed."};
+constexpr RuleCommand kList = {"list", "lists rules", list_all, "Example:\n  tessera rules list"};
+constexpr RuleCommand kShow = {"show", "prints a rule as text", show_rule,
+                               "Example:\n  tessera rules show batch_norm_into_conv"};
+constexpr RuleCommand kCheck = {
     "check-certificate", "checks proofs step by step, without what found them", check_all,
     "Example:\n"
     "  tessera rules check-certificate proofs/*.certificate\n"
@@ -236,10 +239,10 @@ void add_rules(CLI::App& app, Context& context) {
   CLI::App* rules = app.add_subcommand("rules", "proves, lists, shows and tests rewrite rules");
   rules->require_subcommand(1);
   rules->footer("Example:\n  tessera rules prove\n\nThe form of rules is in docs/rules.md.");
-  auto options = std::make_shared<Options>();
-  const auto of_rules = [&](const Command& command) -> CLI::App& {
+  auto options = std::make_shared<RulesOptions>();
+  const auto of_rules = [&](const RuleCommand& command) -> CLI::App& {
     CLI::App& added = add(*rules, command, options, context);
-    if (command.run == show)
+    if (command.run == show_rule)
       added.add_option("name", options->name, "the name of the rule")->required();
     added.add_option("rules", options->path,
                      "a file of rules, a folder of *.rules, or TASO's text form; those that come "

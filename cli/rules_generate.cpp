@@ -9,7 +9,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct RulesGenerateOptions {
   std::string set = "taso", out;
   int max_ops = 3, threads = 1;
   bool resume = false;
@@ -21,7 +21,7 @@ std::int64_t peak_memory() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-Expected<Done> generate_rules(const Options& options, Context& context) {
+Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& context) {
   TESSERA_TRY(const superopt::OperatorSet set, superopt::load_set(options.set));
   const std::filesystem::path progress = options.out + ".progress";
   superopt::Generated made;
@@ -85,7 +85,7 @@ Expected<Done> generate_rules(const Options& options, Context& context) {
   return Done{};
 }
 
-constexpr RulesCommand<Options> kGenerate = {
+constexpr RulesCommand<RulesGenerateOptions> kGenerate = {
     "generate", "finds rules by enumerating programs, and proves them", generate_rules,
     "Example:\n"
     "  tessera rules generate --set taso --max-ops 3 --out found.rules\n"
@@ -100,7 +100,7 @@ constexpr RulesCommand<Options> kGenerate = {
 }  // namespace
 
 void add_rules_generate(CLI::App& rules, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RulesGenerateOptions>();
   CLI::App& command = add(rules, kGenerate, options, context);
   command.add_option("--set", options->set, "taso, modern, or a file")->capture_default_str();
   command.add_option("--max-ops", options->max_ops, "operators of a program")

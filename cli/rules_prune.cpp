@@ -11,7 +11,7 @@ namespace {
 
 using superopt::Cover;
 
-struct Options {
+struct RulesPruneOptions {
   std::size_t nodes;
   int rounds;
   std::string path = {}, out = {}, basis = {};
@@ -27,7 +27,8 @@ Expected<TrueRules> true_rules(const std::string& path, Context& context, Progre
              }});
 }
 
-superopt::PruneOptions prune_options(const Options& options, Context& context, ProgressLine& line) {
+superopt::PruneOptions prune_options(const RulesPruneOptions& options, Context& context,
+                                     ProgressLine& line) {
   superopt::PruneOptions made;
   made.theory.limits.nodes = options.nodes;
   made.theory.limits.rounds = options.rounds;
@@ -60,7 +61,7 @@ void print_pruned(const nlohmann::json& object) {
   fmt::print("; {:.3f} s\n", object["seconds"].get<double>());
 }
 
-Expected<Done> prune_all(const Options& options, Context& context) {
+Expected<Done> prune_all(const RulesPruneOptions& options, Context& context) {
   const Stopwatch watch;
   ProgressLine line(context);
   TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
@@ -91,7 +92,7 @@ Expected<Done> prune_all(const Options& options, Context& context) {
   return Done{};
 }
 
-Expected<Done> cover_all(const Options& options, Context& context) {
+Expected<Done> cover_all(const RulesPruneOptions& options, Context& context) {
   const Stopwatch watch;
   ProgressLine line(context);
   TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
@@ -136,20 +137,21 @@ Expected<Done> cover_all(const Options& options, Context& context) {
   return Done{};
 }
 
-using Command = RulesCommand<Options>;
+using PruneCommand = RulesCommand<RulesPruneOptions>;
 
-constexpr Command kPrune = {"prune", "drops rules that others make superfluous", prune_all,
-                            "Example:\n"
-                            "  tessera rules prune all.rules --out basis.rules\n"
-                            "\n"
-                            "Dropped is what differs from another rule by names, by what is the "
-                            "same around or inside both\n"
-                            "sides, and what follows from smaller rules wherever its own guard "
-                            "holds. Rules have to be true\n"
-                            "(tessera rules prove); TASO's, which state no guard, are proved "
-                            "first. After Ctrl-C, what was\n"
-                            "not looked at is kept."};
-constexpr Command kCovers = {
+constexpr PruneCommand kPrune = {
+    "prune", "drops rules that others make superfluous", prune_all,
+    "Example:\n"
+    "  tessera rules prune all.rules --out basis.rules\n"
+    "\n"
+    "Dropped is what differs from another rule by names, by what is the "
+    "same around or inside both\n"
+    "sides, and what follows from smaller rules wherever its own guard "
+    "holds. Rules have to be true\n"
+    "(tessera rules prove); TASO's, which state no guard, are proved "
+    "first. After Ctrl-C, what was\n"
+    "not looked at is kept."};
+constexpr PruneCommand kCovers = {
     "covers", "whether rules are in a basis or follow from it", cover_all,
     "Examples:\n"
     "  tessera rules covers taso_rules.txt --rules basis.rules\n"
@@ -158,8 +160,8 @@ constexpr Command kCovers = {
     "Exit codes: 0 all that are true are covered, 1 some are missing."};
 
 /// A command that derives rules from others.
-CLI::App& add_deriving(CLI::App& rules, const Command& command,
-                       const std::shared_ptr<Options>& options, Context& context) {
+CLI::App& add_deriving(CLI::App& rules, const PruneCommand& command,
+                       const std::shared_ptr<RulesPruneOptions>& options, Context& context) {
   CLI::App& added = add(rules, command, options, context);
   added.add_option("rules", options->path, "a file or folder of rules, or TASO's text form")
       ->required();
@@ -179,13 +181,13 @@ void add_rules_prune(CLI::App& rules, Context& context) {
   // What follows is found long before the limits; what does not, costs them, so they are narrow
   // where most rules do not.
   constexpr egraph::Limits kNarrow = superopt::TheoryOptions{}.limits;
-  auto pruning =
-      std::make_shared<Options>(Options{.nodes = kNarrow.nodes, .rounds = kNarrow.rounds});
+  auto pruning = std::make_shared<RulesPruneOptions>(
+      RulesPruneOptions{.nodes = kNarrow.nodes, .rounds = kNarrow.rounds});
   add_deriving(rules, kPrune, pruning, context)
       .add_option("--out", pruning->out, "file for the rules that are kept")
       ->required();
-  auto options =
-      std::make_shared<Options>(Options{.nodes = 8 * kNarrow.nodes, .rounds = 2 * kNarrow.rounds});
+  auto options = std::make_shared<RulesPruneOptions>(
+      RulesPruneOptions{.nodes = 8 * kNarrow.nodes, .rounds = 2 * kNarrow.rounds});
   CLI::App& covers = add_deriving(rules, kCovers, options, context);
   covers.add_option("--rules", options->basis,
                     "the basis; the rules that come with tessera if not given");

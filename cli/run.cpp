@@ -14,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-struct Options {
+struct RunOptions {
   std::string model, engine = "native", save, golden;
   InputFlags inputs;
   CompileFlags compile;
@@ -36,17 +36,18 @@ Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& output
   return Done{};
 }
 
-struct Row {
+struct ComparisonRow {
   std::string name;
   std::string type;
   std::optional<Distance> distance;
 };
 
-Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>& outputs,
-                                   const std::optional<Golden>& golden) {
-  std::vector<Row> rows;
+Expected<std::vector<ComparisonRow>> compare(const Model& model, const std::vector<Datum>& outputs,
+                                             const std::optional<Golden>& golden) {
+  std::vector<ComparisonRow> rows;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Row row{.name = model.output_names[i], .type = "sequence or optional", .distance = {}};
+    ComparisonRow row{
+        .name = model.output_names[i], .type = "sequence or optional", .distance = {}};
     if (outputs[i].is_tensor()) {
       const Tensor& tensor = outputs[i].tensor();
       row.type = to_string(Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()}));
@@ -63,7 +64,7 @@ Expected<std::vector<Row>> compare(const Model& model, const std::vector<Datum>&
   }
   if (golden)
     for (const auto& expected : golden->outputs)
-      if (std::ranges::find(rows, expected.first, &Row::name) == rows.end())
+      if (std::ranges::find(rows, expected.first, &ComparisonRow::name) == rows.end())
         rows.push_back({.name = expected.first,
                         .type = "missing",
                         .distance = Distance{.problem = "the model has no such output"}});
@@ -77,10 +78,11 @@ struct Ran {
   std::unique_ptr<Native> native = {};
 };
 
-void print(const std::vector<Row>& rows, const Options& options, const Ran& ran, Context& context) {
+void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, const Ran& ran,
+           Context& context) {
   bool agrees = true;
   nlohmann::json list = nlohmann::json::array();
-  for (const Row& row : rows) {
+  for (const ComparisonRow& row : rows) {
     nlohmann::json entry = {{"name", row.name}, {"type", row.type}};
     std::string verdict;
     if (row.distance) {
@@ -124,7 +126,7 @@ void print(const std::vector<Row>& rows, const Options& options, const Ran& ran,
 }
 
 /// By the definitions of the operators.
-Expected<Ran> run_reference(const Options& options, const Model& model,
+Expected<Ran> run_reference(const RunOptions& options, const Model& model,
                             const std::vector<Datum>& inputs, std::int64_t memory,
                             Context& context) {
   ProgressLine line(context);
@@ -142,7 +144,7 @@ Expected<Ran> run_reference(const Options& options, const Model& model,
   return ran;
 }
 
-Expected<Ran> run_native(const Options& options, const Source& source,
+Expected<Ran> run_native(const RunOptions& options, const Source& source,
                          const std::vector<Datum>& inputs, Context& context) {
   Ran ran;
   const Stopwatch watch;
@@ -154,7 +156,7 @@ Expected<Ran> run_native(const Options& options, const Source& source,
   return ran;
 }
 
-Expected<Done> run_model(const Options& options, Context& context) {
+Expected<Done> run_model(const RunOptions& options, Context& context) {
   const bool native = options.engine == "native";
   if (is_saved_program(options.model) && !native) {
     return Diagnostic{.id = "cli-engine", .message = "a saved program is machine code already"};
@@ -178,7 +180,7 @@ Expected<Done> run_model(const Options& options, Context& context) {
   TESSERA_TRY(const Ran ran, native ? run_native(options, source, inputs, context)
                                     : run_reference(options, model, inputs, memory, context));
   if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, ran.outputs, options.save));
-  TESSERA_TRY(const std::vector<Row> rows, compare(model, ran.outputs, golden));
+  TESSERA_TRY(const std::vector<ComparisonRow> rows, compare(model, ran.outputs, golden));
   print(rows, options, ran, context);
   return Done{};
 }
@@ -187,7 +189,7 @@ Expected<Done> run_model(const Options& options, Context& context) {
 
 void add_run(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("run", "runs a model and compares what it answers");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
       ->required();
   command

@@ -3,12 +3,14 @@
 get_property(sources GLOBAL PROPERTY TESSERA_SOURCES)
 get_property(headers GLOBAL PROPERTY TESSERA_HEADERS)
 
-# A source includes its own header first (tools/check_layers sees to it), so compiling the library
-# has already compiled that header alone. What remains are the headers without a source.
+# Every header compiles alone. A source includes its own header first (tools/check_layers sees to
+# it), so in a build of single sources only the headers without a source remain; in batches, with a
+# precompiled header, all are compiled, and what a header forgets of the standard library is seen by
+# the preset `dev`.
 set(units)
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "\\.h$" ".cpp" own_source "${header}")
-  if(NOT own_source IN_LIST sources)
+  if(TESSERA_UNITY OR NOT own_source IN_LIST sources)
     file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${header}")
     set(unit "${PROJECT_BINARY_DIR}/check_headers/${path}.cpp")
     file(CONFIGURE OUTPUT "${unit}" CONTENT "#include \"${path}\"\n")
@@ -19,13 +21,15 @@ if(units)
   add_library(check_headers OBJECT EXCLUDE_FROM_ALL ${units})
   get_property(libraries GLOBAL PROPERTY TESSERA_LIBRARIES)
   target_link_libraries(check_headers PRIVATE ${libraries} tessera_flags)
-  target_compile_options(check_headers PRIVATE -O0)
+  if(TESSERA_UNITY)
+    target_precompile_headers(check_headers REUSE_FROM tessera_precompiled)
+  endif()
 else()
   add_custom_target(check_headers)
 endif()
 
-# An object file is rebuilt when its source or a header of it changed: exactly when clang-tidy has
-# to look again. The stamp therefore follows the object.
+# clang-tidy looks at single sources, whatever the batches. A stamp is older than its source or one
+# of its headers exactly when clang-tidy has to look again.
 find_program(TESSERA_CLANG_TIDY clang-tidy)
 set(stamps)
 if(TESSERA_CLANG_TIDY)
@@ -39,6 +43,12 @@ if(TESSERA_CLANG_TIDY)
       continue()
     endif()
     get_target_property(target_sources ${target} SOURCES)
+    # Foreign headers are system headers, in which nothing is found.
+    set(foreign "$<FILTER:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,EXCLUDE,^${PROJECT_SOURCE_DIR}$>")
+    set(defined "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
+    set(tidy_flags -std=c++20 -Wall -Wextra "-I${PROJECT_SOURCE_DIR}"
+                   "$<$<BOOL:${foreign}>:-isystem$<JOIN:${foreign},;-isystem>>"
+                   "$<$<BOOL:${defined}>:-D$<JOIN:${defined},;-D>>")
     foreach(source IN LISTS target_sources)
       cmake_path(IS_PREFIX PROJECT_BINARY_DIR "${source}" is_generated)
       if(is_generated)
@@ -50,13 +60,14 @@ if(TESSERA_CLANG_TIDY)
       file(MAKE_DIRECTORY "${stamp_folder}")
       add_custom_command(
         OUTPUT "${stamp}"
-        COMMAND "${TESSERA_CLANG_TIDY}" --quiet -p "${PROJECT_BINARY_DIR}"
-                --extra-arg=-Wno-unknown-warning-option "${source}"
+        COMMAND "${TESSERA_CLANG_TIDY}" --quiet "${source}" -- ${tidy_flags}
+        COMMAND "${CMAKE_CXX_COMPILER}" -MM -MT "${stamp}" -MF "${stamp}.d" ${tidy_flags} "${source}"
         COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
-        DEPENDS "${PROJECT_BINARY_DIR}/CMakeFiles/${target}.dir/${path}.o"
-                "${PROJECT_SOURCE_DIR}/.clang-tidy"
+        DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/.clang-tidy"
+                $<$<TARGET_EXISTS:tessera_onnx_schema>:tessera_onnx_schema>
+        DEPFILE "${stamp}.d"
         COMMENT "clang-tidy ${path}"
-        VERBATIM)
+        COMMAND_EXPAND_LISTS VERBATIM)
       list(APPEND stamps "${stamp}")
     endforeach()
   endforeach()

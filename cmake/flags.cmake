@@ -7,6 +7,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Both report false findings in inlined library code (g++ 12: std::string, std::optional,
   # std::variant); the sanitizers and clang-tidy watch for the real ones.
   target_compile_options(tessera_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  if(TESSERA_UNITY)
+    # In a unit of several sources, it takes each for a header.
+    target_compile_options(tessera_flags INTERFACE -Wno-subobject-linkage)
+  endif()
   # Notes on how AArch64 passes arguments since C++17: nothing here is linked with older objects.
   target_compile_options(tessera_flags INTERFACE -Wno-psabi)
 else()
@@ -24,4 +28,11 @@ endif()
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
+  if(TESSERA_UNITY)  # as ccache's manual asks for where headers are precompiled
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                    "${TESSERA_CCACHE}")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      add_compile_options(-fpch-preprocess)
+    endif()
+  endif()
 endif()

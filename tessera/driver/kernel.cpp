@@ -17,9 +17,6 @@
 namespace tessera {
 namespace {
 
-using tile::Argument;
-using tile::Type;
-
 Diagnostic bad_argument(const std::string& name, std::string message, std::string note = {}) {
   return {.id = "kernel-argument",
           .where = {.item = name},
@@ -118,13 +115,13 @@ std::vector<std::byte> filled(DType dtype, std::int64_t count, const Spec& spec,
 }
 
 /// A number for a parameter that is one.
-Expected<Argument> number_of(const std::string& name, DType dtype, const Spec& spec) {
+Expected<tile::Argument> number_of(const std::string& name, DType dtype, const Spec& spec) {
   if (spec.dtype) return bad_argument(name, fmt::format("{} is a number, not memory", name));
-  if (is_float(dtype)) return Argument::number(dtype, spec.number);
+  if (is_float(dtype)) return tile::Argument::number(dtype, spec.number);
   if (!spec.integer)
     return bad_argument(name, fmt::format("{} is no {}", spec.number, to_string(dtype)),
                         "the parameter is an integer");
-  return Argument::integer(dtype, *spec.integer);
+  return tile::Argument::integer(dtype, *spec.integer);
 }
 
 }  // namespace
@@ -166,14 +163,14 @@ Expected<KernelData> make_kernel_data(const tile::Kernel& kernel,
   std::int64_t bytes = 0;
   for (const tile::ValueId param : kernel.params()) {
     const std::string& name = kernel.values[param].name;
-    const Type& type = kernel.type(param);
+    const tile::Type& type = kernel.type(param);
     const auto found = specs.find(name);
     data.memory.emplace_back();
     if (type.is_number()) {
       if (found == specs.end()) {
         return bad_argument(name, fmt::format("the number {} is not given", name));
       }
-      TESSERA_TRY(Argument number, number_of(name, type.dtype, found->second));
+      TESSERA_TRY(tile::Argument number, number_of(name, type.dtype, found->second));
       data.arguments.push_back(std::move(number));
       specs.erase(found);
       continue;
@@ -196,10 +193,10 @@ Expected<KernelData> make_kernel_data(const tile::Kernel& kernel,
     const std::int64_t width = byte_width(type.dtype), room = options.memory_limit - bytes;
     if (!count || *count > room / width)
       return bad_argument(name, fmt::format("{} takes more memory than the limit", name));
-    Argument argument = type.is_pointer() ? Argument::pointer(type.dtype, nullptr, *count * width)
-                        : spec.strides
-                            ? Argument::view(type.dtype, nullptr, spec.shape, *spec.strides)
-                            : Argument::view(type.dtype, nullptr, spec.shape);
+    tile::Argument argument =
+        type.is_pointer() ? tile::Argument::pointer(type.dtype, nullptr, *count * width)
+        : spec.strides    ? tile::Argument::view(type.dtype, nullptr, spec.shape, *spec.strides)
+                          : tile::Argument::view(type.dtype, nullptr, spec.shape);
     if (argument.bytes > room)  // strides reach further than the elements are many
       return bad_argument(name, fmt::format("{} takes more memory than the limit", name));
     bytes += argument.bytes;
@@ -226,7 +223,7 @@ KernelComparison compare(const tile::Kernel& kernel, const KernelData& expected,
                          const KernelData& found, double tolerance) {
   KernelComparison comparison;
   for (std::size_t i = 0; i < expected.arguments.size(); ++i) {
-    const Type& type = expected.arguments[i].type;
+    const tile::Type& type = expected.arguments[i].type;
     if (type.is_number()) continue;
     KernelComparison::Row row{.name = kernel.values[kernel.params()[i]].name,
                               .type = to_string(type)};

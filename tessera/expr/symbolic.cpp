@@ -15,7 +15,7 @@ using symbolic::Known;
 using Maybe = std::optional<Known>;
 
 constexpr std::int64_t kMostElements = 1024;
-constexpr int kMostSteps = 100'000;
+constexpr int kMostVisits = 100'000;
 
 class Evaluation {
  public:
@@ -109,7 +109,7 @@ class Evaluation {
     for (std::int64_t i = 0; more && i < *size; ++i) {
       position_[axis] = i;
       const Fresh here(memo_);
-      more = ++steps_ <= kMostSteps && for_each_index(over, depth + 1, visit);
+      more = ++steps_ <= kMostVisits && for_each_index(over, depth + 1, visit);
     }
     position_.erase(axis);
     position_.insert(std::move(hidden));
@@ -131,7 +131,7 @@ class Evaluation {
 
   Maybe of(const Scalar& scalar) {
     if (const auto it = memo_.values.find(scalar.id()); it != memo_.values.end()) return it->second;
-    if (++steps_ > kMostSteps) return std::nullopt;
+    if (++steps_ > kMostVisits) return std::nullopt;
     Maybe result =
         std::visit([&](const auto& n) { return evaluate(n, scalar.sort()); }, scalar.node());
     memo_.values[scalar.id()] = result;

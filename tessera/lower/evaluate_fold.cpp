@@ -35,7 +35,7 @@ std::optional<Function> reduction(const Fold& fold) {
   }
 }
 
-std::int64_t product(const Extents& extents) {
+std::int64_t tile_elements(const Extents& extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -46,7 +46,7 @@ struct Evaluator::Running {
   const Fold& fold;
   const FoldNest& nest;
   std::vector<Id> init = {}, result = {};    // accumulators, one per component
-  std::vector<int> rows = {}, columns = {};  // of a product of matrices
+  std::vector<int> rows = {}, columns = {};  // of a tile_elements of matrices
 };
 
 void Evaluator::collect_axes(const Scalar& scalar, std::set<const void*>& seen,
@@ -104,7 +104,7 @@ std::vector<Loop> Evaluator::inline_loops(const Fold& fold) {
         {.name = bound.axis, .extent = std::max<std::int64_t>(*extent, 0), .reduces = true});
   }
   std::int64_t elements = 1;
-  const std::int64_t around = product(extents_);
+  const std::int64_t around = tile_elements(extents_);
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     if (loop->extent < 1 || loop->extent > kInlineElements / elements) break;
     elements *= loop->extent;
@@ -164,7 +164,7 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
   }
   if (nest.tensorized) {
     const auto factors = tile::product_of(*fold);
-    TESSERA_CHECK(factors.has_value(), "a fold is no product of matrices");
+    TESSERA_CHECK(factors.has_value(), "a fold is no tile_elements of matrices");
     const std::set<int> rows = varying(factors->first), columns = varying(factors->second);
     run.rows.assign(rows.begin(), rows.end());
     run.columns.assign(columns.begin(), columns.end());
@@ -257,7 +257,8 @@ std::vector<Evaluator::Id> Evaluator::combine(const Fold& fold, const std::vecto
   return result;
 }
 
-/// A sum that takes in a product without rounding it first: how sums round on the way is open.
+/// A sum that takes in a tile_elements without rounding it first: how sums round on the way is
+/// open.
 bool Evaluator::step_product(Running& run) {
   const auto factors = tile::product_of(run.fold);
   if (!factors || !run.nest.vectors.empty() || !run.nest.guards.empty()) return false;
@@ -265,7 +266,7 @@ bool Evaluator::step_product(Running& run) {
         return !tile::number_of_size(bound.extent, frames_.back().stage->sizes);
       }))
     return false;
-  // A product with padding is nothing, as it is in a dot.
+  // A tile_elements with padding is nothing, as it is in a dot.
   if (is_padding(factors->first) || is_padding(factors->second)) return true;
   std::vector<Id> ids = {id_of(converted(evaluate(factors->first), Sort::Value)),
                          id_of(converted(evaluate(factors->second), Sort::Value)), run.result[0]};

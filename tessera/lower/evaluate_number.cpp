@@ -15,11 +15,11 @@ using tile::Type;
 namespace {
 
 /// Functions that a map has under one name for every sort; those of Values where they differ.
-struct Row {
+struct FunctionRow {
   Fn fn;
   Function integers, values;
 };
-constexpr Row kRows[] = {
+constexpr FunctionRow kRows[] = {
     {Fn::Neg, Function::Neg, Function::Neg},
     {Fn::Abs, Function::Abs, Function::Abs},
     {Fn::Exp, Function::None, Function::Exp},
@@ -204,7 +204,7 @@ Evaluator::Id Evaluator::apply(Fn fn, Sort meet, const std::vector<Id>& args) {
                            map(Function::Less, divisor, zero(divisor)));
     return map(Function::And, differs, map(Function::NotEqual, rest, zero(rest)));
   };
-  for (const Row& row : kRows) {
+  for (const FunctionRow& row : kRows) {
     if (row.fn != fn) continue;
     const Function function = meet == Sort::Value ? row.values : row.integers;
     if (function != Function::None) return b_.map(function, args);

@@ -69,7 +69,7 @@ AxisGroups sums_of(const Contraction& c, std::int64_t most) {
 }
 
 /// How many of a dimension a tile has: no more than there are, rounded up.
-std::int64_t part_of(std::int64_t extent, std::int64_t most) {
+std::int64_t tile_extent(std::int64_t extent, std::int64_t most) {
   constexpr std::int64_t kLeast = 16;
   return std::clamp(tile::gpu::held_extent(extent), std::min(kLeast, most), most);
 }
@@ -126,8 +126,8 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
   for (const Shape& shape :
        matrix ? std::span<const Shape>(kMatrix) : std::span<const Shape>(kScalar)) {
     ContractionTiles tiles;
-    tiles.rows = RowTiles(c.rows).of(part_of(count(c.rows), shape.rows));
-    tiles.columns = part_of(c.column.extent, shape.columns);
+    tiles.rows = RowTiles(c.rows).of(tile_extent(count(c.rows), shape.rows));
+    tiles.columns = tile_extent(c.column.extent, shape.columns);
     tiles.sums = sums_of(c, half ? 64 : 32);
     std::int64_t programs = parts * count(c.batch) * ceil_div(c.column.extent, tiles.columns);
     for (std::size_t i = 0; i < c.rows.size(); ++i)

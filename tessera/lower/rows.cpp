@@ -27,7 +27,7 @@ constexpr std::int64_t kProgramsPerCore = 4;
 /// A row of neighbours in memory that is worth its cache lines.
 constexpr std::int64_t kLine = 16;
 
-std::int64_t part_of(std::int64_t extent, std::int64_t most) {
+std::int64_t row_part(std::int64_t extent, std::int64_t most) {
   if (extent <= most) return extent;
   for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
     if (extent % factor == 0) return factor;
@@ -147,7 +147,7 @@ class RowsLowering {
     for (auto c = order_.rbegin(); c != order_.rend(); ++c) {
       if (axis(*c).reduced) continue;
       const bool is_last = c == order_.rbegin();
-      const std::int64_t part = part_of(axis(*c).extent, is_last ? std::max(most, kLine) : most);
+      const std::int64_t part = row_part(axis(*c).extent, is_last ? std::max(most, kLine) : most);
       if (is_last && part * row > longest_row()) return false;
       block(*c) = part;
       most /= part;

@@ -67,7 +67,7 @@ class Sums {
   tile::Type type_;
 };
 
-using Row = std::vector<double>;
+using Coefficients = std::vector<double>;
 
 /// The row that is this one but for the signs of some elements.
 std::optional<std::size_t> partner_of(const Matrix& matrix, std::size_t row) {
@@ -81,7 +81,7 @@ std::optional<std::size_t> partner_of(const Matrix& matrix, std::size_t row) {
 }
 
 Matrix transposed(const Matrix& matrix) {
-  Matrix result(matrix[0].size(), Row(matrix.size()));
+  Matrix result(matrix[0].size(), Coefficients(matrix.size()));
   for (std::size_t i = 0; i < matrix.size(); ++i)
     for (std::size_t j = 0; j < matrix[i].size(); ++j) result[j][i] = matrix[i][j];
   return result;
@@ -91,7 +91,7 @@ Matrix transposed(const Matrix& matrix) {
 
 Winograd Winograd::of(int m) {
   const std::vector<double> points = points_of(m);
-  Winograd result{.m = m, .out = Matrix(size_of(m), Row(size_of(m) + 2, 0))};
+  Winograd result{.m = m, .out = Matrix(size_of(m), Coefficients(size_of(m) + 2, 0))};
   for (std::size_t i = 0; i < points.size(); ++i) {
     std::vector<double> others = points;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
@@ -116,7 +116,7 @@ std::vector<ValueId> product(tile::Builder& builder, const Matrix& matrix,
   // Columns that differ in signs meet as the sum and the difference of two tiles.
   Matrix columns = transposed(matrix);
   std::vector<Sums::Term> terms;
-  std::vector<Row> factors;
+  std::vector<Coefficients> factors;
   std::vector<bool> taken(columns.size(), false);
   for (std::size_t j = 0; j < columns.size(); ++j) {
     if (taken[j]) continue;
@@ -127,7 +127,7 @@ std::vector<ValueId> product(tile::Builder& builder, const Matrix& matrix,
       continue;
     }
     taken[*other] = true;
-    Row even(matrix.size(), 0), odd(matrix.size(), 0);
+    Coefficients even(matrix.size(), 0), odd(matrix.size(), 0);
     for (std::size_t i = 0; i < matrix.size(); ++i)
       (columns[j][i] == columns[*other][i] ? even : odd)[i] = columns[j][i];
     terms.push_back({1, builder.add(x[j], x[*other])});

@@ -4,8 +4,8 @@ namespace tessera::op {
 namespace {
 
 /// A reduction of an N C spatial… image over its spatial axes.
-using Pool = std::function<Val(Body&, const Attrs&, const Val& x, const Ints& axes)>;
-OpDef global_pool(std::string name, std::string summary, Pool pool,
+using PoolBody = std::function<Val(Body&, const Attrs&, const Val& x, const Ints& axes)>;
+OpDef global_pool(std::string name, std::string summary, PoolBody pool,
                   std::vector<AttrSpec> attrs = {}) {
   return {.name = std::move(name),
           .summary = std::move(summary),

@@ -33,13 +33,13 @@ OpDef skip_norm(std::string name, std::string summary, std::vector<std::string> 
 
 /// What a fused operator may apply last, and what its parameters are called there; those of clip
 /// are its limits.
-struct Activation {
+struct ConvActivation {
   std::string_view name, op;
   std::vector<std::string_view> parameters = {};
 };
 
 Expected<Val> activated(Body& b, const Val& x, const std::string& name, const Floats& parameters) {
-  static const Activation kActivations[] = {
+  static const ConvActivation kActivations[] = {
       {"Relu", "relu"},
       {"Sigmoid", "sigmoid"},
       {"Tanh", "tanh"},
@@ -50,7 +50,7 @@ Expected<Val> activated(Body& b, const Val& x, const std::string& name, const Fl
       {"Softplus", "softplus"},
   };
   if (name.empty()) return x;
-  const auto* known = std::ranges::find(kActivations, name, &Activation::name);
+  const auto* known = std::ranges::find(kActivations, name, &ConvActivation::name);
   if (known == std::end(kActivations))
     return bad_operands(fmt::format("the activation is {}", name));
   const std::size_t count = std::min(parameters.size(), known->parameters.size());

@@ -305,7 +305,7 @@ OpDef recurrent(Kind kind) {
            .outputs = {"out", "out_h"},
            .attrs = concat<AttrSpec>(std::move(attrs), kind.attrs)};
   if (kind.states > 1) {
-    op.inputs = concat<std::string>(op.inputs, {"initial_c?", "peephole?"});
+    op.inputs = tessera::concat<std::string>(op.inputs, {"initial_c?", "peephole?"});
     op.outputs.push_back("out_c");
   }
   op.expand = [kind = std::move(kind)](Body& b, const Attrs& given, const Vals& in) {

@@ -30,7 +30,7 @@ Expected<int> parts_of(const Argument& signal) {
 }
 
 /// A size that is an input with one element.
-Expected<Dim> known_size(const Signature& in, std::size_t index, std::string_view name) {
+Expected<Dim> one_known_size(const Signature& in, std::size_t index, std::string_view name) {
   TESSERA_TRY(const Shape sizes, known_sizes(in, index, name));
   if (sizes.size() != 1)
     return bad_operands(fmt::format("{} has {} elements", name, sizes.size()),
@@ -53,7 +53,7 @@ OpDef cosine_window(std::string name, std::string summary, Cosines terms) {
           .define = [terms](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const DType dtype, dtype_attr(attrs, "output_datatype", DType::F32));
             TESSERA_TRY_DONE(check_domain(Domain::Floats, dtype));
-            TESSERA_TRY(const Dim size, known_size(in, 0, "size"));
+            TESSERA_TRY(const Dim size, one_known_size(in, 0, "size"));
             const Axis i{"i", size};
             const Scalar period = Scalar(size) - (attrs.i("periodic") != 0 ? 0 : 1);
             const Scalar angle = 2 * kPi * Scalar(i) / period;
@@ -98,7 +98,7 @@ OpDef dft() {
         Operand x{"x", in[0].dtype(), concat<Dim>(sizes(at), {parts})};
         Dim length = onesided && inverse ? (at[along].size() - 1) * 2 : at[along].size();
         if (given(in, 1)) {
-          TESSERA_TRY(length, known_size(in, 1, "dft_length"));
+          TESSERA_TRY(length, one_known_size(in, 1, "dft_length"));
         }
         const Dim half = floor_div(length, 2) + 1;
         const Axis k{"k", onesided && !inverse ? half : length};
@@ -141,7 +141,7 @@ OpDef stft() {
         const Axis b{"b"}, l{"l"}, z{"z", 2};
         Axis m{"m"};  // within a frame; where nothing else is said it is as long as the window
         if (given(in, 3)) {
-          TESSERA_TRY(m.extent, known_size(in, 3, "frame_length"));
+          TESSERA_TRY(m.extent, one_known_size(in, 3, "frame_length"));
         } else if (!given(in, 2)) {
           m.extent = l;
         }
@@ -175,8 +175,8 @@ OpDef mel_weight_matrix() {
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const DType dtype, dtype_attr(attrs, "output_datatype", DType::F32));
         TESSERA_TRY_DONE(check_domain(Domain::Floats, dtype));
-        TESSERA_TRY(const Dim bins, known_size(in, 0, "num_mel_bins"));
-        TESSERA_TRY(const Dim length, known_size(in, 1, "dft_length"));
+        TESSERA_TRY(const Dim bins, one_known_size(in, 0, "num_mel_bins"));
+        TESSERA_TRY(const Dim length, one_known_size(in, 1, "dft_length"));
         std::vector<Operand> inputs = {as_given("num_mel_bins", in[0])};
         inputs = concat(
             inputs, rest_as_given(

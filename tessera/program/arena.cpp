@@ -13,7 +13,7 @@ namespace {
 
 /// Calls visit with every index of a value that a step has; those of a Step& may be changed.
 template <class Step, class Visit>
-void for_each_index(Step& step, const Visit& visit) {
+void for_each_value_index(Step& step, const Visit& visit) {
   if (auto* launch = std::get_if<runtime::step::Launch>(&step)) {
     for (auto& patch : launch->patches) visit(patch.at.value);
   } else if (auto* copy = std::get_if<runtime::step::Copy>(&step)) {
@@ -35,7 +35,7 @@ MemoryPlan plan(Draft& draft, Home home) {
   auto& values = draft.program.values;
   std::vector<Lifetime> of_value(values.size(), {.first = kNever});
   for (std::size_t at = 0; at < draft.program.steps.size(); ++at) {
-    for_each_index(draft.program.steps[at], [&](ValueIndex value) {
+    for_each_value_index(draft.program.steps[at], [&](ValueIndex value) {
       Lifetime& life = of_value[value];
       if (life.first == kNever) life.first = static_cast<int>(at);
       life.last = static_cast<int>(at);
@@ -70,14 +70,14 @@ MemoryPlan plan(Draft& draft, Home home) {
 
 std::vector<ValueIndex> touched(const runtime::Step& step) {
   std::vector<ValueIndex> values;
-  for_each_index(step, [&](ValueIndex value) {
+  for_each_value_index(step, [&](ValueIndex value) {
     if (std::ranges::count(values, value) == 0) values.push_back(value);
   });
   return values;
 }
 
 void retarget(runtime::Step& step, ValueIndex from, ValueIndex to) {
-  for_each_index(step, [&](ValueIndex& value) {
+  for_each_value_index(step, [&](ValueIndex& value) {
     if (value == from) value = to;
   });
 }

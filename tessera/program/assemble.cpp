@@ -30,7 +30,7 @@ struct Place {
 };
 
 /// Where the tensors of a group are, by name.
-using Tensors = std::map<std::string, runtime::Address, std::less<>>;
+using Addresses = std::map<std::string, runtime::Address, std::less<>>;
 
 /// Multiplications and additions of a stage, about.
 double flops_of(const tile::Stage& stage) {
@@ -354,7 +354,7 @@ class Assembler {
     std::set<std::string> stages;
     for (const tile::Stage& stage : group.stages) stages.insert(stage.name());
 
-    Tensors values;
+    Addresses values;
     std::map<std::string, ValueId, std::less<>> constants;
     std::map<std::string, Order, std::less<>> orders;
     std::int64_t most = 0;
@@ -444,7 +444,7 @@ class Assembler {
   }
 
   /// `values` are the tensors of the group, but for constants.
-  Expected<Done> emit_code(const lower::Group& group, const Tensors& values,
+  Expected<Done> emit_code(const lower::Group& group, const Addresses& values,
                            const std::map<std::string, ValueId, std::less<>>& constants,
                            const std::string& what, double flops = 0) {
     const Canonical same = canonical(group);
@@ -452,7 +452,7 @@ class Assembler {
     if (!lowering->made) return lowering->made.error();
     const lower::GroupCode& code = *lowering->made;
 
-    Tensors arguments;
+    Addresses arguments;
     for (const auto& [name, at] : values)
       if (const auto it = same.name_of.find(name); it != same.name_of.end())
         arguments.emplace(it->second, at);

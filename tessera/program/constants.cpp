@@ -51,10 +51,10 @@ std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
   return leaves;
 }
 
-using Tensors = std::vector<std::optional<Tensor>>;  // by value
+using KnownTensors = std::vector<std::optional<Tensor>>;  // by value
 
 /// The graph with these values for constants.
-Graph replaced(const Graph& graph, const Tensors& tensors) {
+Graph replaced(const Graph& graph, const KnownTensors& tensors) {
   const auto is_replaced = [&](const GraphNode& node) {
     const auto outputs = graph.outputs(node);
     return !outputs.empty() && std::ranges::all_of(outputs, [&](ValueId output) {
@@ -85,7 +85,7 @@ Tensor zeros(const Type& type) {
 
 /// What a node makes of small constants.
 std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode& node,
-                                             const Tensors& known) {
+                                             const KnownTensors& known) {
   std::vector<interp::Value> inputs;
   for (const ValueId input : graph.inputs(node)) {
     if (!input.present()) {
@@ -110,7 +110,7 @@ std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode
 
 Graph with_assumed_constants(const Graph& graph) {
   const auto leaves = constant_work(graph);
-  Tensors known(graph.value_count());
+  KnownTensors known(graph.value_count());
   bool some = false;
   for (const GraphNode& node : graph.nodes()) {
     const auto outputs = graph.outputs(node);
@@ -174,7 +174,7 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
   TESSERA_TRY(const auto loaded, runtime::LoadedProgram::load(std::move(compiled.program)));
   TESSERA_TRY(const auto session, engine::make_session(loaded, {.threads = options.threads}));
   TESSERA_TRY(const std::vector<Datum> made, session->run(std::span<const Datum>{}));
-  Tensors tensors(graph.value_count());
+  KnownTensors tensors(graph.value_count());
   for (std::size_t i = 0; i < ids.size(); ++i) tensors[ids[i].index] = made[i].tensor();
   // The other results of such a node have no readers but in the part.
   for (const GraphNode& node : graph.nodes())

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 48;  // of a group
 
-using Shape = std::vector<std::int64_t>;
+using Extents = std::vector<std::int64_t>;
 
 class Grouper {
  public:
@@ -62,13 +62,13 @@ class Grouper {
   /// A group that is being made.
   struct Growing {
     NodeGroup group;
-    std::set<std::size_t> needs = {};  // groups whose results it reads
-    std::optional<Shape> domain = {};  // of its reductions
-    std::vector<bool> folded = {};     // axes of the domain
-    bool gone = false;                 // it has become a part of another
+    std::set<std::size_t> needs = {};    // groups whose results it reads
+    std::optional<Extents> domain = {};  // of its reductions
+    std::vector<bool> folded = {};       // axes of the domain
+    bool gone = false;                   // it has become a part of another
   };
 
-  Shape shape(ValueId value) const { return *numbers(graph_.type(value)); }
+  Extents shape(ValueId value) const { return *numbers(graph_.type(value)); }
   ValueId result(std::size_t n) const { return graph_.outputs(graph_.nodes()[n])[0]; }
 
   /// The node that computes what is read: behind moves, whose elements are computed where they are
@@ -159,7 +159,7 @@ class Grouper {
                                 [&](std::size_t other) { return other != g && depends(other, g); });
   }
 
-  static Shape without_ones(Shape shape) {
+  static Extents without_ones(Extents shape) {
     std::erase(shape, 1);
     return shape;
   }
@@ -172,7 +172,7 @@ class Grouper {
   bool is_single_use(ValueId value) const { return users_[value.index].size() == 1; }
 
   void map(std::size_t n) {
-    const Shape own = shape(result(n));
+    const Extents own = shape(result(n));
     std::optional<std::size_t> best;
     const auto rank = [&](std::size_t g) {
       switch (growing_[g].group.kind) {
@@ -277,7 +277,7 @@ class Grouper {
     return {};
   }
 
-  bool takes_map(std::size_t g, ValueId input, const Shape& own) const {
+  bool takes_map(std::size_t g, ValueId input, const Extents& own) const {
     const Growing& growing = growing_[g];
     switch (growing.group.kind) {
       case NodeKind::Map:
@@ -291,8 +291,8 @@ class Grouper {
   }
 
   /// The domain with its folded axes of size 1, or without them.
-  static Shape reduced(const Growing& growing, std::size_t rank) {
-    Shape result;
+  static Extents reduced(const Growing& growing, std::size_t rank) {
+    Extents result;
     for (std::size_t i = 0; i < growing.domain->size(); ++i) {
       if (!growing.folded[i])
         result.push_back((*growing.domain)[i]);
@@ -305,7 +305,7 @@ class Grouper {
   void reduction(std::size_t n) {
     const auto how = reduction_of(out_.stages[n][0]);
     std::optional<std::size_t> source;
-    std::optional<Shape> domain;
+    std::optional<Extents> domain;
     for_each_source(n, [&](ValueId input, std::size_t from) {
       if (tensor_name(input) != how->operand) return;
       domain = shape(input);

@@ -10,7 +10,7 @@
 namespace tessera::program {
 namespace {
 
-using Sizes = Writer::Sizes;
+using WriterSizes = Writer::Sizes;
 
 /// Sums of products of so many bytes fit into 32 bits.
 constexpr std::int64_t kMostTerms = 33'000, kLeastTerms = 8, kLeastColumns = 8;
@@ -46,7 +46,7 @@ std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
 
 /// A product of two factors: which axis of the right one its columns are, how many there are and of
 /// how many terms each is the sum.
-struct Product {
+struct IntegerProduct {
   const char* integer = nullptr;  // the operator on integers
   std::int64_t columns_axis = 0, columns = 0, terms = 0;
   std::size_t trailing = 0;  // axes of the result behind the columns
@@ -54,7 +54,7 @@ struct Product {
   bool turned = false;  // the right factor is [columns, terms]
 };
 
-std::optional<Product> product_of(const Graph& graph, const GraphNode& node) {
+std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& node) {
   const std::string& name = node.op->name;
   if (name != "conv" && name != "matmul" && name != "gemm") return std::nullopt;
   const auto inputs = graph.inputs(node);
@@ -64,15 +64,15 @@ std::optional<Product> product_of(const Graph& graph, const GraphNode& node) {
     const std::int64_t group = node.attrs->i("group");
     std::int64_t terms = 1;
     for (std::size_t i = 1; i < right->size(); ++i) terms *= (*right)[i];
-    return Product{.integer = "conv_integer",
-                   .columns = (*right)[0] / std::max<std::int64_t>(group, 1),
-                   .terms = terms,
-                   .trailing = right->size() - 2};
+    return IntegerProduct{.integer = "conv_integer",
+                          .columns = (*right)[0] / std::max<std::int64_t>(group, 1),
+                          .terms = terms,
+                          .trailing = right->size() - 2};
   }
-  Product result{.integer = "matmul_integer",
-                 .columns_axis = static_cast<std::int64_t>(right->size()) - 1,
-                 .columns = right->back(),
-                 .terms = left->back()};
+  IntegerProduct result{.integer = "matmul_integer",
+                        .columns_axis = static_cast<std::int64_t>(right->size()) - 1,
+                        .columns = right->back(),
+                        .terms = left->back()};
   if (name == "gemm") {
     if (node.attrs->i("transA") != 0 || node.attrs->f("beta") != 1) return std::nullopt;
     result.factor = node.attrs->f("alpha");
@@ -107,7 +107,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   for (std::int64_t i = 0; i < b->scale->count(); ++i)
     factors.push_back(
         static_cast<float>(product->factor * number_at(*a->scale, 0) * number_at(*b->scale, i)));
-  Sizes factor_shape;
+  WriterSizes factor_shape;
   if (factors.size() > 1) {
     factor_shape.assign(product->trailing + 1, 1);
     factor_shape[0] = static_cast<std::int64_t>(factors.size());
@@ -130,7 +130,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   if (inputs.size() > 2 && inputs[2].present()) {
     ValueId bias = out.mapped(inputs[2]);
     if (product->trailing > 0) {
-      Sizes wide(product->trailing + 1, 1);
+      WriterSizes wide(product->trailing + 1, 1);
       wide[0] = (*shape)[1];
       bias = floats.reshaped(bias, wide);
     }

@@ -13,10 +13,10 @@
 namespace tessera::program {
 namespace {
 
-using Sizes = Writer::Sizes;
+using WriterSizes = Writer::Sizes;
 
 /// A product with a constant matrix, and the constant row that is added to it, if there is one.
-struct Product {
+struct JoinableProduct {
   std::size_t node = 0;  // of the product
   std::size_t last = 0;  // that of the addition, or itself
   const Tensor* matrix = nullptr;
@@ -36,8 +36,8 @@ class Products {
   }
 
   /// Those that are to be one, by the first of their nodes.
-  std::map<std::size_t, std::vector<Product>> joined() const {
-    std::map<std::tuple<std::uint32_t, Sizes, bool>, std::vector<Product>> alike;
+  std::map<std::size_t, std::vector<JoinableProduct>> joined() const {
+    std::map<std::tuple<std::uint32_t, WriterSizes, bool>, std::vector<JoinableProduct>> alike;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
       // Results of the graph keep all of their bits.
       if (const auto product = product_of(n);
@@ -45,7 +45,7 @@ class Products {
         alike[{graph_.inputs(graph_.nodes()[n])[0].index, product->matrix->shape,
                product->row != nullptr}]
             .push_back(*product);
-    std::map<std::size_t, std::vector<Product>> result;
+    std::map<std::size_t, std::vector<JoinableProduct>> result;
     for (auto& [key, products] : alike)
       if (products.size() > 1) result.emplace(products[0].node, std::move(products));
     return result;
@@ -62,7 +62,7 @@ class Products {
     reader_[value.index].node = node;
   }
 
-  std::optional<Product> product_of(std::size_t n) const {
+  std::optional<JoinableProduct> product_of(std::size_t n) const {
     const GraphNode& node = graph_.nodes()[n];
     if (node.op->name != "matmul") return std::nullopt;
     const auto inputs = graph_.inputs(node);
@@ -72,7 +72,7 @@ class Products {
         matrix->count() == 0 || !shape || shape->size() < 2 ||
         graph_.constant(inputs[0]) != nullptr)
       return std::nullopt;
-    Product product{.node = n, .last = n, .matrix = matrix};
+    JoinableProduct product{.node = n, .last = n, .matrix = matrix};
     const Reader& reader = reader_[graph_.outputs(node)[0].index];
     if (reader.count != 1 || !reader.node) return product;
     const GraphNode& next = graph_.nodes()[*reader.node];
@@ -96,9 +96,9 @@ class Products {
 
 /// Tensors of one size, one after the other, as [how many, 1, …, shape].
 template <class Each>
-Tensor stacked(const std::vector<Product>& products, const Sizes& shape, std::size_t rank,
-               const Each& each) {
-  Sizes all(rank + 1, 1);
+Tensor stacked(const std::vector<JoinableProduct>& products, const WriterSizes& shape,
+               std::size_t rank, const Each& each) {
+  WriterSizes all(rank + 1, 1);
   all[0] = static_cast<std::int64_t>(products.size());
   std::copy(shape.begin(), shape.end(), all.end() - static_cast<std::ptrdiff_t>(shape.size()));
   const std::size_t bytes = each(products[0])->bytes.size();
@@ -118,25 +118,25 @@ Graph with_joined_products(const Graph& graph) {
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     const std::size_t own = n++;
     if (const auto it = joined.find(own); it != joined.end()) {
-      const std::vector<Product>& products = it->second;
+      const std::vector<JoinableProduct>& products = it->second;
       const ValueId operand = graph.inputs(node)[0];
-      const Sizes shape = *numbers(graph.type(graph.outputs(node)[0]));
+      const WriterSizes shape = *numbers(graph.type(graph.outputs(node)[0]));
       Writer writer(out, DType::F32);
-      Sizes all = shape;
+      WriterSizes all = shape;
       all.insert(all.begin(), static_cast<std::int64_t>(products.size()));
       ValueId value =
           writer.add("matmul", {},
                      {out.mapped(operand),
                       writer.constant(stacked(products, products[0].matrix->shape, shape.size(),
-                                              [](const Product& p) { return p.matrix; }))},
+                                              [](const JoinableProduct& p) { return p.matrix; }))},
                      all);
       if (products[0].row != nullptr)
-        value =
-            writer.add("add", {},
-                       {value, writer.constant(stacked(products, {shape.back()}, shape.size(),
-                                                       [](const Product& p) { return p.row; }))},
-                       all);
-      Sizes one = all;
+        value = writer.add(
+            "add", {},
+            {value, writer.constant(stacked(products, {shape.back()}, shape.size(),
+                                            [](const JoinableProduct& p) { return p.row; }))},
+            all);
+      WriterSizes one = all;
       one[0] = 1;
       for (std::size_t i = 0; i < products.size(); ++i) {
         const auto first = static_cast<std::int64_t>(i);
@@ -150,7 +150,8 @@ Graph with_joined_products(const Graph& graph) {
     }
     if (const auto it = made.find(own); it != made.end()) return {it->second};
     const bool is_part = std::ranges::any_of(joined, [&](const auto& entry) {
-      return std::ranges::any_of(entry.second, [&](const Product& p) { return p.node == own; });
+      return std::ranges::any_of(entry.second,
+                                 [&](const JoinableProduct& p) { return p.node == own; });
     });
     if (is_part) return Rebuilder::Results(1);
     return out.copy(node);

@@ -4,19 +4,19 @@
 #include <array>
 #include <numeric>
 
+#include "tessera/runtime/program.h"
 #include "tessera/support/check.h"
 #include "tessera/support/rng.h"
 
 namespace tessera::program {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
 /// Conflicts looked at before the search for a better order ends: some tens of milliseconds. Not
 /// the clock: the same tensors get the same offsets everywhere.
 constexpr std::int64_t kWork = 6'000'000;
 
 std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + runtime::kAlignment - 1) / runtime::kAlignment * runtime::kAlignment;
 }
 
 /// Tensors that share one offset, each but the first in place of the one before: a staircase.

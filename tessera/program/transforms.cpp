@@ -13,9 +13,9 @@
 namespace tessera::program {
 namespace {
 
-using Sizes = Writer::Sizes;
+using WriterSizes = Writer::Sizes;
 
-std::int64_t product(const Sizes& sizes) {
+std::int64_t product(const WriterSizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -52,7 +52,8 @@ Tensor matrix(DType dtype, const Fourier& f, bool turned, const Number& number) 
       store_number(dtype, buffer.data(), turned ? j * rows + i : i * columns + j,
                    number(turned ? i % f.taken : i / f.parts_in,
                           turned ? i / f.taken : i % f.parts_in, j / f.parts_out, j % f.parts_out));
-  return {dtype, turned ? Sizes{columns, rows} : Sizes{rows, columns}, std::move(buffer).freeze()};
+  return {dtype, turned ? WriterSizes{columns, rows} : WriterSizes{rows, columns},
+          std::move(buffer).freeze()};
 }
 
 /// The one integer that an optional input is; nothing where it is not constant.
@@ -91,7 +92,7 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
   const DType dtype = graph.type(signal).dtype;
   Writer writer(out, dtype);
   // The axis next to the last one, and back; that order is its own inverse if it only swaps.
-  Sizes order(shape->size());
+  WriterSizes order(shape->size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[axis], order[shape->size() - 2]);
   const bool moves = axis + 2 != shape->size();
@@ -103,7 +104,7 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
     return m < read ? f.weight(m, p, k, z) : 0.0;
   });
   value = writer.add("matmul", {}, {value, writer.constant(weights)}, {rows, weights.shape[1]});
-  Sizes apart = *result;
+  WriterSizes apart = *result;
   if (moves) std::swap(apart[axis], apart[shape->size() - 2]);
   value = writer.reshaped(value, apart);
   return moves ? writer.transposed(value, apart, order) : value;

@@ -7,11 +7,10 @@
 #include "tessera/expr/eval.h"
 #include "tessera/expr/text.h"
 #include "tessera/lower/lower.h"
+#include "tessera/runtime/program.h"
 
 namespace tessera::program {
 namespace {
-
-constexpr std::int64_t kAlignment = 64;
 
 /// Machine code that computes packings, by what they mean.
 class Packer {
@@ -85,7 +84,7 @@ Expected<Done> lay_out_weights(const CompileOptions& options, Draft& draft) {
   for (auto& [index, use] : draft.weights) {
     runtime::Value& value = draft.program.values[index];
     value.offset = bytes;
-    bytes += (value.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += (value.bytes + runtime::kAlignment - 1) / runtime::kAlignment * runtime::kAlignment;
   }
   Buffer weights(static_cast<std::size_t>(bytes));
   std::byte* memory = weights.data();

@@ -10,7 +10,7 @@ namespace tessera::prove {
 namespace {
 
 /// What a key is about comes first, so that keys of different kinds differ.
-enum Kind : std::uint64_t { kBound, kSizes, kNode, kMemory };
+enum HashKind : std::uint64_t { kBound, kSizes, kNode, kMemory };
 
 std::uint64_t address(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);

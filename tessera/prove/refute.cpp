@@ -20,7 +20,7 @@ struct Instance {
   Graph source, target;
 };
 
-constexpr std::int64_t kMemory = std::int64_t{1} << 30;
+constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
 
 /// A clear difference on an input, in numbers or in shape.
 Expected<std::optional<Refuted>> difference(const Instance& instance,
@@ -28,7 +28,7 @@ Expected<std::optional<Refuted>> difference(const Instance& instance,
                                             const Options& options) {
   TESSERA_TRY(std::optional<Refuted> found,
               distinguishes(instance.source, instance.target, inputs,
-                            {.memory_limit = kMemory, .stop = options.stop}));
+                            {.memory_limit = kMemoryLimit, .stop = options.stop}));
   if (!found || !std::isfinite(found->source) || !std::isfinite(found->target))
     return std::optional<Refuted>{};
   found->sizes = instance.sizes;
@@ -51,7 +51,7 @@ bool agree_in_field(const Instance& instance, const Options& options, Rng& rng) 
       elements.push_back(FieldA::of_word(rng.next()));
     inputs.push_back({Tensor::of<FieldA>(tensor.dtype, tensor.shape, elements), true});
   }
-  const interp::Options run{.memory_limit = kMemory, .stop = options.stop};
+  const interp::Options run{.memory_limit = kMemoryLimit, .stop = options.stop};
   const auto source = interp::run_as<FieldA>(instance.source, inputs, run);
   const auto target = interp::run_as<FieldA>(instance.target, inputs, run);
   if (!source || !target) return false;

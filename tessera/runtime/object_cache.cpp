@@ -61,7 +61,7 @@ struct Head {
   char magic[8] = {'T', 'E', 'S', 'S', 'O', 'B', 'J', '1'};
   std::uint64_t key_bytes = 0, object_bytes = 0;
 };
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostEntryBytes = std::size_t{1} << 30;
 
 std::string name_of(std::string_view key) {
   Hasher hasher;
@@ -182,7 +182,7 @@ std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) co
   const auto status = file.status();
   if (!status || !S_ISREG(status->st_mode) || status->st_uid != geteuid()) return std::nullopt;
   const auto size = static_cast<std::size_t>(status->st_size);
-  if (size > kMostBytes) return std::nullopt;
+  if (size > kMostEntryBytes) return std::nullopt;
   const auto entry = read_all(file.get(), size);
   return entry ? object_in(*entry, key) : std::nullopt;
 }
@@ -190,7 +190,7 @@ std::optional<std::vector<std::byte>> ObjectCache::find(std::string_view key) co
 void ObjectCache::store(std::string_view key, std::span<const std::byte> object) const {
   const std::vector<std::byte> entry = entry_of(key, object);
   const File folder = open_private(folder_);
-  if (!folder || entry.size() > kMostBytes) return;
+  if (!folder || entry.size() > kMostEntryBytes) return;
 
   // One draft per entry: whoever holds its lock writes it, others at the same time leave it to him.
   // A process that is killed loses the lock, and its draft is written over.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 128;  // two lines, as they are fetched in pairs
 constexpr std::size_t kHugePage = 2 << 20;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  // of scratch: more is a mistake
+constexpr std::int64_t kMostScratchBytes = std::int64_t{1} << 40;  // of scratch: more is a mistake
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
@@ -73,7 +73,7 @@ class Scratch {
     std::free(memory_);
     memory_ = nullptr;
     size_ = 0;
-    if (bytes > kMostBytes) return;
+    if (bytes > kMostScratchBytes) return;
     const bool large = bytes >= static_cast<std::int64_t>(kHugePage);
     const std::size_t unit = large ? kHugePage : kCacheLine;
     const std::size_t size = (static_cast<std::size_t>(bytes) + unit - 1) / unit * unit;

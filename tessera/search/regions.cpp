@@ -68,9 +68,9 @@ class Cuts {
 };
 
 /// Puts nodes of a graph into one of their own.
-class Extraction {
+class RegionExtraction {
  public:
-  Extraction(const Graph& whole, const std::vector<bool>& constant)
+  RegionExtraction(const Graph& whole, const std::vector<bool>& constant)
       : whole_(whole), constant_(constant) {}
 
   Region run(std::size_t first, std::size_t end, const std::vector<bool>& is_used_later) {
@@ -190,7 +190,7 @@ std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
   for (const std::size_t end : Cuts(graph, constant, options).best()) {
     std::vector<bool> later(graph.value_count());
     for (std::size_t v = 0; v < later.size(); ++v) later[v] = last_use[v] >= end;
-    Region region = Extraction(graph, constant).run(first, end, later);
+    Region region = RegionExtraction(graph, constant).run(first, end, later);
     if (!region.outputs.empty()) regions.push_back(std::move(region));
     first = end;
   }

@@ -9,12 +9,6 @@
 namespace tessera::tile {
 namespace {
 
-Extents without(Extents shape, std::int64_t axis) {
-  if (axis >= 0 && axis < static_cast<std::int64_t>(shape.size()))
-    shape.erase(shape.begin() + axis);
-  return shape;
-}
-
 /// The list of operands with the optional ones that are there.
 std::vector<ValueId> operands(std::vector<ValueId> always, std::optional<ValueId> first,
                               std::optional<ValueId> second = {}) {

@@ -15,11 +15,11 @@ namespace {
 constexpr int kAny = std::numeric_limits<int>::max();
 
 /// How many of everything an operation has; -1 results are as many as its types say.
-struct Counts {
+struct OperandCounts {
   int least_in, most_in, least_ints, most_ints, regions, out;
 };
 
-constexpr std::array<Counts, 36> kCounts = {{
+constexpr std::array<OperandCounts, 36> kCounts = {{
     {0, 0, 1, 1, 0, 1},             // pid
     {0, 0, 1, 1, 0, 1},             // npid
     {0, 0, 0, 0, 0, 1},             // const
@@ -59,7 +59,7 @@ constexpr std::array<Counts, 36> kCounts = {{
 }};
 static_assert(kCounts.size() == static_cast<std::size_t>(Code::Barrier) + 1);
 
-std::string text_of(const Type& type) {
+std::string checked_text(const Type& type) {
   return type_mistake(type) ? "a type that is not one" : to_string(type);
 }
 
@@ -81,7 +81,7 @@ class Checker {
 
  private:
   Expected<Done> check_counts() const {
-    const Counts& counts = kCounts[static_cast<std::size_t>(op_.code)];
+    const OperandCounts& counts = kCounts[static_cast<std::size_t>(op_.code)];
     const auto operands = std::ssize(op_.in), ints = std::ssize(op_.ints);
     if (operands < counts.least_in || operands > counts.most_in) {
       return wrong(counts.most_in == kAny ? fmt::format("{} or more operands", counts.least_in)
@@ -480,7 +480,7 @@ class Checker {
 
   static std::string list(const std::vector<Type>& types) {
     std::string text;
-    for (const Type& type : types) text += (text.empty() ? "" : ", ") + text_of(type);
+    for (const Type& type : types) text += (text.empty() ? "" : ", ") + checked_text(type);
     return text;
   }
 

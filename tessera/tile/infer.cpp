@@ -6,11 +6,6 @@
 namespace tessera::tile {
 namespace {
 
-Extents without(Extents shape, std::int64_t axis) {
-  if (axis >= 0 && axis < std::ssize(shape)) shape.erase(shape.begin() + axis);
-  return shape;
-}
-
 class Inference {
  public:
   Inference(const Kernel& kernel, const Operation& op) : kernel_(kernel), op_(op) {}

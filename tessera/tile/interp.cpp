@@ -16,9 +16,8 @@
 #include "tessera/tile/verify.h"
 
 namespace tessera::tile {
+namespace interp {
 namespace {
-
-using namespace interp;  // NOLINT(google-build-using-namespace): the parts of this one machine
 
 constexpr std::int64_t kMostPrinted = 64;  // elements of a tile
 
@@ -387,12 +386,13 @@ class Machine {
 };
 
 }  // namespace
+}  // namespace interp
 
 Expected<Done> interpret(const Kernel& kernel, std::span<const Argument> arguments,
                          const Grid& grid, const InterpOptions& options) {
   TESSERA_TRY_DONE(verify(kernel));
   TESSERA_TRY_DONE(check_arguments(kernel, arguments, grid));
-  return Machine(kernel, arguments, grid, options).run();
+  return interp::Machine(kernel, arguments, grid, options).run();
 }
 
 }  // namespace tessera::tile

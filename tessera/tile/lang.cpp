@@ -10,7 +10,7 @@ namespace tessera::tile {
 namespace {
 
 /// An offset, an extent or a stride.
-ValueId index_of(const Operand& x) {
+ValueId index_operand(const Operand& x) {
   const Type type = type_of(x);
   const bool narrow = type == Type::scalar(DType::I32);
   if (!narrow && !is_integer(type.dtype)) return value_of(x);  // the builder says what is wrong
@@ -19,7 +19,7 @@ ValueId index_of(const Operand& x) {
 
 std::vector<ValueId> indices_of(const Operands& list) {
   std::vector<ValueId> ids;
-  for (const Operand& x : list) ids.push_back(index_of(x));
+  for (const Operand& x : list) ids.push_back(index_operand(x));
   return ids;
 }
 
@@ -189,7 +189,7 @@ View make_view(const Operand& pointer, const Operands& extents, const Operands& 
   std::vector<ValueId> open;
   for (const Operands* list : {&extents, &std::as_const(steps)}) {
     for (const Operand& x : *list)
-      if (!x.is_number()) open.push_back(index_of(x));
+      if (!x.is_number()) open.push_back(index_operand(x));
   }
   const Type type = Type::view(dtype, shape, known(steps));
   return View(Trace::current().checked(build().view(value_of(pointer), type, open)));

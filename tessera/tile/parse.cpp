@@ -17,7 +17,7 @@ namespace tessera::tile {
 namespace {
 
 /// An operand: a value, or a number whose type is yet to follow.
-struct Operand {
+struct ParsedOperand {
   std::optional<ValueId> value = {};
   Number number = {};
 };
@@ -119,12 +119,12 @@ class Parser {
 
   // Operands
 
-  Expected<Operand> operand() {
+  Expected<ParsedOperand> operand() {
     const Nesting nesting(lexer_);
     if (nesting.too_deep()) return lexer_.error("this is nested too deeply");
     const Token token = lexer_.peek();
     if (parts_.at_number()) {
-      Operand operand;
+      ParsedOperand operand;
       TESSERA_TRY(operand.number, parts_.number());
       if (!lexer_.accept(":")) return operand;
       TESSERA_TRY(const Type type, parts_.type());
@@ -138,11 +138,11 @@ class Parser {
       return parts_.unsound(token, fmt::format("{} is not defined here", name),
                             "a value that is defined before");
     }
-    return Operand{.value = found->second};
+    return ParsedOperand{.value = found->second};
   }
 
   /// An operation as an operand: `add(x, exp(y))`, `mul(x, broadcast(s): f32[8, 64])`.
-  Expected<Operand> nested() {
+  Expected<ParsedOperand> nested() {
     const Token token = lexer_.peek();
     TESSERA_TRY(Operation op, call({}));
     std::optional<Type> type;
@@ -158,12 +158,12 @@ class Parser {
                       name_of(op)));
     }
     TESSERA_TRY(const ValueId id, emit_one(std::move(op), *type, token));
-    return Operand{.value = id};
+    return ParsedOperand{.value = id};
   }
 
-  Expected<std::vector<Operand>> operands() {
+  Expected<std::vector<ParsedOperand>> operands() {
     TESSERA_TRY_DONE(lexer_.expect("("));
-    std::vector<Operand> list;
+    std::vector<ParsedOperand> list;
     while (!lexer_.at(")")) {
       if (!list.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
       TESSERA_TRY(list.emplace_back(), operand());
@@ -173,7 +173,7 @@ class Parser {
   }
 
   /// Gives every number its type, and scalars the shape of the tiles that they stand beside.
-  Expected<Done> settle(Operation& op, const std::vector<Operand>& list,
+  Expected<Done> settle(Operation& op, const std::vector<ParsedOperand>& list,
                         const std::optional<Type>& declared, const Token& token) {
     KnownTypes known(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -239,7 +239,7 @@ class Parser {
                             "an operation that can be an operand");
     }
     op.source = parts_.source(token);
-    TESSERA_TRY(const std::vector<Operand> list, operands());
+    TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
     TESSERA_TRY_DONE(settle(op, list, declared, token));
     for (const Attribute& attribute : kAttributes) {
       if (attribute.code != op.code) continue;
@@ -422,7 +422,7 @@ class Parser {
 
   Expected<Done> yield(const std::vector<Type>* types) {
     const Token token = lexer_.take();
-    TESSERA_TRY(const std::vector<Operand> list, operands());
+    TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
     Operation op{.code = Code::Yield};
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (list[i].value) {
@@ -445,7 +445,7 @@ class Parser {
       if (!first || op.code == Code::For) TESSERA_TRY_DONE(lexer_.expect(","));
       TESSERA_TRY(Declared param, parts_.declared());
       TESSERA_TRY_DONE(lexer_.expect("="));
-      TESSERA_TRY(Operand start, operand());
+      TESSERA_TRY(ParsedOperand start, operand());
       if (!start.value) {
         TESSERA_TRY(start.value, constant(start.number, param.type));
       }
@@ -466,15 +466,15 @@ class Parser {
     TESSERA_TRY(const Declared index, parts_.declared());
     TESSERA_TRY_DONE(lexer_.expect("="));
     std::optional<Type> type = index.type;
-    std::vector<Operand> bounds;
+    std::vector<ParsedOperand> bounds;
     for (const std::string_view before : {"", "to", "step"}) {
       if (!before.empty()) TESSERA_TRY_DONE(lexer_.expect(before));
-      TESSERA_TRY(const Operand bound, operand());
+      TESSERA_TRY(const ParsedOperand bound, operand());
       if (bound.value && !type) type = kernel_.type(*bound.value);
       bounds.push_back(bound);
     }
     const Type known = type.value_or(Type::scalar(DType::I64));
-    for (Operand& bound : bounds) {
+    for (ParsedOperand& bound : bounds) {
       if (!bound.value) {
         TESSERA_TRY(bound.value, constant(bound.number, known));
       }
@@ -513,7 +513,7 @@ class Parser {
   Expected<Done> if_else(const std::vector<Declared>& results) {
     const Token token = lexer_.take();
     Operation op{.code = Code::If};
-    TESSERA_TRY(const std::vector<Operand> list, operands());
+    TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
     TESSERA_TRY_DONE(settle(op, list, {}, token));
     std::vector<Type> yields;
     for (const Declared& result : results) {

@@ -376,7 +376,7 @@ class Primitives {
     if (producer->at) return illegal(fmt::format("stage {} has its place already", name));
     for (const Stage& other : *schedule_.stages_) {
       if (other.name() == found.nest->stage || other.name() == name) continue;
-      if (std::ranges::count(other.operands, name, &Operand::name) > 0)
+      if (std::ranges::count(other.operands, name, &tessera::Operand::name) > 0)
         return illegal(fmt::format("stage {} reads {} too", other.name(), name));
     }
     for (const Nest& nest : schedule_.nests_)
@@ -553,7 +553,8 @@ Expected<Schedule> Schedule::of(Stages stages) {
       for (const tessera::Axis& axis : merged.parts)
         TESSERA_TRY_DONE(add(axis.name, Scalar(axis.size()), false));
     if (const auto fold = main_fold(stage))
-      for (const Bound& bound : fold->bounds) TESSERA_TRY_DONE(add(bound.axis, bound.extent, true));
+      for (const tessera::Bound& bound : fold->bounds)
+        TESSERA_TRY_DONE(add(bound.axis, bound.extent, true));
     schedule.nests_.push_back(std::move(nest));
   }
   schedule.stages_ = std::make_shared<const Stages>(std::move(stages));

@@ -17,7 +17,7 @@ namespace tessera::tile {
 /// One output of a definition, with its sizes as numbers. A later stage reads an earlier one by the
 /// name of its output.
 struct Stage {
-  std::vector<Operand> operands = {};
+  std::vector<tessera::Operand> operands = {};
   Output output;
   Sizes sizes = {};
 
@@ -32,7 +32,7 @@ Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes);
 
 /// A stage that reads what the stages before it compute.
 Expected<Stages> then(Stages stages, const Definition& definition,
-                      const std::vector<Operand>& inputs);
+                      const std::vector<tessera::Operand>& inputs);
 
 struct Loop {
   enum class Kind : std::uint8_t { Serial, Parallel, Vector, Unrolled };

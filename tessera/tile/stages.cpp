@@ -21,11 +21,11 @@ Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes) {
 }
 
 Expected<Stages> then(Stages stages, const Definition& definition,
-                      const std::vector<Operand>& inputs) {
+                      const std::vector<tessera::Operand>& inputs) {
   std::vector<Shape> shapes;
-  for (const Operand& operand : definition.inputs) {
+  for (const tessera::Operand& operand : definition.inputs) {
     std::optional<Shape> shape;
-    for (const Operand& input : inputs)
+    for (const tessera::Operand& input : inputs)
       if (input.name == operand.name) shape = input.shape;
     for (const Stage& stage : stages)
       if (stage.name() == operand.name) {
@@ -76,7 +76,7 @@ std::shared_ptr<const Fold> main_fold(const Stage& stage) {
   std::set<std::string> names;
   for (const Merged& merged : stage.output.axes)
     for (const tessera::Axis& axis : merged.parts) names.insert(axis.name);
-  for (const Bound& bound : folds[0]->bounds)
+  for (const tessera::Bound& bound : folds[0]->bounds)
     if (!number_of_size(bound.extent, stage.sizes) || !names.insert(bound.axis).second)
       return nullptr;
   return folds[0];

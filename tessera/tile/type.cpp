@@ -18,6 +18,11 @@ std::string list_text(const Extents& extents) {
 
 }  // namespace
 
+Extents without(Extents extents, std::int64_t axis) {
+  if (axis >= 0 && axis < std::ssize(extents)) extents.erase(extents.begin() + axis);
+  return extents;
+}
+
 Type Type::view(DType dtype, Extents shape) {
   Extents strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) {

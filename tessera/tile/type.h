@@ -12,6 +12,8 @@ namespace tessera::tile {
 constexpr std::int64_t kDynamic = -1;
 
 using Extents = std::vector<std::int64_t>;
+/// The extents without that axis; all of them where there is no such axis.
+Extents without(Extents extents, std::int64_t axis);
 
 /// What a value of a tile program is:
 ///

@@ -14,7 +14,7 @@ namespace {
 /// Sets of element kinds.
 enum Kinds : unsigned { kFloats = 1, kIntegers = 2, kBools = 4 };
 
-unsigned kind_of(DType dtype) {
+unsigned dtype_mask(DType dtype) {
   if (dtype == DType::Bool) return kBools;
   return is_float(dtype) ? kFloats : kIntegers;
 }
@@ -76,7 +76,7 @@ bool is_one_of(Function function, std::initializer_list<Function> functions) {
 }  // namespace
 
 bool takes(Function function, DType dtype) {
-  return (domain(function) & kind_of(dtype)) != 0;
+  return (domain(function) & dtype_mask(dtype)) != 0;
 }
 
 std::string domain_text(Function function) {

@@ -37,7 +37,7 @@ constexpr const char* kOther =
     "  source (x: f32[n]) { return relu(relu(x)) }\n"
     "  target { return relu(x) }\n"
     "}\n";
-constexpr const char* kTaso =
+constexpr const char* kTasoWithRefutedRule =
     "rule 4: 2 -> 2 ops, 1 output(s); inputs t1:2D, t4:2D, t5:2D\n"
     "   src s0 = matmul(t1, t4)\n"
     "   src s1 = matmul(s0, t5)\n"
@@ -100,7 +100,7 @@ TEST_F(PruneCli, CoversTellsWhatIsThereFollowsAndIsMissing) {
 }
 
 TEST_F(PruneCli, TasosRulesAreProvedFirst) {
-  folder.write("taso.txt", kTaso);
+  folder.write("taso.txt", kTasoWithRefutedRule);
   const nlohmann::json pruned =
       json({"rules", "prune", "taso.txt", "--out", "basis.rules", "--json"});
   EXPECT_EQ(pruned["basis"], 1);

@@ -74,18 +74,13 @@ To converted(From from) {
   }
 }
 
-template <DType kDType, class T>
-struct Stored {
-  static constexpr DType dtype = kDType;
-  using Number = T;
-};
-using All =
-    std::tuple<Stored<DType::F16, Half>, Stored<DType::BF16, BFloat16>, Stored<DType::F32, float>,
-               Stored<DType::F64, double>, Stored<DType::I8, std::int8_t>,
-               Stored<DType::I16, std::int16_t>, Stored<DType::I32, std::int32_t>,
-               Stored<DType::I64, std::int64_t>, Stored<DType::U8, std::uint8_t>,
-               Stored<DType::U16, std::uint16_t>, Stored<DType::U32, std::uint32_t>,
-               Stored<DType::U64, std::uint64_t>, Stored<DType::Bool, Byte>>;
+using All = std::tuple<StoredAs<DType::F16, Half>, StoredAs<DType::BF16, BFloat16>,
+                       StoredAs<DType::F32, float>, StoredAs<DType::F64, double>,
+                       StoredAs<DType::I8, std::int8_t>, StoredAs<DType::I16, std::int16_t>,
+                       StoredAs<DType::I32, std::int32_t>, StoredAs<DType::I64, std::int64_t>,
+                       StoredAs<DType::U8, std::uint8_t>, StoredAs<DType::U16, std::uint16_t>,
+                       StoredAs<DType::U32, std::uint32_t>, StoredAs<DType::U64, std::uint64_t>,
+                       StoredAs<DType::Bool, Byte>>;
 
 template <class T>
 T from_bits(std::uint64_t bits) {

@@ -341,7 +341,7 @@ inline void expect_right(const Case& c, int runs, Rng& rng) {
   compiled.check({shape.m, shape.n, shape.k}, rng);
   if (c.constant_extents) return;
   const auto size = [&](std::int64_t most) { return std::min(most, pick(odd_sizes, rng)); };
-  for (int run = 0; run < runs && !testing::Test::HasFatalFailure(); ++run)
+  for (int run = 0; run < runs && !::testing::Test::HasFatalFailure(); ++run)
     compiled.check({size(shape.m), size(shape.n), size(shape.k)}, rng);
 }
 

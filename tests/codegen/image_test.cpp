@@ -64,14 +64,14 @@ tile::Kernel table_of_sines(const char* name) {
                             name));
 }
 
-struct Case {
+struct ImageCase {
   tile::Kernel kernel;
   TestArguments arguments;
   tile::Grid grid;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> cases;
+std::vector<ImageCase> cases() {
+  std::vector<ImageCase> cases;
   const auto add = [&](Expected<tile::Kernel> kernel, const TestArguments& arguments,
                        const tile::Grid& grid) {
     ASSERT_TRUE(kernel) << to_string(kernel.error());
@@ -92,9 +92,9 @@ std::vector<Case> cases() {
   return cases;
 }
 
-std::vector<tile::Kernel> kernels_of(const std::vector<Case>& cases) {
+std::vector<tile::Kernel> kernels_of(const std::vector<ImageCase>& cases) {
   std::vector<tile::Kernel> kernels;
-  for (const Case& one : cases) kernels.push_back(one.kernel);
+  for (const ImageCase& one : cases) kernels.push_back(one.kernel);
   return kernels;
 }
 
@@ -194,7 +194,7 @@ TEST(Image, NamesTheFirstKernelThatCannotBeCompiled) {
 
 // --- The linker
 
-ObjectBytes object_from(const std::string& body, const machine::Machine& machine) {
+ObjectBytes kernel_object(const std::string& body, const machine::Machine& machine) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic problem;
   const auto module = llvm::parseAssemblyString("@tessera_scratch_bytes = constant i64 77\n" + body,
@@ -209,7 +209,7 @@ std::string why_not(const std::string& body) {
   std::string reasons;
   for (const char* name : {"neoverse-v1", "haswell"}) {
     const machine::Machine machine = named(name);
-    const std::vector<ObjectBytes> objects = {object_from(body, machine)};
+    const std::vector<ObjectBytes> objects = {kernel_object(body, machine)};
     const auto image = link(objects, machine.architecture);
     EXPECT_FALSE(image);
     if (!image) reasons += to_string(image.error());
@@ -251,14 +251,14 @@ define ptr @tessera_kernel() { ret ptr @table })"),
 TEST(Link, RefusesObjectsWithoutAnEntryOrOfAnotherMachine) {
   EXPECT_THAT(why_not("define i32 @other() { ret i32 0 }"), HasSubstr("has no tessera_kernel"));
   const std::vector<ObjectBytes> objects = {
-      object_from("define i32 @tessera_kernel() { ret i32 0 }", named("haswell"))};
+      kernel_object("define i32 @tessera_kernel() { ret i32 0 }", named("haswell"))};
   EXPECT_FALSE(link(objects, machine::Architecture::AArch64));
   EXPECT_TRUE(link(objects, machine::Architecture::X86_64));
 }
 
 TEST(Link, FollowsCallsTablesAndBranchesByTable) {
   const machine::Machine host = machine::host();
-  const std::vector<ObjectBytes> objects(2, object_from(R"(
+  const std::vector<ObjectBytes> objects(2, kernel_object(R"(
 @table = private constant [4 x i32] [i32 10, i32 20, i32 30, i32 40]
 define internal i32 @pick(i64 %i) noinline {
   %at = getelementptr i32, ptr @table, i64 %i
@@ -281,7 +281,7 @@ e: %z = call i32 @pick(i64 1)
    ret i32 %z
 other: ret i32 -1
 })",
-                                                        host));
+                                                          host));
   const auto image = link(objects, host.architecture);
   ASSERT_TRUE(image) << to_string(image.error());
   const Mapped mapped(*image);
@@ -295,7 +295,7 @@ other: ret i32 -1
 
 TEST(Link, RefusesDamagedObjects) {
   const machine::Machine host = machine::host();
-  const ObjectBytes whole = object_from("define i32 @tessera_kernel() { ret i32 0 }", host);
+  const ObjectBytes whole = kernel_object("define i32 @tessera_kernel() { ret i32 0 }", host);
   for (std::size_t size = 0; size < whole.size(); size += 16) {
     const std::vector<ObjectBytes> cut = {ObjectBytes(whole.begin(), whole.begin() + size)};
     EXPECT_FALSE(link(cut, host.architecture)) << size;

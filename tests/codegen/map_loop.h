@@ -44,6 +44,13 @@ struct MapLoop {
   }
 };
 
+/// A dtype and the C++ type that stores it.
+template <DType kDType, class T>
+struct StoredAs {
+  static constexpr DType dtype = kDType;
+  using Number = T;
+};
+
 inline llvm::Type* stored_type(DType dtype, llvm::IRBuilderBase& ir) {
   switch (dtype) {
     case DType::F16: return ir.getHalfTy();

@@ -258,8 +258,8 @@ TEST(MathPow, OfWholeNumbersKnowsSigns) {
 
 /// What a plain function of C++ says of each pair; NaN equals NaN.
 template <class T, class Plain>
-void expect_equal(Function function, DType dtype, const std::vector<T>& x, const std::vector<T>& y,
-                  const Plain& plain) {
+void expect_map_equal(Function function, DType dtype, const std::vector<T>& x,
+                      const std::vector<T>& y, const Plain& plain) {
   const unsigned lanes = 16 / sizeof(T);
   const auto z = apply<T>(MapLoop::of_map(function, dtype, Precision::Exact, lanes), x, y);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -275,34 +275,39 @@ void expect_equal(Function function, DType dtype, const std::vector<T>& x, const
 
 TEST(MathRem, OfFloatsIsExact) {
   const auto [x, y] = pairs(floats(400, 11));
-  expect_equal(Function::Rem, DType::F32, x, y, [](float a, float b) { return std::fmod(a, b); });
+  expect_map_equal(Function::Rem, DType::F32, x, y,
+                   [](float a, float b) { return std::fmod(a, b); });
   const auto [u, v] = pairs(doubles(400, 12));
-  expect_equal(Function::Rem, DType::F64, u, v, [](double a, double b) { return std::fmod(a, b); });
+  expect_map_equal(Function::Rem, DType::F64, u, v,
+                   [](double a, double b) { return std::fmod(a, b); });
 }
 
 TEST(MathFloat, MinAndMaxPassOverNanAndMinimumAndMaximumDoNot) {
   const auto [x, y] = pairs(floats(60, 13));
-  expect_equal(Function::Min, DType::F32, x, y, [](float a, float b) { return std::fmin(a, b); });
-  expect_equal(Function::Max, DType::F32, x, y, [](float a, float b) { return std::fmax(a, b); });
-  expect_equal(Function::Minimum, DType::F32, x, y, [](float a, float b) {
+  expect_map_equal(Function::Min, DType::F32, x, y,
+                   [](float a, float b) { return std::fmin(a, b); });
+  expect_map_equal(Function::Max, DType::F32, x, y,
+                   [](float a, float b) { return std::fmax(a, b); });
+  expect_map_equal(Function::Minimum, DType::F32, x, y, [](float a, float b) {
     return std::isnan(a + b) && a != -b ? kNan : std::fmin(a, b);
   });
-  expect_equal(Function::Maximum, DType::F32, x, y, [](float a, float b) {
+  expect_map_equal(Function::Maximum, DType::F32, x, y, [](float a, float b) {
     return std::isnan(a + b) && a != -b ? kNan : std::fmax(a, b);
   });
 }
 
 TEST(MathFloat, ArithmeticIsThatOfTheProcessor) {
   const auto [x, y] = pairs(floats(60, 14));
-  expect_equal(Function::Add, DType::F32, x, y, [](float a, float b) { return a + b; });
-  expect_equal(Function::Sub, DType::F32, x, y, [](float a, float b) { return a - b; });
-  expect_equal(Function::Mul, DType::F32, x, y, [](float a, float b) { return a * b; });
-  expect_equal(Function::Div, DType::F32, x, y, [](float a, float b) { return a / b; });
-  expect_equal(Function::Neg, DType::F32, x, y, [](float a, float) { return -a; });
-  expect_equal(Function::Abs, DType::F32, x, y, [](float a, float) { return std::fabs(a); });
-  expect_equal(Function::Floor, DType::F32, x, y, [](float a, float) { return std::floor(a); });
-  expect_equal(Function::Ceil, DType::F32, x, y, [](float a, float) { return std::ceil(a); });
-  expect_equal(Function::Round, DType::F32, x, y, [](float a, float) { return std::nearbyint(a); });
+  expect_map_equal(Function::Add, DType::F32, x, y, [](float a, float b) { return a + b; });
+  expect_map_equal(Function::Sub, DType::F32, x, y, [](float a, float b) { return a - b; });
+  expect_map_equal(Function::Mul, DType::F32, x, y, [](float a, float b) { return a * b; });
+  expect_map_equal(Function::Div, DType::F32, x, y, [](float a, float b) { return a / b; });
+  expect_map_equal(Function::Neg, DType::F32, x, y, [](float a, float) { return -a; });
+  expect_map_equal(Function::Abs, DType::F32, x, y, [](float a, float) { return std::fabs(a); });
+  expect_map_equal(Function::Floor, DType::F32, x, y, [](float a, float) { return std::floor(a); });
+  expect_map_equal(Function::Ceil, DType::F32, x, y, [](float a, float) { return std::ceil(a); });
+  expect_map_equal(Function::Round, DType::F32, x, y,
+                   [](float a, float) { return std::nearbyint(a); });
 }
 
 TEST(MathFloat, ComparesWithNanAreFalseButForNotEqual) {
@@ -347,20 +352,13 @@ TEST(MathBool, FollowsTruthTables) {
   EXPECT_EQ(of(Function::Less), (Bytes{0, 1, 0, 0}));
 }
 
-/// A dtype and the number that stores it.
-template <DType kDType, class T>
-struct Stored {
-  static constexpr DType dtype = kDType;
-  using Number = T;
-};
-
 template <class T>
 class MathInteger : public ::testing::Test {};
 using Integers =
-    ::testing::Types<Stored<DType::I8, std::int8_t>, Stored<DType::I16, std::int16_t>,
-                     Stored<DType::I32, std::int32_t>, Stored<DType::I64, std::int64_t>,
-                     Stored<DType::U8, std::uint8_t>, Stored<DType::U16, std::uint16_t>,
-                     Stored<DType::U32, std::uint32_t>, Stored<DType::U64, std::uint64_t>>;
+    ::testing::Types<StoredAs<DType::I8, std::int8_t>, StoredAs<DType::I16, std::int16_t>,
+                     StoredAs<DType::I32, std::int32_t>, StoredAs<DType::I64, std::int64_t>,
+                     StoredAs<DType::U8, std::uint8_t>, StoredAs<DType::U16, std::uint16_t>,
+                     StoredAs<DType::U32, std::uint32_t>, StoredAs<DType::U64, std::uint64_t>>;
 TYPED_TEST_SUITE(MathInteger, Integers);
 
 template <class T>

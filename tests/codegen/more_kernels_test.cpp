@@ -5,7 +5,7 @@
 namespace tessera::codegen {
 namespace {
 
-void expect_as_interpreted(const std::string& file) {
+void expect_file_as_interpreted(const std::string& file) {
   const std::string path = std::string(TESSERA_SOURCE_DIR "/tests/codegen/kernels/") + file;
   for (const std::string& kernel : launch_line::paragraphs(path)) {
     EXPECT_EQ(launch_line::try_kernel(kernel), "") << kernel;
@@ -13,39 +13,39 @@ void expect_as_interpreted(const std::string& file) {
 }
 
 TEST(MoreKernels, OfTheKindsThatLibrariesHave) {
-  expect_as_interpreted("libraries.tile");
+  expect_file_as_interpreted("libraries.tile");
 }
 
 TEST(MoreKernels, ThatUsersWriteForGpus) {
-  expect_as_interpreted("users.tile");
+  expect_file_as_interpreted("users.tile");
 }
 
 TEST(MoreKernels, WithBoundsThatFewThinkOf) {
-  expect_as_interpreted("edges.tile");
+  expect_file_as_interpreted("edges.tile");
 }
 
 TEST(MoreKernels, WithLoopsBranchesAndMemoryInOrder) {
-  expect_as_interpreted("control.tile");
+  expect_file_as_interpreted("control.tile");
 }
 
 TEST(MoreKernels, WithAccessesThatMeet) {
-  expect_as_interpreted("order.tile");
+  expect_file_as_interpreted("order.tile");
 }
 
 TEST(MoreKernels, WithSumsThatAreStoredAsTheyAre) {
-  expect_as_interpreted("sums.tile");
+  expect_file_as_interpreted("sums.tile");
 }
 
 TEST(MoreKernels, WithTilesThatAreReadAcrossTheirVectors) {
-  expect_as_interpreted("turned.tile");
+  expect_file_as_interpreted("turned.tile");
 }
 
 TEST(MoreKernels, OfEveryShapeAndView) {
-  expect_as_interpreted("shapes.tile");
+  expect_file_as_interpreted("shapes.tile");
 }
 
 TEST(SlowMoreKernels, WithEveryFunctionOfEveryType) {
-  expect_as_interpreted("numbers.tile");
+  expect_file_as_interpreted("numbers.tile");
 }
 
 }  // namespace

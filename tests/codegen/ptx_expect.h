@@ -15,7 +15,7 @@
 
 namespace tessera::codegen {
 
-inline std::string ptx(const Expected<tile::Kernel>& kernel, const PtxOptions& options = {}) {
+inline std::string ptx_text(const Expected<tile::Kernel>& kernel, const PtxOptions& options = {}) {
   EXPECT_TRUE(kernel) << to_string(kernel.error());
   const auto compiled = ptx_of(*kernel, options);
   EXPECT_TRUE(compiled) << to_string(compiled.error());

@@ -42,7 +42,7 @@ std::string try_emulated(const std::string& paragraph) {
   return {};
 }
 
-void expect_as_interpreted(const std::string& file) {
+void expect_file_emulated_as_interpreted(const std::string& file) {
   const std::string path = std::string(TESSERA_SOURCE_DIR "/tests/codegen/kernels/") + file;
   for (const std::string& kernel : launch_line::paragraphs(path)) {
     if (kernel.find("// not on a GPU") != std::string::npos) continue;
@@ -51,35 +51,35 @@ void expect_as_interpreted(const std::string& file) {
 }
 
 TEST(PtxKernels, OfTheKindsThatLibrariesHave) {
-  expect_as_interpreted("libraries.tile");
+  expect_file_emulated_as_interpreted("libraries.tile");
 }
 
 TEST(SlowPtxKernels, ThatUsersWrite) {
-  expect_as_interpreted("users.tile");
+  expect_file_emulated_as_interpreted("users.tile");
 }
 
 TEST(SlowPtxKernels, WithBoundsThatFewThinkOf) {
-  expect_as_interpreted("edges.tile");
+  expect_file_emulated_as_interpreted("edges.tile");
 }
 
 TEST(SlowPtxKernels, WithLoopsBranchesAndMemoryInOrder) {
-  expect_as_interpreted("control.tile");
+  expect_file_emulated_as_interpreted("control.tile");
 }
 
 TEST(PtxKernels, WithAccessesThatMeet) {
-  expect_as_interpreted("order.tile");
+  expect_file_emulated_as_interpreted("order.tile");
 }
 
 TEST(SlowPtxKernels, WithSumsThatAreStoredAsTheyAre) {
-  expect_as_interpreted("sums.tile");
+  expect_file_emulated_as_interpreted("sums.tile");
 }
 
 TEST(SlowPtxKernels, WithTilesThatAreReadAcrossTheirVectors) {
-  expect_as_interpreted("turned.tile");
+  expect_file_emulated_as_interpreted("turned.tile");
 }
 
 TEST(SlowPtxKernels, OfEveryShapeAndView) {
-  expect_as_interpreted("shapes.tile");
+  expect_file_emulated_as_interpreted("shapes.tile");
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ int most_in_a_row(const std::string& text, const std::string& instruction, int b
 }
 
 TEST(PtxLate, ChainsAfterAProductStandSideBySide) {
-  const std::string text = ptx(examples::matmul_bias(DType::BF16, {128, 128, 64}, Activation::Gelu),
-                               {.precision = Precision::Fast, .loops = true});
+  const std::string text =
+      ptx_text(examples::matmul_bias(DType::BF16, {128, 128, 64}, Activation::Gelu),
+               {.precision = Precision::Fast, .loops = true});
   EXPECT_GE(most_in_a_row(text, "ex2.approx", 1), kTogether);
   EXPECT_THAT(text, HasSubstr("cvt.rn.bf16x2.f32"));
   // Conditions would tie the chains together.
@@ -41,8 +42,8 @@ TEST(PtxLate, ChainsAfterAProductStandSideBySide) {
 }
 
 TEST(PtxLate, AFewRegistersAreConvertedAndStoredBeforeTheNext) {
-  const std::string text =
-      ptx(examples::matmul_bias(DType::F16, {128, 128, 64}, Activation::Relu), {.loops = true});
+  const std::string text = ptx_text(
+      examples::matmul_bias(DType::F16, {128, 128, 64}, Activation::Relu), {.loops = true});
   EXPECT_THAT(text, HasSubstr("cvt.rn.f16x2.f32"));
   EXPECT_LE(most_in_a_row(text, "cvt.rn.f16x2.f32"), kTogether);
 }

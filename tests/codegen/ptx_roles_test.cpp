@@ -33,7 +33,7 @@ TEST(PtxRoles, SomeThreadsCopyForTheOthers) {
 
 TEST(PtxRoles, OneLoopOfProductsBeforeAnyWriteHasThem) {
   const auto roles = [](const tile::Kernel& kernel) {
-    return ptx(kernel, kLooping).find("mbarrier") != std::string::npos;
+    return ptx_text(kernel, kLooping).find("mbarrier") != std::string::npos;
   };
   const char* text =
       R"(kernel product(a: view f16[?, ?], b: view f16[?, 64], at: *i32, c: view f32[?, 64]) {{
@@ -75,7 +75,7 @@ TEST(SlowPtxRoles, MultiplyMatricesOfAnyShape) {
                DType::F16, DType::F16, 100, 104, 24, {64, 64, 32}},      // fewer rounds than stages
            MatmulCase{DType::F16, DType::F32, 64, 64, 0, {64, 64, 32}},  // none
        }) {
-    EXPECT_THAT(ptx(c.kernel(), kLooping), HasSubstr("mbarrier"));
+    EXPECT_THAT(ptx_text(c.kernel(), kLooping), HasSubstr("mbarrier"));
     for (const PtxOptions& options : {kLooping, kMapping}) expect_multiplied(c, options);
   }
 }

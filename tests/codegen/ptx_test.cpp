@@ -45,7 +45,7 @@ TEST(Ptx, FirstKernelsMayBeCompiledByManyThreadsAtOnce) {
   std::array<std::string, 16> texts;
   {
     std::vector<std::jthread> threads;
-    for (std::string& text : texts) threads.emplace_back([&] { text = ptx(kernel); });
+    for (std::string& text : texts) threads.emplace_back([&] { text = ptx_text(kernel); });
   }
   EXPECT_THAT(texts, ::testing::Each(texts.front()));
   EXPECT_THAT(texts.front(), HasSubstr(".target sm_90a"));
@@ -55,14 +55,14 @@ TEST(Ptx, IsTheSameBeforeAndAfterCodeForAProcessor) {
   const auto product = examples::matmul(DType::BF16, DType::BF16, {128, 128, 64});
   const auto rows = examples::layer_norm(DType::F16, 4096);
   const PtxOptions options = {.loops = true, .maps = true};
-  const std::string before[] = {ptx(product, options), ptx(rows, options)};
+  const std::string before[] = {ptx_text(product, options), ptx_text(rows, options)};
   ASSERT_TRUE(compile(*examples::vector_add(DType::F32, 64)));
-  EXPECT_EQ(ptx(product, options), before[0]);
-  EXPECT_EQ(ptx(rows, options), before[1]);
+  EXPECT_EQ(ptx_text(product, options), before[0]);
+  EXPECT_EQ(ptx_text(rows, options), before[1]);
 }
 
 TEST(Ptx, ReadsAndWrites16BytesAtOnce) {
-  const std::string text = ptx(examples::vector_add(DType::F32, 1024));
+  const std::string text = ptx_text(examples::vector_add(DType::F32, 1024));
   EXPECT_THAT(text, HasSubstr(".target sm_90a"));
   EXPECT_THAT(text, HasSubstr("ld.global.v4"));
   EXPECT_THAT(text, HasSubstr("st.global.v4"));
@@ -71,7 +71,7 @@ TEST(Ptx, ReadsAndWrites16BytesAtOnce) {
   ASSERT_NE(barrier, std::string::npos);
   EXPECT_EQ(text.find("bar.sync", barrier + 1), std::string::npos);
   EXPECT_THAT(text, ContainsRegex("@!%p[0-9]+ bra[^;]*;[[:space:]]*bra.uni[^;]*;[^;]*bar.sync"));
-  EXPECT_THAT(ptx(examples::vector_add(DType::F16, 1024)), HasSubstr("ld.global.v4"));
+  EXPECT_THAT(ptx_text(examples::vector_add(DType::F16, 1024)), HasSubstr("ld.global.v4"));
 }
 
 TEST(Ptx, ErfIsThatOfTheInterpreter) {
@@ -210,26 +210,26 @@ TEST(Ptx, MultipliesMatricesOfAnyShape) {
 }
 
 TEST(Ptx, MultipliesByMatrixInstructionsAndCopiesAhead) {
-  const std::string text =
-      ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 32}), {.target = PtxTarget::Sm80});
+  const std::string text = ptx_text(examples::matmul(DType::F16, DType::F16, {128, 128, 32}),
+                                    {.target = PtxTarget::Sm80});
   EXPECT_THAT(text, HasSubstr(".target sm_80"));
   EXPECT_THAT(text, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
   EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.shared.b16"));
   EXPECT_THAT(text, HasSubstr("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"));
   EXPECT_THAT(text, HasSubstr("cp.async.cg.shared.global"));
   EXPECT_THAT(text, HasSubstr("cp.async.wait_group"));
-  EXPECT_THAT(ptx(examples::matmul(DType::BF16, DType::F32, {32, 32, 32})),
+  EXPECT_THAT(ptx_text(examples::matmul(DType::BF16, DType::F32, {32, 32, 32})),
               HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"));
-  EXPECT_THAT(ptx(examples::matmul(DType::I8, DType::I32, {32, 32, 32})),
+  EXPECT_THAT(ptx_text(examples::matmul(DType::I8, DType::I32, {32, 32, 32})),
               HasSubstr("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"));
-  EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32})),
+  EXPECT_THAT(ptx_text(examples::matmul(DType::F32, DType::F32, {32, 32, 32})),
               Not(HasSubstr("mma.sync")));
 }
 
 // Factors are rounded to 10 bits after the point, by choice.
 TEST(Ptx, MultipliesSingleNumbersByTensorCoresWhereTheyMayBeRounded) {
   const PtxOptions rounded{.tf32 = true};
-  EXPECT_THAT(ptx(examples::matmul(DType::F32, DType::F32, {32, 32, 32}), rounded),
+  EXPECT_THAT(ptx_text(examples::matmul(DType::F32, DType::F32, {32, 32, 32}), rounded),
               HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"));
   struct Shape {
     std::int64_t m, n, k;
@@ -271,7 +271,7 @@ TEST(SlowPtx, WarpgroupsMultiplyMatricesOfAnyShape) {
                DType::BF16, DType::F32, 256, 32, 64, {256, 32, 32}},  // 64 rows again and again
            MatmulCase{DType::F16, DType::F32, 64, 64, 256, {64, 64, 128}},  // two panels along k
        }) {
-    EXPECT_THAT(ptx(c.kernel()), HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
+    EXPECT_THAT(ptx_text(c.kernel()), HasSubstr("wgmma.mma_async.sync.aligned.m64n"));
     expect_multiplied(c);
   }
 }
@@ -297,7 +297,7 @@ TEST(Ptx, WarpgroupsReadOperandsThatLieColumnByColumn) {
               })",
        }) {
     const tile::Kernel kernel = parsed(text);
-    EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"));
+    EXPECT_THAT(ptx_text(kernel), HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"));
     expect_emulated(kernel,
                     TestArguments(1)
                         .view(DType::F16, {64, 96})
@@ -308,11 +308,11 @@ TEST(Ptx, WarpgroupsReadOperandsThatLieColumnByColumn) {
 }
 
 TEST(Ptx, ProductsGoOnWhileTheNextRoundBegins) {
-  const std::string text = ptx(examples::matmul(DType::F16, DType::F16, {128, 128, 64}));
+  const std::string text = ptx_text(examples::matmul(DType::F16, DType::F16, {128, 128, 64}));
   EXPECT_THAT(text, HasSubstr("wgmma.wait_group.sync.aligned 1;"));
   EXPECT_THAT(text, HasSubstr("fence.proxy.async.shared::cta;"));
   // The sums of scores are read in the same round.
-  EXPECT_THAT(ptx(examples::attention(DType::F16, 64, {64, 64}, examples::Mask::None)),
+  EXPECT_THAT(ptx_text(examples::attention(DType::F16, 64, {64, 64}, examples::Mask::None)),
               Not(HasSubstr("wgmma.wait_group.sync.aligned 1;")));
 }
 
@@ -344,7 +344,7 @@ TEST(Ptx, MultipliesThroughPointersAndWithAnEpilogue) {
 
 TEST(SlowPtx, AttendsByWarpgroups) {
   const auto kernel = examples::attention(DType::BF16, 64, {64, 64}, examples::Mask::Causal);
-  EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.mma_async"));
+  EXPECT_THAT(ptx_text(kernel), HasSubstr("wgmma.mma_async"));
   expect_emulated(kernel,
                   TestArguments(1)
                       .view(DType::BF16, {1, 100, 64})
@@ -358,7 +358,7 @@ TEST(SlowPtx, AttendsByRowsOfScores) {
   for (const DType dtype : {DType::F16, DType::BF16}) {
     for (const examples::Mask mask : {examples::Mask::None, examples::Mask::Causal}) {
       const auto kernel = examples::attention(dtype, 32, {64, 32, examples::Scores::Rows}, mask);
-      EXPECT_THAT(ptx(kernel), HasSubstr("wgmma.wait_group.sync.aligned 0"));
+      EXPECT_THAT(ptx_text(kernel), HasSubstr("wgmma.wait_group.sync.aligned 0"));
       expect_emulated(kernel,
                       TestArguments(1)
                           .view(dtype, {1, 140, 32})
@@ -413,7 +413,7 @@ TEST(SlowPtx, ConvolvesBoxesOfPixels) {
     const examples::ConvTiles tiles = {2, 4, 8, 32, 16};
     const examples::ConvWindow how = {window, window, stride, window / 2, channels, filters};
     const auto kernel = examples::conv(DType::F16, how, tiles, examples::AfterConv::BiasRelu);
-    EXPECT_EQ(ptx(kernel).find("cp.async.cg.shared.global") != std::string::npos,
+    EXPECT_EQ(ptx_text(kernel).find("cp.async.cg.shared.global") != std::string::npos,
               channels % 8 == 0);
     expect_emulated(kernel,
                     TestArguments(1)
@@ -455,7 +455,7 @@ TEST(Ptx, CountsAndDrops) {
                   {3, 1, 1}, 1e-6);
 }
 
-void expect_as_interpreted(const testing::RandomKernel& random) {
+void expect_emulated_as_interpreted(const testing::RandomKernel& random) {
   testing::Memory expected = random.memory, found = random.memory;
   const auto interpreted = tile::interpret(random.kernel, random.arguments(expected), random.grid);
   ASSERT_TRUE(interpreted) << to_string(interpreted.error());
@@ -466,11 +466,11 @@ void expect_as_interpreted(const testing::RandomKernel& random) {
 }
 
 TEST(Ptx, RunsRandomKernelsAsTheInterpreterDoes) {
-  testing::for_each_random_kernel(1, 20, {}, expect_as_interpreted);
+  testing::for_each_random_kernel(1, 20, {}, expect_emulated_as_interpreted);
 }
 
 TEST(SlowPtx, RunsRandomKernelsAsTheInterpreterDoes) {
-  testing::for_each_random_kernel(500, 300, {.steps = 40}, expect_as_interpreted);
+  testing::for_each_random_kernel(500, 300, {.steps = 40}, expect_emulated_as_interpreted);
 }
 
 TEST(Ptx, SaysThatATileIsTooLarge) {

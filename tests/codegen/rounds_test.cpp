@@ -9,7 +9,6 @@
 namespace tessera::codegen {
 namespace {
 
-using tile::Extents;
 namespace examples = tile::examples;
 
 struct Sizes {
@@ -17,8 +16,8 @@ struct Sizes {
 };
 
 /// With dimensions of c that may differ from those of the factors.
-void expect_sums(const examples::MatmulTiles& tiles, const Sizes& s, const Extents& c,
-                 const Extents& c_strides, DType in = DType::F32, DType out = DType::F32) {
+void expect_sums(const examples::MatmulTiles& tiles, const Sizes& s, const tile::Extents& c,
+                 const tile::Extents& c_strides, DType in = DType::F32, DType out = DType::F32) {
   SCOPED_TRACE(fmt::format("{}x{}x{} in tiles of {}x{}x{}, c {}x{}", s.m, s.n, s.k, tiles.m,
                            tiles.n, tiles.k, c[0], c[1]));
   const auto kernel = examples::matmul(in, out, tiles);

@@ -45,7 +45,7 @@ Measurement measurement(int i) {
 }
 
 /// The id of the diagnostic that opening gives.
-std::string opened(const fs::path& file) {
+std::string opening_error(const fs::path& file) {
   const auto store = Store::open(file);
   return store ? "" : store.error().id;
 }
@@ -89,7 +89,7 @@ TEST_F(StoreTest, TargetsDoNotSeeEachOthersMeasurements) {
 }
 
 TEST_F(StoreTest, BelongsToItsOwnerAlone) {
-  ASSERT_EQ(opened(file()), "");
+  ASSERT_EQ(opening_error(file()), "");
   struct stat status {};
   ASSERT_EQ(::stat(file().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
@@ -101,20 +101,20 @@ TEST_F(StoreTest, AnythingElseIsADiagnostic) {
   const fs::path text = folder_.path() / "text", folder = folder_.path() / "folder";
   std::ofstream(text) << std::string(5000, 'x');
   fs::create_directory(folder);
-  EXPECT_EQ(opened(text), "store-foreign");
-  EXPECT_EQ(opened(folder), "store-unusable");
-  EXPECT_EQ(opened("/proc/no/such"), "store-unusable");
+  EXPECT_EQ(opening_error(text), "store-foreign");
+  EXPECT_EQ(opening_error(folder), "store-unusable");
+  EXPECT_EQ(opening_error("/proc/no/such"), "store-unusable");
   EXPECT_EQ(Store::open_existing(folder_.path() / "none").error().id, "store-missing");
   EXPECT_FALSE(fs::exists(folder_.path() / "none"));
 }
 
 TEST_F(StoreTest, AnotherVersionIsADiagnostic) {
-  ASSERT_EQ(opened(file()), "");
+  ASSERT_EQ(opening_error(file()), "");
   constexpr int kUserVersion = 63;  // of SQLite's header: the last byte of the user's version
   std::fstream bytes(file(), std::ios::in | std::ios::out | std::ios::binary);
   bytes.seekp(kUserVersion).put(9);
   bytes.close();
-  EXPECT_EQ(opened(file()), "store-version");
+  EXPECT_EQ(opening_error(file()), "store-version");
 }
 
 TEST_F(StoreTest, DamageIsADiagnosticWhereverItIs) {

@@ -7,14 +7,13 @@
 
 #include "tessera/support/hash.h"
 #include "tessera/support/rng.h"
+#include "tests/expr/examples.h"
 #include "tests/support/sum_value.h"
 
 namespace tessera::algebra {
 namespace {
 
 using testing::SumValue;
-
-const Dim kI = Dim::symbol("i"), kJ = Dim::symbol("j"), kN = Dim::symbol("n");
 
 Sum element(const std::string& name, std::vector<Dim> at) {
   return factor({.kind = Factor::Kind::Read, .name = name, .at = std::move(at)});
@@ -34,7 +33,7 @@ Sum most_over(Names& names, const std::string& name, const Dim& size, Sum body) 
 }
 
 /// Few numbers, some of them equal, each the same wherever it is read.
-double content(const std::string& name, const std::vector<std::int64_t>& at) {
+double content_of(const std::string& name, const std::vector<std::int64_t>& at) {
   Hasher hasher;
   hasher.add_text(name);
   for (const std::int64_t i : at) hasher.add(static_cast<std::uint64_t>(i));
@@ -45,7 +44,7 @@ double content(const std::string& name, const std::vector<std::int64_t>& at) {
 constexpr std::int64_t kLimit = 9;  // above all values of sizes
 
 double value(const Sum& sum, const SizeValues& symbols) {
-  return SumValue(symbols, content, kLimit)(sum);
+  return SumValue(symbols, content_of, kLimit)(sum);
 }
 
 void expect_same(const Sum& a, const Sum& b) {
@@ -394,7 +393,7 @@ class Generator {
       default: {
         const std::string name = below(2) == 0 ? "x" : "y";
         return {element(name, {a, b}), [=](const SizeValues& s) {
-                  return content(name, {at(a, s), at(b, s)});
+                  return content_of(name, {at(a, s), at(b, s)});
                 }};
       }
     }

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/expr/examples.h"
+
 namespace tessera {
 namespace {
-
-const Dim kN = Dim::symbol("n"), kM = Dim::symbol("m");
 
 Condition parsed(std::string_view text) {
   Lexer lexer(text);

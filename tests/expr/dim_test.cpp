@@ -6,12 +6,13 @@
 #include <map>
 #include <set>
 
+#include "tessera/expr/condition.h"
 #include "tessera/support/rng.h"
+#include "tests/expr/examples.h"
 
 namespace tessera {
 namespace {
 
-const Dim kN = Dim::symbol("n"), kM = Dim::symbol("m"), kH = Dim::symbol("h");
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
@@ -138,8 +139,6 @@ TEST(Dim, ComputesTheSameBeforeAndAfterSubstitution) {
 // --- Random sizes and the same by plain integers
 // ----------------------------------------------------
 
-using Values = std::map<std::string, std::int64_t, std::less<>>;
-
 /// A random size over n, m and h, with operations within operations.
 Dim random_dim(Rng& rng, int depth) {
   if (depth == 0) {
@@ -159,12 +158,12 @@ Dim random_dim(Rng& rng, int depth) {
   }
 }
 
-Values random_values(Rng& rng) {
+SizeValues random_values(Rng& rng) {
   const auto draw = [&] { return static_cast<std::int64_t>(rng.below(8)); };
   return {{"n", draw()}, {"m", draw()}, {"h", draw()}};
 }
 
-std::int64_t value(const Dim& dim, const Values& values) {
+std::int64_t value_at(const Dim& dim, const SizeValues& values) {
   return with(dim, values).constant().value();
 }
 
@@ -181,15 +180,15 @@ void for_random_dims(std::uint64_t seed, const F& f) {
 }
 
 TEST(Dim, PartsAddUpToIt) {
-  for_random_dims(1, [](const Dim& dim, const Dim&, const Values& values) {
+  for_random_dims(1, [](const Dim& dim, const Dim&, const SizeValues& values) {
     std::int64_t sum = 0;
     for (const auto& [coefficient, product] : dim.parts()) {
       std::int64_t factors = 1;
-      for (const Dim& atom : product.factors()) factors *= value(atom, values);
-      EXPECT_EQ(factors, value(product, values));
+      for (const Dim& atom : product.factors()) factors *= value_at(atom, values);
+      EXPECT_EQ(factors, value_at(product, values));
       sum += coefficient * factors;
     }
-    EXPECT_EQ(sum, value(dim, values));
+    EXPECT_EQ(sum, value_at(dim, values));
   });
   EXPECT_TRUE(Dim(0).parts().empty());
   ASSERT_EQ(Dim(5).parts().size(), 1u);
@@ -199,7 +198,7 @@ TEST(Dim, PartsAddUpToIt) {
 }
 
 TEST(Dim, OperationsAreWhatTheySay) {
-  for_random_dims(2, [](const Dim& dim, const Dim&, const Values& values) {
+  for_random_dims(2, [](const Dim& dim, const Dim&, const SizeValues& values) {
     for (const auto& [op, whole, a, b] : dim.operations()) {
       const Dim x = with(a, values), y = with(b, values);
       const Dim expected = op == Dim::Op::FloorDiv ? floor_div(x, y)
@@ -218,19 +217,19 @@ TEST(Dim, OperationsAreWhatTheySay) {
 }
 
 TEST(Dim, AnAtomIsReplacedByWhatEqualsIt) {
-  for_random_dims(3, [](const Dim& dim, const Dim& other, const Values& values) {
-    Values after = values;
-    after["n"] = value(other, values);
-    EXPECT_EQ(value(dim.replaced(kN, other), values), value(dim, after)) << other.to_string();
+  for_random_dims(3, [](const Dim& dim, const Dim& other, const SizeValues& values) {
+    SizeValues after = values;
+    after["n"] = value_at(other, values);
+    EXPECT_EQ(value_at(dim.replaced(kN, other), values), value_at(dim, after)) << other.to_string();
     for (const auto& operation : dim.operations())
-      EXPECT_EQ(value(dim.replaced(operation.whole, value(operation.whole, values)), values),
-                value(dim, values))
+      EXPECT_EQ(value_at(dim.replaced(operation.whole, value_at(operation.whole, values)), values),
+                value_at(dim, values))
           << operation.whole.to_string();
   });
 }
 
 TEST(Dim, ContainsTheSymbolsThatItSpeaksOf) {
-  for_random_dims(4, [](const Dim& dim, const Dim&, const Values&) {
+  for_random_dims(4, [](const Dim& dim, const Dim&, const SizeValues&) {
     std::set<std::string> symbols;
     dim.collect_symbols(symbols);
     for (const std::string name : {"n", "m", "h", "k"})
@@ -242,7 +241,7 @@ TEST(Dim, EqualSizesHaveEqualFingerprints) {
   const auto mixed = [](std::string_view name) {
     return 0x9e3779b97f4a7c15ull * (static_cast<std::uint64_t>(name[0]) + 1);
   };
-  for_random_dims(5, [&](const Dim& dim, const Dim& other, const Values&) {
+  for_random_dims(5, [&](const Dim& dim, const Dim& other, const SizeValues&) {
     const Dim again = dim + other - other;
     if (again == dim) {
       EXPECT_EQ(again.fingerprint(mixed), dim.fingerprint(mixed));

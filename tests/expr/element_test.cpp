@@ -7,7 +7,7 @@
 namespace tessera::algebra {
 namespace {
 
-Tensor random_tensor(DType dtype, std::vector<std::int64_t> shape, Rng& rng) {
+Tensor random_tensor_with_ties(DType dtype, std::vector<std::int64_t> shape, Rng& rng) {
   const std::int64_t count = element_count(shape).value();
   Buffer buffer(static_cast<std::size_t>(count * byte_width(dtype)));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -21,12 +21,12 @@ Tensor random_tensor(DType dtype, std::vector<std::int64_t> shape, Rng& rng) {
 }
 
 /// A definition, and the shapes of its operands.
-struct Case {
+struct ElementCase {
   std::string text;
   std::vector<std::vector<std::int64_t>> shapes;
 };
 
-bool expect_as_evaluated(const Case& c) {
+bool expect_as_evaluated(const ElementCase& c) {
   SCOPED_TRACE(c.text);
   const auto definition = parse_definition(c.text);
   EXPECT_TRUE(definition) << to_string(definition.error());
@@ -34,12 +34,12 @@ bool expect_as_evaluated(const Case& c) {
   Rng rng(7);
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < c.shapes.size(); ++i)
-    inputs.push_back(random_tensor(definition->inputs[i].dtype, c.shapes[i], rng));
+    inputs.push_back(random_tensor_with_ties(definition->inputs[i].dtype, c.shapes[i], rng));
   return testing::expect_elements(*definition, 0, inputs);
 }
 
 TEST(Element, IsWhatTheDefinitionEvaluatesTo) {
-  const std::vector<Case> cases = {
+  const std::vector<ElementCase> cases = {
       {"define(x: f32[#n]) { out: f32[n] = x[n] * x[n] - 2.0 / (x[n] * x[n] + 1.0) }", {{5}}},
       {"define(x: f32[#m, #k], y: f32[#k, #n]) { out: f32[m, n] = sum(k) { x[m, k] * y[k, n] } }",
        {{2, 3}, {3, 4}}},
@@ -101,7 +101,7 @@ TEST(Element, IsWhatTheDefinitionEvaluatesTo) {
       {"define(x: f32[#n]) { out: i64[i: #n] = i * size(#n) + 1 }", {{4}}},
       {"define(x: f32[#n]) { out: f32[i: #n - 3] = max(max_of(k: i) { 2.0 }, 1.0) }", {{6}}},
   };
-  for (const Case& c : cases) {
+  for (const ElementCase& c : cases) {
     EXPECT_TRUE(expect_as_evaluated(c)) << c.text;
   }
 }

@@ -10,6 +10,7 @@
 #include "tessera/expr/text.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/tensor.h"
+#include "tests/expr/examples.h"
 
 namespace tessera {
 namespace {
@@ -209,9 +210,6 @@ void expect_as_naive(const std::string& text,
     ASSERT_NEAR(fast.numbers[i], expected[i], 1e-5 * std::max(1.0, std::fabs(expected[i]))) << i;
 }
 
-const char* const kMatmul =
-    "define(a: f32[#i, #k], b: f32[#k, #j]) { out: f32[i, j] = sum(k) a[i, k] * b[k, j] }";
-
 TEST(Eval, MultipliesMatricesOfAnySize) {
   for (const std::int64_t size : {1, 2, 3, 7, 33, 70})
     expect_as_naive(kMatmul, {{size, size + 1}, {size + 1, size + 2}});
@@ -321,7 +319,7 @@ TEST(Eval, WritesForwardInOrder) {
 }
 
 template <class T>
-T element(std::int64_t i) {
+T small_integer(std::int64_t i) {
   if constexpr (std::is_arithmetic_v<T>)
     return static_cast<T>(i * 7 % 101 - 50);
   else
@@ -335,8 +333,8 @@ std::vector<T> matmul_in(std::int64_t m, std::int64_t k, std::int64_t n,
   const auto definition = *parse_definition(kMatmul);
   const Sizes sizes = *solve_sizes(definition, {{m, k}, {k, n}});
   std::vector<T> a, b, out(static_cast<std::size_t>(m * n));
-  for (std::int64_t i = 0; i < m * k; ++i) a.push_back(element<T>(i));
-  for (std::int64_t i = 0; i < k * n; ++i) b.push_back(element<T>(i + 13));
+  for (std::int64_t i = 0; i < m * k; ++i) a.push_back(small_integer<T>(i));
+  for (std::int64_t i = 0; i < k * n; ++i) b.push_back(small_integer<T>(i + 13));
   const ConstArray in[] = {{DType::F32, reinterpret_cast<const std::byte*>(a.data()), true},
                            {DType::F32, reinterpret_cast<const std::byte*>(b.data()), true}};
   const MutableArray into{DType::F32, reinterpret_cast<std::byte*>(out.data()), true};

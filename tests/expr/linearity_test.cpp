@@ -9,14 +9,14 @@ namespace {
 
 using Groups = std::vector<Linearity::Group>;
 
-constexpr const char* kOperands =
+constexpr const char* kOperandText =
     "x: f32[#i], y: f32[#i], z: f32[#i], a: f32[#i, #k], b: f32[#k, #j], index: i64[#i], "
     "n: i64[#i], mask: bool[#i], limit: i64[]";
 
 /// Of `out: f32[i, j] = value`.
 Linearity of(const std::string& value, const std::string& dtype = "f32") {
-  const auto definition =
-      parse_definition(fmt::format("define({}) {{ out: {}[i, j] = {} }}", kOperands, dtype, value));
+  const auto definition = parse_definition(
+      fmt::format("define({}) {{ out: {}[i, j] = {} }}", kOperandText, dtype, value));
   EXPECT_TRUE(definition) << value << "\n" << (definition ? "" : to_string(definition.error()));
   return definition ? linearity(*definition) : Linearity{};
 }
@@ -93,8 +93,9 @@ TEST(Linearity, SeesASumAmongTheComponentsOfAFold) {
 }
 
 Linearity scattered(const std::string& combine) {
-  const auto definition = parse_definition(fmt::format(
-      "define({}) {{ out: f32[i] = x[i] scatter(i) at [index[i]] {} y[i] }}", kOperands, combine));
+  const auto definition = parse_definition(
+      fmt::format("define({}) {{ out: f32[i] = x[i] scatter(i) at [index[i]] {} y[i] }}",
+                  kOperandText, combine));
   return definition ? linearity(*definition) : Linearity{};
 }
 

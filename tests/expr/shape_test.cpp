@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/expr/text.h"
+#include "tests/expr/examples.h"
 
 namespace tessera {
 namespace {
@@ -31,8 +32,6 @@ std::string inferred(const std::string& definition, const std::vector<Shape>& in
   return text;
 }
 
-constexpr const char* kMatmul =
-    "define(a: f32[#i, #k], b: f32[#k, #j]) { out: f32[i, j] = sum(k) a[i, k] * b[k, j] }";
 constexpr const char* kConv =
     "define(image: f32[#n, 2*#c, #h], weight: f32[2*#f, #c, #r]) {"
     "  out: f32[n, (g: 2, f), y: floor_div(#h + 2 - #r, 2) + 1] ="

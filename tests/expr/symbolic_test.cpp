@@ -5,11 +5,10 @@
 #include <span>
 
 #include "tessera/expr/text.h"
+#include "tests/expr/examples.h"
 
 namespace tessera {
 namespace {
-
-const Dim kN = Dim::symbol("n"), kM = Dim::symbol("m");
 
 Argument sizes_of(std::vector<Dim> value, DType dtype = DType::I64) {
   const Dim count = static_cast<std::int64_t>(value.size());

@@ -12,7 +12,7 @@ namespace {
 
 /// Attention with its axes called by letters: batch b, heads h, queries i, keys j, d of the first
 /// product and e of the second.
-struct Case {
+struct AttentionCase {
   std::string name;
   std::map<char, std::int64_t> size;
   std::string q = "bhid", k = "bhjd", v = "bhje", out = "bhie";  // orders of axes
@@ -33,7 +33,7 @@ std::string replaced(std::string text, char letter, const std::string& by) {
   return at == std::string::npos ? text : text.replace(at, 1, by);
 }
 
-std::vector<Operand> inputs_of(const Case& c) {
+std::vector<Operand> inputs_of(const AttentionCase& c) {
   std::vector<Operand> inputs = c.more;
   for (const auto& [name, axes] : {std::pair("q", c.q), {"k", c.k}, {"v", c.v}}) {
     Shape shape;
@@ -46,11 +46,11 @@ std::vector<Operand> inputs_of(const Case& c) {
 std::string read(const std::string& name, const std::string& axes) {
   return fmt::format("{}[{}]", name, listed(axes, ""));
 }
-std::string tensor(const std::string& name, const std::string& axes) {
+std::string operand_text(const std::string& name, const std::string& axes) {
   return fmt::format("{}: f32[{}]", name, listed(axes, "#"));
 }
 
-Group group_of(const Case& c) {
+Group attention_group(const AttentionCase& c) {
   std::string more;
   for (const Operand& operand : c.more) {
     std::string shape;
@@ -60,18 +60,19 @@ Group group_of(const Case& c) {
   }
   const std::string product =
       replaced(replaced(c.product, 'Q', read("q", c.q)), 'K', read("k", c.k));
-  const std::string s = tensor("s", "bhij"), m = tensor("m", "bhi"), t = tensor("t", "bhi");
+  const std::string s = operand_text("s", "bhij"), m = operand_text("m", "bhi"),
+                    t = operand_text("t", "bhi");
   Group group{.results = {"out"}};
   group.stages = staged(
       inputs_of(c),
-      {fmt::format("define({}, {}{}) {{ s: f32[b, h, i, j] = {} }}", tensor("q", c.q),
-                   tensor("k", c.k), more,
+      {fmt::format("define({}, {}{}) {{ s: f32[b, h, i, j] = {} }}", operand_text("q", c.q),
+                   operand_text("k", c.k), more,
                    replaced(c.score, 'S', fmt::format("(sum(d) {{ {} }})", product))),
        fmt::format("define({}) {{ m: f32[b, h, i] = max_of(j) s[b, h, i, j] }}", s),
        fmt::format("define({}, {}) {{ t: f32[b, h, i] = sum(j) exp(s[b, h, i, j] - m[b, h, i]) }}",
                    s, m),
        fmt::format("define({}, {}, {}, {}) {{ out: f32[{}] = sum(j) {{ ({}) * {} }} }}", s, m, t,
-                   tensor("v", c.v), listed(c.out, ""), c.weight, read("v", c.v))});
+                   operand_text("v", c.v), listed(c.out, ""), c.weight, read("v", c.v))});
   auto stages = inlined(group.stages, group.results);
   EXPECT_TRUE(stages);
   if (stages) group.stages = *std::move(stages);
@@ -88,8 +89,9 @@ Tensor run(const Group& group, const Tensors& tensors, const GroupOptions& optio
   return found ? found->at("out") : Tensor{};
 }
 
-void expect_right(const Case& c, const GroupOptions& options = {}, By by = By::MachineCode) {
-  const Group group = group_of(c);
+void expect_right(const AttentionCase& c, const GroupOptions& options = {},
+                  By by = By::MachineCode) {
+  const Group group = attention_group(c);
   const Tensors tensors = random_inputs(inputs_of(c), 3);
   testing::expect_near(run(group, tensors, options, by),
                        by_definition(group.stages, tensors).at("out"),
@@ -99,7 +101,7 @@ void expect_right(const Case& c, const GroupOptions& options = {}, By by = By::M
 const std::map<char, std::int64_t> kSmall = {{'b', 2},  {'h', 3}, {'i', 5},
                                              {'j', 11}, {'d', 7}, {'e', 6}};
 
-class Attention : public ::testing::TestWithParam<Case> {};
+class Attention : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(Attention, IsWhatItsDefinitionSays) {
   expect_right(GetParam());
@@ -110,7 +112,7 @@ TEST_P(Attention, KeepsTheOrderOfAdditionsWhereAsked) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Attention,
-    ::testing::ValuesIn(std::vector<Case>{
+    ::testing::ValuesIn(std::vector<AttentionCase>{
         {"HeadsBeforeTime", kSmall},
         {"TimeBeforeHeads", kSmall, "bihd", "bjhd", "bjhe", "bihe"},
         {"KeysTransposed", kSmall, "bhid", "bhdj", "bhje", "bhie"},
@@ -196,10 +198,10 @@ TEST(AttentionGroups, HeadsMayShareKeysAndValues) {
 }
 
 TEST(AttentionGroups, ARowThatSeesNothingIsWhatTheDefinitionSays) {
-  Case c{"", kSmall};
+  AttentionCase c{"", kSmall};
   c.score = "select(mask[j] < 0.0, -inf, S)";
   c.more = {{"mask", DType::F32, {11}}};
-  const Group group = group_of(c);
+  const Group group = attention_group(c);
   Tensors tensors = random_inputs(inputs_of(c), 3);
   Buffer hidden(44);
   for (std::int64_t i = 0; i < 11; ++i) store_number(DType::F32, hidden.data(), i, -1.0);
@@ -217,7 +219,7 @@ TEST(AttentionGroups, ProductsMayBeOfBf16) {
 
 TEST(AttentionGroups, ManyBatchesAreAGridThatAGpuRuns) {
   const Group group =
-      group_of({"", {{'b', 8192}, {'h', 12}, {'i', 16}, {'j', 16}, {'d', 64}, {'e', 64}}});
+      attention_group({"", {{'b', 8192}, {'h', 12}, {'i', 16}, {'j', 16}, {'d', 64}, {'e', 64}}});
   const auto code = lower_group(group, machine::cuda(), {});
   ASSERT_TRUE(code) << to_string(code.error());
   ASSERT_EQ(code->kernels.size(), 1u);
@@ -225,9 +227,9 @@ TEST(AttentionGroups, ManyBatchesAreAGridThatAGpuRuns) {
 }
 
 TEST(AttentionGroups, WhatReadsOtherRowsIsNone) {
-  Case c{"", {{'b', 2}, {'h', 3}, {'i', 5}, {'j', 5}, {'d', 7}, {'e', 6}}};
+  AttentionCase c{"", {{'b', 2}, {'h', 3}, {'i', 5}, {'j', 5}, {'d', 7}, {'e', 6}}};
   c.weight = "exp(s[b,h,j,i] - m[b,h,i]) / t[b,h,i]";
-  const auto code = lower_attention(group_of(c), machine::host(), {});
+  const auto code = lower_attention(attention_group(c), machine::host(), {});
   ASSERT_TRUE(code);
   EXPECT_FALSE(*code);
 }

@@ -23,7 +23,7 @@ GroupCase product(std::string name, DType a, DType w, std::int64_t m, std::int64
       {"w"}};
 }
 
-std::vector<GroupCase> cases() {
+std::vector<GroupCase> byte_cases() {
   std::vector<GroupCase> all;
   const std::string plain = "i32[i, j] = sum(k) a[i, k] * w[k, j]";
   const std::string left = "i32[i, j] = sum(k) (a[i, k] - za[]) * w[k, j]";
@@ -67,12 +67,12 @@ TEST_P(ByteCase, IsWhatItsDefinitionSays) {
   EXPECT_NE(code->strategy.find("bytes"), std::string::npos) << code->strategy;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bytes, ByteCase, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Bytes, ByteCase, ::testing::ValuesIn(byte_cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Bytes, SuitOtherProcessors) {
   for (const char* cpu : {"neoverse-v1", "neoverse-n1", "haswell", "sapphirerapids"})
-    for (const GroupCase& c : cases()) {
+    for (const GroupCase& c : byte_cases()) {
       if (!c.name.starts_with("ShiftedBoth") && !c.name.starts_with("Conv")) continue;
       SCOPED_TRACE(fmt::format("{} {}", cpu, c.name));
       const auto machine = machine::named(cpu);

@@ -6,22 +6,30 @@
 namespace tessera::lower {
 namespace {
 
-const std::string kMatmul =
+const std::string kMatmulByWeights =
     "define(a: f32[#i, #k], w: f32[#k, #j]) { out: f32[i, j] = sum(k) a[i, k] * w[k, j] }";
 
-std::vector<GroupCase> cases() {
+std::vector<GroupCase> contraction_cases() {
   return {
-      {"Matmul", {f32("a", {64, 96}), f32("w", {96, 72})}, {kMatmul}, {"out"}, {"w"}},
-      {"MatmulOfOddSizes", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmul}, {"out"}, {"w"}},
-      {"MatmulOfManyColumns",
-       {f32("a", {33, 40}), f32("w", {40, 1000})},
-       {kMatmul},
+      {"Matmul", {f32("a", {64, 96}), f32("w", {96, 72})}, {kMatmulByWeights}, {"out"}, {"w"}},
+      {"MatmulOfOddSizes",
+       {f32("a", {37, 129}), f32("w", {129, 61})},
+       {kMatmulByWeights},
        {"out"},
        {"w"}},
-      {"MatmulOfALongSum", {f32("a", {70, 1100}), f32("w", {1100, 30})}, {kMatmul}, {"out"}, {"w"}},
-      {"MatmulOfActivations", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmul}},
-      {"OneRow", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmul}, {"out"}, {"w"}},
-      {"OneRowOfActivations", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmul}},
+      {"MatmulOfManyColumns",
+       {f32("a", {33, 40}), f32("w", {40, 1000})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
+      {"MatmulOfALongSum",
+       {f32("a", {70, 1100}), f32("w", {1100, 30})},
+       {kMatmulByWeights},
+       {"out"},
+       {"w"}},
+      {"MatmulOfActivations", {f32("a", {37, 129}), f32("w", {129, 61})}, {kMatmulByWeights}},
+      {"OneRow", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}, {"out"}, {"w"}},
+      {"OneRowOfActivations", {f32("a", {1, 300}), f32("w", {300, 130})}, {kMatmulByWeights}},
       {"MatrixTimesVector",
        {f32("w", {50, 300}), f32("x", {300})},
        {"define(w: f32[#i, #k], x: f32[#k]) { out: f32[i] = sum(k) w[i, k] * x[k] }"},
@@ -193,13 +201,13 @@ TEST_P(ContractionCase, RoundsFactorsWhereItMay) {
   EXPECT_TRUE(code);
 }
 
-INSTANTIATE_TEST_SUITE_P(Contraction, ContractionCase, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Contraction, ContractionCase, ::testing::ValuesIn(contraction_cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Contraction, SuitsOtherProcessors) {
   for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"})
     for (const DType products : {DType::F32, DType::BF16})
-      for (const GroupCase& c : cases()) {
+      for (const GroupCase& c : contraction_cases()) {
         if (c.name != "MatmulOfOddSizes" && c.name != "ConvolutionInGroups" && c.name != "OneRow")
           continue;
         SCOPED_TRACE(fmt::format("{} {} {}", cpu, to_string(products), c.name));
@@ -221,7 +229,7 @@ TEST(Contraction, SuitsOtherProcessors) {
 }
 
 TEST(Contraction, FinishesSumsInRegisters) {
-  for (const GroupCase& c : cases()) {
+  for (const GroupCase& c : contraction_cases()) {
     if (c.name != "PointwiseOfFewChannels") continue;
     const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
     for (const char* cpu : {"neoverse-v1", "haswell", "sapphirerapids"}) {

@@ -7,13 +7,13 @@
 namespace tessera::lower {
 namespace {
 
-struct Case {
+struct DefinitionCase {
   std::string name;
   std::vector<Operand> inputs;
   std::string definition;
 };
 
-Operand tensor(std::string name, Shape shape, DType dtype = DType::F32) {
+Operand operand(std::string name, Shape shape, DType dtype = DType::F32) {
   return {std::move(name), dtype, std::move(shape)};
 }
 
@@ -24,83 +24,85 @@ const std::string kSoftmax =
     "define(x: f32[#i, #j]) { out: f32[i, j] = exp(x[i, j] - max_of(k: #j) x[i, k]) / "
     "sum(k: #j) { exp(x[i, k] - max_of(l: #j) x[i, l]) } }";
 
-std::vector<Case> cases() {
+std::vector<DefinitionCase> definition_cases() {
   return {
       {"Elementwise",
-       {tensor("x", {5, 7, 33}), tensor("y", {33})},
+       {operand("x", {5, 7, 33}), operand("y", {33})},
        "define(x: f32[#i, #j, #k], y: f32[#k]) { out: f32[i, j, k] = max(x[i, j, k] * 2.0 + y[k], "
        "0.0) }"},
-      {"Transpose", {tensor("x", {70, 90})}, "define(x: f32[#i, #j]) { out: f32[j, i] = x[i, j] }"},
-      {"OneNumber", {tensor("x", {})}, "define(x: f32[]) { out: f32[] = exp(x[]) }"},
-      {"MatmulOfOddSizes", {tensor("a", {37, 129}), tensor("b", {129, 61})}, kMatmul},
-      {"MatmulOfAPrimeSum", {tensor("a", {8, 521}), tensor("b", {521, 16})}, kMatmul},
+      {"Transpose",
+       {operand("x", {70, 90})},
+       "define(x: f32[#i, #j]) { out: f32[j, i] = x[i, j] }"},
+      {"OneNumber", {operand("x", {})}, "define(x: f32[]) { out: f32[] = exp(x[]) }"},
+      {"MatmulOfOddSizes", {operand("a", {37, 129}), operand("b", {129, 61})}, kMatmul},
+      {"MatmulOfAPrimeSum", {operand("a", {8, 521}), operand("b", {521, 16})}, kMatmul},
       {"MatrixTimesVector",
-       {tensor("a", {50, 300}), tensor("x", {300})},
+       {operand("a", {50, 300}), operand("x", {300})},
        "define(a: f32[#i, #k], x: f32[#k]) { out: f32[i] = sum(k) a[i, k] * x[k] }"},
       {"MatmulOfBatches",
-       {tensor("a", {3, 20, 24}), tensor("b", {3, 24, 30})},
+       {operand("a", {3, 20, 24}), operand("b", {3, 24, 30})},
        "define(a: f32[#n, #i, #k], b: f32[#n, #k, #j]) { out: f32[n, i, j] = sum(k) a[n, i, k] * "
        "b[n, k, j] }"},
       {"ConvolutionWithPadsAndStrides",
-       {tensor("x", {2, 8, 11, 13}), tensor("w", {12, 8, 3, 3}), tensor("b", {12})},
+       {operand("x", {2, 8, 11, 13}), operand("w", {12, 8, 3, 3}), operand("b", {12})},
        "define(x: f32[#n, #c, #h, #v], w: f32[#f, #c, #r, #s], b: f32[#f]) { out: f32[n, f, y: 6, "
        "z: 7] = sum(c, r, s) { (x[n, c, 2*y + r - 1, 2*z + s - 1] else 0.0) * w[f, c, r, s] } + "
        "b[f] }"},
       {"ConvolutionInGroups",
-       {tensor("x", {1, 6, 9, 9}), tensor("w", {6, 1, 3, 3})},
+       {operand("x", {1, 6, 9, 9}), operand("w", {6, 1, 3, 3})},
        "define(x: f32[#n, 6, #h, #v], w: f32[6, 1, #r, #s]) { out: f32[n, (g: 6, f: 1), y: 7, z: "
        "7] = sum(r, s) x[n, g, y + r, z + s] * w[g + f, 0, r, s] }"},
       {"LargestOfWindows",
-       {tensor("x", {3, 17, 17})},
+       {operand("x", {3, 17, 17})},
        "define(x: f32[#c, #h, #v]) { out: f32[c, y: 8, z: 8] = max_of(r: 3, s: 3) (x[c, 2*y + r - "
        "1, 2*z + s - 1] else -inf) }"},
       {"MeanOverTheLastAxes",
-       {tensor("x", {9, 13, 13})},
+       {operand("x", {9, 13, 13})},
        "define(x: f32[#c, #h, #v]) { out: f32[c] = (sum(h, v) x[c, h, v]) / 169.0 }"},
       {"SumOverTheFirstAxis",
-       {tensor("x", {100, 30})},
+       {operand("x", {100, 30})},
        "define(x: f32[#i, #j]) { out: f32[j] = sum(i) x[i, j] }"},
       {"SumOfAll",
-       {tensor("x", {10, 1000})},
+       {operand("x", {10, 1000})},
        "define(x: f32[#i, #j]) { out: f32[] = sum(i, j) x[i, j] }"},
-      {"SoftmaxInOneStage", {tensor("x", {9, 130})}, kSoftmax},
+      {"SoftmaxInOneStage", {operand("x", {9, 130})}, kSoftmax},
       {"RunningSum",
-       {tensor("x", {40})},
+       {operand("x", {40})},
        "define(x: f32[#i]) { out: f32[i] = sum(j: i + 1) x[j] }"},
       {"IndexOfTheLargest",
-       {tensor("x", {7, 50})},
+       {operand("x", {7, 50})},
        "define(x: f32[#i, #j]) { out: i64[i] = fold(j) { from -inf, 0 take x[i, j], j by "
        "max(left.0, right.0), select(left.0 < right.0, right.1, left.1) }.1 }"},
       {"Gather",
-       {tensor("x", {7, 20}), tensor("at", {15}, DType::I32)},
+       {operand("x", {7, 20}), operand("at", {15}, DType::I32)},
        "define(x: f32[#i, #j], at: i32[#k]) { out: f32[k, j] = x[at[k], j] }"},
       {"Reshape",
-       {tensor("x", {6, 10})},
+       {operand("x", {6, 10})},
        "define(x: f32[6, 10]) { out: f32[i: 4, j: 15] = x[floor_div(i*15 + j, 10), mod(i*15 + j, "
        "10)] }"},
       {"IntegersWrap",
-       {tensor("x", {33}, DType::I8), tensor("y", {33}, DType::I8)},
+       {operand("x", {33}, DType::I8), operand("y", {33}, DType::I8)},
        "define(x: i8[#i], y: i8[#i]) { out: i8[i] = i8(x[i] * 50 + floor_div(x[i] - 9, 4) - "
        "mod(y[i] - 5, 3)) }"},
       {"Halves",
-       {tensor("x", {65}, DType::F16), tensor("y", {65}, DType::BF16)},
+       {operand("x", {65}, DType::F16), operand("y", {65}, DType::BF16)},
        "define(x: f16[#i], y: bf16[#i]) { out: f16[i] = f16(x[i] * y[i]) }"},
       {"DoublesStayDoubles",
-       {tensor("x", {65}, DType::F64)},
+       {operand("x", {65}, DType::F64)},
        "define(x: f64[#i]) { out: f64[i] = x[i] * 1.00000000001 }"},
       {"NothingToSum",
-       {tensor("x", {5, 0})},
+       {operand("x", {5, 0})},
        "define(x: f32[#i, #j]) { out: f32[i] = 1.0 + sum(j) x[i, j] }"},
       {"TruthValues",
-       {tensor("x", {40}), tensor("c", {40}, DType::Bool)},
+       {operand("x", {40}), operand("c", {40}, DType::Bool)},
        "define(x: f32[#i], c: bool[#i]) { out: bool[i] = c[i] && x[i] < 0.5 || !c[i] }"},
   };
 }
 
-class LowerCase : public ::testing::TestWithParam<Case> {};
+class LowerCase : public ::testing::TestWithParam<DefinitionCase> {};
 
 TEST_P(LowerCase, ComputesWhatTheDefinitionSays) {
-  const Case& c = GetParam();
+  const DefinitionCase& c = GetParam();
   const auto schedule =
       default_schedule(staged(c.inputs, {c.definition}), machine::Machine{.cores = 2});
   ASSERT_TRUE(schedule) << to_string(schedule.error());
@@ -111,12 +113,12 @@ TEST_P(LowerCase, ComputesWhatTheDefinitionSays) {
   expect_computes(*schedule, c.inputs, By::MachineCode, tolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lower, LowerCase, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Lower, LowerCase, ::testing::ValuesIn(definition_cases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Lower, SaysWhyAForwardWriteIsNotLowered) {
   const auto schedule = default_schedule(
-      staged({tensor("x", {4}), tensor("at", {4}, DType::I64)},
+      staged({operand("x", {4}), operand("at", {4}, DType::I64)},
              {"define(x: f32[#i], at: i64[#i]) { out: f32[j: 9] = 0.0 scatter(i) at [at[i]] add "
               "x[i] }"}),
       machine::Machine{});
@@ -128,7 +130,7 @@ TEST(Lower, SaysWhyAForwardWriteIsNotLowered) {
 
 TEST(Lower, SaysWhyAFoldOverDataIsNotLowered) {
   const auto schedule =
-      default_schedule(staged({tensor("x", {4}), tensor("n", {1}, DType::I64)},
+      default_schedule(staged({operand("x", {4}), operand("n", {1}, DType::I64)},
                               {"define(x: f32[#i], n: i64[1]) { out: f32[] = sum(j: n[0]) x[j] }"}),
                        machine::Machine{});
   ASSERT_TRUE(schedule) << to_string(schedule.error());
@@ -139,7 +141,7 @@ TEST(Lower, SaysWhyAFoldOverDataIsNotLowered) {
 
 TEST(Lower, AMatmulBecomesADot) {
   const auto schedule = default_schedule(
-      staged({tensor("a", {64, 64}), tensor("b", {64, 64})}, {kMatmul}), machine::Machine{});
+      staged({operand("a", {64, 64}), operand("b", {64, 64})}, {kMatmul}), machine::Machine{});
   ASSERT_TRUE(schedule) << to_string(schedule.error());
   const auto kernels = lower(*schedule);
   ASSERT_TRUE(kernels) << to_string(kernels.error());

@@ -14,36 +14,32 @@ struct Program {
   std::vector<std::string> stages;
 };
 
-Operand tensor(std::string name, Shape shape) {
-  return {std::move(name), DType::F32, std::move(shape)};
-}
-
 std::vector<Program> programs() {
   return {
       {"Matmul",
-       {tensor("a", {9, 12}), tensor("b", {12, 10})},
+       {f32("a", {9, 12}), f32("b", {12, 10})},
        {"define(a: f32[#i, #k], b: f32[#k, #j]) { out: f32[i, j] = sum(k) a[i, k] * b[k, j] }"}},
       {"Convolution",
-       {tensor("x", {4, 8, 7}), tensor("w", {5, 4, 3, 3})},
+       {f32("x", {4, 8, 7}), f32("w", {5, 4, 3, 3})},
        {"define(x: f32[#c, #h, #v], w: f32[#f, #c, #r, #s]) { out: f32[f, y: 4, z: 5] = sum(c, r, "
         "s) { (x[c, 2*y + r - 1, z + s] else 0.0) * w[f, c, r, s] } }"}},
       {"SoftmaxInStages",
-       {tensor("x", {6, 11})},
+       {f32("x", {6, 11})},
        {"define(x: f32[#i, #j]) { most: f32[i] = max_of(j) x[i, j] }",
         "define(x: f32[#i, #j], most: f32[#i]) { e: f32[i, j] = exp(x[i, j] - most[i]) }",
         "define(e: f32[#i, #j]) { total: f32[i] = sum(j) e[i, j] }",
         "define(e: f32[#i, #j], total: f32[#i]) { out: f32[i, j] = e[i, j] / total[i] }"}},
       {"ChainOfElements",
-       {tensor("x", {6, 4, 5}), tensor("y", {5})},
+       {f32("x", {6, 4, 5}), f32("y", {5})},
        {"define(x: f32[#i, #j, #k], y: f32[#k]) { p: f32[i, j, k] = x[i, j, k] * y[k] }",
         "define(p: f32[#i, #j, #k]) { q: f32[k, j, i] = tanh(p[i, j, k]) }",
         "define(q: f32[#k, #j, #i]) { out: f32[i, (k, j)] = q[k, j, i] + 1.0 }"}},
       {"TwoMatmuls",
-       {tensor("a", {6, 7}), tensor("b", {7, 5}), tensor("c", {5, 6})},
+       {f32("a", {6, 7}), f32("b", {7, 5}), f32("c", {5, 6})},
        {"define(a: f32[#i, #k], b: f32[#k, #j]) { t: f32[i, j] = sum(k) a[i, k] * b[k, j] }",
         "define(t: f32[#i, #j], c: f32[#j, #l]) { out: f32[i, l] = sum(j) t[i, j] * c[j, l] }"}},
       {"FirstOfTheLargest",
-       {tensor("x", {6, 14})},
+       {f32("x", {6, 14})},
        {"define(x: f32[#i, #j]) { out: i64[i] = fold(j) { from -inf, -1 take x[i, j], j by "
         "max(left.0, right.0), select(left.0 < right.0, right.1, left.1) }.1 }"}},
   };

@@ -14,10 +14,6 @@ struct GroupCase {
   std::set<std::string> weights = {};
 };
 
-inline Operand f32(std::string name, Shape shape) {
-  return {std::move(name), DType::F32, std::move(shape)};
-}
-
 /// The kernels of a group one after the other, on memory that begins as garbage. Names of stages
 /// that no kernel writes to are not in the result.
 inline Expected<Tensors> by_group(const GroupCode& code, const tile::Stages& stages,

@@ -19,6 +19,10 @@ namespace tessera::lower {
 
 using Tensors = std::map<std::string, Tensor>;
 
+inline Operand f32(std::string name, Shape shape) {
+  return {std::move(name), DType::F32, std::move(shape)};
+}
+
 inline Definition definition_of(std::string_view text) {
   auto definition = parse_definition(text);
   EXPECT_TRUE(definition) << to_string(definition.error());

@@ -79,7 +79,7 @@ double error_of(const GroupCase& c, const GroupCode& code, By by) {
 }
 
 /// Computed by a plan of one's own.
-void expect_computes(const GroupCase& c, const WinogradPlan& plan) {
+void expect_plan_computes(const GroupCase& c, const WinogradPlan& plan) {
   SCOPED_TRACE(c.name);
   const Group group = group_of(c);
   const auto convolution = convolution3x3(group.stages[0], group.weights);
@@ -91,21 +91,21 @@ void expect_computes(const GroupCase& c, const WinogradPlan& plan) {
 }
 
 TEST(Winograd, TilesOfFourByFourComputeTheConvolution) {
-  expect_computes(
+  expect_plan_computes(
       convolution("WholeTiles",
                   {.height = 8, .width = 8, .channels = 8, .filters = 16, .rows = 8, .columns = 8}),
       {.m = 4, .rows = 2, .columns = 2, .filters = 16, .panel = 16});
 }
 
 TEST(Winograd, TilesOfTwoByTwoComputeTheConvolution) {
-  expect_computes(
+  expect_plan_computes(
       convolution("WholeTiles",
                   {.height = 8, .width = 8, .channels = 8, .filters = 16, .rows = 8, .columns = 8}),
       {.m = 2, .rows = 2, .columns = 4, .filters = 16, .panel = 8});
 }
 
 TEST(Winograd, PartsOfTilesAndOfBlocksAreLeftOut) {
-  expect_computes(
+  expect_plan_computes(
       convolution("Odd",
                   {.images = 2,
                    .height = 11,
@@ -119,32 +119,32 @@ TEST(Winograd, PartsOfTilesAndOfBlocksAreLeftOut) {
 }
 
 TEST(Winograd, SeveralImagesMayBeInOneBlock) {
-  expect_computes(convolution("Images", {.images = 3,
-                                         .height = 5,
-                                         .width = 5,
-                                         .channels = 8,
-                                         .filters = 12,
-                                         .rows = 5,
-                                         .columns = 5}),
-                  {.m = 2, .images = 2, .rows = 3, .columns = 3, .filters = 12, .panel = 12});
+  expect_plan_computes(convolution("Images", {.images = 3,
+                                              .height = 5,
+                                              .width = 5,
+                                              .channels = 8,
+                                              .filters = 12,
+                                              .rows = 5,
+                                              .columns = 5}),
+                       {.m = 2, .images = 2, .rows = 3, .columns = 3, .filters = 12, .panel = 12});
 }
 
 TEST(Winograd, AnyPaddingIsRight) {
   for (const std::int64_t pad : {0, 2, 5})
-    expect_computes(convolution(fmt::format("Pad{}", pad), {.height = 9,
-                                                            .width = 9,
-                                                            .channels = 4,
-                                                            .filters = 8,
-                                                            .top = pad,
-                                                            .left = pad == 2 ? 1 : pad,
-                                                            .rows = 7 + 2 * pad,
-                                                            .columns = 7 + 2 * pad}),
-                    {.m = 4, .rows = 1, .columns = 3, .filters = 8, .panel = 8});
+    expect_plan_computes(convolution(fmt::format("Pad{}", pad), {.height = 9,
+                                                                 .width = 9,
+                                                                 .channels = 4,
+                                                                 .filters = 8,
+                                                                 .top = pad,
+                                                                 .left = pad == 2 ? 1 : pad,
+                                                                 .rows = 7 + 2 * pad,
+                                                                 .columns = 7 + 2 * pad}),
+                         {.m = 4, .rows = 1, .columns = 3, .filters = 8, .panel = 8});
 }
 
 TEST(Winograd, WeightsMayLieInAnyOrder) {
   for (const std::string order : {"r, s, c, f", "f, r, s, c", "c, f, s, r"})
-    expect_computes(
+    expect_plan_computes(
         convolution(order,
                     {.height = 6, .width = 6, .channels = 8, .filters = 8, .rows = 6, .columns = 6},
                     "SUM", order),
@@ -152,16 +152,16 @@ TEST(Winograd, WeightsMayLieInAnyOrder) {
 }
 
 TEST(Winograd, WhatFollowsTheSumIsComputedWithIt) {
-  expect_computes(convolution("Residual",
-                              {.images = 2,
-                               .height = 9,
-                               .width = 9,
-                               .channels = 8,
-                               .filters = 24,
-                               .rows = 9,
-                               .columns = 9},
-                              "max(SUM * 0.5 + bias[f] + res[n, y, x, f], 0.0)"),
-                  {.m = 4, .rows = 3, .columns = 2, .filters = 24, .panel = 24});
+  expect_plan_computes(convolution("Residual",
+                                   {.images = 2,
+                                    .height = 9,
+                                    .width = 9,
+                                    .channels = 8,
+                                    .filters = 24,
+                                    .rows = 9,
+                                    .columns = 9},
+                                   "max(SUM * 0.5 + bias[f] + res[n, y, x, f], 0.0)"),
+                       {.m = 4, .rows = 3, .columns = 2, .filters = 24, .panel = 24});
 }
 
 /// Slices of a volume, 3 x 3 x 3 taps.
@@ -180,12 +180,14 @@ GroupCase volume(std::int64_t images, std::int64_t depth, std::int64_t step) {
 }
 
 TEST(Winograd, VolumesAreSummedUpSliceBySlice) {
-  expect_computes(volume(1, 4, 1), {.m = 4, .rows = 2, .columns = 3, .filters = 16, .panel = 16});
-  expect_computes(volume(2, 5, 2),
-                  {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8, .programs = 2});
-  expect_computes(volume(1, 5, 1),
-                  {.m = 2, .slices = 2, .rows = 4, .columns = 5, .filters = 16, .panel = 8});
-  expect_computes(volume(1, 1, 1), {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8});
+  expect_plan_computes(volume(1, 4, 1),
+                       {.m = 4, .rows = 2, .columns = 3, .filters = 16, .panel = 16});
+  expect_plan_computes(volume(2, 5, 2),
+                       {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8, .programs = 2});
+  expect_plan_computes(volume(1, 5, 1),
+                       {.m = 2, .slices = 2, .rows = 4, .columns = 5, .filters = 16, .panel = 8});
+  expect_plan_computes(volume(1, 1, 1),
+                       {.m = 2, .rows = 2, .columns = 5, .filters = 8, .panel = 8});
 }
 
 TEST(Winograd, TakesLargeConvolutionsOfManyChannels) {

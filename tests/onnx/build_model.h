@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,11 +95,13 @@ inline void add_floats(::onnx::GraphProto& graph, const std::string& name,
   tensor.mutable_float_data()->Assign(values.begin(), values.end());
 }
 
+inline Bytes bytes_of(const std::string& text) {
+  return Bytes::copy(std::as_bytes(std::span(text)));
+}
+
 inline Expected<Imported> import_proto(const ::onnx::ModelProto& proto,
                                        const ImportOptions& options = {}) {
-  const std::string bytes = proto.SerializeAsString();
-  TESSERA_TRY(const ModelFile file,
-              parse_model(Bytes::copy(std::as_bytes(std::span(bytes))), "m.onnx"));
+  TESSERA_TRY(const ModelFile file, parse_model(bytes_of(proto.SerializeAsString()), "m.onnx"));
   return import_model(file, options);
 }
 

@@ -9,10 +9,12 @@
 #include "onnx.pb.h"
 #include "tessera/onnx/tensor_proto.h"
 #include "tessera/support/file.h"
+#include "tests/onnx/build_model.h"
 
 namespace tessera::onnx {
 namespace {
 
+using testing::bytes_of;
 using ::testing::HasSubstr;
 
 std::filesystem::path scratch(const std::string& name) {
@@ -21,11 +23,7 @@ std::filesystem::path scratch(const std::string& name) {
   return folder / name;
 }
 
-Bytes bytes_of(const std::string& text) {
-  return Bytes::copy(std::as_bytes(std::span(text)));
-}
-
-std::string text_of(const Bytes& bytes) {
+std::string characters_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -63,7 +61,7 @@ Expected<ModelFile> parse(const ::onnx::ModelProto& model) {
   return parse_model(bytes_of(model.SerializeAsString()), "m.onnx");
 }
 
-std::string error_of(const std::string& file) {
+std::string parse_error_of(const std::string& file) {
   const auto model = parse_model(bytes_of(file), "m.onnx");
   return model ? "no error" : to_string(model.error());
 }
@@ -75,7 +73,7 @@ TEST(ModelFile, KeepsRawDataOutOfTheMessage) {
   EXPECT_LT(file->proto->ByteSizeLong(), 600);
   const auto& initializer = file->proto->graph().initializer(0);
   EXPECT_EQ(initializer.name(), "w");
-  EXPECT_EQ(text_of(file->payloads.at(initializer.raw_data())), std::string(5000, 'w'));
+  EXPECT_EQ(characters_of(file->payloads.at(initializer.raw_data())), std::string(5000, 'w'));
 }
 
 TEST(ModelFile, MapsRawDataInPlace) {
@@ -95,7 +93,7 @@ TEST(ModelFile, TakesNoContentForAToken) {
   const auto file = parse(model);
   ASSERT_TRUE(file);
   const Bytes& payload = file->payloads.at(file->proto->graph().initializer(0).raw_data());
-  EXPECT_EQ(text_of(payload), tensor->raw_data());
+  EXPECT_EQ(characters_of(payload), tensor->raw_data());
 }
 
 TEST(ModelFile, WritesByteForByteWhatItRead) {
@@ -133,7 +131,7 @@ TEST(ModelFile, WritesLargeInitializersBesideTheModel) {
   EXPECT_FALSE(again->proto->graph().initializer(1).has_data_location());
   const auto tensor = tensor_of(weights, *again);
   ASSERT_TRUE(tensor) << to_string(tensor.error());
-  EXPECT_EQ(text_of(tensor->bytes), std::string(5000, 'w'));
+  EXPECT_EQ(characters_of(tensor->bytes), std::string(5000, 'w'));
 }
 
 TEST(ModelFile, WritesAModelThatIsTooLargeForOneFileAsTwo) {
@@ -162,31 +160,33 @@ TEST(ModelFile, WritesASharedPayloadOnce) {
 }
 
 TEST(ModelFile, SaysWhatAFileSeemsToBeInstead) {
-  EXPECT_EQ(error_of(""),
+  EXPECT_EQ(parse_error_of(""),
             "m.onnx: error[onnx-malformed]: the file is empty\n"
             "  help: it may have been cut off while it was copied");
-  EXPECT_THAT(error_of("once upon a time"), HasSubstr("note: the file looks like text"));
-  EXPECT_THAT(error_of("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
-  EXPECT_THAT(error_of("PK\3\4...."), HasSubstr("PyTorch"));
-  EXPECT_THAT(error_of("<!DOCTYPE html>"), HasSubstr("web page"));
-  EXPECT_THAT(error_of(std::string("\x08\x08", 2)), HasSubstr("the file holds no graph"));
+  EXPECT_THAT(parse_error_of("once upon a time"), HasSubstr("note: the file looks like text"));
+  EXPECT_THAT(parse_error_of("version https://git-lfs.github.com/spec/v1\n"),
+              HasSubstr("git lfs pull"));
+  EXPECT_THAT(parse_error_of("PK\3\4...."), HasSubstr("PyTorch"));
+  EXPECT_THAT(parse_error_of("<!DOCTYPE html>"), HasSubstr("web page"));
+  EXPECT_THAT(parse_error_of(std::string("\x08\x08", 2)), HasSubstr("the file holds no graph"));
 }
 
 TEST(ModelFile, RefusesFieldsThatEndBehindTheFile) {
-  EXPECT_THAT(error_of(std::string("\x3a\x7f\x0a\x00", 4)),
+  EXPECT_THAT(parse_error_of(std::string("\x3a\x7f\x0a\x00", 4)),
               HasSubstr("field 7 at byte 0 has 127 bytes, but only 2 remain"));
-  EXPECT_THAT(error_of("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+  EXPECT_THAT(parse_error_of("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
               HasSubstr("onnx-malformed"));
-  EXPECT_THAT(error_of("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), HasSubstr("is cut off"));
-  EXPECT_THAT(error_of("\x3b"), HasSubstr("wire type 3"));
-  EXPECT_THAT(error_of(std::string(1, '\0')), HasSubstr("no field at byte 0"));
+  EXPECT_THAT(parse_error_of("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
+              HasSubstr("is cut off"));
+  EXPECT_THAT(parse_error_of("\x3b"), HasSubstr("wire type 3"));
+  EXPECT_THAT(parse_error_of(std::string(1, '\0')), HasSubstr("no field at byte 0"));
 }
 
 TEST(ModelFile, RefusesDeepNesting) {
   ::onnx::ModelProto model;
   ::onnx::GraphProto* graph = model.mutable_graph();
   for (int depth = 0; depth < 200; ++depth) graph = graph->add_node()->add_attribute()->mutable_g();
-  EXPECT_THAT(error_of(model.SerializeAsString()), HasSubstr("nested more than 100 deep"));
+  EXPECT_THAT(parse_error_of(model.SerializeAsString()), HasSubstr("nested more than 100 deep"));
 }
 
 TEST(ModelFile, SurvivesEveryBeginningAndEveryFlippedByte) {

@@ -9,11 +9,13 @@
 
 #include "onnx.pb.h"
 #include "tessera/onnx/data_type.h"
+#include "tests/onnx/build_model.h"
 
 namespace tessera::onnx {
 namespace {
 
 using ::onnx::TensorProto;
+using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -24,10 +26,6 @@ TensorProto proto_of(int data_type, const std::vector<std::int64_t>& shape) {
   proto.set_data_type(data_type);
   proto.mutable_dims()->Assign(shape.begin(), shape.end());
   return proto;
-}
-
-Bytes bytes_of(const std::string& text) {
-  return Bytes::copy(std::as_bytes(std::span(text)));
 }
 
 ::onnx::TypeProto tensor_type() {

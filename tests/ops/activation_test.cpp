@@ -16,7 +16,7 @@ using testing::numbers;
 using testing::tensor;
 using testing::try_evaluate;
 
-struct Case {
+struct ActivationCase {
   const char* op;
   Attrs attrs;
   std::function<double(double)> expected;
@@ -36,7 +36,7 @@ double within(double x, double low, double high) {
 }
 
 TEST(Activation, IsItsFormulaAtEachElement) {
-  const Case cases[] = {
+  const ActivationCase cases[] = {
       {"sigmoid", {}, logistic},
       {"softplus", {}, softplus},
       {"softsign", {}, [](double x) { return x / (1 + std::fabs(x)); }},
@@ -73,7 +73,7 @@ TEST(Activation, IsItsFormulaAtEachElement) {
   };
   const std::vector<double> points = {-200, -90.5, -4, -2.5, -1.5, -0.3, 0,
                                       0.4,  1,     2,  3.7,  90.5, 200};
-  for (const Case& c : cases) {
+  for (const ActivationCase& c : cases) {
     SCOPED_TRACE(c.op);
     std::vector<double> expected;
     for (const double x : points) expected.push_back(c.expected(x));

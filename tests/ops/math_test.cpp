@@ -17,7 +17,7 @@ using testing::i64;
 using testing::numbers;
 using testing::try_evaluate;
 
-struct Case {
+struct MathCase {
   const char* op;
   std::function<double(double)> expected;
   std::vector<double> at;
@@ -28,7 +28,7 @@ TEST(Math, AgreesWithTheFunctionsOfTheLibrary) {
                                     1e-3, 0.5, 0.99, 1,  2.5,  20,    700};
   const std::vector<double> positive = {1e-300, 1e-9, 0.5, 1, 2.5, 1e9, 1e300};
   const std::vector<double> unit = {-1, -0.999999999, -0.5, -1e-9, 0, 1e-9, 0.3, 0.999999999, 1};
-  const Case cases[] = {
+  const MathCase cases[] = {
       {"sqrt", [](double x) { return std::sqrt(x); }, positive},
       {"exp", [](double x) { return std::exp(x); }, wide},
       {"log", [](double x) { return std::log(x); }, positive},
@@ -52,7 +52,7 @@ TEST(Math, AgreesWithTheFunctionsOfTheLibrary) {
       {"ceil", [](double x) { return std::ceil(x); }, wide},
       {"reciprocal", [](double x) { return 1 / x; }, positive},
   };
-  for (const Case& c : cases) {
+  for (const MathCase& c : cases) {
     SCOPED_TRACE(c.op);
     const auto count = static_cast<std::int64_t>(c.at.size());
     const std::vector<double> out = numbers(evaluate(c.op, {}, {f64({count}, c.at)}).at(0));

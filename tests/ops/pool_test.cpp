@@ -1,4 +1,5 @@
 #include "tests/ops/expect_op.h"
+#include "tests/ops/image.h"
 
 namespace tessera {
 namespace {
@@ -6,28 +7,25 @@ namespace {
 using testing::expect_op;
 using testing::f32;
 using testing::i64;
+using testing::image_4x4;
 using testing::tensor;
 using testing::try_evaluate;
-
-Tensor image() {
-  return f32({1, 1, 4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
-}
 
 TEST(MaxPool, TakesTheLargestUnderTheWindow) {
   expect_op({.op = "max_pool",
              .attrs = {{"kernel_shape", Ints{2, 2}}},
-             .inputs = {image()},
+             .inputs = {image_4x4()},
              .outputs = {f32({1, 1, 3, 3}, {6, 7, 8, 10, 11, 12, 14, 15, 16})}});
   expect_op({.op = "max_pool",
              .attrs = {{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{3, 2}}},
-             .inputs = {image()},
+             .inputs = {image_4x4()},
              .outputs = {f32({1, 1, 1, 2}, {15, 16})}});
 }
 
 TEST(MaxPool, RoundsUpToAWindowThatStartsInTheImage) {
   expect_op({.op = "max_pool",
              .attrs = {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"ceil_mode", 1}},
-             .inputs = {image()},
+             .inputs = {image_4x4()},
              .outputs = {f32({1, 1, 2, 2}, {11, 12, 15, 16})}});
   expect_op({.op = "max_pool",
              .attrs = {{"kernel_shape", Ints{1}}, {"strides", Ints{2}}, {"ceil_mode", 1}},
@@ -67,12 +65,12 @@ TEST(AveragePool, CountsThePaddingOnlyIfAsked) {
                  {"pads", Ints{1, 1, 0, 0}}};
   expect_op({.op = "average_pool",
              .attrs = attrs,
-             .inputs = {image()},
+             .inputs = {image_4x4()},
              .outputs = {f32({1, 1, 2, 2}, {3.5, 5, 9.5, 11})}});
   attrs.set("count_include_pad", std::int64_t{1});
   expect_op({.op = "average_pool",
              .attrs = attrs,
-             .inputs = {image()},
+             .inputs = {image_4x4()},
              .outputs = {f32({1, 1, 2, 2}, {14.0 / 9, 30.0 / 9, 57.0 / 9, 11})}});
 }
 
@@ -110,11 +108,11 @@ TEST(Pool, RefusesWhatDoesNotFit) {
     const auto result = try_evaluate(op, attrs, {x});
     return result ? "none" : result.error().id;
   };
-  EXPECT_EQ(error("max_pool", {}, image()), "op-attribute");
-  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{}}}, image()), "op-operands");
-  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{2, 0}}}, image()), "op-operands");
-  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{9, 9}}}, image()), "shape-negative");
-  EXPECT_EQ(error("lp_pool", {{"kernel_shape", Ints{2, 2}}, {"p", 0}}, image()), "op-operands");
+  EXPECT_EQ(error("max_pool", {}, image_4x4()), "op-attribute");
+  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{}}}, image_4x4()), "op-operands");
+  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{2, 0}}}, image_4x4()), "op-operands");
+  EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{9, 9}}}, image_4x4()), "shape-negative");
+  EXPECT_EQ(error("lp_pool", {{"kernel_shape", Ints{2, 2}}, {"p", 0}}, image_4x4()), "op-operands");
   EXPECT_NE(error("average_pool", {{"kernel_shape", Ints{1}}}, i64({1, 1, 2}, {1, 2})), "none");
   EXPECT_EQ(error("max_pool", {{"kernel_shape", Ints{1}}}, f32({2}, {1, 2})), "op-operands");
 }

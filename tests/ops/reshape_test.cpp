@@ -11,7 +11,7 @@ using testing::f32;
 using testing::i64;
 using testing::try_evaluate;
 
-struct Case {
+struct ReshapeCase {
   std::vector<std::int64_t> from, asked, to;
 };
 
@@ -26,7 +26,7 @@ Tensor list(const std::vector<std::int64_t>& values) {
 }
 
 TEST(Reshape, KeepsTheRowMajorOrder) {
-  const Case cases[] = {
+  const ReshapeCase cases[] = {
       {{2, 3}, {6}, {6}},
       {{6}, {2, 3}, {2, 3}},
       {{4, 6}, {2, 12}, {2, 12}},
@@ -42,7 +42,7 @@ TEST(Reshape, KeepsTheRowMajorOrder) {
       {{0, 3}, {0, -1}, {0, 3}},
       {{0, 3}, {3, 0}, {3, 0}},
   };
-  for (const Case& c : cases) {
+  for (const ReshapeCase& c : cases) {
     SCOPED_TRACE(fmt::format("case {}", &c - cases));
     const bool zero = c.from == std::vector<std::int64_t>{0, 3} && c.asked[0] == 3;
     expect_op({"reshape",

@@ -1,4 +1,5 @@
 #include "tests/ops/expect_op.h"
+#include "tests/ops/image.h"
 
 namespace tessera {
 namespace {
@@ -6,12 +7,9 @@ namespace {
 using testing::expect_op;
 using testing::f32;
 using testing::i64;
+using testing::image_4x4;
 using testing::tensor;
 using testing::try_evaluate;
-
-Tensor image() {
-  return f32({1, 1, 4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
-}
 
 /// Resized by scales.
 void expect_scaled(const Attrs& attrs, const Tensor& x, const std::vector<double>& scales,
@@ -72,20 +70,20 @@ TEST(Resize, InterpolatesBetweenPixels) {
                 f32({1, 1, 1, 4}, {1, 2, 3, 4}), {1, 1, 1, 0.6},
                 f32({1, 1, 1, 2}, {1.666667, 3.333333}));
   expect_sized({{"mode", "linear"}, {"coordinate_transformation_mode", "pytorch_half_pixel"}},
-               image(), {1, 1, 3, 1}, f32({1, 1, 3, 1}, {1.666667, 7, 12.33333}));
-  expect_scaled({{"mode", "cubic"}}, image(), {1, 1, 0.8, 0.8},
+               image_4x4(), {1, 1, 3, 1}, f32({1, 1, 3, 1}, {1.666667, 7, 12.33333}));
+  expect_scaled({{"mode", "cubic"}}, image_4x4(), {1, 1, 0.8, 0.8},
                 f32({1, 1, 3, 3}, {1.471191, 2.78125, 4.08252, 6.711426, 8.021484, 9.322754,
                                    11.9165, 13.22656, 14.52783}));
-  expect_scaled({{"mode", "cubic"}, {"exclude_outside", 1}, {"cubic_coeff_a", -0.5}}, image(),
+  expect_scaled({{"mode", "cubic"}, {"exclude_outside", 1}, {"cubic_coeff_a", -0.5}}, image_4x4(),
                 {1, 1, 0.8, 0.8},
                 f32({1, 1, 3, 3}, {1.368127, 2.669501, 4.013337, 6.573626, 7.875, 9.218835,
                                    11.94897, 13.25034, 14.59418}));
 }
 
 TEST(Resize, WidensItsKernelAgainstAliasing) {
-  expect_scaled({{"mode", "linear"}, {"antialias", 1}}, image(), {1, 1, 0.6, 0.6},
+  expect_scaled({{"mode", "linear"}, {"antialias", 1}}, image_4x4(), {1, 1, 0.6, 0.6},
                 f32({1, 1, 2, 2}, {2.875, 4.5, 9.375, 11}));
-  expect_scaled({{"mode", "cubic"}, {"antialias", 1}}, image(), {1, 1, 0.6, 0.6},
+  expect_scaled({{"mode", "cubic"}, {"antialias", 1}}, image_4x4(), {1, 1, 0.6, 0.6},
                 f32({1, 1, 2, 2}, {2.51807, 4.285886, 9.589335, 11.35715}));
 }
 
@@ -94,7 +92,7 @@ TEST(Resize, CropsAndFillsTheOutside) {
              .attrs = {{"mode", "linear"},
                        {"coordinate_transformation_mode", "tf_crop_and_resize"},
                        {"extrapolation_value", 10.0}},
-             .inputs = {image(), f32({8}, {0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7}), std::nullopt,
+             .inputs = {image_4x4(), f32({8}, {0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7}), std::nullopt,
                         i64({4}, {1, 1, 3, 3})},
              .outputs = {f32({1, 1, 3, 3}, {7.6, 10, 10, 12.4, 10, 10, 10, 10, 10})}});
 }
@@ -114,8 +112,8 @@ TEST(Resize, RoundsAndSaturatesIntegers) {
 TEST(Resize, RefusesWhatDoesNotFit) {
   const auto error = [](const Attrs& attrs, std::optional<Tensor> scales,
                         std::optional<Tensor> sizes) {
-    const auto result =
-        try_evaluate("resize", attrs, {image(), std::nullopt, std::move(scales), std::move(sizes)});
+    const auto result = try_evaluate(
+        "resize", attrs, {image_4x4(), std::nullopt, std::move(scales), std::move(sizes)});
     return result ? "none" : result.error().id;
   };
   const Tensor scales = f32({4}, {1, 1, 2, 2});

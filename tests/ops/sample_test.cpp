@@ -70,7 +70,7 @@ TEST(AffineGrid, MapsThePixels) {
 }
 
 /// 1 … 20.
-Tensor image() {
+Tensor image_4x5() {
   return f32({1, 1, 4, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20});
 }
 
@@ -78,7 +78,7 @@ TEST(RoiAlign, PoolsSamplesOfEachBox) {
   const Tensor rois = f32({2, 4}, {0, 0, 3, 3, 1.5, 0.5, 4, 2}), batch = i64({2}, {0, 0});
   expect_op({.op = "roi_align",
              .attrs = {{"output_height", 2}, {"output_width", 2}},
-             .inputs = {image(), rois, batch},
+             .inputs = {image_4x5(), rois, batch},
              .outputs = {f32({2, 1, 2, 2}, {2.875, 4.3125, 10.0625, 11.5, 4.5, 5.75, 8.25, 9.5})}});
   expect_op({.op = "roi_align",
              .attrs = {{"output_height", 2},
@@ -86,19 +86,20 @@ TEST(RoiAlign, PoolsSamplesOfEachBox) {
                        {"mode", "max"},
                        {"sampling_ratio", 2},
                        {"coordinate_transformation_mode", "output_half_pixel"}},
-             .inputs = {image(), rois, batch},
+             .inputs = {image_4x5(), rois, batch},
              .outputs = {f32({2, 1, 2, 2}, {5.359375, 6.125, 9.296875, 9.953125, 6.09375, 7.910156,
                                             8.582031, 10.66406})}});
 }
 
 TEST(RoiAlign, RefusesAnImageThatIsNotThere) {
-  EXPECT_FALSE(try_evaluate("roi_align", {}, {image(), f32({1, 4}, {0, 0, 3, 3}), i64({1}, {7})}));
+  EXPECT_FALSE(
+      try_evaluate("roi_align", {}, {image_4x5(), f32({1, 4}, {0, 0, 3, 3}), i64({1}, {7})}));
 }
 
 TEST(MaxRoiPool, TakesTheLargestOfEachBin) {
   expect_op({.op = "max_roi_pool",
              .attrs = {{"pooled_shape", Ints{2, 2}}},
-             .inputs = {image(), f32({2, 5}, {0, 0, 0, 2, 2, 0, 1, 1, 9, 3})},
+             .inputs = {image_4x5(), f32({2, 5}, {0, 0, 0, 2, 2, 0, 1, 1, 9, 3})},
              .outputs = {f32({2, 1, 2, 2}, {7, 8, 12, 13, 15, 0, 20, 0})}});
 }
 
@@ -109,11 +110,12 @@ TEST(Sample, RefusesWhatDoesNotFit) {
     return result ? "none" : result.error().id;
   };
   const Tensor grid = f32({1, 1, 1, 2}, {0, 0});
-  EXPECT_EQ(error("grid_sample", {{"mode", "sharp"}}, {image(), grid}), "op-operands");
-  EXPECT_EQ(error("grid_sample", {}, {image(), f32({1, 1, 2}, {0, 0})}), "op-operands");
-  EXPECT_EQ(error("grid_sample", {}, {image(), f32({1, 1, 1, 3}, {0, 0, 0})}), "shape-mismatch");
+  EXPECT_EQ(error("grid_sample", {{"mode", "sharp"}}, {image_4x5(), grid}), "op-operands");
+  EXPECT_EQ(error("grid_sample", {}, {image_4x5(), f32({1, 1, 2}, {0, 0})}), "op-operands");
+  EXPECT_EQ(error("grid_sample", {}, {image_4x5(), f32({1, 1, 1, 3}, {0, 0, 0})}),
+            "shape-mismatch");
   EXPECT_EQ(error("max_roi_pool", {{"pooled_shape", Ints{0, 1}}},
-                  {image(), f32({1, 5}, {0, 0, 0, 1, 1})}),
+                  {image_4x5(), f32({1, 5}, {0, 0, 0, 1, 1})}),
             "op-operands");
   EXPECT_EQ(error("affine_grid", {}, {f32({1, 1, 2}, {1, 0}), i64({2}, {1, 1})}), "op-operands");
 }

@@ -13,20 +13,20 @@ using testing::f32;
 using testing::i64;
 using testing::try_evaluate;
 
-struct Case {
+struct SliceCase {
   std::int64_t start, end, step;
 };
 
 TEST(Slice, FollowsTheRulesOfPythonOnOneAxis) {
   const std::vector<double> elements = {0, 1, 2, 3, 4};
-  const Case cases[] = {{0, 5, 1},           {1, 4, 2},
-                        {-3, -1, 1},         {-100, 100, 3},
-                        {3, 1, 1},           {0, INT64_MAX, 1},
-                        {2, INT64_MAX, 1},   {4, 0, -1},
-                        {-1, INT64_MIN, -1}, {INT64_MAX, INT64_MIN, -2},
-                        {-1, -4, -1},        {1, 3, -1},
-                        {5, 5, 1},           {3, -100, -3}};
-  for (const Case& c : cases) {
+  const SliceCase cases[] = {{0, 5, 1},           {1, 4, 2},
+                             {-3, -1, 1},         {-100, 100, 3},
+                             {3, 1, 1},           {0, INT64_MAX, 1},
+                             {2, INT64_MAX, 1},   {4, 0, -1},
+                             {-1, INT64_MIN, -1}, {INT64_MAX, INT64_MIN, -2},
+                             {-1, -4, -1},        {1, 3, -1},
+                             {5, 5, 1},           {3, -100, -3}};
+  for (const SliceCase& c : cases) {
     SCOPED_TRACE(fmt::format("{}:{}:{}", c.start, c.end, c.step));
     const std::int64_t n = 5, low = c.step > 0 ? 0 : -1, high = c.step > 0 ? n : n - 1;
     const auto place = [&](std::int64_t at) { return std::clamp(at < 0 ? at + n : at, low, high); };

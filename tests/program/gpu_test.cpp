@@ -65,7 +65,7 @@ struct Case {
 
 /// A program for a GPU, whose kernels are emulated thread by thread, computes what the interpreter
 /// computes.
-CompileReport expect_same(const Case& one) {
+CompileReport expect_same_on_gpu(const Case& one) {
   const Graph graph = with_weights(parsed(one.graph), one.inputs, one.given);
   const std::vector<Datum> inputs(one.inputs.begin(),
                                   one.inputs.begin() + static_cast<std::ptrdiff_t>(one.given));
@@ -115,12 +115,12 @@ std::vector<Tensor> of_small_network() {
 }
 
 TEST(GpuProgram, ASmallNetworkOfConvolutions) {
-  const CompileReport report = expect_same({kSmallNetwork, of_small_network()});
+  const CompileReport report = expect_same_on_gpu({kSmallNetwork, of_small_network()});
   EXPECT_TRUE(report.interpreted.empty());
 }
 
 TEST(GpuProgram, RunsOnOlderGpusToo) {
-  expect_same({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
+  expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.machine = machine::cuda("sm_80")}});
 }
 
 TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
@@ -134,7 +134,7 @@ TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
       {.machine = machine::cuda(), .products = DType::F16},
       2e-1};
   product.options.machine.multiprocessors = 2;
-  expect_same(product);
+  expect_same_on_gpu(product);
   const auto compiled =
       compile(with_weights(parsed(product.graph), product.inputs, product.given), product.options);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
@@ -153,7 +153,7 @@ TEST(GpuProgram, EverySecondPixelIsCopiedByTensorMaps) {
       {.machine = machine::cuda(), .products = DType::F16},
       1e-1};
   window.options.machine.multiprocessors = 1;  // large tiles do best
-  expect_same(window);
+  expect_same_on_gpu(window);
   const auto compiled =
       compile(with_weights(parsed(window.graph), window.inputs, window.given), window.options);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
@@ -177,7 +177,7 @@ TEST(GpuProgram, PoolsReadMemoryInPieces) {
         1,
         {.products = DType::F16},
         2e-2};
-    expect_same(one);
+    expect_same_on_gpu(one);
     CompileOptions options = one.options;
     options.machine = machine::cuda();
     const auto compiled = compile(with_weights(parsed(one.graph), one.inputs, one.given), options);
@@ -192,7 +192,7 @@ TEST(GpuProgram, PoolsReadMemoryInPieces) {
 }
 
 TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
-  const CompileReport report = expect_same(
+  const CompileReport report = expect_same_on_gpu(
       {"graph(q: f32[2, 20, 16], k: f32[2, 24, 16], v: f32[2, 24, 16], w: f32[16, 12]) { "
        "s = softmax(matmul(q, transpose(k) {perm=[0, 2, 1]})) {axis=-1}  "
        "return tanh(matmul(matmul(s, v), w)) }",
@@ -205,7 +205,7 @@ TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
 TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
   for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
     const CompileReport report =
-        expect_same({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
+        expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
     EXPECT_TRUE(report.interpreted.empty());
   }
 }
@@ -216,13 +216,14 @@ TEST(SlowGpuProgram, WeightsOfBf16AreWhatTheyAreRoundedToAndTheRest) {
     std::vector<float> numbers(static_cast<std::size_t>(rows * sum));
     for (std::size_t i = 0; i < numbers.size(); ++i)
       numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 5) - 2);
-    expect_same({fmt::format("graph(x: f32[{0}, {1}], w: f32[{1}, {2}]) {{ return matmul(x, w) }}",
-                             rows, sum, columns),
-                 {Tensor::of<float>(DType::F32, {rows, sum}, std::span<const float>(numbers)),
-                  random_f32({sum, columns}, 2)},
-                 1,
-                 {.products = DType::BF16},
-                 3e-3});
+    expect_same_on_gpu(
+        {fmt::format("graph(x: f32[{0}, {1}], w: f32[{1}, {2}]) {{ return matmul(x, w) }}", rows,
+                     sum, columns),
+         {Tensor::of<float>(DType::F32, {rows, sum}, std::span<const float>(numbers)),
+          random_f32({sum, columns}, 2)},
+         1,
+         {.products = DType::BF16},
+         3e-3});
   }
 }
 
@@ -230,7 +231,7 @@ TEST(SlowGpuProgram, WeightsOfBf16OfAnImageThatIsReadWhereItLies) {
   std::vector<float> numbers(64 * 32 * 32);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = static_cast<float>(static_cast<int>(i * 7 % 5) - 2);
-  expect_same(
+  expect_same_on_gpu(
       {"graph(x: f32[1, 64, 32, 32], w: f32[32, 64, 3, 3]) { "
        "return conv(x, w) {pads=[1, 1, 1, 1]} }",
        {Tensor::of<float>(DType::F32, {1, 64, 32, 32}, std::span<const float>(numbers)),
@@ -243,7 +244,8 @@ TEST(SlowGpuProgram, WeightsOfBf16OfAnImageThatIsReadWhereItLies) {
 TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {
   const auto strategy = [](const Case& one) {
     std::string all;
-    for (const CompileReport::Step& step : expect_same(one).steps) all += step.strategy + "\n";
+    for (const CompileReport::Step& step : expect_same_on_gpu(one).steps)
+      all += step.strategy + "\n";
     return all;
   };
   const Case product{
@@ -279,7 +281,7 @@ TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
         Window{"pads=[1, 1, 1, 1], strides=[2, 2]", 7, 4, true}}) {
     for (const DType dtype : {DType::F32, DType::F16}) {
       const auto size = [](std::int64_t n) { return fmt::format("{0}, {0}", n); };
-      const CompileReport report = expect_same(
+      const CompileReport report = expect_same_on_gpu(
           {fmt::format("graph(x: f32[2, 32, {}], w: f32[16, 32, {}, 3], "
                        "y: f32[2, 16, {}]) {{ "
                        "return relu(add(conv(x, w) {{{}}}, y)) }}",
@@ -310,7 +312,7 @@ TEST(GpuProgram, FewChannelsAreCopiedSoThatPiecesAreLong) {
         Window{"pads=[1, 1, 1, 1]", 3, 9, 3, 9, "x32, weights packed, f16, padded"},
         Window{"strides=[2, 2]", 3, 11, 3, 5, "x16, weights packed, f16, padded"},
         Window{"pads=[2, 2, 2, 2], dilations=[2, 2]", 3, 9, 3, 9, "padded"}}) {
-    const CompileReport report = expect_same(
+    const CompileReport report = expect_same_on_gpu(
         {fmt::format("graph(x: f32[2, {0}, {1}, {1}], w: f32[16, {0}, {2}, {2}], b: f32[16]) {{ "
                      "return relu(conv(x, w, b) {{{3}}}) }}",
                      window.channels, window.size, window.taps, window.attributes),
@@ -333,7 +335,7 @@ TEST(GpuProgram, ABoxEndsWithTheChannelsOfItsGroup) {
   for (std::size_t i = 48 * 9; i < numbers.size(); ++i)
     numbers[i] = std::numeric_limits<float>::infinity();
   image = Tensor::of<float>(DType::F32, {1, 96, 3, 3}, std::span<const float>(numbers));
-  expect_same(
+  expect_same_on_gpu(
       {"graph(x: f32[1, 96, 3, 3], w: f32[32, 48, 1, 1]) { "
        "return slice(conv(x, w) {pads=[1, 1, 1, 1], group=2}, [0], [16], [1], [1]) }",
        {image, random_f32({32, 48, 1, 1}, 2)},
@@ -343,7 +345,7 @@ TEST(GpuProgram, ABoxEndsWithTheChannelsOfItsGroup) {
 }
 
 TEST(GpuProgram, ResultsThatAreProductsOfOneOperandKeepTheirBits) {
-  expect_same(
+  expect_same_on_gpu(
       {"graph(x: f32[4, 32], u: f32[32, 32], v: f32[32, 32]) { "
        "return mul(matmul(x, u), 1.0), matmul(x, u), matmul(x, v) }",
        {Tensor::of<float>(DType::F32, {4, 32},
@@ -358,7 +360,7 @@ TEST(GpuProgram, ResultsThatAreProductsOfOneOperandKeepTheirBits) {
 }
 
 TEST(GpuProgram, ProductsOfOneOperandAreOne) {
-  const CompileReport report = expect_same(
+  const CompileReport report = expect_same_on_gpu(
       {"graph(x: f32[2, 20, 32], q: f32[32, 32], a: f32[32], k: f32[32, 32], b: f32[32], "
        "v: f32[32, 32], c: f32[32]) { "
        "l = reshape(add(matmul(x, q), a), [2, 20, 2, 16])  "
@@ -377,14 +379,14 @@ TEST(GpuProgram, SingleNumbersMayBeRoundedForTensorCores) {
   machine::Machine gpu = machine::cuda("sm_80");
   gpu.features.emplace_back("tf32");
   const CompileReport report =
-      expect_same({kSmallNetwork, of_small_network(), 1, {.machine = gpu}, 1e-2});
+      expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.machine = gpu}, 1e-2});
   EXPECT_TRUE(report.interpreted.empty());
 }
 
 TEST(GpuProgram, WhatHasNoKernelRunsOnTheComputer) {
   const CompileReport report =
-      expect_same({"graph(x: f32[4, 30]) { v, i = top_k(mul(x, x), [3])  return sqrt(v) }",
-                   {random_f32({4, 30}, 1)}});
+      expect_same_on_gpu({"graph(x: f32[4, 30]) { v, i = top_k(mul(x, x), [3])  return sqrt(v) }",
+                          {random_f32({4, 30}, 1)}});
   EXPECT_EQ(report.interpreted.size(), 1u);
 }
 

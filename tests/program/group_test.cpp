@@ -166,7 +166,8 @@ Graph with_constants(const char* op, const std::vector<std::int64_t>& image,
   return *std::move(graph);
 }
 
-void expect_same(const Graph& graph, const Graph& changed, const std::vector<std::int64_t>& image) {
+void expect_same_interpreted(const Graph& graph, const Graph& changed,
+                             const std::vector<std::int64_t>& image) {
   testing::expect_valid(changed);
   const std::vector<Datum> inputs{testing::random_f32(image, 1)};
   const auto expected = interp::run(graph, inputs, {}), found = interp::run(changed, inputs, {});
@@ -184,7 +185,7 @@ void expect_same_in_phases(const std::vector<std::int64_t>& image,
   const auto phased = with_phases(graph);
   ASSERT_TRUE(phased.has_value());
   for (const GraphNode& node : phased->nodes()) EXPECT_NE(node.op->name, "conv_transpose");
-  expect_same(graph, *phased, image);
+  expect_same_interpreted(graph, *phased, image);
 }
 
 /// A convolution in groups, as it is on a machine with vectors of 16 floats: in so many groups.
@@ -197,7 +198,7 @@ void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& 
   const Graph wide = with_wide_groups(graph, *machine);
   ASSERT_EQ(wide.nodes().size(), 1U);
   EXPECT_EQ(wide.nodes()[0].attrs->i("group"), expected_groups);
-  expect_same(graph, wide, image);
+  expect_same_interpreted(graph, wide, image);
 }
 
 TEST(AffineNorms, AreAProductAndASum) {
@@ -220,7 +221,7 @@ TEST(AffineNorms, AreAProductAndASum) {
     ASSERT_TRUE(graph.has_value());
     const Graph affine = with_affine_norms(*graph);
     ASSERT_EQ(affine.nodes().size(), 2U);
-    expect_same(*graph, affine, image);
+    expect_same_interpreted(*graph, affine, image);
   }
 }
 

@@ -19,7 +19,7 @@ Verdict found(const Graph& source, const Graph& target) {
   return refute(source, target, all ? beyond(*given, *all) : Guard{}, {.tries = 40});
 }
 
-void expect_refuted(std::string_view source, std::string_view target) {
+void expect_counterexample(std::string_view source, std::string_view target) {
   const Graph from = parsed(source), to = parsed(target);
   const Verdict verdict = found(from, to);
   const auto* refuted = std::get_if<Refuted>(&verdict);
@@ -37,15 +37,16 @@ void expect_not_refuted(std::string_view source, std::string_view target) {
 }
 
 TEST(Refute, FindsADifferenceInNumbers) {
-  expect_refuted("graph(x: f32[m, n], y: f32[m, n]) { return sub(x, y) }",
-                 "graph(x: f32[m, n], y: f32[m, n]) { return sub(y, x) }");
-  expect_refuted("graph(x: f32[m, n]) { return relu(x) }", "graph(x: f32[m, n]) { return x }");
-  expect_refuted("graph(x: f32[m, n]) { return log(x) }",
-                 "graph(x: f32[m, n]) { return log(mul(x, 2.0)) }");
+  expect_counterexample("graph(x: f32[m, n], y: f32[m, n]) { return sub(x, y) }",
+                        "graph(x: f32[m, n], y: f32[m, n]) { return sub(y, x) }");
+  expect_counterexample("graph(x: f32[m, n]) { return relu(x) }",
+                        "graph(x: f32[m, n]) { return x }");
+  expect_counterexample("graph(x: f32[m, n]) { return log(x) }",
+                        "graph(x: f32[m, n]) { return log(mul(x, 2.0)) }");
 }
 
 TEST(Refute, FindsSizesThatGroupsNeed) {
-  expect_refuted(
+  expect_counterexample(
       "graph(x: f32[n, c, h, w], k: f32[f, d, 3, 3], l: f32[e, b, 3, 3]) {"
       " return concat(conv(x, k) {group=$g}, conv(x, l) {group=$i}) {axis=1} }",
       "graph(x: f32[n, c, h, w], k: f32[f, d, 3, 3], l: f32[e, b, 3, 3]) {"
@@ -53,7 +54,7 @@ TEST(Refute, FindsSizesThatGroupsNeed) {
 }
 
 TEST(Refute, DrawsStridesAndPads) {
-  expect_refuted(
+  expect_counterexample(
       "graph(x: f32[n, c, h, w], k: f32[f, c, 2*r + 1, 2*s + 1]) {"
       " return conv(x, k) {strides=$t, pads=$p} }",
       "graph(x: f32[n, c, h, w], k: f32[f, c, 2*r + 1, 2*s + 1]) {"

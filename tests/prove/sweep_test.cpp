@@ -38,7 +38,7 @@ void expect_verdict(std::string_view verdict, std::string_view source, std::stri
 }
 
 /// A refutation has to hold when its input is run again.
-void expect_refuted(const Graph& source, const Graph& target) {
+void expect_sweep_refuted(const Graph& source, const Graph& target) {
   const SweepResult result = swept(source, target);
   const auto* refuted = std::get_if<Refuted>(&result.verdict);
   ASSERT_NE(refuted, nullptr) << to_string(result.verdict) << ": " << reason(result);
@@ -169,8 +169,8 @@ TEST(Sweep, ProvesBatchNormalizationFoldedIntoWeights) {
 
 TEST(Sweep, RefutesADamagedWeight) {
   const Normalized models;
-  expect_refuted(models.apart(), models.folded(0.3));
-  expect_refuted(models.folded(), models.folded(0.3));
+  expect_sweep_refuted(models.apart(), models.folded(0.3));
+  expect_sweep_refuted(models.folded(), models.folded(0.3));
 }
 
 TEST(Sweep, DoesNotProveADamageThatIsTooSmallToShow) {
@@ -190,14 +190,14 @@ TEST(Sweep, LooksUpTheRowsOfATableThatDiffer) {
     const Val ids = g.input("ids", DType::I64, {1, 6});
     return *g.finish({{"y", g.op("gather", {g.constant(f32({5000, 4}, table), "table"), ids})}});
   };
-  expect_refuted(model(0), model(0.5));
+  expect_sweep_refuted(model(0), model(0.5));
 }
 
 TEST(Sweep, RefutesAnotherAttributeAndAnotherEdge) {
-  expect_refuted(parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=1} }"),
-                 parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=0} }"));
-  expect_refuted(parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(a) return add(a, b) }"),
-                 parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(x) return add(a, b) }"));
+  expect_sweep_refuted(parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=1} }"),
+                       parsed("graph(x: f32[2, 4]) { return softmax(x) {axis=0} }"));
+  expect_sweep_refuted(parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(a) return add(a, b) }"),
+                       parsed("graph(x: f32[2, 4]) { a = relu(x) b = tanh(x) return add(a, b) }"));
 }
 
 TEST(Sweep, RefutesAnotherShape) {

@@ -9,13 +9,13 @@ namespace {
 
 using testing::rules_of;
 
-const char* const kRule =
+const char* const kHoistRule =
     "rule hoist { about \"a common factor\" found \"by hand\" "
     "source (x: f32[m, k], a: f32[k, n], b: f32[k, n]) { return matmul(x, add(a, neg(b))) } "
     "target { return sub(matmul(x, a), matmul(x, b)) } }";
 
 TEST(Explain, WritesAnEquation) {
-  EXPECT_EQ(equation(rules_of(kRule)[0]), "matmul(x, a + -b) = matmul(x, a) - matmul(x, b)");
+  EXPECT_EQ(equation(rules_of(kHoistRule)[0]), "matmul(x, a + -b) = matmul(x, a) - matmul(x, b)");
 }
 
 TEST(Explain, KeepsBracketsThatAreNeeded) {
@@ -26,7 +26,7 @@ TEST(Explain, KeepsBracketsThatAreNeeded) {
 }
 
 TEST(Explain, SaysWhatEachElementIs) {
-  EXPECT_EQ(explain(rules_of(kRule)[0]),
+  EXPECT_EQ(explain(rules_of(kHoistRule)[0]),
             "hoist: a common factor\n"
             "\n"
             "  matmul(x, a + -b) = matmul(x, a) - matmul(x, b)\n"

@@ -137,7 +137,7 @@ TEST(Taso, SlowPublishedRulesAreRefutedIfUnsound) {
   expect_refuted_if_unsound(file);
 }
 
-void expect_error(std::string_view lines, std::string_view expected) {
+void expect_taso_error(std::string_view lines, std::string_view expected) {
   const std::string text = fmt::format("rule 3: 1 -> 1 ops; inputs t1:2D, t7:4D\n{}", lines);
   const auto rules = parse_taso(text, "a.txt");
   ASSERT_FALSE(rules) << text;
@@ -145,44 +145,45 @@ void expect_error(std::string_view lines, std::string_view expected) {
 }
 
 TEST(Taso, SaysWhatItCannotRead) {
-  expect_error("src s0 = sigmoid(t1)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: there is no operator sigmoid");
-  expect_error("src s0 = relu(t1, t1)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: relu has 2 arguments\n  note: it takes 1");
-  expect_error("src s0 = relu(t2)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: t2 is not there\n"
-               "  note: a value is an input or made before");
-  expect_error("src s0 = relu(t1)\nmap s0.1 == t1",
-               "a.txt: line 3: error[taso-syntax]: s0 has no result 1");
-  expect_error("src s0 = conv[s=1,1](t7, t7)\nmap s0 == t7",
-               "a.txt: line 2: error[taso-syntax]: conv has no window");
-  expect_error("src s0 = conv3x99[s=1,1](t7, t7)\nmap s0 == t7",
-               "a.txt: line 2: error[taso-syntax]: the window is 3x99\n"
-               "  note: it has at most 31 rows and columns");
-  expect_error("src s0 = conv3x3[s=1,1 pad=SAME act=tanh](t7, t7)\nmap s0 == t7",
-               "a.txt: line 2: error[taso-syntax]: act is tanh\n  note: it is none or relu");
-  expect_error("src s0 = concat[axis=3 ndim=2](t1, t1)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: the axis is 3\n  note: t1 has 2 axes");
-  expect_error("src s0 = split[axis=0 n=2](t1)\nmap s0.0 == t1",
-               "a.txt: line 2: error[taso-syntax]: 2 parts are split along axis 0\n"
-               "  note: 0 were put together");
-  expect_error("src s0 = relu[alpha=1](t1)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: there is no option alpha");
-  expect_error("src s0 = matmul(t1, t7)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: t7 has 4 axes\n  note: 2 are expected");
-  expect_error("src s0 = ewadd(t1, t7)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: t7 has 4 axes\n  note: 2 are expected");
-  expect_error("src s0 = transpose[perm=0,0](t1)\nmap s0 == t1",
-               "a.txt: line 2: error[op-operands]: axis 0 is named twice");
-  expect_error("src s0 = constant_one\nsrc s1 = concat[axis=0 ndim=99](s0, s0)\nmap s1 == t1",
-               "a.txt: line 3: error[taso-syntax]: concat has 99 axes\n"
-               "  note: there are at most 8");
-  expect_error("src s0 = relu(t1\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: the line ends here\n  note: ) is expected");
-  expect_error("scr s0 = relu(t1)\nmap s0 == t1",
-               "a.txt: line 2: error[taso-syntax]: found 'scr s0 = relu(t1)'\n"
-               "  note: src, dst or map is expected");
-  expect_error("src s0 = relu(t1)", "a.txt: line 1: error[taso-syntax]: rule 3 maps no output");
+  expect_taso_error("src s0 = sigmoid(t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: there is no operator sigmoid");
+  expect_taso_error("src s0 = relu(t1, t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: relu has 2 arguments\n  note: it takes 1");
+  expect_taso_error("src s0 = relu(t2)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: t2 is not there\n"
+                    "  note: a value is an input or made before");
+  expect_taso_error("src s0 = relu(t1)\nmap s0.1 == t1",
+                    "a.txt: line 3: error[taso-syntax]: s0 has no result 1");
+  expect_taso_error("src s0 = conv[s=1,1](t7, t7)\nmap s0 == t7",
+                    "a.txt: line 2: error[taso-syntax]: conv has no window");
+  expect_taso_error("src s0 = conv3x99[s=1,1](t7, t7)\nmap s0 == t7",
+                    "a.txt: line 2: error[taso-syntax]: the window is 3x99\n"
+                    "  note: it has at most 31 rows and columns");
+  expect_taso_error("src s0 = conv3x3[s=1,1 pad=SAME act=tanh](t7, t7)\nmap s0 == t7",
+                    "a.txt: line 2: error[taso-syntax]: act is tanh\n  note: it is none or relu");
+  expect_taso_error("src s0 = concat[axis=3 ndim=2](t1, t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: the axis is 3\n  note: t1 has 2 axes");
+  expect_taso_error("src s0 = split[axis=0 n=2](t1)\nmap s0.0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: 2 parts are split along axis 0\n"
+                    "  note: 0 were put together");
+  expect_taso_error("src s0 = relu[alpha=1](t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: there is no option alpha");
+  expect_taso_error("src s0 = matmul(t1, t7)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: t7 has 4 axes\n  note: 2 are expected");
+  expect_taso_error("src s0 = ewadd(t1, t7)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: t7 has 4 axes\n  note: 2 are expected");
+  expect_taso_error("src s0 = transpose[perm=0,0](t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[op-operands]: axis 0 is named twice");
+  expect_taso_error("src s0 = constant_one\nsrc s1 = concat[axis=0 ndim=99](s0, s0)\nmap s1 == t1",
+                    "a.txt: line 3: error[taso-syntax]: concat has 99 axes\n"
+                    "  note: there are at most 8");
+  expect_taso_error("src s0 = relu(t1\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: the line ends here\n  note: ) is expected");
+  expect_taso_error("scr s0 = relu(t1)\nmap s0 == t1",
+                    "a.txt: line 2: error[taso-syntax]: found 'scr s0 = relu(t1)'\n"
+                    "  note: src, dst or map is expected");
+  expect_taso_error("src s0 = relu(t1)",
+                    "a.txt: line 1: error[taso-syntax]: rule 3 maps no output");
 }
 
 }  // namespace

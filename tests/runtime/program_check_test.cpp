@@ -44,7 +44,7 @@ std::function<void(Program&)> with(ValueIndex index, std::function<void(Value&)>
   return [=](Program& program) { change(program.values[index]); };
 }
 
-using step::Branch, step::Copy, step::Host, step::Jump, step::Launch, step::Loop, step::Swap;
+using step::Branch, step::Copy, step::Jump, step::Launch, step::Loop, step::Swap;
 
 // clang-format off
 const Wrong kWrong[] = {
@@ -99,12 +99,12 @@ const Wrong kWrong[] = {
     {"jump into a loop", [](Program& p) { p.steps[0] = Jump{.target = 2}; }},
     {"jump behind the steps", [](Program& p) { p.steps[7] = Jump{.target = 9}; }},
     {"loops that cross", [](Program& p) { p.steps[2] = Loop{.rounds = 1, .end = 6}; }},
-    {"text that is not there", with<Host>(5, [](Host& s) { s.text = 1; })},
-    {"host input that is not there", with<Host>(5, [](Host& s) { s.inputs[0] = 9; })},
-    {"host output that is not there", with<Host>(5, [](Host& s) { s.outputs[0] = 9; })},
-    {"host output to a weight", with<Host>(5, [](Host& s) { s.outputs[0] = kW; })},
-    {"host step in place", with<Host>(5, [](Host& s) { s.inputs[0] = kA; })},
-    {"host output given twice", with<Host>(5, [](Host& s) { s.outputs[2] = kA; })},
+    {"text that is not there", with<step::Host>(5, [](step::Host& s) { s.text = 1; })},
+    {"host input that is not there", with<step::Host>(5, [](step::Host& s) { s.inputs[0] = 9; })},
+    {"host output that is not there", with<step::Host>(5, [](step::Host& s) { s.outputs[0] = 9; })},
+    {"host output to a weight", with<step::Host>(5, [](step::Host& s) { s.outputs[0] = kW; })},
+    {"host step in place", with<step::Host>(5, [](step::Host& s) { s.inputs[0] = kA; })},
+    {"host output given twice", with<step::Host>(5, [](step::Host& s) { s.outputs[2] = kA; })},
     {"swap of an output", with<Swap>(6, [](Swap& s) { s.memory.value = kY; })},
     {"swap behind the file", with<Swap>(6, [](Swap& s) { s.file_offset = 1; })},
     {"swap before the file", with<Swap>(6, [](Swap& s) { s.file_offset = -1; })},

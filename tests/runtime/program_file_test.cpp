@@ -38,7 +38,7 @@ class ProgramFile : public ::testing::Test {
 };
 
 /// Every kind of step, and something in every list.
-Program example() {
+Program complete_program() {
   Maker maker;
   maker.program.features =
       machine::features_of(machine::host_architecture(), machine::host_words());
@@ -68,7 +68,7 @@ Program example() {
 }
 
 TEST_F(ProgramFile, ComesBackAsItWasSaved) {
-  const Program program = example();
+  const Program program = complete_program();
   ASSERT_TRUE(save(program, file_));
   const auto loaded = load(file_);
   ASSERT_TRUE(loaded) << to_string(loaded.error());
@@ -105,7 +105,7 @@ TEST_F(ProgramFile, RunsAsBefore) {
 }
 
 TEST_F(ProgramFile, FindsAnyDamagedByte) {
-  ASSERT_TRUE(save(example(), file_));
+  ASSERT_TRUE(save(complete_program(), file_));
   const std::string whole = content();
   const auto parses = [](const std::string& content) {
     const auto parsed =
@@ -126,7 +126,7 @@ TEST_F(ProgramFile, FindsAnyDamagedByte) {
 }
 
 TEST_F(ProgramFile, SaysWhatIsWrong) {
-  ASSERT_TRUE(save(example(), file_));
+  ASSERT_TRUE(save(complete_program(), file_));
   const std::string whole = content();
   const auto message = [&](const std::string& content) {
     write(content);
@@ -144,7 +144,7 @@ TEST_F(ProgramFile, SaysWhatIsWrong) {
 }
 
 TEST(Plan, ReadsNoPartOfItself) {
-  const std::string plan = encode_plan(example());
+  const std::string plan = encode_plan(complete_program());
   const auto bytes = std::as_bytes(std::span(plan));
   ASSERT_TRUE(decode_plan(bytes));
   EXPECT_EQ(encode_plan(*decode_plan(bytes)), plan);

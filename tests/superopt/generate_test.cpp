@@ -77,8 +77,8 @@ op scale(a: [_, _], b: []) { return mul(a, b) }
                              {.max_ops = 2});
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_THAT(equations_of(*made),
-              testing::UnorderedElementsAre("--x = x", "--s = s", "-x * s = -(x * s)",
-                                            "x * -s = -x * s", "x * t * s = x * s * t"));
+              ::testing::UnorderedElementsAre("--x = x", "--s = s", "-x * s = -(x * s)",
+                                              "x * -s = -x * s", "x * t * s = x * s * t"));
   EXPECT_EQ(made->refuted + made->unknown, 0U);
 }
 
@@ -135,8 +135,8 @@ op scale(a: [_, _], b: []) { return mul(a, b) }
                              {.max_ops = 3});
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_THAT(equations_of(*made),
-              testing::IsSupersetOf({"relu(relu(x)) = relu(x)", "relu(relu(s)) = relu(s)",
-                                     "x * relu(s) * relu(s) = x * s * relu(s)"}));
+              ::testing::IsSupersetOf({"relu(relu(x)) = relu(x)", "relu(relu(s)) = relu(s)",
+                                       "x * relu(s) * relu(s) = x * s * relu(s)"}));
   EXPECT_EQ(made->refuted + made->unknown, 0U);
 }
 
@@ -149,14 +149,14 @@ TEST(Generate, JoinsTermsIntoRulesOfTwoOutputs) {
   })) << text_of(*made);
 }
 
-class Interrupted : public testing::Test {
+class Interrupted : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }
   // One of its own for each test: they run at the same time.
   std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) /
+      std::filesystem::path(::testing::TempDir()) /
       fmt::format("tessera_generate_{}.progress",
-                  testing::UnitTest::GetInstance()->current_test_info()->name());
+                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(Interrupted, TakesUpWhatWasDecided) {

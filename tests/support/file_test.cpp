@@ -11,11 +11,12 @@ namespace tessera {
 namespace {
 
 /// A fresh folder per test, removed afterwards.
-class File : public testing::Test {
+class File : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / (std::string("tessera_") + test->name());
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ =
+        std::filesystem::path(::testing::TempDir()) / (std::string("tessera_") + test->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

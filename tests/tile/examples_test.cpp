@@ -14,8 +14,8 @@
 #include "examples/softmax.h"
 #include "examples/vector_add.h"
 #include "tessera/support/rng.h"
-#include "tessera/tile/interp.h"
 #include "tessera/tile/text.h"
+#include "tests/tile/lang_run.h"
 
 namespace tessera::tile::examples {
 namespace {
@@ -90,13 +90,6 @@ class Tensor {
   std::int64_t count_;
   std::vector<std::byte> bytes_;
 };
-
-template <class... T>
-void run(const Expected<Kernel>& kernel, const Grid& grid, const T&... values) {
-  ASSERT_TRUE(kernel) << to_string(kernel.error());
-  const auto done = interpret(*kernel, arguments_of(*kernel, values...), grid);
-  ASSERT_TRUE(done) << to_string(done.error());
-}
 
 /// The distance of neighbours of 1, halved.
 double rounding(DType dtype) {

@@ -20,7 +20,7 @@ namespace tessera::tile {
 enum class Flag : std::uint8_t { False, True };
 
 template <class T>
-constexpr DType dtype_of() {
+constexpr DType stored_dtype() {
   if constexpr (std::is_same_v<T, Half>) return DType::F16;
   if constexpr (std::is_same_v<T, BFloat16>) return DType::BF16;
   if constexpr (std::is_same_v<T, float>) return DType::F32;
@@ -38,12 +38,12 @@ constexpr DType dtype_of() {
 
 template <class T>
 Argument pointer(std::vector<T>& memory) {
-  return Argument::pointer(dtype_of<T>(), memory.data(),
+  return Argument::pointer(stored_dtype<T>(), memory.data(),
                            static_cast<std::int64_t>(memory.size() * sizeof(T)));
 }
 template <class T>
 Argument view(std::vector<T>& memory, Extents shape) {
-  return Argument::view(dtype_of<T>(), memory.data(), std::move(shape));
+  return Argument::view(stored_dtype<T>(), memory.data(), std::move(shape));
 }
 
 /// Runs a kernel given as text. The answer is "" or the id of the diagnostic.
@@ -71,9 +71,9 @@ inline Diagnostic mistake(std::string_view text, const std::vector<Argument>& ar
 template <class Result = std::int32_t, class T = std::int32_t>
 std::vector<Result> answer(std::vector<T> x, std::size_t results, const std::string& body) {
   std::vector<Result> out(results);
-  const std::string text =
-      fmt::format("kernel k(x: view {}[{}], out: view {}[{}]) {{\n{}\n}}", to_string(dtype_of<T>()),
-                  x.size(), to_string(dtype_of<Result>()), results, body);
+  const std::string text = fmt::format("kernel k(x: view {}[{}], out: view {}[{}]) {{\n{}\n}}",
+                                       to_string(stored_dtype<T>()), x.size(),
+                                       to_string(stored_dtype<Result>()), results, body);
   EXPECT_EQ(run(text, {view(x, {static_cast<std::int64_t>(x.size())}),
                        view(out, {static_cast<std::int64_t>(results)})}),
             "");
@@ -88,11 +88,11 @@ std::vector<Result> computed(std::vector<std::vector<T>> operands, const Body& b
   std::vector<ValueId> params, tiles;
   std::vector<Argument> arguments;
   for (std::vector<T>& operand : operands) {
-    params.push_back(b.param(Type::view(dtype_of<T>(), {count}), "x"));
+    params.push_back(b.param(Type::view(stored_dtype<T>(), {count}), "x"));
     arguments.push_back(view(operand, {count}));
   }
   std::vector<Result> result(operands.front().size());
-  const ValueId out = b.param(Type::view(dtype_of<Result>(), {count}), "out");
+  const ValueId out = b.param(Type::view(stored_dtype<Result>(), {count}), "out");
   arguments.push_back(view(result, {count}));
   for (const ValueId param : params) tiles.push_back(b.vload(param, {b.index(0)}, {count}));
   b.vstore(out, {b.index(0)}, body(b, tiles));
@@ -116,9 +116,10 @@ std::vector<T> mapped(Function function, std::vector<std::vector<T>> operands) {
 }
 template <class Result, class T>
 std::vector<Result> cast_to(std::vector<T> x) {
-  return computed<Result>(
-      std::vector<std::vector<T>>{std::move(x)},
-      [](Builder& b, const std::vector<ValueId>& t) { return b.cast(t[0], dtype_of<Result>()); });
+  return computed<Result>(std::vector<std::vector<T>>{std::move(x)},
+                          [](Builder& b, const std::vector<ValueId>& t) {
+                            return b.cast(t[0], stored_dtype<Result>());
+                          });
 }
 
 }  // namespace tessera::tile

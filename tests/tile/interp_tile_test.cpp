@@ -245,7 +245,7 @@ void expect_dot(int64_t m, int64_t n, int64_t k, const Draw& draw) {
   std::vector<C> c(static_cast<std::size_t>(m * n), C{3}), out(c.size());
   for (A& x : a) x = draw(rng);
   for (A& x : b) x = draw(rng);
-  const auto in = to_string(dtype_of<A>()), to = to_string(dtype_of<C>());
+  const auto in = to_string(stored_dtype<A>()), to = to_string(stored_dtype<C>());
   EXPECT_EQ(run(fmt::format(R"(kernel k(a: view {0}[{2}, {4}], b: view {0}[{4}, {3}],
                                         c: view {1}[{2}, {3}], out: view {1}[{2}, {3}]) {{
                                  x: {0}[{2}, {4}] = vload(a, 0, 0)

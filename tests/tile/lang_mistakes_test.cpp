@@ -8,8 +8,8 @@
 namespace tessera::tile {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 int here(Place where = Place::current()) {
   return where.line;

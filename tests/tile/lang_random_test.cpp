@@ -10,8 +10,8 @@
 namespace tessera::tile {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Philox4x32-10, written down again.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c,

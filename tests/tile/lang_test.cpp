@@ -13,10 +13,10 @@
 namespace tessera::tile {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Longs = std::vector<std::int64_t>;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kQuietNan = std::numeric_limits<float>::quiet_NaN();
 
 // -------------------------------------------------------------------------- values and operators
 
@@ -189,12 +189,12 @@ TEST(Lang, FunctionsOfFloatsAreThoseOfTheStandard) {
 }
 
 TEST(Lang, MaximumPassesOverNanUnlessItIsAskedToHandItOn) {
-  EXPECT_THAT(made(2, [] { return maximum(filled({kNan, 1}), 0.5); }), ElementsAre(0.5, 1));
+  EXPECT_THAT(made(2, [] { return maximum(filled({kQuietNan, 1}), 0.5); }), ElementsAre(0.5, 1));
   EXPECT_THAT(made(2,
                    [] {
-                     return minimum(filled({kNan, 1}), 0.5, Nan::Propagate);
+                     return minimum(filled({kQuietNan, 1}), 0.5, Nan::Propagate);
                    }),
-              ElementsAre(testing::IsNan(), 0.5));
+              ElementsAre(::testing::IsNan(), 0.5));
 }
 
 TEST(Lang, ConvertsAndReinterprets) {
@@ -256,9 +256,9 @@ TEST(Lang, FindsTheFirstOfTheGreatestAndPassesOverNan) {
   };
   EXPECT_EQ(index({1, 3, 2, 3}, true), 1);
   EXPECT_EQ(index({4, 3, 2, 2}, false), 2);
-  EXPECT_EQ(index({kNan, 3, kNan, 5}, true), 3);
-  EXPECT_EQ(index({7, kNan}, false), 0);
-  EXPECT_EQ(index({kNan, kNan}, true), 0);
+  EXPECT_EQ(index({kQuietNan, 3, kQuietNan, 5}, true), 3);
+  EXPECT_EQ(index({7, kQuietNan}, false), 0);
+  EXPECT_EQ(index({kQuietNan, kQuietNan}, true), 0);
   EXPECT_THAT(made(2,
                    [] {
                      return max_with_index(matrix({1, 4, 3, 2}, 2), 1).first;

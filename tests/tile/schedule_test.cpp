@@ -7,7 +7,7 @@
 namespace tessera::tile {
 namespace {
 
-Schedule schedule_of(std::string_view definition, const std::vector<Operand>& inputs) {
+Schedule schedule_of(std::string_view definition, const std::vector<tessera::Operand>& inputs) {
   const auto parsed = parse_definition(definition);
   EXPECT_TRUE(parsed) << to_string(parsed.error());
   auto stages = then({}, *parsed, inputs);

@@ -31,7 +31,7 @@ void expect_prints(const std::string& body, const std::string& printed) {
   EXPECT_EQ(reprinted(text), text);
 }
 
-void expect_mistake(const std::string& body, const std::string& diagnostic) {
+void expect_diagnostic(const std::string& body, const std::string& diagnostic) {
   EXPECT_THAT(reprinted(around(body)), HasSubstr(diagnostic));
 }
 
@@ -152,39 +152,40 @@ TEST(TileText, ExamplesOfTheDocumentationAreRead) {
 }
 
 TEST(TileText, NamesTheLineOfAMistake) {
-  expect_mistake("a = neg(x)\n  b = add(a, n)",
-                 "k.tile: line 3: error[tile-type]: add(f32, i64) does not fit\n"
-                 "  note: operands of equal types");
+  expect_diagnostic("a = neg(x)\n  b = add(a, n)",
+                    "k.tile: line 3: error[tile-type]: add(f32, i64) does not fit\n"
+                    "  note: operands of equal types");
 }
 
 TEST(TileText, RefusesWhatIsNotDefined) {
-  expect_mistake("a = neg(y)", "error[tile-structure]: y is not defined here");
-  expect_mistake("if (gt(x, 0)) { a = neg(x) }\n  b = neg(a)", "a is not defined here");
-  expect_mistake("a = sqr(x)", "error[tile-structure]: sqr is not an operation");
-  expect_mistake("a = map(x)", "map is not an operation");
-  expect_mistake("a = exchange(x, x)", "exchange is not an operation");
-  expect_mistake("a = neg(x) {axis = 1}", "neg has no attribute axis");
+  expect_diagnostic("a = neg(y)", "error[tile-structure]: y is not defined here");
+  expect_diagnostic("if (gt(x, 0)) { a = neg(x) }\n  b = neg(a)", "a is not defined here");
+  expect_diagnostic("a = sqr(x)", "error[tile-structure]: sqr is not an operation");
+  expect_diagnostic("a = map(x)", "map is not an operation");
+  expect_diagnostic("a = exchange(x, x)", "exchange is not an operation");
+  expect_diagnostic("a = neg(x) {axis = 1}", "neg has no attribute axis");
 }
 
 TEST(TileText, RefusesANameThatIsGivenTwice) {
-  expect_mistake("a = neg(x)\n  a = neg(a)", "line 3: error[tile-structure]: a is defined again");
-  expect_mistake("for (n = 0 to 4 step 1) {}", "n is defined again");
+  expect_diagnostic("a = neg(x)\n  a = neg(a)",
+                    "line 3: error[tile-structure]: a is defined again");
+  expect_diagnostic("for (n = 0 to 4 step 1) {}", "n is defined again");
 }
 
 TEST(TileText, RefusesNumbersThatDoNotFit) {
-  expect_mistake("store(q, 2147483648)", "2147483648 does not fit into i32");
-  expect_mistake("store(q, 1.5)", "1.5 does not fit into i32");
-  expect_mistake("a: u8 = -1", "-1 does not fit into u8");
-  expect_mistake("a: u64 = 18446744073709551616", "this integer exceeds 64 bits");
-  expect_mistake("a = add(x, true)", "true does not fit into f32");
-  expect_mistake("vstore(w, 0, 1.0)", "the type of 1.0 does not follow");
-  expect_mistake("a = 1.0", "this constant has no type");
+  expect_diagnostic("store(q, 2147483648)", "2147483648 does not fit into i32");
+  expect_diagnostic("store(q, 1.5)", "1.5 does not fit into i32");
+  expect_diagnostic("a: u8 = -1", "-1 does not fit into u8");
+  expect_diagnostic("a: u64 = 18446744073709551616", "this integer exceeds 64 bits");
+  expect_diagnostic("a = add(x, true)", "true does not fit into f32");
+  expect_diagnostic("vstore(w, 0, 1.0)", "the type of 1.0 does not follow");
+  expect_diagnostic("a = 1.0", "this constant has no type");
 }
 
 TEST(TileText, AsksForTypesThatDoNotFollow) {
-  expect_mistake("a = broadcast(x)", "error[tile-type]: a has no type");
-  expect_mistake("a = neg(cast(n))", "error[tile-type]: cast has no type");
-  expect_mistake("a = neg(store(p, x))", "error[tile-type]: store has no type");
+  expect_diagnostic("a = broadcast(x)", "error[tile-type]: a has no type");
+  expect_diagnostic("a = neg(cast(n))", "error[tile-type]: cast has no type");
+  expect_diagnostic("a = neg(store(p, x))", "error[tile-type]: store has no type");
 }
 
 TEST(TileText, RefusesTypesThatAreNone) {
@@ -196,7 +197,7 @@ TEST(TileText, RefusesTypesThatAreNone) {
                 HasSubstr("error[tile-type]: this is not a type of a value"))
         << type;
   }
-  expect_mistake("a: f33 = 0", "error[text-syntax]: found f33");
+  expect_diagnostic("a: f33 = 0", "error[text-syntax]: found f33");
   EXPECT_THAT(reprinted("kernel k(x: f32[4]) {}"), HasSubstr("parameter x is f32[4]"));
 }
 
@@ -217,8 +218,8 @@ TEST(TileText, RefusesWhatIsNestedTooDeeply) {
     for (int i = 0; i < count; ++i) all += text;
     return all;
   };
-  expect_mistake("a = " + repeated("neg(", 100000), "this is nested too deeply");
-  expect_mistake(repeated("if (gt(x, 0)) {", 100000), "this is nested too deeply");
+  expect_diagnostic("a = " + repeated("neg(", 100000), "this is nested too deeply");
+  expect_diagnostic(repeated("if (gt(x, 0)) {", 100000), "this is nested too deeply");
   const int fits = 150;
   const std::string nested = repeated("if (gt(x, 0)) {", fits) + repeated("}", fits);
   EXPECT_THAT(reprinted(around(nested)), HasSubstr("kernel k("));

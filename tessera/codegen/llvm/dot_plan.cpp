@@ -11,7 +11,7 @@ namespace {
 
 using machine::Architecture;
 using machine::Machine;
-using Form = Instruction::Form;
+using DotForm = Instruction::Form;
 
 /// Instructions that do more than one multiplication per lane, the best first.
 struct Choice {
@@ -25,30 +25,30 @@ using enum DType;
 constexpr Architecture arm = Architecture::AArch64, x86 = Architecture::X86_64;
 constexpr const char *dpbf16 = "llvm.x86.avx512bf16.dpbf16ps.", *vnni = "llvm.x86.avx512.vpdpbusd.";
 constexpr std::array choices = {
-    Choice{arm, "bf16", {"llvm.aarch64.neon.bfmmla", BF16, BF16, F32, 4, Form::Blocks}},
-    Choice{arm, "i8mm", {"llvm.aarch64.neon.smmla", I8, I8, I32, 8, Form::Blocks}},
-    Choice{arm, "i8mm", {"llvm.aarch64.neon.ummla", U8, U8, I32, 8, Form::Blocks}},
-    Choice{arm, "i8mm", {"llvm.aarch64.neon.usmmla", U8, I8, I32, 8, Form::Blocks}},
-    Choice{arm, "dotprod", {"llvm.aarch64.neon.sdot", I8, I8, I32, 4, Form::Lanes}},
-    Choice{arm, "dotprod", {"llvm.aarch64.neon.udot", U8, U8, I32, 4, Form::Lanes}},
-    Choice{x86, "amx-bf16", {"llvm.x86.tdpbf16ps", BF16, BF16, F32, 2, Form::Tiles}},
-    Choice{x86, "amx-int8", {"llvm.x86.tdpbssd", I8, I8, I32, 4, Form::Tiles}},
-    Choice{x86, "amx-int8", {"llvm.x86.tdpbuud", U8, U8, I32, 4, Form::Tiles}},
-    Choice{x86, "amx-int8", {"llvm.x86.tdpbusd", U8, I8, I32, 4, Form::Tiles}},
-    Choice{x86, "amx-int8", {"llvm.x86.tdpbsud", I8, U8, I32, 4, Form::Tiles}},
-    Choice{x86, "avx512bf16", {dpbf16, BF16, BF16, F32, 2, Form::Lanes}},
-    Choice{x86, "avx512vnni", {vnni, U8, I8, I32, 4, Form::Lanes}},
-    Choice{x86, "avx512vnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}},
-    Choice{x86, "avx512vnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}},
-    Choice{x86, "avxvnni", {vnni, U8, I8, I32, 4, Form::Lanes}, 32},
-    Choice{x86, "avxvnni", {vnni, I8, U8, I32, 4, Form::Lanes, /*swapped=*/true}, 32},
-    Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, Form::Lanes, false, /*offset_a=*/true}, 32},
+    Choice{arm, "bf16", {"llvm.aarch64.neon.bfmmla", BF16, BF16, F32, 4, DotForm::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.smmla", I8, I8, I32, 8, DotForm::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.ummla", U8, U8, I32, 8, DotForm::Blocks}},
+    Choice{arm, "i8mm", {"llvm.aarch64.neon.usmmla", U8, I8, I32, 8, DotForm::Blocks}},
+    Choice{arm, "dotprod", {"llvm.aarch64.neon.sdot", I8, I8, I32, 4, DotForm::Lanes}},
+    Choice{arm, "dotprod", {"llvm.aarch64.neon.udot", U8, U8, I32, 4, DotForm::Lanes}},
+    Choice{x86, "amx-bf16", {"llvm.x86.tdpbf16ps", BF16, BF16, F32, 2, DotForm::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbssd", I8, I8, I32, 4, DotForm::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbuud", U8, U8, I32, 4, DotForm::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbusd", U8, I8, I32, 4, DotForm::Tiles}},
+    Choice{x86, "amx-int8", {"llvm.x86.tdpbsud", I8, U8, I32, 4, DotForm::Tiles}},
+    Choice{x86, "avx512bf16", {dpbf16, BF16, BF16, F32, 2, DotForm::Lanes}},
+    Choice{x86, "avx512vnni", {vnni, U8, I8, I32, 4, DotForm::Lanes}},
+    Choice{x86, "avx512vnni", {vnni, I8, U8, I32, 4, DotForm::Lanes, /*swapped=*/true}},
+    Choice{x86, "avx512vnni", {vnni, I8, I8, I32, 4, DotForm::Lanes, false, /*offset_a=*/true}},
+    Choice{x86, "avxvnni", {vnni, U8, I8, I32, 4, DotForm::Lanes}, 32},
+    Choice{x86, "avxvnni", {vnni, I8, U8, I32, 4, DotForm::Lanes, /*swapped=*/true}, 32},
+    Choice{x86, "avxvnni", {vnni, I8, I8, I32, 4, DotForm::Lanes, false, /*offset_a=*/true}, 32},
 };
 
 tile::cpu::RegisterTile register_tile(const Instruction& instruction, const Machine& machine) {
   using tile::cpu::Products;
   return tile::cpu::register_tile(
-      instruction.form == Form::Blocks ? Products::Blocks : Products::Lanes, machine);
+      instruction.form == DotForm::Blocks ? Products::Blocks : Products::Lanes, machine);
 }
 
 bool same_sum(DType x, DType y) {
@@ -68,7 +68,7 @@ Instruction instruction_for(const DotShape& shape, const Machine& machine) {
   // wide as the longest vectors, in which panels are counted.
   const bool tiles = shape.m > 1 && machine.vector_bytes == 64;
   for (const Choice& choice : choices) {
-    if (choice.instruction.form == Form::Tiles && !tiles) continue;
+    if (choice.instruction.form == DotForm::Tiles && !tiles) continue;
     if (choice.architecture == machine.architecture && machine.has(choice.feature) &&
         machine.vector_bytes <= choice.most_bytes && choice.instruction.a == shape.a &&
         choice.instruction.b == shape.b && same_sum(choice.instruction.c, shape.c))
@@ -81,7 +81,8 @@ std::int64_t panel_columns(const DotShape& shape, const Machine& machine) {
   const Instruction instruction = instruction_for(shape, machine);
   const int lanes = machine.vector_bytes / byte_width(shape.c);
   // One row streams b: half of the registers take sums.
-  if (shape.m == 1 && instruction.form == Form::Lanes) return machine.vector_registers / 2 * lanes;
+  if (shape.m == 1 && instruction.form == DotForm::Lanes)
+    return machine.vector_registers / 2 * lanes;
   return std::int64_t{register_tile(instruction, machine).vectors} * lanes;
 }
 
@@ -91,7 +92,8 @@ DType panel_dtype(const DotShape& shape, const Machine& machine) {
 
 DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t packed_b) {
   const Instruction instruction = instruction_for(shape, machine);
-  if (instruction.form == Form::Tiles) return plan_amx_dot(shape, instruction, machine, packed_b);
+  if (instruction.form == DotForm::Tiles)
+    return plan_amx_dot(shape, instruction, machine, packed_b);
   const std::int64_t a_width = byte_width(instruction.a), b_width = byte_width(instruction.b);
   DotPlan plan;
   plan.k_group = instruction.k_group;
@@ -123,7 +125,8 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
 }
 
 bool can_add_from(const DotShape& shape, const DotPlan& plan, const Machine& machine) {
-  return shape.m > 1 && shape.k <= plan.kc && instruction_for(shape, machine).form != Form::Tiles;
+  return shape.m > 1 && shape.k <= plan.kc &&
+         instruction_for(shape, machine).form != DotForm::Tiles;
 }
 
 }  // namespace tessera::codegen

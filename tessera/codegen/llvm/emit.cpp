@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/codegen/llvm/emitter.h"
+#include "tessera/runtime/launch.h"
 #include "tessera/tile/argument.h"
 
 namespace tessera::codegen {
@@ -13,7 +14,7 @@ using tile::Type;
 using tile::ValueId;
 using tile::cpu::Step;
 
-constexpr int kGridWords = 3;
+using runtime::kGridWords;
 
 /// The function's frame: arguments out of their words, the loop over programs, the steps in it.
 void emit_function(Emitter& e) {
@@ -38,9 +39,9 @@ void emit_function(Emitter& e) {
   };
   const auto load = [&](llvm::Type* of, int i) { return e.ir.CreateLoad(of, word(i)); };
   std::vector<llvm::Value*> grid;
-  for (int i = 0; i < kGridWords; ++i) grid.push_back(load(i64, i));
+  for (int i = 0; i < static_cast<int>(kGridWords); ++i) grid.push_back(load(i64, i));
 
-  int at = kGridWords;
+  int at = static_cast<int>(kGridWords);
   for (const ValueId param : e.kernel.params()) {
     const Type& t = e.type(param);
     if (t.is_view()) {

@@ -10,17 +10,17 @@
 namespace tessera::codegen {
 namespace {
 
-using Ops = llvm::Instruction::CastOps;
+using CastOps = llvm::Instruction::CastOps;
 using Predicate = llvm::CmpInst::Predicate;
 
 Lanes widened_from_bf16(const Lanes& x) {
-  const Lanes bits = x.as_integer().cast(Ops::ZExt, x.ir().getInt32Ty());
+  const Lanes bits = x.as_integer().cast(CastOps::ZExt, x.ir().getInt32Ty());
   return shift_left(bits, 16).as_float();
 }
 
 /// f32 to bf16, to nearest even; NaN stays NaN, and quiet.
 Lanes narrowed_to_bf16(const Lanes& x) {
-  if (target_has(x, {"bf16"})) return x.cast(Ops::FPTrunc, x.ir().getBFloatTy());
+  if (target_has(x, {"bf16"})) return x.cast(CastOps::FPTrunc, x.ir().getBFloatTy());
   const Lanes bits = x.as_integer();
   const Lanes odd = shift_right(bits, 16) & bits.constant(std::uint64_t{1});
   const Lanes rounded = bits + (odd + bits.constant(std::uint64_t{0x7fff}));
@@ -31,15 +31,15 @@ Lanes narrowed_to_bf16(const Lanes& x) {
       compare(Predicate::ICMP_SGT, magnitude, bits.constant(std::uint64_t{0x7f800000}));
   const Lanes result = select(nan, quiet, rounded);
   return shift_right(result, 16)
-      .cast(Ops::Trunc, x.ir().getInt16Ty())
-      .cast(Ops::BitCast, x.ir().getBFloatTy());
+      .cast(CastOps::Trunc, x.ir().getInt16Ty())
+      .cast(CastOps::BitCast, x.ir().getBFloatTy());
 }
 
 /// f64 to f32, rounded to odd: a further rounding to fewer bits then rounds as if it were the only
 /// one (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 Lanes narrowed_to_odd(const Lanes& x) {
-  const Lanes nearest = x.cast(Ops::FPTrunc, x.ir().getFloatTy());
-  const Lanes back = nearest.cast(Ops::FPExt, x.element());
+  const Lanes nearest = x.cast(CastOps::FPTrunc, x.ir().getFloatTy());
+  const Lanes back = nearest.cast(CastOps::FPExt, x.element());
   const Lanes bits = nearest.as_integer();
   const Lanes one = bits.constant(std::uint64_t{1}), zero = bits.constant(std::uint64_t{0});
   const Lanes beyond = compare(Predicate::FCMP_OGT, abs(back), abs(x));
@@ -76,7 +76,7 @@ Lanes truncated_by_clamping(const Lanes& x, llvm::Type* element, bool with_sign)
   const double most = limit - std::ldexp(1, std::max(bits - digits, 0));  // the last float below
   const Lanes number = select(compare(Predicate::FCMP_ORD, x, x), x, x.constant(0.0));
   const Lanes near = clamp_below(clamp_above(number, with_sign ? -limit : 0), most);
-  const Lanes value = near.cast(with_sign ? Ops::FPToSI : Ops::FPToUI, element);
+  const Lanes value = near.cast(with_sign ? CastOps::FPToSI : CastOps::FPToUI, element);
   if (bits <= digits) return value;
   const Lanes last = value.constant(llvm::APInt::getLowBitsSet(value.bits(), bits));
   return select(compare(Predicate::FCMP_OGE, x, limit), last, value);
@@ -97,7 +97,7 @@ Lanes truncated_to_integer(const Lanes& x, DType to) {
 Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   llvm::IRBuilderBase& ir = x.ir();
   const bool with_sign = is_signed(from);
-  const auto convert = with_sign ? Ops::SIToFP : Ops::UIToFP;
+  const auto convert = with_sign ? CastOps::SIToFP : CastOps::UIToFP;
   const int bytes = from == DType::Bool ? 1 : byte_width(from);
   if (to == DType::F64 || (to == DType::F32 && bytes <= 4))
     return x.cast(convert, type_of(to, ir.getContext()));
@@ -110,17 +110,18 @@ Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   if (bytes > 2)
     short_enough =
         to == DType::F16 ? within_f16(x, with_sign) : with_significant_bits(x, 24, with_sign);
-  if (bytes == 8) short_enough = short_enough.cast(Ops::Trunc, ir.getInt32Ty());
+  if (bytes == 8) short_enough = short_enough.cast(CastOps::Trunc, ir.getInt32Ty());
   return cast(short_enough.cast(convert, ir.getFloatTy()), DType::F32, to);
 }
 
 Lanes float_to_float(const Lanes& x, DType from, DType to) {
   if (from == DType::BF16) return cast(widened_from_bf16(x), DType::F32, to);
   llvm::Type* const element = type_of(to, x.ir().getContext());
-  if (from == DType::F16) return cast(x.cast(Ops::FPExt, x.ir().getFloatTy()), DType::F32, to);
+  if (from == DType::F16) return cast(x.cast(CastOps::FPExt, x.ir().getFloatTy()), DType::F32, to);
   if (from == DType::F32 && to == DType::BF16) return narrowed_to_bf16(x);
-  if (from == DType::F32) return x.cast(to == DType::F64 ? Ops::FPExt : Ops::FPTrunc, element);
-  if (to == DType::F32) return x.cast(Ops::FPTrunc, element);
+  if (from == DType::F32)
+    return x.cast(to == DType::F64 ? CastOps::FPExt : CastOps::FPTrunc, element);
+  if (to == DType::F32) return x.cast(CastOps::FPTrunc, element);
   return cast(narrowed_to_odd(x), DType::F32, to);
 }
 
@@ -144,9 +145,9 @@ Lanes cast(const Lanes& x, DType from, DType to) {
   if (is_float(from)) return truncated_to_integer(x, to);
   llvm::Type* const element = type_of(to, x.ir().getContext());
   if (from != DType::Bool && byte_width(to) <= byte_width(from)) {
-    return x.bits() == element->getScalarSizeInBits() ? x : x.cast(Ops::Trunc, element);
+    return x.bits() == element->getScalarSizeInBits() ? x : x.cast(CastOps::Trunc, element);
   }
-  return x.cast(is_signed(from) ? Ops::SExt : Ops::ZExt, element);
+  return x.cast(is_signed(from) ? CastOps::SExt : CastOps::ZExt, element);
 }
 
 }  // namespace tessera::codegen

@@ -5,15 +5,15 @@ namespace tessera::codegen {
 namespace {
 
 using tile::Function;
-using Ops = llvm::Instruction::BinaryOps;
+using BinaryOps = llvm::Instruction::BinaryOps;
 using Predicate = llvm::CmpInst::Predicate;
 
-Lanes binary(Ops op, const Lanes& a, const Lanes& b) {
+Lanes binary(BinaryOps op, const Lanes& a, const Lanes& b) {
   return each_piece([&](auto* x, auto* y) { return a.ir().CreateBinOp(op, x, y); }, a, b);
 }
 
 /// The quotient or remainder; neither 0 as divisor nor the one quotient that overflows traps.
-Lanes divided(Ops op, bool is_signed, const Lanes& a, const Lanes& b) {
+Lanes divided(BinaryOps op, bool is_signed, const Lanes& a, const Lanes& b) {
   const Lanes zero = a.constant(std::uint64_t{0}), one = a.constant(std::uint64_t{1});
   const Lanes by_zero = compare(Predicate::ICMP_EQ, b, zero);
   Lanes harmful = by_zero;
@@ -25,10 +25,10 @@ Lanes divided(Ops op, bool is_signed, const Lanes& a, const Lanes& b) {
   return select(by_zero, zero, binary(op, a, select(harmful, one, b)));
 }
 
-Lanes shifted(Ops op, const Lanes& a, const Lanes& b) {
+Lanes shifted(BinaryOps op, const Lanes& a, const Lanes& b) {
   const Lanes last = a.constant(std::uint64_t{a.bits() - 1});
   const Lanes value = binary(op, a, intrinsic(llvm::Intrinsic::umin, b, last));
-  if (op == Ops::AShr) return value;
+  if (op == BinaryOps::AShr) return value;
   return select(compare(Predicate::ICMP_UGT, b, last), a.constant(std::uint64_t{0}), value);
 }
 
@@ -57,8 +57,8 @@ Lanes map_integers(Function function, bool is_signed, std::span<const Lanes> in)
     case Function::Add: return a + b;
     case Function::Sub: return a - b;
     case Function::Mul: return a * b;
-    case Function::Div: return divided(by_sign(Ops::SDiv, Ops::UDiv), is_signed, a, b);
-    case Function::Rem: return divided(by_sign(Ops::SRem, Ops::URem), is_signed, a, b);
+    case Function::Div: return divided(by_sign(BinaryOps::SDiv, BinaryOps::UDiv), is_signed, a, b);
+    case Function::Rem: return divided(by_sign(BinaryOps::SRem, BinaryOps::URem), is_signed, a, b);
     case Function::Min:
     case Function::Minimum:
       return intrinsic(by_sign(llvm::Intrinsic::smin, llvm::Intrinsic::umin), a, b);
@@ -68,8 +68,8 @@ Lanes map_integers(Function function, bool is_signed, std::span<const Lanes> in)
     case Function::And: return a & b;
     case Function::Or: return a | b;
     case Function::Xor: return a ^ b;
-    case Function::Shl: return shifted(Ops::Shl, a, b);
-    case Function::Shr: return shifted(by_sign(Ops::AShr, Ops::LShr), a, b);
+    case Function::Shl: return shifted(BinaryOps::Shl, a, b);
+    case Function::Shr: return shifted(by_sign(BinaryOps::AShr, BinaryOps::LShr), a, b);
     case Function::MulHi: return upper_product(is_signed, a, b);
     case Function::Equal: return compare(Predicate::ICMP_EQ, a, b);
     case Function::NotEqual: return compare(Predicate::ICMP_NE, a, b);

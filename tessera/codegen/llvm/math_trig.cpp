@@ -121,7 +121,7 @@ Turned turned32(const Lanes& x) {
 }
 
 /// a + b exactly (Knuth).
-std::pair<Lanes, Lanes> sum_of(const Lanes& a, const Lanes& b) {
+std::pair<Lanes, Lanes> exact_sum(const Lanes& a, const Lanes& b) {
   const Lanes sum = a + b;
   const Lanes of_b = sum - a;
   return {sum, (a - (sum - of_b)) + (b - of_b)};
@@ -138,14 +138,14 @@ Turned turned64(const Lanes& x) {
   const auto modulo_4 = [](const Lanes& a) {
     return fma(intrinsic(llvm::Intrinsic::roundeven, a * 0.25), -4, a);
   };
-  const auto [first, first_error] = sum_of(modulo_4(terms[0]), modulo_4(terms[1]));
-  const auto [second, second_error] = sum_of(first, modulo_4(terms[2]));
+  const auto [first, first_error] = exact_sum(modulo_4(terms[0]), modulo_4(terms[1]));
+  const auto [second, second_error] = exact_sum(first, modulo_4(terms[2]));
   const auto [bits, whole] = round_quarters(second);
 
   Lanes high = second - whole;
   Lanes low = terms[5] + terms[6];
   for (const Lanes& term : {first_error, second_error, terms[3], terms[4]}) {
-    const auto [sum, error] = sum_of(high, term);
+    const auto [sum, error] = exact_sum(high, term);
     high = sum;
     low = low + error;
   }

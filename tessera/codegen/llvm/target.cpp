@@ -16,12 +16,12 @@ namespace {
 // A CPU with the least that the architecture has. What a machine offers more stands in its
 // features; its name is what code is tuned for. So nothing that a virtual machine hides comes in by
 // a name.
-struct Base {
+struct BaseTarget {
   const char* triple;
   const char* cpu;
 };
 
-Base base_of(machine::Architecture architecture) {
+BaseTarget base_of(machine::Architecture architecture) {
   switch (architecture) {
     case machine::Architecture::AArch64: return {"aarch64-unknown-linux-gnu", "generic"};
     case machine::Architecture::X86_64: return {"x86_64-unknown-linux-gnu", "x86-64"};
@@ -29,7 +29,8 @@ Base base_of(machine::Architecture architecture) {
   return {};
 }
 
-std::unique_ptr<llvm::TargetMachine> make_target(const Base& base, const std::string& features) {
+std::unique_ptr<llvm::TargetMachine> make_target(const BaseTarget& base,
+                                                 const std::string& features) {
   llvm::TargetOptions options;
   options.NoTrappingFPMath = true;
   return std::unique_ptr<llvm::TargetMachine>(

@@ -19,7 +19,7 @@ constexpr std::size_t kMostSwaps = 10;   // commutative nodes whose operands are
 constexpr std::size_t kMostOutputs = 4;  // that are tried in all orders
 
 /// Which of the texts of a rule is written.
-struct Choice {
+struct Ordering {
   std::uint32_t swaps = 0;           // by commutative node of both sides
   std::vector<std::size_t> outputs;  // their order
 };
@@ -27,7 +27,7 @@ struct Choice {
 /// Writes a rule down from its outputs, and names things as they come.
 class Writer {
  public:
-  Writer(const rules::Pattern& source, const rules::Pattern& target, const Choice& choice)
+  Writer(const rules::Pattern& source, const rules::Pattern& target, const Ordering& choice)
       : choice_(choice) {
     for (const std::string& name : source.rule.constants) constants_.push_back(name);
     side(source);
@@ -135,7 +135,7 @@ class Writer {
     text_ += fmt::format(" where {}", fmt::join(conditions, ", "));
   }
 
-  const Choice& choice_;
+  const Ordering& choice_;
   const rules::Pattern* pattern_ = nullptr;
   std::vector<std::string> constants_;
   std::map<std::string, std::size_t> inputs_;
@@ -149,7 +149,7 @@ class Writer {
 std::string least_text(const rules::Pattern& source, const rules::Pattern& target) {
   const auto swaps = static_cast<std::size_t>(std::ranges::count(source.commutes, true) +
                                               std::ranges::count(target.commutes, true));
-  Choice choice;
+  Ordering choice;
   choice.outputs.resize(source.rule.source.outputs().size());
   std::iota(choice.outputs.begin(), choice.outputs.end(), std::size_t{0});
   const bool permute = choice.outputs.size() <= kMostOutputs;

@@ -25,11 +25,6 @@ std::optional<Affine> plus(const Affine& a, const Affine& b, std::int64_t factor
   return sum;
 }
 
-bool is_uniform(const Affine& x) {
-  return std::all_of(x.strides.begin(), x.strides.end(),
-                     [](const Polynomial& stride) { return stride.is_zero(); });
-}
-
 std::optional<Affine> times(const Affine& a, const Affine& b) {
   if (!is_uniform(b)) return is_uniform(a) ? times(b, a) : std::nullopt;
   Affine result = a;
@@ -67,6 +62,11 @@ std::optional<std::vector<Polynomial>> reshaped(const std::vector<Polynomial>& s
 
 }  // namespace
 
+bool is_uniform(const Affine& x) {
+  return std::all_of(x.strides.begin(), x.strides.end(),
+                     [](const Polynomial& stride) { return stride.is_zero(); });
+}
+
 AffineForms::AffineForms(const Kernel& kernel)
     : kernel_(kernel), facts_(facts_of(kernel)), definitions_(definitions(kernel)) {}
 
@@ -78,7 +78,7 @@ bool AffineForms::wraps(const Operation& op) const {
   const DType dtype = kernel_.type(op.out[0]).dtype;
   if (dtype == DType::I64) return false;
   const Facts &x = facts_[op.in.front()], &y = facts_[op.in.back()];
-  const Range a = range_of(x), b = range_of(y);
+  const Interval a = range_of(x), b = range_of(y);
   switch (op.function) {
     case Function::Neg: return !fits(negate(a), dtype);
     case Function::Sub: return !fits(add(a, negate(b)), dtype);

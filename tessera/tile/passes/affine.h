@@ -47,6 +47,8 @@ struct Affine {
   Polynomial offset = {};
   std::vector<Polynomial> strides = {};  // 0 on axes of extent 1
 };
+/// Whether all elements are equal: every stride is 0.
+bool is_uniform(const Affine& x);
 
 /// One bound of a mask: the element is in where `gap` is not negative. `index` is the offset of the
 /// side of the comparison that moves along the tile, which the other side bounds.

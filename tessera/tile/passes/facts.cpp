@@ -33,7 +33,7 @@ class Analysis {
  private:
   /// What an assumption says of a value.
   struct Assumed {
-    Range range = {};
+    Interval range = {};
     std::int64_t divisor = 1;
   };
 
@@ -94,7 +94,7 @@ class Analysis {
 
   void set(ValueId id, Facts facts) {
     for (const Assumed& assumed : assumed_[id]) {
-      const Range range = meet(range_of(facts), assumed.range);
+      const Interval range = meet(range_of(facts), assumed.range);
       facts.low = range.low, facts.high = range.high;
       if (facts.divisor <= (std::int64_t{1} << 62) / assumed.divisor)
         facts.divisor = std::lcm(facts.divisor, assumed.divisor);
@@ -162,7 +162,7 @@ class Analysis {
         const Type& type = kernel_.type(op.out[i]);
         Facts next = join(entry[i], facts_[yields(kernel_, op.regions.back())[i]], type);
         if (next == entry[i]) continue;
-        const Range widest = type.is_number() ? range_of(type.dtype) : Range{};
+        const Interval widest = type.is_number() ? range_of(type.dtype) : Interval{};
         if (next.low != entry[i].low) next.low = widest.low;
         if (next.high != entry[i].high) next.high = widest.high;
         changed = true;

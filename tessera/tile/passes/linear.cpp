@@ -5,7 +5,7 @@
 namespace tessera::tile {
 namespace {
 
-constexpr std::size_t kMostTerms = 32;
+constexpr std::size_t kMostLinearTerms = 32;
 
 std::optional<std::int64_t> plus_product(std::int64_t a, std::int64_t b, std::int64_t factor) {
   std::int64_t product = 0, sum = 0;
@@ -53,7 +53,7 @@ Linear LinearForms::of(ValueId scalar) const {
   ++depth_;
   auto form = parts(scalar);
   --depth_;
-  return known_[scalar] = form && form->terms.size() <= kMostTerms ? *form : leaf;
+  return known_[scalar] = form && form->terms.size() <= kMostLinearTerms ? *form : leaf;
 }
 
 std::optional<Linear> LinearForms::parts(ValueId scalar) const {
@@ -69,7 +69,7 @@ std::optional<Linear> LinearForms::parts(ValueId scalar) const {
     return keeps ? std::optional(of(op.in[0])) : std::nullopt;
   }
   if (op.code != Code::Map || op.in.size() > 2 || type.dtype == DType::U64) return {};
-  const Range a = range_of(facts_[op.in.front()]), b = range_of(facts_[op.in.back()]);
+  const Interval a = range_of(facts_[op.in.front()]), b = range_of(facts_[op.in.back()]);
   switch (op.function) {
     case Function::Neg:
       if (!fits(negate(a), type.dtype)) return {};
@@ -91,8 +91,8 @@ std::optional<Linear> LinearForms::parts(ValueId scalar) const {
   }
 }
 
-Range LinearForms::bounds(const Linear& form) const {
-  Range range{form.base, form.base};
+Interval LinearForms::bounds(const Linear& form) const {
+  Interval range{form.base, form.base};
   for (const Linear::Term& term : form.terms)
     range = add(range, multiply(range_of(facts_[term.value]), {term.factor, term.factor}));
   return range;

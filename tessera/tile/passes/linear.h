@@ -15,7 +15,7 @@ class LinearForms {
   Linear of(ValueId scalar) const;
   const std::vector<Facts>& facts() const { return facts_; }
   /// The least and the greatest that a form can be, where known.
-  Range bounds(const Linear& form) const;
+  Interval bounds(const Linear& form) const;
 
  private:
   std::optional<Linear> parts(ValueId scalar) const;

@@ -70,9 +70,9 @@ std::optional<std::int64_t> Polynomial::as_constant() const {
 }
 
 std::optional<std::int64_t> Polynomial::least(const std::vector<Facts>& facts) const {
-  Range sum{0, 0};
+  Interval sum{0, 0};
   for (const auto& [product, factor] : terms_) {
-    Range range{factor, factor};
+    Interval range{factor, factor};
     for (const ValueId id : product) range = multiply(range, range_of(facts[id]));
     sum = tile::add(sum, range);
   }

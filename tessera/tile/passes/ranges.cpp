@@ -6,22 +6,22 @@
 namespace tessera::tile {
 namespace {
 
-using Bound = std::optional<std::int64_t>;
+using OptionalBound = std::optional<std::int64_t>;
 
 /// None where it does not fit, which is to say: not known.
-Bound narrow(Wide x) {
+OptionalBound narrow(Wide x) {
   if (x < std::numeric_limits<std::int64_t>::min() || x > std::numeric_limits<std::int64_t>::max())
     return {};
   return static_cast<std::int64_t>(x);
 }
 
-Bound sum(const Bound& a, const Bound& b) {
-  return a && b ? narrow(Wide{*a} + *b) : Bound{};
+OptionalBound sum(const OptionalBound& a, const OptionalBound& b) {
+  return a && b ? narrow(Wide{*a} + *b) : OptionalBound{};
 }
 
 }  // namespace
 
-Range range_of(DType dtype) {
+Interval range_of(DType dtype) {
   const int bits = 8 * byte_width(dtype);
   switch (dtype) {
     case DType::Bool: return {0, 1};
@@ -39,16 +39,16 @@ Range range_of(DType dtype) {
   }
 }
 
-Range add(const Range& a, const Range& b) {
+Interval add(const Interval& a, const Interval& b) {
   return {sum(a.low, b.low), sum(a.high, b.high)};
 }
 
-Range negate(const Range& a) {
-  const auto minus = [](const Bound& x) { return x ? narrow(-Wide{*x}) : Bound{}; };
+Interval negate(const Interval& a) {
+  const auto minus = [](const OptionalBound& x) { return x ? narrow(-Wide{*x}) : OptionalBound{}; };
   return {minus(a.high), minus(a.low)};
 }
 
-Range multiply(const Range& a, const Range& b) {
+Interval multiply(const Interval& a, const Interval& b) {
   if (a.low && a.high && b.low && b.high) {
     const Wide corners[] = {Wide{*a.low} * *b.low, Wide{*a.low} * *b.high, Wide{*a.high} * *b.low,
                             Wide{*a.high} * *b.high};
@@ -60,26 +60,27 @@ Range multiply(const Range& a, const Range& b) {
   return {};
 }
 
-Range join(const Range& a, const Range& b) {
-  return {a.low && b.low ? Bound(std::min(*a.low, *b.low)) : Bound{},
-          a.high && b.high ? Bound(std::max(*a.high, *b.high)) : Bound{}};
+Interval join(const Interval& a, const Interval& b) {
+  return {a.low && b.low ? OptionalBound(std::min(*a.low, *b.low)) : OptionalBound{},
+          a.high && b.high ? OptionalBound(std::max(*a.high, *b.high)) : OptionalBound{}};
 }
 
-Range meet(const Range& a, const Range& b) {
-  return {a.low && b.low ? Bound(std::max(*a.low, *b.low))
+Interval meet(const Interval& a, const Interval& b) {
+  return {a.low && b.low ? OptionalBound(std::max(*a.low, *b.low))
           : a.low        ? a.low
                          : b.low,
-          a.high && b.high ? Bound(std::min(*a.high, *b.high))
+          a.high && b.high ? OptionalBound(std::min(*a.high, *b.high))
           : a.high         ? a.high
                            : b.high};
 }
 
-Range divide(const Range& a, std::int64_t by) {
-  return {a.low ? Bound(*a.low / by) : Bound{}, a.high ? Bound(*a.high / by) : Bound{}};
+Interval divide(const Interval& a, std::int64_t by) {
+  return {a.low ? OptionalBound(*a.low / by) : OptionalBound{},
+          a.high ? OptionalBound(*a.high / by) : OptionalBound{}};
 }
 
-bool fits(const Range& range, DType dtype) {
-  const Range all = range_of(dtype);
+bool fits(const Interval& range, DType dtype) {
+  const Interval all = range_of(dtype);
   return (!all.low || (range.low && *range.low >= *all.low)) &&
          (!all.high || (range.high && *range.high <= *all.high));
 }

@@ -54,11 +54,6 @@ std::optional<AxisBound> axis_bound(const Bound& bound) {
                    .index = bound.index.divided(by).value_or(Polynomial{})};
 }
 
-bool is_uniform(const Affine& x) {
-  return std::all_of(x.strides.begin(), x.strides.end(),
-                     [](const Polynomial& stride) { return stride.is_zero(); });
-}
-
 /// Along one axis, an element i of the tile is in where every lower bound has low + i >= 0 and
 /// every upper one has high - i >= 0. In a view, it is in where 0 <= at + i < end: so at = low and
 /// end = at + high + 1. Without a lower bound, `at` may be anything that is not negative: the index

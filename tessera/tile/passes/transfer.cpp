@@ -11,7 +11,7 @@
 namespace tessera::tile {
 namespace {
 
-void set_range(Facts& facts, const Range& range) {
+void set_range(Facts& facts, const Interval& range) {
   facts.low = range.low, facts.high = range.high;
 }
 
@@ -69,7 +69,7 @@ class Transfer {
   const Type& in_type(std::size_t i) const { return kernel_.type(op_.in[i]); }
   bool integers() const { return is_integer(type_.dtype); }
 
-  Facts ranged(const Range& range) const {
+  Facts ranged(const Interval& range) const {
     Facts facts = unknown(type_);
     set_range(facts, meet(range_of(facts), range));
     return facts;
@@ -85,7 +85,7 @@ class Transfer {
   }
 
   /// Numbers of the range as numbers of the dtype: where they may wrap, only powers of two divide.
-  Facts wrapped(Facts facts, const Range& range) const {
+  Facts wrapped(Facts facts, const Interval& range) const {
     if (fits(range, type_.dtype)) {
       set_range(facts, range);
       return facts;
@@ -114,7 +114,7 @@ class Transfer {
       case Function::Add: return wrapped(sum(a, b, 1), add(range_of(a), range_of(b)));
       case Function::Neg: return wrapped(still(a), negate(range_of(a)));
       case Function::Sub: {
-        const Range range = add(range_of(a), negate(range_of(b)));
+        const Interval range = add(range_of(a), negate(range_of(b)));
         return wrapped(sum(a, still(b), 1), range);
       }
       case Function::Mul: {
@@ -224,8 +224,8 @@ class Transfer {
     Facts facts = uniform();
     if (type_.dtype != DType::Bool) return facts;
     set_range(facts, op_.function == Function::And
-                         ? Range{*in(0).low & *in(1).low, *in(0).high & *in(1).high}
-                         : Range{*in(0).low | *in(1).low, *in(0).high | *in(1).high});
+                         ? Interval{*in(0).low & *in(1).low, *in(0).high & *in(1).high}
+                         : Interval{*in(0).low | *in(1).low, *in(0).high | *in(1).high});
     return facts;
   }
 
@@ -237,7 +237,7 @@ class Transfer {
       const Facts &small = below ? a : b, &large = below ? b : a;
       const bool strict = op_.function == Function::Less || op_.function == Function::Greater;
       // small - large, against 0
-      const Range gap = add(range_of(small), negate(range_of(large)));
+      const Interval gap = add(range_of(small), negate(range_of(large)));
       const std::int64_t edge = strict ? -1 : 0;
       if (gap.high && *gap.high <= edge) facts.low = 1;
       if (gap.low && *gap.low > edge) facts.high = 0;
@@ -260,7 +260,7 @@ class Transfer {
   /// As numbers that do not wrap, of wider integers. Where a sum may have wrapped, what grows goes
   /// on growing only in groups of a power of two that begin at its multiples.
   static Facts unwrapped(const Facts& x, DType dtype) {
-    const Range all = range_of(dtype);
+    const Interval all = range_of(dtype);
     if (byte_width(dtype) == 8 || (x.low > all.low && x.high < all.high)) return x;
     Facts facts = x;
     facts.contiguity = aligned(x, std::int64_t{1} << (8 * byte_width(dtype) - 1));

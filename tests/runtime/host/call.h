@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "tessera/runtime/host/host.h"
 
 namespace tessera::host {
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline Tensor floats(std::vector<std::int64_t> shape, const std::vector<float>& elements) {
   return Tensor::of<float>(DType::F32, std::move(shape), elements);

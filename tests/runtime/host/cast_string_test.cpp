@@ -7,7 +7,6 @@
 namespace tessera::host {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Attrs to(std::string dtype) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "tessera/support/rng.h"
@@ -8,8 +7,6 @@
 
 namespace tessera::host {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Attrs top(std::int64_t axis, std::int64_t largest = 1) {
   return {{"axis", axis}, {"largest", largest}, {"sorted", std::int64_t{1}}};

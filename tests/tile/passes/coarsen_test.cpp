@@ -15,7 +15,7 @@ Kernel by_four(const Kernel& kernel) {
   return coarse ? simplify(*coarse) : kernel;
 }
 
-void expect_refused(std::string_view text) {
+void expect_not_coarsened(std::string_view text) {
   const Kernel kernel = parsed_kernel(text);
   expect_valid(kernel);
   EXPECT_FALSE(coarsen(kernel, 4)) << text;
@@ -78,33 +78,33 @@ TEST(Coarsen, FollowsRowsAlongAnyAxis) {
 
 TEST(Coarsen, LeavesWhatIsNotRowsOfViews) {
   // The number of a program is computed with.
-  expect_refused(R"(kernel blocks(x: view f32[?], out: view f32[?]) {
+  expect_not_coarsened(R"(kernel blocks(x: view f32[?], out: view f32[?]) {
                       p: i64 = pid() {axis = 0}
                       at: i64 = mul(p, 64)
                       t: f32[64] = vload(x, at)
                       vstore(out, at, t)
                     })");
   // All programs write one place.
-  expect_refused(R"(kernel last(x: view f32[?, 8], out: view f32[8]) {
+  expect_not_coarsened(R"(kernel last(x: view f32[?, 8], out: view f32[8]) {
                       p: i64 = pid() {axis = 0}
                       t: f32[1, 8] = vload(x, p, 0)
                       s: f32[8] = reduce(t) {fn = add, axis = 0}
                       vstore(out, 0, s)
                     })");
   // A program has several rows, which overlap those of others.
-  expect_refused(R"(kernel windows(x: view f32[?, 8], out: view f32[?, 8]) {
+  expect_not_coarsened(R"(kernel windows(x: view f32[?, 8], out: view f32[?, 8]) {
                       p: i64 = pid() {axis = 0}
                       t: f32[2, 8] = vload(x, p, 0)
                       vstore(out, p, 0, t)
                     })");
   // What happens once in each program.
-  expect_refused(R"(kernel counted(x: view f32[?, 8], total: *f32) {
+  expect_not_coarsened(R"(kernel counted(x: view f32[?, 8], total: *f32) {
                       p: i64 = pid() {axis = 0}
                       t: f32[1, 8] = vload(x, p, 0)
                       old: f32 = atomic(total, 1.0) {fn = add}
                     })");
   // No number of a program at all.
-  expect_refused(R"(kernel same(x: view f32[8], out: view f32[8]) {
+  expect_not_coarsened(R"(kernel same(x: view f32[8], out: view f32[8]) {
                       t: f32[8] = vload(x, 0)
                       vstore(out, 0, t)
                     })");

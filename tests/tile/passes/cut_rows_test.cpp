@@ -10,7 +10,7 @@ namespace {
 
 using namespace tessera::testing;  // NOLINT(google-build-using-namespace): the checks
 
-void expect_refused(std::string_view text) {
+void expect_not_cut(std::string_view text) {
   const Kernel kernel = simplify(parsed_kernel(text));
   expect_valid(kernel);
   EXPECT_FALSE(cut_rows(kernel, 600, 256)) << text;
@@ -44,7 +44,7 @@ TEST(CutRows, GivesTilesAlongARowTheExtentOfAPart) {
 }
 
 TEST(CutRows, RefusesWhatIsDoneAlongTheRowOtherwise) {
-  expect_refused(R"(kernel scanned(x: view f32[?, 600], out: view f32[?, 600]) {
+  expect_not_cut(R"(kernel scanned(x: view f32[?, 600], out: view f32[?, 600]) {
     t: f32[1, 600] = vload(x, pid(), 0)
     s: f32[1, 1] = reshape(reduce(t) {fn = add, axis = 1})
     vstore(out, pid(), 0, mul(scan(t) {fn = add, axis = 1}, broadcast(s): f32[1, 600]))
@@ -52,7 +52,7 @@ TEST(CutRows, RefusesWhatIsDoneAlongTheRowOtherwise) {
 }
 
 TEST(CutRows, RefusesToReadAfterAWrite) {
-  expect_refused(R"(kernel late(x: view f32[?, 600], out: view f32[?, 600]) {
+  expect_not_cut(R"(kernel late(x: view f32[?, 600], out: view f32[?, 600]) {
     t: f32[1, 600] = vload(x, pid(), 0)
     s: f32[1] = reduce(t) {fn = add, axis = 1}
     vstore(out, pid(), 0, t)
@@ -63,7 +63,7 @@ TEST(CutRows, RefusesToReadAfterAWrite) {
 }
 
 TEST(CutRows, RefusesTwoResults) {
-  expect_refused(R"(kernel two(x: view f32[?, 600], a: view f32[?, 600], b: view f32[?, 600]) {
+  expect_not_cut(R"(kernel two(x: view f32[?, 600], a: view f32[?, 600], b: view f32[?, 600]) {
     t: f32[1, 600] = vload(x, pid(), 0)
     s: f32[1, 1] = reshape(reduce(t) {fn = add, axis = 1})
     vstore(a, pid(), 0, t)

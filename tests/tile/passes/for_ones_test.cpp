@@ -17,8 +17,8 @@ constexpr std::string_view kColumns =
 })";
 
 /// x has rows of 9 elements, or lies column by column.
-std::vector<Argument> arguments(std::vector<float>& x, std::vector<float>& out, bool turned,
-                                std::int64_t step) {
+std::vector<Argument> columns_arguments(std::vector<float>& x, std::vector<float>& out, bool turned,
+                                        std::int64_t step) {
   return {Argument::view(DType::F32, x.data(), {6, 8}, turned ? Extents{1, 6} : Extents{9, 1}),
           Argument::view(DType::F32, out.data(), {16}), Argument::integer(DType::I64, step),
           Argument::number(DType::F32, 1.0)};
@@ -27,13 +27,13 @@ std::vector<Argument> arguments(std::vector<float>& x, std::vector<float>& out, 
 TEST(ForOnes, StridesAndIntegersThatAreOneAreKnown) {
   const Kernel kernel = parsed_kernel(kColumns);
   std::vector<float> x(60), out(16);
-  const auto rows = for_ones(kernel, ones_of(kernel, arguments(x, out, false, 1)));
+  const auto rows = for_ones(kernel, ones_of(kernel, columns_arguments(x, out, false, 1)));
   expect_valid(rows);
   EXPECT_EQ(rows.type(rows.params()[0]).strides, (Extents{kDynamic, 1}));
   EXPECT_EQ(count_of(simplify(rows), Code::Stride), 0);
   EXPECT_EQ(count_of(simplify(rows), Code::Map),
             2);  // neither pid() * 1 nor what scales: it is open
-  const auto columns = for_ones(kernel, ones_of(kernel, arguments(x, out, true, 2)));
+  const auto columns = for_ones(kernel, ones_of(kernel, columns_arguments(x, out, true, 2)));
   EXPECT_EQ(columns.type(columns.params()[0]).strides, (Extents{1, kDynamic}));
   EXPECT_EQ(word_positions(columns), word_positions(kernel));
 }
@@ -45,7 +45,7 @@ TEST(ForOnes, KeepsWhatALaunchDoes) {
       const auto run = [&](bool known) {
         std::vector<float> x(60), out(16, -1.0F);
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 13);
-        const auto on = arguments(x, out, turned, step);
+        const auto on = columns_arguments(x, out, turned, step);
         const auto done =
             interpret(known ? for_ones(kernel, ones_of(kernel, on)) : kernel, on, {3, 1, 1});
         EXPECT_TRUE(done) << to_string(done.error());

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace tessera::cli {
+
+/// The command line: parses the arguments, runs the command, returns the exit code of the process.
+int run_app(int argc, char** argv);
+
+}  // namespace tessera::cli
