@@ -262,6 +262,7 @@ Dim mod(const Dim& a, const Dim& b) {
 
 Dim min(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  if (a.constant() && b.constant()) return std::min(*a.constant(), *b.constant());
   if ((b - a).least().value_or(-1) >= 0) return a;
   if ((a - b).least().value_or(-1) >= 0) return b;
   return Dim::Atom::of(Dim::Atom::Kind::Min, std::min(a, b), std::max(a, b));
@@ -269,6 +270,7 @@ Dim min(const Dim& a, const Dim& b) {
 
 Dim max(const Dim& a, const Dim& b) {
   if (a.is_undefined() || b.is_undefined()) return Dim::undefined();
+  if (a.constant() && b.constant()) return std::max(*a.constant(), *b.constant());
   if ((a - b).least().value_or(-1) >= 0) return a;
   if ((b - a).least().value_or(-1) >= 0) return b;
   return Dim::Atom::of(Dim::Atom::Kind::Max, std::min(a, b), std::max(a, b));

@@ -10,7 +10,9 @@ Diagnostic mismatch(const std::string& operand, std::size_t axis, const Dim& fou
                     const Dim& expected) {
   return {.id = "shape-mismatch",
           .message = fmt::format("axis {} of {} has size {}", axis, operand, found.to_string()),
-          .note = fmt::format("the other operands ask for {}", expected.to_string())};
+          .note = expected.is_undefined()
+                      ? "the other operands ask for a size beyond 64 bits"
+                      : fmt::format("the other operands ask for {}", expected.to_string())};
 }
 
 /// The one unknown axis size of a pattern; nothing if there is none or more than one.
@@ -76,7 +78,7 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
       if (!has_unknown(pattern)) {
         progress = true;
         const std::optional<std::int64_t> difference = (pattern - equation.found).constant();
-        if (difference && *difference != 0)
+        if (pattern.is_undefined() || (difference && *difference != 0))
           return mismatch(*equation.operand, equation.axis, equation.found, pattern);
         continue;
       }

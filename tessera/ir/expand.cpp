@@ -30,7 +30,8 @@ Expected<Graph> built(GraphBuilder& body, const OpDef& op, const Attrs& attrs,
 /// Copies graphs into one that is being built, composites replaced.
 class Inliner {
  public:
-  Inliner(GraphBuilder& out, const Which& which) : out_(out), which_(which) {}
+  Inliner(GraphBuilder& out, const Which& which, NeedsValue needs_value)
+      : out_(out), which_(which), needs_value_(needs_value) {}
 
   /// The outputs of a graph whose inputs are these values.
   Expected<Vals> inlined(const Graph& graph, const Vals& inputs) {
@@ -66,35 +67,41 @@ class Inliner {
     return graph.is_named(id) ? graph.name(id) : std::string();
   }
 
+  Expected<Vals> body_inlined(const GraphNode& node, const Vals& operands, int wanted) {
+    std::vector<Known> known;
+    Vals present;
+    for (const Val& operand : operands) {
+      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
+      if (operand.present()) present.push_back(operand);
+    }
+    // Sizes that bodies make up are told apart by their scopes.
+    GraphBuilder scope(fmt::format("e{}_", bodies_++));
+    TESSERA_TRY(const Graph body, built(scope, *node.op, *node.attrs, known, wanted));
+    TESSERA_TRY(Vals results, inlined(body, present));
+    // A result that is an input as it came in gets a name of its own.
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const ValueId output = body.outputs()[i];
+      const auto before = body.outputs().first(i);
+      if (std::ranges::find(body.inputs(), output) != body.inputs().end() ||
+          std::ranges::find(before, output) != before.end())
+        results[i] = out_.op("identity", {results[i]});
+    }
+    return results;
+  }
+
   Expected<Vals> placed(const Graph& graph, std::size_t index, const Vals& operands) {
     const GraphNode& node = graph.nodes()[index];
     const int wanted = static_cast<int>(graph.outputs(node).size());
     if (node.op->kind() == OpDef::Kind::Composite && which_(*node.op)) {
-      std::vector<Known> known;
-      Vals present;
-      for (const Val& operand : operands) {
-        known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
-        if (operand.present()) present.push_back(operand);
-      }
-      // Sizes that bodies make up are told apart by their scopes.
-      GraphBuilder scope(fmt::format("e{}_", bodies_++));
-      TESSERA_TRY(const Graph body, built(scope, *node.op, *node.attrs, known, wanted));
-      TESSERA_TRY(Vals results, inlined(body, present));
-      // A result that is an input as it came in gets a name of its own.
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        const ValueId output = body.outputs()[i];
-        const auto before = body.outputs().first(i);
-        if (std::ranges::find(body.inputs(), output) != body.inputs().end() ||
-            std::ranges::find(before, output) != before.end())
-          results[i] = out_.op("identity", {results[i]});
-      }
-      return results;
+      auto results = body_inlined(node, operands, wanted);
+      if (results || needs_value_ == NeedsValue::Fail || !is_needs_value(results.error()))
+        return results;
     }
     Vals results;
     if (node.op->kind() == OpDef::Kind::Control) {
       GraphBuilder::Subgraphs subgraphs;
       for (const auto& subgraph : graph.subgraphs(node)) {
-        TESSERA_TRY(Graph expanded, expand(*subgraph, which_));
+        TESSERA_TRY(Graph expanded, expand(*subgraph, which_, needs_value_));
         subgraphs.push_back(std::make_shared<const Graph>(std::move(expanded)));
       }
       std::vector<Type> types;
@@ -110,6 +117,7 @@ class Inliner {
 
   GraphBuilder& out_;
   const Which& which_;
+  NeedsValue needs_value_;
   int bodies_ = 0;
 };
 
@@ -121,12 +129,12 @@ Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<K
   return built(body, op, attrs, inputs, outputs);
 }
 
-Expected<Graph> expand(const Graph& graph, const Which& which) {
+Expected<Graph> expand(const Graph& graph, const Which& which, NeedsValue needs_value) {
   GraphBuilder out;
   Vals inputs;
   for (const ValueId id : graph.inputs())
     inputs.push_back(out.input(graph.is_named(id) ? graph.name(id) : "", {.type = graph.type(id)}));
-  TESSERA_TRY(const Vals outputs, Inliner(out, which).inlined(graph, inputs));
+  TESSERA_TRY(const Vals outputs, Inliner(out, which, needs_value).inlined(graph, inputs));
   TESSERA_TRY(Graph expanded, out.finish(outputs));
   expanded.set_name(graph.name());
   return expanded;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -19,7 +20,10 @@ Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<K
 ///
 /// Needs:  the shapes that the bodies ask for; a diagnostic if they are not known.
 /// Keeps:  the meaning and the names of the results, inputs and outputs, all other nodes.
-/// Leaves: no composite that `which` chooses, also not out of another's body.
-Expected<Graph> expand(const Graph& graph, const std::function<bool(const OpDef&)>& which);
+/// Leaves: no composite that `which` chooses, also not out of another's body; with `Keep`, those
+///         whose bodies depend on values that are known at run time alone.
+enum class NeedsValue : std::uint8_t { Fail, Keep };
+Expected<Graph> expand(const Graph& graph, const std::function<bool(const OpDef&)>& which,
+                       NeedsValue needs_value = NeedsValue::Fail);
 
 }  // namespace tessera

@@ -332,8 +332,11 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
       if (!extent || *extent < 1) return std::nullopt;
       output.push_back({part.name, *extent});
     }
-  for (const Bound& bound : c.fold->bounds)
-    c.sums.push_back({bound.axis, *tile::number_of_size(bound.extent, stage.sizes)});
+  for (const Bound& bound : c.fold->bounds) {
+    const auto extent = tile::number_of_size(bound.extent, stage.sizes);
+    if (!extent) return std::nullopt;
+    c.sums.push_back({bound.axis, *extent});
+  }
   for (const IndexAxes* axes : {&output, &c.sums})
     for (const IndexAxis& axis : *axes) extents.emplace(axis.name, axis.extent);
   if (count(c.sums) < kLeastSum) return std::nullopt;
@@ -413,7 +416,9 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
     IndexAxes axes = axes_within(within, true);
     for (const std::string& name : axes_in(value)) {  // what has one position is in no list
       if (std::ranges::find(axes, name, &IndexAxis::name) != axes.end()) continue;
-      if (extents.at(name) != 1) return std::nullopt;
+      // What is in neither is bound by a fold within the factor.
+      if (const auto extent = extents.find(name); extent == extents.end() || extent->second != 1)
+        return std::nullopt;
       axes.push_back({name, 1});
     }
     std::int64_t elements = 0;

@@ -272,10 +272,9 @@ Graph Rewriter::finished() {
     const bool was_result = from_.producer(id) != nullptr && !taken.contains(id);
     const bool plain = made_.producer(value) != nullptr || !was_result;
     if (named || !plain) {
-      value = made_.add_node({.op = find_op("identity"),
-                              .attrs = {},
-                              .inputs = {value},
-                              .outputs = {made_.type(value)}})[0];
+      // A copy of what is known: `place` adds to what it is given a reference into.
+      value = place({.op = find_op("identity"), .attrs = {}, .inputs = {value}},
+                    {Known(known_[value.index])})[0];
       if (from_.is_named(id)) made_.set_name(value, from_.name(id));
       mapped_[id.index] = value;
       taken.insert(id);

@@ -91,6 +91,10 @@ class Assembler {
     return numbers(graph_.type(value)).value_or(std::vector<std::int64_t>{});
   }
 
+  bool is_empty(ValueId value) const {
+    return is_plain(value) && element_count(shape_of(value)) == 0;
+  }
+
   ValueIndex add(runtime::Value value) {
     draft_.program.values.push_back(std::move(value));
     return static_cast<ValueIndex>(draft_.program.values.size() - 1);
@@ -102,7 +106,7 @@ class Assembler {
       const std::size_t n = *node_of_[value.index];
       const NodeKind kind = grouping_.kinds[n];
       if (kind != NodeKind::View && kind != NodeKind::Transpose && kind != NodeKind::Move) break;
-      value = graph_.inputs(graph_.nodes()[n])[0];
+      value = grouping_.sources[n];
     }
     if (value.present()) factors_.insert(value.index);
   }
@@ -169,16 +173,15 @@ class Assembler {
       return place;
     }
     const std::size_t n = *node_of_[value.index];
-    const GraphNode& node = graph_.nodes()[n];
     switch (grouping_.kinds[n]) {
       case NodeKind::View: {
-        const ValueId input = graph_.inputs(node)[0];
+        const ValueId input = grouping_.sources[n];
         TESSERA_TRY(const Place from, place_in(input, row_major(rank_of(input))));
         places_[value.index] = Place{from.value, row_major(rank_of(value)), from.offset};
         break;
       }
       case NodeKind::Transpose: {
-        TESSERA_TRY(const Place from, place_of(graph_.inputs(node)[0]));
+        TESSERA_TRY(const Place from, place_of(grouping_.sources[n]));
         places_[value.index] =
             Place{from.value, transposed(from.order, *permutation_of(grouping_.stages[n][0])),
                   from.offset};
@@ -188,7 +191,7 @@ class Assembler {
         TESSERA_TRY(const bool is_piece, place_piece(value, n));
         if (is_piece) break;
         // Somebody wants the whole of it.
-        TESSERA_TRY_DONE(emit_kernels({.kind = NodeKind::Alone, .nodes = {n}, .results = {value}}));
+        TESSERA_TRY_DONE(emit({.kind = NodeKind::Alone, .nodes = {n}, .results = {value}}));
         break;
       }
       default: TESSERA_CHECK(false, "{} is not computed yet", graph_.name(value));
@@ -200,7 +203,7 @@ class Assembler {
   Expected<bool> place_piece(ValueId value, std::size_t n) {
     if (grouping_.stages[n].size() != 1) return false;
     const auto first = piece_of(grouping_.stages[n][0]);
-    const ValueId whole = graph_.inputs(graph_.nodes()[n])[0];
+    const ValueId whole = grouping_.sources[n];
     if (!first || graph_.constant(whole) != nullptr) return false;
     TESSERA_TRY(const Place from, place_of(whole));
     const std::int64_t offset = *first * byte_width(dtype_of(from.value));
@@ -253,6 +256,7 @@ class Assembler {
   }
 
   Expected<Done> emit_copy(ValueId value, const Place& from, const Place& to) {
+    if (is_empty(value)) return Done{};
     const Type& type = graph_.type(value);
     std::vector<Axis> at = axes("i", static_cast<int>(type.shape->size()));
     for (std::size_t i = 0; i < at.size(); ++i) at[i].extent = (*type.shape)[i];
@@ -324,6 +328,13 @@ class Assembler {
   }
 
   Expected<Done> emit_kernels(const NodeGroup& node_group) {
+    if (std::ranges::all_of(node_group.results, [&](ValueId id) { return is_empty(id); })) {
+      for (const ValueId result : node_group.results) {
+        const Order order = row_major(rank_of(result));
+        places_[result.index] = Place{add_result(result, order), order};
+      }
+      return Done{};
+    }
     const bool scatters = node_group.kind == NodeKind::Scatter;
     const std::vector<std::size_t> nodes = scatters ? node_group.nodes : with_moves(node_group);
     lower::Group group;
@@ -384,6 +395,7 @@ class Assembler {
       }
     }
     std::vector<Place> results;
+    const std::size_t value_count = draft_.program.values.size();
     for (const ValueId result : node_group.results) {
       const std::size_t rank = rank_of(result);
       Order order = row_major(rank);
@@ -400,11 +412,18 @@ class Assembler {
       orders.emplace(tensor_name(result), order);
     }
     for (const auto& [name, at] : values) set_dtype(group.stages, name, dtype_of(at.value));
-    for (const auto& [name, order] : orders)
-      if (order != row_major(order.size())) {
-        TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
-      }
-    TESSERA_TRY_DONE(emit_code(group, values, constants, what, flops));
+    const auto emit_group = [&]() -> Expected<Done> {
+      for (const auto& [name, order] : orders)
+        if (order != row_major(order.size())) {
+          TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
+        }
+      return emit_code(group, values, constants, what, flops);
+    };
+    if (auto done = emit_group(); !done) {
+      // Whoever computes them instead adds values of their own.
+      draft_.program.values.resize(value_count);
+      return done;
+    }
     for (std::size_t i = 0; i < results.size(); ++i)
       places_[node_group.results[i].index] = results[i];
     return Done{};

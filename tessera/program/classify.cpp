@@ -230,43 +230,43 @@ bool reads_beyond(const Stage& stage, const std::string& tensor) {
   return beyond;
 }
 
-NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
-                  std::string& why) {
+NodeClass classify(const Graph& graph, const GraphNode& node) {
   for (const ValueId input : graph.inputs(node))
-    if (input.present() && !is_plain_tensor(graph, input)) {
-      why = "the sizes of its operands depend on data";
-      return NodeKind::Host;
-    }
+    if (input.present() && !is_plain_tensor(graph, input))
+      return {.why = "the sizes of its operands depend on data"};
   for (const ValueId output : graph.outputs(node))
-    if (!is_plain_tensor(graph, output)) {
-      why = "the sizes of its result depend on data";
-      return NodeKind::Host;
-    }
-  if (node.op->kind() != OpDef::Kind::Core) {
-    why =
-        node.op->kind() == OpDef::Kind::Control ? "it is control flow" : "it is no index notation";
-    return NodeKind::Host;
-  }
+    if (!is_plain_tensor(graph, output)) return {.why = "the sizes of its result depend on data"};
+  if (node.op->kind() != OpDef::Kind::Core)
+    return {.why = node.op->kind() == OpDef::Kind::Control ? "it is control flow"
+                                                           : "it is no index notation"};
   auto made = stages_of_node(graph, node);
-  if (!made) {
-    why = made.error().message;
-    return NodeKind::Host;
-  }
-  stages = *std::move(made);
-  NodeKind kind = kind_of(stages[0]);
+  if (!made) return {.why = made.error().message};
+  NodeClass result{.kind = kind_of((*made)[0]), .stages = *std::move(made)};
   // Several results of one node (split) are each for themselves.
-  for (const Stage& stage : stages)
-    if (kind_of(stage) != kind) kind = NodeKind::Alone;
-  if (stages.size() > 1 && kind != NodeKind::Move) kind = NodeKind::Alone;
-  if (kind == NodeKind::View) {
+  for (const Stage& stage : result.stages)
+    if (kind_of(stage) != result.kind) result.kind = NodeKind::Alone;
+  if (result.stages.size() > 1 && result.kind != NodeKind::Move) result.kind = NodeKind::Alone;
+  if (result.kind != NodeKind::View && result.kind != NodeKind::Transpose &&
+      result.kind != NodeKind::Move)
+    return result;
+
+  // Not always the first input: 0 + x is a view of x.
+  const node::Read* read = only_read(result.stages[0]);
+  for (const ValueId input : graph.inputs(node))
+    if (input.present() && tensor_name(input) == read->operand) result.source = input;
+  const bool one_source = std::ranges::all_of(result.stages, [&](const Stage& stage) {
+    return only_read(stage)->operand == read->operand;
+  });
+  if (!one_source) result.kind = NodeKind::Alone;
+  if (result.kind == NodeKind::View) {
     // One that adds or takes away axes of one position may be computed along with others.
-    auto from = *numbers(graph.type(graph.inputs(node)[0])),
+    auto from = *numbers(graph.type(result.source)),
          to = *numbers(graph.type(graph.outputs(node)[0]));
     std::erase(from, 1);
     std::erase(to, 1);
-    if (from != to) stages.clear();
+    if (from != to) result.stages.clear();
   }
-  return kind;
+  return result;
 }
 
 }  // namespace tessera::program

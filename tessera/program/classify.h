@@ -9,9 +9,13 @@
 
 namespace tessera::program {
 
-/// What kind of node this is; its stages where it has some. `why` says why it is one for the host.
-NodeKind classify(const Graph& graph, const GraphNode& node, tile::Stages& stages,
-                  std::string& why);
+struct NodeClass {
+  NodeKind kind = NodeKind::Host;
+  tile::Stages stages = {};  // of those that are machine code
+  ValueId source = {};   // of a View, Transpose or Move: the input whose elements the result has
+  std::string why = {};  // of Host: the reason
+};
+NodeClass classify(const Graph& graph, const GraphNode& node);
 
 /// Where the elements begin in the operand, row by row, if they are some of its, one after the
 /// other.

@@ -28,7 +28,8 @@ codegen::Precision precision_of(const CompileOptions& options) {
   return options.exact ? codegen::Precision::Exact : codegen::Precision::Fast;
 }
 
-/// Core operators alone.
+/// Core operators, and composites whose bodies depend on values that are known at run time alone,
+/// which the host computes.
 Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
   const Graph graph = options.exact ? given : with_affine_norms(given);
   // Expansion infers all types again, which graphs that know theirs can do without.
@@ -38,7 +39,8 @@ Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
   for (std::uint32_t v = 0; plain && v < graph.value_count(); ++v)
     plain = numbers(graph.type(ValueId{v})).has_value();
   if (plain) return graph;
-  return expand(graph, [](const OpDef&) { return true; });
+  return expand(
+      graph, [](const OpDef&) { return true; }, NeedsValue::Keep);
 }
 /// Code of all kernels: one image of a processor's, or texts of PTX.
 Expected<Done> add_code(const CompileOptions& options, Draft& draft) {

@@ -21,14 +21,15 @@ class Grouper {
  public:
   explicit Grouper(const Graph& graph) : graph_(graph) {
     const auto nodes = graph.nodes();
-    out_.kinds.resize(nodes.size());
-    out_.stages.resize(nodes.size());
-    out_.why_host.resize(nodes.size());
     group_of_.resize(nodes.size());
     users_.resize(graph.value_count());
     node_of_.resize(graph.value_count());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-      out_.kinds[n] = classify(graph, nodes[n], out_.stages[n], out_.why_host[n]);
+      NodeClass node = classify(graph, nodes[n]);
+      out_.kinds.push_back(node.kind);
+      out_.stages.push_back(std::move(node.stages));
+      out_.sources.push_back(node.source);
+      out_.why_host.push_back(std::move(node.why));
       for (const ValueId input : graph.inputs(nodes[n]))
         if (input.present()) users_[input.index].push_back(n);
       for (const ValueId output : graph.outputs(nodes[n])) node_of_[output.index] = n;
@@ -185,10 +186,9 @@ class Grouper {
     std::vector<std::size_t> views, best_views;
     for_each_source(n, [&](ValueId input, std::size_t from) {
       views.clear();
-      while (is_thin(from) && is_single_use(input) &&
-             node_of_[graph_.inputs(graph_.nodes()[from])[0].index]) {
+      while (is_thin(from) && is_single_use(input) && node_of_[out_.sources[from].index]) {
         views.push_back(from);
-        input = graph_.inputs(graph_.nodes()[from])[0];
+        input = out_.sources[from];
         from = *node_of_[input.index];
       }
       if (!group_of_[from]) return;
@@ -226,7 +226,7 @@ class Grouper {
       std::size_t from = *node_of_[input.index];
       std::vector<std::size_t> views;
       for (ValueId made = input; is_thin(from);) {
-        made = graph_.inputs(graph_.nodes()[from])[0];
+        made = out_.sources[from];
         if (!is_single_use(made) || !node_of_[made.index]) break;
         views.push_back(from);
         from = *node_of_[made.index];

@@ -36,9 +36,10 @@ struct NodeGroup {
 };
 
 struct Grouping {
-  std::vector<NodeGroup> groups = {};      // in an order in which they can be computed
-  std::vector<NodeKind> kinds = {};        // by node
-  std::vector<tile::Stages> stages = {};   // by node: what it computes; none of views and hosts
+  std::vector<NodeGroup> groups = {};     // in an order in which they can be computed
+  std::vector<NodeKind> kinds = {};       // by node
+  std::vector<tile::Stages> stages = {};  // by node: what it computes; none of views and hosts
+  std::vector<ValueId> sources = {};      // by node: what a view, transpose or move has elements of
   std::vector<std::string> why_host = {};  // by node
 };
 

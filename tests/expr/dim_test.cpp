@@ -269,5 +269,11 @@ TEST(Dim, MinimaAndMaximaAreSettledWhereOneIsNeverLess) {
   EXPECT_EQ(max(kN, 1).operations().size(), 1u);
 }
 
+TEST(Dim, LargestAndSmallestOfNumbersAreNumbers) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(max(Dim(kLeast), Dim(0)), Dim(0));
+  EXPECT_EQ(min(Dim(kLeast), Dim(1)), Dim(kLeast));
+}
+
 }  // namespace
 }  // namespace tessera

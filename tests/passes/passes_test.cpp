@@ -42,6 +42,16 @@ TEST(Fold, ComputesWhatHasSizesThatDependOnConstants) {
                .after = "graph(x: f32[4]) { return gather(x, [1, 3]) }"});
 }
 
+TEST(Fold, KeepsOutputsThatAreInputsOrConstants) {
+  // Copies of the input come before constants that nothing but the outputs names.
+  const Graph graph = parsed(
+      "graph(x: f32[2]) { a = const f32[2] [0.0, 1.0]  b = const f32[2] [2.0, 3.0]  "
+      "y0 = identity(x)  y1 = identity(x)  y2 = identity(x)  return y0, y1, a, y2, b }");
+  const Graph after = optimized(graph);
+  EXPECT_EQ(after.outputs().size(), 5);
+  expect_same_results(graph, after);
+}
+
 TEST(Fold, LeavesWhatWouldGrowTheModel) {
   expect_unchanged({"fold"}, "graph(x: f32[1]) { return mul(x, expand(2.0, [1024, 1024])) }");
 }

@@ -70,6 +70,35 @@ TEST(Compile, AConvolutionWithWhatFollows) {
   EXPECT_TRUE(report.interpreted.empty());
 }
 
+TEST(Compile, NeutralElementsMayComeFirst) {
+  const Tensor n = Tensor::of<std::int64_t>(DType::I64, {2, 1}, std::vector<std::int64_t>{3, 5});
+  // The constant is the first operand of what is then a view, alone and within a group.
+  expect_same(parsed("graph(n: i64[2, 1]) { z = const i64[] [0]  return add(z, n) }"), {n});
+  expect_same(parsed("graph(n: i64[2, 1]) { z = const i64[1] [1]  return mul(z, n) }"), {n});
+  expect_same(parsed("graph(n: i64[2, 1]) { z = const i64[1, 1] [0]  q = add(z, n)  "
+                     "c = const i64[1, 3] [0, 4, 6]  return less(q, c) }"),
+              {n});
+  expect_same(parsed("graph(n: i64[2, 1]) { z = const i64[1, 1, 1] [0]  q = add(z, n)  "
+                     "return transpose(q) {perm=[2, 1, 0]} }"),
+              {n});
+}
+
+TEST(Compile, TransposedConvolutionsWithUnequalStrides) {
+  for (const auto& [strides, y] : {std::pair<std::string, std::string>{"3, 1, 3", "15, 7, 9"},
+                                   {"2, 1, 2", "11, 7, 7"},
+                                   {"3, 1, 2", "15, 7, 7"},
+                                   {"1, 3, 2", "7, 15, 7"},
+                                   {"2, 3, 1", "11, 15, 5"}}) {
+    SCOPED_TRACE(strides);
+    const std::string text = fmt::format(
+        "graph(x: f32[1, 2, 5, 5, 3], w: f32[2, 1, 3, 3, 3]) {{ "
+        "y: f32[1, 1, {}] = conv_transpose(x, w) {{strides=[{}]}}  return y }}",
+        y, strides);
+    expect_same(parsed(text),
+                {testing::random_f32({1, 2, 5, 5, 3}, 1), testing::random_f32({2, 1, 3, 3, 3}, 2)});
+  }
+}
+
 /// Indices of any sign, some of them the same.
 Tensor some_indices(const std::vector<std::int64_t>& shape, std::int64_t below,
                     std::uint64_t seed) {

@@ -50,8 +50,9 @@ bool Accesses::nest_reads(const Nest& nest, int buffer) const {
   return std::any_of(nest.roots.begin(), nest.roots.end(), [&](const Root& root) {
     if (root.kind == Root::Kind::Write) return root_reads(root.value, buffer);
     const std::vector<ValueId>& in = kernel().ops[root.op].in;
+    Values seen;
     return std::any_of(in.begin(), in.end(),
-                       [&](ValueId id) { return expression_reads(id, buffer); });
+                       [&](ValueId id) { return expression_reads(id, buffer, seen); });
   });
 }
 
@@ -60,6 +61,16 @@ bool Accesses::dot_reads(const DotSource& source, int buffer) const {
 }
 
 bool Accesses::root_reads(ValueId value, int buffer) const {
+  Values seen;
+  return root_reads(value, buffer, seen);
+}
+
+bool Accesses::expression_reads(ValueId value, int buffer) const {
+  Values seen;
+  return expression_reads(value, buffer, seen);
+}
+
+bool Accesses::root_reads(ValueId value, int buffer, Values& seen) const {
   const auto definition = placement_.definition[value];
   if (!definition || !is_inline(kernel(), kernel().ops[*definition]) ||
       placement_.reshaped[value]) {
@@ -67,13 +78,13 @@ bool Accesses::root_reads(ValueId value, int buffer) const {
   }
   const std::vector<ValueId>& in = kernel().ops[*definition].in;
   return std::any_of(in.begin(), in.end(),
-                     [&](ValueId id) { return expression_reads(id, buffer); });
+                     [&](ValueId id) { return expression_reads(id, buffer, seen); });
 }
 
-bool Accesses::expression_reads(ValueId value, int buffer) const {
-  if (!is_tile(value)) return false;
+bool Accesses::expression_reads(ValueId value, int buffer, Values& seen) const {
+  if (!is_tile(value) || !seen.insert(value).second) return false;
   if (scheduled_.buffer_of[value] >= 0) return scheduled_.buffer_of[value] == buffer;
-  return root_reads(value, buffer);
+  return root_reads(value, buffer, seen);
 }
 
 bool Accesses::reads_in_place(const Step& step, int to, int from) const {
@@ -82,33 +93,41 @@ bool Accesses::reads_in_place(const Step& step, int to, int from) const {
   }
   return std::all_of(step.nest.roots.begin(), step.nest.roots.end(), [&](const Root& root) {
     const IndexMap identity = identity_map(step.nest.space.size());
+    ReadPositions seen;
     if (root.kind == Root::Kind::Write) {
       const auto definition = placement_.definition[root.value];
       if (!root.at.empty()) return false;
       if (!definition || scheduled_.buffer_of[root.value] == to) return true;
-      return operands_read_at(kernel().ops[*definition], identity, to);
+      return operands_read_at(kernel().ops[*definition], identity, to, seen);
     }
     const std::vector<ValueId>& in = kernel().ops[root.op].in;
     return std::all_of(in.begin(), in.end(),
-                       [&](ValueId id) { return reads_at(id, identity, to); });
+                       [&](ValueId id) { return reads_at(id, identity, to, seen); });
   });
 }
 
-bool Accesses::operands_read_at(const Operation& op, const IndexMap& map, int buffer) const {
-  if (const auto moved = operand_map(kernel(), op, map)) return reads_at(op.in[0], *moved, buffer);
-  if (op.code == Code::Gather && !reads_at(op.in[0], anywhere(), buffer)) return false;
+bool Accesses::operands_read_at(const Operation& op, const IndexMap& map, int buffer,
+                                ReadPositions& seen) const {
+  if (const auto moved = operand_map(kernel(), op, map))
+    return reads_at(op.in[0], *moved, buffer, seen);
+  if (op.code == Code::Gather && !reads_at(op.in[0], anywhere(), buffer, seen)) return false;
   return std::all_of(op.in.begin(), op.in.end(),
-                     [&](ValueId id) { return reads_at(id, map, buffer); });
+                     [&](ValueId id) { return reads_at(id, map, buffer, seen); });
 }
 
 bool Accesses::reads_at(ValueId value, const IndexMap& map, int buffer) const {
-  if (!is_tile(value)) return true;
+  ReadPositions seen;
+  return reads_at(value, map, buffer, seen);
+}
+
+bool Accesses::reads_at(ValueId value, const IndexMap& map, int buffer, ReadPositions& seen) const {
+  if (!is_tile(value) || !seen.emplace(value, map).second) return true;
   if (scheduled_.buffer_of[value] >= 0) {
     if (scheduled_.buffer_of[value] != buffer) return true;
     return map == identity_map(map.size()) && !placement_.reshaped[value];
   }
   const auto definition = placement_.definition[value];
-  return !definition || operands_read_at(kernel().ops[*definition], map, buffer);
+  return !definition || operands_read_at(kernel().ops[*definition], map, buffer, seen);
 }
 
 }  // namespace tessera::tile::cpu

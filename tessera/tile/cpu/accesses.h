@@ -1,5 +1,8 @@
 #pragma once
 
+#include <set>
+#include <utility>
+
 #include "tessera/tile/cpu/nest.h"
 #include "tessera/tile/cpu/placement.h"
 
@@ -9,6 +12,9 @@ namespace tessera::tile::cpu {
 inline IndexMap anywhere() {
   return {{-1, 0}};
 }
+
+/// Values and the positions that they are read at: what a walk over shared expressions has seen.
+using ReadPositions = std::set<std::pair<ValueId, IndexMap>>;
 
 /// Which buffers steps and values read and write, by what is scheduled so far.
 class Accesses {
@@ -27,11 +33,17 @@ class Accesses {
   bool reads_at(ValueId value, const IndexMap& map, int buffer) const;
 
  private:
+  using Values = std::set<ValueId>;
   const Kernel& kernel() const { return scheduled_.kernel; }
   bool is_tile(ValueId id) const { return kernel().type(id).is_tile(); }
   bool nest_reads(const Nest& nest, int buffer) const;
   bool dot_reads(const DotSource& source, int buffer) const;
-  bool operands_read_at(const Operation& op, const IndexMap& map, int buffer) const;
+  // `seen` has what a walk came by, without an answer: values are shared, and paths to them many.
+  bool root_reads(ValueId value, int buffer, Values& seen) const;
+  bool expression_reads(ValueId value, int buffer, Values& seen) const;
+  bool reads_at(ValueId value, const IndexMap& map, int buffer, ReadPositions& seen) const;
+  bool operands_read_at(const Operation& op, const IndexMap& map, int buffer,
+                        ReadPositions& seen) const;
 
   const Scheduled& scheduled_;
   const Placement& placement_;

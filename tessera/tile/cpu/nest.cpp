@@ -111,7 +111,9 @@ class Scheduler {
         if (old < 0 || old == own || made_in_[other] != &region || placement_.reshaped[other])
           continue;
         if (kernel().type(other) != kernel().type(root.value)) continue;
-        if (!is_done_with(region, steps, at, old) || !accesses_.reads_in_place(steps[at], old, own))
+        if (!is_done_with(region, steps, at, old) ||
+            !accesses_.reads_in_place(steps[at], old, own) ||
+            is_used_after(steps[at].nest, root, old))
           continue;
         for (int& buffer : result_.buffer_of) {
           if (buffer == own) buffer = old;
@@ -120,6 +122,20 @@ class Scheduler {
         break;
       }
     }
+  }
+
+  /// Whether roots of the nest that are computed after this one read or write the buffer.
+  bool is_used_after(const Nest& nest, const Root& root, int buffer) const {
+    const Root* const end = nest.roots.data() + nest.roots.size();
+    return std::any_of(&root + 1, end, [&](const Root& later) {
+      if (later.kind == Root::Kind::Write)
+        return later.buffer == buffer || accesses_.root_reads(later.value, buffer);
+      const Operation& op = kernel().ops[later.op];
+      return std::ranges::any_of(op.out,
+                                 [&](ValueId id) { return result_.buffer_of[id] == buffer; }) ||
+             std::ranges::any_of(
+                 op.in, [&](ValueId id) { return accesses_.expression_reads(id, buffer); });
+    });
   }
 
   /// Whether a step is the last to read a buffer that belongs to this region alone.
@@ -286,14 +302,17 @@ class Scheduler {
     } else {
       read = kernel().ops[root.op].in;
     }
+    ReadPositions seen;
     return std::all_of(read.begin(), read.end(), [&](ValueId value) {
-      return joins(value, identity_map(space.size()), group, root.kind == Root::Kind::Write);
+      return joins(value, identity_map(space.size()), group, root.kind == Root::Kind::Write, seen);
     });
   }
 
   /// Whether what a value is computed from is there before the group, or at the same position in
-  /// it.
-  bool joins(ValueId value, const IndexMap& map, const Group& group, bool is_written) const {
+  /// it. What was seen is not looked at again: values are shared, and paths to them many.
+  bool joins(ValueId value, const IndexMap& map, const Group& group, bool is_written,
+             ReadPositions& seen) const {
+    if (!is_written && !seen.emplace(value, map).second) return true;
     for (const Root& root : group.nest.roots) {
       if (root.kind == Root::Kind::Write) {
         if (root.value == value) return map == identity_map(map.size());
@@ -310,11 +329,11 @@ class Scheduler {
       return !is_pending(value, group);
     }
     if (const auto moved = operand_map(kernel(), op, map))
-      return joins(op.in[0], *moved, group, false);
+      return joins(op.in[0], *moved, group, false, seen);
     // A gather reads its operand anywhere.
-    if (op.code == Code::Gather && !joins(op.in[0], anywhere(), group, false)) return false;
+    if (op.code == Code::Gather && !joins(op.in[0], anywhere(), group, false, seen)) return false;
     return std::all_of(op.in.begin(), op.in.end(), [&](ValueId in) {
-      return is_tile(in) ? joins(in, map, group, false) : !is_pending(in, group);
+      return is_tile(in) ? joins(in, map, group, false, seen) : !is_pending(in, group);
     });
   }
 

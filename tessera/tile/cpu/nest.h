@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ struct Buffer {
 struct AxisMap {
   int axis = -1;
   std::int64_t offset = 0;
-  bool operator==(const AxisMap&) const = default;
+  auto operator<=>(const AxisMap&) const = default;
 };
 using IndexMap = std::vector<AxisMap>;  // one per axis of the value
 
