@@ -3,6 +3,23 @@
 #include "tessera/support/stopwatch.h"
 
 namespace tessera::cli {
+namespace {
+
+/// What was decided when the program was compiled is not asked for again.
+Expected<Done> check_flags(const runtime::Program& program, const CompileFlags& flags) {
+  const auto fixed = [&](std::string flag) {
+    return Diagnostic{.id = "cli-saved-program",
+                      .message = fmt::format("{} has no effect on a saved program", flag),
+                      .note = fmt::format("it is machine code for {}", program.architecture),
+                      .help = "give the flag to `tessera compile`, or run the model itself"};
+  };
+  const bool is_gpu_code = program.architecture.starts_with("sm_");
+  if (flags.target != "cpu" && !is_gpu_code) return fixed("--target " + flags.target);
+  if (flags.precision != CompileFlags{}.precision) return fixed("--precision " + flags.precision);
+  return Done{};
+}
+
+}  // namespace
 
 Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vector<Datum> inputs,
                                                   const CompileFlags& flags, Context& context,
@@ -15,6 +32,7 @@ Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vec
   options.stop = &context.stop;
   native->inputs_ = std::move(inputs);
   if (source.program) {
+    TESSERA_TRY_DONE(check_flags(*source.program, flags));
     TESSERA_TRY(native->saved_, ready(*source.program, options));
     native->ready_ = &*native->saved_;
   } else {

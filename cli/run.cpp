@@ -166,10 +166,14 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
   std::optional<Golden> golden;
   if (!options.golden.empty()) {
     TESSERA_TRY(golden.emplace(), read_golden(options.golden));
-    for (const auto& [name, size] : golden->dims) given.dims.emplace(name, size);
   }
   TESSERA_TRY(const Source source, open_source(options.model));
   const Model& model = source.model;
+  if (golden) {
+    const std::set<std::string> symbols = symbolic_dimensions(model.graph);
+    for (const auto& [name, size] : golden->dims)
+      if (symbols.contains(name)) given.dims.emplace(name, size);
+  }
   std::int64_t memory = context.run_memory(model.file_bytes);
   given.memory_limit = memory;
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(model.graph, given));

@@ -1,5 +1,7 @@
 #include "tessera/driver/inputs.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -117,10 +119,27 @@ Expected<Done> check_name(const Graph& graph, const std::string& name) {
 Expected<Done> check_names(const Graph& graph, const InputOptions& options) {
   for (const auto& [name, path] : options.files) TESSERA_TRY_DONE(check_name(graph, name));
   for (const auto& [name, shape] : options.shapes) TESSERA_TRY_DONE(check_name(graph, name));
+  const std::set<std::string> symbols = symbolic_dimensions(graph);
+  for (const auto& [name, size] : options.dims)
+    if (!symbols.contains(name))
+      return Diagnostic{.id = "run-unknown-dimension",
+                        .where = {.item = name},
+                        .message = "no input of the model has such a dimension",
+                        .note = symbols.empty() ? "all sizes of its inputs are numbers"
+                                                : fmt::format("its symbolic dimensions are {}",
+                                                              fmt::join(symbols, ", "))};
   return Done{};
 }
 
 }  // namespace
+
+std::set<std::string> symbolic_dimensions(const Graph& graph) {
+  std::set<std::string> symbols;
+  for (const ValueId input : graph.inputs())
+    if (const Type& type = graph.type(input); type.shape)
+      for (const Dim& dim : *type.shape) dim.collect_symbols(symbols);
+  return symbols;
+}
 
 Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
     const Graph& graph, const InputOptions& options) {

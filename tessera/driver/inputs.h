@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct InputOptions {
   std::map<std::string, std::vector<std::int64_t>> shapes = {};  // input -> shape
   std::int64_t memory_limit = std::int64_t{4} << 30;             // bytes of inputs that are filled
 };
+
+/// The named dimensions of the inputs, to which InputOptions::dims may give sizes.
+std::set<std::string> symbolic_dimensions(const Graph& graph);
 
 /// The inputs of a graph, in order. `Fill::Sin`: a float is sin(i) of its flat index i, an integer
 /// i % 1000, a truth value i % 2. A file that does not fit the declared type is a diagnostic, as is

@@ -44,6 +44,18 @@ TEST_F(CompileCommand, ASavedProgramAnswersAsTheModel) {
   EXPECT_EQ(tessera({"verify", "m.tsr"}).exit_code, kSuccess);
 }
 
+TEST_F(CompileCommand, FlagsThatASavedProgramCannotFollowAreSaid) {
+  ASSERT_EQ(tessera({"compile", "m.tessera", "-o", "m.tsr", "--set", "n=3"}).exit_code, kSuccess);
+  for (const auto& [flag, value] : {std::pair{"--precision", "bf16"}, {"--target", "cuda"}}) {
+    const Outcome outcome = tessera({"run", "m.tsr", "--fill", "sin", flag, value});
+    EXPECT_EQ(outcome.exit_code, kUsage) << flag;
+    EXPECT_THAT(outcome.err, HasSubstr("error[cli-saved-program]")) << flag;
+  }
+  const Outcome sized = tessera({"run", "m.tsr", "--fill", "sin", "--set", "n=3"});
+  EXPECT_EQ(sized.exit_code, kBadInput);
+  EXPECT_THAT(sized.err, HasSubstr("error[run-unknown-dimension]"));
+}
+
 TEST_F(CompileCommand, CompileSaysWhatItMade) {
   const nlohmann::json object = json({"compile", "m.tessera", "--set", "n=3", "--json"});
   EXPECT_EQ(object["operators"]["matmul"]["original"], 1);

@@ -44,6 +44,7 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"prove-unsupported", "part of a verdict: it says why there is no proof"},
     {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
     {"cache-unusable", "depends on the disk; tests/runtime/object_cache_test.cpp looks at it"},
+    {"cli-saved-program", "a case would be a binary file; tests/cli/compile_test.cpp looks at it"},
     {"store-damaged", "a case would be a binary file; tests/cost/store_test.cpp looks at it"},
     {"store-version", "a case would be a binary file; tests/cost/store_test.cpp looks at it"},
     {"store-no-target", "a case would be a binary file; tests/cost/model_test.cpp looks at it"},
