@@ -6,40 +6,81 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/context.h"
+#include "cli/json.h"
+#include "cli/model_flags.h"
 
 namespace tessera::cli {
 namespace {
 
 using Outcome = ConformanceResult::Outcome;
 
+struct ConformanceFlags {
+  std::string folder, engine = "native";
+  CompileFlags compile;
+};
+
 nlohmann::json listed(const std::vector<ConformanceResult>& results, Outcome outcome) {
   nlohmann::json list = nlohmann::json::array();
   for (const ConformanceResult& result : results)
-    if (result.outcome == outcome) list.push_back({{"test", result.name}, {"why", result.why}});
+    if (result.outcome == outcome)
+      list.push_back({{"test", result.name}, {"why", result.why}, {"seconds", result.seconds}});
   return list;
+}
+
+std::string_view label(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Passed: return "passed";
+    case Outcome::Wrong: return "WRONG";
+    case Outcome::Failed: return "FAILED";
+    case Outcome::Unsupported: return "unsupported";
+  }
+  return "";
 }
 
 void print(const std::vector<ConformanceResult>& results, Context& context) {
   const auto count = [&](Outcome outcome) {
     return std::ranges::count(results, outcome, &ConformanceResult::outcome);
   };
-  const auto passed = count(Outcome::Passed), failed = count(Outcome::Failed),
-             unsupported = count(Outcome::Unsupported);
+  const auto passed = count(Outcome::Passed), wrong = count(Outcome::Wrong),
+             failed = count(Outcome::Failed), unsupported = count(Outcome::Unsupported);
+  const auto slowest = std::ranges::max_element(results, {}, &ConformanceResult::seconds);
   if (context.json) {
-    const nlohmann::json object = {{"passed", passed},
-                                   {"failed", failed},
-                                   {"unsupported", unsupported},
-                                   {"failures", listed(results, Outcome::Failed)},
-                                   {"not_supported", listed(results, Outcome::Unsupported)}};
-    fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json({{"passed", passed},
+                {"wrong", wrong},
+                {"failed", failed},
+                {"unsupported", unsupported},
+                {"slowest", {{"test", slowest->name}, {"seconds", slowest->seconds}}},
+                {"wrong_outputs", listed(results, Outcome::Wrong)},
+                {"failures", listed(results, Outcome::Failed)},
+                {"not_supported", listed(results, Outcome::Unsupported)}});
   } else {
     for (const ConformanceResult& result : results)
       if (result.outcome != Outcome::Passed)
-        fmt::print("{} {}: {}\n", result.outcome == Outcome::Failed ? "FAILED     " : "unsupported",
-                   result.name, result.why);
-    fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
+        fmt::print("{:<11} {}: {}\n", label(result.outcome), result.name, result.why);
+    fmt::print("{} passed, {} wrong, {} failed, {} unsupported; the slowest took {:.1f} s ({})\n",
+               passed, wrong, failed, unsupported, slowest->seconds, slowest->name);
   }
-  if (failed > 0) context.exit_code = kNo;
+  if (wrong + failed > 0) context.exit_code = kNo;
+}
+
+Expected<Done> run_conformance(const ConformanceFlags& flags, Context& context) {
+  const bool native = flags.engine == "native";
+  TESSERA_TRY_DONE(context.start(native ? Limits::Program : Limits::Process));
+  ProgressLine line(context);
+  ConformanceOptions options{.engine = native ? ConformanceOptions::Engine::Native
+                                              : ConformanceOptions::Engine::Reference};
+  TESSERA_TRY(options.compile, compile_options(flags.compile, context, line));
+  options.compile.code.progress = {};  // kernels of a test are too few to show
+  options.run.threads = flags.compile.threads;
+  options.run.cache = cache_folder(flags.compile);
+  options.run.memory_limit = context.run_memory(options.run.memory_limit / 4);
+  options.run.most_rounds = context.most_rounds();
+  options.run.stop = &context.stop;
+  options.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "tests"); };
+  TESSERA_TRY(const std::vector<ConformanceResult> results, conformance(flags.folder, options));
+  line.clear();
+  print(results, context);
+  return Done{};
 }
 
 }  // namespace
@@ -47,20 +88,26 @@ void print(const std::vector<ConformanceResult>& results, Context& context) {
 void add_conformance(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "conformance", "runs ONNX's backend tests: folders with model.onnx and test_data_set_*");
-  auto folder = std::make_shared<std::string>();
-  command->add_option("folder", *folder, "the folder of the tests, or one test")->required();
+  auto flags = std::make_shared<ConformanceFlags>();
+  command->add_option("folder", flags->folder, "the folder of the tests, or one test")->required();
+  command
+      ->add_option("--engine", flags->engine,
+                   "native: as machine code; reference: by the definitions of the operators")
+      ->check(CLI::IsMember({"native", "reference"}))
+      ->capture_default_str();
+  add_compile_flags(*command, flags->compile);
+  add_target_flag(*command, flags->compile);
   add_common(*command, context);
-  command->footer("Example:\n  tessera conformance onnx/backend/test/data/node --json");
-  command->callback([folder, &context] {
-    if (const auto started = context.start(); !started) return context.fail(started.error());
-    ProgressLine line(context);
-    ConformanceOptions options{.most_rounds = context.most_rounds(), .stop = &context.stop};
-    options.memory_limit = context.run_memory(options.memory_limit / 4);
-    options.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "tests"); };
-    const auto results = conformance(*folder, options);
-    line.clear();
-    if (!results) return context.fail(results.error());
-    print(*results, context);
+  command->footer(
+      "Example:\n"
+      "  tessera conformance onnx/backend/test/data/node --json\n"
+      "  tessera conformance onnx/backend/test/data/node --engine reference\n"
+      "  tessera conformance onnx/backend/test/data/node --target cuda\n"
+      "\n"
+      "Exit code 1: a test has other outputs than expected, or failed with an error that does not\n"
+      "say that something is unsupported.");
+  command->callback([flags, &context] {
+    if (const auto done = run_conformance(*flags, context); !done) context.fail(done.error());
   });
 }
 

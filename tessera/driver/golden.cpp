@@ -19,6 +19,11 @@ Expected<Golden> read_golden(const std::filesystem::path& path) {
                               .l2 = output.at("l2"),
                               .at = output.at("at"),
                               .values = output.at("values")};
+    if (golden.outputs.empty())
+      return Diagnostic{.id = "golden-malformed",
+                        .where = {.file = path.string()},
+                        .message = "there are no outputs to compare with",
+                        .note = "a golden file holds outputs with shape, mean, l2, at and values"};
     if (json.contains("dims")) golden.dims = json.at("dims");
     return golden;
   } catch (const nlohmann::json::exception& problem) {
@@ -34,6 +39,7 @@ Distance distance(const Tensor& output, const Golden::Output& golden) {
   if (golden.at.size() != golden.values.size())
     return {.problem = "samples and values differ in number"};
   const std::int64_t count = output.count();
+  if (count > 0 && golden.at.empty()) return {.problem = "the golden file has no samples of it"};
   double sum = 0, squares = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const double y = number_at(output, i);

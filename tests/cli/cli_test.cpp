@@ -247,7 +247,7 @@ TEST_F(Cli, ConformanceCountsWhatItRan) {
   const std::vector<std::string> command = {"conformance", "tests", "--json"};
   nlohmann::json object = json(command);
   EXPECT_EQ(object["passed"], 1) << object;
-  EXPECT_EQ(object["failed"], 0);
+  EXPECT_EQ(object["wrong"], 0);
   EXPECT_EQ(object["unsupported"], 0);
   EXPECT_EQ(tessera(command).exit_code, kSuccess);
 
@@ -255,8 +255,8 @@ TEST_F(Cli, ConformanceCountsWhatItRan) {
   other[12] = '\x40';
   folder.write("tests/test_scaled/test_data_set_0/output_0.pb", other);
   object = json(command);
-  EXPECT_EQ(object["failed"], 1) << object;
-  EXPECT_EQ(object["failures"][0]["test"], "test_scaled");
+  EXPECT_EQ(object["wrong"], 1) << object;
+  EXPECT_EQ(object["wrong_outputs"][0]["test"], "test_scaled");
   EXPECT_EQ(tessera(command).exit_code, kNo);
 }
 
