@@ -684,7 +684,13 @@ void Lanes<T>::write(int number, int lane, std::optional<Fn> combine, const Muta
     std::int64_t old = 0;
     with_integer_storage(into.dtype,
                          [&](auto tag) { old = load<decltype(tag)>(into.data, position); });
-    store_integer(into.dtype, into.data, position, combined(old, from.integers[l]));
+    const std::int64_t update = from.integers[l];
+    std::int64_t result = combined(old, update);
+    if (into.dtype == DType::U64 && (combine == Fn::Max || combine == Fn::Min)) {
+      const auto a = static_cast<std::uint64_t>(old), b = static_cast<std::uint64_t>(update);
+      result = (a < b) == (combine == Fn::Max) ? update : old;
+    }
+    store_integer(into.dtype, into.data, position, result);
   } else if (into.lifted) {
     const T result = combined(load<T>(into.data, position), from.values[l]);
     std::memcpy(into.data + position * static_cast<std::int64_t>(sizeof(T)), &result, sizeof(T));

@@ -327,7 +327,7 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
       slices[i].push_back(std::move(results[1 + states + i]));
   }
   for (std::size_t i = 0; i < stacks; ++i) {
-    TESSERA_TRY(Value whole, stacked(slices[i], graph.type(graph.outputs(node)[states + i]), 0));
+    TESSERA_TRY(Value whole, stacked(slices[i], body.type(body.outputs()[1 + states + i]), 0));
     carried.push_back(std::move(whole));
   }
   return carried;
@@ -377,7 +377,7 @@ Expected<std::vector<Value>> Runner<T>::run_scan(const Graph& graph, const Graph
   }
   for (std::size_t i = 0; i < stacks; ++i) {
     if (list_at("output_directions", i) != 0) std::ranges::reverse(slices[i]);
-    TESSERA_TRY(Value whole, stacked(slices[i], graph.type(graph.outputs(node)[states + i]),
+    TESSERA_TRY(Value whole, stacked(slices[i], body.type(body.outputs()[states + i]),
                                      list_at("output_axes", i)));
     carried.push_back(std::move(whole));
   }
@@ -413,8 +413,8 @@ Expected<Value> Runner<T>::stacked(const std::vector<Value>& slices, const Type&
     std::vector<std::int64_t> shape;
     if (type.shape)
       for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value_or(0));
-    if (shape.empty()) shape.push_back(0);
-    shape[0] = 0;
+    TESSERA_TRY(const int at, normal_axis(axis, static_cast<int>(shape.size()) + 1));
+    shape.insert(shape.begin() + at, 0);
     return Value{Tensor{type.dtype, shape, {}}, kAlwaysLifts<T> && is_float(type.dtype)};
   }
   if (!slices[0].datum.is_tensor()) return bad_operands("only tensors are stacked");

@@ -268,6 +268,12 @@ Value Evaluator::visit(const node::Cast& n) {
   const bool from_value = arg.sort == Sort::Value && is_integer(n.to) && n.to != DType::U64;
   const bool wraps = from_value && n.to != DType::I64;
   Id narrow = wraps ? b_.cast(id, is_bounded(*n.arg) ? DType::I32 : DType::I64) : id;
+  if (arg.sort == Sort::Value && n.to == DType::U64) {  // what is below zero wraps too
+    std::vector<Id> ids = {id, b_.constant(b_.type(id), 0)};
+    const Id below = b_.map(Function::Less, ids);
+    narrow = b_.map(Function::Select, {below, b_.cast(b_.cast(id, DType::I64), DType::U64),
+                                       b_.cast(id, DType::U64)});
+  }
   if (b_.type(narrow).dtype != n.to) narrow = b_.cast(narrow, n.to);
   if (n.to != dtype_of(sort)) narrow = b_.cast(narrow, dtype_of(sort));
   Value result = number(narrow, sort);

@@ -8,6 +8,7 @@
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/lower.h"
 
 namespace tessera::lower {
 
@@ -47,9 +48,9 @@ bool reads(const Stage& stage, const std::string& tensor) {
   return !reading(stage.output.value, tensor).at.empty();
 }
 
-/// What an element is when it has been stored and read again.
-Scalar as_stored(DType dtype, const Scalar& value) {
-  const bool is_kept = dtype == DType::F32 || dtype == DType::F64 || dtype == DType::Bool ||
+/// What an element is when it has been stored and read again. `wide`: numbers are f64 meanwhile.
+Scalar as_stored(DType dtype, const Scalar& value, bool wide) {
+  const bool is_kept = (dtype == DType::F32 && !wide) || dtype == DType::F64 || dtype == DType::Bool ||
                        dtype == DType::I64 || dtype == DType::U64;
   return is_kept ? value : cast(dtype, value);
 }
@@ -75,6 +76,8 @@ void place(const Merged& merged, Scalar at, std::map<std::string, Scalar, std::l
 /// Puts stages into others, giving new names to the axes of folds that come in several times.
 class Inliner {
  public:
+  explicit Inliner(bool wide) : wide_(wide) {}
+
   /// The stage with what it reads of `from` put in its place.
   Stage without_fold(Stage into, const Stage& from) {
     std::map<std::string, Scalar> made;  // by position: what is read twice is computed once
@@ -155,7 +158,7 @@ class Inliner {
     };
     if (copy > 0)
       transform.bound = [&](const std::string& axis) { return fmt::format("{}_{}", axis, copy); };
-    return as_stored(stage.output.dtype, transform(stage.output.value));
+    return as_stored(stage.output.dtype, transform(stage.output.value), wide_);
   }
 
   static void merge_operands(Stage& into, const Stage& from) {
@@ -166,12 +169,13 @@ class Inliner {
   }
 
   std::map<std::string, int, std::less<>> copies_;
+  bool wide_;
 };
 
 }  // namespace
 
 Expected<Stages> inlined(Stages stages, const std::vector<std::string>& results) {
-  Inliner inliner;
+  Inliner inliner(std::ranges::any_of(stages, is_wide));
   const auto is_result = [&](const std::string& name) {
     return std::ranges::find(results, name) != results.end();
   };

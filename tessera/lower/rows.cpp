@@ -85,9 +85,9 @@ class RowsLowering {
     if (volume > 2 * largest) return false;  // a product of matrices, or its like
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       const Stage& stage = stages_[i];
-      if (stage.output.dtype == DType::F64) return false;
+      if (is_wide(stage)) return false;
       for (const Operand& operand : stage.operands)
-        if (operand.dtype == DType::F64 || operand.dtype == DType::String) return false;
+        if (operand.dtype == DType::String) return false;
       std::set<int> own;
       for (const Merged& merged : stage.output.axes)
         for (const Axis& part : merged.parts) own.insert(axes_.of[i].at(part.name));

@@ -158,11 +158,12 @@ Results concat_from_sequence(const Call& call) {
   std::int64_t extent = 0, text = 0;
   for (const Datum& element : sequence) {
     Tensor& piece = pieces.emplace_back(element.tensor());
-    if (stack) piece.shape.insert(piece.shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
+    if (stack && piece.shape.size() == first.shape.size())
+      piece.shape.insert(piece.shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
     const Shape& expected = pieces.front().shape;
     const bool fitting = piece.shape.size() == expected.size() &&
                          with_extent(piece.shape, axis, expected[axis]) == expected &&
-                         (!stack || piece.shape == expected);
+                         (!stack || element.tensor().shape == first.shape);
     if (!fitting)
       return in.fault(fmt::format("shapes {} and {} differ", shape_text(first.shape),
                                   shape_text(element.tensor().shape)));

@@ -1,0 +1,427 @@
+#include "tests/programs/differential.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "tessera/driver/native_model.h"
+#include "tessera/interp/interp.h"
+#include "tessera/ir/expand.h"
+#include "tessera/ir/text.h"
+#include "tessera/support/rng.h"
+
+namespace tessera::testing {
+namespace {
+
+/// About two units in the last place.
+double unit(DType dtype) {
+  switch (dtype) {
+    case DType::F64: return 0x1p-48;
+    case DType::F16: return 0x1p-10;
+    case DType::BF16: return 0x1p-7;
+    default: return 0x1p-21;
+  }
+}
+
+/// Short binary fractions: sums and products of them are not rounded.
+bool is_short(const Datum& datum) {
+  if (!datum.is_tensor())
+    return datum.kind() == Datum::Kind::Nothing || std::ranges::all_of(datum.elements(), is_short);
+  const Tensor& tensor = datum.tensor();
+  if (tensor.dtype == DType::String || !is_float(tensor.dtype)) return true;
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (const double x = number_at(tensor, i);
+        std::isfinite(x) && (std::fabs(x) > 1024 || x * 64 != std::nearbyint(x * 64)))
+      return false;
+  return true;
+}
+
+Tensor moved(const Tensor& tensor, double by, Rng& rng) {
+  if (tensor.dtype == DType::String || !is_float(tensor.dtype)) return tensor;
+  std::vector<std::byte> bytes(tensor.bytes.view().begin(), tensor.bytes.view().end());
+  double largest = 0;  // small elements may be what is left of larger ones
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (const double x = std::fabs(number_at(tensor, i)); std::isfinite(x))
+      largest = std::max(largest, x);
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (number_at(tensor, i) != 0)
+      store_number(tensor.dtype, bytes.data(), i,
+                   number_at(tensor, i) * (1 + by * (2 * rng.uniform() - 1)) +
+                       by / 16 * largest * (2 * rng.uniform() - 1));
+  return {tensor.dtype, tensor.shape, Bytes::copy(bytes)};
+}
+Datum moved(const Datum& datum, double by, Rng& rng) {
+  if (datum.is_tensor())
+    return moved(datum.tensor(), std::max(by, unit(datum.tensor().dtype)), rng);
+  if (datum.kind() != Datum::Kind::Sequence) return datum;
+  std::vector<Datum> elements;
+  for (const Datum& element : datum.elements()) elements.push_back(moved(element, by, rng));
+  return Datum::sequence(std::move(elements));
+}
+
+bool is_product(const OpDef& op) {
+  static const std::set<std::string> names = {"conv",   "conv_transpose", "deform_conv",
+                                              "einsum", "gemm",           "matmul"};
+  return names.contains(op.name);
+}
+
+/// The values of all nodes of a graph, or why there are none. `noise`, if there is one, is given
+/// the node and the operands, and afterwards the results.
+class Evaluation {
+ public:
+  /// `narrow`: numbers within an operator are float, which overflows sooner than double.
+  explicit Evaluation(const Graph& graph, bool narrow = false) : graph_(graph), narrow_(narrow) {}
+
+  std::optional<std::vector<Datum>> run(
+      std::span<const Datum> inputs,
+      const std::function<void(std::size_t, std::vector<Datum>&)>& noise = {}) const {
+    std::vector<Datum> values(graph_.value_count());
+    for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs()[i].index] = inputs[i];
+    for (std::uint32_t v = 0; v < graph_.value_count(); ++v)
+      if (const Tensor* constant = graph_.constant(ValueId{v})) values[v] = *constant;
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const GraphNode& node = graph_.nodes()[n];
+      std::vector<Datum> operands;
+      for (const ValueId id : graph_.inputs(node))
+        operands.push_back(id.present() ? values[id.index] : Datum());
+      if (noise) noise(n, operands);
+      auto results = of_node(node, operands);
+      if (!results) return std::nullopt;
+      if (noise) noise(n, *results);
+      for (std::size_t i = 0; i < results->size(); ++i)
+        values[graph_.outputs(node)[i].index] = (*results)[i];
+    }
+    return values;
+  }
+
+ private:
+  std::optional<std::vector<Datum>> of_node(const GraphNode& node,
+                                            const std::vector<Datum>& operands) const {
+    // By itself, as a graph.
+    Graph alone;
+    std::vector<ValueId> inputs;
+    std::vector<Datum> given;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const ValueId id = graph_.inputs(node)[i];
+      if (!id.present()) {
+        inputs.push_back(id);
+      } else {
+        inputs.push_back(alone.add_input(graph_.type(id), ""));
+        given.push_back(operands[i]);
+      }
+    }
+    std::vector<Type> types;
+    for (const ValueId id : graph_.outputs(node)) types.push_back(graph_.type(id));
+    const auto subgraphs = graph_.subgraphs(node);
+    alone.set_outputs(alone.add_node(
+        {node.op, *node.attrs, inputs, types, {subgraphs.begin(), subgraphs.end()}}));
+    if (!narrow_) {
+      auto results = interp::run(alone, given, {});
+      if (!results) return std::nullopt;
+      return *std::move(results);
+    }
+    std::vector<interp::Value> values;
+    for (const Datum& datum : given) values.push_back({.datum = datum});
+    const auto results = interp::run_as<float>(alone, values, {});
+    if (!results) return std::nullopt;
+    std::vector<Datum> data;
+    for (const interp::Value& value : *results) data.push_back(value.datum);
+    return data;
+  }
+
+  const Graph& graph_;
+  bool narrow_;
+};
+
+std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& values) {
+  std::vector<Datum> outputs;
+  for (const ValueId id : graph.outputs()) outputs.push_back(values[id.index]);
+  return outputs;
+}
+
+/// The reference's results, and those of runs with noise.
+struct Expectation {
+  std::vector<Datum> outputs;
+  std::vector<std::vector<Datum>> noisy = {};
+};
+
+std::optional<Expectation> expectation(const RandomProgram& program, const RunConfig& config,
+                                       int samples) {
+  auto expanded = expand(
+      program.graph, [](const OpDef&) { return true; }, NeedsValue::Keep);
+  const Graph& graph = expanded ? *expanded : program.graph;
+  const Evaluation evaluation(graph);
+  const auto plain = evaluation.run(program.inputs);
+  if (!plain) return std::nullopt;
+  std::vector<bool> rounds(graph.nodes().size());
+  for (std::size_t n = 0; n < rounds.size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    for (const ValueId id : graph.inputs(node))
+      if (id.present() && !is_short((*plain)[id.index])) rounds[n] = true;
+    for (const ValueId id : graph.outputs(node))
+      if (!is_short((*plain)[id.index])) rounds[n] = true;
+  }
+  Expectation expected{.outputs = outputs_of(graph, *plain)};
+  bool wide = false;
+  for (std::uint32_t v = 0; v < graph.value_count(); ++v)
+    wide = wide || graph.type(ValueId{v}).dtype == DType::F64;
+  if (!wide) {
+    const auto values = Evaluation(graph, true).run(program.inputs);
+    if (!values) return std::nullopt;
+    expected.noisy.push_back(outputs_of(graph, *values));
+  }
+  for (int sample = 0; sample < samples; ++sample) {
+    Rng rng(static_cast<std::uint64_t>(sample) + 1);
+    const auto noise = [&](std::size_t n, std::vector<Datum>& data) {
+      const bool product = config.bf16 && is_product(*graph.nodes()[n].op);
+      if (!rounds[n] && !product) return;
+      for (Datum& datum : data) datum = moved(datum, product ? 0x1p-7 : 0, rng);
+    };
+    // Noise that makes a run fail says nothing of any element.
+    if (auto values = evaluation.run(program.inputs, noise))
+      expected.noisy.push_back(outputs_of(graph, *values));
+    else
+      return std::nullopt;
+  }
+  return expected;
+}
+
+std::string difference(const Tensor& actual, const Tensor& expected,
+                       const std::vector<const Tensor*>& noisy, const RunConfig& config) {
+  if (actual.dtype != expected.dtype)
+    return fmt::format("is {} instead of {}", tessera::to_string(actual.dtype),
+                       tessera::to_string(expected.dtype));
+  if (std::ranges::any_of(noisy, [&](const Tensor* one) { return one->shape != expected.shape; }))
+    return "";
+  if (actual.shape != expected.shape)
+    return fmt::format("has the shape [{}] instead of [{}]", fmt::join(actual.shape, ", "),
+                       fmt::join(expected.shape, ", "));
+  if (actual.dtype == DType::String) {
+    const bool rounded = std::ranges::any_of(
+        noisy, [&](const Tensor* one) { return *one->strings != *expected.strings; });
+    return rounded || *actual.strings == *expected.strings ? "" : "is another text";
+  }
+  double largest = 0;
+  for (std::int64_t i = 0; i < expected.count(); ++i)
+    if (const double e = std::fabs(number_at(expected, i));
+        is_float(expected.dtype) && std::isfinite(e))
+      largest = std::max(largest, e);
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    const double a = number_at(actual, i), e = number_at(expected, i);
+    const bool same = is_float(expected.dtype) ? a == e || (std::isnan(a) && std::isnan(e))
+                                               : integer_at(actual, i) == integer_at(expected, i);
+    if (same) continue;
+    double spread = 0;
+    for (const Tensor* one : noisy) {
+      const double x = number_at(*one, i);
+      if (std::isnan(x) && std::isnan(e)) continue;
+      const double by = x == e ? 0 : std::fabs(x - e);
+      spread = std::isnan(by) ? INFINITY : std::max(spread, by);
+    }
+    if (std::isinf(spread)) continue;
+    // Over the reals nothing is said of what is not finite.
+    if (!config.exact && !std::isfinite(e)) continue;
+    const double units = is_float(expected.dtype) ? 2 * unit(expected.dtype) : 0;
+    const double allowed = 8 * spread + units * std::fabs(e) +
+                           units / 4 * std::max(largest, 1.0) * (spread > 0 ? 1 : 0.25);
+    if (!(std::fabs(a - e) <= allowed))
+      return fmt::format("element {} is {} instead of {} (within {:.2g})", i,
+                         is_float(expected.dtype) ? fmt::format("{:.9g}", a)
+                                                  : std::to_string(integer_at(actual, i)),
+                         is_float(expected.dtype) ? fmt::format("{:.9g}", e)
+                                                  : std::to_string(integer_at(expected, i)),
+                         allowed);
+  }
+  return "";
+}
+
+std::string difference(const Datum& actual, const Datum& expected,
+                       const std::vector<const Datum*>& noisy, const RunConfig& config) {
+  for (const Datum* one : noisy)
+    if (one->kind() != expected.kind() || (!one->is_tensor() && one->present() &&
+                                           one->elements().size() != expected.elements().size()))
+      return "";
+  if (actual.kind() != expected.kind()) return "is of another kind";
+  if (!actual.present()) return "";
+  if (actual.is_tensor()) {
+    std::vector<const Tensor*> tensors;
+    for (const Datum* one : noisy) tensors.push_back(&one->tensor());
+    return difference(actual.tensor(), expected.tensor(), tensors, config);
+  }
+  if (actual.elements().size() != expected.elements().size())
+    return "has another number of elements";
+  for (std::size_t i = 0; i < actual.elements().size(); ++i) {
+    std::vector<const Datum*> elements;
+    for (const Datum* one : noisy) elements.push_back(&one->elements()[i]);
+    if (std::string why =
+            difference(actual.elements()[i], expected.elements()[i], elements, config);
+        !why.empty())
+      return fmt::format("element {}: {}", i, why);
+  }
+  return "";
+}
+
+std::string difference(const std::vector<Datum>& actual, const Expectation& expected,
+                       const RunConfig& config) {
+  if (actual.size() != expected.outputs.size()) return "there is another number of outputs";
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    std::vector<const Datum*> noisy;
+    for (const auto& one : expected.noisy) noisy.push_back(&one[i]);
+    if (std::string why = difference(actual[i], expected.outputs[i], noisy, config); !why.empty())
+      return fmt::format("output {} {}", i, why);
+  }
+  return "";
+}
+
+CompileModelOptions compile_options(const RunConfig& config) {
+  CompileModelOptions options;
+  options.passes.exact = options.code.exact = config.exact;
+  options.code.threads = config.threads;
+  options.precision = config.bf16 ? Precision::Bf16 : Precision::F32;
+  return options;
+}
+
+std::string text_of(const Datum& datum) {
+  if (!datum.present()) return "nothing";
+  if (!datum.is_tensor()) {
+    std::string text = "(";
+    for (const Datum& element : datum.elements()) text += text_of(element) + " ";
+    return text + ")";
+  }
+  const Tensor& tensor = datum.tensor();
+  std::string text =
+      fmt::format("{}[{}] [", tessera::to_string(tensor.dtype), fmt::join(tensor.shape, ", "));
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    if (i > 0) text += ", ";
+    if (tensor.dtype == DType::String)
+      text += '"' + (*tensor.strings)[static_cast<std::size_t>(i)] + '"';
+    else if (is_float(tensor.dtype))
+      text += fmt::format("{:.9g}", number_at(tensor, i));
+    else
+      text += std::to_string(integer_at(tensor, i));
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+std::string to_string(const RunConfig& config) {
+  return fmt::format("--threads {} --numerics {} --precision {}", config.threads,
+                     config.exact ? "exact" : "reals", config.bf16 ? "bf16" : "f32");
+}
+
+std::string difference(const RandomProgram& program, const RunConfig& config) {
+  const auto expected = expectation(program, config, 3);
+  if (!expected) return "";
+  const Model model{.graph = program.graph, .output_names = {}};
+  NativeModel native(model, compile_options(config), {.threads = config.threads});
+  const auto actual = native.run(program.inputs);
+  if (!actual) return "diagnostic: " + tessera::to_string(actual.error());
+  const std::string why = difference(*actual, *expected, config);
+  if (why.empty()) return "";
+  const auto surer = expectation(program, config, 48);
+  return surer ? difference(*actual, *surer, config) : "";
+}
+
+namespace {
+
+/// The part of a program that computes these values; of nodes that are cut, results are inputs.
+RandomProgram part(const RandomProgram& program, const std::vector<Datum>& values,
+                   const std::set<std::size_t>& cut, const std::vector<ValueId>& outputs) {
+  const Graph& graph = program.graph;
+  std::vector<bool> needed(graph.value_count());
+  for (const ValueId id : outputs) needed[id.index] = true;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const GraphNode& node = graph.nodes()[n];
+    if (cut.contains(n) ||
+        std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return needed[id.index]; }))
+      continue;
+    for (const ValueId id : graph.inputs(node))
+      if (id.present()) needed[id.index] = true;
+  }
+  RandomProgram made;
+  std::vector<ValueId> now(graph.value_count());
+  const auto add_input = [&](ValueId id) {
+    const Datum& datum = values[id.index];
+    const Type type = datum.is_tensor()
+                          ? Type::tensor(datum.tensor().dtype,
+                                         {datum.tensor().shape.begin(), datum.tensor().shape.end()})
+                          : graph.type(id);
+    now[id.index] = made.graph.add_input(type, fmt::format("v{}", id.index));
+    made.inputs.push_back(datum);
+  };
+  for (const ValueId id : graph.inputs())
+    if (needed[id.index]) add_input(id);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    if (!cut.contains(n)) continue;
+    for (const ValueId id : graph.outputs(node))
+      if (needed[id.index]) add_input(id);
+  }
+  for (std::uint32_t v = 0; v < graph.value_count(); ++v)
+    if (const Tensor* constant = graph.constant(ValueId{v}); constant != nullptr && needed[v])
+      now[v] = made.graph.add_constant(*constant, "");
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const GraphNode& node = graph.nodes()[n];
+    if (cut.contains(n) ||
+        std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return needed[id.index]; }))
+      continue;
+    std::vector<ValueId> inputs;
+    for (const ValueId id : graph.inputs(node)) inputs.push_back(id.present() ? now[id.index] : id);
+    std::vector<Type> types;
+    for (const ValueId id : graph.outputs(node)) types.push_back(graph.type(id));
+    const auto subgraphs = graph.subgraphs(node);
+    const auto results = made.graph.add_node(
+        {node.op, *node.attrs, inputs, types, {subgraphs.begin(), subgraphs.end()}});
+    for (std::size_t i = 0; i < results.size(); ++i) now[graph.outputs(node)[i].index] = results[i];
+  }
+  std::vector<ValueId> results;
+  for (const ValueId id : outputs) results.push_back(now[id.index]);
+  made.graph.set_outputs(results);
+  return made;
+}
+
+}  // namespace
+
+RandomProgram shrunk(RandomProgram program,
+                     const std::function<bool(const RandomProgram&)>& fails) {
+  for (bool smaller = true; smaller;) {
+    smaller = false;
+    const auto values = Evaluation(program.graph).run(program.inputs);
+    if (!values) return program;
+    const Graph& graph = program.graph;
+    const std::vector<ValueId> outputs(graph.outputs().begin(), graph.outputs().end());
+    std::vector<RandomProgram> candidates;
+    // The first result that differs, alone.
+    if (graph.nodes().size() > 1 || outputs.size() > 1)
+      for (const GraphNode& node : graph.nodes())
+        for (const ValueId id : graph.outputs(node))
+          if (outputs.size() > 1 || outputs[0] != id)
+            candidates.push_back(part(program, *values, {}, {id}));
+    if (graph.nodes().size() > 1)
+      for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+        candidates.push_back(part(program, *values, {n}, outputs));
+    for (RandomProgram& candidate : candidates) {
+      const bool less = candidate.graph.nodes().size() < graph.nodes().size() ||
+                        candidate.graph.outputs().size() < outputs.size();
+      if (!less || !fails(candidate)) continue;
+      program = std::move(candidate);
+      smaller = true;
+      break;
+    }
+  }
+  return program;
+}
+
+std::string to_text(const RandomProgram& program) {
+  std::string text = tessera::to_text(program.graph);
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    text += fmt::format("{} = {}\n", program.graph.name(program.graph.inputs()[i]),
+                        text_of(program.inputs[i]));
+  return text;
+}
+
+}  // namespace tessera::testing

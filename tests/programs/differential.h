@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/programs/random_program.h"
+
+namespace tessera::testing {
+
+/// How a program is compiled and run.
+struct RunConfig {
+  int threads = 1;
+  bool exact = false;
+  bool bf16 = false;
+};
+std::string to_string(const RunConfig& config);
+
+/// Compiles and runs a program as `tessera run` does, and says how its results differ from the
+/// interpreter's by more than rounding explains; empty if they do not.
+///
+/// What rounding explains is estimated by running the interpreter again with every operand and
+/// result that is not a short binary fraction moved by about a unit in the last place: an element
+/// may differ by a multiple of what it moved by.
+std::string difference(const RandomProgram& program, const RunConfig& config);
+
+/// The smallest program found that still fails: fewer outputs, and results of nodes given as
+/// inputs.
+RandomProgram shrunk(RandomProgram program, const std::function<bool(const RandomProgram&)>& fails);
+
+/// The graph and its inputs, to be read.
+std::string to_text(const RandomProgram& program);
+
+}  // namespace tessera::testing
