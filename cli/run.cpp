@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/native.h"
+#include "tessera/driver/check_steps.h"
 #include "tessera/driver/golden.h"
 #include "tessera/interp/interp.h"
 #include "tessera/support/file.h"
@@ -19,6 +20,7 @@ struct RunOptions {
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = 1e-4;
+  bool check_steps = false;
 };
 
 Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& outputs,
@@ -76,7 +78,35 @@ struct Ran {
   std::vector<Datum> outputs = {};
   double seconds = 0, load_seconds = 0;
   std::unique_ptr<Native> native = {};
+  std::optional<StepCheckReport> steps = {};
 };
+
+/// How far a launch may be from its tile program, of the largest element: sums in another order,
+/// and factors that are rounded.
+constexpr double kSameSteps = 1e-4, kSameRoundedSteps = 3e-2;
+
+void print_steps(const StepCheckReport& report) {
+  for (const StepCheckReport::Difference& difference : report.differences) {
+    const bool whole = difference.step == StepCheckReport::kWhole;
+    fmt::print("DIFFERS: {}{}\n", whole ? "" : fmt::format("step {}: ", difference.step),
+               difference.what);
+  }
+  fmt::print("{} launches {}: {}\n", report.launches,
+             report.interpreted ? "interpreted, as there is no GPU here" : "compared one by one",
+             report.differences.empty() ? "no difference" : "not all agree");
+}
+
+nlohmann::json steps_json(const StepCheckReport& report) {
+  nlohmann::json differences = nlohmann::json::array();
+  for (const StepCheckReport::Difference& difference : report.differences) {
+    nlohmann::json entry = {{"what", difference.what}};
+    if (difference.step != StepCheckReport::kWhole) entry["step"] = difference.step;
+    differences.push_back(std::move(entry));
+  }
+  return {{"launches", report.launches},
+          {"interpreted", report.interpreted},
+          {"differences", std::move(differences)}};
+}
 
 void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, const Ran& ran,
            Context& context) {
@@ -110,6 +140,7 @@ void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, co
     if (ran.native && ran.native->compiled() != nullptr) {
       object["compile"] = report_json(*ran.native->compiled());
     }
+    if (ran.steps) object["steps"] = steps_json(*ran.steps);
     if (!options.golden.empty()) {
       object["tolerance"] = options.tolerance;
       object["agrees"] = agrees;
@@ -120,9 +151,10 @@ void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, co
       if (options.compile.passes.explain) print_report(*ran.native->compiled(), options.compile);
       fmt::print("{}", summary(*ran.native->compiled()));
     }
+    if (ran.steps) print_steps(*ran.steps);
     fmt::print("{:.3f} s\n", ran.seconds);
   }
-  if (!agrees) context.exit_code = kNo;
+  if (!agrees || (ran.steps && !ran.steps->differences.empty())) context.exit_code = kNo;
 }
 
 /// By the definitions of the operators.
@@ -156,6 +188,37 @@ Expected<Ran> run_native(const RunOptions& options, const Source& source,
   return ran;
 }
 
+/// Compares every launch with its tile program, and several runs with each other.
+Expected<Ran> run_steps(const RunOptions& options, const Source& source,
+                        const std::vector<Datum>& inputs, Context& context) {
+  if (source.program)
+    return Diagnostic{.id = "cli-saved-program",
+                      .message = "--check-steps needs the tile programs of a model",
+                      .help = "run the model itself"};
+  ProgressLine line(context);
+  TESSERA_TRY(const CompileModelOptions compile, compile_options(options.compile, context, line));
+  TESSERA_TRY(const CompiledModel compiled,
+              compile_model(source.model, shapes_of(inputs), compile));
+  StepCheckOptions check;
+  check.run = {.threads = options.compile.threads,
+               .memory_limit = context.run_memory(source.model.file_bytes),
+               .cache = cache_folder(options.compile),
+               .most_rounds = context.most_rounds(),
+               .stop = &context.stop};
+  check.tolerance = options.compile.precision == "f32" ? kSameSteps : kSameRoundedSteps;
+  check.progress = [&](std::size_t done, std::size_t all, const std::string& what) {
+    line.show(done, all, what);
+  };
+  Ran ran;
+  const Stopwatch watch;
+  TESSERA_TRY(StepCheckReport report, check_steps(compiled, inputs, check));
+  line.clear();
+  ran.seconds = watch.seconds();
+  ran.outputs = std::move(report.outputs);
+  ran.steps = std::move(report);
+  return ran;
+}
+
 Expected<Done> run_model(const RunOptions& options, Context& context) {
   const bool native = options.engine == "native";
   if (is_saved_program(options.model) && !native) {
@@ -181,8 +244,9 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
     if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
       memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
 
-  TESSERA_TRY(const Ran ran, native ? run_native(options, source, inputs, context)
-                                    : run_reference(options, model, inputs, memory, context));
+  TESSERA_TRY(const Ran ran, !native ? run_reference(options, model, inputs, memory, context)
+                             : options.check_steps ? run_steps(options, source, inputs, context)
+                                                   : run_native(options, source, inputs, context));
   if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, ran.outputs, options.save));
   TESSERA_TRY(const std::vector<ComparisonRow> rows, compare(model, ran.outputs, golden));
   print(rows, options, ran, context);
@@ -208,6 +272,8 @@ void add_run(CLI::App& app, Context& context) {
       ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--check-steps", options->check_steps,
+                    "compares every launch with its tile program, and runs with each other");
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_common(*command, context);

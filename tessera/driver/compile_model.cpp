@@ -113,6 +113,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   TESSERA_TRY(program::Compiled compiled, compile_as(optimized.graph, options, result));
   result.program = std::move(compiled.program);
   result.report = std::move(compiled.report);
+  result.kernels = std::move(compiled.kernels);
   for (std::size_t i = 0; i < model.output_names.size(); ++i) {
     result.program.values[result.program.outputs[i]].name = model.output_names[i];
   }

@@ -30,6 +30,7 @@ struct CompileModelOptions {
 struct CompiledModel {
   runtime::Program program = {};
   program::CompileReport report = {};
+  std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};  // as tile programs
   std::vector<passes::Record> passes = {};
   std::optional<SearchReport> search = {};
   Inventory before = {}, after = {};  // of the passes

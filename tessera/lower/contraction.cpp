@@ -408,15 +408,18 @@ class ContractionLowering {
     const Value value = e_.converted(e_.evaluate(output.value), sort_of(output.dtype));
     std::vector<Value> at;
     for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
-    // What leaves an axis of the result by itself is dropped; in a merged one it has to be told.
+    // What leaves an axis of the result by itself is dropped; in a merged one it has to be told,
+    // and then of the others too.
     std::vector<Nest::Axis> guards;
+    bool merged = false;
     const auto add_guard = [&](const IndexAxis& axis, std::int64_t tile) {
-      if (axis.extent % tile != 0 && c_.is_merged(axis))
-        guards.push_back({axis.name, axis.extent, false, index_of(axis.name)});
+      if (axis.extent % tile == 0) return;
+      guards.push_back({axis.name, axis.extent, false, index_of(axis.name)});
+      merged = merged || c_.is_merged(axis);
     };
     for (std::size_t i = 0; i < c_.rows.size(); ++i) add_guard(c_.rows[i], tiles_.rows[i]);
     add_guard(c_.column, tiles_.columns);
-    e_.store(*e_.memory(c_.stage->name()), at, value, e_.guard(guards), guards.empty());
+    e_.store(*e_.memory(c_.stage->name()), at, value, e_.guard(guards), !merged);
   }
 
   const Contraction& c_;

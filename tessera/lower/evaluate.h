@@ -107,7 +107,9 @@ class Evaluator {
   /// Evaluates every read of a tensor in an expression, so that it is there further in.
   void preload(const Scalar& scalar, const std::string& tensor);
 
-  /// The value at every position of the tile's axes, stored at these indices.
+  /// The value at every position of the tile's axes, stored at these indices, where the guard
+  /// holds. `drops_outside`: what the guard leaves out is outside of the tensor along some axis, so
+  /// that a view need not be told.
   void store(const Memory& into, const std::vector<Value>& at, const Value& value,
              std::optional<Id> guard, bool drops_outside);
 

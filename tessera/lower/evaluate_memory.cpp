@@ -287,6 +287,7 @@ void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Va
     b_.vstore(into.param, offsets, id);
     return;
   }
+  if (drops_outside && !guard) guard = in_range(at, into.shape);
   Id pointer = pointers(into, at);
   if (!extents_.empty()) {
     const Type type = b_.type(pointer);

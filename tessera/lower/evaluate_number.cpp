@@ -271,8 +271,8 @@ Value Evaluator::visit(const node::Cast& n) {
   if (arg.sort == Sort::Value && n.to == DType::U64) {  // what is below zero wraps too
     std::vector<Id> ids = {id, b_.constant(b_.type(id), 0)};
     const Id below = b_.map(Function::Less, ids);
-    narrow = b_.map(Function::Select, {below, b_.cast(b_.cast(id, DType::I64), DType::U64),
-                                       b_.cast(id, DType::U64)});
+    narrow = b_.map(Function::Select,
+                    {below, b_.cast(b_.cast(id, DType::I64), DType::U64), b_.cast(id, DType::U64)});
   }
   if (b_.type(narrow).dtype != n.to) narrow = b_.cast(narrow, n.to);
   if (n.to != dtype_of(sort)) narrow = b_.cast(narrow, dtype_of(sort));

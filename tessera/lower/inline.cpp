@@ -50,8 +50,8 @@ bool reads(const Stage& stage, const std::string& tensor) {
 
 /// What an element is when it has been stored and read again. `wide`: numbers are f64 meanwhile.
 Scalar as_stored(DType dtype, const Scalar& value, bool wide) {
-  const bool is_kept = (dtype == DType::F32 && !wide) || dtype == DType::F64 || dtype == DType::Bool ||
-                       dtype == DType::I64 || dtype == DType::U64;
+  const bool is_kept = (dtype == DType::F32 && !wide) || dtype == DType::F64 ||
+                       dtype == DType::Bool || dtype == DType::I64 || dtype == DType::U64;
   return is_kept ? value : cast(dtype, value);
 }
 

@@ -114,6 +114,8 @@ class CpuSession final : public Stepping {
       memory_[index] =
           value.home == Home::Input ? const_cast<std::byte*>(inputs[which]) : outputs[which];
     }
+    if (options().poison && arena_)
+      std::memset(arena_.get(), 0xff, static_cast<std::size_t>(program().arena_bytes));
     try {
       std::optional<Threads::Burst> burst;
       if (options().threads != 1) burst.emplace(process_threads());
@@ -149,6 +151,10 @@ class CpuSession final : public Stepping {
   Expected<Done> write(ValueIndex value, std::span<const std::byte> from) override {
     std::memcpy(memory_[value], from.data(), from.size());
     return Done{};
+  }
+
+  Expected<Bytes> copy_of(const Address& address, std::size_t bytes) override {
+    return Bytes::copy({at(address, round()), bytes});
   }
 
   Expected<Done> make(const step::Swap& swap, std::size_t) override {

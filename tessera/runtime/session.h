@@ -33,6 +33,19 @@ struct SessionOptions {
   /// Runs the launches of a program for a GPU in place of one, on memory of this computer.
   std::function<Expected<Done>(const step::Launch& launch, std::span<const std::uint64_t> words)>
       emulate = {};
+  /// Fills the arena with bytes of ones (NaN, -1) before every run: what reads memory that nothing
+  /// has written gives other results.
+  bool poison = false;
+  /// Is shown the memory of every launch before it (`done` is false) and after it. Steps are then
+  /// run one by one.
+  struct Inspection {
+    std::size_t step = 0;
+    const step::Launch& launch;
+    bool done = false;
+    /// What a patch of the launch may touch, as it is now.
+    std::function<Expected<Bytes>(const step::Launch::Patch& patch)> memory;
+  };
+  std::function<Expected<Done>(const Inspection& inspection)> inspect = {};
   /// Is told how long each step took; timing every step costs a little.
   std::function<void(std::size_t step, std::int64_t start_ns, std::int64_t end_ns)> observe = {};
 };

@@ -83,12 +83,25 @@ Expected<Done> Stepping::run_steps() {
   while (next_ < program_.steps.size()) {
     const std::size_t now = next_++;
     if (options_.observe) TESSERA_TRY_DONE(begin_step(now));
+    if (options_.inspect) TESSERA_TRY_DONE(inspect(now, false));
     TESSERA_TRY_DONE(
         std::visit([&](const auto& step) { return make(step, now); }, program_.steps[now]));
+    if (options_.inspect) TESSERA_TRY_DONE(inspect(now, true));
     if (options_.observe) TESSERA_TRY_DONE(end_step(now));
     end_rounds();
   }
   return Done{};
+}
+
+Expected<Done> Stepping::inspect(std::size_t step, bool done) {
+  const auto* launch = std::get_if<step::Launch>(&program_.steps[step]);
+  if (launch == nullptr) return Done{};
+  return options_.inspect({.step = step,
+                           .launch = *launch,
+                           .done = done,
+                           .memory = [&](const step::Launch::Patch& patch) {
+                             return copy_of(patch.at, static_cast<std::size_t>(patch.bytes));
+                           }});
 }
 
 Expected<Done> Stepping::begin_step(std::size_t) {

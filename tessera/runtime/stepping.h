@@ -29,6 +29,8 @@ class Stepping : public Session {
   /// The elements of a value that is not boxed; those of its memory itself, or a copy.
   virtual Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool copied) = 0;
   virtual Expected<Done> write(ValueIndex value, std::span<const std::byte> from) = 0;
+  /// A copy of what lies there in this round.
+  virtual Expected<Bytes> copy_of(const Address& address, std::size_t bytes) = 0;
 
   Expected<Done> run_steps();
   /// Around every step where somebody observes: by the clock of this computer.
@@ -53,6 +55,7 @@ class Stepping : public Session {
   Expected<Done> make(const step::Branch& branch, std::size_t step);
   Expected<Done> make(const step::Jump& jump, std::size_t step);
   Expected<Done> make(const step::Loop& loop, std::size_t step);
+  Expected<Done> inspect(std::size_t step, bool done);
   Expected<Datum> datum_of(ValueIndex index, bool copied);
   void end_rounds();
   void forget();

@@ -12,6 +12,7 @@
 #include "tessera/ir/bind.h"
 #include "tessera/passes/pipeline.h"
 #include "tessera/program/compile.h"
+#include "tessera/program/launch_arguments.h"
 #include "tessera/runtime/session.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
@@ -25,23 +26,6 @@ namespace {
 
 using testing::parsed;
 using testing::random_f32;
-
-/// The arguments of a launch as the emulator wants them.
-std::vector<tile::Argument> arguments_of(const tile::Kernel& kernel,
-                                         const runtime::step::Launch& launch,
-                                         std::span<const std::uint64_t> words) {
-  std::vector<tile::Argument> arguments;
-  for (const tile::ValueId param : kernel.params()) {
-    const tile::Type& type = kernel.type(param);
-    const auto at = static_cast<std::uint32_t>(tile::words_of(arguments).size());
-    auto* const data = reinterpret_cast<void*>(words[at]);
-    const auto patch = std::ranges::find(launch.patches, at, &runtime::step::Launch::Patch::word);
-    arguments.push_back(type.is_view()
-                            ? tile::Argument::view(type.dtype, data, type.shape, type.strides)
-                            : tile::Argument::pointer(type.dtype, data, patch->bytes));
-  }
-  return arguments;
-}
 
 /// The graph with all inputs but the first ones for constants: weights are packed.
 Graph with_weights(const Graph& graph, const std::vector<Tensor>& tensors, std::size_t first) {
@@ -88,7 +72,8 @@ CompileReport expect_same_on_gpu(const Case& one) {
   emulated.emulate = [&](const runtime::step::Launch& launch,
                          std::span<const std::uint64_t> words) {
     const tile::Kernel& kernel = *compiled->kernels[launch.kernel];
-    return codegen::emulate(kernel, arguments_of(kernel, launch, words), launch.grid, {.ptx = ptx});
+    return codegen::emulate(kernel, launch_arguments(kernel, launch, words), launch.grid,
+                            {.ptx = ptx});
   };
   auto session = runtime::Session::create(*loaded, emulated);
   EXPECT_TRUE(session) << to_string(session.error());
@@ -117,6 +102,14 @@ std::vector<Tensor> of_small_network() {
 TEST(GpuProgram, ASmallNetworkOfConvolutions) {
   const CompileReport report = expect_same_on_gpu({kSmallNetwork, of_small_network()});
   EXPECT_TRUE(report.interpreted.empty());
+}
+
+TEST(GpuProgram, NarrowGroupsStoreNothingOutside) {
+  // Tiles that are wider than a group of 8 filters and than a row of 14 pixels.
+  expect_same_on_gpu({.graph = "graph(x: f32[1, 24, 5, 14], w: f32[24, 8, 3, 3], b: f32[24]) { "
+                               "return relu(conv(x, w, b) {group=3, pads=[1, 1, 1, 1]}) }",
+                      .inputs = {random_f32({1, 24, 5, 14}, 1), random_f32({24, 8, 3, 3}, 2),
+                                 random_f32({24}, 3)}});
 }
 
 TEST(GpuProgram, RunsOnOlderGpusToo) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "tessera/driver/check_steps.h"
 #include "tessera/driver/native_model.h"
 #include "tessera/interp/interp.h"
 #include "tessera/ir/expand.h"
@@ -281,7 +282,20 @@ CompileModelOptions compile_options(const RunConfig& config) {
   options.passes.exact = options.code.exact = config.exact;
   options.code.threads = config.threads;
   options.precision = config.bf16 ? Precision::Bf16 : Precision::F32;
+  if (config.gpu) options.code.machine = machine::cuda();
   return options;
+}
+
+Expected<std::vector<Datum>> run(const Model& model, const std::vector<Datum>& inputs,
+                                 const RunConfig& config) {
+  const CompileModelOptions options = compile_options(config);
+  if (!config.gpu) return NativeModel(model, options, {.threads = config.threads}).run(inputs);
+  TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes_of(inputs), options));
+  TESSERA_TRY(StepCheckReport report, check_steps(compiled, inputs, {}));
+  for (const StepCheckReport::Difference& difference : report.differences)
+    if (config.exact || difference.step == StepCheckReport::kWhole)
+      return Diagnostic{.id = "step", .message = difference.what};
+  return std::move(report.outputs);
 }
 
 std::string text_of(const Datum& datum) {
@@ -309,16 +323,16 @@ std::string text_of(const Datum& datum) {
 }  // namespace
 
 std::string to_string(const RunConfig& config) {
-  return fmt::format("--threads {} --numerics {} --precision {}", config.threads,
-                     config.exact ? "exact" : "reals", config.bf16 ? "bf16" : "f32");
+  return fmt::format("--threads {} --numerics {} --precision {}{}", config.threads,
+                     config.exact ? "exact" : "reals", config.bf16 ? "bf16" : "f32",
+                     config.gpu ? " --target cuda:sm_90a --check-steps" : "");
 }
 
 std::string difference(const RandomProgram& program, const RunConfig& config) {
   const auto expected = expectation(program, config, 3);
   if (!expected) return "";
   const Model model{.graph = program.graph, .output_names = {}};
-  NativeModel native(model, compile_options(config), {.threads = config.threads});
-  const auto actual = native.run(program.inputs);
+  const auto actual = run(model, program.inputs, config);
   if (!actual) return "diagnostic: " + tessera::to_string(actual.error());
   const std::string why = difference(*actual, *expected, config);
   if (why.empty()) return "";

@@ -13,6 +13,7 @@ struct RunConfig {
   int threads = 1;
   bool exact = false;
   bool bf16 = false;
+  bool gpu = false;  // a program for a GPU, whose tile programs are interpreted
 };
 std::string to_string(const RunConfig& config);
 

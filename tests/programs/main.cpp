@@ -23,7 +23,7 @@ usage: tessera_random_programs [--seed N] [--count N] [--seconds N] [--jobs N] [
   --count N     so many programs (2000)
   --seconds N   as many as fit into this time instead
   --jobs N      processes (2)
-  --all         every configuration of threads, numerics and precision, not one that is drawn
+  --all         every configuration of threads, numerics, precision and target, not one that is drawn
   --coverage    fails also where operators or attributes of the catalog were not reached
   --show        prints the programs
 
@@ -47,7 +47,9 @@ std::vector<RunConfig> configs_of(std::uint64_t seed, bool all) {
   for (const int threads : {1, 2})
     for (const bool exact : {true, false})
       for (const bool bf16 : {false, true})
-        if (!(exact && bf16)) every.push_back({threads, exact, bf16});
+        for (const bool gpu : {false, true})
+          if (!(exact && bf16) && !(gpu && threads > 1))
+            every.push_back({.threads = threads, .exact = exact, .bf16 = bf16, .gpu = gpu});
   if (all) return every;
   return {every[seed % every.size()]};
 }

@@ -129,10 +129,18 @@ class GpuSession final : public Stepping {
     TESSERA_TRY_DONE(each(program().inputs, [&](std::size_t i, cuda::Address to, std::size_t size) {
       return stream_.send(to, {inputs[i], size});
     }));
+    if (options().poison && program().arena_bytes > 0) {
+      const std::vector<std::byte> ones(static_cast<std::size_t>(program().arena_bytes),
+                                        std::byte{0xff});
+      TESSERA_TRY_DONE(stream_.send(own_.address(), ones));
+      TESSERA_TRY_DONE(stream_.wait());
+    }
     if (options().observe) {
       timed_.clear();
       TESSERA_TRY_DONE(run_steps());
       TESSERA_TRY_DONE(tell_times());
+    } else if (options().inspect) {
+      TESSERA_TRY_DONE(run_steps());
     } else if (alone_) {
       if (!graph_) {
         TESSERA_TRY(graph_, stream_.capture([&] { return run_steps(); }));
@@ -179,15 +187,19 @@ class GpuSession final : public Stepping {
   Expected<Done> make(const step::Swap&, std::size_t) override { return in_a_file(); }
 
   Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool) override {
-    Buffer buffer(bytes);
-    TESSERA_TRY_DONE(stream_.fetch({buffer.data(), bytes}, memory_[value]));
-    TESSERA_TRY_DONE(stream_.wait());
-    return std::move(buffer).freeze();
+    return copy_of({.value = value}, bytes);
   }
 
   Expected<Done> write(ValueIndex value, std::span<const std::byte> from) override {
     TESSERA_TRY_DONE(stream_.send(memory_[value], from));
     return stream_.wait();
+  }
+
+  Expected<Bytes> copy_of(const runtime::Address& address, std::size_t bytes) override {
+    Buffer buffer(bytes);
+    TESSERA_TRY_DONE(stream_.fetch({buffer.data(), bytes}, at(address)));
+    TESSERA_TRY_DONE(stream_.wait());
+    return std::move(buffer).freeze();
   }
 
   std::shared_ptr<const Loaded> on_gpu_;
