@@ -112,8 +112,9 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   command
       .add_option(
           "--precision", flags.precision,
-          "of products: f32, bf16, auto: bf16 where that stays near f32; on a GPU also tf32, "
-          "and f16, where, as with bf16, tensors in between are of that precision too")
+          "of products: f32, bf16, auto: bf16 (on a GPU f16, then bf16) where that stays near f32; "
+          "on a GPU also tf32, and f16, where, as with bf16, tensors in between are of that "
+          "precision too")
       ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16", "auto"}))
       ->capture_default_str();
   command

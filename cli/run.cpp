@@ -21,6 +21,7 @@ struct RunOptions {
   CompileFlags compile;
   double tolerance = 1e-4;
   bool check_steps = false;
+  int repeat = 1;
 };
 
 Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& outputs,
@@ -185,6 +186,16 @@ Expected<Ran> run_native(const RunOptions& options, const Source& source,
   const Stopwatch prepared;
   TESSERA_TRY(ran.outputs, ran.native->run());
   ran.seconds = prepared.seconds();
+  for (int run = 2; run <= options.repeat; ++run) {
+    TESSERA_TRY(const std::vector<Datum> again, ran.native->run());
+    for (std::size_t i = 0; i < again.size(); ++i)
+      if (again[i].is_tensor() && again[i].tensor().dtype != DType::String &&
+          !std::ranges::equal(again[i].tensor().bytes.view(), ran.outputs[i].tensor().bytes.view()))
+        return Diagnostic{.id = "run-not-repeatable",
+                          .where = {.item = source.model.output_names[i]},
+                          .message = fmt::format("run {} gives other bits than the first", run),
+                          .help = "find the step with --check-steps"};
+  }
   return ran;
 }
 
@@ -271,6 +282,11 @@ void add_run(CLI::App& app, Context& context) {
   command
       ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--repeat", options->repeat,
+                   "so many runs, all of which have to give the same bits")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--check-steps", options->check_steps,
                     "compares every launch with its tile program, and runs with each other");

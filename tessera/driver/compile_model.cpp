@@ -37,26 +37,39 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   return largest;
 }
 
-/// The factors of products, before it is known how near they are.
-DType products_of(const CompileModelOptions& options) {
-  if (options.precision == Precision::F16 && options.code.machine.is_gpu()) return DType::F16;
-  const bool bf16 = options.precision != Precision::F32 && has_bf16_products(options.code.machine);
-  return bf16 ? DType::BF16 : DType::F32;
+/// What factors of products may be, the fastest first, before it is known how near they are.
+std::vector<DType> products_of(const CompileModelOptions& options) {
+  const machine::Machine& machine = options.code.machine;
+  const bool bf16 = has_bf16_products(machine);
+  switch (options.precision) {
+    case Precision::F32: break;
+    case Precision::F16: return {machine.is_gpu() ? DType::F16 : bf16 ? DType::BF16 : DType::F32};
+    case Precision::Bf16: return {bf16 ? DType::BF16 : DType::F32};
+    case Precision::Auto:
+      if (machine.is_gpu()) return {DType::F16, DType::BF16, DType::F32};
+      if (bf16) return {DType::BF16, DType::F32};
+      break;
+  }
+  return {DType::F32};
 }
 
-/// Compiles with f32, and with bf16 where that is asked for and near enough.
+/// Compiles with the first precision that is near enough to f32; a single one is taken as it is.
 Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOptions& options,
                                        CompiledModel& result) {
-  program::CompileOptions code = options.code;
-  result.products = code.products = products_of(options);
-  const bool bf16 = code.products == DType::BF16;
-  TESSERA_TRY(program::Compiled compiled, program::compile(graph, code));
-  if (!bf16 || options.precision == Precision::Bf16) return compiled;
-
-  code.products = DType::F32;
-  TESSERA_TRY(program::Compiled reference, program::compile(graph, code));
-  TESSERA_TRY(result.error, largest_error(graph, compiled.program, reference.program));
-  if (*result.error <= options.most_error) return compiled;
+  const std::vector<DType> candidates = products_of(options);
+  const auto compiled_with = [&](DType products) {
+    program::CompileOptions code = options.code;
+    result.products = code.products = products;
+    return program::compile(graph, code);
+  };
+  if (candidates.size() == 1) return compiled_with(candidates[0]);
+  TESSERA_TRY(program::Compiled reference, compiled_with(DType::F32));
+  for (const DType products : candidates) {
+    if (products == DType::F32) break;
+    TESSERA_TRY(program::Compiled compiled, compiled_with(products));
+    TESSERA_TRY(result.error, largest_error(graph, compiled.program, reference.program));
+    if (*result.error <= options.most_error) return compiled;
+  }
   result.products = DType::F32;
   return reference;
 }
@@ -102,7 +115,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.passes));
   if (options.search) {
     program::CompileOptions code = options.code;
-    code.products = products_of(options);
+    code.products = products_of(options).front();
     TESSERA_TRY(Searched better, searched(optimized.graph, code, *options.search));
     optimized.graph = std::move(better.graph);
     result.search = std::move(better.report);

@@ -15,8 +15,8 @@
 namespace tessera {
 
 /// What products are computed from: f32, or bf16 with sums of f32 where the machine has matrix
-/// units for it, on a GPU also f16. Auto is bf16 where outputs stay within a bound of what f32
-/// gives.
+/// units for it, on a GPU also f16. Auto is bf16, on a GPU rather f16, where outputs stay within a
+/// bound of what f32 gives.
 enum class Precision : std::uint8_t { F32, F16, Bf16, Auto };
 
 struct CompileModelOptions {

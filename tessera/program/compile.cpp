@@ -83,7 +83,7 @@ Expected<Graph> prepared(const Graph& graph, const CompileOptions& options) {
 
 Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
   TESSERA_TRY(const Graph products, with_transforms(graph));
-  TESSERA_TRY(const Graph phased, with_phases(products));
+  TESSERA_TRY(const Graph phased, with_phases(products, planning.options.exact));
   // Zeros times infinity would be seen.
   const Graph wide =
       planning.options.exact ? phased : with_wide_groups(phased, planning.options.machine);

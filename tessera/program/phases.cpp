@@ -98,6 +98,7 @@ Tensor stacked(std::span<const Tensor> parts) {
 struct Phase {
   Ints pads;
   Tensor weights;
+  bool has_zeros = false;  // for taps that the window does not have: zero times infinity is seen
 
   bool reads_like(const Phase& other) const {
     return pads == other.pads && weights.shape == other.weights.shape;
@@ -108,7 +109,7 @@ struct Phase {
 class Phased {
  public:
   /// Nothing where it stays as it is.
-  static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node) {
+  static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node, bool exact) {
     const Graph& graph = out.from();
     const auto inputs = graph.inputs(node);
     const bool has_bias = inputs.size() > 2 && inputs[2].present();
@@ -119,13 +120,15 @@ class Phased {
     if (weights == nullptr || (has_bias && bias == nullptr) || !image || !result ||
         product(*image) == 0 || product(*result) == 0)
       return std::nullopt;
-    return Phased(out, node, *weights, bias, *image, *result).written();
+    return Phased(out, node, *weights, bias, *image, *result, exact).written();
   }
 
  private:
   Phased(Rebuilder& out, const GraphNode& node, const Tensor& weights, const Tensor* bias,
-         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result)
-      : writer_(out, weights.dtype),
+         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result,
+         bool exact)
+      : exact_(exact),
+        writer_(out, weights.dtype),
         image_(out.mapped(out.from().inputs(node)[0])),
         weights_(weights),
         bias_(bias),
@@ -158,13 +161,14 @@ class Phased {
 
   std::int64_t filters() const { return weights_.shape[1]; }  // of a group
 
-  ValueId written() {
+  std::optional<ValueId> written() {
     if (groups_ == 1 && std::ranges::all_of(axes_, [](const Along& axis) {
           return axis.image == 1 && axis.before == 0 && axis.dilation == 1 &&
                  axis.result == axis.window;
         }))
       return product_of_pixel();
     std::vector<Phase> phases = this->phases();
+    if (exact_ && std::ranges::any_of(phases, &Phase::has_zeros)) return std::nullopt;
     std::vector<ValueId> parts;
     std::int64_t channels = 0;
     // Neighbours that read the same pixels are one convolution; with groups their filters would lie
@@ -208,13 +212,13 @@ class Phased {
     for (const Along& axis : axes_) strides.push_back(axis.stride);
     // With few filters or many phases, one convolution with zeros among its weights beats several
     // small ones.
-    const bool widen = groups_ == 1 && (filters() < 16 || product(strides) > 8);
+    const bool widen = !exact_ && groups_ == 1 && (filters() < 16 || product(strides) > 8);
     std::vector<Phase> all;
     for_each_index(strides, [&](const std::vector<std::int64_t>& phase) {
       std::vector<Taps> taps;
       for (std::size_t i = 0; i < axes_.size(); ++i)
         taps.push_back(widen ? axes_[i].all_taps(phase[i]) : axes_[i].taps(phase[i]));
-      Phase made{.pads = {}, .weights = weights_of(taps)};
+      Phase made = weights_of(taps);
       for (const Taps& along : taps) made.pads.push_back(-along.low);
       for (std::size_t i = 0; i < axes_.size(); ++i)
         made.pads.push_back(axes_[i].positions() - axes_[i].image + taps[i].high);
@@ -224,7 +228,8 @@ class Phased {
   }
 
   /// Weights [group f, c, …] of a phase out of [group c, f, …] of the whole.
-  Tensor weights_of(const std::vector<Taps>& taps) const {
+  Phase weights_of(const std::vector<Taps>& taps) const {
+    bool has_zeros = false;
     const std::int64_t channels = weights_.shape[0] / groups_;
     const auto width = static_cast<std::size_t>(byte_width(weights_.dtype));
     std::vector<std::int64_t> shape{groups_, filters(), channels};
@@ -242,11 +247,14 @@ class Phased {
       }
       if (exists)
         std::copy_n(weights_.bytes.data() + static_cast<std::size_t>(from) * width, width, to);
+      has_zeros = has_zeros || !exists;
       to += width;
     });
     shape.erase(shape.begin());
     shape[0] *= groups_;
-    return {weights_.dtype, shape, std::move(buffer).freeze()};
+    return {.pads = {},
+            .weights = {weights_.dtype, shape, std::move(buffer).freeze()},
+            .has_zeros = has_zeros};
   }
 
   ValueId convolution(std::span<const Phase> phases) {
@@ -296,6 +304,7 @@ class Phased {
                        result_);
   }
 
+  const bool exact_;
   Writer writer_;
   const ValueId image_;
   const Tensor& weights_;
@@ -307,14 +316,14 @@ class Phased {
 
 }  // namespace
 
-Expected<Graph> with_phases(const Graph& graph) {
+Expected<Graph> with_phases(const Graph& graph, bool exact) {
   const auto is_transposed = [](const GraphNode& node) {
     return node.op->name == "conv_transpose";
   };
   if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     if (is_transposed(node))
-      if (const auto made = Phased::write(out, node)) return {*made};
+      if (const auto made = Phased::write(out, node, exact)) return {*made};
     return out.copy(node);
   });
 }

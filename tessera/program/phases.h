@@ -13,7 +13,8 @@ namespace tessera::program {
 ///     =>  y = depth_to_space(concat(conv(x, w00), conv(x, w01), conv(x, w10), conv(x, w11)))
 ///
 /// Needs:  sizes that are numbers. Leaves alone those with weights or a bias that is not constant.
-/// Keeps:  the meaning, over the reals; all else.
-Expected<Graph> with_phases(const Graph& graph);
+/// Keeps:  the meaning, over the reals, or with `exact` as it is, zero times infinity too; all
+/// else.
+Expected<Graph> with_phases(const Graph& graph, bool exact);
 
 }  // namespace tessera::program

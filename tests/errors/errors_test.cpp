@@ -42,6 +42,7 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"guard-open", "a guard that cannot be told does not hold; nobody is asked to tell"},
     {"sizes-contradict", "part of a verdict: it says why there is no proof"},
     {"prove-unsupported", "part of a verdict: it says why there is no proof"},
+    {"run-not-repeatable", "runs give the same bits; this one is for our own bugs"},
     {"picture-graphviz", "depends on the machine; tests/cli/rules_test.cpp looks at it"},
     {"cache-unusable", "depends on the disk; tests/runtime/object_cache_test.cpp looks at it"},
     {"cli-saved-program", "a case would be a binary file; tests/cli/compile_test.cpp looks at it"},

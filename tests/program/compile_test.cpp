@@ -332,6 +332,18 @@ void expect_same_when_optimized(const Graph& graph, std::uint64_t seed) {
   expect_same(graph, optimized->graph, inputs, {}, 1e-4);
 }
 
+TEST(Compile, TransposedConvolutionsSpreadNoNaN) {
+  // Phases whose taps the window does not have would multiply pixels by zero.
+  Tensor image = testing::random_f32({1, 3, 4, 5}, 1);
+  const_cast<float*>(image.as<float>().data())[7] = std::numeric_limits<float>::quiet_NaN();
+  expect_same(
+      parsed("graph(x: f32[1, 3, 4, 5]) { w = const f32[3, 1, 1, 3] [1, 2, 3, 4, 5, 6, 7, 8, "
+             "9]  return conv_transpose(x, w) {strides=[2, 2]} }"),
+      parsed("graph(x: f32[1, 3, 4, 5]) { w = const f32[3, 1, 1, 3] [1, 2, 3, 4, 5, 6, 7, 8, "
+             "9]  return conv_transpose(x, w) {strides=[2, 2]} }"),
+      {image}, {.exact = true}, 1e-6);
+}
+
 TEST(Compile, RandomGraphs) {
   testing::for_each_random_graph({.seed = 11, .count = 20, .max_nodes = 8},
                                  [](const Graph& graph) { expect_same_when_optimized(graph, 3); });
