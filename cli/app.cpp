@@ -1,9 +1,15 @@
 #include "cli/app.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <new>
+#include <system_error>
 
 #include "cli/context.h"
 
@@ -60,14 +66,42 @@ int parse_and_run(int argc, char** argv) {
   return context.exit_code;
 }
 
+/// A standard stream that is closed would become the next file that is opened; in its place,
+/// writing fails to standard output and goes nowhere from standard error.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    [[maybe_unused]] const int lowest =
+        ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// Whether all that was printed has been written.
+bool flush_output() {
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
+int lost_output(int error) {
+  const Diagnostic diagnostic{.id = "output-unwritable",
+                              .where = {.file = "standard output"},
+                              .message = std::strerror(error == 0 ? EIO : error)};
+  print_error(to_string(diagnostic) + "\n");
+  return kBadInput;
+}
+
 }  // namespace
 
 int run_app(int argc, char** argv) {
+  reserve_standard_streams();
   try {
-    return parse_and_run(argc, argv);
+    const int exit_code = parse_and_run(argc, argv);
+    return flush_output() ? exit_code : lost_output(errno);
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "internal error: {}\nplease report this with the command and the model\n",
-               problem.what());
+    const auto* const failed_call = dynamic_cast<const std::system_error*>(&problem);
+    if (failed_call != nullptr && std::ferror(stdout) != 0)
+      return lost_output(failed_call->code().value());
+    print_error(fmt::format(
+        "internal error: {}\nplease report this with the command and the model\n", problem.what()));
     return kInternal;
   }
 }

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/interp/interp.h"
+#include "tessera/runtime/object_cache.h"
 
 namespace tessera::cli {
 namespace {
@@ -37,6 +38,16 @@ std::optional<Quantity> split(const std::string& text) {
   std::string unit(end);
   for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return Quantity{number, unit};
+}
+
+std::filesystem::path user_cache() {
+  const auto folder = [](const char* variable) -> std::filesystem::path {
+    const char* const value = std::getenv(variable);
+    return value == nullptr ? "" : value;
+  };
+  if (const auto cache = folder("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "tessera";
+  if (const auto home = folder("HOME"); home.is_absolute()) return home / ".cache" / "tessera";
+  return {};
 }
 
 /// Private memory beyond this makes allocation fail, which main reports. Mapped files do not count.
@@ -130,6 +141,20 @@ std::int64_t Context::run_memory(std::int64_t model_bytes) const {
   return memory_limit.value_or((std::int64_t{1} << 30) + 4 * model_bytes);
 }
 
+const std::filesystem::path& Context::default_cache() const {
+  if (default_cache_) return *default_cache_;
+  default_cache_ = user_cache();
+  std::string problem = "neither XDG_CACHE_HOME nor HOME is an absolute path";
+  if (!default_cache_->empty()) {
+    const auto cache = runtime::ObjectCache::open(*default_cache_);
+    if (cache) return *default_cache_ = cache->folder();
+    problem = fmt::format("{}: {}", default_cache_->string(), cache.error().message);
+    default_cache_->clear();
+  }
+  print_error(fmt::format("warning: object code is not cached: {}\n", problem));
+  return *default_cache_;
+}
+
 std::int64_t Context::most_rounds() const {
   return time_limit_text.empty() ? interp::Options{}.most_rounds
                                  : std::numeric_limits<std::int64_t>::max();
@@ -165,7 +190,11 @@ void Context::print(const Diagnostic& shown) const {
                                      {"help", shown.help}}}};
     fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
-  fmt::print(stderr, "{}\n", to_string(shown));
+  print_error(to_string(shown) + "\n");
+}
+
+void print_error(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
 }
 
 void add_common(CLI::App& command, Context& context) {
@@ -191,13 +220,12 @@ void ProgressLine::show(std::size_t done, std::size_t all, std::string_view what
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left =
       done == 0 ? 0 : seconds / static_cast<double>(done) * static_cast<double>(all - done);
-  fmt::print(stderr, "\r\033[K{}/{} {}  {:.0f} s, about {:.0f} s left", done, all, what, seconds,
-             left);
-  std::fflush(stderr);
+  print_error(fmt::format("\r\033[K{}/{} {}  {:.0f} s, about {:.0f} s left", done, all, what,
+                          seconds, left));
 }
 
 void ProgressLine::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) print_error("\r\033[K");
   shown_ = false;
 }
 

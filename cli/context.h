@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,10 @@ struct Context {
   /// Rounds that loops may take where no time limit ends them.
   std::int64_t most_rounds() const;
 
+  /// Where object code and measurements are kept unless the command line says otherwise. Empty
+  /// where that folder cannot be used, which is a warning.
+  const std::filesystem::path& default_cache() const;
+
   void fail(const Diagnostic& diagnostic);
 
  private:
@@ -56,8 +61,12 @@ struct Context {
   void listen();
 
   std::atomic<bool> interrupted_ = false;
+  mutable std::optional<std::filesystem::path> default_cache_;  // once it was asked for
   std::unique_ptr<std::jthread> watchdog_, listener_;
 };
+
+/// Writes to standard error, where that can be written to.
+void print_error(const std::string& text);
 
 /// The flags of every command.
 void add_common(CLI::App& command, Context& context);

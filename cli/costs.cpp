@@ -117,7 +117,7 @@ nlohmann::json to_json(const Held& held, int rows) {
 }
 
 Expected<Done> list(const CostsOptions& options, const Context& context) {
-  TESSERA_TRY(const std::filesystem::path file, store_file(options.store));
+  const std::filesystem::path file = store_file(options.store, context);
   TESSERA_TRY(const cost::Store store, cost::Store::open_existing(file));
   TESSERA_TRY(const std::vector<cost::Target> targets, store.targets());
   nlohmann::json all = nlohmann::json::array();
@@ -146,7 +146,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   TESSERA_TRY(const CompileModelOptions compile, compile_options(options.compile, context, line));
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
   TESSERA_TRY(const passes::Optimized optimized, passes::optimize(graph, compile.passes));
-  TESSERA_TRY(const cost::ModelOptions cost_as, cost_options(options.store, compile.code));
+  const cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
   TESSERA_TRY(const auto costs, cost::open_model(cost_as));
   TESSERA_TRY(const cost::Estimate before, costs->estimate(optimized.graph));
   TESSERA_TRY(const cost::Estimate after, costs->measure(optimized.graph));

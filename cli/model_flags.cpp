@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tessera/driver/ready.h"
@@ -34,18 +33,8 @@ Expected<std::int64_t> size_of(const std::string& text) {
 
 }  // namespace
 
-std::filesystem::path default_cache() {
-  const auto folder = [](const char* variable) -> std::filesystem::path {
-    const char* const value = std::getenv(variable);
-    return value == nullptr ? "" : value;
-  };
-  if (const auto cache = folder("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "tessera";
-  if (const auto home = folder("HOME"); home.is_absolute()) return home / ".cache" / "tessera";
-  return {};
-}
-
-std::filesystem::path cache_folder(const CompileFlags& flags) {
-  return flags.cache == "default" ? default_cache()
+std::filesystem::path cache_folder(const CompileFlags& flags, const Context& context) {
+  return flags.cache == "default" ? context.default_cache()
          : flags.cache == "none"  ? std::filesystem::path()
                                   : std::filesystem::path(flags.cache);
 }
@@ -157,7 +146,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
     return Diagnostic{.id = "cli-precision",
                       .message = fmt::format("--precision {} is for GPUs", flags.precision),
                       .help = "say bf16, or --target cuda"};
-  options.code.cache = cache_folder(flags);
+  options.code.cache = cache_folder(flags, context);
   options.code.memory_limit = context.memory_limit.value_or(0);
   options.code.stop = &context.stop;
   options.code.progress = [&line](std::size_t done, std::size_t count) {

@@ -33,9 +33,8 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags);
 void add_target_flag(CLI::App& command, CompileFlags& flags);
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line);
-/// Where object code is kept if nobody says otherwise; nowhere for those without a home.
-std::filesystem::path default_cache();
-std::filesystem::path cache_folder(const CompileFlags& flags);
+/// Where object code is kept; empty for nowhere.
+std::filesystem::path cache_folder(const CompileFlags& flags, const Context& context);
 void add_threads_flag(CLI::App& command, int& threads);
 
 /// A model, or the signature of a saved program with the program itself.

@@ -46,7 +46,8 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
     search->exact = options.passes.numerics == "exact";
     auto better = searched(
         model->graph,
-        {.threads = options.threads, .exact = search->exact, .cache = default_cache()}, *search);
+        {.threads = options.threads, .exact = search->exact, .cache = context.default_cache()},
+        *search);
     if (!better) return located(std::move(better).error(), {.file = options.from});
     model->graph = std::move(better->graph);
     found = std::move(better->report);

@@ -82,7 +82,7 @@ Expected<Done> add_expected(const ProfileOptions& options, Context& context, con
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
   compile.code.products = native.compiled()->products;
-  TESSERA_TRY(cost::ModelOptions cost_as, cost_options(options.store, compile.code));
+  cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
   std::error_code error;  // nothing is measured here: no store is made
   if (!std::filesystem::exists(cost_as.store, error)) cost_as.store.clear();
   TESSERA_TRY(const auto costs, cost::open_model(cost_as));

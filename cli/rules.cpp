@@ -195,7 +195,7 @@ Expected<Done> check_all(const RulesOptions& options, Context& context) {
     if (!checked && checked.error().id == "file-unreadable") return checked.error();
     if (!checked) {
       context.exit_code = kNo;
-      fmt::print(stderr, "{}\n", to_string(checked.error()));
+      print_error(to_string(checked.error()) + "\n");
     }
     list.push_back({{"file", file},
                     {"accepted", checked.has_value()},

@@ -88,7 +88,7 @@ Expected<std::optional<SearchOptions>> search_options(const SearchFlags& flags, 
                         .target = flags.costs.target,
                         .stop = &context.stop};
   TESSERA_TRY(options.seconds, parse_seconds(flags.budget));
-  TESSERA_TRY(options.store, store_file(flags.costs));
+  options.store = store_file(flags.costs, context);
   options.progress = [&line](const search::Progress& progress) {
     line.show(progress.region, progress.regions,
               fmt::format("regions searched, {:.1f} % faster so far", 100 * (1 - progress.best)));

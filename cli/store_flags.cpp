@@ -2,9 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/model_flags.h"
-#include "tessera/runtime/object_cache.h"
-
 namespace tessera::cli {
 
 void add_store_flags(CLI::App& command, StoreFlags& flags) {
@@ -14,20 +11,16 @@ void add_store_flags(CLI::App& command, StoreFlags& flags) {
                      "a target of the store in place of this computer (tessera costs lists them)");
 }
 
-Expected<std::filesystem::path> store_file(const StoreFlags& flags) {
-  if (flags.store == "none") return std::filesystem::path();
-  if (flags.store != "default") return std::filesystem::path(flags.store);
-  const std::filesystem::path folder = default_cache();
-  if (folder.empty()) return folder;
-  TESSERA_TRY(const runtime::ObjectCache cache, runtime::ObjectCache::open(folder));
-  return cache.folder() / "costs.sqlite";
+std::filesystem::path store_file(const StoreFlags& flags, const Context& context) {
+  if (flags.store == "none") return {};
+  if (flags.store != "default") return flags.store;
+  const std::filesystem::path& folder = context.default_cache();
+  return folder.empty() ? folder : folder / "costs.sqlite";
 }
 
-Expected<cost::ModelOptions> cost_options(const StoreFlags& flags,
-                                          const program::CompileOptions& code) {
-  cost::ModelOptions options{.code = code, .target = flags.target};
-  TESSERA_TRY(options.store, store_file(flags));
-  return options;
+cost::ModelOptions cost_options(const StoreFlags& flags, const program::CompileOptions& code,
+                                const Context& context) {
+  return {.code = code, .store = store_file(flags, context), .target = flags.target};
 }
 
 }  // namespace tessera::cli

@@ -14,11 +14,11 @@ struct StoreFlags {
 };
 void add_store_flags(CLI::App& command, StoreFlags& flags);
 
-/// The file; nothing for `none`, and for those without a home.
-Expected<std::filesystem::path> store_file(const StoreFlags& flags);
+/// The file; empty for `none`, and where there is no default cache.
+std::filesystem::path store_file(const StoreFlags& flags, const Context& context);
 
 /// A cost model of what is compiled with these options.
-Expected<cost::ModelOptions> cost_options(const StoreFlags& flags,
-                                          const program::CompileOptions& code);
+cost::ModelOptions cost_options(const StoreFlags& flags, const program::CompileOptions& code,
+                                const Context& context);
 
 }  // namespace tessera::cli

@@ -192,6 +192,7 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> object)
   const File folder = open_private(folder_);
   if (!folder || entry.size() > kMostEntryBytes) return;
 
+  // No fsync: an entry that a power failure damages is found by its checksum and made again.
   // One draft per entry: whoever holds its lock writes it, others at the same time leave it to him.
   // A process that is killed loses the lock, and its draft is written over.
   const std::string name = name_of(key), draft_name = name + ".draft";

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <streambuf>
+#include <string_view>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -29,7 +31,10 @@ class Descriptor {
     if (file_ >= 0) ::close(file_);
   }
   Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
   int operator*() const { return file_; }
 
  private:
@@ -58,6 +63,114 @@ Expected<Bytes> map(const std::filesystem::path& path, int flags) {
   return Bytes{std::move(owner), {static_cast<const std::byte*>(memory), size}};
 }
 
+/// A stream into an open file that knows why a write failed.
+class DescriptorBuffer : public std::streambuf {
+ public:
+  explicit DescriptorBuffer(int file) : file_(file) { setp(buffer_.data(), std::end(buffer_)); }
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    if (size < epptr() - pptr()) return std::streambuf::xsputn(text, size);
+    return sync() == 0 && write({text, static_cast<std::size_t>(size)}) ? size : 0;
+  }
+  int sync() override {
+    const std::string_view waiting(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    setp(buffer_.data(), std::end(buffer_));
+    return write(waiting) ? 0 : -1;
+  }
+
+ private:
+  bool write(std::string_view text) {
+    while (error_ == 0 && !text.empty()) {
+      const ssize_t count = ::write(file_, text.data(), text.size());
+      if (count > 0)
+        text.remove_prefix(static_cast<std::size_t>(count));
+      else if (count == 0 || errno != EINTR)
+        error_ = count == 0 ? EIO : errno;
+    }
+    return error_ == 0;
+  }
+
+  int file_, error_ = 0;
+  std::array<char, 1 << 14> buffer_;
+};
+
+/// 0, or the error of a write.
+int write_content(int file, const std::function<void(std::ostream&)>& content) {
+  DescriptorBuffer buffer(file);
+  std::ostream out(&buffer);
+  content(out);
+  out.flush();
+  return buffer.error() == 0 && !out ? EIO : buffer.error();
+}
+
+/// Devices and pipes are written into, not replaced: `-o /dev/null`, `-o /dev/stdout`.
+Expected<Done> write_into(const std::filesystem::path& path, mode_t mode,
+                          const std::function<void(std::ostream&)>& content) {
+  if (S_ISDIR(mode)) return unwritable(path, std::strerror(EISDIR));
+  if (!S_ISCHR(mode) && !S_ISFIFO(mode)) return unwritable(path, "not a regular file");
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  const int error = *file < 0 ? errno : write_content(*file, content);
+  if (error != 0) return unwritable(path, std::strerror(error));
+  return Done{};
+}
+
+/// The path that a file is reached by without a link at its end, whether it exists or not.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as Linux; more of them are a cycle
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path;
+}
+
+/// The name of a temporary file in a folder; the file is removed unless it is kept.
+class Temporary {
+ public:
+  explicit Temporary(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  ~Temporary() {
+    if (exists_) ::unlink(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  /// Makes the file under a name that is free; the result of `make`, negative with errno set where
+  /// it fails.
+  template <class Make>
+  int take(Make make) {
+    constexpr int kMostNames = 1000;  // of threads at the same time, and of killed processes
+    for (int i = 0; i < kMostNames; ++i) {
+      path_ = folder_ / fmt::format(".tessera-{}-{}", static_cast<long>(::getpid()), i);
+      const int made = make(path_.c_str());
+      exists_ = made >= 0;
+      if (exists_ || errno != EEXIST) return made;
+    }
+    return -1;
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  void keep() { exists_ = false; }
+
+ private:
+  std::filesystem::path folder_, path_;
+  bool exists_ = false;
+};
+
+/// Puts the entries of a folder on the disk; 0 or an error. Where a file system does not offer
+/// that, there is nothing to do.
+int sync_folder(const std::filesystem::path& folder) {
+  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (*file < 0 || ::fsync(*file) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
+  return errno;
+}
+
 }  // namespace
 
 Expected<Bytes> map_file(const std::filesystem::path& path) {
@@ -78,32 +191,35 @@ Expected<std::string> read_text(const std::filesystem::path& path, std::size_t l
 
 Expected<Done> write_file(const std::filesystem::path& path,
                           const std::function<void(std::ostream&)>& content) {
+  struct stat info {};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && !S_ISREG(info.st_mode)) return write_into(path, info.st_mode, content);
+  const std::filesystem::path target = behind_links(path);
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  const auto fail = [&](int error) { return unwritable(path, std::strerror(error)); };
+
   // Where the file system can, the file has no name before it is whole: a process that is killed
   // leaves nothing behind.
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
-  const std::string temporary =
-      fmt::format("{}.tmp-{}-{}", path.string(), static_cast<long>(::getpid()), *file);
+  Temporary temporary(folder);
+  Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
   const std::string by_number = fmt::format("/proc/self/fd/{}", *file);
   const bool unnamed = ::access(by_number.c_str(), W_OK) == 0;
-  const std::string& written = unnamed ? by_number : temporary;
-  const auto fail = [&](int error) {
-    std::remove(temporary.c_str());
-    return unwritable(path, std::strerror(error));
-  };
-  {
-    std::ofstream out(written, std::ios::binary | std::ios::trunc);
-    if (!out) return fail(errno);
-    content(out);
-    out.flush();
-    if (!out) return fail(errno);
+  if (!unnamed) {
+    file = Descriptor(temporary.take([](const char* name) {
+      return ::open(name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+    }));
+    if (*file < 0) return fail(errno);
   }
-  if (unnamed) {
-    std::remove(temporary.c_str());  // of an earlier process of this number
-    if (::linkat(AT_FDCWD, written.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) != 0)
-      return fail(errno);
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(errno);
+  if (exists && ::fchmod(*file, info.st_mode & 0777) != 0) return fail(errno);
+  if (const int error = write_content(*file, content); error != 0) return fail(error);
+  if (::fsync(*file) != 0) return fail(errno);
+  if (unnamed && temporary.take([&](const char* name) {
+        return ::linkat(AT_FDCWD, by_number.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+      }) < 0)
+    return fail(errno);
+  if (::rename(temporary.path().c_str(), target.c_str()) != 0) return fail(errno);
+  temporary.keep();
+  if (const int error = sync_folder(folder); error != 0) return fail(error);
   return Done{};
 }
 

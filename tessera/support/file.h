@@ -20,7 +20,8 @@ Expected<std::string> read_text(const std::filesystem::path& path,
                                 std::size_t limit = std::size_t{256} << 20);
 
 /// Writes a file by way of a temporary one beside it and a rename, so that a reader sees the old
-/// content or the new, never a part.
+/// content or the new, never a part; it is on the disk when this returns. A symbolic link is
+/// followed, a device or pipe is written into.
 Expected<Done> write_file(const std::filesystem::path& path,
                           const std::function<void(std::ostream&)>& content);
 
