@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -26,10 +27,6 @@ class Descriptor {
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
 
   int number() const { return number_; }
 
@@ -60,6 +57,19 @@ Expected<Done> check_location(const std::string& location) {
       "move the file into the model's folder and name it without \"..\"");
 }
 
+/// Whether a file lies below the folder of the model, or below that of the file that the model is a
+/// link to.
+bool is_beside(const std::filesystem::path& file, const std::filesystem::path& model) {
+  std::error_code error;
+  const auto is_below = [&](const std::filesystem::path& folder) {
+    return !error && std::ranges::mismatch(folder, file).in1 == folder.end();
+  };
+  if (is_below(
+          std::filesystem::canonical(model.has_parent_path() ? model.parent_path() : ".", error)))
+    return true;
+  return is_below(std::filesystem::canonical(model, error).parent_path());
+}
+
 }  // namespace
 
 Expected<Bytes> ExternalData::read(const ExternalRange& range, std::uint64_t size) {
@@ -85,28 +95,27 @@ Expected<Bytes> ExternalData::read(const ExternalRange& range, std::uint64_t siz
 Expected<Bytes> ExternalData::map(const std::string& location) {
   if (const auto known = files_.find(location); known != files_.end()) return known->second;
 
-  // Each component is opened relative to the one before, so that no link can be slipped in between
-  // looking and opening.
-  constexpr int look = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-  Descriptor at(::open(folder_.empty() ? "." : folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto cannot = [&](int error) {
+    return refused(
+        fmt::format("external data at \"{}\" cannot be opened: {}", location, std::strerror(error)),
+        "keep the files of weights beside the model");
+  };
+  // The file is opened first and asked then where it lies, so that no link can be slipped in
+  // between looking and opening.
+  const Descriptor file(::open((model_.parent_path() / location).c_str(), O_PATH | O_CLOEXEC));
   struct stat info {};
-  for (const auto& component : std::filesystem::path(location)) {
-    if (component.empty()) continue;
-    if (at.number() >= 0) at = Descriptor(::openat(at.number(), component.c_str(), look));
-    if (at.number() < 0 || ::fstat(at.number(), &info) != 0)
-      return refused(fmt::format("external data at \"{}\" cannot be opened: {}", location,
-                                 std::strerror(errno)),
-                     "keep the files of weights beside the model");
-    if (S_ISLNK(info.st_mode))
-      return refused(
-          fmt::format("external data at \"{}\" is reached through the symbolic link \"{}\"",
-                      location, component.string()),
-          "replace the link by the file");
-  }
+  if (file.number() < 0 || ::fstat(file.number(), &info) != 0) return cannot(errno);
+  const std::string by_number = fmt::format("/proc/self/fd/{}", file.number());
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(by_number, error);
+  if (error) return cannot(error.value());
+  if (!is_beside(target, model_))
+    return refused(fmt::format("external data at \"{}\" is a symbolic link that leads to \"{}\"",
+                               location, target.string()),
+                   "replace the link by the file");
   if (!S_ISREG(info.st_mode))
     return refused(fmt::format("external data at \"{}\" is not a regular file", location));
-  // The name that the system gives to what was just looked at.
-  TESSERA_TRY(Bytes bytes, map_file(fmt::format("/proc/self/fd/{}", at.number())));
+  TESSERA_TRY(Bytes bytes, map_file(by_number));
   return files_.emplace(location, std::move(bytes)).first->second;
 }
 

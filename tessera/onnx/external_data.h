@@ -20,11 +20,12 @@ struct ExternalRange {
 
 /// The files that hold the weights of one model; each is mapped once, when first asked for.
 ///
-/// A location is a path below the model's folder and is followed component by component: neither
-/// `..`, nor an absolute path, nor a symbolic link leads out of it.
+/// A location is a path below the model's folder, without `..`. Symbolic links are followed as long
+/// as they lead to a file in that folder, or in the one that the model itself is a link into: a
+/// download cache keeps the contents of both beside each other.
 class ExternalData {
  public:
-  explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit ExternalData(std::filesystem::path model) : model_(std::move(model)) {}
 
   /// Exactly `size` bytes; a stated length that differs is a diagnostic.
   Expected<Bytes> read(const ExternalRange& range, std::uint64_t size);
@@ -32,7 +33,7 @@ class ExternalData {
  private:
   Expected<Bytes> map(const std::string& location);
 
-  std::filesystem::path folder_;
+  std::filesystem::path model_;
   std::map<std::string, Bytes> files_;
 };
 

@@ -187,7 +187,7 @@ Expected<ModelFile> parse_model(const Bytes& file, const std::filesystem::path& 
     return malformed(std::move(parsed).error());
   if (!proto->has_graph())
     return malformed({.id = "onnx-malformed", .message = "the file holds no graph"});
-  auto external = std::make_shared<ExternalData>(path.parent_path());
+  auto external = std::make_shared<ExternalData>(path);
   return ModelFile{{path, std::move(payloads), std::move(external)}, std::move(proto)};
 }
 

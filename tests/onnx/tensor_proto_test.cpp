@@ -220,7 +220,7 @@ class ExternalDataTest : public ::testing::Test {
       : root_(std::filesystem::path(::testing::TempDir()) /
               ::testing::UnitTest::GetInstance()->current_test_info()->name()),
         store_{.path = root_ / "model" / "m.onnx",
-               .external = std::make_shared<ExternalData>(root_ / "model")} {
+               .external = std::make_shared<ExternalData>(root_ / "model" / "m.onnx")} {
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_ / "model" / "folder");
     for (const char* name : {"secret", "model/w", "model/folder/w"})
@@ -271,10 +271,29 @@ TEST_F(ExternalDataTest, StaysInsideTheFolderOfTheModel) {
   EXPECT_THAT(error({{"location", (root_ / "secret").string()}}), HasSubstr(outside));
 }
 
-TEST_F(ExternalDataTest, FollowsNoLink) {
-  EXPECT_THAT(error({{"location", "link"}}), HasSubstr("symbolic link \"link\""));
-  EXPECT_THAT(error({{"location", "linked_folder/w"}}),
-              HasSubstr("symbolic link \"linked_folder\""));
+TEST_F(ExternalDataTest, FollowsLinksInsideTheFolderOfTheModel) {
+  EXPECT_THAT(integers_of(*read({{"location", "linked_folder/w"}})), ElementsAre(1, 2));
+  const std::string outside = "is a symbolic link that leads to";
+  EXPECT_THAT(error({{"location", "link"}}), HasSubstr(outside));
+  std::filesystem::create_directory_symlink("..", root_ / "model" / "above");
+  EXPECT_THAT(error({{"location", "above/secret"}}), HasSubstr(outside));
+  std::filesystem::create_symlink("/dev/zero", root_ / "model" / "device");
+  EXPECT_THAT(error({{"location", "device"}}), HasSubstr(outside));
+  std::filesystem::create_symlink("itself", root_ / "model" / "itself");
+  EXPECT_THAT(error({{"location", "itself"}}), HasSubstr("Too many levels of symbolic links"));
+}
+
+// The cache of Hugging Face: snapshots/REVISION/NAME is a link to ../../blobs/HASH.
+TEST_F(ExternalDataTest, FollowsALinkIntoTheFolderThatTheModelIsALinkInto) {
+  std::filesystem::create_directories(root_ / "blobs");
+  std::filesystem::rename(root_ / "model" / "w", root_ / "blobs" / "5ca1ab1e");
+  std::filesystem::create_symlink("../blobs/5ca1ab1e", root_ / "model" / "w");
+  std::ofstream(root_ / "blobs" / "deadbeef") << "model";
+  EXPECT_THAT(error({{"location", "w"}}), HasSubstr("leads to"));
+  std::filesystem::create_symlink("../blobs/deadbeef", root_ / "model" / "m.onnx");
+  EXPECT_THAT(integers_of(*read({{"location", "w"}})), ElementsAre(1, 2));
+  EXPECT_THAT(error({{"location", "link"}}), HasSubstr("leads to"));
+  EXPECT_THAT(error({{"location", "../blobs/5ca1ab1e"}}), HasSubstr("lies outside"));
 }
 
 TEST_F(ExternalDataTest, RefusesWhatIsNoFile) {
