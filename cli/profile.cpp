@@ -26,8 +26,9 @@ struct ProfileOptions {
   int runs = 20, rows = 40;
 };
 
-/// When a step of one run began and ended.
+/// When a step of a run began and ended; one in a loop does so in every iteration.
 struct Span {
+  int run = 0;
   std::size_t step = 0;
   std::int64_t start_ns = 0, end_ns = 0;
 };
@@ -35,6 +36,7 @@ struct Span {
 struct StepRow {
   std::size_t step = 0;
   std::string what, how;
+  std::size_t calls = 0;  // in one run, the median as all that follows
   double ms = 0, share = 0, gflops = 0, gbytes = 0, of_peak = 0;
   std::optional<double> expected_ms = {};  // of the group that ends here
   bool measured = false;                   // that is a measurement
@@ -48,23 +50,37 @@ std::string how_of(const runtime::Program& program, std::size_t step, const Comp
   return launch == nullptr ? "" : program.kernels[launch->kernel].name;
 }
 
-/// Each step by the median of what it took, the longest first.
+/// Each step by the median of what all its calls in a run took, the longest first.
 std::vector<StepRow> rows_of(const runtime::Program& program, const std::vector<Span>& spans,
                              const CompiledModel* made, double peak) {
-  std::vector<std::vector<double>> times(program.steps.size());
+  struct Run {
+    int number = 0;
+    double calls = 0, ms = 0;
+  };
+  std::vector<std::vector<Run>> runs(program.steps.size());
   for (const Span& span : spans) {
-    times[span.step].push_back(static_cast<double>(span.end_ns - span.start_ns) / 1e6);
+    std::vector<Run>& of_step = runs[span.step];
+    if (of_step.empty() || of_step.back().number != span.run)
+      of_step.push_back({.number = span.run});
+    of_step.back().calls += 1;
+    of_step.back().ms += static_cast<double>(span.end_ns - span.start_ns) / 1e6;
   }
+  const auto median = [](const std::vector<Run>& of_step, double Run::*what) {
+    std::vector<double> values;
+    for (const Run& run : of_step) values.push_back(run.*what);
+    return cost::percentile(values, 0.5);
+  };
   std::vector<StepRow> rows;
   double total = 0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i].empty()) continue;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].empty()) continue;
     const runtime::Program::Note& note = program.notes[i];
     StepRow row{.step = i,
                 .what = note.what,
                 .how = how_of(program, i, made),
-                .ms = cost::percentile(times[i], 0.5)};
-    const double seconds = std::max(row.ms, 1e-6) / 1e3;
+                .calls = static_cast<std::size_t>(median(runs[i], &Run::calls)),
+                .ms = median(runs[i], &Run::ms)};
+    const double seconds = std::max(row.ms, 1e-6) / 1e3 / static_cast<double>(row.calls);
     row.gflops = note.flops / seconds / 1e9;
     row.gbytes = note.bytes / seconds / 1e9;
     row.of_peak = peak > 0 ? note.flops / seconds / peak : 0;
@@ -93,15 +109,15 @@ Expected<Done> add_expected(const ProfileOptions& options, Context& context, con
   for (StepRow& row : rows) {
     const auto it = ends.find(row.step);
     if (it == ends.end()) continue;
-    row.expected_ms = it->second->seconds / it->second->rounds * 1e3;
+    row.expected_ms = it->second->seconds * 1e3;
     row.measured = it->second->measured;
   }
   return Done{};
 }
 
 void print_table(const std::vector<StepRow>& rows, int most, double peak, int threads) {
-  fmt::print("{:>5} {:>9} {:>10} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "ms", "expected", "share",
-             "GFLOP/s", "GB/s", "peak", "what");
+  fmt::print("{:>5} {:>6} {:>9} {:>10} {:>6} {:>8} {:>7} {:>5}  {}\n", "step", "calls", "ms",
+             "expected", "share", "GFLOP/s", "GB/s", "peak", "what");
   double total = 0, flops = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];
@@ -110,22 +126,23 @@ void print_table(const std::vector<StepRow>& rows, int most, double peak, int th
     if (static_cast<int>(i) >= most) continue;
     const std::string expected =
         row.expected_ms ? fmt::format("{}{:.4f}", row.measured ? "" : "~", *row.expected_ms) : "";
-    fmt::print("{:>5} {:>9.4f} {:>10} {:>5.1f}% {:>8.1f} {:>7.1f} {:>4.0f}%  {}{}\n", row.step,
-               row.ms, expected, 100 * row.share, row.gflops, row.gbytes, 100 * row.of_peak,
-               row.what, row.how.empty() ? "" : " [" + row.how + "]");
+    fmt::print("{:>5} {:>6} {:>9.4f} {:>10} {:>5.1f}% {:>8.1f} {:>7.1f} {:>4.0f}%  {}{}\n",
+               row.step, row.calls, row.ms, expected, 100 * row.share, row.gflops, row.gbytes,
+               100 * row.of_peak, row.what, row.how.empty() ? "" : " [" + row.how + "]");
   }
   if (static_cast<int>(rows.size()) > most) {
     fmt::print("  … and {} more (--rows)\n", rows.size() - static_cast<std::size_t>(most));
   }
   if (peak == 0) {
-    fmt::print("{:>5} {:>9.4f} {:>10}        {:>8.1f}  on a GPU\n", "all", total, "",
+    fmt::print("{:>5} {:>6} {:>9.4f} {:>10}        {:>8.1f}  on a GPU\n", "all", "", total, "",
                flops / total * 1e3);
     return;
   }
   fmt::print(
-      "{:>5} {:>9.4f} {:>10}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} thread{}\n",
-      "all", total, "", flops / total * 1e3, 100 * flops / total * 1e12 / peak, peak / 1e9, threads,
-      threads == 1 ? "" : "s");
+      "{:>5} {:>6} {:>9.4f} {:>10}        {:>8.1f}         {:>4.0f}%  of {:.1f} GFLOP/s on {} "
+      "thread{}\n",
+      "all", "", total, "", flops / total * 1e3, 100 * flops / total * 1e12 / peak, peak / 1e9,
+      threads, threads == 1 ? "" : "s");
 }
 
 /// The last run as Perfetto and chrome://tracing read it.
@@ -155,20 +172,21 @@ nlohmann::json trace_of(const runtime::Program& program, const std::vector<Span>
 Expected<Done> profile(ProfileOptions options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
-  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source.model.graph, given));
   std::vector<Span> spans;
   ReadyOptions run;
+  int number = 0;
   run.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
-    spans.push_back({step, start, end});
+    spans.push_back({number, step, start, end});
   };
   TESSERA_TRY(const std::unique_ptr<Native> native,
               Native::prepare(source, std::move(inputs), options.compile, context, run));
   TESSERA_TRY_DONE(native->time(2));  // to warm up
   spans.clear();
   std::size_t last = 0;
-  for (int i = 0; i < options.runs && !context.stop; ++i) {
+  for (; number < options.runs && !context.stop; ++number) {
     last = spans.size();
     TESSERA_TRY_DONE(native->time(1));
   }
@@ -191,6 +209,7 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
     list.push_back({{"step", row.step},
                     {"what", row.what},
                     {"how", row.how},
+                    {"calls", row.calls},
                     {"ms", row.ms},
                     {"share", row.share},
                     {"gflops", row.gflops},
@@ -227,7 +246,9 @@ void add_profile(CLI::App& app, Context& context) {
       "Example:\n"
       "  tessera profile resnet50.onnx --threads 1 -o trace.json\n"
       "\n"
-      "Times are medians; the peak is of f32 products, measured by chains of them in registers.\n"
+      "Times are medians over the runs, of all calls of a step in a run: one in a loop is called "
+      "in\n"
+      "every iteration. The peak is of f32 products, measured by chains of them in registers.\n"
       "Expected is what the store of measurements knows, or with ~ what the roofline model says.");
   command->callback([options, &context] {
     if (const auto done = profile(*options, context); !done)

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/tessera_command.h"
 
 namespace tessera {
@@ -104,6 +106,17 @@ TEST_F(CompileCommand, ProfileWritesATraceForPerfetto) {
   ASSERT_FALSE(trace["traceEvents"].empty());
   EXPECT_EQ(trace["traceEvents"][0]["ph"], "X");
   EXPECT_TRUE(trace["traceEvents"][0].contains("dur"));
+}
+
+TEST_F(CompileCommand, ProfileCountsEveryIterationOfALoop) {
+  folder.write("lstm.tessera",
+               "graph(x: f32[17, 2, 3], w: f32[1, 16, 3], r: f32[1, 16, 4]) {"
+               "  y, h, c = lstm(x, w, r) {hidden_size=4}  return y }");
+  const nlohmann::json object =
+      json({"profile", "lstm.tessera", "--runs", "3", "--threads", "1", "--json"});
+  std::set<std::size_t> calls;
+  for (const nlohmann::json& step : object["steps"]) calls.insert(step["calls"].get<std::size_t>());
+  EXPECT_EQ(calls, (std::set<std::size_t>{1, 17})) << object;
 }
 
 }  // namespace
