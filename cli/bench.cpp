@@ -119,7 +119,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
   options.measure.stop = &context.stop;
-  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   if (!options.against.empty() &&
       (is_saved_program(options.model) || is_text_form(options.model))) {
     return Diagnostic{.id = "cli-against",

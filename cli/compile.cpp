@@ -20,7 +20,7 @@ struct CompileOptions {
 
 Expected<Done> compile(const CompileOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start(Limits::Program));
-  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile_as, compile_options(options.compile, context, line));
   const bool is_cpu = options.compile.target == "cpu";

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/interp/interp.h"
+#include "tessera/machine/machine.h"
 #include "tessera/runtime/object_cache.h"
 
 namespace tessera::cli {
@@ -137,8 +138,8 @@ Expected<Done> Context::start(Limits memory) {
   return Done{};
 }
 
-std::int64_t Context::run_memory(std::int64_t model_bytes) const {
-  return memory_limit.value_or((std::int64_t{1} << 30) + 4 * model_bytes);
+std::int64_t Context::run_memory() const {
+  return memory_limit.value_or(machine::host_memory() / 4 * 3);
 }
 
 const std::filesystem::path& Context::default_cache() const {
@@ -200,8 +201,10 @@ void print_error(const std::string& text) {
 void add_common(CLI::App& command, Context& context) {
   command.add_flag("--json", context.json, "print one JSON object");
   command.add_flag("-q,--quiet", context.quiet, "no progress line");
-  command.add_option("--memory-limit", context.memory_limit_text,
-                     "most memory to use, for example 512MB or 2GiB");
+  command.add_option(
+      "--memory-limit", context.memory_limit_text,
+      "most memory to use, for example 512MB or 2GiB; without it, inputs and results "
+      "of a run take up to 3/4 of the computer's memory");
   command.add_option("--time-limit", context.time_limit_text,
                      "most time to take, for example 90s or 5m");
 }

@@ -43,8 +43,9 @@ struct Context {
 
   /// Reads the limits and puts them in force. From here on, Ctrl-C sets `stop`.
   Expected<Done> start(Limits memory = Limits::Process);
-  /// Bytes that results of a run may take: what was asked for, or 1 GiB and four times the model.
-  std::int64_t run_memory(std::int64_t model_bytes) const;
+  /// Bytes that inputs and results of a run may take: what was asked for, or three quarters of the
+  /// memory of this computer.
+  std::int64_t run_memory() const;
 
   /// Rounds that loops may take where no time limit ends them.
   std::int64_t most_rounds() const;

@@ -139,7 +139,7 @@ Expected<Done> list(const CostsOptions& options, const Context& context) {
 // --- what a model costs ---------------------------------------------------------------------
 
 Expected<Done> show_costs(const CostsOptions& options, Context& context) {
-  TESSERA_TRY(const InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   ProgressLine line(context);

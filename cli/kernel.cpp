@@ -196,9 +196,9 @@ void run(const KernelOptions& options, Context& context) {
   if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
-  const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
-                                                      .seed = options.seed,
-                                                      .memory_limit = context.run_memory(0)});
+  const auto data = make_kernel_data(
+      source->kernel,
+      {.arguments = source->arguments, .seed = options.seed, .memory_limit = context.run_memory()});
   if (!data) return context.fail(data.error());
   KernelData expected = copy_of(*data), found = copy_of(*data);
   std::optional<GpuKernel> gpu;
@@ -291,9 +291,9 @@ void bench_kernel(const KernelOptions& options, Context& context) {
   if (const auto fits = check_target(options); !fits) return context.fail(fits.error());
   const auto source = find_kernel(options);
   if (!source) return context.fail(source.error());
-  const auto data = make_kernel_data(source->kernel, {.arguments = source->arguments,
-                                                      .seed = options.seed,
-                                                      .memory_limit = context.run_memory(0)});
+  const auto data = make_kernel_data(
+      source->kernel,
+      {.arguments = source->arguments, .seed = options.seed, .memory_limit = context.run_memory()});
   if (!data) return context.fail(data.error());
   if (options.is_for_gpu()) return bench_on_gpu(*source, *data, options, context);
   const auto code = codegen_options(options);

@@ -39,8 +39,8 @@ std::filesystem::path cache_folder(const CompileFlags& flags, const Context& con
                                   : std::filesystem::path(flags.cache);
 }
 
-Expected<InputOptions> input_options(const InputFlags& flags) {
-  InputOptions result;
+Expected<InputOptions> input_options(const InputFlags& flags, const Context& context) {
+  InputOptions result{.memory_limit = context.run_memory()};
   for (const std::string& text : flags.files) {
     // A path may hold '=' too; the name of an input hardly does.
     const std::size_t equals = text.find('=');

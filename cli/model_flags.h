@@ -20,7 +20,7 @@ struct InputFlags {
 };
 void add_size_flags(CLI::App& command, InputFlags& flags);
 void add_input_flags(CLI::App& command, InputFlags& flags);
-Expected<InputOptions> input_options(const InputFlags& flags);
+Expected<InputOptions> input_options(const InputFlags& flags, const Context& context);
 
 /// How a model is compiled.
 struct CompileFlags {

@@ -27,7 +27,7 @@ Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vec
   std::unique_ptr<Native> native(new Native(context));
   options.threads = flags.threads;
   options.cache = cache_folder(flags, context);
-  options.memory_limit = context.run_memory(source.model.file_bytes);
+  options.memory_limit = context.run_memory();
   options.most_rounds = context.most_rounds();
   options.stop = &context.stop;
   native->inputs_ = std::move(inputs);

@@ -23,9 +23,9 @@ struct OptimizeOptions {
 };
 
 /// With the sizes that were given, if any.
-Expected<Graph> sized(const Graph& graph, const InputFlags& flags) {
+Expected<Graph> sized(const Graph& graph, const InputFlags& flags, const Context& context) {
   if (flags.dims.empty() && flags.shapes.empty()) return graph;
-  TESSERA_TRY(const InputOptions given, input_options(flags));
+  TESSERA_TRY(const InputOptions given, input_options(flags, context));
   TESSERA_TRY(const InputShapes shapes, input_shapes(graph, given));
   return specialized(graph, shapes);
 }
@@ -36,7 +36,7 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   TESSERA_TRY(std::optional<SearchOptions> search, search_options(options.search, context, line));
   auto model = load_model(options.from);
   if (!model) return located(std::move(model).error(), {.file = options.from});
-  TESSERA_TRY(model->graph, sized(model->graph, options.sizes));
+  TESSERA_TRY(model->graph, sized(model->graph, options.sizes, context));
   const Inventory before = inspect(model->graph);
   auto made = passes::optimize(model->graph, pass_options(options.passes));
   if (!made) return located(std::move(made).error(), {.file = options.from});

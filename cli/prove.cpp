@@ -70,7 +70,7 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
               prove_models(options.source, options.target,
                            {.seed = static_cast<std::uint64_t>(options.seed),
                             .threads = options.threads,
-                            .memory_limit = context.run_memory(0),
+                            .memory_limit = context.memory_limit.value_or(std::int64_t{1} << 30),
                             .stop = &context.stop,
                             .progress = [&](const prove::SweepProgress& progress) {
                               line.show(progress.done, progress.all, progress.what);

@@ -236,7 +236,7 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
     return Diagnostic{.id = "cli-engine", .message = "a saved program is machine code already"};
   }
   TESSERA_TRY_DONE(context.start(native ? Limits::Program : Limits::Process));
-  TESSERA_TRY(InputOptions given, input_options(options.inputs));
+  TESSERA_TRY(InputOptions given, input_options(options.inputs, context));
   std::optional<Golden> golden;
   if (!options.golden.empty()) {
     TESSERA_TRY(golden.emplace(), read_golden(options.golden));
@@ -248,8 +248,7 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
     for (const auto& [name, size] : golden->dims)
       if (symbols.contains(name)) given.dims.emplace(name, size);
   }
-  std::int64_t memory = context.run_memory(model.file_bytes);
-  given.memory_limit = memory;
+  std::int64_t memory = given.memory_limit;
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(model.graph, given));
   for (std::size_t i = 0; i < inputs.size(); ++i)  // those from files are mapped
     if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))

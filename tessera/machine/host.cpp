@@ -107,6 +107,34 @@ std::vector<std::vector<int>> cores_of(const std::vector<int>& allowed) {
   return cores;
 }
 
+/// A folder in which the system keeps the limits of a control group.
+struct ControlGroup {
+  fs::path folder;
+  bool version_1 = false;
+};
+
+/// The control groups that this process is in, and those around them.
+std::vector<ControlGroup> control_groups(const std::string& controller, const fs::path& root) {
+  std::vector<ControlGroup> found;
+  const fs::path base = root / "sys/fs/cgroup";
+  std::ifstream groups(root / "proc/self/cgroup");  // 0::/path or 5:cpu,cpuacct:/path
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool version_1 =
+        ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
+    if (!controllers.empty() && !version_1) continue;
+    // In a container the path may be one that only its host sees: then the root speaks.
+    for (fs::path group = fs::path(line.substr(second + 1)).relative_path();;
+         group = group.parent_path()) {
+      found.push_back({(version_1 ? base / controller : base) / group, version_1});
+      if (group.empty()) break;
+    }
+  }
+  return found;
+}
+
 /// CPU time per time that the control groups of this process leave it.
 std::optional<double> cpu_quota() {
   std::optional<double> least;
@@ -115,25 +143,12 @@ std::optional<double> cpu_quota() {
     const double cpus = static_cast<double>(*quota) / static_cast<double>(*period);
     least = std::min(least.value_or(cpus), cpus);
   };
-  const fs::path root = "/sys/fs/cgroup";
-  std::ifstream groups("/proc/self/cgroup");  // 0::/path or 5:cpu,cpuacct:/path
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool old_kind = ("," + controllers + ",").find(",cpu,") != std::string::npos;
-    if (!controllers.empty() && !old_kind) continue;
-    // In a container the path may be one that only its host sees: then the root speaks.
-    for (fs::path group = fs::path(line.substr(second + 1)).relative_path();;
-         group = group.parent_path()) {
-      if (old_kind) {
-        const fs::path folder = root / "cpu" / group;
-        limit(number_of(folder / "cpu.cfs_quota_us"), number_of(folder / "cpu.cfs_period_us"));
-      } else if (const auto max = line_of(root / group / "cpu.max")) {
-        const auto parts = split_words(*max);  // `max 100000` or `200000 100000`
-        if (parts.size() == 2) limit(number_in(parts[0]), number_in(parts[1]));
-      }
-      if (group.empty()) break;
+  for (const auto& [folder, version_1] : control_groups("cpu", "/")) {
+    if (version_1) {
+      limit(number_of(folder / "cpu.cfs_quota_us"), number_of(folder / "cpu.cfs_period_us"));
+    } else if (const auto max = line_of(folder / "cpu.max")) {
+      const auto parts = split_words(*max);  // `max 100000` or `200000 100000`
+      if (parts.size() == 2) limit(number_in(parts[0]), number_in(parts[1]));
     }
   }
   return least;
@@ -236,6 +251,22 @@ Machine host() {
   }
   machine.cores = static_cast<int>(machine.siblings.size());
   return machine;
+}
+
+std::int64_t host_memory(const fs::path& root) {
+  std::int64_t least = std::int64_t{4} << 30;  // where the system says nothing
+  std::ifstream file(root / "proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto words = split_words(line);  // `MemTotal:       24069988 kB`
+    if (words.size() < 2 || words[0] != "MemTotal:") continue;
+    if (const auto kib = number_in(words[1])) least = *kib * 1024;
+    break;
+  }
+  for (const auto& [folder, version_1] : control_groups("memory", root)) {
+    const auto limit = number_of(folder / (version_1 ? "memory.limit_in_bytes" : "memory.max"));
+    if (limit && *limit > 0) least = std::min(least, *limit);
+  }
+  return least;
 }
 
 }  // namespace tessera::machine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,10 @@ struct Machine {
 /// This computer, with the cores that this process may use. SVE is claimed only where the system
 /// lets programs use it. It reads files of the system: ask once.
 Machine host();
+
+/// Bytes of memory that this process may use: what the computer has, or what the control groups of
+/// the process leave it. The files of the system are below `root`.
+std::int64_t host_memory(const std::filesystem::path& root = "/");
 
 /// An NVIDIA GPU, as far as schedules are reasoned from it: what a program keeps at hand lies in
 /// the registers of a block of threads (l1d) and in shared memory (l2). Its first feature is

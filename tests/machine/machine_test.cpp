@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -20,6 +22,46 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+
+/// The files of a system of 16 GiB, with these control groups.
+class HostMemory : public ::testing::Test {
+ protected:
+  HostMemory() : root_(std::filesystem::path(::testing::TempDir()) / "tessera_host_memory") {
+    std::filesystem::remove_all(root_);
+    write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1234567 kB\n");
+  }
+  ~HostMemory() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+
+  std::filesystem::path root_;
+  static constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+};
+
+TEST_F(HostMemory, IsThatOfTheComputer) {
+  EXPECT_EQ(host_memory(root_), 16 * kGiB);
+  EXPECT_GT(host_memory(), 0);
+}
+
+TEST_F(HostMemory, IsWhatTheControlGroupsLeave) {
+  write("proc/self/cgroup", "0::/user/job\n");
+  write("sys/fs/cgroup/user/memory.max", "2147483648\n");
+  write("sys/fs/cgroup/user/job/memory.max", "max\n");
+  EXPECT_EQ(host_memory(root_), 2 * kGiB);
+  write("sys/fs/cgroup/user/job/memory.max", "1073741824\n");
+  EXPECT_EQ(host_memory(root_), kGiB);
+}
+
+TEST_F(HostMemory, IsWhatControlGroupsOfVersion1Leave) {
+  write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(host_memory(root_), 16 * kGiB);
+  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3221225472\n");
+  EXPECT_EQ(host_memory(root_), 3 * kGiB);
+}
 
 TEST(Host, HasCoresAndCachesThatCanBe) {
   const Machine machine = host();
