@@ -20,14 +20,6 @@ using ::onnx::NodeProto;
 /// Longer names inside of functions are left out: they repeat with every call.
 constexpr std::size_t kLongestInnerName = 512;
 
-Diagnostic unsupported_operator(const NodeProto& node, std::int64_t opset) {
-  const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
-  return {.id = "onnx-unsupported-operator",
-          .message = fmt::format("operator {}.{} of opset {} is not supported", domain,
-                                 node.op_type(), opset),
-          .note = "docs/operators.md lists those that are read"};
-}
-
 /// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.
 Expected<Done> settle_attrs(Call& call) {
   if (call.opset < 6) call.attrs.erase("consumed_inputs");
@@ -60,6 +52,30 @@ std::string plain_domain(const std::string& domain) {
 
 std::string function_id(const std::string& domain, const std::string& name) {
   return plain_domain(domain) + "::" + name;
+}
+
+Opsets opsets_in_function(const FunctionProto& function, Opsets opsets) {
+  for (const auto& import : function.opset_import())
+    opsets.insert_or_assign(plain_domain(import.domain()), import.version());
+  return opsets;
+}
+
+Operator find_operator(const NodeProto& node, const Opsets& opsets) {
+  const std::string domain = plain_domain(node.domain());
+  Operator found;
+  if (const auto version = opsets.find(domain); version != opsets.end())
+    found.opset = version->second;
+  found.row = find_row(domain, node.op_type(), found.opset);
+  if (found.row == nullptr || found.row->op.empty()) return found;
+  found.op = find_op(found.row->op);
+  if (found.op == nullptr) found.row = nullptr;
+  return found;
+}
+
+std::string operator_name(const NodeProto& node, const Opsets& opsets) {
+  const std::string domain = node.domain().empty() ? "ai.onnx" : node.domain();
+  return fmt::format("{}.{} of opset {}", domain, node.op_type(),
+                     find_operator(node, opsets).opset);
 }
 
 GraphReader::GraphReader(Reading& reading, GraphBuilder& g, Place place)
@@ -217,17 +233,16 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
   }
   while (!inputs.empty() && !inputs.back().present()) inputs.pop_back();
 
-  const std::string domain = plain_domain(node.domain());
-  if (const auto function = reading_.functions.find(function_id(domain, node.op_type()));
+  if (const auto function = reading_.functions.find(function_id(node.domain(), node.op_type()));
       function != reading_.functions.end())
     return call_function(function->second, node, inputs);
 
-  const auto version = place_.opsets->find(domain);
-  const std::int64_t opset = version == place_.opsets->end() ? 1 : version->second;
-  const Row* row = find_row(domain, node.op_type(), opset);
-  const OpDef* op = row == nullptr || row->op.empty() ? nullptr : find_op(row->op);
-  if (row == nullptr || (op == nullptr && !row->op.empty()))
-    return unsupported_operator(node, opset);
+  const auto [opset, row, op] = find_operator(node, *place_.opsets);
+  if (row == nullptr)
+    return Diagnostic{
+        .id = "onnx-unsupported-operator",
+        .message = fmt::format("operator {} is not supported", operator_name(node, *place_.opsets)),
+        .note = "docs/operators.md lists those that are read"};
 
   Call call{.g = g_,
             .name = node.op_type(),
@@ -279,10 +294,7 @@ Expected<Vals> GraphReader::call_function(const Function& called, const NodeProt
   for (const AttributeProto& attribute : node.attribute())
     if (const AttributeProto* given = resolved(attribute, *place_.env))
       env.insert_or_assign(attribute.name(), given);
-  Opsets opsets = *place_.opsets;
-  for (const auto& import : function.opset_import())
-    opsets.insert_or_assign(plain_domain(import.domain()), import.version());
-
+  const Opsets opsets = opsets_in_function(function, *place_.opsets);
   const std::string prefix =
       place_.prefix + (node.name().empty() ? function.name() : node.name()) + "/";
   GraphReader body(*this, {.opsets = &opsets,

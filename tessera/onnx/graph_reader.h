@@ -19,12 +19,14 @@
 
 namespace onnx {
 class FunctionProto;
+class NodeProto;
 class TypeProto;
 class ValueInfoProto;
 }  // namespace onnx
 
 namespace tessera::onnx {
 
+struct Row;
 using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 
 /// The domain of ONNX itself has two names; this is the shorter one.
@@ -36,6 +38,21 @@ struct Function {
   std::vector<std::shared_ptr<const ::onnx::AttributeProto>> defaults = {};
 };
 std::string function_id(const std::string& domain, const std::string& name);
+
+/// The opsets of a model as a function of it sees them.
+Opsets opsets_in_function(const ::onnx::FunctionProto& function, Opsets opsets);
+
+/// How an operator is read; no row where it is not supported.
+struct Operator {
+  std::int64_t opset = 1;
+  const Row* row = nullptr;
+  const OpDef* op = nullptr;  // of the catalog, where the row names one
+
+  explicit operator bool() const { return row != nullptr; }
+};
+Operator find_operator(const ::onnx::NodeProto& node, const Opsets& opsets);
+/// `ai.onnx.Conv of opset 17`.
+std::string operator_name(const ::onnx::NodeProto& node, const Opsets& opsets);
 
 /// What all readers of one model share.
 struct Reading {

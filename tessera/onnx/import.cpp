@@ -5,6 +5,7 @@
 #include "onnx.pb.h"
 #include "tessera/onnx/graph_reader.h"
 #include "tessera/onnx/rows.h"
+#include "tessera/onnx/unsupported.h"
 #include "tessera/onnx/wire.h"
 
 namespace tessera::onnx {
@@ -87,8 +88,11 @@ Expected<Imported> import_model(const ModelFile& file, const ImportOptions& opti
   GraphBuilder builder;
   GraphReader reader(reading, builder, {.opsets = &opsets, .env = &no_function});
   TESSERA_TRY_DONE(reader.read_inputs(model.graph(), options));
-  TESSERA_TRY(const Vals outputs, reader.read_body(model.graph()));
-  TESSERA_TRY(Graph graph, builder.finish(outputs));
+  auto outputs = reader.read_body(model.graph());
+  if (!outputs && outputs.error().id == "onnx-unsupported-operator")
+    return unsupported_operators(reading, opsets, std::move(outputs).error());
+  if (!outputs) return std::move(outputs).error();
+  TESSERA_TRY(Graph graph, builder.finish(*outputs));
   graph.set_name(model.graph().name());
 
   Imported result{.graph = std::move(graph), .info = info_of(model, opsets), .output_names = {}};

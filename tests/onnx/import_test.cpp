@@ -109,6 +109,50 @@ TEST(Import, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(text_of_op(99, {2}, "Relu"), HasSubstr("error[onnx-unsupported-opset]"));
 }
 
+TEST(Import, NamesAllThatItDoesNotKnow) {
+  ::onnx::ModelProto proto = model(17, {2});
+  auto& opset = *proto.add_opset_import();
+  opset.set_domain("com.x");
+  opset.set_version(3);
+  ::onnx::GraphProto branch;
+  add_node(branch, "Inner", {"x"}, {"b"});
+  set_info(*branch.add_output(), "b", {2});
+  ::onnx::FunctionProto& function = *proto.add_functions();
+  function.set_domain("local");
+  function.set_name("F");
+  function.add_input("v");
+  function.add_output("w");
+  add_node(function, "Foo", {"v"}, {"w"}).proto().set_domain("com.x");
+  auto& graph = *proto.mutable_graph();
+  add_node(graph, "Frobnicate", {"x"}, {"a"});
+  add_node(graph, "Foo", {"a"}, {"c"}).proto().set_domain("com.x");
+  add_node(graph, "Foo", {"c"}, {"d"}).proto().set_domain("com.x");
+  for (const char* name : {"e", "f"})
+    add_node(graph, "F", {"d"}, {name}).proto().set_domain("local");
+  add_node(graph, "If", {"c"}, {"g"}).graph("then_branch", branch).graph("else_branch", branch);
+  add_node(graph, "Unused", {"x"}, {""});
+  add_node(graph, "Relu", {"d"}, {"y"});
+  EXPECT_THAT(text_of(proto),
+              HasSubstr("m.onnx: Frobnicate #0: error[onnx-unsupported-operator]: 3 operators are "
+                        "not supported: com.x.Foo of opset 3 (3 nodes), ai.onnx.Inner of opset 17 "
+                        "(2 nodes), ai.onnx.Frobnicate of opset 17 (1 node)"));
+}
+
+TEST(Import, CountsTheNodesOfTheOperatorThatItDoesNotKnow) {
+  ::onnx::ModelProto proto = model(17, {2});
+  add_node(*proto.mutable_graph(), "Frobnicate", {"x"}, {"a"});
+  add_node(*proto.mutable_graph(), "Frobnicate", {"a"}, {"y"});
+  EXPECT_THAT(text_of(proto),
+              HasSubstr("operator ai.onnx.Frobnicate of opset 17 is not supported (2 nodes)"));
+}
+
+TEST(Import, NamesTheMostFrequentOfManyOperatorsThatItDoesNotKnow) {
+  ::onnx::ModelProto proto = model(17, {2});
+  for (int i = 0; i < 40; ++i)
+    add_node(*proto.mutable_graph(), "Op" + std::to_string(i), {"x"}, {"v" + std::to_string(i)});
+  EXPECT_THAT(text_of(proto), HasSubstr("(1 node) and 16 more"));
+}
+
 TEST(Import, SortsNodesThatAreOutOfOrder) {
   ::onnx::ModelProto proto = model(17, {2});
   add_node(*proto.mutable_graph(), "Exp", {"h"}, {"y"});
