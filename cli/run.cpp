@@ -6,7 +6,7 @@
 
 #include "cli/native.h"
 #include "tessera/driver/check_steps.h"
-#include "tessera/driver/golden.h"
+#include "tessera/driver/expected_outputs.h"
 #include "tessera/interp/interp.h"
 #include "tessera/support/file.h"
 #include "tessera/support/npy.h"
@@ -16,7 +16,7 @@ namespace tessera::cli {
 namespace {
 
 struct RunOptions {
-  std::string model, engine = "native", save, golden;
+  std::string model, engine = "native", save, golden, save_golden;
   InputFlags inputs;
   CompileFlags compile;
   double tolerance = 1e-4;
@@ -37,6 +37,23 @@ Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& output
     TESSERA_TRY_DONE(write_npy(path, outputs[i].tensor()));
   }
   return Done{};
+}
+
+/// Samples of the outputs, as another run can be compared with.
+Expected<Done> save_golden(const Model& model, const std::vector<Datum>& outputs,
+                           const InputOptions& given, const RunOptions& options) {
+  constexpr std::int64_t kSamples = 256;  // as many as the goldens of our models have
+  Golden golden{.dims = given.dims,
+                .producer = "tessera " TESSERA_VERSION,
+                .inputs = options.inputs.fill.empty() ? "files" : "--fill " + options.inputs.fill};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_tensor())
+      return Diagnostic{.id = "run-save",
+                        .where = {.item = model.output_names[i]},
+                        .message = "only tensors are saved"};
+    golden.outputs[model.output_names[i]] = golden_of(outputs[i].tensor(), kSamples);
+  }
+  return write_golden(golden, options.save_golden);
 }
 
 struct ComparisonRow {
@@ -237,27 +254,38 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
   }
   TESSERA_TRY_DONE(context.start(native ? Limits::Program : Limits::Process));
   TESSERA_TRY(InputOptions given, input_options(options.inputs, context));
-  std::optional<Golden> golden;
-  if (!options.golden.empty()) {
-    TESSERA_TRY(golden.emplace(), read_golden(options.golden));
-  }
   TESSERA_TRY(const Source source, open_source(options.model));
   const Model& model = source.model;
-  if (golden) {
+  std::optional<Golden> golden;
+  std::vector<Datum> inputs;
+  if (!options.golden.empty()) {
+    const std::size_t count = model.graph.inputs().size();
+    TESSERA_TRY(ExpectedOutputs expected,
+                read_expected_outputs(options.golden, {options.model, count, model.output_names}));
+    golden = std::move(expected.golden);
+    const bool others_given = !options.inputs.fill.empty() || !options.inputs.files.empty();
+    if (!others_given && !expected.inputs.empty()) {
+      inputs = std::move(expected.inputs);
+      inputs.resize(count);  // trailing optional ones may be left out
+    }
     const std::set<std::string> symbols = symbolic_dimensions(model.graph);
     for (const auto& [name, size] : golden->dims)
       if (symbols.contains(name)) given.dims.emplace(name, size);
   }
   std::int64_t memory = given.memory_limit;
-  TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(model.graph, given));
-  for (std::size_t i = 0; i < inputs.size(); ++i)  // those from files are mapped
-    if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
-      memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
+  if (inputs.empty()) {
+    TESSERA_TRY(inputs, make_inputs(model.graph, given));
+    for (std::size_t i = 0; i < inputs.size(); ++i)  // those from files are mapped
+      if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
+        memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
+  }
 
   TESSERA_TRY(const Ran ran, !native ? run_reference(options, model, inputs, memory, context)
                              : options.check_steps ? run_steps(options, source, inputs, context)
                                                    : run_native(options, source, inputs, context));
   if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, ran.outputs, options.save));
+  if (!options.save_golden.empty())
+    TESSERA_TRY_DONE(save_golden(model, ran.outputs, given, options));
   TESSERA_TRY(const std::vector<ComparisonRow> rows, compare(model, ran.outputs, golden));
   print(rows, options, ran, context);
   return Done{};
@@ -277,7 +305,11 @@ void add_run(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_input_flags(*command, options->inputs);
   command->add_option("--save", options->save, "folder for the outputs, as .npy");
-  command->add_option("--compare", options->golden, "golden answers (JSON) to compare with");
+  command->add_option("--save-golden", options->save_golden,
+                      "file (JSON) for samples of the outputs, for --compare");
+  command->add_option("--compare", options->golden,
+                      "outputs to compare with: a file of --save-golden, a folder of --save, or "
+                      "ONNX's test_data_set_N, whose inputs are taken if no others are given");
   command
       ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
       ->check(CLI::NonNegativeNumber)
@@ -295,6 +327,8 @@ void add_run(CLI::App& app, Context& context) {
   command->footer(
       "Example:\n"
       "  tessera run bert.onnx --fill sin --set batch=2 --compare bert.golden.json\n"
+      "  tessera run bert.onnx --fill sin --set batch=2 --engine reference --save-golden new.json\n"
+      "  tessera run test_relu/model.onnx --compare test_relu/test_data_set_0\n"
       "\n"
       "--fill sin: a float is sin(i) of its flat index i, an integer i % 1000.\n"
       "--compare: with rms = l2 / sqrt(count), the largest |y - g| / rms over the samples, the\n"

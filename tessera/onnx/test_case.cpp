@@ -9,9 +9,10 @@
 namespace tessera::onnx {
 namespace {
 
+using Types = std::vector<const ::onnx::TypeProto*>;
+
 Expected<std::vector<Datum>> read_all(const std::filesystem::path& folder,
-                                      const std::string& prefix,
-                                      const std::vector<const ::onnx::TypeProto*>& types) {
+                                      const std::string& prefix, const Types& types) {
   std::vector<Datum> data;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::filesystem::path path = folder / fmt::format("{}_{}.pb", prefix, i);
@@ -29,20 +30,32 @@ Expected<std::vector<Datum>> read_all(const std::filesystem::path& folder,
   return data;
 }
 
+Expected<TestCase> read(const std::filesystem::path& folder, const Types& inputs,
+                        const Types& outputs) {
+  TestCase result;
+  TESSERA_TRY(result.inputs, read_all(folder, "input", inputs));
+  TESSERA_TRY(result.outputs, read_all(folder, "output", outputs));
+  return result;
+}
+
 }  // namespace
 
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model) {
   const ::onnx::GraphProto& graph = model.proto->graph();
   std::set<std::string> defaults;
   for (const auto& initializer : graph.initializer()) defaults.insert(initializer.name());
-  std::vector<const ::onnx::TypeProto*> inputs, outputs;
+  Types inputs, outputs;
   for (const auto& input : graph.input())
     if (!defaults.contains(input.name())) inputs.push_back(&input.type());
   for (const auto& output : graph.output()) outputs.push_back(&output.type());
-  TestCase result;
-  TESSERA_TRY(result.inputs, read_all(folder, "input", inputs));
-  TESSERA_TRY(result.outputs, read_all(folder, "output", outputs));
-  return result;
+  return read(folder, inputs, outputs);
+}
+
+Expected<TestCase> read_test_case(const std::filesystem::path& folder, std::size_t inputs,
+                                  std::size_t outputs) {
+  ::onnx::TypeProto tensor;
+  tensor.mutable_tensor_type();
+  return read(folder, Types(inputs, &tensor), Types(outputs, &tensor));
 }
 
 }  // namespace tessera::onnx

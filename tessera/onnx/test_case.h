@@ -15,5 +15,8 @@ struct TestCase {
 };
 
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model);
+/// The same of a model that takes and makes tensors alone, so many of them.
+Expected<TestCase> read_test_case(const std::filesystem::path& folder, std::size_t inputs,
+                                  std::size_t outputs);
 
 }  // namespace tessera::onnx

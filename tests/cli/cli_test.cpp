@@ -146,6 +146,62 @@ TEST_F(Cli, ComparesWithGoldenAnswers) {
             kSuccess);
 }
 
+TEST_F(Cli, ComparesWithAGoldenFileThatItWrote) {
+  folder.write("m.tessera", kScaled);
+  folder.write("other.tessera", "graph(x: f32[n, 3]) { y = mul(x, 2.001)  return y }");
+  ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--set", "n=200", "--engine", "reference",
+                     "--save-golden", "g.json"})
+                .exit_code,
+            kSuccess);
+  const auto object = nlohmann::json::parse(folder.read("g.json"));
+  EXPECT_EQ(object["outputs"]["y"]["at"].size(), 256U);
+  EXPECT_EQ(object["inputs"], "--fill sin");
+  EXPECT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--compare", "g.json"}).exit_code,
+            kSuccess);
+  EXPECT_EQ(tessera({"run", "other.tessera", "--fill", "sin", "--compare", "g.json"}).exit_code,
+            kNo);
+}
+
+TEST_F(Cli, ComparesWithAFolderOfSavedOutputs) {
+  folder.write("m.tessera",
+               "graph(x: f32[2, 3]) { '../y' = mul(x, 2.0)  z = log(x)  return '../y', z }");
+  folder.write("other.tessera",
+               "graph(x: f32[2, 3]) { '../y' = mul(x, 2.0)  z = exp(x)  return '../y', z }");
+  const auto compared = [&](const std::string& model) {
+    return tessera({"run", model, "--fill", "sin", "--compare", "out"});
+  };
+  ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--save", "out"}).exit_code, kSuccess);
+  EXPECT_EQ(compared("m.tessera").exit_code, kSuccess);  // with NaN, of negative numbers
+  EXPECT_EQ(compared("other.tessera").exit_code, kNo);
+  std::filesystem::remove(folder.path() / "out" / "z.npy");
+  const Outcome missing = compared("m.tessera");
+  EXPECT_EQ(missing.exit_code, kBadInput);
+  EXPECT_THAT(missing.err, HasSubstr("out/z.npy: error[file-unreadable]"));
+}
+
+TEST_F(Cli, ComparesWithTestDataOfOnnx) {
+  folder.write("m.tessera", "graph(x: f32[2]) { y = mul(x, 2.0)  return y }");
+  ASSERT_EQ(tessera({"convert", "m.tessera", "m.onnx"}).exit_code, kSuccess);
+  ASSERT_EQ(tessera({"compile", "m.onnx", "-o", "m.tsr"}).exit_code, kSuccess);
+  std::filesystem::create_directory(folder.path() / "data");
+  // TensorProtos: dims 2, data_type float, raw_data [1, 2] and [2, 4].
+  const std::string head("\x08\x02\x10\x01\x4a\x08", 6);
+  folder.write("data/input_0.pb", head + std::string("\x00\x00\x80\x3f\x00\x00\x00\x40", 8));
+  const auto expect = [&](const char* last) {
+    folder.write("data/output_0.pb",
+                 head + std::string("\x00\x00\x00\x40\x00\x00", 6) + std::string(last, 2));
+  };
+  for (const char* model : {"m.onnx", "m.tsr", "m.tessera"}) {
+    expect("\x80\x40");  // 4
+    EXPECT_EQ(tessera({"run", model, "--compare", "data"}).exit_code, kSuccess) << model;
+    EXPECT_EQ(tessera({"run", model, "--compare", "data", "--fill", "sin"}).exit_code, kNo);
+    expect("\xa0\x40");  // 5
+    EXPECT_EQ(tessera({"run", model, "--compare", "data"}).exit_code, kNo) << model;
+  }
+  folder.write("data/input_0.pb", head.substr(0, 4));  // without elements
+  EXPECT_EQ(tessera({"run", "m.onnx", "--compare", "data"}).exit_code, kBadInput);
+}
+
 TEST_F(Cli, ConvertsToOnnxAndBackWithoutAChangeOfMeaning) {
   folder.write("m.tessera",
                "graph(x: f32[1, 2, 5, 5]) {"
