@@ -127,7 +127,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
                       .help = "bench the ONNX model that it was made from"};
   }
   TESSERA_TRY(const Source source, open_source(options.model));
-  TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source.model.graph, given));
+  TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source, given));
   TESSERA_TRY(const std::unique_ptr<Native> native,
               Native::prepare(source, inputs, options.compile, context));
   std::optional<Against> against;

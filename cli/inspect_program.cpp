@@ -57,6 +57,10 @@ class Describe {
     return {"swap", fmt::format("{} {}, {}", swap.out ? "out" : "in", name(swap.memory.value),
                                 readable(swap.bytes, "B"))};
   }
+  Described operator()(const step::CheckIndices& check) const {
+    return {"check",
+            fmt::format("{}, indices from {} to {}", name(check.at.value), check.low, check.high)};
+  }
 
  private:
   const std::string& name(runtime::ValueIndex value) const { return program_.values[value].name; }

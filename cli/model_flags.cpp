@@ -185,4 +185,15 @@ Expected<Source> open_source(const std::string& path) {
   return source;
 }
 
+Expected<std::vector<Datum>> make_inputs(const Source& source, InputOptions options) {
+  if (source.program)
+    for (const runtime::Step& step : source.program->steps)
+      if (const auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
+        const std::string& name = source.program->values[check->at.value].name;
+        const auto [limit, is_new] = options.index_limits.emplace(name, check->high + 1);
+        if (!is_new) limit->second = std::min(limit->second, check->high + 1);
+      }
+  return tessera::make_inputs(source.model.graph, std::move(options));
+}
+
 }  // namespace tessera::cli

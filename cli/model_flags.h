@@ -44,6 +44,8 @@ struct Source {
   double seconds = 0;  // to read it
 };
 Expected<Source> open_source(const std::string& path);
+/// The inputs of a model or program.
+Expected<std::vector<Datum>> make_inputs(const Source& source, InputOptions options);
 
 /// How a model was compiled, for people and for scripts.
 void print_report(const CompiledModel& compiled, const CompileFlags& flags);

@@ -174,7 +174,7 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
   if (options.inputs.fill.empty()) options.inputs.fill = "sin";
   TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
   TESSERA_TRY(const Source source, open_source(options.model));
-  TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source.model.graph, given));
+  TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source, given));
   std::vector<Span> spans;
   ReadyOptions run;
   int number = 0;

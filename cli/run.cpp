@@ -274,7 +274,7 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
   }
   std::int64_t memory = given.memory_limit;
   if (inputs.empty()) {
-    TESSERA_TRY(inputs, make_inputs(model.graph, given));
+    TESSERA_TRY(inputs, make_inputs(source, given));
     for (std::size_t i = 0; i < inputs.size(); ++i)  // those from files are mapped
       if (!given.files.contains(model.graph.name(model.graph.inputs()[i])))
         memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
@@ -330,7 +330,9 @@ void add_run(CLI::App& app, Context& context) {
       "  tessera run bert.onnx --fill sin --set batch=2 --engine reference --save-golden new.json\n"
       "  tessera run test_relu/model.onnx --compare test_relu/test_data_set_0\n"
       "\n"
-      "--fill sin: a float is sin(i) of its flat index i, an integer i % 1000.\n"
+      "--fill sin: a float is sin(i) of its flat index i, an integer i % 1000, or less where it "
+      "is\n"
+      "an index of a shorter axis.\n"
       "--compare: with rms = l2 / sqrt(count), the largest |y - g| / rms over the samples, the\n"
       "difference of the means over rms and the relative difference of l2 stay within the "
       "tolerance.");

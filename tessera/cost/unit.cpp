@@ -35,6 +35,10 @@ std::vector<Unit> units_of(const runtime::Program& program, const program::Compi
       ++i;
       continue;
     }
+    if (std::holds_alternative<runtime::step::CheckIndices>(program.steps[i])) {
+      ++i;  // next to nothing
+      continue;
+    }
     if (step.group != nullptr) {
       while (unit.count < step.group->launches && report.steps[i + unit.count].group == step.group)
         ++unit.count;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/driver/index_limits.h"
 #include "tessera/support/npy.h"
 #include "tessera/support/rng.h"
 
@@ -44,8 +45,9 @@ Expected<std::vector<std::int64_t>> concrete_shape(const std::string& name, cons
   return shape;
 }
 
+/// Integers are below `index_limit`.
 Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::int64_t> shape,
-                        const InputOptions& options) {
+                        const InputOptions& options, std::int64_t index_limit) {
   if (dtype == DType::String)
     return Diagnostic{.id = "run-input-type",
                       .where = {.item = name},
@@ -60,6 +62,8 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
         .help = "allow more with --memory-limit"};
   Buffer buffer(static_cast<std::size_t>(*count * byte_width(dtype)));
   Rng rng(options.seed);
+  // Where an axis without positions is indexed, nothing is right.
+  const auto numbers = std::max<std::int64_t>(1, std::min<std::int64_t>(index_limit, 1000));
   for (std::int64_t i = 0; i < *count; ++i) {
     const bool random = options.fill == InputOptions::Fill::Random;
     if (is_float(dtype))
@@ -68,8 +72,9 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
     else
       store_integer(dtype, buffer.data(), i,
                     dtype == DType::Bool ? i % 2
-                    : random             ? static_cast<std::int64_t>(rng.below(1000))
-                                         : i % 1000);
+                    : random
+                        ? static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(numbers)))
+                        : i % numbers);
   }
   return Tensor{dtype, std::move(shape), std::move(buffer).freeze()};
 }
@@ -159,13 +164,16 @@ Expected<std::vector<std::optional<std::vector<std::int64_t>>>> input_shapes(
 Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions options) {
   TESSERA_TRY_DONE(check_names(graph, options));
   std::vector<Datum> inputs;
+  std::vector<std::optional<std::vector<std::int64_t>>> shapes;
   std::map<std::string, std::int64_t> dims = options.dims;
+  bool fills_integers = false;
   for (const ValueId input : graph.inputs()) {
     const std::string name = graph.name(input);
     const Type& type = graph.type(input);
     if (const auto file = options.files.find(name); file != options.files.end()) {
       TESSERA_TRY(Tensor tensor, read_npy(file->second));
       if (!options.shapes.contains(name)) TESSERA_TRY_DONE(check_fits(name, tensor, type, dims));
+      shapes.emplace_back(tensor.shape);
       inputs.emplace_back(std::move(tensor));
       continue;
     }
@@ -174,10 +182,22 @@ Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions option
                         .where = {.item = name},
                         .message = fmt::format("the input ({}) is not given", to_string(type)),
                         .help = fmt::format("give --input {}=FILE.npy, or --fill sin", name)};
-    TESSERA_TRY(std::vector<std::int64_t> shape, concrete_shape(name, type, options));
-    TESSERA_TRY(Tensor tensor, filled(name, type.dtype, std::move(shape), options));
+    TESSERA_TRY(shapes.emplace_back(), concrete_shape(name, type, options));
+    inputs.emplace_back();
+    fills_integers = fills_integers || is_integer(type.dtype);
+  }
+  std::vector<std::int64_t> limits = fills_integers
+                                         ? index_limits(graph, shapes)
+                                         : std::vector<std::int64_t>(inputs.size(), kNoLimit);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name = graph.name(graph.inputs()[i]);
+    if (options.files.contains(name)) continue;
+    if (const auto known = options.index_limits.find(name); known != options.index_limits.end())
+      limits[i] = std::min(limits[i], known->second);
+    TESSERA_TRY(Tensor tensor,
+                filled(name, graph.type(graph.inputs()[i]).dtype, *shapes[i], options, limits[i]));
     options.memory_limit -= static_cast<std::int64_t>(tensor.bytes.size());
-    inputs.emplace_back(std::move(tensor));
+    inputs[i] = std::move(tensor);
   }
   return inputs;
 }

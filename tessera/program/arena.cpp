@@ -26,6 +26,8 @@ void for_each_value_index(Step& step, const Visit& visit) {
     visit(branch->condition);
   } else if (auto* swap = std::get_if<runtime::step::Swap>(&step)) {
     visit(swap->memory.value);
+  } else if (auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
+    visit(check->at.value);
   }
 }
 

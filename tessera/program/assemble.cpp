@@ -12,8 +12,10 @@
 #include "tessera/ir/text.h"
 #include "tessera/program/canonical.h"
 #include "tessera/program/classify.h"
+#include "tessera/program/index_uses.h"
 #include "tessera/program/scan.h"
 #include "tessera/program/stage.h"
+#include "tessera/runtime/indices.h"
 #include "tessera/tile/fingerprint.h"
 
 namespace tessera::program {
@@ -305,6 +307,63 @@ class Assembler {
     return Done{};
   }
 
+  /// Indices that are looked at before a node is computed.
+  struct IndexCheck {
+    std::size_t node = 0;
+    IndexUse use = {};
+    runtime::step::CheckIndices step = {};
+  };
+
+  /// Those of a group that are not known to be in range and were not looked at before.
+  Expected<std::vector<IndexCheck>> checks_of(const NodeGroup& group) {
+    std::vector<IndexCheck> checks;
+    for (const std::size_t n : group.nodes)
+      for (const IndexUse& use : index_uses(graph_, graph_.nodes()[n])) {
+        if (is_empty(use.indices)) continue;
+        const auto shape = shape_of(use.indices);
+        if (const Tensor* constant = graph_.constant(use.indices)) {
+          const auto step = check_of(use, shape, {.order = row_major(shape.size())});
+          if (!runtime::index_outside(step, constant->dtype, constant->bytes.data(), 1)) continue;
+        }
+        if (checked_.contains(use)) continue;
+        if (planning_.options.machine.is_gpu() && !is_of_caller(use.indices)) continue;
+        TESSERA_TRY(const Place place, place_of(use.indices));
+        checks.push_back({n, use, check_of(use, shape, place)});
+      }
+    return checks;
+  }
+
+  static runtime::step::CheckIndices check_of(const IndexUse& use,
+                                              const std::vector<std::int64_t>& shape,
+                                              const Place& place) {
+    runtime::step::CheckIndices step{.at = {.value = place.value, .offset = place.offset},
+                                     .count = element_count(shape).value_or(0),
+                                     .low = use.low,
+                                     .high = use.high};
+    if (!use.part) return step;
+    step.period = shape[use.part->axis];
+    step.phase = use.part->position;
+    for (std::size_t i = place.order.size(); place.order[--i] != static_cast<int>(use.part->axis);)
+      step.stride *= shape[static_cast<std::size_t>(place.order[i])];
+    return step;
+  }
+
+  /// An input of the program, or a view of one.
+  bool is_of_caller(ValueId value) const {
+    for (; node_of_[value.index]; value = grouping_.sources[*node_of_[value.index]])
+      if (grouping_.kinds[*node_of_[value.index]] != NodeKind::View) return false;
+    return graph_.constant(value) == nullptr;
+  }
+
+  void add_checks(const std::vector<IndexCheck>& checks) {
+    for (const IndexCheck& check : checks) {
+      const std::string& name = graph_.node_name(check.node);
+      add_step(check.step,
+               {name.empty() ? graph_.nodes()[check.node].op->name : name, "check of indices"});
+      checked_.insert(check.use);
+    }
+  }
+
   /// The nodes of a group and the moves that they read, in order.
   std::vector<std::size_t> with_moves(const NodeGroup& group) const {
     std::set<std::size_t> all(group.nodes.begin(), group.nodes.end());
@@ -335,6 +394,8 @@ class Assembler {
       }
       return Done{};
     }
+    // First, for moves that make indices are computed then, and not where they are read.
+    TESSERA_TRY(const std::vector<IndexCheck> checks, checks_of(node_group));
     const bool scatters = node_group.kind == NodeKind::Scatter;
     const std::vector<std::size_t> nodes = scatters ? node_group.nodes : with_moves(node_group);
     lower::Group group;
@@ -417,7 +478,7 @@ class Assembler {
         if (order != row_major(order.size())) {
           TESSERA_TRY(group.stages, lower::reordered(std::move(group.stages), name, order));
         }
-      return emit_code(group, values, constants, what, flops);
+      return emit_code(group, values, constants, what, flops, checks);
     };
     if (auto done = emit_group(); !done) {
       // Whoever computes them instead adds values of their own.
@@ -465,11 +526,13 @@ class Assembler {
   /// `values` are the tensors of the group, but for constants.
   Expected<Done> emit_code(const lower::Group& group, const Addresses& values,
                            const std::map<std::string, ValueId, std::less<>>& constants,
-                           const std::string& what, double flops = 0) {
+                           const std::string& what, double flops = 0,
+                           const std::vector<IndexCheck>& checks = {}) {
     const Canonical same = canonical(group);
     const std::shared_ptr<const Lowering> lowering = planning_.lowerings.of(same);
     if (!lowering->made) return lowering->made.error();
     const lower::GroupCode& code = *lowering->made;
+    add_checks(checks);
 
     Addresses arguments;
     for (const auto& [name, at] : values)
@@ -695,6 +758,7 @@ class Assembler {
   std::map<std::uint32_t, ValueIndex> given_;  // results that lie with the caller
   std::set<ValueIndex> taken_;
   std::map<std::uint32_t, Place> places_;  // by value of the graph
+  std::set<IndexUse> checked_;
   std::map<std::tuple<std::uint32_t, Order, DType>, Place> copies_;
   std::map<std::pair<std::uint32_t, std::string>, ValueIndex> weights_;
   std::map<std::string, std::uint32_t> kernels_;

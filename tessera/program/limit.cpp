@@ -14,6 +14,7 @@ namespace {
 using runtime::Step;
 using runtime::Value;
 using runtime::ValueIndex;
+using runtime::step::CheckIndices;
 using runtime::step::Copy;
 using runtime::step::Host;
 using runtime::step::Launch;
@@ -123,7 +124,7 @@ class Limiter {
     if (const auto* copy = std::get_if<Copy>(&step)) return copy->to.value == value;
     if (const auto* host = std::get_if<Host>(&step))
       return std::ranges::count(host->outputs, value);
-    return true;
+    return !std::holds_alternative<CheckIndices>(step);
   }
 
   bool swaps(std::size_t at) const {
@@ -278,7 +279,7 @@ Expected<Done> limit_memory(Draft& draft, std::int64_t bytes) {
   plan_arena(draft);
   const bool straight = std::ranges::all_of(draft.program.steps, [](const Step& step) {
     return std::holds_alternative<Launch>(step) || std::holds_alternative<Copy>(step) ||
-           std::holds_alternative<Host>(step);
+           std::holds_alternative<Host>(step) || std::holds_alternative<CheckIndices>(step);
   });
   if (draft.program.arena_bytes <= bytes) return Done{};
   if (!straight) {

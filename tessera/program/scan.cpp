@@ -153,7 +153,8 @@ Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const Planning& p
       std::ranges::all_of(body.program.steps,
                           [](const runtime::Step& step) {
                             return std::holds_alternative<runtime::step::Launch>(step) ||
-                                   std::holds_alternative<runtime::step::Copy>(step);
+                                   std::holds_alternative<runtime::step::Copy>(step) ||
+                                   std::holds_alternative<runtime::step::CheckIndices>(step);
                           }) &&
       std::ranges::none_of(body.program.values, [](const runtime::Value& value) {
         return value.home == runtime::Value::Home::Boxed;
@@ -203,6 +204,8 @@ void append_loop(
     } else if (auto* copy = std::get_if<runtime::step::Copy>(&step)) {
       copy->from = moved(copy->from);
       copy->to = moved(copy->to);
+    } else if (auto* check = std::get_if<runtime::step::CheckIndices>(&step)) {
+      check->at = moved(check->at);
     }
     add(std::move(step), body.program.notes[i], body.report.steps[i]);
   }

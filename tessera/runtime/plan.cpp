@@ -48,6 +48,9 @@ void fields(auto& archive, Of<step::Loop> auto& loop) {
 void fields(auto& archive, Of<step::Swap> auto& swap) {
   archive(swap.memory, swap.bytes, swap.file_offset, swap.out);
 }
+void fields(auto& archive, Of<step::CheckIndices> auto& check) {
+  archive(check.at, check.count, check.low, check.high, check.stride, check.period, check.phase);
+}
 void fields(auto& archive, Of<cuda::TensorMap> auto& map) {
   archive(map.word, map.column, map.width, map.box, map.offset, map.extents, map.strides);
 }

@@ -116,10 +116,21 @@ struct Swap {
   bool operator==(const Swap&) const = default;
 };
 
+/// Looks whether indices are in range, before a kernel that reads or writes there. Of `count`
+/// elements, those are looked at whose number, divided by `stride`, has the remainder `phase` by
+/// `period`. On a GPU, those alone that the caller gives.
+struct CheckIndices {
+  Address at = {};
+  std::int64_t count = 0;
+  std::int64_t low = 0, high = 0;  // both inclusive
+  std::int64_t stride = 1, period = 1, phase = 0;
+  bool operator==(const CheckIndices&) const = default;
+};
+
 }  // namespace step
 
 using Step = std::variant<step::Launch, step::Copy, step::Host, step::Branch, step::Jump,
-                          step::Loop, step::Swap>;
+                          step::Loop, step::Swap, step::CheckIndices>;
 
 struct Program {
   struct Kernel {

@@ -254,6 +254,18 @@ class Check {
     return Done{};
   }
 
+  Expected<Done> check(const step::CheckIndices& step) const {
+    if (!exists(step.at.value)) return invalid(fmt::format("there is no value {}", step.at.value));
+    const DType dtype = program_.values[step.at.value].dtype;
+    if (!is_integer(dtype)) return invalid(fmt::format("indices are {}", to_string(dtype)));
+    std::int64_t block = 0;
+    if (!within(step.count, 0, kMost) || step.stride < 1 ||
+        !within(step.phase, 0, step.period - 1) ||
+        __builtin_mul_overflow(step.period, step.stride, &block) || step.count % block != 0)
+      return invalid(fmt::format("every {} of {} elements", step.period, step.count));
+    return check(step.at, step.count * byte_width(dtype));
+  }
+
   const Program& program_;
   std::size_t at_ = 0;
   std::vector<Region> regions_;

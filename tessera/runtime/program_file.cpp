@@ -17,7 +17,7 @@ namespace {
 // them. docs/program.md describes it.
 
 constexpr std::array<char, 8> kMagic = {'\x89', 'T', 'S', 'R', '\r', '\n', '\x1a', '\n'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4, kOldestVersion = 3;  // 4 adds a kind of step
 
 struct Section {
   std::uint64_t offset = 0, size = 0, checksum = 0;
@@ -55,7 +55,7 @@ Expected<Header> header_of(const Bytes& file) {
   if (file.size() < sizeof header || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
     return malformed("this is no saved program", "make one with tessera compile");
   std::memcpy(&header, file.data(), sizeof header);
-  if (header.version != kVersion)
+  if (header.version < kOldestVersion || header.version > kVersion)
     return malformed(fmt::format("version {} of the format is not read", header.version),
                      "compile the model with this version of tessera");
   if (header.checksum != checksum_of(header)) return damaged("header");

@@ -165,6 +165,10 @@ class CpuSession final : public Stepping {
                     : swap_->read(memory, swap.file_offset);
   }
 
+  Expected<Done> make(const step::CheckIndices& check, std::size_t now) override {
+    return check_indices(check, now, at(check.at, round()));
+  }
+
   static constexpr double kUnknownWork = 1e18;
 
   std::shared_ptr<std::byte> arena_;

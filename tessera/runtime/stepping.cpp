@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tessera/runtime/arguments.h"
+#include "tessera/runtime/indices.h"
 
 namespace tessera::runtime {
 namespace {
@@ -181,6 +182,19 @@ Expected<Done> Stepping::make(const step::Branch& branch, std::size_t) {
   }
   if (*condition.data() == std::byte{0}) next_ = branch.otherwise;
   return Done{};
+}
+
+Expected<Done> Stepping::check_indices(const step::CheckIndices& check, std::size_t step,
+                                       const std::byte* elements) const {
+  const Value& value = program_.values[check.at.value];
+  const auto wrong = index_outside(check, value.dtype, elements, options_.threads);
+  if (!wrong) return Done{};
+  return Diagnostic{
+      .id = "eval-index",
+      .where = {.item = program_.notes[step].what},
+      .message = fmt::format("index {}{} is out of range", *wrong,
+                             value.name.empty() ? "" : fmt::format(" of {}", value.name)),
+      .note = fmt::format("the axis has size {}", check.high + 1)};
 }
 
 Expected<Done> Stepping::make(const step::Jump& jump, std::size_t) {

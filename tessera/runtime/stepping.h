@@ -26,6 +26,7 @@ class Stepping : public Session {
   virtual Expected<Done> make(const step::Launch& launch, std::size_t step) = 0;
   virtual Expected<Done> make(const step::Copy& copy, std::size_t step) = 0;
   virtual Expected<Done> make(const step::Swap& swap, std::size_t step) = 0;
+  virtual Expected<Done> make(const step::CheckIndices& check, std::size_t step) = 0;
   /// The elements of a value that is not boxed; those of its memory itself, or a copy.
   virtual Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool copied) = 0;
   virtual Expected<Done> write(ValueIndex value, std::span<const std::byte> from) = 0;
@@ -33,6 +34,9 @@ class Stepping : public Session {
   virtual Expected<Bytes> copy_of(const Address& address, std::size_t bytes) = 0;
 
   Expected<Done> run_steps();
+  /// Looks at the elements that the check is of.
+  Expected<Done> check_indices(const step::CheckIndices& check, std::size_t step,
+                               const std::byte* elements) const;
   /// Around every step where somebody observes: by the clock of this computer.
   virtual Expected<Done> begin_step(std::size_t step);
   virtual Expected<Done> end_step(std::size_t step);

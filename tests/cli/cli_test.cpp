@@ -124,6 +124,26 @@ TEST_F(Cli, AFillOfTheSameSeedIsTheSame) {
   EXPECT_EQ(folder.read("a/y.npy"), folder.read("b/y.npy"));
 }
 
+TEST_F(Cli, FillsIndicesWithWhatTheyMayBe) {
+  folder.write("m.tessera",
+               "graph(i: i64[4, n], t: i32[n], x: f32[7, 2], w: f32[n]) {"
+               "  k = reshape(i, [-1])  j = cast(k) {to=\"i32\"}  a = gather(x, j)"
+               "  b = gather(w, t)  return a, b }");
+  for (const char* fill : {"sin", "random:1"})
+    for (const char* engine : {"native", "reference"}) {
+      const Outcome outcome = tessera(
+          {"run", "m.tessera", "--fill", fill, "--set", "n=3", "--engine", engine, "--save", fill});
+      EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;
+    }
+}
+
+TEST_F(Cli, FillsIndicesOfSavedPrograms) {
+  folder.write("m.tessera", "graph(i: i64[4, 3], x: f32[7, 2]) { y = gather(x, i)  return y }");
+  ASSERT_EQ(tessera({"compile", "m.tessera", "-o", "m.tsr"}).exit_code, kSuccess);
+  ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--save", "out"}).exit_code, kSuccess);
+  EXPECT_EQ(tessera({"run", "m.tsr", "--fill", "sin", "--compare", "out"}).exit_code, kSuccess);
+}
+
 TEST_F(Cli, ComparesWithGoldenAnswers) {
   folder.write("m.tessera", kScaled);
   const auto golden = [&](double value) {

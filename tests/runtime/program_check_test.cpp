@@ -20,14 +20,15 @@ Program example() {
              y = maker.output("y", {4}), box = maker.boxed("box"),
              flag = maker.arena("flag", {}, DType::Bool);
   maker.program.swap_bytes = 16;
-  maker.twice({x}, {a}, 2, 2);                                              // 0
-  maker.add(step::Loop{.rounds = 3, .end = 5});                             // 1
-  maker.add(step::Copy{.from = {w, 0, 2}, .to = {a, 12, -4}, .bytes = 4});  // 2
-  maker.add(step::Branch{.condition = flag, .otherwise = 5});               // 3
-  maker.add(step::Jump{.target = 2});                                       // 4
-  maker.host("graph", {x, box}, {a, box, flag});                            // 5
-  maker.add(step::Swap{.memory = {a}, .bytes = 16});                        // 6
-  maker.twice({a}, {y}, 1, 4);                                              // 7
+  maker.twice({x}, {a}, 2, 2);                                                    // 0
+  maker.add(step::Loop{.rounds = 3, .end = 5});                                   // 1
+  maker.add(step::Copy{.from = {w, 0, 2}, .to = {a, 12, -4}, .bytes = 4});        // 2
+  maker.add(step::Branch{.condition = flag, .otherwise = 5});                     // 3
+  maker.add(step::Jump{.target = 2});                                             // 4
+  maker.host("graph", {x, box}, {a, box, flag});                                  // 5
+  maker.add(step::Swap{.memory = {a}, .bytes = 16});                              // 6
+  maker.twice({a}, {y}, 1, 4);                                                    // 7
+  maker.add(step::CheckIndices{.at = {x}, .count = 4, .period = 2, .phase = 1});  // 8
   return maker.program;
 }
 
@@ -44,7 +45,8 @@ std::function<void(Program&)> with(ValueIndex index, std::function<void(Value&)>
   return [=](Program& program) { change(program.values[index]); };
 }
 
-using step::Branch, step::Copy, step::Jump, step::Launch, step::Loop, step::Swap;
+using step::Branch, step::CheckIndices, step::Copy, step::Jump, step::Launch, step::Loop,
+    step::Swap;
 
 // clang-format off
 const Wrong kWrong[] = {
@@ -85,7 +87,7 @@ const Wrong kWrong[] = {
     {"negative bytes", with<Launch>(0, [](Launch& s) { s.patches[0].bytes = -1; })},
     {"bytes that overflow", with<Launch>(0, [](Launch& s) { s.patches[0].bytes = kHuge; })},
     {"loop that ends before it begins", with<Loop>(1, [](Loop& s) { s.end = 1; })},
-    {"loop that ends behind the steps", with<Loop>(1, [](Loop& s) { s.end = 9; })},
+    {"loop that ends behind the steps", with<Loop>(1, [](Loop& s) { s.end = 10; })},
     {"negative rounds", with<Loop>(1, [](Loop& s) { s.rounds = -1; })},
     {"one round too many", with<Loop>(1, [](Loop& s) { s.rounds = 4; })},
     {"rounds that overflow", with<Loop>(1, [](Loop& s) { s.rounds = kHuge; })},
@@ -97,7 +99,7 @@ const Wrong kWrong[] = {
     {"branch on nothing", with<Branch>(3, [](Branch& s) { s.condition = 99; })},
     {"jump before its loop", with<Jump>(4, [](Jump& s) { s.target = 1; })},
     {"jump into a loop", [](Program& p) { p.steps[0] = Jump{.target = 2}; }},
-    {"jump behind the steps", [](Program& p) { p.steps[7] = Jump{.target = 9}; }},
+    {"jump behind the steps", [](Program& p) { p.steps[7] = Jump{.target = 10}; }},
     {"loops that cross", [](Program& p) { p.steps[2] = Loop{.rounds = 1, .end = 6}; }},
     {"text that is not there", with<step::Host>(5, [](step::Host& s) { s.text = 1; })},
     {"host input that is not there", with<step::Host>(5, [](step::Host& s) { s.inputs[0] = 9; })},
@@ -108,6 +110,16 @@ const Wrong kWrong[] = {
     {"swap of an output", with<Swap>(6, [](Swap& s) { s.memory.value = kY; })},
     {"swap behind the file", with<Swap>(6, [](Swap& s) { s.file_offset = 1; })},
     {"swap before the file", with<Swap>(6, [](Swap& s) { s.file_offset = -1; })},
+    {"indices of no value", with<CheckIndices>(8, [](CheckIndices& s) { s.at.value = 99; })},
+    {"indices in a box", with<CheckIndices>(8, [](CheckIndices& s) { s.at.value = kBox; })},
+    {"indices that are bools", with<CheckIndices>(8, [](CheckIndices& s) { s.at.value = kFlag; })},
+    {"indices behind their value", with<CheckIndices>(8, [](CheckIndices& s) { s.count = 6; })},
+    {"a negative number of indices", with<CheckIndices>(8, [](CheckIndices& s) { s.count = -2; })},
+    {"a part of a period of indices", with<CheckIndices>(8, [](CheckIndices& s) { s.count = 3; })},
+    {"indices of no period", with<CheckIndices>(8, [](CheckIndices& s) { s.period = 0; })},
+    {"indices beyond their period", with<CheckIndices>(8, [](CheckIndices& s) { s.phase = 2; })},
+    {"indices without a stride", with<CheckIndices>(8, [](CheckIndices& s) { s.stride = 0; })},
+    {"a stride of indices that overflows", with<CheckIndices>(8, [](CheckIndices& s) { s.stride = kHuge; })},
 };
 // clang-format on
 

@@ -63,6 +63,8 @@ Program complete_program() {
   maker.add(step::Branch{.condition = yes, .otherwise = 6});
   maker.add(step::Jump{.target = 6});
   maker.add(step::Swap{.memory = {a}, .bytes = 16});
+  maker.add(step::CheckIndices{
+      .at = {x, 4}, .count = 3, .low = -5, .high = 4, .stride = 1, .period = 3, .phase = 2});
   maker.twice({a}, {y}, 1, 4);
   return maker.program;
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "tessera/runtime/indices.h"
 #include "tests/runtime/hand_made.h"
 
 // Counts what is allocated anywhere in this executable.
@@ -137,6 +138,90 @@ TEST(Session, SwapsNothingWithoutAFile) {
   maker.add(step::Copy{.from = {f}, .to = {a}, .bytes = 0});
   maker.twice({x}, {y}, 1, 1);
   EXPECT_EQ(run(*session_of(maker.program), {1}), Numbers{3});
+}
+
+TEST(Session, ChecksIndices) {
+  Maker maker;
+  const auto x = maker.input("x", {4}), y = maker.output("y", {4});
+  maker.add(step::CheckIndices{.at = {x}, .count = 4, .low = -5, .high = 4}, {.what = "gather"});
+  maker.twice({x}, {y}, 1, 4);
+  const auto session = session_of(maker.program);
+  EXPECT_EQ(run(*session, {-5, 0, 3, 4}), (Numbers{-9, 1, 7, 9}));
+  EXPECT_EQ(error_of(*session, {numbers({0, 1, 5, 7})}),
+            "gather: error[eval-index]: index 5 of x is out of range\n"
+            "  note: the axis has size 5");
+  EXPECT_EQ(error_of(*session, {numbers({0, 1, 2, -6})}).substr(0, 36),
+            "gather: error[eval-index]: index -6 ");
+}
+
+TEST(Session, ChecksEachIndexOfAPositionByItsOwnAxis) {
+  Maker maker;
+  const auto x = maker.input("x", {3, 2}), y = maker.output("y", {3, 2});
+  maker.add(step::CheckIndices{.at = {x}, .count = 6, .high = 9, .period = 2, .phase = 1});
+  maker.twice({x}, {y}, 1, 6);
+  const auto session = session_of(maker.program);
+  const auto data = [](const Numbers& elements) {
+    return Tensor::of<std::int32_t>(DType::I32, {3, 2}, elements);
+  };
+  EXPECT_EQ(error_of(*session, {data({99, 1, 99, 2, 99, 9})}), "");
+  EXPECT_NE(error_of(*session, {data({0, 1, 0, 10, 0, 9})}), "");
+
+  maker.step<step::CheckIndices>(0).stride = 3;  // the columns lie one after the other
+  const auto columns = session_of(maker.program);
+  EXPECT_EQ(error_of(*columns, {data({99, 99, 99, 1, 2, 9})}), "");
+  EXPECT_NE(error_of(*columns, {data({0, 0, 0, 10, 2, 9})}), "");
+}
+
+TEST(Session, ChecksIndicesInEveryRoundOfALoop) {
+  Maker maker;
+  const auto x = maker.input("x", {4}), y = maker.output("y", {4});
+  maker.add(step::Loop{.rounds = 4, .end = 3});
+  maker.add(step::CheckIndices{.at = {x, 0, 4}, .count = 1, .high = 4});
+  maker.twice({x, 0, 4}, {y, 0, 4}, 1, 1);
+  const auto session = session_of(maker.program);
+  EXPECT_EQ(error_of(*session, {numbers({0, 1, 2, 4})}), "");
+  EXPECT_NE(error_of(*session, {numbers({0, 1, 2, 5})}), "");
+}
+
+/// The one index of many that is wrong, at any position, by any number of threads.
+template <class T>
+void expect_found(DType dtype, std::int64_t low, std::int64_t high, T wrong) {
+  for (const std::int64_t count : {1, 3, 63, 64, 65, 1000, 300'000}) {
+    std::vector<T> elements(static_cast<std::size_t>(count), static_cast<T>(high));
+    const step::CheckIndices check{.count = count, .low = low, .high = high};
+    const auto found = [&](int threads) {
+      return index_outside(check, dtype, reinterpret_cast<const std::byte*>(elements.data()),
+                           threads);
+    };
+    for (const int threads : {1, 2}) {
+      EXPECT_EQ(found(threads), std::nullopt);
+      for (const std::int64_t at : {std::int64_t{0}, count / 2, count - 1}) {
+        elements[static_cast<std::size_t>(at)] = wrong;
+        EXPECT_EQ(found(threads), static_cast<std::int64_t>(wrong)) << count << " " << at;
+        elements[static_cast<std::size_t>(at)] = static_cast<T>(high);
+      }
+    }
+  }
+}
+
+TEST(IndexOutside, LooksAtEveryElementOfEveryType) {
+  expect_found<std::int8_t>(DType::I8, -5, 4, -128);
+  expect_found<std::int16_t>(DType::I16, -5, 4, 5);
+  expect_found<std::int32_t>(DType::I32, -5, 4, -6);
+  expect_found<std::int64_t>(DType::I64, -5, 4, std::int64_t{1} << 32);
+  expect_found<std::int64_t>(DType::I64, -5, 4, INT64_MIN);
+  expect_found<std::uint8_t>(DType::U8, -5, 4, 255);
+  expect_found<std::uint16_t>(DType::U16, 0, 300, 301);
+  expect_found<std::uint32_t>(DType::U32, -5, 4, 0xFFFFFFFF);
+  expect_found<std::uint64_t>(DType::U64, -5, 4, UINT64_MAX);
+}
+
+TEST(IndexOutside, TakesBoundsThatTheTypeCannotHold) {
+  const std::vector<std::int8_t> elements = {-128, 0, 127};
+  const auto* bytes = reinterpret_cast<const std::byte*>(elements.data());
+  EXPECT_EQ(index_outside({.count = 3, .low = -1000, .high = 999}, DType::I8, bytes, 1),
+            std::nullopt);
+  EXPECT_EQ(index_outside({.count = 3, .low = 0, .high = -1}, DType::I8, bytes, 1), -128);
 }
 
 TEST(Session, AsksTheHostAndKeepsBoxes) {

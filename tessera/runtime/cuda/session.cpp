@@ -125,6 +125,7 @@ class GpuSession final : public Stepping {
 
   Expected<Done> execute(std::span<const std::byte* const> inputs,
                          std::span<std::byte* const> outputs) override {
+    TESSERA_TRY_DONE(check_inputs(inputs));
     TESSERA_TRY_DONE(device().use());
     TESSERA_TRY_DONE(each(program().inputs, [&](std::size_t i, cuda::Address to, std::size_t size) {
       return stream_.send(to, {inputs[i], size});
@@ -185,6 +186,21 @@ class GpuSession final : public Stepping {
   }
 
   Expected<Done> make(const step::Swap&, std::size_t) override { return in_a_file(); }
+
+  /// check_inputs has looked at those of the caller; to fetch others would cost more than kernels.
+  Expected<Done> make(const step::CheckIndices&, std::size_t) override { return Done{}; }
+
+  Expected<Done> check_inputs(std::span<const std::byte* const> inputs) const {
+    for (std::size_t i = 0; i < program().steps.size(); ++i) {
+      const auto* check = std::get_if<step::CheckIndices>(&program().steps[i]);
+      if (check == nullptr || check->at.per_round != 0) continue;
+      const Value& value = program().values[check->at.value];
+      if (value.home != Home::Input) continue;
+      TESSERA_TRY_DONE(check_indices(
+          *check, i, inputs[static_cast<std::size_t>(value.offset)] + check->at.offset));
+    }
+    return Done{};
+  }
 
   Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool) override {
     return copy_of({.value = value}, bytes);
