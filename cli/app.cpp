@@ -32,6 +32,12 @@ constexpr const char* kFooter =
     "3 bad input, 4 a limit was reached, 5 the answer is not known, 130 interrupted,\n"
     "70 an error in tessera itself.";
 
+Diagnostic out_of_memory() {
+  return {.id = "memory-limit",
+          .message = "there is not enough memory",
+          .help = "allow more with --memory-limit"};
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"tessera: an optimizing compiler for tensor programs"};
   app.set_version_flag("--version", std::string(TESSERA_VERSION));
@@ -59,9 +65,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kUsage;
   } catch (const std::bad_alloc&) {
-    context.fail({.id = "memory-limit",
-                  .message = "there is not enough memory",
-                  .help = "allow more with --memory-limit"});
+    context.fail(out_of_memory());
   }
   return context.exit_code;
 }
@@ -96,6 +100,9 @@ int run_app(int argc, char** argv) {
   try {
     const int exit_code = parse_and_run(argc, argv);
     return flush_output() ? exit_code : lost_output(errno);
+  } catch (const std::bad_alloc&) {  // before there was a context
+    print_error(to_string(out_of_memory()) + "\n");
+    return kLimit;
   } catch (const std::exception& problem) {
     const auto* const failed_call = dynamic_cast<const std::system_error*>(&problem);
     if (failed_call != nullptr && std::ferror(stdout) != 0)

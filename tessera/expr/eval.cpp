@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 
 #include "tessera/expr/lanes.h"
 #include "tessera/expr/plan.h"
 #include "tessera/expr/segments.h"
 #include "tessera/expr/transform.h"
+#include "tessera/support/parallel.h"
 
 namespace tessera {
 namespace {
@@ -114,10 +114,7 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
       }
     }
   };
-  std::vector<std::jthread> others;
-  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  others.clear();
+  on_threads(static_cast<std::size_t>(threads), work);
   if (error) return *error;
   return Done{};
 }

@@ -5,12 +5,15 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "tessera/support/expected.h"
 
 namespace tessera {
+
+/// Runs `work` on this thread and on up to `threads` - 1 others, and waits for all of them. The
+/// first exception is thrown again here. Where the system has no more threads, fewer do the work.
+void on_threads(std::size_t threads, const std::function<void()>& work);
 
 struct ParallelOptions {
   int threads = 1;
@@ -30,22 +33,26 @@ Expected<std::vector<T>> in_parallel(std::size_t count,
   std::atomic<bool> failed = false;
   std::mutex mutex;
   const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+  const auto made_or_failed = [&](std::size_t i) {
+    try {
+      return make(i);
+    } catch (...) {
+      failed = true;
+      throw;
+    }
+  };
   const auto work = [&] {
     while (!failed && !is_stopped()) {
       const std::size_t i = next++;
       if (i >= count) return;
-      auto made = make(i);
+      auto made = made_or_failed(i);
       if (!made) failed = true;
       const std::lock_guard lock(mutex);
       results[i] = std::move(made);
       if (options.done) options.done(i);
     }
   };
-  std::vector<std::thread> others;
-  const auto threads = static_cast<std::size_t>(std::max(options.threads, 1));
-  while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
+  on_threads(std::min(static_cast<std::size_t>(std::max(options.threads, 1)), count), work);
   if (is_stopped()) return Diagnostic{.id = "stopped", .message = "the compilation was stopped"};
   std::vector<T> all;
   for (auto& result : results) {

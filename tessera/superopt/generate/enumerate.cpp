@@ -1,10 +1,11 @@
 #include "tessera/superopt/generate/enumerate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
-#include <thread>
 
 #include "tessera/support/hash.h"
+#include "tessera/support/parallel.h"
 
 namespace tessera::superopt {
 namespace {
@@ -352,9 +353,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   const auto run = [&] {
     for (std::size_t i = next++; i < count; i = next++) work(i);
   };
-  std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(run);
-  run();
+  on_threads(static_cast<std::size_t>(std::max(threads, 1)), run);
 }
 
 Expected<Enumeration> enumerate(const OperatorSet& set, const EnumerateOptions& options) {
