@@ -29,7 +29,7 @@ class Scan {
 
   bool any_outside(std::int64_t first, std::int64_t last) const {
     if (is_empty_) return last > first;
-    typedef T Vector [[gnu::vector_size(64)]];  // in as many registers as it takes
+    using Vector [[gnu::vector_size(64)]] = T;  // in as many registers as it takes
     constexpr auto kLanes = static_cast<std::int64_t>(64 / sizeof(T));
     Vector wrong = {};
     for (; first + kLanes <= last; first += kLanes) {
