@@ -66,17 +66,37 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
   const auto numbers = std::max<std::int64_t>(1, std::min<std::int64_t>(index_limit, 1000));
   for (std::int64_t i = 0; i < *count; ++i) {
     const bool random = options.fill == InputOptions::Fill::Random;
-    if (is_float(dtype))
-      store_number(dtype, buffer.data(), i,
-                   random ? 2 * rng.uniform() - 1 : std::sin(static_cast<double>(i)));
-    else
+    if (is_float(dtype)) {
+      const double number = random ? 2 * rng.uniform() - 1 : std::sin(static_cast<double>(i));
+      // Scales have no zero and no sign.
+      store_number(dtype, buffer.data(), i, dtype == DType::F8E8M0 ? std::exp2(number) : number);
+    } else {
       store_integer(dtype, buffer.data(), i,
                     dtype == DType::Bool ? i % 2
                     : random
                         ? static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(numbers)))
                         : i % numbers);
+    }
   }
   return Tensor{dtype, std::move(shape), std::move(buffer).freeze()};
+}
+
+/// The elements of a file as those of an input whose dtype NumPy does not know; a diagnostic names
+/// one that the dtype does not have.
+Expected<Tensor> restored(const std::string& name, const Tensor& file, DType dtype) {
+  Buffer buffer(static_cast<std::size_t>(file.count() * byte_width(dtype)));
+  for (std::int64_t i = 0; i < file.count(); ++i)
+    store_number(dtype, buffer.data(), i, number_at(file, i));
+  Tensor tensor{dtype, file.shape, std::move(buffer).freeze()};
+  for (std::int64_t i = 0; i < file.count(); ++i) {
+    const double given = number_at(file, i), kept = number_at(tensor, i);
+    if (given == kept || (std::isnan(given) && std::isnan(kept))) continue;
+    return Diagnostic{.id = "run-input-type",
+                      .where = {.item = name},
+                      .message = fmt::format("element {} of the file is {}", i, given),
+                      .note = fmt::format("the input is of type {}", to_string(dtype))};
+  }
+  return tensor;
 }
 
 /// Whether a tensor can be what an input is declared as; sizes of symbols must agree among inputs.
@@ -172,6 +192,9 @@ Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions option
     const Type& type = graph.type(input);
     if (const auto file = options.files.find(name); file != options.files.end()) {
       TESSERA_TRY(Tensor tensor, read_npy(file->second));
+      if (tensor.dtype != type.dtype && tensor.dtype == npy_dtype(type.dtype)) {
+        TESSERA_TRY(tensor, restored(name, tensor, type.dtype));
+      }
       if (!options.shapes.contains(name)) TESSERA_TRY_DONE(check_fits(name, tensor, type, dims));
       shapes.emplace_back(tensor.shape);
       inputs.emplace_back(std::move(tensor));

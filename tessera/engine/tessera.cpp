@@ -31,7 +31,8 @@ namespace {
 
 static_assert(static_cast<int>(DType::F32) == TESSERA_F32 &&
               static_cast<int>(DType::I64) == TESSERA_I64 &&
-              static_cast<int>(DType::String) == TESSERA_STRING);
+              static_cast<int>(DType::String) == TESSERA_STRING &&
+              static_cast<int>(DType::U2) == TESSERA_U2);
 
 std::string& last_error() {
   thread_local std::string error;
@@ -81,7 +82,7 @@ Expected<Done> describe(const tessera_program* program, std::size_t index, bool 
 }
 
 Expected<Datum> datum_of(const tessera_tensor& tensor, bool kept) {
-  if (tensor.dtype < TESSERA_F16 || tensor.dtype >= TESSERA_STRING)
+  if (tensor.dtype < TESSERA_F16 || tensor.dtype == TESSERA_STRING || tensor.dtype > TESSERA_U2)
     return misuse("an array of this type cannot be given");
   if ((tensor.rank > 0 && tensor.shape == nullptr) || (tensor.bytes > 0 && tensor.data == nullptr))
     return misuse("a null pointer is given");

@@ -44,7 +44,18 @@ typedef enum tessera_dtype {
   TESSERA_U32,
   TESSERA_U64,
   TESSERA_BOOL,
-  TESSERA_STRING /* not passed through this interface */
+  TESSERA_STRING, /* not passed through this interface */
+  /* One element to a byte, whatever its width: integers by value, floats by their bits. */
+  TESSERA_F8E4M3FN,
+  TESSERA_F8E4M3FNUZ,
+  TESSERA_F8E5M2,
+  TESSERA_F8E5M2FNUZ,
+  TESSERA_F8E8M0,
+  TESSERA_F4E2M1,
+  TESSERA_I4,
+  TESSERA_U4,
+  TESSERA_I2,
+  TESSERA_U2
 } tessera_dtype;
 
 /* What a program takes or gives. */

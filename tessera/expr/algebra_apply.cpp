@@ -8,6 +8,8 @@ namespace {
 /// Whether every number of a type is one of another.
 bool fits(DType from, DType to) {
   if (from == to) return true;
+  // f16 has a smaller range than f8e8m0.
+  if (is_float(to) && from == DType::F8E8M0) return byte_width(to) > 2;
   if (is_float(to)) return byte_width(from) < byte_width(to) && to != DType::BF16;
   const bool natural = from == DType::U8 || from == DType::U16 || from == DType::U32;
   const bool whole = from == DType::I8 || from == DType::I16 || from == DType::I32;
@@ -20,22 +22,11 @@ bool fits(DType from, DType to) {
 
 /// Whether a type has this number.
 bool holds(DType type, std::int64_t number) {
-  const auto within = [&](std::int64_t least, std::int64_t most) {
-    return number >= least && number <= most;
-  };
-  switch (type) {
-    case DType::F16: return within(-2048, 2048);
-    case DType::BF16: return within(-256, 256);
-    case DType::Bool: return within(0, 1);
-    case DType::I8: return within(-128, 127);
-    case DType::I16: return within(-32768, 32767);
-    case DType::I32: return within(-(std::int64_t{1} << 31), (std::int64_t{1} << 31) - 1);
-    case DType::U8: return within(0, 255);
-    case DType::U16: return within(0, 65535);
-    case DType::U32: return within(0, (std::int64_t{1} << 32) - 1);
-    case DType::U64: return number >= 0;
-    default: return type == DType::I64;
-  }
+  if (type == DType::F16) return number >= -2048 && number <= 2048;
+  if (type == DType::BF16) return number >= -256 && number <= 256;
+  if (type == DType::U64) return number >= 0;
+  const auto [least, most] = integer_range(type);
+  return !is_float(type) && number >= least && number <= most;
 }
 
 std::optional<Rational> value_at_number(Fn fn, const Rational& x) {

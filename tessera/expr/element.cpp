@@ -239,7 +239,8 @@ class Reader {
       return add(constant(1), scaled(apply(names_, Fn::Equal, {std::move(arg), Sum{}}), -1));
     }
     const bool wide = node.to == DType::F32 || node.to == DType::F64 || node.to == DType::I64;
-    if (from == Sort::Bool || (wide && (to == Sort::Value || from == Sort::Integer))) return arg;
+    const bool holds_truth = from == Sort::Bool && node.to != DType::F8E8M0;
+    if (holds_truth || (wide && (to == Sort::Value || from == Sort::Integer))) return arg;
     return cast(node.to, std::move(arg));
   }
 

@@ -194,7 +194,8 @@ MaybeKnown converted(const Known& value, DType to) {
   if (sort == Sort::Text) return std::nullopt;
   if (sort == Sort::Value) {
     MaybeKnown number = joined(value, Sort::Value);
-    if (!number || std::holds_alternative<Dim>(*number)) return number;
+    if (!number) return std::nullopt;
+    if (std::holds_alternative<Dim>(*number)) return is_small(to) ? std::nullopt : number;
     store_number(to, memory.data(), 0, std::get<double>(*number));
     return number_at(read_back(), 0);
   }

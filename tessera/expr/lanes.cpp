@@ -7,6 +7,7 @@
 #include "tessera/expr/storage.h"
 #include "tessera/support/check.h"
 #include "tessera/support/half.h"
+#include "tessera/support/small_float.h"
 #include "tessera/support/tensor.h"
 
 namespace tessera {
@@ -14,15 +15,11 @@ namespace {
 
 /// An integer of the width and sign of a dtype.
 std::int64_t narrowed(DType dtype, std::int64_t value) {
-  if (dtype == DType::Bool) return value != 0 ? 1 : 0;
-  std::int64_t result = value;
-  with_integer_storage(dtype, [&](auto tag) {
-    result = static_cast<std::int64_t>(static_cast<decltype(tag)>(value));
-  });
-  return result;
+  return dtype == DType::Bool ? (value != 0 ? 1 : 0) : wrapped_to(dtype, value);
 }
 
 double rounded(DType dtype, double value) {
+  if (is_small(dtype)) return decoded(dtype, encoded(dtype, value));
   switch (dtype) {
     case DType::F16: return to_float(to_half(value));
     case DType::BF16: return to_float(to_bfloat16(value));

@@ -153,7 +153,7 @@ class Expansion {
   }
 
   Sum expand(const node::Cast& n, Sort) {
-    if (is_float(n.to) && n.arg->sort() == Sort::Value) return of(*n.arg);
+    if (is_float(n.to) && !is_small(n.to) && n.arg->sort() == Sort::Value) return of(*n.arg);
     return converted(*n.arg);
   }
 

@@ -353,30 +353,18 @@ Scalar any_of(std::vector<Bound> bounds, const Scalar& condition) {
 
 namespace {
 
-template <class T>
-Scalar limit_of(bool low) {
-  return Scalar(static_cast<std::int64_t>(low ? std::numeric_limits<T>::min()
-                                              : std::numeric_limits<T>::max()));
-}
-
 Scalar limit(DType dtype, bool low) {
   const double infinity = std::numeric_limits<double>::infinity();
-  switch (dtype) {
-    case DType::F16:
-    case DType::BF16:
-    case DType::F32:
-    case DType::F64: return low ? -infinity : infinity;
-    case DType::I8: return limit_of<std::int8_t>(low);
-    case DType::I16: return limit_of<std::int16_t>(low);
-    case DType::I32: return limit_of<std::int32_t>(low);
-    case DType::I64: return limit_of<std::int64_t>(low);
-    case DType::U8: return limit_of<std::uint8_t>(low);
-    case DType::U16: return limit_of<std::uint16_t>(low);
-    case DType::U32: return limit_of<std::uint32_t>(low);
-    case DType::U64:
+  switch (sort_of(dtype)) {
+    case Sort::Value: return low ? -infinity : infinity;
+    case Sort::Integer: {
+      const auto [least, most] = integer_range(dtype);
+      return Scalar(low ? least : most);
+    }
+    case Sort::Unsigned:
       return Scalar(Node(node::Constant{.sort = Sort::Unsigned, .integer = low ? 0 : -1}));
-    case DType::Bool: return truth(!low);
-    case DType::String: break;
+    case Sort::Bool: return truth(!low);
+    case Sort::Text: break;
   }
   TESSERA_CHECK(false, "text has no limits");
   return 0;

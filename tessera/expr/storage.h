@@ -6,6 +6,7 @@
 #include "tessera/support/check.h"
 #include "tessera/support/dtype.h"
 #include "tessera/support/half.h"
+#include "tessera/support/small_float.h"
 
 namespace tessera {
 
@@ -20,7 +21,7 @@ S load(const std::byte* data, std::int64_t position) {
 /// Calls f with a tag of the stored type of an integer or bool dtype.
 template <class F>
 void with_integer_storage(DType dtype, F&& f) {
-  switch (dtype) {
+  switch (is_float(dtype) ? dtype : storage_of(dtype)) {
     case DType::I8: return f(std::int8_t{});
     case DType::I16: return f(std::int16_t{});
     case DType::I32: return f(std::int32_t{});
@@ -30,11 +31,7 @@ void with_integer_storage(DType dtype, F&& f) {
     case DType::Bool: return f(std::uint8_t{});
     case DType::U16: return f(std::uint16_t{});
     case DType::U32: return f(std::uint32_t{});
-    case DType::F16:
-    case DType::BF16:
-    case DType::F32:
-    case DType::F64:
-    case DType::String: break;
+    default: break;
   }
   TESSERA_CHECK(false, "{} is not stored as integers", to_string(dtype));
 }
@@ -51,6 +48,10 @@ inline float as_float(float x) {
 inline double as_float(double x) {
   return x;
 }
+template <DType dtype>
+float as_float(SmallFloat<dtype> x) {
+  return to_float(x);
+}
 
 /// The same for a float dtype.
 template <class F>
@@ -60,6 +61,12 @@ void with_float_storage(DType dtype, F&& f) {
     case DType::BF16: return f(BFloat16{});
     case DType::F32: return f(float{});
     case DType::F64: return f(double{});
+    case DType::F8E4M3FN: return f(SmallFloat<DType::F8E4M3FN>{});
+    case DType::F8E4M3FNUZ: return f(SmallFloat<DType::F8E4M3FNUZ>{});
+    case DType::F8E5M2: return f(SmallFloat<DType::F8E5M2>{});
+    case DType::F8E5M2FNUZ: return f(SmallFloat<DType::F8E5M2FNUZ>{});
+    case DType::F8E8M0: return f(SmallFloat<DType::F8E8M0>{});
+    case DType::F4E2M1: return f(SmallFloat<DType::F4E2M1>{});
     default: break;
   }
   TESSERA_CHECK(false, "{} is not stored as floats", to_string(dtype));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tessera/expr/shape.h"
+#include "tessera/expr/small_types.h"
 #include "tessera/expr/symbolic.h"
 #include "tessera/ir/builder.h"
 
@@ -29,6 +30,10 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
     if (is_needs_value(definition.error())) return nothing_known(op);
     return std::move(definition).error();
   }
+  if (const std::optional<DType> small = computed_small_type(*definition))
+    return bad_operands(
+        fmt::format("{} computes with elements of type {}", op.name, tessera::to_string(*small)),
+        "elements of this type are moved, compared and converted");
   TESSERA_TRY(const Sizes sizes, solve_sizes(*definition, shapes_of(in)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(*definition, sizes));
 

@@ -22,7 +22,8 @@ std::string shortest(double number, auto round) {
 
 /// An element of any type.
 std::string element_text(const Tensor& tensor, std::int64_t position) {
-  switch (tensor.dtype) {
+  // A small float has few digits: all are written.
+  switch (is_small(tensor.dtype) && is_float(tensor.dtype) ? DType::F64 : tensor.dtype) {
     case DType::F16: return shortest(number_at(tensor, position), to_half);
     case DType::BF16: return shortest(number_at(tensor, position), to_bfloat16);
     case DType::F32: {
@@ -35,14 +36,7 @@ std::string element_text(const Tensor& tensor, std::int64_t position) {
     case DType::U64:
       return std::to_string(static_cast<std::uint64_t>(integer_at(tensor, position)));
     case DType::String: return quoted_text((*tensor.strings)[static_cast<std::size_t>(position)]);
-    case DType::Bool:
-    case DType::I8:
-    case DType::I16:
-    case DType::I32:
-    case DType::I64:
-    case DType::U8:
-    case DType::U16:
-    case DType::U32: break;
+    default: break;
   }
   return std::to_string(integer_at(tensor, position));
 }
@@ -85,9 +79,8 @@ Expected<Done> parse_items(Lexer& lexer, Item item) {
 
 /// Whether an integer type other than u64 has this value.
 bool fits(std::int64_t integer, DType dtype) {
-  const int bits = dtype == DType::Bool ? 1 : 8 * byte_width(dtype);
-  if (is_signed(dtype)) return integer >> (bits - 1) == 0 || integer >> (bits - 1) == -1;
-  return integer >> bits == 0;
+  const auto [least, most] = integer_range(dtype);
+  return integer >= least && integer <= most;
 }
 
 /// Elements of a dtype, as they are stored.
@@ -120,6 +113,17 @@ Expected<Bytes> parse_numbers(Lexer& lexer, DType dtype) {
     return Done{};
   }));
   return Bytes::copy(bytes);
+}
+
+/// Whether every byte is an element of the dtype, which a byte of a small type need not be.
+bool has_valid_elements(const Tensor& tensor) {
+  if (!is_small(tensor.dtype) || bit_width(tensor.dtype) == 8) return true;
+  // The bits of a float are an unsigned integer.
+  const DType integer = is_float(tensor.dtype) ? DType::U4 : tensor.dtype;
+  const Tensor integers{integer, tensor.shape, tensor.bytes};
+  for (std::int64_t i = 0; i < integers.count(); ++i)
+    if (integer_at(integers, i) != wrapped_to(integer, integer_at(integers, i))) return false;
+  return true;
 }
 
 Expected<Strings> parse_strings(Lexer& lexer) {
@@ -227,6 +231,10 @@ Expected<Tensor> parse_tensor(Lexer& lexer, const DataSource& data) {
   }
   if (tensor.bytes.size() != static_cast<std::size_t>(*count) * width)
     return wrong_count((tensor.bytes.size() + width - 1) / width);
+  if (!has_valid_elements(tensor))
+    return Diagnostic{.id = "text-constant",
+                      .where = left_out.where,
+                      .message = fmt::format("a byte is no element of {}", to_string(type.dtype))};
   // Mapped memory at an odd offset cannot be read in place.
   if (reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % width != 0)
     tensor.bytes = Bytes::copy(tensor.bytes.view());

@@ -122,8 +122,9 @@ class ContractionLowering {
       for (const Dim& dim : tensor.shape) shape.push_back(dim.constant().value_or(0));
       const bool viewed =
           !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
-      const Id id = b_.param(viewed ? Type::view(tensor.dtype, shape) : Type::pointer(tensor.dtype),
-                             tensor.name);
+      const DType stored = storage_of(tensor.dtype);
+      const Id id =
+          b_.param(viewed ? Type::view(stored, shape) : Type::pointer(stored), tensor.name);
       e_.add_memory({.operand = tensor, .shape = std::move(shape), .param = id});
       names_.push_back(tensor.name);
     }
@@ -210,7 +211,8 @@ class ContractionLowering {
       const Evaluator::Memory& memory = *e_.memory(read->operand);
       Id base = b_.type(memory.param).is_view() ? b_.base(memory.param) : memory.param;
       if (read->at.base != 0) base = b_.offset(base, b_.index(read->at.base));
-      const Id view = shape.empty() ? base : b_.view(base, Type::view(read->dtype, shape, strides));
+      const Id view =
+          shape.empty() ? base : b_.view(base, Type::view(storage_of(read->dtype), shape, strides));
       e_.add_memory({.operand = {n.operand, read->dtype, {}}, .shape = shape, .param = view});
       return Scalar(Node{node::Read{n.operand, n.sort, at, nullptr}});
     };
@@ -229,7 +231,7 @@ class ContractionLowering {
     }
     const Id memory = e_.memory(read.operand)->param;
     const Id view = b_.view(b_.type(memory).is_view() ? b_.base(memory) : memory,
-                            Type::view(read.dtype, read.box->shape, read.box->strides));
+                            Type::view(storage_of(read.dtype), read.box->shape, read.box->strides));
     e_.add_memory(
         {.operand = {n.operand, read.dtype, {}}, .shape = read.box->shape, .param = view});
     return Scalar(

@@ -91,6 +91,8 @@ class Evaluator {
   /// At every position of the tile.
   Id full(const Value& value);
   Value converted(const Value& value, Sort sort);
+  /// What a number is when it has been stored as the dtype and read again.
+  Id stored_and_read(Id id, DType dtype, Sort sort);
   /// The index variable as an integer.
   Value axis(const std::string& name);
   Value evaluate_over_loops(const Scalar& scalar);

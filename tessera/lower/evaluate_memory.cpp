@@ -6,6 +6,8 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/small_types.h"
+#include "tessera/support/small_float.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -45,14 +47,15 @@ std::optional<std::vector<UnitIndex>> unit_indices(const std::vector<Value>& at)
   return result;
 }
 
-/// The literal of an expression that is a constant.
+/// The literal of an expression that is a constant, as a tensor of the dtype stores it.
 std::optional<Literal> literal_of(const Scalar& scalar, DType dtype) {
   const auto* constant = std::get_if<node::Constant>(&scalar.node());
   if (constant == nullptr) return std::nullopt;
-  if (is_float(dtype))
-    return tile::literal_of(dtype, constant->sort == Sort::Value
-                                       ? constant->number
-                                       : static_cast<double>(constant->integer));
+  if (is_float(dtype)) {
+    const double number =
+        constant->sort == Sort::Value ? constant->number : static_cast<double>(constant->integer);
+    return is_small(dtype) ? Literal{0, encoded(dtype, number)} : tile::literal_of(dtype, number);
+  }
   if (constant->sort == Sort::Value) return std::nullopt;
   return Literal{0, constant->integer};
 }
@@ -68,7 +71,8 @@ Expected<Done> Evaluator::add_tensor(const std::string& name, DType dtype, Exten
                       .message = fmt::format("{} has too many elements", name)};
   const bool viewed =
       !shape.empty() && shape.size() <= tile::kMostAxes && std::ranges::count(shape, 0) == 0;
-  const Id id = b_.param(viewed ? Type::view(dtype, shape) : Type::pointer(dtype), name);
+  const DType stored = storage_of(dtype);
+  const Id id = b_.param(viewed ? Type::view(stored, shape) : Type::pointer(stored), name);
   add_memory({.operand = {name, dtype, {}}, .shape = std::move(shape), .param = id});
   return Done{};
 }
@@ -188,9 +192,7 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   if (is_outside(memory, at)) return otherwise();
   const auto pad =
       n.otherwise == nullptr ? std::optional(Literal{}) : literal_of(*n.otherwise, dtype);
-  const auto widened = [&](Id loaded) {
-    return dtype == dtype_of(n.sort) ? loaded : b_.cast(loaded, dtype_of(n.sort));
-  };
+  const auto widened = [&](Id loaded) { return from_storage(b_, loaded, dtype, dtype_of(n.sort)); };
   if (pad)
     if (const auto loaded = load_view(memory, at, *pad)) {
       Value result = number(widened(*loaded), n.sort);
@@ -267,8 +269,7 @@ void Evaluator::preload(const Scalar& scalar, const std::string& tensor) {
 void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Value& value,
                       std::optional<Id> guard, bool drops_outside) {
   if (error_) return;
-  Id id = full(value);
-  if (b_.type(id).dtype != into.operand.dtype) id = b_.cast(id, into.operand.dtype);
+  Id id = to_storage(b_, full(value), into.operand.dtype);
   const auto units = unit_indices(at);
   std::vector<int> axes;
   if (units)
@@ -306,8 +307,8 @@ void Evaluator::update(const Memory& into, const std::vector<Scalar>& at, const 
   if (mask) mask = shaped(*mask, extents_);
   Value made = value;
   if (combine) {
-    Id there = load_pointers(into, places, mask);
-    if (into.operand.dtype != dtype_of(value.sort)) there = b_.cast(there, dtype_of(value.sort));
+    const Id there = from_storage(b_, load_pointers(into, places, mask), into.operand.dtype,
+                                  dtype_of(value.sort));
     std::vector<Id> ids = {there, id_of(value)};
     fit(ids);
     made = number(apply(*combine, value.sort, ids), value.sort);
@@ -330,7 +331,7 @@ void Evaluator::store_part(const Memory& into, const std::vector<Value>& at, con
   }
   Id id = id_of(value);
   if (!extents_.empty()) id = taken(id, axes);
-  if (b_.type(id).dtype != into.operand.dtype) id = b_.cast(id, into.operand.dtype);
+  id = to_storage(b_, id, into.operand.dtype);
   if (b_.type(id).shape != shape) id = b_.reshape(id, shape);
   b_.vstore(into.param, offsets, id);
 }

@@ -6,6 +6,7 @@
 
 #include "tessera/expr/number.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/small_types.h"
 
 namespace tessera::lower {
 
@@ -259,6 +260,10 @@ bool is_bounded(const Scalar& scalar) {
 
 }  // namespace
 
+Evaluator::Id Evaluator::stored_and_read(Id id, DType dtype, Sort sort) {
+  return from_storage(b_, to_storage(b_, id, dtype), dtype, dtype_of(sort));
+}
+
 Value Evaluator::visit(const node::Cast& n) {
   const Value arg = evaluate(*n.arg);
   const Sort sort = sort_of(n.to);
@@ -269,13 +274,11 @@ Value Evaluator::visit(const node::Cast& n) {
   const bool wraps = from_value && n.to != DType::I64;
   Id narrow = wraps ? b_.cast(id, is_bounded(*n.arg) ? DType::I32 : DType::I64) : id;
   if (arg.sort == Sort::Value && n.to == DType::U64) {  // what is below zero wraps too
-    std::vector<Id> ids = {id, b_.constant(b_.type(id), 0)};
-    const Id below = b_.map(Function::Less, ids);
+    const Id below = b_.map(Function::Less, {id, b_.constant(b_.type(id), 0)});
     narrow = b_.map(Function::Select,
                     {below, b_.cast(b_.cast(id, DType::I64), DType::U64), b_.cast(id, DType::U64)});
   }
-  if (b_.type(narrow).dtype != n.to) narrow = b_.cast(narrow, n.to);
-  if (n.to != dtype_of(sort)) narrow = b_.cast(narrow, dtype_of(sort));
+  narrow = stored_and_read(narrow, n.to, sort);
   Value result = number(narrow, sort);
   if (sort == Sort::Integer && b_.type(narrow).is_scalar()) result.linear = Linear::scalar(narrow);
   return result;

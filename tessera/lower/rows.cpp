@@ -162,8 +162,8 @@ class RowsLowering {
     Extents extents;
     for (const Dim& dim : shape) extents.push_back(resolved(dim, sizes).constant().value_or(-1));
     const bool viewed = !extents.empty() && extents.size() <= tile::kMostAxes;
-    const tile::ValueId id =
-        builder_.param(viewed ? Type::view(dtype, extents) : Type::pointer(dtype), name);
+    const tile::ValueId id = builder_.param(
+        viewed ? Type::view(storage_of(dtype), extents) : Type::pointer(storage_of(dtype)), name);
     evaluator_.add_memory({.operand = {name, dtype, {}}, .shape = extents, .param = id});
     lowered_.arguments.push_back(name);
     return Done{};
@@ -242,9 +242,7 @@ class RowsLowering {
     // What others read is what would have been stored.
     if (!evaluator_.error()) {
       tile::ValueId id = evaluator_.id_of(value);
-      const DType computed = evaluator_.dtype_of(value.sort);
-      if (computed != stage.output.dtype)
-        id = builder_.cast(builder_.cast(id, stage.output.dtype), computed);
+      id = evaluator_.stored_and_read(id, stage.output.dtype, value.sort);
       value = {.sort = value.sort, .id = id, .linear = {}, .range = Range::all()};
     }
     evaluator_.pop_scope();

@@ -255,7 +255,7 @@ Expected<Vals> without_output_sequence(Call& call) {
 
 Expected<Vals> cast_or_text(Call& call) {
   TESSERA_TRY(auto to, call.take_as<std::string>("to"));
-  for (std::int64_t number = 0; to && number <= 26; ++number) {
+  for (std::int64_t number = 0; to && number <= 28; ++number) {
     if (data_type_name(number) != *to) continue;
     TESSERA_TRY(const DType dtype, dtype_of(number));
     to = std::string(to_string(dtype));
@@ -267,6 +267,12 @@ Expected<Vals> cast_or_text(Call& call) {
   if (is_text(from) || is_text(like) || to == to_string(DType::String)) {
     if (like.kind == Type::Kind::Tensor) to = std::string(to_string(like.dtype));
     call.inputs.resize(1);
+    if (const auto dtype = parse_dtype(to.value_or("")); dtype && is_small(*dtype)) {
+      call.inputs[0] = call.g.op("cast_string", call.inputs, {{"to", "f32"}});
+      call.attrs.set("to", *to);
+      call.op = find_op("cast");
+      return call.emit();
+    }
     call.op = find_op("cast_string");
     TESSERA_CHECK(call.op != nullptr, "cast_string is in the catalog");
   }

@@ -1,5 +1,6 @@
 #include "tessera/onnx/data_type.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -10,6 +11,7 @@ struct DataType {
   std::int32_t number;
   std::string_view name;
   std::optional<DType> dtype = std::nullopt;
+  std::int64_t since = 1;  // the opset from which on operators that move elements take it
 };
 
 constexpr DataType data_types[] = {
@@ -30,16 +32,18 @@ constexpr DataType data_types[] = {
     {14, "COMPLEX64"},
     {15, "COMPLEX128"},
     {16, "BFLOAT16", DType::BF16},
-    {17, "FLOAT8E4M3FN"},
-    {18, "FLOAT8E4M3FNUZ"},
-    {19, "FLOAT8E5M2"},
-    {20, "FLOAT8E5M2FNUZ"},
-    {21, "UINT4"},
-    {22, "INT4"},
-    {23, "FLOAT4E2M1"},
-    {24, "FLOAT8E8M0"},
-    {25, "UINT2"},
-    {26, "INT2"},
+    {17, "FLOAT8E4M3FN", DType::F8E4M3FN, 21},
+    {18, "FLOAT8E4M3FNUZ", DType::F8E4M3FNUZ, 21},
+    {19, "FLOAT8E5M2", DType::F8E5M2, 21},
+    {20, "FLOAT8E5M2FNUZ", DType::F8E5M2FNUZ, 21},
+    {21, "UINT4", DType::U4, 21},
+    {22, "INT4", DType::I4, 21},
+    {23, "FLOAT4E2M1", DType::F4E2M1, 23},
+    {24, "FLOAT8E8M0", DType::F8E8M0, 24},
+    {25, "UINT2", DType::U2, 25},
+    {26, "INT2", DType::I2, 25},
+    {27, "FLOAT6E2M3"},
+    {28, "FLOAT6E3M2"},
 };
 
 }  // namespace
@@ -51,16 +55,27 @@ Expected<DType> dtype_of(std::int64_t data_type) {
       .id = "onnx-unsupported-dtype",
       .message = fmt::format("the data type {} is not supported", data_type_name(data_type)),
       .note =
-          "tessera reads floating-point types of 16 to 64 bits, integers of 8 to 64 bits, bool "
-          "and string",
+          "tessera reads floating-point types of 4, 8 and 16 to 64 bits, integers of 2 to 64 "
+          "bits, bool and string",
   };
 }
 
+namespace {
+
+const DataType& row_of_dtype(DType dtype) {
+  const auto found = std::ranges::find(data_types, dtype, &DataType::dtype);
+  TESSERA_CHECK(found != std::end(data_types), "{} has no number in onnx", to_string(dtype));
+  return *found;
+}
+
+}  // namespace
+
 std::int32_t data_type_of(DType dtype) {
-  for (const DataType& known : data_types)
-    if (known.dtype == dtype) return known.number;
-  TESSERA_CHECK(false, "{} has no number in onnx", to_string(dtype));
-  return 0;
+  return row_of_dtype(dtype).number;
+}
+
+std::int64_t first_opset(DType dtype) {
+  return row_of_dtype(dtype).since;
 }
 
 std::string data_type_name(std::int64_t data_type) {

@@ -15,6 +15,9 @@ Expected<DType> dtype_of(std::int64_t data_type);
 /// The number of a dtype in ONNX.
 std::int32_t data_type_of(DType dtype);
 
+/// The opset from which on a dtype is written.
+std::int64_t first_opset(DType dtype);
+
 /// The name that ONNX gives to a data type, also to those newer than the installed schema.
 std::string data_type_name(std::int64_t data_type);
 

@@ -89,6 +89,9 @@ void GraphWriter::name_values(const std::vector<std::string>& output_names) {
 Expected<Done> GraphWriter::write(GraphProto& into, const std::vector<std::string>& output_names) {
   name_values(output_names);
   into.set_name(graph_.name().empty() ? "graph" : graph_.name());
+  for (std::uint32_t i = 0; i < names_.size(); ++i)
+    if (const Type& type = graph_.type({i}); type.kind != Type::Kind::Unknown)
+      writing_.opset = std::max(writing_.opset, first_opset(type.dtype));
   for (const ValueId input : graph_.inputs().first(graph_.inputs().size() - captures_))
     set_info(*into.add_input(), names_[input.index], graph_.type(input));
   for (std::uint32_t i = 0; i < names_.size(); ++i) {

@@ -47,8 +47,9 @@ Expected<Bytes> elements_of(const Field& field, const Demand& demand) {
   if (sizeof(Element) == static_cast<std::size_t>(byte_width(demand.dtype))) {
     if (buffer.size() != 0) std::memcpy(buffer.data(), field.data(), buffer.size());
   } else if constexpr (std::is_integral_v<Element>) {
-    // Floating-point numbers of 16 bits are stored as their bits.
-    const DType stored = is_float(demand.dtype) ? DType::U16 : demand.dtype;
+    // Narrow floating-point numbers are stored as their bits.
+    const DType bits = byte_width(demand.dtype) == 1 ? DType::U8 : DType::U16;
+    const DType stored = is_float(demand.dtype) ? bits : demand.dtype;
     for (int i = 0; i < field.size(); ++i)
       store_integer(stored, buffer.data(), i, static_cast<std::int64_t>(field.Get(i)));
   }
@@ -62,18 +63,46 @@ Expected<Bytes> typed_elements(const ::onnx::TensorProto& proto, const Demand& d
     case DType::I64: return elements_of(proto.int64_data(), demand);
     case DType::U32:
     case DType::U64: return elements_of(proto.uint64_data(), demand);
-    case DType::F16:
-    case DType::BF16:
-    case DType::I8:
-    case DType::I16:
-    case DType::I32:
-    case DType::U8:
-    case DType::U16:
-    case DType::Bool: return elements_of(proto.int32_data(), demand);
-    case DType::String: break;
+    default: break;
   }
-  TESSERA_CHECK(false, "text is no number");
-  return Bytes{};
+  TESSERA_CHECK(demand.dtype != DType::String, "text is no number");
+  return elements_of(proto.int32_data(), demand);
+}
+
+/// Types of less than a byte lie side by side in a byte, the first element in the lowest bits.
+bool is_packed(DType dtype) {
+  return is_small(dtype) && bit_width(dtype) < 8;
+}
+
+/// How many elements lie in a byte, and how many bytes hold so many elements.
+int packed_per_byte(DType dtype) {
+  return 8 / bit_width(dtype);
+}
+std::int64_t packed_size(DType dtype, std::int64_t count) {
+  const int per_byte = packed_per_byte(dtype);
+  return count / per_byte + (count % per_byte != 0 ? 1 : 0);
+}
+
+Bytes unpacked(const Bytes& packed, DType dtype, std::int64_t count) {
+  const int per_byte = packed_per_byte(dtype), bits = bit_width(dtype);
+  const DType integer = is_float(dtype) ? DType::U4 : dtype;
+  Buffer buffer(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto byte = std::to_integer<int>(packed.data()[i / per_byte]);
+    store_integer(integer, buffer.data(), i, byte >> (i % per_byte * bits));
+  }
+  return std::move(buffer).freeze();
+}
+
+Bytes packed(const Tensor& tensor) {
+  const int per_byte = packed_per_byte(tensor.dtype), bits = bit_width(tensor.dtype);
+  const std::int64_t count = tensor.count();
+  std::vector<std::byte> bytes(static_cast<std::size_t>(packed_size(tensor.dtype, count)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::byte element = tensor.bytes.data()[i] & std::byte((1 << bits) - 1);
+    bytes[static_cast<std::size_t>(i / per_byte)] |= element << (i % per_byte * bits);
+  }
+  return Bytes::copy(bytes);
 }
 
 Expected<Bytes> external_elements(const ::onnx::TensorProto& proto, const TensorStore& store,
@@ -129,10 +158,12 @@ Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& sto
   std::vector<std::int64_t> shape(proto.dims().begin(), proto.dims().end());
   const auto count = element_count(shape);
   Demand demand{dtype, count.value_or(0), 0};
-  if (!count || __builtin_mul_overflow(demand.count, byte_width(dtype), &demand.size))
+  if (is_packed(dtype)) demand = {DType::U8, packed_size(dtype, demand.count), 0};
+  if (!count || __builtin_mul_overflow(demand.count, byte_width(demand.dtype), &demand.size))
     return invalid(fmt::format("the shape {} is negative or too large", shape_text(shape)));
   if (dtype != DType::String) {
     TESSERA_TRY(Bytes bytes, elements_of(proto, store, demand));
+    if (is_packed(dtype)) bytes = unpacked(bytes, dtype, *count);
     return Tensor{dtype, std::move(shape), std::move(bytes)};
   }
   if (proto.string_data_size() != *count)
@@ -202,7 +233,7 @@ void set_tensor(::onnx::TensorProto& proto, const Tensor& tensor, Payloads& payl
   if (tensor.dtype == DType::String)
     proto.mutable_string_data()->Assign(tensor.strings->begin(), tensor.strings->end());
   else
-    proto.set_raw_data(payloads.add(tensor.bytes));
+    proto.set_raw_data(payloads.add(is_packed(tensor.dtype) ? packed(tensor) : tensor.bytes));
 }
 
 Expected<Datum> read_datum(const std::filesystem::path& path, const ::onnx::TypeProto& type) {

@@ -14,10 +14,12 @@ class TypeProto;
 namespace tessera::onnx {
 
 /// The tensor of a message, whatever way its elements are stored. Raw and external data is not
-/// copied, except to align it where it is small; large data may lie misaligned for its dtype.
+/// copied, except to align it where it is small and to unpack elements of less than a byte; large
+/// data may lie misaligned for its dtype.
 Expected<Tensor> tensor_of(const ::onnx::TensorProto& proto, const TensorStore& store);
 
-/// The inverse: shape, dtype and elements; the name is the caller's. Elements are not copied.
+/// The inverse: shape, dtype and elements; the name is the caller's. Elements are not copied,
+/// except to pack those of less than a byte.
 void set_tensor(::onnx::TensorProto& proto, const Tensor& tensor, Payloads& payloads);
 
 /// A file with one value of the given type, as the tests of ONNX hold inputs and outputs: a

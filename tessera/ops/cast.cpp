@@ -3,19 +3,20 @@
 namespace tessera::op {
 namespace {
 
-Definition converted(const Signature& in, DType to) {
+Expected<Definition> converted(const Attrs& attrs, const Signature& in, DType to) {
+  TESSERA_TRY(const Narrowing how, narrowing_attr(attrs));
   const Broadcast x = broadcast({"x"}, {in[0]});
   const Scalar& value = x.values[0];
   // A truth value says whether a number is not zero.
   const bool tested = to == DType::Bool && value.sort() != Sort::Bool;
   const Scalar result = tested                ? !tessera::equal(value, like(value, 0))
                         : to == in[0].dtype() ? value
-                                              : tessera::cast(to, value);
-  return {.inputs = tessera::concat(x.operands, rest_as_given({"target"}, in)),
-          .outputs = {output(to, each(x.axes), result)}};
+                                              : narrowed(to, value, how);
+  return Definition{.inputs = tessera::concat(x.operands, rest_as_given({"target"}, in)),
+                    .outputs = {output(to, each(x.axes), result)}};
 }
 
-/// They speak of 8-bit floats, which are no dtype here.
+/// They speak of small floats.
 std::vector<AttrSpec> with_rounding(std::vector<AttrSpec> attrs) {
   attrs.push_back({"saturate", 1});
   attrs.push_back({"round_mode", std::string("up")});
@@ -26,12 +27,12 @@ std::vector<AttrSpec> with_rounding(std::vector<AttrSpec> attrs) {
 
 OpDef cast() {
   return {.name = "cast",
-          .summary = "x converted to a dtype; numbers truncate towards zero and wrap",
+          .summary = "x converted to a dtype; to integers numbers truncate towards zero and wrap",
           .inputs = {"x"},
           .attrs = with_rounding({required_attr("to", std::string())}),
           .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const DType to, dtype_attr(attrs, "to", DType::F32));
-            return converted(in, to);
+            return converted(attrs, in, to);
           }};
 }
 
@@ -40,8 +41,8 @@ OpDef cast_like() {
           .summary = "x converted to the dtype of target",
           .inputs = {"x", "target"},
           .attrs = with_rounding({}),
-          .define = [](const Attrs&, const Signature& in) -> Expected<Definition> {
-            return converted(in, in[1].dtype());
+          .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+            return converted(attrs, in, in[1].dtype());
           }};
 }
 

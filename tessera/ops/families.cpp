@@ -4,6 +4,8 @@
 #include <numeric>
 #include <set>
 
+#include "tessera/support/small_float.h"
+
 namespace tessera {
 namespace {
 
@@ -222,6 +224,39 @@ Expected<DType> dtype_attr(const Attrs& attrs, std::string_view name, DType othe
     return bad_operands(fmt::format("{} is {}", name, attrs.s(name)),
                         "it has to be a type of numbers or truth values");
   return *dtype;
+}
+
+Expected<Narrowing> narrowing_attr(const Attrs& attrs) {
+  using Rounding = Narrowing::Rounding;
+  Narrowing result{.saturates = attrs.i("saturate") != 0};
+  if (!attrs.has("round_mode")) return result;
+  const std::string& mode = attrs.s("round_mode");
+  if (mode == "down")
+    result.rounding = Rounding::Down;
+  else if (mode == "nearest")
+    result.rounding = Rounding::Nearest;
+  else if (mode != "up")
+    return bad_operands(fmt::format("round_mode is {}", mode), "it has to be up, down or nearest");
+  return result;
+}
+
+Scalar narrowed(DType to, const Scalar& x, const Narrowing& how) {
+  if (!is_small(to) || !is_float(to)) return cast(to, x);
+  Scalar number = x.sort() == Sort::Value ? x : cast(DType::F32, x);
+  const double most = largest_number(to);
+  const double least = to == DType::F8E8M0 ? smallest_number(to) : -most;
+  if (how.saturates) number = min(max(number, least), most);
+  if (to != DType::F8E8M0 || how.rounding == Narrowing::Rounding::Down) return cast(to, number);
+  const Scalar below = cast(DType::F32, cast(to, number));
+  const Scalar is_above =
+      how.rounding == Narrowing::Rounding::Up ? below < number : below * 1.5 <= number;
+  const Scalar rounded = select(is_above, below * 2.0, below);
+  return cast(to, how.saturates ? min(rounded, most) : rounded);
+}
+
+Scalar widened(DType dtype, const Scalar& element) {
+  if (!is_small(dtype)) return element;
+  return cast(is_float(dtype) ? DType::F32 : DType::I32, element);
 }
 
 Scalar constant_of(const Tensor& tensor, std::int64_t position) {

@@ -72,6 +72,20 @@ Ints all_axes(int rank);
 /// The dtype that an attribute names; `otherwise` if it is left out.
 Expected<DType> dtype_attr(const Attrs& attrs, std::string_view name, DType otherwise);
 
+/// How a number becomes an element of a small float: whether what is beyond the range becomes the
+/// nearest number of the type, and which power of two f8e8m0 takes.
+struct Narrowing {
+  bool saturates = true;
+  enum class Rounding { Up, Down, Nearest };
+  Rounding rounding = Rounding::Up;
+};
+/// By the attributes saturate and, if there is one, round_mode.
+Expected<Narrowing> narrowing_attr(const Attrs& attrs);
+/// A number converted to a dtype.
+Scalar narrowed(DType to, const Scalar& x, const Narrowing& how);
+/// An element of a dtype as a number to compute with.
+Scalar widened(DType dtype, const Scalar& element);
+
 /// An element of a constant.
 Scalar constant_of(const Tensor& tensor, std::int64_t position);
 /// An index that counts from the end where it is negative.

@@ -307,6 +307,9 @@ OpDef cast_string() {
                     {"round_mode", std::string("up")}},
           .infer = [](const Attrs& attrs, const Signature& in) -> Results {
             TESSERA_TRY(const DType to, any_dtype(attrs, "to"));
+            if (is_small(to))
+              return bad_operands(fmt::format("text is read as {}", to_string(to)),
+                                  "it is read as numbers of another type, and these are converted");
             return std::vector{tensor_of(to, in[0].type.shape)};
           }};
 }

@@ -38,7 +38,7 @@ struct Granularity {
       return bad_operands(fmt::format("{} has {} axes", operand.name, given.rank()),
                           "it is one number, one for each index of axis, or one for each block");
     }
-    const Scalar element = operand(std::move(where));
+    const Scalar element = widened(given.dtype(), operand(std::move(where)));
     return Granular{std::move(operand), element};
   }
 };
@@ -80,16 +80,23 @@ OpDef quantize_linear() {
         const bool shifted = given(in, 2);
         TESSERA_TRY(const DType to,
                     dtype_attr(attrs, "output_dtype", shifted ? in[2].dtype() : DType::U8));
-        if (!is_integer(to) || byte_width(to) > 4 || (shifted && in[2].dtype() != to))
+        const bool to_float = is_float(to);
+        const bool fits =
+            to_float ? is_small(to) && to != DType::F8E8M0 : is_integer(to) && byte_width(to) <= 4;
+        if (!fits || (shifted && in[2].dtype() != to))
           return bad_operands(fmt::format("the result is of type {}", to_string(to)),
-                              "it is of the zero point's type, an integer of at most 32 bits");
-        TESSERA_TRY(const DType precision, dtype_attr(attrs, "precision", in[1].dtype()));
+                              "it is of the zero point's type, an integer of at most 32 bits or a "
+                              "float of at most 8 bits other than f8e8m0");
+        const DType default_precision = is_small(in[1].dtype()) ? DType::F32 : in[1].dtype();
+        TESSERA_TRY(const DType precision, dtype_attr(attrs, "precision", default_precision));
+        TESSERA_TRY(const Narrowing how, narrowing_attr(attrs));
         TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
         TESSERA_TRY(const Granular scale, lie.of("y_scale", in[1]));
 
         const Operand x{"x", in[0].dtype(), sizes(lie.at)};
         std::vector<Operand> inputs = {x, scale.operand};
-        Scalar level = round(cast(precision, x(indices(lie.at)) / scale.element));
+        Scalar level = cast(precision, x(indices(lie.at)) / scale.element);
+        if (!to_float) level = round(level);
         if (shifted) {
           TESSERA_TRY(const Granular zero, lie.of("y_zero_point", in[2]));
           inputs.push_back(zero.operand);
@@ -100,7 +107,8 @@ OpDef quantize_linear() {
             .outputs = {{.name = "y",
                          .dtype = to,
                          .axes = each(lie.at),
-                         .value = cast(to, min(max(level, lowest(to)), highest(to)))}}};
+                         .value = to_float ? narrowed(to, level, how)
+                                           : cast(to, min(max(level, lowest(to)), highest(to)))}}};
       },
   };
 }
@@ -114,15 +122,15 @@ OpDef dequantize_linear() {
       .attrs = {{"axis", 1}, {"block_size", 0}, optional_attr("output_dtype", "")},
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY(const DType to, dtype_attr(attrs, "output_dtype", in[1].dtype()));
-        if (!is_float(to))
+        if (!is_float(to) || is_small(to))
           return bad_operands(fmt::format("the result is of type {}", to_string(to)),
-                              "it has to be of a float type");
+                              "it has to be of a float type of at least 16 bits");
         TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
         TESSERA_TRY(const Granular scale, lie.of("x_scale", in[1]));
 
         const Operand x{"x", in[0].dtype(), sizes(lie.at)};
         std::vector<Operand> inputs = {x, scale.operand};
-        Scalar level = x(indices(lie.at));
+        Scalar level = widened(in[0].dtype(), x(indices(lie.at)));
         if (given(in, 2)) {
           TESSERA_TRY(const Granular zero, lie.of("x_zero_point", in[2]));
           inputs.push_back(zero.operand);

@@ -37,10 +37,11 @@ std::optional<Tensor> known_integers(const Known& known) {
   return Tensor{known.type.dtype, std::move(shape), std::move(buffer).freeze()};
 }
 
-/// Numbers that are stored as bytes: products read them as such.
+/// Weights that are stored as bytes or less: as floats they take several times as much memory, and
+/// products read bytes as such.
 bool is_stored_small(const Tensor& constant, const Type& result) {
-  return (constant.dtype == DType::I8 || constant.dtype == DType::U8) && is_float(result.dtype) &&
-         constant.count() > 64;
+  return byte_width(constant.dtype) == 1 && constant.dtype != DType::Bool &&
+         is_float(result.dtype) && byte_width(result.dtype) > 1 && constant.count() > 64;
 }
 
 class Folding {

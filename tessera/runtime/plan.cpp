@@ -72,7 +72,7 @@ constexpr Value::Home last_of(Value::Home) {
   return Value::Home::Boxed;
 }
 constexpr DType last_of(DType) {
-  return DType::String;
+  return static_cast<DType>(kDTypeCount - 1);
 }
 
 class Writer {

@@ -232,6 +232,11 @@ std::string header_text(const Tensor& tensor, DType written) {
 
 }  // namespace
 
+DType npy_dtype(DType dtype) {
+  const bool is_small_float = is_small(dtype) && is_float(dtype);
+  return is_small_float || dtype == DType::BF16 ? DType::F32 : storage_of(dtype);
+}
+
 Expected<Tensor> read_npy(const std::filesystem::path& path) {
   TESSERA_TRY(const Bytes file, map_file(path));
   return parse_npy(file, path.string());
@@ -248,14 +253,14 @@ Expected<Done> write_npy(const std::filesystem::path& path, const Tensor& tensor
     return located(unsupported(what), {.file = path.string()});
   };
   if (tensor.dtype == DType::String) return refused("text is not written as a NumPy array");
-  const DType written = tensor.dtype == DType::BF16 ? DType::F32 : tensor.dtype;
+  const DType written = npy_dtype(tensor.dtype);
   const std::string header = header_text(tensor, written);
   if (header.size() > 0xffff) return refused("the shape has too many axes for a NumPy array");
 
   return write_file(path, [&](std::ostream& out) {
     out << magic << '\1' << '\0' << static_cast<char>(header.size() & 0xff)
         << static_cast<char>(header.size() >> 8) << header;
-    if (written == tensor.dtype) {
+    if (written == tensor.dtype || !is_float(tensor.dtype)) {
       out.write(reinterpret_cast<const char*>(tensor.bytes.data()),
                 static_cast<std::streamsize>(tensor.bytes.size()));
       return;

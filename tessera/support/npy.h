@@ -16,7 +16,11 @@ Expected<Tensor> read_npy(const std::filesystem::path& path);
 /// The same for a file already in memory; `name` is for diagnostics.
 Expected<Tensor> parse_npy(const Bytes& file, const std::string& name);
 
-/// Writes an array for NumPy. It has no bf16, which is written as f4.
+/// The type that elements of a dtype have in a file: NumPy knows neither bf16 nor small types. Such
+/// floats are f32 there, such integers i8 or u8.
+DType npy_dtype(DType dtype);
+
+/// Writes an array for NumPy, with elements of npy_dtype.
 Expected<Done> write_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 }  // namespace tessera

@@ -1,11 +1,13 @@
 #include "tessera/support/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "tessera/support/check.h"
 #include "tessera/support/half.h"
+#include "tessera/support/small_float.h"
 
 namespace tessera {
 namespace {
@@ -64,6 +66,8 @@ Tensor Tensor::of_strings(std::vector<std::int64_t> shape, std::vector<std::stri
 
 double number_at(const Tensor& tensor, std::int64_t position) {
   const std::byte* memory = tensor.bytes.data();
+  if (is_small(tensor.dtype) && is_float(tensor.dtype))
+    return decoded(tensor.dtype, load<std::uint8_t>(memory, position));
   switch (tensor.dtype) {
     case DType::F16: return to_float(load<Half>(memory, position));
     case DType::BF16: return to_float(load<BFloat16>(memory, position));
@@ -76,11 +80,8 @@ double number_at(const Tensor& tensor, std::int64_t position) {
 
 std::int64_t integer_at(const Tensor& tensor, std::int64_t position) {
   const std::byte* memory = tensor.bytes.data();
-  switch (tensor.dtype) {
-    case DType::F16:
-    case DType::BF16:
-    case DType::F32:
-    case DType::F64: return saturated<std::int64_t>(number_at(tensor, position));
+  if (is_float(tensor.dtype)) return saturated<std::int64_t>(number_at(tensor, position));
+  switch (storage_of(tensor.dtype)) {
     case DType::I8: return load<std::int8_t>(memory, position);
     case DType::I16: return load<std::int16_t>(memory, position);
     case DType::I32: return load<std::int32_t>(memory, position);
@@ -90,7 +91,7 @@ std::int64_t integer_at(const Tensor& tensor, std::int64_t position) {
     case DType::U32: return load<std::uint32_t>(memory, position);
     case DType::U64: return static_cast<std::int64_t>(load<std::uint64_t>(memory, position));
     case DType::Bool: return load<std::uint8_t>(memory, position) != 0 ? 1 : 0;
-    case DType::String: break;
+    default: break;
   }
   TESSERA_CHECK(false, "text has no number");
   return 0;
@@ -104,6 +105,12 @@ std::vector<std::int64_t> integers_of(const Tensor& tensor) {
 }
 
 void store_number(DType dtype, std::byte* memory, std::int64_t position, double value) {
+  if (is_small(dtype) && is_float(dtype)) return store(memory, position, encoded(dtype, value));
+  if (is_small(dtype)) {
+    const auto [least, most] = integer_range(dtype);
+    const std::int64_t integer = std::clamp(saturated<std::int64_t>(value), least, most);
+    return store_integer(dtype, memory, position, integer);
+  }
   switch (dtype) {
     case DType::F16: return store(memory, position, to_half(value));
     case DType::BF16: return store(memory, position, to_bfloat16(value));
@@ -118,17 +125,15 @@ void store_number(DType dtype, std::byte* memory, std::int64_t position, double 
     case DType::U32: return store(memory, position, saturated<std::uint32_t>(value));
     case DType::U64: return store(memory, position, saturated<std::uint64_t>(value));
     case DType::Bool: return store(memory, position, static_cast<std::uint8_t>(value != 0));
-    case DType::String: break;
+    default: break;
   }
   TESSERA_CHECK(false, "text has no number");
 }
 
 void store_integer(DType dtype, std::byte* memory, std::int64_t position, std::int64_t value) {
-  switch (dtype) {
-    case DType::F16:
-    case DType::BF16:
-    case DType::F32:
-    case DType::F64: return store_number(dtype, memory, position, static_cast<double>(value));
+  if (is_float(dtype)) return store_number(dtype, memory, position, static_cast<double>(value));
+  if (is_small(dtype)) value = wrapped_to(dtype, value);
+  switch (storage_of(dtype)) {
     case DType::I8:
     case DType::U8: return store(memory, position, static_cast<std::uint8_t>(value));
     case DType::I16:
@@ -138,7 +143,7 @@ void store_integer(DType dtype, std::byte* memory, std::int64_t position, std::i
     case DType::I64:
     case DType::U64: return store(memory, position, value);
     case DType::Bool: return store(memory, position, static_cast<std::uint8_t>(value != 0));
-    case DType::String: break;
+    default: break;
   }
   TESSERA_CHECK(false, "text has no number");
 }

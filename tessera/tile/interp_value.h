@@ -131,9 +131,9 @@ decltype(auto) with_type(DType dtype, const Visit& visit) {
     case DType::U32: return visit(std::uint32_t{});
     case DType::U64: return visit(std::uint64_t{});
     case DType::Bool: return visit(Truth{});
-    case DType::String: break;
+    default: break;
   }
-  TESSERA_CHECK(false, "a tile of strings");
+  TESSERA_CHECK(false, "a tile of {}", to_string(dtype));
   std::abort();
 }
 

@@ -110,6 +110,7 @@ bool fits(DType dtype, std::int64_t integer) {
 
 std::optional<std::string> type_mistake(const Type& type) {
   if (type.dtype == DType::String) return "a dtype other than string";
+  if (is_small(type.dtype)) return "a dtype to compute with: small types are stored in i8 or u8";
   if (type.rank() > kMostAxes) return fmt::format("{} axes at most", kMostAxes);
   const bool view = type.is_view();
   if (view && type.rank() == 0) return "a view has axes";

@@ -104,6 +104,35 @@ TEST_F(Cli, ASavedOutputIsAnInput) {
   EXPECT_FLOAT_EQ(saved->as<float>()[5], static_cast<float>(4 * std::sin(5.0)));
 }
 
+TEST_F(Cli, ASavedOutputOfASmallTypeIsAnInput) {
+  folder.write("m.tessera",
+               "graph(x: f32[20]) { a = cast(x) {to=\"f8e4m3fn\"}  b = quantize_linear(x, 0.25) "
+               "{output_dtype=\"i4\"}  return a, b }");
+  folder.write("n.tessera",
+               "graph(a: f8e4m3fn[20], b: i4[20]) { c = cast(a) {to=\"f32\"}  d = cast(b) "
+               "{to=\"f32\"}  return c, d }");
+  for (const char* engine : {"native", "reference"}) {
+    ASSERT_EQ(
+        tessera({"run", "m.tessera", "--fill", "sin", "--save", "a", "--engine", engine}).exit_code,
+        kSuccess);
+    ASSERT_EQ(tessera({"run", "n.tessera", "--input", "a=a/a.npy", "--input", "b=a/b.npy", "--save",
+                       "b", "--engine", engine})
+                  .exit_code,
+              kSuccess);
+    const auto floats = read_npy(folder.path() / "b" / "c.npy");
+    const auto integers = read_npy(folder.path() / "b" / "d.npy");
+    ASSERT_TRUE(floats && integers);
+    EXPECT_EQ(floats->as<float>()[1], 0.8125f);  // sin(1) is 0.841
+    EXPECT_EQ(integers->as<float>()[1], 3);
+  }
+  // A number that the type does not have.
+  ASSERT_TRUE(write_npy(folder.path() / "e.npy",
+                        Tensor::of<std::int8_t>(DType::I8, {20}, std::vector<std::int8_t>(20, 8))));
+  EXPECT_THAT(tessera({"run", "n.tessera", "--input", "a=a/a.npy", "--input", "b=e.npy"}).err,
+              HasSubstr("b: error[run-input-type]: element 0 of the file is 8\n"
+                        "  note: the input is of type i4"));
+}
+
 TEST_F(Cli, TheNameOfAnOutputIsNoPath) {
   folder.write("m.tessera", "graph(x: f32[2]) { '../y' = relu(x)  return '../y' }");
   ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--save", "out"}).exit_code, kSuccess);

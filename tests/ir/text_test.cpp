@@ -59,6 +59,12 @@ TEST(GraphText, KeepsConstantsOfEveryType) {
   j = const f32[0, 4] []
   k = const f32[1] hex("0100c07f")
   l = const i32[] 7
+  m = const i4[3] [-8, 7, -1]
+  n = const u2[4] [0, 1, 2, 3]
+  o = const f8e4m3fn[4] [448.0, -0.0, 0.001953125, nan]
+  p = const f8e5m2[3] [inf, 0.3125, 1.52587890625e-05]
+  q = const f8e8m0[2] [1.7014118346046923e+38, 5.877471754111438e-39]
+  r = const f4e2m1[3] [0.5, -6.0, 1.5]
   return
 }
 )");
@@ -234,6 +240,10 @@ TEST(GraphTextErrors, SayWhereAndWhat) {
                      "  note: f32[3] takes 3 elements");
   expect_parse_error("graph() { return const u8[1] [256] }",
                      "line 1:31: error[text-constant]: 256 does not fit u8");
+  expect_parse_error("graph() { return const i4[1] [8] }",
+                     "line 1:31: error[text-constant]: 8 does not fit i4");
+  expect_parse_error("graph() { return const u4[2] hex(\"0f10\") }",
+                     "line 1:30: error[text-constant]: a byte is no element of u4");
   expect_parse_error(
       "graph(c: bool[], x) { return if_else(c, x) { then(p) { return p } "
       "else(p) { return x } } }",

@@ -68,6 +68,32 @@ TEST(Export, TakesTheSmallestOpsetThatHasAllOperators) {
             10);
 }
 
+TEST(Export, KeepsSmallTypes) {
+  struct Case {
+    const char* dtype;
+    const char* elements;
+    std::int64_t opset;
+  };
+  for (const Case& c : std::to_array<Case>({{"i4", "[-8, 7, 3]", 21},
+                                            {"u4", "[0, 15, 3]", 21},
+                                            {"f8e4m3fn", "[-448.0, nan, 0.5]", 21},
+                                            {"f8e5m2", "[inf, -0.0, 0.5]", 21},
+                                            {"f4e2m1", "[-6.0, 0.5, 1.5]", 23},
+                                            {"f8e8m0", "[2.0, 0.25, nan]", 24},
+                                            {"i2", "[-2, 1, 0]", 25},
+                                            {"u2", "[3, 1, 0]", 25}})) {
+    const std::string text = fmt::format(
+        "graph(x: {0}[n]) {{\n  w = const {0}[3] {1}\n  y: {0}[n + 3] = concat(x, w) {{axis=0}}\n"
+        "  return y\n}}\n",
+        c.dtype, c.elements);
+    const ModelFile file = written(text);
+    EXPECT_EQ(opset_of(file), c.opset) << c.dtype;
+    const auto read = import_model(file);
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_THAT(to_text(read->graph), HasSubstr(text.substr(text.find('\n')))) << c.dtype;
+  }
+}
+
 TEST(Export, WritesSymbolicSizesAsParameters) {
   const ModelFile file = written("graph(x: f32[n, 3]) { return concat(x, x) {axis=0} }");
   const auto& graph = file.proto->graph();

@@ -97,7 +97,9 @@ TEST(Import, ReadsDataTypesByNumberAndByName) {
   EXPECT_THAT(text_of_op(1, {2}, "Cast", [](auto& n) { n.s("to", "INT64"); }),
               HasSubstr("to=\"i64\""));
   EXPECT_THAT(text_of_op(19, {2}, "Cast", [](auto& n) { n.i("to", 17); }),
-              HasSubstr("error[onnx-unsupported-dtype]: the data type FLOAT8E4M3FN"));
+              HasSubstr("to=\"f8e4m3fn\""));
+  EXPECT_THAT(text_of_op(19, {2}, "Cast", [](auto& n) { n.i("to", 14); }),
+              HasSubstr("error[onnx-unsupported-dtype]: the data type COMPLEX64"));
 }
 
 TEST(Import, NamesWhatItDoesNotKnow) {

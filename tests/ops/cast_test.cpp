@@ -57,6 +57,36 @@ TEST(Cast, LeavesTheIdentityAlone) {
 
 TEST(Cast, RefusesATypeThatThereIsNot) {
   EXPECT_FALSE(try_evaluate("cast", {{"to", std::string("f8")}}, {f32({}, {1})}));
+  const auto rounded = try_evaluate(
+      "cast", {{"to", std::string("f8e8m0")}, {"round_mode", std::string("away")}}, {f32({}, {1})});
+  ASSERT_FALSE(rounded);
+  EXPECT_EQ(to_string(rounded.error()),
+            "error[op-operands]: round_mode is away\n  note: it has to be up, down or nearest");
+}
+
+TEST(Cast, IsWhatComputesWithSmallTypes) {
+  const Tensor i4 = tensor(DType::I4, {2, 2}, {1, 2, 3, 4});
+  const Tensor f8 = tensor(DType::F8E5M2, {2, 2}, {1, 2, INFINITY, NAN});
+  for (const char* op : {"add", "mul", "matmul", "max", "sum"})
+    for (const Tensor& x : {i4, f8}) {
+      const auto result = try_evaluate(op, {}, {x, x});
+      ASSERT_FALSE(result) << op;
+      EXPECT_EQ(to_string(result.error()),
+                fmt::format("error[op-operands]: {} computes with elements of type {}\n"
+                            "  note: elements of this type are moved, compared and converted",
+                            op, to_string(x.dtype)));
+    }
+  for (const char* op : {"neg", "relu", "exp", "reduce_sum", "reduce_max", "softmax", "arg_max"})
+    EXPECT_FALSE(try_evaluate(op, {}, {f8})) << op;
+  expect_op({"is_nan", {}, {f8}, {tensor(DType::Bool, {2, 2}, {0, 0, 0, 1})}});
+  expect_op({"is_inf", {}, {f8}, {tensor(DType::Bool, {2, 2}, {0, 0, 1, 0})}});
+  expect_op({"equal", {}, {i4, i4}, {tensor(DType::Bool, {2, 2}, {1, 1, 1, 1})}});
+  expect_op({"scatter_elements",
+             {},
+             {i4, i64({1, 2}, {1, 0}), tensor(DType::I4, {1, 2}, {-8, 7})},
+             {tensor(DType::I4, {2, 2}, {1, 7, -8, 4})}});
+  EXPECT_FALSE(try_evaluate("scatter_elements", {{"reduction", std::string("add")}},
+                            {i4, i64({1, 2}, {1, 0}), tensor(DType::I4, {1, 2}, {-8, 7})}));
 }
 
 }  // namespace

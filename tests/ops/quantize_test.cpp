@@ -57,6 +57,24 @@ TEST(QuantizeLinear, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error({{"output_dtype", "f8"}}, f32({}, {1}), std::nullopt), "op-operands");
   EXPECT_EQ(error({{"output_dtype", "i8"}}, f32({}, {1}), tensor(DType::U8, {}, {1})),
             "op-operands");
+  EXPECT_EQ(error({{"output_dtype", "f8e8m0"}}, f32({}, {1}), std::nullopt), "op-operands");
+  EXPECT_EQ(error({{"output_dtype", "i4"}}, f32({}, {1}), tensor(DType::U4, {}, {1})),
+            "op-operands");
+}
+
+TEST(QuantizeLinear, TakesPowersOfTwoAsScales) {
+  const Tensor x = f32({2, 4}, {1, 2, 3, 4, -5, 6, 7, 100});
+  const Tensor scale = tensor(DType::F8E8M0, {2, 2}, {0.5, 2, 1, 16});
+  const Tensor y = tensor(DType::F4E2M1, {2, 4}, {2, 4, 1.5, 2, -4, 6, 0.5, 6});
+  expect_op({.op = "quantize_linear",
+             .attrs = {{"block_size", 2}, {"output_dtype", "f4e2m1"}},
+             .inputs = {x, scale},
+             .outputs = {y}});
+  expect_op({.op = "dequantize_linear",
+             .attrs = {{"block_size", 2}, {"output_dtype", "f32"}},
+             .inputs = {y, scale},
+             .outputs = {f32({2, 4}, {1, 2, 3, 4, -4, 6, 8, 96})}});
+  EXPECT_FALSE(try_evaluate("dequantize_linear", {{"block_size", 2}}, {y, scale}));
 }
 
 TEST(DequantizeLinear, ScalesWhatIsLeftOfTheZeroPoint) {

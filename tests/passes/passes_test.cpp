@@ -56,6 +56,19 @@ TEST(Fold, LeavesWhatWouldGrowTheModel) {
   expect_unchanged({"fold"}, "graph(x: f32[1]) { return mul(x, expand(2.0, [1024, 1024])) }");
 }
 
+TEST(Fold, LeavesWeightsOfAByteOrLess) {
+  std::string bytes;
+  for (int i = 0; i < 80; ++i) bytes += fmt::format("{:02x}", i % 8);
+  for (const char* dtype : {"i8", "u4", "f8e4m3fn"}) {
+    const std::string weights = fmt::format("const {}[5, 16] hex(\"{}\")", dtype, bytes);
+    expect_unchanged(
+        {"fold"}, fmt::format("graph() {{ w = {}  return dequantize_linear(w, 0.5) }}", weights));
+    const Graph moved = optimized(parsed(
+        fmt::format("graph() {{ w = {}  return dequantize_linear(transpose(w), 0.5) }}", weights)));
+    EXPECT_EQ(moved.nodes().size(), 1u);
+  }
+}
+
 TEST(Fold, KeepsDraws) {
   const Graph graph = parsed("graph() { return random_uniform() {shape=[2]} }");
   EXPECT_EQ(optimized(graph, only({"fold"})).nodes().size(), 1u);

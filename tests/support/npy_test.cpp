@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "tessera/support/file.h"
@@ -100,6 +101,22 @@ TEST(Npy, WritesBf16AsF4) {
   ASSERT_TRUE(tensor) << to_string(tensor.error());
   EXPECT_EQ(tensor->dtype, DType::F32);
   EXPECT_THAT(tensor->as<float>(), ElementsAre(1.5f, -2.0f));
+}
+
+TEST(Npy, WritesSmallTypesAsTheirNumbers) {
+  const auto path = scratch("small.npy");
+  const std::vector<std::uint8_t> floats = {0x38, 0x7f}, integers = {0xf8, 0x07};
+  ASSERT_TRUE(write_npy(path, Tensor::of<std::uint8_t>(DType::F8E4M3FN, {2}, floats)));
+  auto tensor = read_npy(path);
+  ASSERT_TRUE(tensor) << to_string(tensor.error());
+  EXPECT_EQ(tensor->dtype, DType::F32);
+  EXPECT_EQ(tensor->as<float>()[0], 1);
+  EXPECT_TRUE(std::isnan(tensor->as<float>()[1]));
+  ASSERT_TRUE(write_npy(path, Tensor::of<std::uint8_t>(DType::I4, {2}, integers)));
+  tensor = read_npy(path);
+  ASSERT_TRUE(tensor) << to_string(tensor.error());
+  EXPECT_EQ(tensor->dtype, DType::I8);
+  EXPECT_THAT(integers_of(*tensor), ElementsAre(-8, 7));
 }
 
 TEST(Npy, RefusesToWriteText) {

@@ -34,6 +34,7 @@ const std::vector<Row> kIllTyped = {
     {"a: f32[4] = iota()", "the result is a tile of integers with one axis"},
     {"a: i32[2, 2] = iota()", "the result is a tile of integers with one axis"},
     {"a: i8[129] = iota()", "numbers that the dtype can hold"},
+    {"a: f8e4m3fn[4] = 0", "a dtype to compute with: small types are stored in i8 or u8"},
     {"a: f32[5, 8] = broadcast(t)", "a scalar, or a tile of the result's rank"},
     {"a: f32[2, 4, 8] = broadcast(t)", "a scalar, or a tile of the result's rank"},
     {"a: f64[4] = broadcast(x)", "a scalar, or a tile of the result's rank"},

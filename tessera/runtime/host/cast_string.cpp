@@ -60,7 +60,7 @@ std::string printed(const Tensor& x, std::int64_t position) {
   const double value = number_at(x, position);
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  switch (x.dtype) {
+  switch (is_small(x.dtype) ? DType::F32 : x.dtype) {
     case DType::F16:
       return plainly(
           shortest_of(value, [&](double read) { return to_float(to_half(read)) == value; }));

@@ -45,6 +45,20 @@ class Numbers {
   const std::byte* memory_;
 };
 
+/// The elements of a tensor of small floats, read as float.
+class SmallFloats {
+ public:
+  using Key = float;
+
+  explicit SmallFloats(const Tensor& tensor) : tensor_(tensor) {}
+  Key operator[](std::int64_t position) const {
+    return static_cast<float>(number_at(tensor_, position));
+  }
+
+ private:
+  const Tensor& tensor_;
+};
+
 class Texts {
  public:
   using Key = std::string;
@@ -62,7 +76,8 @@ class Texts {
 /// by position.
 template <class Visitor>
 auto visit_elements(const Tensor& tensor, Visitor&& visitor) {
-  switch (tensor.dtype) {
+  if (is_small(tensor.dtype) && is_float(tensor.dtype)) return visitor(SmallFloats(tensor));
+  switch (storage_of(tensor.dtype)) {
     case DType::F16: return visitor(Numbers<Half>(tensor));
     case DType::BF16: return visitor(Numbers<BFloat16>(tensor));
     case DType::F32: return visitor(Numbers<float>(tensor));
@@ -76,7 +91,7 @@ auto visit_elements(const Tensor& tensor, Visitor&& visitor) {
     case DType::U32: return visitor(Numbers<std::uint32_t>(tensor));
     case DType::U64: return visitor(Numbers<std::uint64_t>(tensor));
     case DType::Bool: return visitor(Numbers<StoredBool>(tensor));
-    case DType::String: break;
+    default: break;
   }
   TESSERA_CHECK(tensor.dtype == DType::String, "an unknown dtype");
   return visitor(Texts(tensor));
