@@ -33,7 +33,7 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
   if (const std::optional<DType> small = computed_small_type(*definition))
     return bad_operands(
         fmt::format("{} computes with elements of type {}", op.name, tessera::to_string(*small)),
-        "elements of this type are moved, compared and converted");
+        "elements of this type are moved, compared and converted: cast them to a wider type");
   TESSERA_TRY(const Sizes sizes, solve_sizes(*definition, shapes_of(in)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(*definition, sizes));
 

@@ -84,12 +84,13 @@ std::int64_t packed_size(DType dtype, std::int64_t count) {
 }
 
 Bytes unpacked(const Bytes& packed, DType dtype, std::int64_t count) {
-  const int per_byte = packed_per_byte(dtype), bits = bit_width(dtype);
-  const DType integer = is_float(dtype) ? DType::U4 : dtype;
+  const int per_byte = packed_per_byte(dtype), bits = bit_width(dtype), mask = (1 << bits) - 1;
+  const int sign = is_signed(dtype) ? 1 << (bits - 1) : 0;
   Buffer buffer(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const auto byte = std::to_integer<int>(packed.data()[i / per_byte]);
-    store_integer(integer, buffer.data(), i, byte >> (i % per_byte * bits));
+    const int element = (byte >> (i % per_byte * bits)) & mask;
+    buffer.data()[i] = static_cast<std::byte>((element ^ sign) - sign);
   }
   return std::move(buffer).freeze();
 }

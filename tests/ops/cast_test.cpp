@@ -71,10 +71,13 @@ TEST(Cast, IsWhatComputesWithSmallTypes) {
     for (const Tensor& x : {i4, f8}) {
       const auto result = try_evaluate(op, {}, {x, x});
       ASSERT_FALSE(result) << op;
-      EXPECT_EQ(to_string(result.error()),
-                fmt::format("error[op-operands]: {} computes with elements of type {}\n"
-                            "  note: elements of this type are moved, compared and converted",
-                            op, to_string(x.dtype)));
+      EXPECT_EQ(
+          to_string(result.error()),
+          fmt::format(
+              "error[op-operands]: {} computes with elements of type {}\n"
+              "  note: elements of this type are moved, compared and converted: cast them to a "
+              "wider type",
+              op, to_string(x.dtype)));
     }
   for (const char* op : {"neg", "relu", "exp", "reduce_sum", "reduce_max", "softmax", "arg_max"})
     EXPECT_FALSE(try_evaluate(op, {}, {f8})) << op;

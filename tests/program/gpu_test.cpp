@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "tessera/codegen/gpu_image.h"
@@ -381,6 +382,49 @@ TEST(GpuProgram, WhatHasNoKernelRunsOnTheComputer) {
       expect_same_on_gpu({"graph(x: f32[4, 30]) { v, i = top_k(mul(x, x), [3])  return sqrt(v) }",
                           {random_f32({4, 30}, 1)}});
   EXPECT_EQ(report.interpreted.size(), 1u);
+}
+
+TEST(GpuProgram, ConvertSmallTypes) {
+  for (const char* dtype : {"f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f4e2m1",
+                            "i4", "u4", "i2", "u2"}) {
+    SCOPED_TRACE(dtype);
+    const DType small = *parse_dtype(dtype);
+    std::vector<std::uint8_t> bits;
+    for (int i = 0; i < 300; ++i) {
+      const int of = i % (1 << bit_width(small));
+      bits.push_back(static_cast<std::uint8_t>(is_float(small) ? of : wrapped_to(small, of)));
+    }
+    const Tensor x = Tensor::of<std::uint8_t>(small, {300}, bits);
+    const auto there =
+        expect_same_on_gpu({.graph = fmt::format("graph(x: {}[300]) {{ return cast(transpose(x)) "
+                                                 "{{to=\"f32\"}} }}",
+                                                 dtype),
+                            .inputs = {x},
+                            .tolerance = 0});
+    EXPECT_TRUE(there.interpreted.empty());
+    std::vector<double> numbers;
+    for (int i = 0; i < 300; ++i) numbers.push_back(std::ldexp(1 + i % 37 / 37.0, i % 23 - 12));
+    const auto back = expect_same_on_gpu(
+        {.graph = fmt::format("graph(x: f32[300]) {{ return cast(x) {{to=\"{}\"}} }}", dtype),
+         .inputs = {testing::f32({300}, numbers)},
+         .tolerance = 0});
+    EXPECT_TRUE(back.interpreted.empty());
+  }
+}
+
+TEST(GpuProgram, MultiplyByWeightsOfFourBits) {
+  std::vector<double> levels, zeros;
+  for (int i = 0; i < 64 * 24; ++i) levels.push_back(i * 7 % 16);
+  for (int i = 0; i < 2 * 24; ++i) zeros.push_back(i * 5 % 16);
+  const Tensor w = testing::tensor(DType::U4, {64, 24}, levels),
+               z = testing::tensor(DType::U4, {2, 24}, zeros);
+  for (const std::size_t given : {1, 4})
+    expect_same_on_gpu(
+        {.graph = "graph(x: f32[5, 64], w: u4[64, 24], s: f32[2, 24], z: u4[2, 24]) { "
+                  "return matmul(x, dequantize_linear(w, s, z) {axis=0, block_size=32}) }",
+         .inputs = {random_f32({5, 64}, 1), w, random_f32({2, 24}, 2), z},
+         .given = given,
+         .tolerance = 1e-4});
 }
 
 }  // namespace
