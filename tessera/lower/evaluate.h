@@ -24,6 +24,12 @@ struct Value {
   std::optional<tile::ValueId> id = {};
   std::optional<Linear> linear = {};  // of an integer
   Range range = {};                   // of an integer
+  /// The bytes that hold an element of a small type, which is moved without being converted.
+  struct Stored {
+    tile::ValueId id = 0;
+    DType dtype = DType::U8;
+  };
+  std::optional<Stored> stored = {};
 };
 
 /// How a fold is run through.

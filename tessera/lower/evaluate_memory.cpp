@@ -196,16 +196,20 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   if (pad)
     if (const auto loaded = load_view(memory, at, *pad)) {
       Value result = number(widened(*loaded), n.sort);
+      if (is_small(dtype)) result.stored = {*loaded, dtype};
       return result;
     }
   const std::optional<Id> mask = in_range(at, memory.shape);
-  Id loaded = widened(load_pointers(memory, at, mask));
-  if (mask && n.otherwise != nullptr) {
+  const Id bytes = load_pointers(memory, at, mask);
+  Id loaded = widened(bytes);
+  const bool has_otherwise = mask && n.otherwise != nullptr;
+  if (has_otherwise) {
     std::vector<Id> ids = {*mask, loaded, id_of(otherwise())};
     fit(ids);
     loaded = b_.map(Function::Select, ids);
   }
   Value result = number(loaded, n.sort);
+  if (is_small(dtype) && !has_otherwise) result.stored = {bytes, dtype};
   if (n.sort == Sort::Integer && b_.type(loaded).is_scalar())
     result.linear = Linear::scalar(loaded);
   return result;
@@ -269,7 +273,10 @@ void Evaluator::preload(const Scalar& scalar, const std::string& tensor) {
 void Evaluator::store(const Memory& into, const std::vector<Value>& at, const Value& value,
                       std::optional<Id> guard, bool drops_outside) {
   if (error_) return;
-  Id id = to_storage(b_, full(value), into.operand.dtype);
+  const DType dtype = into.operand.dtype;
+  const bool is_move = value.stored && value.stored->dtype == dtype;
+  Id id = is_move ? full({.sort = value.sort, .id = value.stored->id})
+                  : to_storage(b_, full(value), dtype);
   const auto units = unit_indices(at);
   std::vector<int> axes;
   if (units)

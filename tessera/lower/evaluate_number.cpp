@@ -268,6 +268,7 @@ Value Evaluator::visit(const node::Cast& n) {
   const Value arg = evaluate(*n.arg);
   const Sort sort = sort_of(n.to);
   if (error_ || (arg.sort == Sort::Integer && n.to == DType::I64)) return arg;
+  if (arg.stored && arg.stored->dtype == n.to) return arg;
   const Id id = id_of(arg);
   // From a float it goes to 64 bits first and wraps then, as the interpreter has it.
   const bool from_value = arg.sort == Sort::Value && is_integer(n.to) && n.to != DType::U64;

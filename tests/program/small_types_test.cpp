@@ -212,6 +212,19 @@ TEST(SmallTypes, AreMovedAsTheyAre) {
   }
 }
 
+TEST(SmallTypes, AreMovedByTheirBytes) {
+  std::vector<std::uint8_t> bits, expected;
+  for (int i = 0; i < 256; ++i) bits.push_back(static_cast<std::uint8_t>(i));
+  for (int i = 0; i < 32; ++i)
+    for (int j = 0; j < 8; ++j) expected.push_back(static_cast<std::uint8_t>(32 * j + i));
+  // There are several kinds of NaN, which no conversion would keep apart.
+  const Tensor x = Tensor::of<std::uint8_t>(DType::F8E5M2, {8, 32}, bits);
+  const std::vector<Tensor> found =
+      results(parsed("graph(x: f8e5m2[8, 32]) { return transpose(x) }"), {x});
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_TRUE(std::ranges::equal(found[1].as<std::uint8_t>(), expected));
+}
+
 TEST(SmallTypes, ArePaddedWithTheirOwn) {
   const Tensor x = testing::tensor(DType::I4, {2, 3}, {1, -2, 3, -4, 5, -6});
   expect_both("graph(x: i4[2, 3]) { return pad(x, [0, 1, 0, 2], const i4[] -7) }", {x},
