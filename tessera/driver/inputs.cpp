@@ -191,7 +191,9 @@ Expected<std::vector<Datum>> make_inputs(const Graph& graph, InputOptions option
     const std::string name = graph.name(input);
     const Type& type = graph.type(input);
     if (const auto file = options.files.find(name); file != options.files.end()) {
-      TESSERA_TRY(Tensor tensor, read_npy(file->second));
+      const bool is_unnamed = npy_dtype(type.dtype) != type.dtype;
+      TESSERA_TRY(Tensor tensor,
+                  read_npy(file->second, is_unnamed ? std::optional(type.dtype) : std::nullopt));
       if (tensor.dtype != type.dtype && tensor.dtype == npy_dtype(type.dtype)) {
         TESSERA_TRY(tensor, restored(name, tensor, type.dtype));
       }

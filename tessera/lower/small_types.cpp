@@ -110,13 +110,15 @@ Id encode(tile::Builder& b, Id x, const SmallFormat& f) {
       words.either(words.map(Function::Less, magnitude, power(1 - f.bias)), subnormal, normal);
   code = words.either(words.map(Function::Greater, code, f.largest()), words.constant(f.overflow()),
                       code);
-  code = words.either(words.map(Function::Greater, magnitude, infinity), words.constant(f.nan()),
-                      code);
+  const Id is_nan = words.map(Function::Greater, magnitude, infinity);
+  code = words.either(is_nan, words.constant(f.nan()), code);
   const Id sign =
       words.map(Function::And, words.map(Function::Shr, bits, wide.sign_position()), f.sign_bit());
-  const Id with_sign = b.map(Function::Or, {code, sign});
+  Id with_sign = b.map(Function::Or, {code, sign});
+  // Where there is one zero, it has no sign; nor has one that stands for NaN.
   if (f.specials == Specials::NanForMinus0)
-    return b.cast(words.either(words.map(Function::Equal, code, 0), code, with_sign), DType::U8);
+    with_sign = words.either(words.map(Function::Equal, code, 0), code, with_sign);
+  if (f.specials == Specials::None) with_sign = words.either(is_nan, code, with_sign);
   return b.cast(with_sign, DType::U8);
 }
 

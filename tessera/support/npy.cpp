@@ -57,7 +57,8 @@ struct Header {
 ///   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string_view text) : rest_(text) {}
+  HeaderParser(std::string_view text, std::optional<DType> unnamed)
+      : rest_(text), unnamed_(unnamed) {}
 
   Expected<Header> parse() {
     if (!take("{")) return malformed("the header is no dictionary");
@@ -110,6 +111,10 @@ class HeaderParser {
       header.big_endian = order == '>';
       return Done{};
     }
+    if (marked && unnamed_ && text.substr(1) == fmt::format("V{}", byte_width(*unnamed_))) {
+      header.dtype = *unnamed_;
+      return Done{};
+    }
     return unsupported(fmt::format("the element type \"{}\" is not supported", text));
   }
 
@@ -152,6 +157,7 @@ class HeaderParser {
   }
 
   std::string_view rest_;
+  std::optional<DType> unnamed_;
   std::optional<std::string> descr_;
   std::optional<bool> order_;
   std::optional<std::vector<std::int64_t>> shape_;
@@ -175,6 +181,11 @@ Bytes rearranged(const Bytes& stored, const Header& header) {
     std::memcpy(element, from, width);
     if (header.big_endian) std::reverse(element, element + width);
     if (header.dtype == DType::Bool && *element != std::byte{0}) *element = std::byte{1};
+    if (is_small(header.dtype) && bit_width(header.dtype) < 8) {
+      // The bits beyond those of the element may be anything.
+      const DType integer = is_float(header.dtype) ? DType::U4 : header.dtype;
+      store_integer(integer, element, 0, std::to_integer<int>(*element));
+    }
     for (std::size_t axis = rank; axis-- > 0;) {
       from += strides[axis];
       if (++position[axis] < static_cast<std::size_t>(header.shape[axis])) break;
@@ -185,7 +196,7 @@ Bytes rearranged(const Bytes& stored, const Header& header) {
   return std::move(out).freeze();
 }
 
-Expected<Tensor> parse(const Bytes& file) {
+Expected<Tensor> parse(const Bytes& file, std::optional<DType> unnamed) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(magic) || text.size() < preamble_size)
     return malformed("the file is no NumPy array");
@@ -199,7 +210,7 @@ Expected<Tensor> parse(const Bytes& file) {
   const std::size_t header_at = preamble_size + length_width;
   if (length > text.size() - header_at) return malformed("the header is cut off");
   if (length > header_limit) return unsupported(fmt::format("a header of {} bytes", length));
-  TESSERA_TRY(Header header, HeaderParser(text.substr(header_at, length)).parse());
+  TESSERA_TRY(Header header, HeaderParser(text.substr(header_at, length), unnamed).parse());
 
   const auto count = element_count(header.shape);
   std::uint64_t size = 0;
@@ -213,7 +224,8 @@ Expected<Tensor> parse(const Bytes& file) {
   const bool plain_order = !header.fortran_order || header.shape.size() < 2;
   const auto address = reinterpret_cast<std::uintptr_t>(stored.data());
   const bool aligned = address % static_cast<std::uintptr_t>(byte_width(header.dtype)) == 0;
-  const bool as_is = plain_order && !header.big_endian && aligned && header.dtype != DType::Bool;
+  const bool any_byte = bit_width(header.dtype) >= 8;  // is an element
+  const bool as_is = plain_order && !header.big_endian && aligned && any_byte;
   Bytes bytes = as_is ? stored : rearranged(stored, header);
   return Tensor{header.dtype, std::move(header.shape), std::move(bytes)};
 }
@@ -237,13 +249,14 @@ DType npy_dtype(DType dtype) {
   return is_small_float || dtype == DType::BF16 ? DType::F32 : storage_of(dtype);
 }
 
-Expected<Tensor> read_npy(const std::filesystem::path& path) {
+Expected<Tensor> read_npy(const std::filesystem::path& path, std::optional<DType> unnamed) {
   TESSERA_TRY(const Bytes file, map_file(path));
-  return parse_npy(file, path.string());
+  return parse_npy(file, path.string(), unnamed);
 }
 
-Expected<Tensor> parse_npy(const Bytes& file, const std::string& name) {
-  auto tensor = parse(file);
+Expected<Tensor> parse_npy(const Bytes& file, const std::string& name,
+                           std::optional<DType> unnamed) {
+  auto tensor = parse(file, unnamed);
   if (tensor) return tensor;
   return located(std::move(tensor).error(), {.file = name});
 }

@@ -90,7 +90,7 @@ std::uint8_t encoded(DType dtype, double number) {
         f.specials == Specials::NanForMinus0 && (magnitude == 0 || magnitude == f.nan());
     return static_cast<std::uint8_t>(has_no_sign ? magnitude : magnitude | sign);
   };
-  if (std::isnan(number)) return with_sign(f.nan());
+  if (std::isnan(number)) return f.specials == Specials::None ? 0 : with_sign(f.nan());
   if (!f.has_sign) {
     if (!(number >= smallest_number(dtype)) || std::isinf(number)) return with_sign(f.nan());
     return with_sign(std::min(std::ilogb(number) + f.bias, f.nan()));

@@ -166,6 +166,30 @@ TEST(SmallTypes, ScalesAreRoundedUpDownAndToTheNearest) {
   }
 }
 
+TEST(SmallTypes, AreConvertedToEachOther) {
+  for (const DType from : kAllSmall)
+    for (const DType to : kAllSmall) {
+      if (from == to || to == DType::F8E8M0) continue;
+      const Tensor x = all_of(from);
+      std::vector<double> expected;
+      for (const double n : testing::numbers(x)) {
+        if (is_float(to))
+          expected.push_back(
+              std::isnan(n) ? n : std::clamp(n, -largest_number(to), largest_number(to)));
+        else if (std::isnan(n))
+          expected.push_back(0);
+        else  // far away numbers saturate in 64 bits
+          expected.push_back(static_cast<double>(
+              wrapped_to(to, n >= 0x1p63    ? std::numeric_limits<std::int64_t>::max()
+                             : n <= -0x1p63 ? std::numeric_limits<std::int64_t>::min()
+                                            : static_cast<std::int64_t>(n))));
+      }
+      expect_both(fmt::format("graph(x: {}[{}]) {{ return cast(x) {{to=\"{}\"}} }}",
+                              to_string(from), x.count(), to_string(to)),
+                  {x}, testing::tensor(to, x.shape, expected));
+    }
+}
+
 TEST(SmallTypes, IntegersWrap) {
   const Tensor x = testing::i64({9}, {0, 1, -1, 7, 8, -9, 15, 16, 1000});
   for (const DType dtype : {DType::I4, DType::U4, DType::I2, DType::U2}) {

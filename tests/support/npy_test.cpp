@@ -119,6 +119,19 @@ TEST(Npy, WritesSmallTypesAsTheirNumbers) {
   EXPECT_THAT(integers_of(*tensor), ElementsAre(-8, 7));
 }
 
+TEST(Npy, ReadsBytesWithoutANameAsTheTypeThatIsAskedFor) {
+  const std::string file = npy(header("<V1", "(3,)"), "\x0f\xf8\x07");
+  const auto read = [&](DType dtype) {
+    return parse_npy(Bytes::copy(std::as_bytes(std::span(file))), "a.npy", dtype);
+  };
+  EXPECT_THAT(integers_of(*read(DType::I4)), ElementsAre(-1, -8, 7));
+  EXPECT_THAT(integers_of(*read(DType::U4)), ElementsAre(15, 8, 7));
+  EXPECT_EQ(number_at(*read(DType::F4E2M1), 2), 6);
+  EXPECT_EQ(number_at(*read(DType::F8E8M0), 2), 0x1p-120);
+  EXPECT_FALSE(read(DType::BF16));
+  EXPECT_THAT(error_of(file), HasSubstr("the element type \"<V1\" is not supported"));
+}
+
 TEST(Npy, RefusesToWriteText) {
   const auto written = write_npy(scratch("text.npy"), Tensor::of_strings({1}, {"a"}));
   ASSERT_FALSE(written);
