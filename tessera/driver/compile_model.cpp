@@ -92,6 +92,11 @@ Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes) {
     const ValueId id = graph.inputs()[i];
     Type type = graph.type(id);
     if (shapes[i]) {
+      if (type.shape && type.shape->size() != shapes[i]->size())
+        return Diagnostic{.id = "run-input-shape",
+                          .where = {.item = graph.name(id)},
+                          .message = fmt::format("the input has {} axes", shapes[i]->size()),
+                          .note = fmt::format("the model declares {}", to_string(type))};
       for (std::size_t axis = 0; type.shape && axis < shapes[i]->size(); ++axis) {
         if (const auto symbol = (*type.shape)[axis].as_symbol()) {
           binding.bind_size(std::string(*symbol), (*shapes[i])[axis]);

@@ -21,6 +21,10 @@ DType dtype_of_input(const Call& call, std::size_t i) {
   return type.kind == Type::Kind::Tensor ? type.dtype : DType::F32;
 }
 
+bool is_text(const Type& type) {
+  return type.kind == Type::Kind::Tensor && type.dtype == DType::String;
+}
+
 /// Numbers first, first + 1, … , last - 1.
 Ints counted(std::size_t first, std::size_t last) {
   Ints result(last - first);
@@ -260,9 +264,6 @@ Expected<Vals> cast_or_text(Call& call) {
     TESSERA_TRY(const DType dtype, dtype_of(number));
     to = std::string(to_string(dtype));
   }
-  const auto is_text = [](const Type& type) {
-    return type.kind == Type::Kind::Tensor && type.dtype == DType::String;
-  };
   const Type from = call.known(0).type, like = call.known(1).type;
   if (is_text(from) || is_text(like) || to == to_string(DType::String)) {
     if (like.kind == Type::Kind::Tensor) to = std::string(to_string(like.dtype));
@@ -277,6 +278,22 @@ Expected<Vals> cast_or_text(Call& call) {
     TESSERA_CHECK(call.op != nullptr, "cast_string is in the catalog");
   }
   if (to) call.attrs.set("to", *to);
+  return call.emit();
+}
+
+Expected<Vals> bits_or_cast(Call& call) {
+  const Type from = call.known(0).type;
+  const Attr* attr = call.attrs.find("to");
+  const auto* name = attr == nullptr ? nullptr : std::get_if<std::string>(attr);
+  const std::optional<DType> to = name == nullptr ? std::nullopt : parse_dtype(*name);
+  if (from.kind == Type::Kind::Tensor && to && !is_float(from.dtype) && !is_float(*to) &&
+      byte_width(from.dtype) == byte_width(*to))
+    return Vals{call.g.op("cast", {call.inputs.at(0)}, {{"to", *name}})};
+  return call.emit();
+}
+
+Expected<Vals> equal_or_text(Call& call) {
+  if (is_text(call.known(0).type) && is_text(call.known(1).type)) call.op = find_op("equal_string");
   return call.emit();
 }
 

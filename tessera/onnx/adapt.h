@@ -37,8 +37,11 @@ Expected<Vals> without_broadcast(Call& call);
 Expected<Vals> without_output_sequence(Call& call);
 
 // Forms that ONNX still has.
+/// Integers of one width convert by wrapping, which keeps the bits.
+Expected<Vals> bits_or_cast(Call& call);
 Expected<Vals> cast_or_text(Call& call);
 Expected<Vals> constant(Call& call);
+Expected<Vals> equal_or_text(Call& call);
 /// A sequence of pieces of one shape, and its elements, have that shape, which inference cannot
 /// tell.
 Expected<Vals> pieces(Call& call);

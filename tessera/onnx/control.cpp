@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "onnx.pb.h"
+#include "tessera/onnx/data_type.h"
 #include "tessera/onnx/graph_reader.h"
 #include "tessera/onnx/type_proto.h"
+#include "tessera/ops/attention.h"
 
 namespace tessera::onnx {
 namespace {
@@ -167,7 +169,9 @@ Expected<Vals> GraphReader::read_branch_in_place(const GraphProto& graph) {
 }
 
 Expected<Vals> GraphReader::read_control(const NodeProto& node, Call& call) {
-  if (call.op == nullptr) return read_sequence_map(node, call);
+  if (call.op == nullptr)
+    return call.name == "FlexAttention" ? read_flex_attention(node, call)
+                                        : read_sequence_map(node, call);
   switch (call.op->control) {
     case OpDef::Control::If: return read_if(node, call);
     case OpDef::Control::Loop: return read_loop(node, call);
@@ -384,6 +388,38 @@ Expected<Vals> GraphReader::read_sequence_map(const NodeProto& node, Call& call)
   return g_.call_control(*find_op("loop"), captures.with(inputs),
                          {{"states", static_cast<std::int64_t>(states.size())}},
                          {std::make_shared<const Graph>(std::move(graph))}, results);
+}
+
+Expected<Vals> GraphReader::read_flex_attention(const NodeProto& node, Call& call) {
+  // The modifiers are read in place, between the operators of attention.
+  const auto modifier = [&](std::string_view name) -> AttentionModifier {
+    const auto graph = graph_attr(node, name);
+    if (!graph) return {};
+    return [this, &node, body = *graph](const Val& x) -> Expected<Val> {
+      if (body->input_size() != 1 || body->output_size() != 1)
+        return wrong_arity(node, fmt::format("a modifier has {} inputs and {} results",
+                                             body->input_size(), body->output_size()));
+      TESSERA_TRY_DONE(check_depth());
+      GraphReader reader(*this, deeper());
+      reader.around_ = this;
+      TESSERA_TRY_DONE(reader.define(body->input(0).name(), x));
+      TESSERA_TRY(const Vals made, reader.read_body(*body));
+      return made[0];
+    };
+  };
+  FlexAttention form{.score_mod = modifier("score_mod"), .prob_mod = modifier("prob_mod")};
+  TESSERA_TRY(form.scale, call.take_as<double>("scale"));
+  TESSERA_TRY(const auto precision, call.take_as<std::int64_t>("softmax_precision"));
+  if (precision) {
+    TESSERA_TRY(form.precision, dtype_of(*precision));
+    if (!is_float(*form.precision))
+      return call.unsupported(fmt::format("softmax_precision is {}", to_string(*form.precision)));
+  }
+  for (const Val& input : call.inputs)
+    if (input.present() && !g_.known(input).type.is_ranked_tensor())
+      return call.unsupported("the rank of an input is not known");
+  TESSERA_TRY(const Val out, flex_attention(form, call.inputs));
+  return Vals{out};
 }
 
 }  // namespace tessera::onnx

@@ -57,7 +57,7 @@ Expected<Done> export_model(const Graph& graph, const std::filesystem::path& pat
     entry.set_value(value);
   }
   set_opset(model, "", writing.opset);
-  for (const std::string& domain : writing.domains) set_opset(model, domain, 1);
+  for (const auto& [domain, version] : writing.domains) set_opset(model, domain, version);
   return write_model(model, writing.payloads, path, {.external = options.external});
 }
 

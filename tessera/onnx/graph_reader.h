@@ -113,6 +113,7 @@ class GraphReader {
   Expected<Vals> read_scan(const ::onnx::NodeProto& node, Call& call);
   Expected<Vals> read_batched_scan(const ::onnx::NodeProto& node, Call& call);
   Expected<Vals> read_sequence_map(const ::onnx::NodeProto& node, Call& call);
+  Expected<Vals> read_flex_attention(const ::onnx::NodeProto& node, Call& call);
   Expected<const ::onnx::GraphProto*> graph_attr(const ::onnx::NodeProto& node,
                                                  std::string_view name) const;
   Expected<Captures> captures_of(const std::vector<const ::onnx::GraphProto*>& graphs);

@@ -142,7 +142,8 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
     writing_.opset = std::max(writing_.opset, row->since);
   } else {
     into.set_domain(std::string(row->domain));
-    writing_.domains.insert(std::string(row->domain));
+    std::int64_t& version = writing_.domains[std::string(row->domain)];
+    version = std::max(version, row->since);
   }
   const auto inputs = graph_.inputs(node);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

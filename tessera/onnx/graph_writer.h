@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,8 @@ namespace tessera::onnx {
 struct Writing {
   Payloads payloads = {};
   UniqueNames names = {};  // of values; those of subgraphs differ from the ones around
-  std::set<std::string> domains = {};
-  std::int64_t opset = 0;  // the least that has all that is written
+  std::map<std::string, std::int64_t> domains = {};  // with the versions that are needed
+  std::int64_t opset = 0;                            // the least that has all that is written
 };
 
 /// Writes one graph.

@@ -9,6 +9,7 @@ namespace tessera::onnx {
 namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr std::string_view kPreview = "ai.onnx.preview";
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 // clang-format off
@@ -32,6 +33,7 @@ constexpr Row kRows[] = {
     {"BatchNormalization", "batch_normalization", 14},
     {"BatchNormalization", "batch_normalization", 1, adapt::batch_norm_by_mode},
     {"Bernoulli", "bernoulli", 15},
+    {"BitCast", "bit_cast", 26, adapt::bits_or_cast},
     {"BitShift", "bit_shift", 11},
     {"BitwiseAnd", "bitwise_and", 18},
     {"BitwiseNot", "bitwise_not", 18},
@@ -40,6 +42,7 @@ constexpr Row kRows[] = {
     {"BlackmanWindow", "blackman_window", 17},
     {"Cast", "cast", 1, adapt::cast_or_text},
     {"CastLike", "cast_like", 15, adapt::cast_or_text},
+    {"CausalConvWithState", "causal_conv_with_state", 27},
     {"Ceil", "ceil"},
     {"Celu", "celu", 12},
     {"CenterCropPad", "center_crop_pad", 18},
@@ -72,7 +75,7 @@ constexpr Row kRows[] = {
     {"DynamicQuantizeLinear", "dynamic_quantize_linear", 11},
     {"Einsum", "einsum", 12},
     {"Elu", "elu"},
-    {"Equal", "equal", 7},
+    {"Equal", "equal", 7, adapt::equal_or_text},
     {"Equal", "equal", 1, adapt::legacy_broadcast},
     {"Erf", "erf", 9},
     {"Exp", "exp"},
@@ -117,6 +120,7 @@ constexpr Row kRows[] = {
     {"Less", "less", 7},
     {"Less", "less", 1, adapt::legacy_broadcast},
     {"LessOrEqual", "less_or_equal", 12},
+    {"LinearAttention", "linear_attention", 27},
     {"Log", "log"},
     {"LogSoftmax", "log_softmax", 13},
     {"LogSoftmax", "log_softmax", 1, adapt::coerced_to_matrix},
@@ -238,9 +242,11 @@ constexpr Row kRows[] = {
     {"Sub", "sub", 7},
     {"Sub", "sub", 1, adapt::legacy_broadcast},
     {"Sum", "sum"},
+    {"SwiGLU", "swiglu", 28},
     {"Swish", "swish", 24},
     {"Tan", "tan", 7},
     {"Tanh", "tanh"},
+    {"TensorScatter", "tensor_scatter", 24},
     {"TfIdfVectorizer", "tf_idf_vectorizer", 9},
     {"ThresholdedRelu", "thresholded_relu", 10},
     {"Tile", "tile", 6},
@@ -276,7 +282,9 @@ constexpr Row kRows[] = {
     {"QuickGelu", "ms_quick_gelu", 1, nullptr, kMicrosoft},
     {"SkipLayerNormalization", "ms_skip_layer_normalization", 1, nullptr, kMicrosoft},
     {"SkipSimplifiedLayerNormalization", "ms_skip_simplified_layer_normalization", 1, nullptr, kMicrosoft},
+    {"FlexAttention", "", 1, nullptr, kPreview},
     {"Adagrad", "adagrad", 1, nullptr, kTraining},
+    {"Adam", "adam", 1, nullptr, kTraining},
     {"Momentum", "momentum", 1, nullptr, kTraining},
 };
 // clang-format on
@@ -313,7 +321,8 @@ constexpr std::string_view kDTypeAttributes[] = {
 };
 
 /// Operators that share their ONNX name with another one.
-constexpr std::pair<std::string_view, std::string_view> kSameName[] = {{"cast_string", "cast"}};
+constexpr std::pair<std::string_view, std::string_view> kSameName[] = {{"cast_string", "cast"},
+                                                                       {"equal_string", "equal"}};
 
 }  // namespace
 

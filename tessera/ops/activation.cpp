@@ -50,6 +50,29 @@ OpDef swish() {
       [](const Attrs& attrs, const Scalar& x) { return x * logistic(attrs.f("alpha") * x); });
 }
 
+OpDef swiglu() {
+  return {.name = "swiglu",
+          .summary = "swish(gate) * x, of equal shapes",
+          .inputs = {"gate", "x"},
+          .attrs = {{"alpha", 1.0}},
+          .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+            TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
+            TESSERA_TRY_DONE(check_same_dtype(in));
+            if (in[0].rank() != in[1].rank())
+              return bad_operands(
+                  fmt::format("gate and x have {} and {} axes", in[0].rank(), in[1].rank()),
+                  "they have to have equal shapes");
+            const std::vector<Axis> run = axes("i", in[0].rank());
+            const Operand gate{"gate", in[0].dtype(), sizes(run)};
+            const Operand x{"x", in[1].dtype(), sizes(run)};
+            const Scalar a = gate(indices(run));
+            return Definition{
+                .inputs = {gate, x},
+                .outputs = {output(in[0].dtype(), each(run),
+                                   a * logistic(attrs.f("alpha") * a) * x(indices(run)))}};
+          }};
+}
+
 OpDef elu() {
   return activation("elu", "x, below zero alpha * (exp(x) - 1)", {{"alpha", 1.0}},
                     [](const Attrs& attrs, const Scalar& x) {

@@ -1,3 +1,6 @@
+#include "tessera/ops/attention.h"
+
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -250,3 +253,38 @@ OpDef rotary_embedding() {
 }
 
 }  // namespace tessera::op
+
+namespace tessera {
+
+Expected<Val> flex_attention(const FlexAttention& form, const Vals& in) {
+  if (in.size() != 3 || !in[0].present() || !in[1].present() || !in[2].present())
+    return bad_operands(fmt::format("there are {} inputs", in.size()),
+                        "there have to be a query, a key and a value");
+  for (std::size_t i = 0; i < 3; ++i)
+    TESSERA_TRY_DONE(check_rank(in[i], std::array{"query", "key", "value"}[i], 4));
+  Attrs attrs;
+  if (form.scale) attrs.set("scale", *form.scale);
+  TESSERA_TRY(const op::Heads heads, op::Heads::of(attrs, in));
+  TESSERA_TRY(const Val key, heads.repeated(in[1]));
+  TESSERA_TRY(const Val value, heads.repeated(in[2]));
+  const DType dtype = in[0].dtype();
+  const DType precision = form.precision.value_or(dtype == DType::F64 ? DType::F64 : DType::F32);
+
+  const auto modified = [](const AttentionModifier& modify, const Val& x) -> Expected<Val> {
+    if (!modify) return x;
+    TESSERA_TRY(const Val y, modify(x));
+    if (y.rank() != 4 || y.dtype() != x.dtype())
+      return bad_operands(
+          fmt::format("a modifier gives {} with {} axes", to_string(y.dtype()), y.rank()),
+          fmt::format("it is given {} with 4", to_string(x.dtype())));
+    return y;
+  };
+  Body& b = in[0].body();
+  const Val root = heads.root_of_scale(attrs);
+  const Val product = b.op("matmul", {in[0] * root, transposed(key, {0, 1, 3, 2}) * root});
+  TESSERA_TRY(const Val scores, modified(form.score_mod, converted(product, precision)));
+  TESSERA_TRY(const Val weight, modified(form.prob_mod, b.op("softmax", {scores}, {{"axis", -1}})));
+  return converted(b.op("matmul", {weight, converted(value, precision)}), dtype);
+}
+
+}  // namespace tessera

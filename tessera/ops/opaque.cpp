@@ -22,6 +22,18 @@ Shape resized(Shape shape, int axis, const Dim& size) {
   return shape;
 }
 
+/// The shape that two shapes broadcast to.
+Shape broadcast_shape(const Argument& a, const Argument& b) {
+  const bool ordered = a.rank() >= b.rank();
+  Shape shape = (ordered ? a : b).type.shape;
+  const Shape& other = (ordered ? b : a).type.shape;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    Dim& size = shape[shape.size() - other.size() + i];
+    if (size.is(1)) size = other[i];
+  }
+  return shape;
+}
+
 /// A sequence of the dtype that the first input has.
 Results same_sequence(const Attrs&, const Signature& in) {
   return std::vector{sequence_of(in[0].dtype())};
@@ -264,14 +276,7 @@ OpDef string_concat() {
           .summary = "texts joined pairwise",
           .inputs = {"x", "y"},
           .infer = [](const Attrs&, const Signature& in) -> Results {
-            const bool ordered = in[0].rank() >= in[1].rank();
-            Shape shape = in[ordered ? 0 : 1].type.shape;
-            const Shape& other = in[ordered ? 1 : 0].type.shape;
-            for (std::size_t i = 0; i < other.size(); ++i) {
-              Dim& size = shape[shape.size() - other.size() + i];
-              if (size.is(1)) size = other[i];
-            }
-            return std::vector{tensor_of(DType::String, shape)};
+            return std::vector{tensor_of(DType::String, broadcast_shape(in[0], in[1]))};
           }};
 }
 
@@ -295,6 +300,30 @@ OpDef regex_full_match() {
           .attrs = {{"pattern", std::string()}},
           .infer = [](const Attrs&, const Signature& in) -> Results {
             return std::vector{tensor_of(DType::Bool, in[0].type.shape)};
+          }};
+}
+
+OpDef equal_string() {
+  return {.name = "equal_string",
+          .summary = "whether texts are equal, pairwise",
+          .inputs = {"x", "y"},
+          .infer = [](const Attrs&, const Signature& in) -> Results {
+            return std::vector{tensor_of(DType::Bool, broadcast_shape(in[0], in[1]))};
+          }};
+}
+
+OpDef bit_cast() {
+  return {.name = "bit_cast",
+          .summary = "the bits of x as elements of another dtype of the same width",
+          .inputs = {"x"},
+          .attrs = {required_attr("to", std::string())},
+          .infer = [](const Attrs& attrs, const Signature& in) -> Results {
+            TESSERA_TRY(const DType to, dtype_attr(attrs, "to", DType::F32));
+            if (byte_width(to) != byte_width(in[0].dtype()) || in[0].dtype() == DType::String)
+              return bad_operands(
+                  fmt::format("x is of {}, to is {}", to_string(in[0].dtype()), to_string(to)),
+                  "the types have to have the same width");
+            return std::vector{tensor_of(to, in[0].type.shape)};
           }};
 }
 

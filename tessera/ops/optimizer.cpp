@@ -68,6 +68,31 @@ OpDef adagrad() {
                    });
 }
 
+OpDef adam() {
+  return optimizer(
+      "adam", "a step of Adam, which keeps running means of gradients and of their squares", 2,
+      {{"alpha", 0.9},
+       {"beta", 0.999},
+       {"epsilon", 1e-6},
+       {"norm_coefficient", 0.0},
+       {"norm_coefficient_post", 0.0}},
+      [](Body& b, const Attrs& attrs, const Trained& t) -> Vals {
+        const double alpha = attrs.f("alpha"), beta = attrs.f("beta");
+        const Val mean = t.kept[0] * alpha + t.gradient * (1 - alpha);
+        const Val squares = t.kept[1] * beta + t.gradient * t.gradient * (1 - beta);
+        // 1 - beta^T cancels for small T, so the correction is computed in double precision.
+        const Val updates = converted(t.updates, DType::F64);
+        const auto one_minus_power = [&](double base) {
+          return 1.0 - b.op("pow", {b.number(base, DType::F64), updates});
+        };
+        const Val correction = b.op("sqrt", {one_minus_power(beta)}) / one_minus_power(alpha);
+        const Val rate = t.after_first(t.rate * converted(correction, t.x.dtype()), t.rate);
+        const Val adapted = b.op("sqrt", {squares}) + attrs.f("epsilon");
+        const Val x = t.x - rate * mean / adapted;
+        return {x * (1 - attrs.f("norm_coefficient_post")), mean, squares};
+      });
+}
+
 OpDef momentum() {
   OpDef op = optimizer(
       "momentum", "a step of stochastic gradient descent with momentum, standard or Nesterov's", 1,

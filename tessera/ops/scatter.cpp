@@ -108,4 +108,48 @@ OpDef scatter_nd() {
           }};
 }
 
+OpDef tensor_scatter() {
+  return {
+      .name = "tensor_scatter",
+      .summary = "a cache with an update written along an axis, from a position for each batch on",
+      .inputs = {"cache", "update", "write_indices?"},
+      .attrs = {{"axis", -2}, {"mode", std::string("linear")}},
+      .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
+        const int rank = in[0].rank();
+        TESSERA_TRY(const int chosen, normal_axis(attrs.i("axis"), rank));
+        TESSERA_TRY_DONE(check_same_dtype({in[0], in[1]}));
+        const std::string& mode = attrs.s("mode");
+        if (mode != "linear" && mode != "circular")
+          return bad_operands("mode is " + mode, "it has to be linear or circular");
+        if (chosen == 0) return bad_operands("axis is 0", "that is the batch");
+        if (in[1].rank() != rank)
+          return bad_operands(fmt::format("update has {} axes", in[1].rank()),
+                              fmt::format("the cache has {}", rank));
+        const auto axis = static_cast<std::size_t>(chosen);
+        const auto room = (in[0].dim(chosen) - in[1].dim(chosen)).constant();
+        if (room && *room < 0)
+          return bad_operands("the update is longer than the cache along the axis");
+
+        const std::vector<Axis> run = axes("i", rank);
+        std::vector<Axis> over = axes("u", rank);
+        for (std::size_t i = 0; i < over.size(); ++i)
+          if (i != axis) over[i].extent = run[i].size();
+        const Operand update{"update", in[1].dtype(), sizes(over)};
+        std::vector<Operand> inputs = {{"cache", in[0].dtype(), sizes(run)}, update};
+        std::vector<Scalar> target = indices(over);
+        if (given(in, 2)) {
+          TESSERA_TRY_DONE(check_domain(Domain::Integers, in[2].dtype()));
+          inputs.push_back({"write_indices", in[2].dtype(), {run[0].size()}});
+          target[axis] = inputs.back()({over[0]}) + target[axis];
+        }
+        if (mode == "circular") target[axis] = mod(target[axis], Scalar(run[axis].size()));
+        Output out = output(in[0].dtype(), each(run), inputs[0](indices(run)));
+        out.forward = Forward{.over = over,
+                              .target = std::move(target),
+                              .value = update(indices(over)),
+                              .combine = std::nullopt};
+        return Definition{.inputs = std::move(inputs), .outputs = {out}};
+      }};
+}
+
 }  // namespace tessera::op

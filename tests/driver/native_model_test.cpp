@@ -91,5 +91,13 @@ TEST(CompileModel, AutoStaysWithinItsBound) {
   }
 }
 
+TEST(NativeModel, InputsOfAnotherRankAreRefused) {
+  const Model model = model_of("graph(x: f32[]) { y = relu(x)  return y }");
+  NativeModel native(model, {}, {});
+  const auto run = native.run(std::vector<Datum>{testing::random_f32({1}, 1)});
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().id, "run-input-shape");
+}
+
 }  // namespace
 }  // namespace tessera

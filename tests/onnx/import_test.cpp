@@ -343,5 +343,58 @@ TEST(Import, SpreadsOutSparseInitializers) {
   EXPECT_THAT(text_of(proto), HasSubstr("a position is out of range"));
 }
 
+/// Attention of x with itself, with these modifiers.
+::onnx::ModelProto flex_attention(const std::vector<std::pair<std::string, std::string>>& mods,
+                                  const std::string& second = "outer") {
+  ::onnx::ModelProto proto = model(25, {1, 2, 3, 4});
+  auto& preview = *proto.add_opset_import();
+  preview.set_domain("ai.onnx.preview");
+  preview.set_version(1);
+  set_info(*proto.mutable_graph()->add_input(), "outer", {3, 3});
+  auto node = add_node(*proto.mutable_graph(), "FlexAttention", {"x", "x", "x"}, {"y"});
+  node.proto().set_domain("ai.onnx.preview");
+  for (const auto& [name, op] : mods) {
+    ::onnx::GraphProto body;
+    body.add_input()->set_name("s");
+    add_node(body, op, {"s", second}, {"t"});
+    body.add_output()->set_name("t");
+    node.graph(name, body);
+  }
+  return proto;
+}
+
+TEST(Import, PutsTheModifiersOfFlexAttentionInPlace) {
+  const std::string text = text_of(flex_attention({{"score_mod", "Add"}, {"prob_mod", "Mul"}}));
+  const auto at = [&](const char* part) { return text.find(part); };
+  EXPECT_LT(at("t = add("), at("softmax(t)")) << text;
+  EXPECT_LT(at("softmax(t)"), at("t_1 = mul(")) << text;
+  EXPECT_NE(at(", outer)"), std::string::npos) << text;
+  EXPECT_EQ(text_of(flex_attention({})).find("outer)"), std::string::npos);
+}
+
+TEST(Import, RefusesModifiersThatDoNotKeepTheType) {
+  EXPECT_THAT(text_of(flex_attention({{"score_mod", "Equal"}})),
+              HasSubstr("a modifier gives bool with 4 axes"));
+  ::onnx::ModelProto two = flex_attention({{"score_mod", "Add"}});
+  two.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->add_input()->set_name(
+      "u");
+  EXPECT_THAT(text_of(two), HasSubstr("a modifier has 2 inputs and 1 results"));
+}
+
+TEST(Import, ReinterpretsIntegersByWrapping) {
+  const auto bits = [](int from, int to) {
+    ::onnx::ModelProto proto = model(26, {2});
+    proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+        from);
+    add_node(*proto.mutable_graph(), "BitCast", {"x"}, {"y"}).i("to", to);
+    return text_of(proto);
+  };
+  EXPECT_THAT(bits(::onnx::TensorProto::INT32, ::onnx::TensorProto::UINT32), HasSubstr("= cast("));
+  EXPECT_THAT(bits(::onnx::TensorProto::FLOAT, ::onnx::TensorProto::INT32),
+              HasSubstr("= bit_cast("));
+  EXPECT_THAT(bits(::onnx::TensorProto::FLOAT, ::onnx::TensorProto::INT64),
+              HasSubstr("the types have to have the same width"));
+}
+
 }  // namespace
 }  // namespace tessera::onnx

@@ -110,5 +110,12 @@ TEST(Activation, GeluKnowsTwoForms) {
   EXPECT_FALSE(try_evaluate("gelu", {{"approximate", "cubic"}}, {f32({1}, {1})}));
 }
 
+TEST(Swiglu, MultipliesWithTheGatesSwish) {
+  const std::vector<Tensor> out =
+      evaluate("swiglu", {{"alpha", 2.0}}, {f32({3}, {0, 0.5, -100}), f32({3}, {7, 2, 3})});
+  expect_near(out.at(0), f32({3}, {0, 0.7310586, 0}));
+  EXPECT_FALSE(try_evaluate("swiglu", {}, {f32({2}, {1, 2}), f32({1}, {1})}));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -67,5 +67,20 @@ TEST(Momentum, RefusesTensorsThatDoNotPairUp) {
   EXPECT_FALSE(try_evaluate("momentum", attrs, {x, i64({}, {0})}));
 }
 
+TEST(Adam, CorrectsTheRateByTheNumberOfUpdates) {
+  expect_op({.op = "adam",
+             .attrs = {{"norm_coefficient", 0.001}, {"norm_coefficient_post", 0.01}},
+             .inputs = {f32({}, {0.1}), i64({}, {2}), f32({2}, {1, -2}), f32({2}, {0.5, -0.25}),
+                        f32({2}, {0.1, 0.2}), f32({2}, {0.01, 0.04})},
+             .outputs = {f32({2}, {0.9577487, -1.9980259}), f32({2}, {0.1401, 0.1548}),
+                         f32({2}, {0.010241, 0.0400235})}});
+  // Before the first update the rate is as given: v = 0.5 g, h = 0.5 g^2, x - 0.1 v / sqrt(h).
+  expect_op({.op = "adam",
+             .attrs = {{"alpha", 0.5}, {"beta", 0.5}, {"epsilon", 0.0}},
+             .inputs = {f32({}, {0.1}), i64({}, {0}), f32({1}, {1}), f32({1}, {2}), f32({1}, {0}),
+                        f32({1}, {0})},
+             .outputs = {f32({1}, {0.9292893}), f32({1}, {1}), f32({1}, {2})}});
+}
+
 }  // namespace
 }  // namespace tessera

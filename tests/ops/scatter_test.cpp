@@ -66,5 +66,28 @@ TEST(Scatter, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(try_evaluate("scatter_nd", {}, {x, i64({1, 1}, {5}), f32({1}, {1})}));
 }
 
+TEST(TensorScatter, WritesFromThePositionOfEachBatchOn) {
+  const Tensor cache = f32({2, 4, 1}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const Tensor update = f32({2, 2, 1}, {10, 11, 12, 13});
+  expect_op({.op = "tensor_scatter",
+             .inputs = {cache, update},
+             .outputs = {f32({2, 4, 1}, {10, 11, 2, 3, 12, 13, 6, 7})}});
+  expect_op({.op = "tensor_scatter",
+             .inputs = {cache, update, i64({2}, {2, 1})},
+             .outputs = {f32({2, 4, 1}, {0, 1, 10, 11, 4, 12, 13, 7})}});
+  expect_op({.op = "tensor_scatter",
+             .attrs = {{"mode", "circular"}, {"axis", 1}},
+             .inputs = {cache, update, i64({2}, {3, 6})},
+             .outputs = {f32({2, 4, 1}, {11, 1, 2, 10, 4, 5, 12, 13})}});
+}
+
+TEST(TensorScatter, RefusesWhatDoesNotFitTheCache) {
+  const Tensor cache = f32({1, 2, 1}, {0, 1}), update = f32({1, 2, 1}, {2, 3});
+  EXPECT_FALSE(try_evaluate("tensor_scatter", {}, {cache, update, i64({1}, {1})}));
+  EXPECT_FALSE(try_evaluate("tensor_scatter", {}, {cache, f32({1, 3, 1}, {2, 3, 4})}));
+  EXPECT_FALSE(try_evaluate("tensor_scatter", {{"axis", 0}}, {cache, update}));
+  EXPECT_FALSE(try_evaluate("tensor_scatter", {{"mode", "ring"}}, {cache, update}));
+}
+
 }  // namespace
 }  // namespace tessera

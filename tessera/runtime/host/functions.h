@@ -30,10 +30,14 @@ Results split_to_sequence(const Call& call);
 
 // text.cpp. Case changes know the common Latin, Greek, Cyrillic and Armenian letters; other
 // characters, and bytes that are no UTF-8, stay.
+Results equal_string(const Call& call);
 Results regex_full_match(const Call& call);
 Results string_concat(const Call& call);
 Results string_normalizer(const Call& call);
 Results string_split(const Call& call);
+
+// bits.cpp
+Results bit_cast(const Call& call);
 
 // cast_string.cpp. Numbers print as in NumPy: the fewest digits that read back to the same number.
 Results cast_string(const Call& call);

@@ -10,10 +10,12 @@ namespace {
 
 constexpr auto kTable = std::to_array<Entry>({
     {"bernoulli", bernoulli},
+    {"bit_cast", bit_cast},
     {"cast_string", cast_string},
     {"compress", compress},
     {"concat_from_sequence", concat_from_sequence},
     {"det", det},
+    {"equal_string", equal_string},
     {"max_unpool", max_unpool},
     {"multinomial", multinomial},
     {"non_max_suppression", non_max_suppression},
