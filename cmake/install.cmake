@@ -18,7 +18,8 @@ if(TARGET tessera_engine)
   add_library(tessera::engine ALIAS tessera_engine)
 endif()
 
-install(TARGETS tessera_all tessera_flags ${libraries} EXPORT tesseraTargets)
+install(TARGETS tessera_all tessera_flags tessera_jpeg tessera_png ${libraries}
+        EXPORT tesseraTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tessera" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/rules" "${PROJECT_SOURCE_DIR}/sets" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera")
 if(TARGET tessera)

@@ -1,8 +1,10 @@
 #include "tessera/interp/interp.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
+#include <unordered_map>
 
 #include "tessera/expr/eval.h"
 #include "tessera/expr/number.h"
@@ -10,6 +12,7 @@
 #include "tessera/interp/memory.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
+#include "tessera/ops/text.h"
 #include "tessera/runtime/host/host.h"
 
 namespace tessera::interp {
@@ -34,6 +37,8 @@ class Runner {
 
   Expected<Values> run_node(const Graph& graph, const GraphNode& node,
                             std::span<const Value> inputs);
+  Expected<Values> run_on_text(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
+                               int outputs);
   Expected<Values> run_core(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
                             int outputs);
   Expected<Values> run_composite(const OpDef& op, const Attrs& attrs, std::span<const Value> inputs,
@@ -85,6 +90,10 @@ std::vector<Known> known_of(std::span<const Value> inputs) {
     }
   }
   return result;
+}
+
+bool is_text(const Value& value) {
+  return value.datum.is_tensor() && value.datum.tensor().dtype == DType::String;
 }
 
 /// What a datum holds, whoever else holds it too.
@@ -203,8 +212,7 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
                                                  std::span<const Value> inputs, int outputs) {
   const std::optional<Signature> signature = signature_of(known_of(inputs));
   if (!signature) return bad_operands(fmt::format("{} takes tensors", op.name));
-  for (const Argument& argument : *signature)
-    if (argument.present && argument.dtype() == DType::String) return takes_no_text(op);
+  if (std::ranges::any_of(inputs, is_text)) return run_on_text(op, attrs, inputs, outputs);
   auto defined = op.define(attrs, *signature);
   if (!defined && is_needs_value(defined.error()))
     return bad_operands(defined.error().message,
@@ -240,6 +248,48 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   for (std::size_t i = 0; i < wanted; ++i)
     results.push_back(
         {Tensor{types[i].dtype, shapes[i], std::move(blocks[i]).freeze()}, into[i].lifted});
+  return results;
+}
+
+template <class T>
+Expected<std::vector<Value>> Runner<T>::run_on_text(const OpDef& op, const Attrs& attrs,
+                                                    std::span<const Value> inputs, int outputs) {
+  const std::optional<Signature> signature = signature_of(known_of(inputs));
+  TESSERA_TRY(const std::vector<bool> text_results, tessera::text_results(op, attrs, *signature));
+  // Each different text is a number; the empty one is 0, which is what is read out of range.
+  std::vector<std::string> texts = {{}};
+  std::unordered_map<std::string, std::int64_t> numbers = {{{}, 0}};
+  Values numbered(inputs.begin(), inputs.end());
+  for (Value& input : numbered) {
+    if (!is_text(input)) continue;
+    const Tensor& text = input.datum.tensor();
+    TESSERA_TRY(Memory::Block block, memory_.allocate(text.shape, sizeof(std::int64_t)));
+    for (std::size_t i = 0; i < text.strings->size(); ++i) {
+      const auto [entry, added] =
+          numbers.emplace((*text.strings)[i], static_cast<std::int64_t>(texts.size()));
+      if (added) texts.push_back(entry->first);
+      store_integer(DType::I64, block.data(), static_cast<std::int64_t>(i), entry->second);
+    }
+    input = {.datum = Tensor{DType::I64, text.shape, std::move(block).freeze()}};
+  }
+  TESSERA_TRY(Values results, run_core(op, attrs, numbered, outputs));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!text_results[i]) continue;
+    const Tensor found = results[i].datum.tensor();
+    std::int64_t bytes = 0;
+    for (std::int64_t at = 0; at < found.count(); ++at)
+      bytes += static_cast<std::int64_t>(
+          sizeof(std::string) + texts[static_cast<std::size_t>(integer_at(found, at))].size());
+    // The limit counts what the texts take; the block is only asked for.
+    TESSERA_TRY_DONE(memory_.allocate(std::array{bytes}, 1));
+    std::vector<std::string> strings;
+    strings.reserve(static_cast<std::size_t>(found.count()));
+    for (std::int64_t at = 0; at < found.count(); ++at)
+      strings.push_back(texts[static_cast<std::size_t>(integer_at(found, at))]);
+    Datum datum = Tensor::of_strings(found.shape, std::move(strings));
+    auto charge = memory_.charge(bytes_of(datum));
+    results[i] = {.datum = std::move(datum), .charge = std::move(charge)};
+  }
   return results;
 }
 

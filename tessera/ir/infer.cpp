@@ -7,6 +7,7 @@
 #include "tessera/expr/small_types.h"
 #include "tessera/expr/symbolic.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ops/text.h"
 
 namespace tessera {
 namespace {
@@ -54,6 +55,19 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
   return results;
 }
 
+Expected<std::vector<Known>> infer_core_on_text(const OpDef& op, const Attrs& attrs,
+                                                const Signature& in) {
+  const auto text = text_results(op, attrs, in);
+  if (!text) {
+    if (is_needs_value(text.error())) return nothing_known(op);
+    return text.error();
+  }
+  TESSERA_TRY(std::vector<Known> results, infer_core(op, attrs, numbered(in)));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if ((*text)[i]) results[i] = {.type = Type::tensor(DType::String, *results[i].type.shape)};
+  return results;
+}
+
 /// A size that the body of a composite made up means nothing outside of it.
 bool is_inner(const Dim& dim) {
   std::set<std::string> symbols;
@@ -75,7 +89,8 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
   Vals values;
   for (const Known& input : inputs) {
     Known seen = input;
-    if (seen.content && is_weight(seen.type)) seen.content.reset();
+    if (seen.content && (is_weight(seen.type) || seen.type.dtype == DType::String))
+      seen.content.reset();
     values.push_back(input.present ? body.input({}, seen) : Val{});
   }
   auto results = op.expand(body, attrs, values);
@@ -180,8 +195,7 @@ Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
     case OpDef::Kind::Composite: {
       const std::optional<Signature> in = signature_of(inputs);
       if (!in) return nothing_known(op);
-      for (const Argument& argument : *in)
-        if (argument.present && argument.dtype() == DType::String) return takes_no_text(op);
+      if (op.define && has_text(*in)) return infer_core_on_text(op, attrs, *in);
       return with_sizes_checked(
           op, op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs));
     }

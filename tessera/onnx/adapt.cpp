@@ -44,6 +44,26 @@ std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
 }
 
+/// Looks text or numbers up by what x is: one list is the keys, the other the values.
+Expected<Vals> looked_up(Call& call, const Strings& strings, const Ints& ints) {
+  const Type type = call.known(0).type;
+  if (type.kind != Type::Kind::Tensor)
+    return call.unsupported("the type of the input is not known");
+  const bool text = type.dtype == DType::String;
+  call.attrs.set(text ? "keys_strings" : "values_strings", strings);
+  call.attrs.set(text ? "values_int64s" : "keys_int64s", ints);
+  return call.emit();
+}
+
+/// Votes of trees with base values added, transformed.
+Expected<Vals> transformed_votes(Call& call, const Floats& base, const std::string& transform) {
+  Val scores = call.emit().at(0);
+  if (!base.empty()) scores = scores + call.g.constant(floats(base));
+  if (transform != "NONE")
+    scores = call.g.op("ml_post_transform", {scores}, {{"post_transform", transform}});
+  return Vals{scores};
+}
+
 }  // namespace
 
 Expected<Vals> axes_from_attribute(Call& call) {
@@ -292,11 +312,6 @@ Expected<Vals> bits_or_cast(Call& call) {
   return call.emit();
 }
 
-Expected<Vals> equal_or_text(Call& call) {
-  if (is_text(call.known(0).type) && is_text(call.known(1).type)) call.op = find_op("equal_string");
-  return call.emit();
-}
-
 Expected<Vals> constant(Call& call) {
   if (call.attrs.entries().size() != 1)
     return call.unsupported(fmt::format("{} attributes", call.attrs.entries().size()),
@@ -378,6 +393,38 @@ Expected<Vals> identity(Call& call) {
   if (call.has_input(0) && !numbers && type.kind != Type::Kind::Unknown)
     return Vals{call.inputs[0]};
   return call.emit();
+}
+
+Expected<Vals> categories_as_keys(Call& call) {
+  TESSERA_TRY(const auto strings, call.take_as<Strings>("cats_strings"));
+  TESSERA_TRY(const auto ints, call.take_as<Ints>("cats_int64s"));
+  return looked_up(call, strings.value_or(Strings{}), ints.value_or(Ints{}));
+}
+
+Expected<Vals> classes_as_keys(Call& call) {
+  TESSERA_TRY(const auto classes, call.take_as<Strings>("classes_strings"));
+  const Strings strings = classes.value_or(Strings{});
+  return looked_up(call, strings, counted(0, strings.size()));
+}
+
+Expected<Vals> trees_from_base_values(Call& call) {
+  TESSERA_TRY(const auto list, call.take_as<Floats>("base_values"));
+  TESSERA_TRY(const auto tensor, call.take_as<Tensor>("base_values_as_tensor"));
+  TESSERA_TRY(const auto transform, call.take_as<std::string>("post_transform"));
+  Floats base = list.value_or(Floats{});
+  for (std::int64_t i = 0; tensor && i < tensor->count(); ++i)
+    base.push_back(number_at(*tensor, i));
+  return transformed_votes(call, base, transform.value_or("NONE"));
+}
+
+Expected<Vals> trees_transformed_by_number(Call& call) {
+  constexpr std::string_view kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                              "PROBIT"};
+  TESSERA_TRY(const auto given, call.take_as<std::int64_t>("post_transform"));
+  const std::int64_t transform = given.value_or(0);
+  if (transform < 0 || transform >= std::ssize(kTransforms))
+    return call.unsupported(fmt::format("post_transform is {}", transform));
+  return transformed_votes(call, {}, std::string(kTransforms[transform]));
 }
 
 }  // namespace tessera::onnx::adapt

@@ -37,11 +37,17 @@ Expected<Vals> without_broadcast(Call& call);
 Expected<Vals> without_output_sequence(Call& call);
 
 // Forms that ONNX still has.
+/// Two lists of categories, of which the default says which one is the keys.
+Expected<Vals> categories_as_keys(Call& call);
+/// Classes whose numbers are their positions.
+Expected<Vals> classes_as_keys(Call& call);
+/// What is done with the sums of votes of trees is a node of its own.
+Expected<Vals> trees_from_base_values(Call& call);
+Expected<Vals> trees_transformed_by_number(Call& call);
 /// Integers of one width convert by wrapping, which keeps the bits.
 Expected<Vals> bits_or_cast(Call& call);
 Expected<Vals> cast_or_text(Call& call);
 Expected<Vals> constant(Call& call);
-Expected<Vals> equal_or_text(Call& call);
 /// A sequence of pieces of one shape, and its elements, have that shape, which inference cannot
 /// tell.
 Expected<Vals> pieces(Call& call);

@@ -20,6 +20,22 @@ using ::onnx::NodeProto;
 /// Longer names inside of functions are left out: they repeat with every call.
 constexpr std::size_t kLongestInnerName = 512;
 
+Diagnostic unsupported_operator(const NodeProto& node, const Opsets& opsets) {
+  Diagnostic diagnostic{
+      .id = "onnx-unsupported-operator",
+      .message = fmt::format("operator {} is not supported", operator_name(node, opsets)),
+      .note = "docs/operators.md lists those that are read"};
+  if (node.domain() != "ai.onnx.ml") return diagnostic;
+  if (node.op_type() == "ZipMap") {
+    diagnostic.note = "it makes maps, and values are tensors, sequences and optionals";
+    diagnostic.help = "export the model with zipmap=False: the scores are a tensor then";
+  } else if (node.op_type() == "DictVectorizer" || node.op_type() == "CastMap") {
+    diagnostic.note = "it takes maps, and values are tensors, sequences and optionals";
+    diagnostic.help = "vectorize dictionaries before the model and export the rest";
+  }
+  return diagnostic;
+}
+
 /// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.
 Expected<Done> settle_attrs(Call& call) {
   if (call.opset < 6) call.attrs.erase("consumed_inputs");
@@ -238,11 +254,7 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
     return call_function(function->second, node, inputs);
 
   const auto [opset, row, op] = find_operator(node, *place_.opsets);
-  if (row == nullptr)
-    return Diagnostic{
-        .id = "onnx-unsupported-operator",
-        .message = fmt::format("operator {} is not supported", operator_name(node, *place_.opsets)),
-        .note = "docs/operators.md lists those that are read"};
+  if (row == nullptr) return unsupported_operator(node, *place_.opsets);
 
   Call call{.g = g_,
             .name = node.op_type(),

@@ -9,6 +9,7 @@ namespace tessera::onnx {
 namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr std::string_view kClassic = "ai.onnx.ml";
 constexpr std::string_view kPreview = "ai.onnx.preview";
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
@@ -75,7 +76,7 @@ constexpr Row kRows[] = {
     {"DynamicQuantizeLinear", "dynamic_quantize_linear", 11},
     {"Einsum", "einsum", 12},
     {"Elu", "elu"},
-    {"Equal", "equal", 7, adapt::equal_or_text},
+    {"Equal", "equal", 7},
     {"Equal", "equal", 1, adapt::legacy_broadcast},
     {"Erf", "erf", 9},
     {"Exp", "exp"},
@@ -109,6 +110,7 @@ constexpr Row kRows[] = {
     {"Hardmax", "hardmax", 1, adapt::coerced_to_matrix},
     {"Identity", "identity", 1, adapt::identity},
     {"If", "if_else"},
+    {"ImageDecoder", "image_decoder", 20},
     {"InstanceNormalization", "instance_normalization"},
     {"IsInf", "is_inf", 10},
     {"IsNaN", "is_nan", 9},
@@ -282,6 +284,23 @@ constexpr Row kRows[] = {
     {"QuickGelu", "ms_quick_gelu", 1, nullptr, kMicrosoft},
     {"SkipLayerNormalization", "ms_skip_layer_normalization", 1, nullptr, kMicrosoft},
     {"SkipSimplifiedLayerNormalization", "ms_skip_simplified_layer_normalization", 1, nullptr, kMicrosoft},
+    {"ArrayFeatureExtractor", "ml_array_feature_extractor", 1, nullptr, kClassic},
+    {"Binarizer", "ml_binarizer", 1, nullptr, kClassic},
+    {"CategoryMapper", "ml_label_encoder", 1, adapt::categories_as_keys, kClassic},
+    {"FeatureVectorizer", "ml_feature_vectorizer", 1, nullptr, kClassic},
+    {"Imputer", "ml_imputer", 1, nullptr, kClassic},
+    {"LabelEncoder", "ml_label_encoder", 2, nullptr, kClassic},
+    {"LabelEncoder", "ml_label_encoder", 1, adapt::classes_as_keys, kClassic},
+    {"LinearClassifier", "ml_linear_classifier", 1, nullptr, kClassic},
+    {"LinearRegressor", "ml_linear_regressor", 1, nullptr, kClassic},
+    {"Normalizer", "ml_normalizer", 1, nullptr, kClassic},
+    {"OneHotEncoder", "ml_one_hot_encoder", 1, nullptr, kClassic},
+    {"SVMClassifier", "ml_svm_classifier", 1, nullptr, kClassic},
+    {"SVMRegressor", "ml_svm_regressor", 1, nullptr, kClassic},
+    {"Scaler", "ml_scaler", 1, nullptr, kClassic},
+    {"TreeEnsemble", "ml_tree_ensemble", 5, adapt::trees_transformed_by_number, kClassic},
+    {"TreeEnsembleClassifier", "ml_tree_ensemble_classifier", 1, nullptr, kClassic},
+    {"TreeEnsembleRegressor", "ml_tree_ensemble_regressor", 1, adapt::trees_from_base_values, kClassic},
     {"FlexAttention", "", 1, nullptr, kPreview},
     {"Adagrad", "adagrad", 1, nullptr, kTraining},
     {"Adam", "adam", 1, nullptr, kTraining},

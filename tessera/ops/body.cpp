@@ -14,6 +14,8 @@ const Argument& Val::argument() const {
 }
 
 Val Body::number(double value, DType dtype) {
+  // In place of text it is the empty one, which the operators that would compute with it refuse.
+  if (dtype == DType::String) return constant(Tensor::of_strings({}, {""}));
   Buffer buffer(static_cast<std::size_t>(byte_width(dtype)));
   store_number(dtype, buffer.data(), 0, value);
   return constant({.dtype = dtype, .bytes = std::move(buffer).freeze()});

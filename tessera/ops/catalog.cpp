@@ -15,20 +15,25 @@ namespace tessera {
   op(col2im) op(compress) op(concat) op(concat_from_sequence) op(constant_of_shape) op(conv)      \
   op(conv_integer) op(conv_transpose) op(cos) op(cosh) op(cum_prod) op(cum_sum) op(deform_conv)   \
   op(depth_to_space) op(dequantize_linear) op(det) op(dft) op(div) op(dropout)                    \
-  op(dynamic_quantize_linear) op(einsum) op(elu) op(equal) op(equal_string) op(erf) op(exp)       \
-  op(expand) op(eye_like) op(flatten) op(floor) op(gather) op(gather_elements) op(gather_nd)      \
-  op(gelu) op(gemm) op(global_average_pool) op(global_lp_pool) op(global_max_pool) op(greater)    \
+  op(dynamic_quantize_linear) op(einsum) op(elu) op(equal) op(erf) op(exp) op(expand)             \
+  op(eye_like) op(flatten) op(floor) op(gather) op(gather_elements) op(gather_nd) op(gelu)        \
+  op(gemm) op(global_average_pool) op(global_lp_pool) op(global_max_pool) op(greater)             \
   op(greater_or_equal) op(grid_sample) op(group_normalization) op(gru) op(hamming_window)         \
   op(hann_window) op(hard_sigmoid) op(hard_swish) op(hardmax) op(identity) op(if_else)            \
-  op(instance_normalization) op(is_inf) op(is_nan) op(layer_normalization) op(leaky_relu)         \
-  op(less) op(less_or_equal) op(linear_attention) op(log) op(log_softmax) op(logical_and)         \
-  op(logical_not) op(logical_or) op(logical_xor) op(loop) op(lp_normalization) op(lp_pool)        \
-  op(lrn) op(lstm) op(matmul) op(matmul_integer) op(max) op(max_pool) op(max_roi_pool)            \
-  op(max_unpool) op(mean) op(mean_variance_normalization) op(mel_weight_matrix) op(min) op(mish)  \
-  op(mod) op(momentum) op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_conv) op(ms_fused_gemm)      \
-  op(ms_fused_matmul) op(ms_gelu) op(ms_qgemm) op(ms_qlinear_add) op(ms_qlinear_average_pool)     \
-  op(ms_qlinear_concat) op(ms_qlinear_global_average_pool) op(ms_qlinear_leaky_relu)              \
-  op(ms_qlinear_mul) op(ms_qlinear_sigmoid) op(ms_qlinear_softmax) op(ms_quick_gelu)              \
+  op(image_decoder) op(instance_normalization) op(is_inf) op(is_nan) op(layer_normalization)      \
+  op(leaky_relu) op(less) op(less_or_equal) op(linear_attention) op(log) op(log_softmax)          \
+  op(logical_and) op(logical_not) op(logical_or) op(logical_xor) op(loop) op(lp_normalization)    \
+  op(lp_pool) op(lrn) op(lstm) op(matmul) op(matmul_integer) op(max) op(max_pool)                 \
+  op(max_roi_pool) op(max_unpool) op(mean) op(mean_variance_normalization) op(mel_weight_matrix)  \
+  op(min) op(mish) op(ml_array_feature_extractor) op(ml_binarizer) op(ml_feature_vectorizer)      \
+  op(ml_imputer) op(ml_label_encoder) op(ml_linear_classifier) op(ml_linear_regressor)            \
+  op(ml_normalizer) op(ml_one_hot_encoder) op(ml_post_transform) op(ml_scaler)                    \
+  op(ml_svm_classifier) op(ml_svm_regressor) op(ml_tree_ensemble)                                 \
+  op(ml_tree_ensemble_classifier) op(ml_tree_ensemble_regressor) op(mod) op(momentum)             \
+  op(ms_bias_gelu) op(ms_fast_gelu) op(ms_fused_conv) op(ms_fused_gemm) op(ms_fused_matmul)       \
+  op(ms_gelu) op(ms_qgemm) op(ms_qlinear_add) op(ms_qlinear_average_pool) op(ms_qlinear_concat)   \
+  op(ms_qlinear_global_average_pool) op(ms_qlinear_leaky_relu) op(ms_qlinear_mul)                 \
+  op(ms_qlinear_sigmoid) op(ms_qlinear_softmax) op(ms_quick_gelu)                                 \
   op(ms_simplified_layer_normalization) op(ms_skip_layer_normalization)                           \
   op(ms_skip_simplified_layer_normalization) op(mul) op(multinomial) op(neg)                      \
   op(negative_log_likelihood_loss) op(non_max_suppression) op(non_zero) op(one_hot) op(optional)  \

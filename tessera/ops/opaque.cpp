@@ -303,15 +303,6 @@ OpDef regex_full_match() {
           }};
 }
 
-OpDef equal_string() {
-  return {.name = "equal_string",
-          .summary = "whether texts are equal, pairwise",
-          .inputs = {"x", "y"},
-          .infer = [](const Attrs&, const Signature& in) -> Results {
-            return std::vector{tensor_of(DType::Bool, broadcast_shape(in[0], in[1]))};
-          }};
-}
-
 OpDef bit_cast() {
   return {.name = "bit_cast",
           .summary = "the bits of x as elements of another dtype of the same width",
@@ -324,6 +315,18 @@ OpDef bit_cast() {
                   fmt::format("x is of {}, to is {}", to_string(in[0].dtype()), to_string(to)),
                   "the types have to have the same width");
             return std::vector{tensor_of(to, in[0].type.shape)};
+          }};
+}
+
+OpDef image_decoder() {
+  return {.name = "image_decoder",
+          .summary = "the pixels of an encoded image: rows, columns, channels",
+          .inputs = {"stream"},
+          .attrs = {{"pixel_format", "RGB"}},
+          .infer = [](const Attrs& attrs, const Signature&) -> Results {
+            const std::int64_t channels = attrs.s("pixel_format") == "Grayscale" ? 1 : 3;
+            return std::vector{
+                tensor_of(DType::U8, Shape{Dim::undefined(), Dim::undefined(), channels})};
           }};
 }
 

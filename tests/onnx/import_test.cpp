@@ -396,5 +396,47 @@ TEST(Import, ReinterpretsIntegersByWrapping) {
               HasSubstr("the types have to have the same width"));
 }
 
+/// A node of the classic machine-learning domain on an f32 input.
+::onnx::ModelProto classic(const std::string& op, std::int64_t version) {
+  ::onnx::ModelProto proto = model(18, {2, 3});
+  auto& import = *proto.add_opset_import();
+  import.set_domain("ai.onnx.ml");
+  import.set_version(version);
+  add_node(*proto.mutable_graph(), op, {"x"}, {"y"}).proto().set_domain("ai.onnx.ml");
+  return proto;
+}
+
+TEST(Import, NamesTheWayOutOfMaps) {
+  EXPECT_THAT(text_of(classic("ZipMap", 1)), HasSubstr("export the model with zipmap=False"));
+  EXPECT_THAT(text_of(classic("DictVectorizer", 1)), HasSubstr("it takes maps"));
+}
+
+TEST(Import, AddsBaseValuesAndTransformsAfterTrees) {
+  ::onnx::ModelProto proto = classic("TreeEnsembleRegressor", 3);
+  testing::NodeBuilder node(*proto.mutable_graph()->mutable_node(0));
+  node.s("post_transform", "LOGISTIC").i("n_targets", 1);
+  auto& base = *node.proto().add_attribute();
+  base.set_name("base_values");
+  base.set_type(::onnx::AttributeProto::FLOATS);
+  base.add_floats(0.5F);
+  const std::string text = text_of(proto);
+  EXPECT_THAT(text, HasSubstr("= ml_tree_ensemble_regressor(x)"));
+  EXPECT_THAT(text, HasSubstr("y = ml_post_transform("));
+}
+
+TEST(Import, TellsKeysFromValuesByTheInput) {
+  for (const bool text : {false, true}) {
+    ::onnx::ModelProto proto = classic("LabelEncoder", 1);
+    if (text)
+      proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+          ::onnx::TensorProto::STRING);
+    auto& classes = *proto.mutable_graph()->mutable_node(0)->add_attribute();
+    classes.set_name("classes_strings");
+    classes.set_type(::onnx::AttributeProto::STRINGS);
+    classes.add_strings("a");
+    EXPECT_THAT(text_of(proto), HasSubstr(text ? "keys_strings" : "keys_int64s"));
+  }
+}
+
 }  // namespace
 }  // namespace tessera::onnx

@@ -86,7 +86,6 @@ TEST(Opaque, ReinterpretsBitsOfOneWidth) {
   const Argument x{.type = {DType::F32, {Dim::symbol("n")}}};
   EXPECT_EQ(inferred("bit_cast", {{"to", std::string("i32")}}, {x}), "i32[n]");
   EXPECT_EQ(inferred("bit_cast", {{"to", std::string("i64")}}, {x}), "none");
-  EXPECT_EQ(inferred("equal_string", {}, {argument(DType::String, {3, 1}), x}), "bool[3,n]");
 }
 
 }  // namespace

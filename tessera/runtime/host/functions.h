@@ -30,7 +30,6 @@ Results split_to_sequence(const Call& call);
 
 // text.cpp. Case changes know the common Latin, Greek, Cyrillic and Armenian letters; other
 // characters, and bytes that are no UTF-8, stay.
-Results equal_string(const Call& call);
 Results regex_full_match(const Call& call);
 Results string_concat(const Call& call);
 Results string_normalizer(const Call& call);
@@ -41,6 +40,17 @@ Results bit_cast(const Call& call);
 
 // cast_string.cpp. Numbers print as in NumPy: the fewest digits that read back to the same number.
 Results cast_string(const Call& call);
+
+// image_decoder.cpp. A damaged image is a diagnostic, not an empty one.
+Results image_decoder(const Call& call);
+
+// labels.cpp. Keys that are no numbers are equal; the last of equal keys counts.
+Results ml_label_encoder(const Call& call);
+Results ml_one_hot_encoder(const Call& call);
+
+// trees.cpp. Votes are summed in f32, of x in f64 in that.
+Results ml_tree_ensemble(const Call& call);
+Results ml_tree_ensemble_regressor(const Call& call);
 
 // tf_idf.cpp
 Results tf_idf_vectorizer(const Call& call);

@@ -85,17 +85,6 @@ Results string_concat(const Call& call) {
   return in.results({std::move(out).finish()});
 }
 
-Results equal_string(const Call& call) {
-  const Arguments in(call, "equal_string");
-  TESSERA_TRY(const Tensor x, in.text_tensor(0));
-  TESSERA_TRY(const Tensor y, in.text_tensor(1));
-  TESSERA_TRY(const Shape shape, broadcast(in, x.shape, y.shape));
-  TESSERA_TRY(Draft out, in.allocate(DType::Bool, shape));
-  for (std::int64_t i = 0; i < out.count(); ++i)
-    out.set_integer(i, broadcast_text(x, shape, i) == broadcast_text(y, shape, i) ? 1 : 0);
-  return in.results({std::move(out).finish()});
-}
-
 Results string_split(const Call& call) {
   const Arguments in(call, "string_split");
   TESSERA_TRY(const Tensor x, in.text_tensor(0));

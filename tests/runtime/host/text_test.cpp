@@ -103,13 +103,5 @@ TEST(StringSplit, RefusesAPaddingThatIsTooLarge) {
                    "1001000 elements of 32 bytes");
 }
 
-TEST(EqualString, ComparesElementByElementAndBroadcasts) {
-  expect_result({"equal_string", {texts({2, 1}, {"a", ""}), texts({3}, {"a", "A", ""})}},
-                bools({2, 3}, {1, 0, 0, 0, 0, 1}));
-  expect_result({"equal_string", {texts({0}, {}), texts({}, {"a"})}}, bools({0}, {}));
-  expect_refused({"equal_string", {texts({2}, {"a", "b"}), texts({3}, {"a", "b", "c"})}},
-                 "shapes [2] and [3] do not broadcast");
-}
-
 }  // namespace
 }  // namespace tessera::host
