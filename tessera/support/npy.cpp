@@ -111,7 +111,10 @@ class HeaderParser {
       header.big_endian = order == '>';
       return Done{};
     }
-    if (marked && unnamed_ && text.substr(1) == fmt::format("V{}", byte_width(*unnamed_))) {
+    // ml_dtypes calls one of its floats f1, and gives the others no name.
+    const std::string_view code = marked ? text.substr(1) : "";
+    const bool is_float1 = code == "f1" && unnamed_ == DType::F8E5M2;
+    if (is_float1 || (unnamed_ && code == fmt::format("V{}", byte_width(*unnamed_)))) {
       header.dtype = *unnamed_;
       return Done{};
     }

@@ -129,6 +129,10 @@ TEST(Npy, ReadsBytesWithoutANameAsTheTypeThatIsAskedFor) {
   EXPECT_EQ(number_at(*read(DType::F4E2M1), 2), 6);
   EXPECT_EQ(number_at(*read(DType::F8E8M0), 2), 0x1p-120);
   EXPECT_FALSE(read(DType::BF16));
+  const std::string named = npy(header("<f1", "(1,)"), "\x3c");
+  const auto one = parse_npy(Bytes::copy(std::as_bytes(std::span(named))), "a.npy", DType::F8E5M2);
+  ASSERT_TRUE(one) << to_string(one.error());
+  EXPECT_EQ(number_at(*one, 0), 1);
   EXPECT_THAT(error_of(file), HasSubstr("the element type \"<V1\" is not supported"));
 }
 
