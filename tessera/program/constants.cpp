@@ -17,6 +17,9 @@ namespace tessera::program {
 namespace {
 
 constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20;
+/// By how much weights of small types may grow, all together: they are converted once rather than
+/// in each run. A model that would take more memory converts the rest of them in each run.
+constexpr std::int64_t kMostWidening = std::int64_t{1} << 30;
 constexpr std::int64_t kSmall = 64;  // elements that planning may look at
 
 std::optional<std::int64_t> bytes_of(const Type& type) {
@@ -29,15 +32,17 @@ std::optional<std::int64_t> bytes_of(const Type& type) {
 /// By value: bytes of the constants that it is computed of; nothing of what depends on more.
 std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
   std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
+  std::int64_t widening = 0;
   for (const GraphNode& node : graph.nodes()) {
     const bool plain = node.op->pure && graph.subgraphs(node).empty();
     std::int64_t read = 0, made = 0;
-    bool known = plain;
+    bool known = plain, widens = false;
     for (const ValueId input : graph.inputs(node)) {
       if (!known || !input.present()) continue;
       if (const Tensor* constant = graph.constant(input))
         leaves[input.index] = static_cast<std::int64_t>(constant->bytes.size());
       known = leaves[input.index].has_value();
+      widens = widens || is_small(graph.type(input).dtype);
       read += leaves[input.index].value_or(0);
     }
     for (const ValueId output : graph.outputs(node)) {
@@ -45,7 +50,12 @@ std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
       known = bytes.has_value();
       made += bytes.value_or(0);
     }
-    if (!known || made > read + kMostGrowth) continue;
+    if (!known) continue;
+    if (made > read + kMostGrowth) {
+      constexpr std::int64_t kWidest = 8;  // f64 of a byte
+      if (!widens || made > kWidest * read || widening + made - read > kMostWidening) continue;
+      widening += made - read;
+    }
     for (const ValueId output : graph.outputs(node)) leaves[output.index] = read;
   }
   return leaves;

@@ -11,7 +11,8 @@ namespace tessera::program {
 ///   y = conv(x, concat(v, w))   =>   y = conv(x, u)
 ///
 /// Needs:  no composites. Leaves alone draws, what has subgraphs, sizes that are not known, and
-///         what makes constants larger by more than a mebibyte.
+///         what makes constants larger by more than a mebibyte, or weights of small types by more
+///         than a gibibyte in all.
 /// Keeps:  the meaning.
 Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions& options);
 

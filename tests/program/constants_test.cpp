@@ -4,6 +4,7 @@
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
+#include "tessera/ir/builder.h"
 #include "tessera/program/plan.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
@@ -68,6 +69,32 @@ TEST(Constants, APlanIsTheSameWithoutTheirContent) {
       EXPECT_EQ(draft->report.steps[i].group->code, compiled->report.steps[i].group->code);
     }
   }
+}
+
+TEST(Constants, WeightsOfSmallTypesAreConvertedOnce) {
+  constexpr std::int64_t rows = 1024, columns = 600, block = 32;  // 2.3 MiB as f32
+  std::vector<std::uint8_t> levels;
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    levels.push_back(static_cast<std::uint8_t>(i * 7 % 16));
+  GraphBuilder out;
+  const Val x = out.input("x", {.type = Type::tensor(DType::F32, {2, rows})});
+  const Val w = out.constant(Tensor::of<std::uint8_t>(DType::U4, {rows, columns}, levels));
+  const Val scale = out.constant(random_f32({rows / block, columns}, 1));
+  const Val number = out.op("dequantize_linear", {w, scale}, {{"axis", 0}, {"block_size", block}});
+  const Graph graph = *out.finish({{"y", out.op("matmul", {x, number})}});
+  const auto compiled = compile(graph, {});
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  ASSERT_EQ(compiled->report.steps.size(), 1);
+  EXPECT_EQ(compiled->report.steps[0].what, "matmul");
+  const std::vector<Datum> inputs{random_f32({2, rows}, 3)};
+  const auto expected = interp::run(graph, inputs, {});
+  const auto loaded = runtime::LoadedProgram::load(compiled->program);
+  ASSERT_TRUE(expected && loaded);
+  const auto session = engine::make_session(*loaded);
+  ASSERT_TRUE(session);
+  const auto found = (*session)->run(inputs);
+  ASSERT_TRUE(found) << to_string(found.error());
+  testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-3);
 }
 
 TEST(Constants, WhatWouldGrowIsComputedWhenItRuns) {
