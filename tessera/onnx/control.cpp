@@ -418,8 +418,11 @@ Expected<Vals> GraphReader::read_flex_attention(const NodeProto& node, Call& cal
   for (const Val& input : call.inputs)
     if (input.present() && !g_.known(input).type.is_ranked_tensor())
       return call.unsupported("the rank of an input is not known");
-  TESSERA_TRY(const Val out, flex_attention(form, call.inputs));
-  return Vals{out};
+  auto out = flex_attention(form, call.inputs);
+  if (!out && is_needs_value(out.error()))
+    return call.unsupported("the number of heads is not known", "the model has to state it");
+  TESSERA_TRY(const Val result, std::move(out));
+  return Vals{result};
 }
 
 }  // namespace tessera::onnx

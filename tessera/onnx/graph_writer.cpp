@@ -125,10 +125,15 @@ void GraphWriter::write_outputs(GraphProto& into) {
   }
 }
 
+void GraphWriter::require(std::string_view domain, std::int64_t version) {
+  std::int64_t& needed = domain.empty() ? writing_.opset : writing_.domains[std::string(domain)];
+  needed = std::max(needed, version);
+}
+
 void GraphWriter::require(const GraphNode& node, std::string_view part) {
   for (const LaterPart& later : later_parts())
     if (later.op == node.op->name && later.part == part)
-      writing_.opset = std::max(writing_.opset, later.since);
+      require(spelling_of(later.op)->domain, later.since);
 }
 
 Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
@@ -138,13 +143,8 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
     return inexpressible(node, fmt::format("onnx has no operator like {}", node.op->name));
   into.set_name(graph_.node_name(index));
   into.set_op_type(std::string(row->name));
-  if (row->domain.empty()) {
-    writing_.opset = std::max(writing_.opset, row->since);
-  } else {
-    into.set_domain(std::string(row->domain));
-    std::int64_t& version = writing_.domains[std::string(row->domain)];
-    version = std::max(version, row->since);
-  }
+  if (!row->domain.empty()) into.set_domain(std::string(row->domain));
+  require(row->domain, row->since);
   const auto inputs = graph_.inputs(node);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     into.add_input(inputs[i].present() ? names_[inputs[i].index] : std::string());

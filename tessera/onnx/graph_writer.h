@@ -42,6 +42,7 @@ class GraphWriter {
   Expected<Done> write_subgraph(const GraphNode& node, std::size_t index, std::size_t own_inputs,
                                 ::onnx::GraphProto& into);
   void write_outputs(::onnx::GraphProto& into);
+  void require(std::string_view domain, std::int64_t version);
   void require(const GraphNode& node, std::string_view part);
 
   Writing& writing_;

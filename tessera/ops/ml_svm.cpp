@@ -196,10 +196,10 @@ OpDef ml_svm_classifier() {
           return Vals{labels.at(index), post_transformed(scores, transform)};
         }
 
-        const Pairs pairs(labels.count());
         const Floats &rho = attrs.floats("rho"), &a = attrs.floats("prob_a"),
                      &bias = attrs.floats("prob_b");
-        const auto enough = [&](const Floats& list) { return std::ssize(list) >= pairs.count(); };
+        const std::int64_t pair_count = classes * (classes - 1) / 2;
+        const auto enough = [&](const Floats& list) { return std::ssize(list) >= pair_count; };
         if (classes < 2 || std::ssize(per_class) != classes || !enough(rho) ||
             std::ssize(weights) < (classes - 1) * count || a.size() != bias.size() ||
             (!a.empty() && !enough(a)))
@@ -208,6 +208,12 @@ OpDef ml_svm_classifier() {
                           weights.size(), count),
               "there have to be vectors of each class, classes - 1 coefficients for each vector, "
               "and rho, prob_a and prob_b for each pair");
+        constexpr std::int64_t kMostWeights = std::int64_t{1} << 24;
+        if (std::max(count, classes) > kMostWeights / pair_count)
+          return bad_operands(
+              fmt::format("there are {} classes and {} support vectors", classes, count),
+              fmt::format("up to {} weights of pairs of classes are read", kMostWeights));
+        const Pairs pairs(labels.count());
         TESSERA_TRY(const Val near, kernel(b, attrs, x, attrs.floats("support_vectors"), count));
         // The coefficients of a vector against the other classes are in its column.
         const auto vectors = static_cast<std::size_t>(count);
@@ -238,20 +244,16 @@ OpDef ml_svm_classifier() {
         };
         const Val likely = b.op("sigmoid", {-(scores * of_pairs(a) + of_pairs(bias))});
         const Val bounded = b.op("clip", {likely, number(1e-7), number(1 - 1e-7)});
-        // r[n, i, j] for i < j is of the pair, r[n, j, i] the rest to 1: [N, P] by matrices of 0
-        // and 1.
+        // r[n, i, j] for i < j is that of the pair, r[n, j, i] the rest to 1, r[n, i, i] zero.
+        const Val all = joined({bounded, 1.0 - bounded, sliced(bounded, 1, 0, 1) * 0.0}, 1);
         const std::size_t k = labels.count();
-        Floats upper(pairs.all.size() * k * k, 0.0), lower = upper;
+        Ints places(k * k, 2 * pairs.count());
         for (std::size_t p = 0; p < pairs.all.size(); ++p) {
           const auto [i, j] = pairs.all[p];
-          upper[(p * k + i) * k + j] = 1;
-          lower[(p * k + j) * k + i] = 1;
+          places[i * k + j] = static_cast<std::int64_t>(p);
+          places[j * k + i] = static_cast<std::int64_t>(p) + pairs.count();
         }
-        const auto placed = [&](const Val& values, const Floats& where) {
-          return b.op("matmul",
-                      {values, float_constant(b, {pairs.count(), classes * classes}, where)});
-        };
-        const Val flat = placed(bounded, upper) + placed(1.0 - bounded, lower);
+        const Val flat = b.op("gather", {all, b.ints(places)}, {{"axis", 1}});
         const Val r =
             b.op("reshape", {flat, joined({sizes_of(flat, 0, 1), b.ints({classes, classes})}, 0)});
         return Vals{winner, post_transformed(coupled(r, classes), transform)};

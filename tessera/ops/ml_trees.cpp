@@ -12,7 +12,8 @@ namespace {
 
 /// One number for each row of x and target.
 Expected<std::vector<OpaqueType>> scores_of_rows(const Argument& x, DType dtype,
-                                                 std::int64_t targets) {
+                                                 const Attrs& attrs) {
+  const std::int64_t targets = attrs.has("n_targets") ? attrs.i("n_targets") : 1;
   if (x.rank() != 1 && x.rank() != 2)
     return bad_operands(fmt::format("x has {} axes", x.rank()), "it has to have 1 or 2");
   if (targets < 1)
@@ -56,7 +57,7 @@ OpDef ml_tree_ensemble() {
                     required_attr("leaf_targetids", Ints{}),
                     required_attr("leaf_weights", Tensor{}),
                     optional_attr("membership_values", Tensor{}),
-                    {"n_targets", 1},
+                    optional_attr("n_targets", 1),
                     required_attr("nodes_falseleafs", Ints{}),
                     required_attr("nodes_falsenodeids", Ints{}),
                     required_attr("nodes_featureids", Ints{}),
@@ -68,7 +69,7 @@ OpDef ml_tree_ensemble() {
                     required_attr("nodes_truenodeids", Ints{}),
                     required_attr("tree_roots", Ints{})},
           .infer = [](const Attrs& attrs, const Signature& in) {
-            return scores_of_rows(in[0], in[0].dtype(), attrs.i("n_targets"));
+            return scores_of_rows(in[0], in[0].dtype(), attrs);
           }};
 }
 
@@ -77,14 +78,14 @@ OpDef ml_tree_ensemble_regressor() {
           .summary = "the same for nodes that have numbers within their trees",
           .inputs = {"x"},
           .attrs = with_nodes({{"aggregate_function", "SUM"},
-                               {"n_targets", 1},
+                               optional_attr("n_targets", 1),
                                {"target_ids", Ints{}},
                                {"target_nodeids", Ints{}},
                                {"target_treeids", Ints{}},
                                {"target_weights", Floats{}},
                                optional_attr("target_weights_as_tensor", Tensor{})}),
           .infer = [](const Attrs& attrs, const Signature& in) {
-            return scores_of_rows(in[0], DType::F32, attrs.i("n_targets"));
+            return scores_of_rows(in[0], DType::F32, attrs);
           }};
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "onnx.pb.h"
+#include "tessera/ir/builder.h"
 #include "tessera/ir/text.h"
 #include "tests/onnx/build_model.h"
 
@@ -92,6 +93,21 @@ TEST(Export, KeepsSmallTypes) {
     ASSERT_TRUE(read) << to_string(read.error());
     EXPECT_THAT(to_text(read->graph), HasSubstr(text.substr(text.find('\n')))) << c.dtype;
   }
+}
+
+TEST(Export, WritesTheVersionOfADomainThatHasAllParts) {
+  const auto version = [](const Attrs& attrs) {
+    GraphBuilder g;
+    const Val x = g.input("x", DType::I64, {2});
+    const auto graph = g.finish(Vals{g.op("ml_label_encoder", {x}, attrs)});
+    EXPECT_TRUE(graph) << to_string(graph.error());
+    const ModelFile file = written(*graph);
+    EXPECT_EQ(file.proto->opset_import(1).domain(), "ai.onnx.ml");
+    return file.proto->opset_import(1).version();
+  };
+  EXPECT_EQ(version({{"keys_int64s", Ints{1}}, {"values_int64s", Ints{2}}}), 2);
+  const Tensor list = Tensor::of<std::int64_t>(DType::I64, {1}, Ints{1});
+  EXPECT_EQ(version({{"keys_tensor", list}, {"values_tensor", list}}), 4);
 }
 
 TEST(Export, WritesSymbolicSizesAsParameters) {

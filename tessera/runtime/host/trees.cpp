@@ -89,6 +89,7 @@ template <class T>
 Expected<Done> evaluate(const Arguments& in, const Forest& forest, const Tensor& x, Draft& out) {
   const std::int64_t features = x.shape.back();
   const std::int64_t rows = x.shape.size() == 1 ? 1 : x.shape[0];
+  if (rows == 0) return Done{};
   const auto targets = static_cast<std::size_t>(forest.targets);
   std::vector<T> sums(targets);
   std::vector<char> voted(targets);
@@ -213,7 +214,7 @@ Expected<Forest> numbered_forest(const Arguments& in) {
     return in.fault(fmt::format("aggregate_function is {}", in.attrs().s("aggregate_function")),
                     "it must be AVERAGE, SUM, MIN or MAX");
   forest.aggregate = static_cast<Aggregate>(*aggregate);
-  forest.targets = in.attrs().i("n_targets");
+  if (in.attrs().has("n_targets")) forest.targets = in.attrs().i("n_targets");
 
   NodeNumbers numbers;
   numbers.reserve(count);
@@ -290,7 +291,7 @@ Expected<Forest> indexed_forest(const Arguments& in) {
   if (aggregate < 0 || aggregate > 3)
     return in.fault(fmt::format("aggregate_function is {}", aggregate), "it must be 0, 1, 2 or 3");
   forest.aggregate = static_cast<Aggregate>(aggregate);
-  forest.targets = in.attrs().i("n_targets");
+  if (in.attrs().has("n_targets")) forest.targets = in.attrs().i("n_targets");
   for (std::size_t i = 0; i < targets.size(); ++i) {
     forest.first_vote.push_back(i);
     forest.votes.push_back({targets[i], number_at(weights, static_cast<std::int64_t>(i))});
