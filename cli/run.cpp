@@ -230,7 +230,7 @@ Expected<Ran> run_steps(const RunOptions& options, const Source& source,
   StepCheckOptions check;
   check.run = {.threads = options.compile.threads,
                .memory_limit = context.run_memory(source.model.file_bytes),
-               .cache = cache_folder(options.compile),
+               .cache = cache_folder(options.compile, context),
                .most_rounds = context.most_rounds(),
                .stop = &context.stop};
   check.tolerance = options.compile.precision == "f32" ? kSameSteps : kSameRoundedSteps;
