@@ -229,7 +229,7 @@ Expected<Ran> run_steps(const RunOptions& options, const Source& source,
               compile_model(source.model, shapes_of(inputs), compile));
   StepCheckOptions check;
   check.run = {.threads = options.compile.threads,
-               .memory_limit = context.run_memory(source.model.file_bytes),
+               .memory_limit = context.run_memory(),
                .cache = cache_folder(options.compile, context),
                .most_rounds = context.most_rounds(),
                .stop = &context.stop};

@@ -333,13 +333,11 @@ bool is_wide(const Stage& stage) {
   for_each_within(stage.output.value, [&](const Scalar& part) {
     const auto* cast = std::get_if<node::Cast>(&part.node());
     wide = wide || (cast != nullptr && cast->to == DType::F64);
-    // Integers that are computed with as numbers have more digits than f32.
+    // Powers and roots of integers have more digits than f32.
     const auto* apply = std::get_if<node::Apply>(&part.node());
-    wide =
-        wide || (apply != nullptr && is_integer(stage.output.dtype) && part.sort() == Sort::Value &&
-                 std::ranges::any_of(apply->args, [](const Scalar& arg) {
-                   return arg.sort() == Sort::Integer || arg.sort() == Sort::Unsigned;
-                 }));
+    wide = wide || (apply != nullptr && is_integer(stage.output.dtype) &&
+                    (apply->fn == Fn::Pow || apply->fn == Fn::Sqrt) &&
+                    part.sort() == Sort::Value);
   });
   return wide;
 }

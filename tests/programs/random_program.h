@@ -18,7 +18,7 @@ struct RandomProgram {
 };
 
 struct RandomProgramOptions {
-  int max_nodes = 8;
+  int max_nodes = 6;
   bool special_values =
       false;  // NaN, infinities, -0, denormal and extreme numbers among the inputs
 };
