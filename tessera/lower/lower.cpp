@@ -336,8 +336,7 @@ bool is_wide(const Stage& stage) {
     // Powers and roots of integers have more digits than f32.
     const auto* apply = std::get_if<node::Apply>(&part.node());
     wide = wide || (apply != nullptr && is_integer(stage.output.dtype) &&
-                    (apply->fn == Fn::Pow || apply->fn == Fn::Sqrt) &&
-                    part.sort() == Sort::Value);
+                    (apply->fn == Fn::Pow || apply->fn == Fn::Sqrt) && part.sort() == Sort::Value);
   });
   return wide;
 }
