@@ -482,6 +482,8 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
                                      : std::nullopt);
   };
   auto contraction = form();
+  // A sum of nothing is no product.
+  if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
   // Bytes are products of processors.
   if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
   if (machine.is_gpu() && options.products == DType::BF16 &&

@@ -63,12 +63,6 @@ Datum moved(const Datum& datum, double by, Rng& rng) {
   return Datum::sequence(std::move(elements));
 }
 
-bool is_product(const OpDef& op) {
-  static const std::set<std::string> names = {"conv",   "conv_transpose", "deform_conv",
-                                              "einsum", "gemm",           "matmul"};
-  return names.contains(op.name);
-}
-
 /// The values of all nodes of a graph, or why there are none. `noise`, if there is one, is given
 /// the node and the operands, and afterwards the results.
 class Evaluation {
@@ -177,9 +171,9 @@ std::optional<Expectation> expectation(const RandomProgram& program, const RunCo
   for (int sample = 0; sample < samples; ++sample) {
     Rng rng(static_cast<std::uint64_t>(sample) + 1);
     const auto noise = [&](std::size_t n, std::vector<Datum>& data) {
-      const bool product = config.bf16 && is_product(*graph.nodes()[n].op);
-      if (!rounds[n] && !product) return;
-      for (Datum& datum : data) datum = moved(datum, product ? 0x1p-7 : 0, rng);
+      // Any sum of products may have factors of bf16.
+      if (!rounds[n] && !config.bf16) return;
+      for (Datum& datum : data) datum = moved(datum, config.bf16 ? 0x1p-7 : 0, rng);
     };
     // Noise that makes a run fail says nothing of any element.
     if (auto values = evaluation.run(program.inputs, noise))
