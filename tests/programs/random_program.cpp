@@ -138,7 +138,9 @@ class ProgramGenerator {
 
   int below(int bound) { return static_cast<int>(rng_.below(static_cast<std::uint64_t>(bound))); }
   bool one_in(int n) { return below(n) == 0; }
+  /// `low` where nothing is between.
   std::int64_t between(std::int64_t low, std::int64_t high) {
+    if (high <= low) return low;
     return low + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(high - low + 1)));
   }
   template <class T>
