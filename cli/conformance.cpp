@@ -71,11 +71,7 @@ Expected<Done> run_conformance(const ConformanceFlags& flags, Context& context) 
                                               : ConformanceOptions::Engine::Reference};
   TESSERA_TRY(options.compile, compile_options(flags.compile, context, line));
   options.compile.code.progress = {};  // kernels of a test are too few to show
-  options.run.threads = flags.compile.threads;
-  options.run.cache = cache_folder(flags.compile, context);
-  options.run.memory_limit = context.run_memory();
-  options.run.most_rounds = context.most_rounds();
-  options.run.stop = &context.stop;
+  options.run = ready_options(flags.compile, context);
   options.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "tests"); };
   TESSERA_TRY(const std::vector<ConformanceResult> results, conformance(flags.folder, options));
   line.clear();

@@ -50,8 +50,8 @@ struct Context {
   /// Rounds that loops may take where no time limit ends them.
   std::int64_t most_rounds() const;
 
-  /// Where object code and measurements are kept unless the command line says otherwise. Empty
-  /// where that folder cannot be used, which is a warning.
+  /// The folder of object code and measurements if the command line names none. Empty, after a
+  /// warning, if it cannot be written.
   const std::filesystem::path& default_cache() const;
 
   void fail(const Diagnostic& diagnostic);

@@ -39,6 +39,14 @@ std::filesystem::path cache_folder(const CompileFlags& flags, const Context& con
                                   : std::filesystem::path(flags.cache);
 }
 
+ReadyOptions ready_options(const CompileFlags& flags, const Context& context) {
+  return {.threads = flags.threads,
+          .memory_limit = context.run_memory(),
+          .cache = cache_folder(flags, context),
+          .most_rounds = context.most_rounds(),
+          .stop = &context.stop};
+}
+
 Expected<InputOptions> input_options(const InputFlags& flags, const Context& context) {
   InputOptions result{.memory_limit = context.run_memory()};
   for (const std::string& text : flags.files) {

@@ -10,6 +10,7 @@
 #include "cli/passes.h"
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/inputs.h"
+#include "tessera/driver/ready.h"
 
 namespace tessera::cli {
 
@@ -33,8 +34,10 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags);
 void add_target_flag(CLI::App& command, CompileFlags& flags);
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line);
-/// Where object code is kept; empty for nowhere.
+/// The folder of object code; empty if none is kept.
 std::filesystem::path cache_folder(const CompileFlags& flags, const Context& context);
+/// Options to run a compiled model with.
+ReadyOptions ready_options(const CompileFlags& flags, const Context& context);
 void add_threads_flag(CLI::App& command, int& threads);
 
 /// A model, or the signature of a saved program with the program itself.

@@ -5,7 +5,7 @@
 namespace tessera::cli {
 namespace {
 
-/// What was decided when the program was compiled is not asked for again.
+/// Refuses flags whose effect was fixed when the program was compiled.
 Expected<Done> check_flags(const runtime::Program& program, const CompileFlags& flags) {
   const auto fixed = [&](std::string flag) {
     return Diagnostic{.id = "cli-saved-program",
@@ -23,13 +23,10 @@ Expected<Done> check_flags(const runtime::Program& program, const CompileFlags& 
 
 Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vector<Datum> inputs,
                                                   const CompileFlags& flags, Context& context,
-                                                  ReadyOptions options) {
+                                                  decltype(ReadyOptions::observe) observe) {
   std::unique_ptr<Native> native(new Native(context));
-  options.threads = flags.threads;
-  options.cache = cache_folder(flags, context);
-  options.memory_limit = context.run_memory();
-  options.most_rounds = context.most_rounds();
-  options.stop = &context.stop;
+  ReadyOptions options = ready_options(flags, context);
+  options.observe = std::move(observe);
   native->inputs_ = std::move(inputs);
   if (source.program) {
     TESSERA_TRY_DONE(check_flags(*source.program, flags));

@@ -8,10 +8,10 @@ namespace tessera::cli {
 /// A model or a saved program with its inputs, ready to run again and again.
 class Native {
  public:
-  /// Says nothing of `compiled` where the program was saved.
+  /// compiled() is null for a saved program. `observe` is told how long each step took.
   static Expected<std::unique_ptr<Native>> prepare(const Source& source, std::vector<Datum> inputs,
                                                    const CompileFlags& flags, Context& context,
-                                                   ReadyOptions options = {});
+                                                   decltype(ReadyOptions::observe) observe = {});
 
   const runtime::Program& program() const { return ready_->program(); }
   const CompiledModel* compiled() const { return compiled_; }

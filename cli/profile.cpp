@@ -176,13 +176,12 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(std::vector<Datum> inputs, make_inputs(source, given));
   std::vector<Span> spans;
-  ReadyOptions run;
   int number = 0;
-  run.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
+  const auto observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
     spans.push_back({number, step, start, end});
   };
   TESSERA_TRY(const std::unique_ptr<Native> native,
-              Native::prepare(source, std::move(inputs), options.compile, context, run));
+              Native::prepare(source, std::move(inputs), options.compile, context, observe));
   TESSERA_TRY_DONE(native->time(2));  // to warm up
   spans.clear();
   std::size_t last = 0;

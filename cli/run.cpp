@@ -99,8 +99,8 @@ struct Ran {
   std::optional<StepCheckReport> steps = {};
 };
 
-/// How far a launch may be from its tile program, of the largest element: sums in another order,
-/// and factors that are rounded.
+/// Tolerances of --check-steps, relative to the largest element: a launch sums in another order
+/// than its tile program, and may round factors.
 constexpr double kSameSteps = 1e-4, kSameRoundedSteps = 3e-2;
 
 void print_steps(const StepCheckReport& report) {
@@ -228,11 +228,7 @@ Expected<Ran> run_steps(const RunOptions& options, const Source& source,
   TESSERA_TRY(const CompiledModel compiled,
               compile_model(source.model, shapes_of(inputs), compile));
   StepCheckOptions check;
-  check.run = {.threads = options.compile.threads,
-               .memory_limit = context.run_memory(),
-               .cache = cache_folder(options.compile, context),
-               .most_rounds = context.most_rounds(),
-               .stop = &context.stop};
+  check.run = ready_options(options.compile, context);
   check.tolerance = options.compile.precision == "f32" ? kSameSteps : kSameRoundedSteps;
   check.progress = [&](std::size_t done, std::size_t all, const std::string& what) {
     line.show(done, all, what);

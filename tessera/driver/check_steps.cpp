@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/engine/engine.h"
+#include "tessera/driver/element_differences.h"
 #include "tessera/program/launch_arguments.h"
 #include "tessera/runtime/cuda/session.h"
 #include "tessera/tile/interp.h"
@@ -17,31 +17,29 @@ using runtime::step::Launch;
 
 constexpr std::size_t kMostDifferences = 8;
 
-/// How two pieces of memory differ; empty if they do not.
-std::string difference(DType dtype, const Bytes& actual, const Bytes& expected, double tolerance) {
-  const auto count = static_cast<std::int64_t>(actual.size()) / byte_width(dtype);
-  const Tensor a{dtype, {count}, actual}, e{dtype, {count}, expected};
-  if (std::ranges::equal(actual.view(), expected.view())) return "";
+/// Says how memory of one element type differs; empty if it does not. The tolerance is relative to
+/// the largest element.
+std::string difference(DType dtype, const Bytes& found, const Bytes& expected, double tolerance) {
+  if (std::ranges::equal(found.view(), expected.view())) return "";
+  const auto count = static_cast<std::int64_t>(found.size()) / byte_width(dtype);
+  const Tensor a{dtype, {count}, found}, e{dtype, {count}, expected};
   double largest = 0;
   for (std::int64_t i = 0; is_float(dtype) && i < count; ++i)
     if (const double x = std::fabs(number_at(e, i)); std::isfinite(x))
       largest = std::max(largest, x);
-  std::int64_t wrong = 0, first = 0;
-  double worst = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(a, i), y = number_at(e, i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    const double by = std::fabs(x - y);
-    if (is_float(dtype) && by <= tolerance * largest) continue;
-    if (wrong++ == 0) first = i;
-    worst = std::max(worst, std::isnan(by) ? INFINITY : by);
-  }
-  if (wrong == 0) return "";
-  return fmt::format("{} of {} elements, by up to {:.3g}: element {} is {:.9g} instead of {:.9g}",
-                     wrong, count, worst, first, number_at(a, first), number_at(e, first));
+  const ElementDifferences differences =
+      element_differences(a, e, tolerance, [&](double) { return largest; });
+  if (differences.count == 0) return "";
+  const auto element = [&](const Tensor& tensor) {
+    return is_float(dtype) ? fmt::format("{:.9g}", number_at(tensor, differences.first))
+                           : fmt::format("{}", integer_at(tensor, differences.first));
+  };
+  return fmt::format("{} of {} elements, by up to {:.3g}: element {} is {} instead of {}",
+                     differences.count, count, differences.worst * largest, differences.first,
+                     element(a), element(e));
 }
 
-/// Where the words of a launch are the addresses of these pieces of memory.
+/// The words of a launch with its patches set to the addresses in `memory`.
 std::vector<std::uint64_t> words_at(const Launch& launch, std::span<std::byte* const> memory) {
   std::vector<std::uint64_t> words = launch.words;
   for (std::size_t i = 0; i < launch.patches.size(); ++i)
@@ -69,12 +67,8 @@ class StepChecker {
  private:
   Expected<std::vector<Datum>> run_once(std::span<const Datum> inputs, bool poison, bool inspect) {
     TESSERA_TRY(auto loaded, runtime::LoadedProgram::load(compiled_.program));
-    runtime::SessionOptions session{
-        .threads = options_.run.threads, .cache = options_.run.cache, .poison = poison};
-    session.host = engine::interpreter_host({.threads = options_.run.threads,
-                                             .memory_limit = options_.run.memory_limit,
-                                             .most_rounds = options_.run.most_rounds,
-                                             .stop = options_.run.stop});
+    runtime::SessionOptions session = session_options(options_.run);
+    session.poison = poison;
     if (inspect && !report_.interpreted)
       session.inspect = [&](const runtime::SessionOptions::Inspection& inspection) {
         return check_launch(inspection);

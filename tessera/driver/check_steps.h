@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// What is found by running a program step by step.
+/// The result of running a program step by step.
 struct StepCheckReport {
   std::size_t launches = 0;  // that were compared
   bool interpreted = false;  // there is no GPU to run the program on
@@ -32,9 +32,8 @@ struct StepCheckOptions {
 /// Runs a compiled program in every way that may show a mistake of a launch or of the order of
 /// launches:
 ///
-/// - step by step, in an arena full of NaN, each launch compared with its tile program interpreted
-/// on
-///   the memory that it found;
+/// - step by step, in an arena full of NaN, each launch compared with its tile program, which is
+///   interpreted on the memory that the launch found;
 /// - several times as usual, and once in an arena full of NaN: all results have the same bits.
 ///
 /// A program for a GPU is interpreted as a whole where there is none: that shows mistakes of its

@@ -37,7 +37,7 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   return largest;
 }
 
-/// What factors of products may be, the fastest first, before it is known how near they are.
+/// Candidate types for the factors of products, the fastest first.
 std::vector<DType> products_of(const CompileModelOptions& options) {
   const machine::Machine& machine = options.code.machine;
   const bool bf16 = has_bf16_products(machine);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 
+#include "tessera/driver/element_differences.h"
 #include "tessera/support/file.h"
 #include "tessera/support/lexer.h"
 #include "tessera/support/rng.h"
@@ -231,17 +232,10 @@ KernelComparison compare(const tile::Kernel& kernel, const KernelData& expected,
         static_cast<std::int64_t>(expected.memory[i].size()) / byte_width(type.dtype);
     const Tensor a{type.dtype, {count}, Bytes::copy(expected.memory[i])};
     const Tensor b{type.dtype, {count}, Bytes::copy(found.memory[i])};
-    for (std::int64_t at = 0; at < count; ++at) {
-      if (!is_float(type.dtype)) {
-        if (integer_at(a, at) != integer_at(b, at)) ++row.different;
-        continue;
-      }
-      const double x = number_at(a, at), y = number_at(b, at);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      const double apart = std::fabs(x - y) / std::max(1.0, std::fabs(x));
-      if (!(apart <= tolerance)) ++row.different;
-      row.worst = std::isnan(apart) ? apart : std::max(row.worst, apart);
-    }
+    const ElementDifferences differences =
+        element_differences(b, a, tolerance, [](double x) { return std::max(1.0, std::fabs(x)); });
+    row.different = differences.count;
+    row.worst = differences.worst;
     comparison.agrees = comparison.agrees && row.different == 0;
     comparison.rows.push_back(std::move(row));
   }

@@ -8,6 +8,16 @@
 
 namespace tessera {
 
+runtime::SessionOptions session_options(const ReadyOptions& options) {
+  return {.threads = options.threads,
+          .host = engine::interpreter_host({.threads = options.threads,
+                                            .memory_limit = options.memory_limit,
+                                            .most_rounds = options.most_rounds,
+                                            .stop = options.stop}),
+          .cache = options.cache,
+          .observe = options.observe};
+}
+
 Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
   std::int64_t results = 0;
   for (const runtime::ValueIndex output : program.outputs) {
@@ -22,13 +32,7 @@ Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
   }
   Ready made;
   TESSERA_TRY(made.loaded, runtime::LoadedProgram::load(std::move(program)));
-  runtime::SessionOptions session{
-      .threads = options.threads, .cache = options.cache, .observe = options.observe};
-  session.host = engine::interpreter_host({.threads = options.threads,
-                                           .memory_limit = options.memory_limit,
-                                           .most_rounds = options.most_rounds,
-                                           .stop = options.stop});
-  TESSERA_TRY(made.session, runtime::Session::create(made.loaded, session));
+  TESSERA_TRY(made.session, runtime::Session::create(made.loaded, session_options(options)));
   return made;
 }
 

@@ -27,7 +27,8 @@ struct ReadyOptions {
   decltype(runtime::SessionOptions::observe) observe = {};
 };
 
-/// Host steps are run by the interpreter.
+/// Options of a session whose host steps are run by the interpreter.
+runtime::SessionOptions session_options(const ReadyOptions& options);
 Expected<Ready> ready(runtime::Program program, const ReadyOptions& options);
 
 /// Whether a file is a saved program, by its name.

@@ -232,8 +232,10 @@ OpDef squeeze() {
             if (given(in, 1)) {
               TESSERA_TRY(named, known_integers(in, 1, "axes"));
             } else {
-              for (int i = 0; i < in[0].rank(); ++i)
+              for (int i = 0; i < in[0].rank(); ++i) {
+                if (!in[0].dim(i).constant()) return needs_value("axes");  // it may be 1
                 if (in[0].dim(i).is(1)) named.push_back(i);
+              }
             }
             TESSERA_TRY(const std::vector<int> dropped, normal_axes(named, in[0].rank()));
             Operand x{"x", in[0].dtype()};

@@ -42,6 +42,17 @@ TEST(NativeModel, EachShapeIsCompiledOnce) {
   EXPECT_EQ(native.programs(), 3U);
 }
 
+// How many axes are left is known when the program runs.
+TEST(NativeModel, SqueezesASizeThatDependsOnData) {
+  const Model model = model_of(
+      "graph(x: f32[3, 1, 2], c: bool[3]) { a = compress(x, c) {axis=0}  b = squeeze(a)"
+      "  y = relu(b)  return y }");
+  NativeModel native(model, {}, {});
+  const Tensor x = testing::random_f32({3, 1, 2}, 1);
+  for (const std::vector<std::uint8_t>& kept : {std::vector<std::uint8_t>{1, 0, 0}, {1, 0, 1}})
+    expect_same(model, native, {x, Tensor::of<std::uint8_t>(DType::Bool, {3}, kept)});
+}
+
 TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
   const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
   NativeModel native(model, {}, {});
