@@ -91,8 +91,8 @@ std::string proof_text(const rules::RuleProof& proof,
   std::string text =
       fmt::format("proved for all sizes{}{}\n", proved.guard.empty() ? "" : " where ",
                   rules::in_words(proved.guard));
-  for (const std::string& assumption : proved.assumptions)
-    text += fmt::format("assuming that {}\n", assumption);
+  for (const prove::Assumption& assumption : proved.assumptions)
+    text += fmt::format("assuming that {}\n", assumption.text);
   const std::string ranks = proof.instances.size() == 1
                                 ? ""
                                 : fmt::format(" for {} numbers of axes", proof.instances.size());

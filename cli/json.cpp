@@ -10,16 +10,20 @@ void print_json(const nlohmann::json& object) {
 
 nlohmann::json verdict_json(const prove::Verdict& verdict) {
   nlohmann::json object = {{"verdict", prove::to_string(verdict)}};
-  if (const auto* proved = std::get_if<prove::Proved>(&verdict))
-    object["assumptions"] = proved->assumptions;
-  else if (const auto* refuted = std::get_if<prove::Refuted>(&verdict))
+  if (const auto* proved = std::get_if<prove::Proved>(&verdict)) {
+    object["assumptions"] = nlohmann::json::array();
+    for (const prove::Assumption& assumption : proved->assumptions)
+      object["assumptions"].push_back(
+          {{"kind", prove::to_string(assumption.kind)}, {"text", assumption.text}});
+  } else if (const auto* refuted = std::get_if<prove::Refuted>(&verdict)) {
     object["counterexample"] = {{"output", refuted->output},
                                 {"position", refuted->position},
                                 {"source", refuted->source},
                                 {"target", refuted->target},
                                 {"what", refuted->what}};
-  else
+  } else {
     object["why"] = std::get<prove::Unknown>(verdict).why;
+  }
   return object;
 }
 

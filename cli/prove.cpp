@@ -41,12 +41,13 @@ nlohmann::json described(const prove::SweepResult& result, double seconds) {
 
 void print(const nlohmann::json& object) {
   const std::string verdict = object["verdict"];
-  fmt::print("{} in {:.1f} s: {} values, {} equal by congruence, {} by proofs of their own\n",
-             verdict, object["seconds"].get<double>(), object["values"].get<std::size_t>(),
+  fmt::print("{}{} in {:.1f} s: {} values, {} equal by congruence, {} by proofs of their own\n",
+             verdict, verdict == "proved" ? " over the reals" : "",
+             object["seconds"].get<double>(), object["values"].get<std::size_t>(),
              object["congruent"].get<std::size_t>(), object["proved_pairs"].get<std::size_t>());
   if (object.contains("assumptions"))
-    for (const std::string assumption : object["assumptions"])
-      fmt::print("assuming that {}\n", assumption);
+    for (const nlohmann::json& assumption : object["assumptions"])
+      fmt::print("assuming that {}\n", assumption["text"].get<std::string>());
   if (object.contains("counterexample")) {
     const nlohmann::json& shown = object["counterexample"];
     fmt::print("output {} at [{}]: {}\n", shown["output"].get<std::string>(),

@@ -72,7 +72,11 @@ std::string line_of(const nlohmann::json& rule) {
   if (rule.contains("counterexample"))
     return text + ": " + counterexample_text(rule["counterexample"]);
   if (const std::string guard = rule["guard"]; !guard.empty()) text += " where " + guard;
-  for (const std::string assumption : rule["assumptions"]) text += ", assuming that " + assumption;
+  // What every proof over the reals takes for granted is not repeated for every rule.
+  for (const nlohmann::json& assumption : rule["assumptions"])
+    if (const std::string kind = assumption["kind"];
+        kind != "rounding" && kind != "non-finite" && kind != "empty")
+      text += ", assuming that " + assumption["text"].get<std::string>();
   return text;
 }
 

@@ -47,6 +47,7 @@ std::vector<Dim> facts_of(const Claim& claim) {
   // Sizes are at least 1, and so is each factor of one that is a product.
   for (const Input& input : claim.inputs) {
     for (const Dim& size : input.type.shape) {
+      if (size.constant()) continue;  // it may be 0
       const auto parts = size.parts();
       std::vector<Dim> positive{size};
       if (parts.size() == 1)

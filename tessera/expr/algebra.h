@@ -28,7 +28,7 @@ struct Factor {
   enum class Kind : std::uint8_t {
     Number,  // a size or an index as a number: at[0], a lone atom
     Read,    // an element of the tensor `name` of type `to` at `at`
-    Apply,   // fn(args)
+    Apply,   // fn(args); `to` is I64 where it is a function of integers
     Cast,    // args[0] converted to a narrower type
     Power,   // args[0], a sum that did not come apart
     Most,    // the largest of the groups that are the terms of args[0]
@@ -97,6 +97,8 @@ Sum scaled(Sum sum, const Rational& by);
 Sum product(Names& names, const Sum& a, const Sum& b);
 Sum power(Names& names, const Sum& base, const Rational& exponent);
 Sum apply(Names& names, Fn fn, std::vector<Sum> args);
+/// The same over the integers, where quotients and powers are not those of the reals.
+Sum apply_to_integers(Names& names, Fn fn, std::vector<Sum> args);
 Sum cast(DType to, Sum arg);
 /// The largest of the terms, each a group with the range over which it runs.
 Sum most(Names& names, std::vector<Term> groups);

@@ -156,4 +156,13 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
       odd && flipped ? -1 : 1);
 }
 
+Sum apply_to_integers(Names& names, Fn fn, std::vector<Sum> args) {
+  const auto exponent = fn == Fn::Pow ? constant_of(args[1]) : std::nullopt;
+  const bool truncates = fn == Fn::Div || (fn == Fn::Pow && !(exponent && exponent->sign() >= 0));
+  if (!truncates) return apply(names, fn, std::move(args));
+  if (std::ranges::any_of(args, is_poisoned)) return poison();
+  for (Sum& arg : args) arg = closed(std::move(arg));
+  return factor({.kind = Kind::Apply, .fn = fn, .to = DType::I64, .args = shared(std::move(args))});
+}
+
 }  // namespace tessera::algebra

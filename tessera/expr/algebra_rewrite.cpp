@@ -49,7 +49,9 @@ Sum remade(Names& names, const Factor& factor) {
     case Kind::Apply: {
       Args args = open_args();
       if (factor.truth) args.emplace_back();
-      const Sum base = apply(names, factor.fn, std::move(args));
+      const Sum base = factor.to == DType::I64
+                           ? apply_to_integers(names, factor.fn, std::move(args))
+                           : apply(names, factor.fn, std::move(args));
       return power(names, base, exponent);
     }
     case Kind::Most:

@@ -220,14 +220,9 @@ class Reader {
     }
     std::vector<Sum> args;
     for (const Scalar& arg : node.args) args.push_back(read(arg));
-    // Integers divide towards zero: a function of its own.
-    if (node.fn == Fn::Div && scalar.sort() != Sort::Value) {
-      for (Sum& arg : args) arg = closed(std::move(arg));
-      return factor({.kind = Kind::Apply,
-                     .fn = Fn::Div,
-                     .args = std::make_shared<const std::vector<Sum>>(std::move(args))});
-    }
-    return apply(names_, node.fn, std::move(args));
+    const bool real = scalar.sort() == Sort::Value || scalar.sort() == Sort::Bool;
+    return real ? apply(names_, node.fn, std::move(args))
+                : apply_to_integers(names_, node.fn, std::move(args));
   }
 
   Sum of(const node::Cast& node, const Scalar&) {

@@ -9,10 +9,27 @@
 namespace tessera::algebra {
 namespace {
 
+/// Whether the constant has the precision of f32: it is a number of that type, or the few decimal
+/// digits by which one is written.
+bool is_single(double constant) {
+  return static_cast<double>(static_cast<float>(constant)) == constant ||
+         std::strtod(fmt::format("{:.9g}", constant).c_str(), nullptr) == constant;
+}
+
+/// Whether the constant is the real rounded to its precision. Files hold literals that were rounded
+/// once; a constant beside the nearest one is another number.
+bool is_rounded(double constant, double real) {
+  return is_single(constant) ? static_cast<float>(constant) == static_cast<float>(real)
+                             : constant == real;
+}
+
+/// The same for a real that is itself computed: within 2 units in the last place.
 bool is_near(double constant, double real) {
-  const auto single = static_cast<float>(real);
-  const double unit = static_cast<double>(std::nextafter(std::fabs(single), HUGE_VALF)) -
-                      static_cast<double>(std::fabs(single));
+  const double size = std::fabs(constant);
+  const auto single = static_cast<float>(size);
+  const double unit = is_single(constant) ? static_cast<double>(std::nextafter(single, HUGE_VALF)) -
+                                                static_cast<double>(single)
+                                          : std::nextafter(size, HUGE_VAL) - size;
   return std::fabs(constant - real) <= 2 * unit;
 }
 
@@ -24,7 +41,7 @@ Sum pi() {
 std::optional<NamedReal> decimal(double constant) {
   for (int digits = 1; digits <= 6; ++digits) {
     const std::string text = fmt::format("{:.{}e}", constant, digits - 1);
-    if (!is_near(constant, std::strtod(text.c_str(), nullptr))) continue;
+    if (!is_rounded(constant, std::strtod(text.c_str(), nullptr))) continue;
     const std::size_t e = text.find('e');
     std::int64_t mantissa = 0;
     for (const char c : text.substr(0, e))
@@ -32,7 +49,7 @@ std::optional<NamedReal> decimal(double constant) {
     if (constant < 0) mantissa = -mantissa;
     const int exponent = std::atoi(text.c_str() + e + 1) - (digits - 1);
     const Rational value = Rational(mantissa) * Rational(10).power(exponent);
-    if (value.is_undefined()) return std::nullopt;
+    if (value.is_undefined() || value == Rational::of(constant)) return std::nullopt;
     return NamedReal{value.to_string(), algebra::constant(value)};
   }
   return std::nullopt;
@@ -54,15 +71,16 @@ std::optional<NamedReal> named_real(Names& names, double constant) {
   };
   constexpr double kMost = 65536;
   const double inverse = std::round(1 / size);
-  if (inverse >= 1 && inverse <= kMost && is_near(size, 1 / inverse))
+  if (inverse >= 1 && inverse <= kMost && is_rounded(size, 1 / inverse))
     return named(fmt::format("1/{:.0f}", inverse),
                  algebra::constant(Rational::of(1, static_cast<std::int64_t>(inverse))));
   const Rational half = Rational::of(1, 2);
   const double square = std::round(size * size), inverse_square = std::round(1 / (size * size));
-  if (square >= 2 && square <= kMost && is_near(size, std::sqrt(square)))
+  const auto is_square = [](double x) { return std::sqrt(x) == std::floor(std::sqrt(x)); };
+  if (!is_square(square) && square >= 2 && square <= kMost && is_near(size, std::sqrt(square)))
     return named(fmt::format("sqrt({:.0f})", square),
                  power(names, algebra::constant(static_cast<std::int64_t>(square)), half));
-  if (inverse_square >= 2 && inverse_square <= kMost &&
+  if (!is_square(inverse_square) && inverse_square >= 2 && inverse_square <= kMost &&
       is_near(size, 1 / std::sqrt(inverse_square)))
     return named(fmt::format("1/sqrt({:.0f})", inverse_square),
                  power(names, algebra::constant(static_cast<std::int64_t>(inverse_square)), -half));

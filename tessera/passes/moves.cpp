@@ -65,6 +65,15 @@ std::vector<Dim> positions(const Output& output, const Sizes& sizes) {
   return all;
 }
 
+/// An index with 0 for the positions of axes of size 1.
+Dim at_single_positions(const Dim& index, const Output& output, const Sizes& sizes) {
+  Sizes zero;
+  for (const Merged& merged : output.axes)
+    for (const Axis& part : merged.parts)
+      if (resolved(part.size(), sizes).is(1)) zero.emplace(part.name, 0);
+  return resolved(index, zero);
+}
+
 std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
                             const Type& result) {
   if (!result.is_ranked_tensor()) return std::nullopt;
@@ -86,9 +95,12 @@ std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vect
     if (!dim) return std::nullopt;
     at.push_back(*dim);
   }
-  for (std::size_t i = 0; i < at.size(); ++i)
-    if (from[i].is(1)) at[i] = 0;
   const std::vector<Dim> to_positions = positions(output, *sizes);
+  // An axis of size 1 has one element; one that is read beside it is not that element.
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    at[i] = at_single_positions(at[i], output, *sizes);
+    if (from[i].is(1) && read->otherwise == nullptr) at[i] = 0;
+  }
   // With as many elements as before, each at its place in the order, none is read from outside.
   move.in_order = place_of(at, from) == place_of(to_positions, to);
   if (read->otherwise != nullptr && !(move.in_order && from == to)) return std::nullopt;

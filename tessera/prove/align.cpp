@@ -74,45 +74,63 @@ Graph reordered(const Graph& graph, const std::vector<std::size_t>& order) {
   return made;
 }
 
-using Substitutions = std::map<std::string, Dim, std::less<>>;
-
-Type substituted(Type type, const Substitutions& with) {
-  if (type.shape)
-    for (Dim& dim : *type.shape)
-      dim = dim.substituted([&](std::string_view symbol) -> std::optional<Dim> {
-        const auto it = with.find(symbol);
-        return it != with.end() ? std::optional(it->second) : std::nullopt;
-      });
-  return type;
-}
-
-/// What is said of an input by both.
-Expected<Type> common(const std::string& name, const Type& source, const Type& target,
-                      Substitutions& fixed, std::vector<std::string>& assumptions) {
-  if (!compatible(source, target))
-    return Diagnostic{.id = "prove-inputs",
-                      .where = {.item = name},
-                      .message = fmt::format("the input is {} in one model and {} in the other",
-                                             to_string(source), to_string(target))};
-  if (!source.shape || !target.shape) return source.shape ? source : target;
-  Type type = source;
-  for (std::size_t axis = 0; axis < type.shape->size(); ++axis) {
-    const Dim& here = (*source.shape)[axis];
-    const Dim& there = (*target.shape)[axis];
-    if (here.constant() || !there.constant()) {
-      if (here.constant() && !there.constant())
-        assumptions.push_back(
-            fmt::format("{} of {} is {}", there.to_string(), name, here.to_string()));
-      continue;
-    }
-    assumptions.push_back(fmt::format("{} of {} is {}", here.to_string(), name, there.to_string()));
-    if (const auto symbol = here.as_symbol())
-      fixed.emplace(*symbol, there);
-    else
-      (*type.shape)[axis] = there;
+/// Brings together what two models say of the sizes of their inputs.
+class SizeAgreement {
+ public:
+  Expected<Type> common(const std::string& name, const Type& source, const Type& target) {
+    if (!compatible(source, target))
+      return Diagnostic{.id = "prove-inputs",
+                        .where = {.item = name},
+                        .message = fmt::format("the input is {} in one model and {} in the other",
+                                               to_string(source), to_string(target))};
+    if (!source.shape || !target.shape) return source.shape ? source : target;
+    Type type = source;
+    for (std::size_t axis = 0; axis < type.shape->size(); ++axis)
+      agree(name, (*type.shape)[axis], (*target.shape)[axis]);
+    return type;
   }
-  return type;
-}
+
+  /// Sizes of the source that are others, or numbers.
+  const Sizes& fixed() const { return fixed_; }
+  const std::vector<Assumption>& assumptions() const { return assumptions_; }
+
+ private:
+  void agree(const std::string& name, Dim& here, const Dim& there) {
+    const auto symbol = here.as_symbol(), theirs = there.as_symbol();
+    if (here.constant()) {
+      if (!there.constant()) assume("{} of {} is {}", there.to_string(), name, here.to_string());
+    } else if (there.constant()) {
+      assume("{} of {} is {}", here.to_string(), name, there.to_string());
+      fix(here, there);
+    } else if (symbol && theirs) {
+      // Where one model has one name and the other has two, the two are equal.
+      const auto [ours, first] = by_target_.try_emplace(std::string(*theirs), here);
+      if (!first && ours->second != here) {
+        assume("{} is {}", here.to_string(), ours->second.to_string());
+        fix(here, ours->second);
+      }
+      const auto [other, new_here] = by_source_.try_emplace(std::string(*symbol), there);
+      if (!new_here && other->second != there)
+        assume("{} is {}", there.to_string(), other->second.to_string());
+    }
+  }
+
+  void fix(Dim& here, const Dim& value) {
+    if (const auto symbol = here.as_symbol())
+      fixed_.emplace(*symbol, value);
+    else
+      here = value;
+  }
+
+  template <class... Parts>
+  void assume(fmt::format_string<Parts...> format, Parts&&... parts) {
+    assumptions_.push_back(
+        {Assumption::Kind::Sizes, fmt::format(format, std::forward<Parts>(parts)...)});
+  }
+
+  Sizes fixed_, by_source_, by_target_;
+  std::vector<Assumption> assumptions_;
+};
 
 }  // namespace
 
@@ -131,16 +149,24 @@ Expected<Aligned> align(const Graph& source, const Graph& target, const AlignOpt
   for (const std::size_t place : outputs) ordered.push_back(aligned.target.outputs()[place]);
   aligned.target.set_outputs(std::move(ordered));
 
-  Substitutions fixed;
+  SizeAgreement sizes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueId input = source.inputs()[i];
-    TESSERA_TRY(Type type, common(source.name(input), source.type(input),
-                                  aligned.target.type(aligned.target.inputs()[i]), fixed,
-                                  aligned.assumptions));
+    TESSERA_TRY(Type type, sizes.common(source.name(input), source.type(input),
+                                        aligned.target.type(aligned.target.inputs()[i])));
     aligned.inputs.push_back(std::move(type));
   }
-  for (Type& type : aligned.inputs) type = substituted(std::move(type), fixed);
+  // A size may be another that is a number.
+  for (std::size_t i = 0; i <= sizes.fixed().size(); ++i)
+    for (Type& type : aligned.inputs) type = with_sizes(std::move(type), sizes.fixed());
+  aligned.assumptions = sizes.assumptions();
   return aligned;
+}
+
+Type with_sizes(Type type, const Sizes& sizes) {
+  if (type.shape)
+    for (Dim& dim : *type.shape) dim = resolved(dim, sizes);
+  return type;
 }
 
 std::optional<std::vector<Type>> concrete(const std::vector<Type>& types, std::int64_t size) {

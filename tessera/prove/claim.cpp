@@ -8,16 +8,18 @@
 #include "tessera/ir/infer.h"
 #include "tessera/ir/literal.h"
 #include "tessera/ir/text.h"
-#include "tessera/support/hash.h"
+#include "tessera/prove/classes.h"
 
 namespace tessera::prove {
 namespace {
 
-/// The number that all elements are; none for other tensors and for what is no number.
+/// The number that all elements are; none for other tensors, for what is no number, and for
+/// integers that a double does not hold.
 std::optional<double> uniform(const Tensor& tensor) {
   if (tensor.dtype == DType::String || tensor.count() == 0) return std::nullopt;
   const double first = number_at(tensor, 0);
   if (!std::isfinite(first)) return std::nullopt;
+  if (!is_float(tensor.dtype) && std::fabs(first) >= 0x1p53) return std::nullopt;
   for (std::int64_t i = 1; i < tensor.count(); ++i)
     if (number_at(tensor, i) != first) return std::nullopt;
   return first;
@@ -49,7 +51,7 @@ class Builder {
     for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
       const ValueId id = graph.inputs()[i];
       known[id.index] = {.type = graph.type(id)};
-      names[id.index] = fmt::format("x{}", i);
+      names[id.index] = input_name(i);
       if (first) TESSERA_TRY_DONE(give(names[id.index], graph.type(id)));
     }
     for (std::uint32_t index = 0; index < graph.value_count(); ++index) {
@@ -116,22 +118,18 @@ class Builder {
   }
 
   Expected<std::string> weight(const Tensor& tensor) {
-    Hasher hasher;
-    hasher.add_bytes(tensor.bytes.view());
-    const std::string key = fmt::format("{}{}{}", to_string(tensor.dtype),
-                                        fmt::join(tensor.shape, ","), hasher.value());
-    const auto [here, fresh] = weights_.try_emplace(key, fmt::format("c{}", weights_.size()));
-    if (!fresh) return here->second;
-    certify::Input input{here->second,
-                         {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
+    for (const auto& [name, known] : result_.constants)
+      if (same_content(known, tensor)) return name;
+    const std::string name = fmt::format("c{}", result_.constants.size());
+    certify::Input input{name, {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
     input.uniform = uniform(tensor);
     result_.claim.inputs.push_back(std::move(input));
-    result_.constants.emplace(here->second, tensor);
-    return here->second;
+    result_.constants.emplace(name, tensor);
+    return name;
   }
 
   GraphClaim& result_;
-  std::map<std::string, std::string> numbers_, weights_;
+  std::map<std::string, std::string> numbers_;
 };
 
 /// Without composites.
@@ -144,6 +142,10 @@ Expected<Graph> expanded(const Graph& graph) {
 }
 
 }  // namespace
+
+std::string input_name(std::size_t input) {
+  return fmt::format("x{}", input);
+}
 
 Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts) {
   GraphClaim result;

@@ -16,6 +16,9 @@ struct GraphClaim {
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
 };
 
+/// What an input of the graphs is called in a claim.
+std::string input_name(std::size_t input);
+
 /// Composites are expanded. What has no definition (opaque operators, control flow) is taken to be
 /// given, and to be the same where the same operator is applied to the same operands.
 Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts);

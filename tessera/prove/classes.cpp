@@ -16,13 +16,13 @@ std::uint64_t address(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+}  // namespace
+
 bool same_content(const Tensor& a, const Tensor& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   if (a.strings || b.strings) return a.strings && b.strings && *a.strings == *b.strings;
   return a.bytes.data() == b.bytes.data() || std::ranges::equal(a.bytes.view(), b.bytes.view());
 }
-
-}  // namespace
 
 std::size_t Numbering::Hash::operator()(const Key& key) const {
   Hasher hasher;

@@ -14,6 +14,9 @@
 
 namespace tessera::prove {
 
+/// Whether two tensors have the same type and the same bits.
+bool same_content(const Tensor& a, const Tensor& b);
+
 /// A set of values of two graphs that are known to be equal.
 using ClassId = std::uint32_t;
 inline constexpr ClassId kNoClass = ~ClassId{0};

@@ -12,7 +12,8 @@
 namespace tessera::prove {
 namespace {
 
-constexpr double kRelative = 1e-5, kOfLargest = 1e-7;
+constexpr double kMostUnits = 4, kMostSpread = 8;
+constexpr int kDraws = 4;
 constexpr std::int64_t kTellingSize = 2;
 constexpr std::size_t kMostParts = 16;
 
@@ -31,6 +32,30 @@ Ints strides_of(const Ints& shape) {
   Ints strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
+}
+
+/// The distance of neighbouring numbers of a type near x.
+double last_place(DType dtype, double x) {
+  const int digits = dtype == DType::F64   ? 53
+                     : dtype == DType::F32 ? 24
+                     : dtype == DType::F16 ? 11
+                                           : 8;
+  const int smallest = dtype == DType::F64 ? -1074 : dtype == DType::F16 ? -24 : -149;
+  if (x == 0 || !std::isfinite(x)) return std::ldexp(1.0, smallest);
+  return std::ldexp(1.0, std::max(std::ilogb(x) + 1 - digits, smallest));
+}
+
+/// Each number that the type does not have becomes one of its two neighbours there.
+Tensor rounded_at_random(const Tensor& tensor, DType dtype, Rng& rng) {
+  Buffer buffer(static_cast<std::size_t>(tensor.count()) * sizeof(double));
+  auto* numbers = reinterpret_cast<double*>(buffer.data());
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const double x = number_at(tensor, i), unit = last_place(dtype, x);
+    const double below = std::floor(x / unit) * unit;
+    numbers[i] = !std::isfinite(x) || below == x || rng.below(2) == 0 ? below : below + unit;
+    if (!std::isfinite(x)) numbers[i] = x;
+  }
+  return {DType::F64, tensor.shape, std::move(buffer).freeze()};
 }
 
 bool same_element(const Tensor& a, std::int64_t i, const Tensor& b, std::int64_t j) {
@@ -88,25 +113,38 @@ bool is_part(const Tensor& part, const Tensor& whole, std::size_t axis, std::int
 
 }  // namespace
 
-std::optional<double> rounding_difference(const Tensor& a, const Tensor& b) {
-  if (a.shape != b.shape || !is_float(a.dtype) || !is_float(b.dtype)) return std::nullopt;
-  const std::int64_t count = a.count();
+std::optional<double> rounding_difference(const Tensor& given, const Tensor& computed,
+                                          const std::function<std::vector<Tensor>()>& draws) {
+  if (given.shape != computed.shape || !is_float(given.dtype) || !is_float(computed.dtype))
+    return std::nullopt;
+  const std::int64_t count = given.count();
+  const auto is_near = [](double x, double y, double tolerance) {
+    return x == y || (std::isnan(x) && std::isnan(y)) ||
+           (std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) <= tolerance);
+  };
   // Weights of one shape are many; most of them differ almost everywhere.
   constexpr std::int64_t kSamples = 32;
   std::int64_t apart = 0;
   for (std::int64_t i = 0; i < kSamples && count > kSamples; ++i) {
-    const double x = number_at(a, count / kSamples * i), y = number_at(b, count / kSamples * i);
-    if (std::fabs(x - y) > 0.01 * (std::fabs(x) + std::fabs(y))) ++apart;
+    const double x = number_at(given, count / kSamples * i),
+                 y = number_at(computed, count / kSamples * i);
+    if (!is_near(x, y, 0.01 * (std::fabs(x) + std::fabs(y)))) ++apart;
   }
   if (apart > kSamples / 2) return std::nullopt;
-  double top = 0, largest = 0;
-  for (std::int64_t i = 0; i < count; ++i) top = std::max(top, std::fabs(number_at(a, i)));
+  std::optional<std::vector<Tensor>> drawn;
+  double largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(a, i), y = number_at(b, i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    const double larger = std::max(std::fabs(x), std::fabs(y));
-    if (!(std::fabs(x - y) <= kRelative * larger + kOfLargest * top)) return std::nullopt;
-    largest = std::max(largest, std::fabs(x - y) / top);
+    const double x = number_at(given, i), y = number_at(computed, i);
+    if (is_near(x, y, 0)) continue;
+    const double unit = last_place(given.dtype, y);
+    double tolerance = kMostUnits * unit;
+    if (!is_near(x, y, tolerance) && draws) {
+      if (!drawn) drawn = draws();
+      for (const Tensor& draw : *drawn)
+        tolerance = std::max(tolerance, kMostSpread * std::fabs(number_at(draw, i) - y));
+    }
+    if (!is_near(x, y, tolerance)) return std::nullopt;
+    largest = std::max(largest, std::fabs(x - y) / unit);
   }
   return largest;
 }
@@ -129,7 +167,16 @@ bool ConstantMatcher::assign_rounded(Side side, ValueId value, ValueId derived) 
   const auto computed = evaluated(other(side), derived);
   const Tensor* given = pairing_.graph(side).constant(value);
   if (!computed || given == nullptr) return false;
-  const auto difference = rounding_difference(*computed, *given);
+  const auto difference = rounding_difference(*given, *computed, [&] {
+    std::vector<Tensor> draws;
+    for (int i = 0; i < kDraws; ++i) {
+      Rng rng(static_cast<std::uint64_t>(i) + 1);
+      evaluated_.clear();
+      if (auto draw = evaluated(other(side), derived, &rng)) draws.push_back(*std::move(draw));
+    }
+    evaluated_.clear();
+    return draws;
+  });
   if (!difference) return false;
   ++rounded_;
   largest_ = std::max(largest_, *difference);
@@ -215,7 +262,7 @@ std::optional<ValueId> ConstantMatcher::joined(ValueId target) {
   return std::nullopt;
 }
 
-std::optional<Tensor> ConstantMatcher::evaluated(Side side, ValueId value) {
+std::optional<Tensor> ConstantMatcher::evaluated(Side side, ValueId value, Rng* rounding) {
   const auto key = std::pair{side, value.index};
   if (const auto it = evaluated_.find(key); it != evaluated_.end()) return it->second;
   const Graph& graph = pairing_.graph(side);
@@ -233,13 +280,16 @@ std::optional<Tensor> ConstantMatcher::evaluated(Side side, ValueId value) {
       operands.push_back({});
       continue;
     }
-    const auto operand = evaluated(side, id);
+    const auto operand = evaluated(side, id, rounding);
     if (!operand) return std::nullopt;
     operands.push_back({*operand});
   }
   const auto results = interp::run_op<double>(*node->op, *node->attrs, operands, 1, {});
   if (!results || !results->front().datum.is_tensor()) return std::nullopt;
-  return evaluated_.emplace(key, results->front().datum.tensor()).first->second;
+  Tensor result = results->front().datum.tensor();
+  if (rounding != nullptr && is_float(result.dtype))
+    result = rounded_at_random(result, graph.type(value).dtype, *rounding);
+  return evaluated_.emplace(key, std::move(result)).first->second;
 }
 
 std::optional<ValueId> ConstantMatcher::replayed(const Window& window, Side side, ClassId product,
@@ -351,14 +401,13 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
   return found;
 }
 
-std::vector<std::string> ConstantMatcher::assumptions() const {
+std::vector<Assumption> ConstantMatcher::assumptions() const {
   if (rounded_ == 0) return {};
   return {
-      fmt::format("{} constant{} of one model {} what the constants of the other compute to: "
-                  "elements differ by at most {:.1e} of the largest (allowed are {} of the "
-                  "element and {} of the largest)",
-                  rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
-                  kRelative, kOfLargest)};
+      {Assumption::Kind::Rounding,
+       fmt::format("{} constant{} of one model {} what the constants of the other compute to, "
+                   "rounded: elements differ by at most {:.1f} units in the last place",
+                   rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_)}};
 }
 
 }  // namespace tessera::prove

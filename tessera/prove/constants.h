@@ -1,17 +1,23 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tessera/prove/verdict.h"
 #include "tessera/prove/window.h"
+#include "tessera/support/rng.h"
 
 namespace tessera::prove {
 
-/// The largest difference of two tensors of one shape relative to the largest element, if each
-/// element differs by no more than rounding explains: 1e-5 of it and 1e-7 of the largest.
-std::optional<double> rounding_difference(const Tensor& a, const Tensor& b);
+/// The largest difference of two tensors of floats of one shape, in units of the last place of
+/// `given`, if no element differs by more than rounding explains: 4 units of its own, or 8 times
+/// the largest difference of `draws`, which are `computed` with other roundings, from `computed`
+/// at this element. Elements that are not finite have to be the same.
+std::optional<double> rounding_difference(const Tensor& given, const Tensor& computed,
+                                          const std::function<std::vector<Tensor>()>& draws = {});
 
 /// Finds out how constants of one graph follow from those of the other, and adds to the other graph
 /// what they follow by. Constants that files hold have to be the same bit by bit; those that were
@@ -29,7 +35,7 @@ class ConstantMatcher {
   bool absorb(const Window& window);
 
   /// What was taken for granted; empty if nothing was.
-  std::vector<std::string> assumptions() const;
+  std::vector<Assumption> assumptions() const;
 
  private:
   bool assign(Side side, ValueId value, ValueId derived);
@@ -40,7 +46,9 @@ class ConstantMatcher {
   std::optional<ValueId> reshaped(Side side, ValueId value, const Ints& shape);
   std::optional<ValueId> joined(ValueId target);
   std::optional<ValueId> cut_out(ValueId target);
-  std::optional<Tensor> evaluated(Side side, ValueId value);
+  /// The value in double precision; with `rounding`, every result is rounded to its type, up or
+  /// down at random.
+  std::optional<Tensor> evaluated(Side side, ValueId value, Rng* rounding = nullptr);
 
   Pairing& pairing_;
   std::map<std::pair<DType, std::int64_t>, std::vector<ValueId>> by_count_;  // of the source

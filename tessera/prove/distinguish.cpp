@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tessera/interp/interp.h"
+#include "tessera/prove/align.h"
 #include "tessera/support/rng.h"
 
 namespace tessera::prove {
@@ -54,8 +55,12 @@ Apart apart(const Tensor& a, const Tensor& b) {
   const std::int64_t count = a.count();
   double squares = 0, most = 0;
   std::int64_t finite = 0, at = 0;
+  const bool exact = is_integer(a.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(a, i), d = distance(x, number_at(b, i));
+    const double x = number_at(a, i);
+    double d = distance(x, number_at(b, i));
+    // Integers that differ are at least 1 apart, also those that are the same double.
+    if (exact && d == 0 && integer_at(a, i) != integer_at(b, i)) d = 1;
     if (std::isfinite(x)) {
       squares += x * x;
       ++finite;
@@ -205,6 +210,58 @@ std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& targe
     }
   }
   return {integers.begin(), integers.end()};
+}
+
+std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below) {
+  using Kind = Recipe::Kind;
+  return {{.kind = Kind::Normal, .seed = seed + 101, .below = below},
+          {.kind = Kind::Sparse, .seed = seed + 102, .scale = 4, .below = below}};
+}
+
+std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
+  constexpr std::int64_t kLargeImage = 96, kSmallImage = 64;
+  std::set<std::string> symbols;
+  bool large = false;
+  for (const Type& type : inputs) {
+    if (!type.shape) return {};
+    for (const Dim& dim : *type.shape) dim.collect_symbols(symbols);
+    for (std::size_t axis = 2; axis < type.shape->size(); ++axis)
+      large = large || (*type.shape)[axis].constant().value_or(0) > kLargeImage;
+  }
+  std::vector<Sizes> choices;
+  const auto choose = [&](auto size) {
+    Sizes sizes;
+    std::int64_t number = 0;
+    for (const std::string& symbol : symbols) sizes.emplace(symbol, size(number++));
+    choices.push_back(std::move(sizes));
+  };
+  choose([](std::int64_t number) { return 3 + 2 * number; });
+  if (!symbols.empty()) {
+    choose([](std::int64_t) { return 1; });
+    choose([](std::int64_t number) { return number % 2 == 0 ? 1 : 4; });
+    choose([](std::int64_t number) { return number % 2 == 0 ? 4 : 1; });
+    choose([](std::int64_t) { return 8; });
+    choose([](std::int64_t) { return 224; });
+  }
+  std::vector<std::vector<Type>> list;
+  for (const bool small : {true, false})
+    for (const Sizes& sizes : choices) {
+      if (small && !large) continue;
+      std::vector<Type> types = inputs;
+      for (Type& type : types) {
+        type = with_sizes(std::move(type), sizes);
+        for (std::size_t axis = 2; small && axis < type.shape->size(); ++axis)
+          if ((*type.shape)[axis].constant().value_or(0) > kLargeImage)
+            (*type.shape)[axis] = kSmallImage;
+      }
+      const auto is_concrete = [](const Type& type) {
+        return type.is_ranked_tensor() && type.dtype != DType::String &&
+               std::ranges::all_of(*type.shape,
+                                   [](const Dim& dim) { return dim.constant().value_or(-1) >= 0; });
+      };
+      if (std::ranges::all_of(types, is_concrete)) list.push_back(std::move(types));
+    }
+  return list;
 }
 
 std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,

@@ -62,6 +62,13 @@ std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& t
 /// Where constants of the same name differ: rows of these, which integer inputs may choose.
 std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& target);
 
+/// A few inputs on which models are run that a proof takes for nearly equal.
+std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below);
+
+/// Shapes to run models on, the cheapest first: small images in place of large ones, sizes that are
+/// open all different, 1 or equal. Models need not accept them.
+std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs);
+
 /// The recipes that are tried one after the other, those that tell most first. `integers` are
 /// values that may lead to a difference: rows of a table in which the models differ.
 std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,

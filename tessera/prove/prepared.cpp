@@ -68,6 +68,10 @@ class Preparation {
         prepared.sizes[i] = known.value;
     }
     prepared.graph = std::move(graph);
+    if (rounds_)
+      assumptions_.push_back({Assumption::Kind::Rounding,
+                              "constants that follow from others are rounded to their types"});
+    prepared.assumptions = std::move(assumptions_);
     return prepared;
   }
 
@@ -133,8 +137,18 @@ class Preparation {
     for (const interp::Value& result : *results)
       if (!result.datum.is_tensor()) return std::nullopt;
     Vals values;
+    for (const interp::Value& result : *results)
+      rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved(node, operands));
     for (const interp::Value& result : *results) values.push_back(computed(result.datum.tensor()));
     return values;
+  }
+
+  /// Whether the result consists of elements of an operand.
+  bool is_moved(const GraphNode& node, const Vals& operands) {
+    std::vector<Known> known;
+    for (const Val& operand : operands)
+      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
+    return one_read(*node.op, *node.attrs, known).has_value();
   }
 
   /// Sizes that the other side does not know by the same name are called after this side.
@@ -174,7 +188,12 @@ class Preparation {
       results = out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
       if (out_.failed()) return;
       for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const Type inferred = out_.known(results[i]).type;
         out_.refine(results[i], own(from_.type(outputs[i])));
+        if (const Type& type = out_.known(results[i]).type; !(type == inferred))
+          assumptions_.push_back(
+              {Assumption::Kind::Declared, fmt::format("{} is {}, as its file declares",
+                                                       from_.name(outputs[i]), to_string(type))});
         if (const auto content = out_.known(results[i]).content) results[i] = computed(*content);
       }
       if (const auto same = identical_operand(*node.op, *node.attrs, known);
@@ -200,6 +219,8 @@ class Preparation {
   std::set<std::uint32_t> named_;
   std::set<const std::byte*>& computed_;
   std::int64_t bytes_ = 0;
+  bool rounds_ = false;
+  std::vector<Assumption> assumptions_;
 };
 
 }  // namespace
@@ -213,6 +234,8 @@ Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options) {
   PrepareOptions again = options;
   again.scope += "x";
   TESSERA_TRY(Prepared second, Preparation(*expanded, again, computed).made());
+  second.assumptions.insert(second.assumptions.begin(), first.assumptions.begin(),
+                            first.assumptions.end());
   return second;
 }
 

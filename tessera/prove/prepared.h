@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/prove/verdict.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::prove {
@@ -18,6 +19,7 @@ struct Prepared {
   std::vector<bool> computed = {};  // by value: a constant that follows from those of the file
   /// By value: an integer tensor as arithmetic over the sizes of the inputs.
   std::vector<std::optional<std::vector<Dim>>> sizes = {};
+  std::vector<Assumption> assumptions = {};
 };
 
 struct PrepareOptions {

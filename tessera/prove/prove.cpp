@@ -6,13 +6,15 @@
 
 #include "tessera/expr/named_real.h"
 #include "tessera/expr/walk.h"
-#include "tessera/prove/claim.h"
+#include "tessera/prove/assumptions.h"
 #include "tessera/prove/normalise.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/support/lexer.h"
 
 namespace tessera::prove {
 namespace {
+
+constexpr int kProbes = 4;
 
 /// Proves all pairs of a claim, or says what is left of the first that it cannot.
 std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, const Options& options,
@@ -46,7 +48,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
 }
 
 /// What is assumed of constants if they stand for named reals.
-std::vector<std::string> named_constants(const certify::Claim& claim) {
+std::vector<Assumption> named_constants(const certify::Claim& claim) {
   std::set<std::string> found;
   algebra::Names names;
   const auto look = [&](double constant) {
@@ -64,7 +66,9 @@ std::vector<std::string> named_constants(const certify::Claim& claim) {
   };
   for (const certify::Value& value : claim.values)
     for (const Output& output : value.definition.outputs) visit(output.value);
-  return {found.begin(), found.end()};
+  std::vector<Assumption> assumptions;
+  for (const std::string& text : found) assumptions.push_back({Assumption::Kind::Constant, text});
+  return assumptions;
 }
 
 /// Both graphs with the sizes that make them fit together, and what that asks for.
@@ -90,8 +94,10 @@ Guard simplified(Guard guard) {
   return guard;
 }
 
-Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, const Graph& target,
-                                const Guard& assumed) {
+/// `given` is what goes without saying: the relations of the source, but not that sizes that meet
+/// by broadcasting are equal.
+Expected<Setting> setting_under(const SizeRelations& given, const SizeRelations& own,
+                                const Graph& source, const Graph& target, const Guard& assumed) {
   SizeRelations all = own;
   if (!assumed.empty()) {
     TESSERA_TRY(all, relate_sizes(assumed, own));
@@ -112,7 +118,7 @@ Expected<Setting> setting_under(const SizeRelations& own, const Graph& source, c
     TESSERA_TRY(right, with_sizes(target, all.solved));
     break;
   }
-  return Setting{std::move(left), std::move(right), simplified(beyond(own, all)), all.open};
+  return Setting{std::move(left), std::move(right), simplified(beyond(given, all)), all.open};
 }
 
 /// The proof in a setting; nothing but a reason where there is none.
@@ -123,16 +129,25 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options,
     why = to_string(claim.error());
     return std::nullopt;
   }
+  for (const auto& [input, tensor] : options.contents)
+    claim->constants.emplace(input_name(input), tensor);
   if (auto certificate = certificate_for(*claim, options, arithmetic, why))
-    return Proved{setting.guard, std::move(*certificate), {}};
+    return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
   if (!options.named_reals) return std::nullopt;
-  std::vector<std::string> assumptions = named_constants(claim->claim);
+  std::vector<Assumption> assumptions = named_constants(claim->claim);
   if (assumptions.empty()) return std::nullopt;
   GraphClaim named = std::move(*claim);
   named.claim.named_reals = true;
   std::string ignored;
   auto certificate = certificate_for(named, options, arithmetic, ignored);
   if (!certificate) return std::nullopt;
+  // Constants that are not quite the same may be told apart by what is made of them.
+  Options probing = options;
+  probing.tries = kProbes;
+  if (std::holds_alternative<Refuted>(
+          refute(setting.source, setting.target, setting.guard, probing)))
+    return std::nullopt;
+  std::ranges::copy(arithmetic_assumptions(named), std::back_inserter(assumptions));
   return Proved{setting.guard, std::move(*certificate), std::move(assumptions)};
 }
 
@@ -194,9 +209,12 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   Arithmetic arithmetic;
   const auto own = relate_sizes(source);
   if (!own) return Unknown{to_string(own.error())};
+  const auto given = own->broadcasts ? relate_sizes(source, {}, Broadcasting::Open)
+                                     : Expected<SizeRelations>(*own);
+  if (!given) return Unknown{to_string(given.error())};
   const std::vector<Guard> guards = further_guards(source, target, *own);
   for (const Guard& guard : guards) {
-    const auto setting = setting_under(*own, source, target, guard);
+    const auto setting = setting_under(*given, *own, source, target, guard);
     std::string& reason = guard.empty() ? why : ignored;
     if (!setting) {
       reason = to_string(setting.error());

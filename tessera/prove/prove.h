@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,7 @@ struct Options {
   std::int64_t most_steps = 2'000;          // of the proof of one output
   bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+  std::map<std::size_t, Tensor> contents = {};  // of inputs, where known: for assumptions alone
 };
 
 /// Whether two graphs with the same inputs (by position; types may hold symbolic sizes and

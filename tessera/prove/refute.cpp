@@ -134,7 +134,7 @@ Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
     return Unknown{"the two graphs do not take the same inputs"};
   if (source.outputs().size() != target.outputs().size())
     return Unknown{"the two graphs do not have equally many outputs"};
-  auto relations = relate_sizes(source);
+  auto relations = relate_sizes(source, {}, Broadcasting::Open);
   if (relations) relations = relate_sizes(guard, *relations);
   if (!relations)
     return Unknown{fmt::format("there are no sizes to try: {}", relations.error().message)};

@@ -19,14 +19,48 @@ std::vector<std::string> axes_in(const Dim& pattern) {
   return axes;
 }
 
+using OperandAxis = std::pair<std::size_t, std::size_t>;
+
+/// Axes of operands that are another operand's axis in the definition and have another size, which
+/// the operator would stretch if it were 1.
+std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& signature,
+                                     const Definition& definition, const Sizes& solved) {
+  const auto stretches = [&](const OperandAxis& at, const OperandAxis& other) {
+    Signature one = signature;
+    one[at.first].type.shape[at.second] = 1;
+    const auto defined = node.op->define(*node.attrs, one);
+    return defined && defined->inputs[at.first].shape[at.second] !=
+                          defined->inputs[other.first].shape[other.second];
+  };
+  std::set<OperandAxis> found;
+  std::map<std::string, OperandAxis, std::less<>> first;
+  for (std::size_t i = 0; i < signature.size() && i < definition.inputs.size(); ++i)
+    for (std::size_t axis = 0; axis < definition.inputs[i].shape.size(); ++axis) {
+      const auto symbol = definition.inputs[i].shape[axis].as_symbol();
+      if (!symbol || !symbol->starts_with('#')) continue;
+      const auto [it, fresh] = first.try_emplace(std::string(*symbol), i, axis);
+      const auto size = [&](const OperandAxis& at) {
+        return looked_up(signature[at.first].type.shape[at.second], solved);
+      };
+      const OperandAxis here{i, axis};
+      if (fresh || it->second.first == i || size(it->second) == size(here)) continue;
+      if ((!size(here).constant() && stretches(here, it->second)) ||
+          (!size(it->second).constant() && stretches(it->second, here)))
+        found.insert(here);
+    }
+  return found;
+}
+
 /// The operands of a definition, fitted to the shapes of its inputs.
 class Fit {
  public:
-  Fit(SizeSolver& solver, const Definition& definition, const std::vector<Shape>& shapes)
+  Fit(SizeSolver& solver, const Definition& definition, const std::vector<Shape>& shapes,
+      const std::set<OperandAxis>& ignored)
       : solver_(solver) {
     for (std::size_t i = 0; i < shapes.size(); ++i)
       for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)
-        open_.push_back(equal(definition.inputs[i].shape[axis], shapes[i][axis]));
+        if (!ignored.contains({i, axis}))
+          open_.push_back(equal(definition.inputs[i].shape[axis], shapes[i][axis]));
   }
 
   /// Axes that a shape gives plainly come first, so that where an axis is a part of another's size,
@@ -103,7 +137,8 @@ Binding binding_of(const Sizes& sizes, const GraphSymbols& symbols) {
 }
 
 /// One walk over a graph of core operators under the sizes solved so far.
-Expected<Done> require_valid(SizeSolver& solver, const Graph& graph) {
+Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcasting broadcasting,
+                             bool& broadcasts) {
   const Binding binding = binding_of(solver.solved(), symbols_of(graph));
   GraphBuilder out;
   Vals inputs;
@@ -122,7 +157,11 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph) {
     if (!signature) continue;
     const auto definition = node.op->define(*node.attrs, *signature);
     if (!definition) continue;  // a value that it needs is told by data
-    TESSERA_TRY_DONE(Fit(solver, *definition, shapes_of(*signature)).require());
+    std::set<OperandAxis> stretched =
+        stretched_axes(node, *signature, *definition, solver.solved());
+    broadcasts = broadcasts || !stretched.empty();
+    if (broadcasting == Broadcasting::Equal) stretched.clear();
+    TESSERA_TRY_DONE(Fit(solver, *definition, shapes_of(*signature), stretched).require());
     for (const ValueId id : made.outputs(node))
       for (const Dim& dim : made.type(id).shape.value_or(Shape{}))
         TESSERA_TRY_DONE(solver.require_at_least(dim, 0));
@@ -172,7 +211,8 @@ GraphSymbols symbols_of(const Graph& graph) {
   return symbols;
 }
 
-Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given) {
+Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given,
+                                     Broadcasting broadcasting) {
   SizeSolver solver(given, symbols_of(graph));
   const bool composite = std::ranges::any_of(
       graph.nodes(), [](const GraphNode& n) { return n.op->kind() == OpDef::Kind::Composite; });
@@ -182,14 +222,17 @@ Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& gi
     if (auto expanded = expand(graph, [](const OpDef&) { return true; }))
       core = *std::move(expanded);
   }
+  bool broadcasts = false;
   do {
-    TESSERA_TRY_DONE(require_valid(solver, core));
+    TESSERA_TRY_DONE(require_valid(solver, core, broadcasting, broadcasts));
     TESSERA_TRY_DONE(solver.reopen());
   } while (solver.found_numbers());
   for (const ValueId id : graph.inputs())
     for (const Dim& dim : graph.type(id).shape.value_or(Shape{}))
       TESSERA_TRY_DONE(solver.require_at_least(dim, 1));
-  return solver.finished();
+  TESSERA_TRY(SizeRelations relations, solver.finished());
+  relations.broadcasts = relations.broadcasts || broadcasts;
+  return relations;
 }
 
 Expected<SizeRelations> relate_sizes(const Guard& conditions, const SizeRelations& given) {

@@ -47,10 +47,17 @@ struct SizeRelations {
   /// Symbols made up where a size has to be a multiple of another: the quotient, in terms of the
   /// symbols of the graphs.
   std::map<std::string, Multiple> parts = {};
+  /// Whether sizes of operands met by broadcasting that may differ if one of them is 1.
+  bool broadcasts = false;
 };
 
+/// Two sizes that meet by broadcasting are taken to be equal, or are left as they are: one of them
+/// may be 1.
+enum class Broadcasting : std::uint8_t { Equal, Open };
+
 /// Adds what a graph asks for to what is given. That its sizes contradict it is a diagnostic.
-Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given = {});
+Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given = {},
+                                     Broadcasting broadcasting = Broadcasting::Equal);
 
 /// Adds conditions.
 Expected<SizeRelations> relate_sizes(const Guard& conditions, const SizeRelations& given);

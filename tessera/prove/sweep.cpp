@@ -15,6 +15,7 @@
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
 #include "tessera/prove/prove.h"
+#include "tessera/prove/size_cases.h"
 
 namespace tessera::prove {
 namespace {
@@ -34,25 +35,34 @@ bool is_pure(const Graph& graph) {
 
 using Prints = std::vector<std::optional<Fingerprint>>;  // by value
 
+/// Two models, one of which is the source: values of the target are matched with its values.
 class Sweep {
  public:
-  Sweep(Aligned aligned, const SweepOptions& options)
-      : aligned_(std::move(aligned)), options_(options), alarm_(options.stop) {}
+  Sweep(const Aligned& aligned, const SweepOptions& options)
+      : aligned_(aligned), options_(options), alarm_(options.stop) {}
 
-  Expected<SweepResult> run();
-
- private:
-  Verdict proved() const;
-  Verdict unknown(std::string why);
+  /// A diagnostic where a model cannot be taken apart.
+  Expected<Done> prepare();
+  /// Tries to find an equal value of the source for each value of the target, and whether this is
+  /// so for all outputs. Before `observe`, by their names.
+  bool match_all();
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
-  bool run_both(const std::vector<Tensor>& inputs, std::array<std::vector<Datum>, 2>& outputs);
+  /// Takes the fingerprints of a sweep the other way round.
+  void take_observations(const Sweep& other);
   std::optional<Refuted> search();
+  /// Runs both models if the proof took constants for nearly equal: a refutation, or the proof.
+  Verdict confirmed();
+  Verdict unknown();
+  /// What is said of the work beside the verdict.
+  SweepResult report() &&;
 
-  /// Tries to find an equal value of the source for each value of the target, and whether this is
-  /// so for all outputs.
-  bool match_all();
+ private:
+  Proved proved() const;
+  bool run_both(const std::vector<Tensor>& inputs, std::array<std::vector<Datum>, 2>& outputs);
   void match(ValueId target);
+  /// Whether each output of the target is that of the source, also where it has a partner already.
+  bool match_outputs();
   struct Candidate {
     ValueId value;
     enum class As : std::uint8_t { Same, Reshaped, Transposed } as = As::Same;
@@ -61,6 +71,7 @@ class Sweep {
   std::vector<Candidate> candidates(ValueId target) const;
   std::optional<ValueId> derived(const Candidate& candidate, ValueId target);
   bool prove_pair(ClassId source, ValueId target);
+  bool prove_equal(ClassId source, ClassId target);
   bool prove_window(const Window& window);
   void find_unrelated();
 
@@ -68,11 +79,11 @@ class Sweep {
     return {
         .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
   }
-  void report(std::size_t done, std::string_view what) const {
+  void show(std::size_t done, std::string_view what) const {
     if (options_.progress) options_.progress({done, aligned_.target.value_count() + 1, what});
   }
 
-  Aligned aligned_;
+  const Aligned& aligned_;
   const SweepOptions& options_;
   Alarm alarm_;
   std::optional<Pairing> pairing_;
@@ -86,31 +97,24 @@ class Sweep {
     std::size_t nodes = 0;  // in the smallest window
   };
   std::map<std::uint32_t, Failed> failed_;  // by value of the target
-  std::set<std::string> assumptions_;
+  std::set<Assumption> assumptions_;
   int failures_ = 0;
   SweepResult result_;
 };
 
-Expected<SweepResult> Sweep::run() {
-  const Graph& target_graph = aligned_.target;
+Expected<Done> Sweep::prepare() {
   for (const ValueId id : aligned_.source.inputs())
     result_.input_names.push_back(aligned_.source.name(id));
+  TESSERA_TRY(Prepared source,
+              prove::prepare(aligned_.source,
+                             {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop}));
+  TESSERA_TRY(Prepared target,
+              prove::prepare(aligned_.target,
+                             {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop}));
   assumptions_.insert(aligned_.assumptions.begin(), aligned_.assumptions.end());
-
-  auto source =
-      prepare(aligned_.source, {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop});
-  auto target =
-      prepare(target_graph, {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop});
-  if (!source || !target) {
-    if (auto refuted = search()) {
-      result_.verdict = *std::move(refuted);
-    } else {
-      const Diagnostic& problem = source ? target.error() : source.error();
-      result_.verdict = Unknown{problem.message};
-    }
-    return std::move(result_);
-  }
-  pairing_.emplace(*std::move(source), *std::move(target));
+  for (const Prepared* prepared : {&source, &target})
+    assumptions_.insert(prepared->assumptions.begin(), prepared->assumptions.end());
+  pairing_.emplace(std::move(source), std::move(target));
   pairing_->number(Side::Source);
   pairing_->number(Side::Target);
   const Prepared& prepared = pairing_->prepared(Side::Target);
@@ -119,44 +123,58 @@ Expected<SweepResult> Sweep::run() {
       ++result_.values;
       if (pairing_->paired(pairing_->of(Side::Target, {i}))) ++result_.congruent;
     }
-  if (pairing_->all_outputs_paired()) {
-    result_.verdict = proved();
-    return std::move(result_);
-  }
-  constants_.emplace(*pairing_);
-  // Tools keep most names, and large models take long to run.
-  if (match_all()) {
-    result_.verdict = proved();
-    return std::move(result_);
-  }
-  if (auto refuted = observe()) {
-    result_.verdict = *std::move(refuted);
-    return std::move(result_);
-  }
-  if (match_all()) {
-    result_.verdict = proved();
-    return std::move(result_);
-  }
-  if (auto refuted = search()) {
-    result_.verdict = *std::move(refuted);
-    return std::move(result_);
-  }
-  find_unrelated();
-  result_.verdict = unknown(alarm_.over() ? "the time is over" : "a pair of values is not related");
-  return std::move(result_);
+  return Done{};
 }
 
-Verdict Sweep::proved() const {
+Proved Sweep::proved() const {
   Proved proved;
   proved.assumptions.assign(assumptions_.begin(), assumptions_.end());
   if (constants_)
-    for (std::string& assumption : constants_->assumptions())
+    for (Assumption& assumption : constants_->assumptions())
       proved.assumptions.push_back(std::move(assumption));
   return proved;
 }
 
-Verdict Sweep::unknown(std::string why) {
-  return Unknown{std::move(why)};
+Verdict Sweep::confirmed() {
+  Proved made = proved();
+  const bool exact = (!constants_ || constants_->assumptions().empty()) &&
+                     std::ranges::none_of(made.assumptions, [](const Assumption& assumption) {
+                       return assumption.kind == Assumption::Kind::Constant;
+                     });
+  if (exact) return made;
+  show(0, "running both models");
+  bool ran = false;
+  for (const std::vector<Type>& types : probe_types(aligned_.inputs)) {
+    if (ran) break;
+    for (const std::vector<std::int64_t>& below : integer_ranges(aligned_.inputs)) {
+      if (alarm_.over()) return Unknown{"the time is over"};
+      for (const Recipe& recipe : probes(options_.seed, below)) {
+        const auto refuted =
+            distinguishes(aligned_.source, aligned_.target, make_inputs(types, recipe), running());
+        if (!refuted) break;
+        if (*refuted) return **refuted;
+        ran = true;
+      }
+      if (ran) break;
+    }
+  }
+  if (!ran) return Unknown{"constants are equal up to rounding, and the models cannot be run"};
+  return made;
+}
+
+Verdict Sweep::unknown() {
+  find_unrelated();
+  return Unknown{alarm_.over() ? "the time is over" : "a pair of values is not related"};
+}
+
+SweepResult Sweep::report() && {
+  return std::move(result_);
+}
+
+void Sweep::take_observations(const Sweep& other) {
+  prints_ = {other.prints_[1], other.prints_[0]};
+  sized_ = other.sized_;
+  below_ = other.below_;
 }
 
 bool Sweep::run_both(const std::vector<Tensor>& inputs,
@@ -190,7 +208,7 @@ bool Sweep::run_both(const std::vector<Tensor>& inputs,
 }
 
 std::optional<Refuted> Sweep::observe() {
-  report(0, "running both models");
+  show(0, "running both models");
   const bool open = concrete(aligned_.inputs, 3) != concrete(aligned_.inputs, 8);
   for (const std::int64_t size : {3, 8, 32, 64, 224}) {
     const auto types = concrete(aligned_.inputs, size);
@@ -215,18 +233,26 @@ std::optional<Refuted> Sweep::observe() {
 }
 
 std::optional<Refuted> Sweep::search() {
+  const auto tells_apart = [&](const std::vector<Type>& types,
+                               const Recipe& recipe) -> std::optional<Refuted> {
+    DistinguishOptions how = running();
+    how.may_overflow = recipe.scale > 1;
+    auto refuted = distinguishes(aligned_.source, aligned_.target, make_inputs(types, recipe), how);
+    return refuted && *refuted ? *std::move(refuted) : std::nullopt;
+  };
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
   const std::vector<Recipe> list =
       recipes(options_.seed + 1, below_, differing_rows(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
-    report(0, "searching for an input that tells them apart");
-    DistinguishOptions how = running();
-    how.may_overflow = recipe.scale > 1;
-    auto refuted =
-        distinguishes(aligned_.source, aligned_.target, make_inputs(*types, recipe), how);
-    if (refuted && *refuted) return **std::move(refuted);
+    show(0, "searching for an input that tells them apart");
+    if (auto refuted = tells_apart(*types, recipe)) return refuted;
+  }
+  for (const std::vector<Type>& other : probe_types(aligned_.inputs)) {
+    if (alarm_.over()) return std::nullopt;
+    if (other == *types) continue;
+    if (auto refuted = tells_apart(other, list.front())) return refuted;
   }
   return std::nullopt;
 }
@@ -289,18 +315,30 @@ std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target
 }
 
 bool Sweep::match_all() {
+  if (pairing_->all_outputs_paired()) return true;
+  if (!constants_) constants_.emplace(*pairing_);
   result_.proved = 0;
   failures_ = 0;
   failed_.clear();
   pairing_->number(Side::Target, [this](ValueId value) { match(value); });
-  return pairing_->all_outputs_paired();
+  return match_outputs();
+}
+
+bool Sweep::match_outputs() {
+  for (std::size_t i = 0; i < aligned_.source.outputs().size(); ++i) {
+    const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
+                  target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
+    if (source == target) continue;
+    if (!pairing_->paired(target) || alarm_.over() || !prove_equal(source, target)) return false;
+  }
+  return true;
 }
 
 void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
   if (alarm_.over() || failures_ > patience) return;
-  report(target.index, "proving pairs of values");
+  show(target.index, "proving pairs of values");
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
     if (constants_->match(target)) ++result_.proved;
     return;
@@ -322,10 +360,16 @@ void Sweep::match(ValueId target) {
 }
 
 bool Sweep::prove_pair(ClassId source, ValueId target) {
-  const auto start = Clock::now();
   const ClassId own = pairing_->of(Side::Target, target);
+  failed_.emplace(target.index, Failed{source, Window(*pairing_, source, own).nodes()});
+  if (!prove_equal(source, own)) return false;
+  pairing_->assign(Side::Target, target, source);
+  return true;
+}
+
+bool Sweep::prove_equal(ClassId source, ClassId own) {
+  const auto start = Clock::now();
   Window window(*pairing_, source, own);
-  failed_.emplace(target.index, Failed{source, window.nodes()});
   for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
     for (int again = 0;
          again < 4 && !(window.loose(Side::Source).empty() && window.loose(Side::Target).empty());
@@ -334,10 +378,7 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
       window = Window(*pairing_, source, own);
       for (int i = 0; i < step; ++i) window.grow();
     }
-    if (prove_window(window)) {
-      pairing_->assign(Side::Target, target, source);
-      return true;
-    }
+    if (prove_window(window)) return true;
     const std::chrono::duration<double> spent = Clock::now() - start;
     if (alarm_.over() || spent.count() > options_.pair_seconds || !window.grow()) return false;
   }
@@ -354,8 +395,13 @@ bool Sweep::prove_window(const Window& window) {
   const auto [it, is_new] = tried_.emplace(key, false);
   if (!is_new) return it->second;
   alarm_.set(options_.pair_seconds);
-  const Verdict verdict =
-      prove(*source, *target, {.seed = options_.seed, .tries = 0, .stop = alarm_.flag()});
+  Options how{.seed = options_.seed, .tries = 0, .stop = alarm_.flag()};
+  for (std::size_t i = 0; i < window.cut().size(); ++i) {
+    const Window::Member of = window.member(Side::Source, window.cut()[i]);
+    if (const Tensor* constant = pairing_->graph(of.side).constant(of.value))
+      how.contents.emplace(i, *constant);
+  }
+  const Verdict verdict = prove(*source, *target, how);
   const auto* yes = std::get_if<Proved>(&verdict);
   if (yes == nullptr || !yes->guard.empty()) return false;
   assumptions_.insert(yes->assumptions.begin(), yes->assumptions.end());
@@ -396,11 +442,57 @@ void Sweep::find_unrelated() {
   if (source && target) result_.unrelated = Unrelated{*std::move(source), *std::move(target)};
 }
 
+/// A verdict that does not depend on which of the models is the source: proofs are looked for in
+/// both directions before an input is looked for that tells the models apart.
+SweepResult decided(const Aligned& aligned, const SweepOptions& options) {
+  const Aligned reversed{.source = aligned.target,
+                         .target = aligned.source,
+                         .inputs = aligned.inputs,
+                         .assumptions = aligned.assumptions};
+  Sweep forward(aligned, options), backward(reversed, options);
+  const auto result = [](Sweep& sweep, Verdict verdict) {
+    SweepResult made = std::move(sweep).report();
+    made.verdict = std::move(verdict);
+    return made;
+  };
+  if (const auto done = forward.prepare(); !done) {
+    auto refuted = forward.search();
+    return result(forward, refuted ? Verdict(*std::move(refuted)) : Unknown{done.error().message});
+  }
+  // Tools keep most names, and large models take long to run.
+  if (forward.match_all()) return result(forward, forward.confirmed());
+  const bool both = backward.prepare().has_value();
+  if (both && backward.match_all()) return result(forward, backward.confirmed());
+  if (auto refuted = forward.observe()) return result(forward, *std::move(refuted));
+  if (forward.match_all()) return result(forward, forward.confirmed());
+  if (both) {
+    backward.take_observations(forward);
+    if (backward.match_all()) return result(forward, backward.confirmed());
+  }
+  if (auto refuted = forward.search()) return result(forward, *std::move(refuted));
+  return result(forward, forward.unknown());
+}
+
 }  // namespace
 
 Expected<SweepResult> sweep(const Graph& source, const Graph& target, const SweepOptions& options) {
-  TESSERA_TRY(Aligned aligned, align(source, target, options.names));
-  return Sweep(std::move(aligned), options).run();
+  TESSERA_TRY(const Aligned aligned, align(source, target, options.names));
+  std::optional<SweepResult> all;
+  std::set<Assumption> assumptions;
+  for (const Aligned& one : size_cases(aligned, options.stop)) {
+    SweepResult result = decided(one, options);
+    const auto* proved = std::get_if<Proved>(&result.verdict);
+    if (proved != nullptr)
+      assumptions.insert(proved->assumptions.begin(), proved->assumptions.end());
+    // A refutation says most; what is not known in one case is not known at all.
+    if (!all || (std::holds_alternative<Proved>(all->verdict) && proved == nullptr) ||
+        std::holds_alternative<Refuted>(result.verdict))
+      all = std::move(result);
+    if (std::holds_alternative<Refuted>(all->verdict)) return *std::move(all);
+  }
+  if (auto* proved = std::get_if<Proved>(&all->verdict))
+    proved->assumptions.assign(assumptions.begin(), assumptions.end());
+  return *std::move(all);
 }
 
 }  // namespace tessera::prove

@@ -11,13 +11,31 @@
 
 namespace tessera::prove {
 
+/// Something that a proof takes for granted.
+struct Assumption {
+  enum class Kind : std::uint8_t {
+    Rounding,    // floating-point results are those of real numbers
+    NonFinite,   // nothing is infinite or NaN
+    Domain,      // no division by zero, no root or logarithm of a negative number
+    WrapAround,  // integers stay within their type
+    Constant,    // a constant stands for a real number near it
+    Empty,       // sizes are at least 1
+    Sizes,       // sizes that the two models leave open are related
+    Declared,    // a shape that a file declares is right
+  };
+  Kind kind = Kind::Rounding;
+  std::string text = {};  // a clause that follows "assuming that"
+
+  auto operator<=>(const Assumption&) const = default;
+};
+std::string_view to_string(Assumption::Kind kind);  // "rounding", "non-finite", …
+
 /// Equal for all inputs of all sizes of at least 1 that satisfy the guard and that the source
 /// accepts, over the reals, under the assumptions.
 struct Proved {
   Guard guard;  // what the target needs beyond the source
   certify::Certificate certificate;
-  std::vector<std::string>
-      assumptions;  // each a sentence, e.g. which constant stands for which real
+  std::vector<Assumption> assumptions;
 };
 
 /// An input that shows the difference; the interpreter has replayed it.

@@ -25,7 +25,7 @@ Guard missing(const SizeRelations& given, const Expected<SizeRelations>& needed,
 
 /// What the other direction needs: the target is there, so its sizes fit; do those of the source?
 Expected<Guard> missing_backwards(const Rule& rule) {
-  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.target));
+  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.target, {}, prove::Broadcasting::Open));
   TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
   TESSERA_TRY(const SizeRelations all, relate_sizes(rule.source, given));
   return beyond(given, all);
@@ -39,7 +39,7 @@ Verdict refuted_or(std::string why, const Rule& rule, const prove::Options& opti
 }
 
 Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
-  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source));
+  TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source, {}, prove::Broadcasting::Open));
   TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
   // Without a guard the graphs are proved as they are, which is quicker.
   const Sizes solved = rule.guard.empty() ? Sizes{} : given.solved;

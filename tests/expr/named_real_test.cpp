@@ -17,21 +17,24 @@ std::string name_of(double constant) {
 }
 
 TEST(NamedReal, HasAName) {
-  const std::vector<std::pair<double, std::string>> cases = {{0.70710677, "1/sqrt(2)"},
-                                                             {-0.70710677, "-1/sqrt(2)"},
-                                                             {1.4142135, "sqrt(2)"},
-                                                             {0.7978846, "sqrt(2/pi)"},
-                                                             {3.1415927, "pi"},
-                                                             {6.2831855, "2*pi"},
-                                                             {1.5707964, "pi/2"},
-                                                             {0.31830987, "1/pi"},
-                                                             {1.1283792, "2/sqrt(pi)"},
-                                                             {0.33333334, "1/3"},
-                                                             {0.044715, "8943/200000"},
-                                                             {1e-5f, "1/100000"},
-                                                             {0.1f, "1/10"},
-                                                             {0.14285715, "1/7"}};
-  for (const auto& [constant, name] : cases) EXPECT_EQ(name_of(constant), name) << constant;
+  const std::vector<std::pair<float, std::string>> cases = {{0.70710677f, "1/sqrt(2)"},
+                                                            {-0.70710677f, "-1/sqrt(2)"},
+                                                            {1.4142135f, "sqrt(2)"},
+                                                            {0.7978846f, "sqrt(2/pi)"},
+                                                            {3.1415927f, "pi"},
+                                                            {6.2831855f, "2*pi"},
+                                                            {1.5707964f, "pi/2"},
+                                                            {0.31830987f, "1/pi"},
+                                                            {1.1283792f, "2/sqrt(pi)"},
+                                                            {0.33333334f, "1/3"},
+                                                            {0.044715f, "8943/200000"},
+                                                            {1e-5f, "1/100000"},
+                                                            {0.1f, "1/10"},
+                                                            {0.14285715f, "1/7"}};
+  for (const auto& [constant, name] : cases)
+    EXPECT_EQ(name_of(static_cast<double>(constant)), name) << constant;
+  EXPECT_EQ(name_of(0.1), "1/10");
+  EXPECT_EQ(name_of(std::sqrt(0.5)), "1/sqrt(2)");
 }
 
 TEST(NamedReal, APlainBinaryFractionStandsForItself) {
@@ -47,6 +50,15 @@ TEST(NamedReal, OtherNumbersHaveNone) {
                 name_of(constant).find("pi") == std::string::npos)
         << constant << " is " << name_of(constant);
   EXPECT_EQ(name_of(0.123456789), "");
+}
+
+// Files hold decimals and quotients that were rounded once.
+TEST(NamedReal, ANeighbourOfADecimalIsAnotherNumber) {
+  for (const float constant : {0.1f, 1e-5f, 1.0f, 1.0f / 3, 0.044715f})
+    for (const float toward : {0.0f, 2.0f})
+      EXPECT_EQ(name_of(static_cast<double>(std::nextafter(constant, toward))), "") << constant;
+  EXPECT_EQ(name_of(std::nextafter(0.1, 1)), "");
+  EXPECT_EQ(name_of(0.7071067700001), "");  // no number of f32, and far from 1/sqrt(2) in f64
 }
 
 TEST(NamedReal, IsWithinTwoUnitsInTheLastPlace) {

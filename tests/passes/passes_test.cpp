@@ -115,6 +115,11 @@ TEST(Moves, DropsWhatMovesNothing) {
   }
 }
 
+TEST(Moves, KeepsAPadThatReadsBesideAnAxisOfSizeOne) {
+  expect_unchanged({"moves"}, "graph(x: f32[1, 2]) { return pad(x, [-1, 0, 1, 0], 1.75) }");
+  expect_unchanged({"moves"}, "graph(x: f32[1, 1]) { return pad(x, [0, 1, 0, -1]) }");
+}
+
 TEST(Moves, JoinsTransposes) {
   expect_pass({.passes = {"moves"},
                .before = "graph(x: f32[2, 3, 4]) "

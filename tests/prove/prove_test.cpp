@@ -14,8 +14,8 @@ using testing::parsed;
 /// Two bodies of graphs with the same inputs, `x: f32[m, n]`.
 struct Equation {
   std::string inputs, source, target;
-  std::string guard = "";       // what the target needs
-  std::size_t assumptions = 0;  // how many constants stand for a real
+  std::string guard = "";          // what the target needs
+  std::ptrdiff_t assumptions = 0;  // how many constants stand for a real
 };
 
 std::pair<Graph, Graph> graphs(const Equation& equation) {
@@ -41,7 +41,8 @@ void expect_proved(const Equation& equation) {
   const auto* proved = std::get_if<Proved>(&verdict);
   ASSERT_NE(proved, nullptr) << in_words(verdict);
   EXPECT_EQ(to_text(proved->guard), equation.guard);
-  EXPECT_EQ(proved->assumptions.size(), equation.assumptions);
+  EXPECT_EQ(std::ranges::count(proved->assumptions, Assumption::Kind::Constant, &Assumption::kind),
+            equation.assumptions);
   const auto accepted = certify::check(proved->certificate);
   EXPECT_TRUE(accepted) << to_string(accepted.error());
   const std::string text = to_text(proved->certificate);
@@ -171,7 +172,7 @@ TEST(Prove, LayerNormDoesNotFeelAScale) {
 }
 
 TEST(Prove, GeluSpellings) {
-  const std::vector<std::pair<std::string, std::size_t>> spellings = {
+  const std::vector<std::pair<std::string, std::ptrdiff_t>> spellings = {
       {"mul(mul(x, 0.5), add(erf(div(x, sqrt(2.0))), 1.0))", 0},
       {"mul(x, mul(add(1.0, erf(mul(x, div(1.0, sqrt(2.0))))), 0.5))", 0},
       {"mul(mul(0.5, x), add(1.0, erf(mul(x, 0.70710677))))", 1},
@@ -277,6 +278,69 @@ TEST(Prove, WhatIsAMaximumIsNoSum) {
                   "max_pool(neg(x)) {kernel_shape=[3,3]}"});
   expect_refuted({kTwo, "add(reduce_max(x, const i64[1] [1]), reduce_max(y, const i64[1] [1]))",
                   "reduce_max(add(x, y), const i64[1] [1])"});
+}
+
+// An axis of size 0 is not at least 1, whatever is said of sizes that have a name.
+TEST(Prove, AnEmptyConstantProvesNothing) {
+  expect_refuted({"x: f32[4]", "e = const f32[0] []  return concat(x, e) {axis=0}",
+                  "e = const f32[0] []  return relu(concat(x, e) {axis=0})"});
+}
+
+TEST(Prove, SizesThatMeetByBroadcastingAreEqualByAGuard) {
+  expect_proved({"x: f32[n], y: f32[m]", "add(x, y)", "add(y, x)", "n == m"});
+  expect_proved({"x: f32[n], y: f32[n]", "reduce_sum(add(x, y), [0])",
+                 "add(reduce_sum(x, [0]), reduce_sum(y, [0]))"});
+}
+
+TEST(Prove, IntegersBeyond53BitsAreNotRounded) {
+  expect_not_proved(
+      {"x: i64[n]", "sub(add(x, i64[] 9007199254740993), i64[] 9007199254740992)", "identity(x)"});
+  expect_not_proved(
+      {"x: i64[n]", "equal(x, i64[] 9223372036854775807)", "equal(x, i64[] 9223372036854775806)"});
+}
+
+TEST(Prove, QuotientsAndPowersOfIntegersAreIntegers) {
+  for (const char* of : {"x", "add(x, y)", "mul(x, y)", "reduce_sum(mul(x, y), [0])"}) {
+    expect_not_proved({"x: i32[n], y: i32[n]",
+                       fmt::format("cast(div({}, i32[] 2)) {{to=\"f32\"}}", of),
+                       fmt::format("mul(cast({}) {{to=\"f32\"}}, 0.5)", of)});
+    expect_not_proved({"x: i32[n], y: i32[n]", fmt::format("mul(pow({}, i32[] -1), {})", of, of),
+                       fmt::format("pow({}, i32[] 0)", of)});
+  }
+  expect_proved({"x: i32[n], y: i32[n]", "div(add(x, y), i32[] 2)", "div(add(y, x), i32[] 2)"});
+}
+
+/// The kinds of assumptions of a proof, in order.
+std::vector<std::string_view> assumed(const Equation& equation) {
+  const auto [source, target] = graphs(equation);
+  const Verdict verdict = prove(source, target, {});
+  std::vector<std::string_view> kinds;
+  if (const auto* proved = std::get_if<Proved>(&verdict))
+    for (const Assumption& assumption : proved->assumptions)
+      kinds.push_back(to_string(assumption.kind));
+  else
+    kinds.push_back("not proved");
+  return kinds;
+}
+
+TEST(Prove, SaysWhatItTakesForGranted) {
+  using Kinds = std::vector<std::string_view>;
+  EXPECT_EQ(assumed({"x: f32[2, 3]", "transpose(transpose(x) {perm=[1, 0]}) {perm=[1, 0]}",
+                     "identity(x)"}),
+            Kinds{});
+  EXPECT_EQ(assumed({"x: f32[4]", "max(x, neg(x))", "abs(x)"}), Kinds{"non-finite"});
+  EXPECT_EQ(assumed({"x: f32[4]", "div(x, x)", "const f32[4] [1, 1, 1, 1]"}),
+            (Kinds{"rounding", "non-finite", "domain"}));
+  EXPECT_EQ(assumed({"x: f32[4]", "div(add(x, x), 2.0)", "identity(x)"}),
+            (Kinds{"rounding", "non-finite"}));
+  EXPECT_EQ(assumed({"x: f32[4]", "mul(sqrt(x), sqrt(x))", "identity(x)"}),
+            (Kinds{"rounding", "non-finite", "domain"}));
+  EXPECT_EQ(assumed({"x: f32[4]", "log(exp(x))", "identity(x)"}),
+            (Kinds{"rounding", "non-finite"}));
+  EXPECT_EQ(assumed({"x: u8[4], y: u8[4]", "sub(add(x, y), y)", "identity(x)"}),
+            Kinds{"wrap-around"});
+  EXPECT_EQ(assumed({"x: i64[n]", "add(x, x)", "mul(x, i64[] 2)"}),
+            (Kinds{"wrap-around", "empty"}));
 }
 
 TEST(Prove, WhatHoldsForPositiveNumbersIsNotSaidOfAll) {

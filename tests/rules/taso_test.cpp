@@ -43,8 +43,10 @@ File read(const fs::path& path) {
 
 /// What the target needs beyond the source.
 Expected<Guard> needs(const Rule& rule) {
-  TESSERA_TRY(const prove::SizeRelations given, prove::relate_sizes(rule.source));
-  TESSERA_TRY(const prove::SizeRelations both, prove::relate_sizes(rule.target, given));
+  TESSERA_TRY(const prove::SizeRelations given,
+              prove::relate_sizes(rule.source, {}, prove::Broadcasting::Open));
+  TESSERA_TRY(const prove::SizeRelations own, prove::relate_sizes(rule.source));
+  TESSERA_TRY(const prove::SizeRelations both, prove::relate_sizes(rule.target, own));
   TESSERA_TRY(const prove::SizeRelations all,
               prove::relate_outputs(rule.source, rule.target, both));
   return prove::beyond(given, all);

@@ -1,0 +1,123 @@
+#include "tessera/prove/size_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/prove/prepared.h"
+#include "tessera/prove/sizes.h"
+
+namespace tessera::prove {
+namespace {
+
+constexpr std::size_t kMostCases = 9;
+
+class Cases {
+ public:
+  Cases(const Aligned& aligned, const std::atomic<bool>* stop) : aligned_(aligned), stop_(stop) {
+    for (const Type& type : aligned.inputs)
+      for (const Dim& dim : type.shape.value_or(Shape{})) dim.collect_symbols(symbols_);
+  }
+
+  std::vector<Aligned> list() {
+    if (!symbols_.empty()) split({}, {});
+    if (leaves_.empty()) leaves_.push_back(aligned_);
+    // What one case leaves out, none of them shows.
+    for (Aligned& leaf : leaves_)
+      leaf.assumptions.insert(leaf.assumptions.end(), left_out_.begin(), left_out_.end());
+    return std::move(leaves_);
+  }
+
+ private:
+  std::vector<Type> inputs(const Sizes& sizes) const {
+    std::vector<Type> types = aligned_.inputs;
+    for (Type& type : types) type = with_sizes(std::move(type), sizes);
+    return types;
+  }
+
+  /// Equations that broadcasting leaves open, of both models; nothing where one does not accept
+  /// the sizes.
+  std::optional<Guard> open(const Sizes& sizes, std::size_t& accepted) const {
+    Guard all;
+    for (const Graph* graph : {&aligned_.source, &aligned_.target}) {
+      const auto prepared =
+          prove::prepare(*graph, {.inputs = inputs(sizes), .scope = "c", .stop = stop_});
+      if (!prepared) continue;
+      const auto equal = relate_sizes(prepared->graph);
+      const auto given = equal && equal->broadcasts
+                             ? relate_sizes(prepared->graph, {}, Broadcasting::Open)
+                             : equal;
+      if (!equal || !given) continue;
+      ++accepted;
+      for (Condition& condition : beyond(*given, *equal))
+        if (condition.kind == Condition::Kind::Equal) all.push_back(std::move(condition));
+    }
+    return accepted == 2 ? std::optional(std::move(all)) : std::nullopt;
+  }
+
+  std::optional<std::string> symbol(const Dim& dim) const {
+    const auto name = dim.as_symbol();
+    return name && symbols_.contains(std::string(*name)) ? std::optional<std::string>(*name)
+                                                         : std::nullopt;
+  }
+
+  static Assumption assumption(const Condition& condition) {
+    return {Assumption::Kind::Sizes,
+            fmt::format("{}, which meet by broadcasting", to_text(condition))};
+  }
+
+  void split(const Sizes& sizes, std::vector<Assumption> assumptions) {
+    std::size_t accepted = 0;
+    const std::optional<Guard> conditions = open(sizes, accepted);
+    if (!conditions) {
+      if (sizes.empty()) return;
+      std::string text;
+      for (const auto& [name, size] : sizes)
+        text += fmt::format("{}{} == {}", text.empty() ? "" : ", ", name, size.to_string());
+      if (accepted == 1)
+        left_out_.push_back({Assumption::Kind::Sizes,
+                             fmt::format("it is not so that {}: one of the models does not "
+                                         "accept that",
+                                         text)});
+      return;
+    }
+    const auto splits = std::ranges::find_if(*conditions, [&](const Condition& condition) {
+      return symbol(condition.left) || symbol(condition.right);
+    });
+    if (splits == conditions->end()) {
+      Aligned leaf = aligned_;
+      leaf.inputs = inputs(sizes);
+      for (const Condition& condition : *conditions) assumptions.push_back(assumption(condition));
+      leaf.assumptions.insert(leaf.assumptions.end(), assumptions.begin(), assumptions.end());
+      leaves_.push_back(std::move(leaf));
+      return;
+    }
+    const auto left = symbol(splits->left), right = symbol(splits->right);
+    const auto with = [&](const std::string& name, const Dim& size) {
+      Sizes more = sizes;
+      for (auto& [known, value] : more) value = resolved(value, {{name, size}});
+      more.insert_or_assign(name, size);
+      return more;
+    };
+    const bool few = ++splits_ < kMostCases;
+    if (!few) assumptions.push_back(assumption(*splits));
+    split(left ? with(*left, splits->right) : with(*right, splits->left), assumptions);
+    for (const auto& name : {left, right})
+      if (few && name) split(with(*name, 1), assumptions);
+  }
+
+  const Aligned& aligned_;
+  const std::atomic<bool>* stop_;
+  std::set<std::string> symbols_;
+  std::vector<Aligned> leaves_;
+  std::vector<Assumption> left_out_;
+  std::size_t splits_ = 0;
+};
+
+}  // namespace
+
+std::vector<Aligned> size_cases(const Aligned& aligned, const std::atomic<bool>* stop) {
+  return Cases(aligned, stop).list();
+}
+
+}  // namespace tessera::prove
