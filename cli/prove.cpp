@@ -20,6 +20,8 @@ struct ProveOptions {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
 
+constexpr const char* kTimeLimit = "120s";
+
 std::string graph_text(const Graph& graph) {
   return to_text(graph, {.inline_limit = 16});
 }
@@ -42,9 +44,9 @@ nlohmann::json described(const prove::SweepResult& result, double seconds) {
 void print(const nlohmann::json& object) {
   const std::string verdict = object["verdict"];
   fmt::print("{}{} in {:.1f} s: {} values, {} equal by congruence, {} by proofs of their own\n",
-             verdict, verdict == "proved" ? " over the reals" : "",
-             object["seconds"].get<double>(), object["values"].get<std::size_t>(),
-             object["congruent"].get<std::size_t>(), object["proved_pairs"].get<std::size_t>());
+             verdict, verdict == "proved" ? " over the reals" : "", object["seconds"].get<double>(),
+             object["values"].get<std::size_t>(), object["congruent"].get<std::size_t>(),
+             object["proved_pairs"].get<std::size_t>());
   if (object.contains("assumptions"))
     for (const nlohmann::json& assumption : object["assumptions"])
       fmt::print("assuming that {}\n", assumption["text"].get<std::string>());
@@ -64,6 +66,7 @@ void print(const nlohmann::json& object) {
 }
 
 Expected<Done> prove_files(const ProveOptions& options, Context& context) {
+  if (context.time_limit_text.empty()) context.time_limit_text = kTimeLimit;
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
   const Stopwatch watch;
@@ -129,6 +132,7 @@ void add_prove(CLI::App& app, Context& context) {
       "which\n"
       "the outputs differ by more than 1e-4 of their root mean square, and by more than 30 times\n"
       "what single precision changes.\n"
+      "Without --time-limit, the search for a proof ends after 120 seconds.\n"
       "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");
   command->callback([options, &context] {
     if (auto done = prove_files(*options, context); !done) context.fail(done.error());

@@ -69,7 +69,7 @@ def main():
                 f"{model.stem:24} {answer['verdict']:8} {answer.get('seconds', 0):6.1f} s "
                 f"{answer.get('values', 0):5} values, {answer.get('congruent', 0):5} congruent, "
                 f"{answer.get('proved_pairs', 0):4} proved  {answer.get('why', '')}",
-                *answer.get("assumptions", []),
+                *(f"assuming that {a['text']}" for a in answer.get("assumptions", [])),
                 sep="\n      ",
                 flush=True,
             )
