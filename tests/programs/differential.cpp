@@ -9,10 +9,10 @@
 
 #include "tessera/driver/check_steps.h"
 #include "tessera/driver/native_model.h"
-#include "tessera/interp/interp.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/text.h"
 #include "tessera/support/rng.h"
+#include "tests/programs/node_evaluation.h"
 
 namespace tessera::testing {
 namespace {
@@ -94,37 +94,14 @@ class Evaluation {
 
  private:
   std::optional<std::vector<Datum>> of_node(const GraphNode& node,
-                                            const std::vector<Datum>& operands) const {
-    // By itself, as a graph.
-    Graph alone;
-    std::vector<ValueId> inputs;
-    std::vector<Datum> given;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const ValueId id = graph_.inputs(node)[i];
-      if (!id.present()) {
-        inputs.push_back(id);
-      } else {
-        inputs.push_back(alone.add_input(graph_.type(id), ""));
-        given.push_back(operands[i]);
-      }
-    }
-    std::vector<Type> types;
-    for (const ValueId id : graph_.outputs(node)) types.push_back(graph_.type(id));
-    const auto subgraphs = graph_.subgraphs(node);
-    alone.set_outputs(alone.add_node(
-        {node.op, *node.attrs, inputs, types, {subgraphs.begin(), subgraphs.end()}}));
-    if (!narrow_) {
-      auto results = interp::run(alone, given, {});
-      if (!results) return std::nullopt;
-      return *std::move(results);
-    }
-    std::vector<interp::Value> values;
-    for (const Datum& datum : given) values.push_back({.datum = datum});
-    const auto results = interp::run_as<float>(alone, values, {});
-    if (!results) return std::nullopt;
-    std::vector<Datum> data;
-    for (const interp::Value& value : *results) data.push_back(value.datum);
-    return data;
+                                            std::span<const Datum> operands) const {
+    const NodeCall call{
+        {.op = node.op,
+         .attrs = *node.attrs,
+         .outputs = std::vector<Type>(graph_.outputs(node).size()),
+         .subgraphs = {graph_.subgraphs(node).begin(), graph_.subgraphs(node).end()}},
+        operands};
+    return narrow_ ? evaluate<float>(call) : evaluate<double>(call);
   }
 
   const Graph& graph_;

@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +11,9 @@
 #include <cstring>
 #include <string>
 
+#include "tests/programs/catalog_coverage.h"
 #include "tests/programs/differential.h"
+#include "tests/programs/operand_form.h"
 
 namespace tessera::testing {
 namespace {
@@ -54,15 +58,12 @@ std::vector<RunConfig> configs_of(std::uint64_t seed, bool all) {
   return {every[seed % every.size()]};
 }
 
-/// What is not a number is defined where every rounding is kept.
-RandomProgram program_of(std::uint64_t seed, bool special) {
-  return random_program(seed, {.special_values = special});
-}
-
 bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage) {
   bool good = true;
   for (const RunConfig& config : configs_of(seed, options.all)) {
-    const RandomProgram program = program_of(seed, config.exact && seed % 3 == 0);
+    // What is not a number is defined where every rounding is kept.
+    const RandomProgram program =
+        random_program(seed, {.special_values = config.exact && seed % 3 == 0});
     coverage.add(program.graph);
     if (options.show) fmt::print("program {}\n{}", seed, to_text(program));
     const auto why_of = [&](const RandomProgram& one) -> std::string {
@@ -84,87 +85,121 @@ bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage
   return good;
 }
 
-/// Programs first, first + step, … in a process of its own; says by a pipe which one it is at.
-struct Tally {
-  std::uint64_t at = 0, done = 0, failed = 0;
+/// A process that checks programs [first, last) and reports by a pipe, one line before each program
+/// (`SEED`) and one after it (`SEED FAILED NAME…`, with the names of the coverage).
+struct Worker {
+  pid_t pid;
+  int from;
+  std::uint64_t last;
+  std::string report = {};
 };
 
-int run(const Options& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto out_of_time = [&] {
-    return options.seconds > 0 &&
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
-               options.seconds;
-  };
-  // Blocks of programs, each in a process: a crash costs one program.
-  constexpr std::uint64_t kBlock = 64;
-  std::uint64_t next = options.seed, tried = 0, failed = 0;
-  const std::uint64_t end = options.seconds > 0
-                                ? ~std::uint64_t{0}
-                                : options.seed + static_cast<std::uint64_t>(options.count);
-  struct Worker {
-    pid_t pid;
-    int from;
-    std::uint64_t first, last;
-  };
-  std::vector<Worker> workers;
-  const auto launch = [&](std::uint64_t first, std::uint64_t last) {
+class Workers {
+ public:
+  explicit Workers(const Options& options)
+      : options_(options),
+        next_(options.seed),
+        end_(options.seconds > 0 ? ~std::uint64_t{0}
+                                 : options.seed + static_cast<std::uint64_t>(options.count)) {}
+
+  /// Exit code.
+  int run() {
+    // Blocks of programs, each in a process: a crash costs one program.
+    constexpr std::uint64_t kBlock = 64;
+    while (is_more() || !workers_.empty()) {
+      while (is_more() && workers_.size() < static_cast<std::size_t>(options_.jobs)) {
+        const std::uint64_t last = std::min(end_, next_ + kBlock);
+        launch(next_, last);
+        next_ = last;
+      }
+      wait_for_report();
+      if (isatty(STDERR_FILENO) != 0)
+        fmt::print(stderr, "\r{} programs, {} failed", tried_, failed_);
+    }
+    fmt::print("{} programs from {}, {} failed; {}\n", tried_, options_.seed, failed_,
+               coverage_.summary());
+    return failed_ > 0 || (options_.coverage && !coverage_.missing().empty()) ? 1 : 0;
+  }
+
+ private:
+  bool is_out_of_time() const {
+    return options_.seconds > 0 &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
+               options_.seconds;
+  }
+  bool is_more() const { return next_ < end_ && !is_out_of_time(); }
+
+  void launch(std::uint64_t first, std::uint64_t last) {
     int ends[2];
     if (pipe(ends) != 0) std::abort();
     std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
       close(ends[0]);
-      CatalogCoverage coverage;
-      for (std::uint64_t seed = first; seed < last && !out_of_time(); ++seed) {
-        Tally tally{.at = seed};
-        if (write(ends[1], &tally, sizeof tally) < 0) std::_Exit(3);
-        alarm(kSecondsPerProgram);
-        tally.failed = check(seed, options, coverage) ? 0 : 1;
-        tally.done = 1;
-        if (write(ends[1], &tally, sizeof tally) < 0) std::_Exit(3);
-      }
+      check_all(first, last, ends[1]);
       std::fflush(stdout);
       std::_Exit(0);
     }
     close(ends[1]);
-    workers.push_back({pid, ends[0], first, last});
-  };
-  while ((next < end && !out_of_time()) || !workers.empty()) {
-    while (next < end && !out_of_time() &&
-           workers.size() < static_cast<std::size_t>(options.jobs)) {
-      const std::uint64_t last = std::min(end, next + kBlock);
-      launch(next, last);
-      next = last;
-    }
-    int status = 0;
-    const pid_t pid = wait(&status);
-    const auto worker = std::ranges::find(workers, pid, &Worker::pid);
-    if (worker == workers.end()) continue;
-    Tally tally, last{};
-    while (read(worker->from, &tally, sizeof tally) == sizeof tally) {
-      tried += tally.done;
-      failed += tally.failed;
-      last = tally;
-    }
-    close(worker->from);
-    const std::uint64_t stop = worker->last;
-    workers.erase(worker);
-    if (WIFSIGNALED(status)) {
-      ++tried, ++failed;
-      fmt::print("FAILED: program {} ended by signal {} ({})\n", last.at, WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-      if (last.at + 1 < stop) launch(last.at + 1, stop);
-    }
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r{} programs, {} failed", tried, failed);
+    workers_.push_back({pid, ends[0], last});
   }
-  CatalogCoverage coverage;
-  for (std::uint64_t seed = options.seed; seed < next && seed < options.seed + 20'000; ++seed)
-    coverage.add(program_of(seed, false).graph);
-  fmt::print("{} programs from {}, {} failed; {}\n", tried, options.seed, failed,
-             coverage.summary());
-  return failed > 0 || (options.coverage && !coverage.missing().empty()) ? 1 : 0;
-}
+  void check_all(std::uint64_t first, std::uint64_t last, int to) const {
+    const auto report = [&](const std::string& line) {
+      if (write(to, line.data(), line.size()) < 0) std::_Exit(3);
+    };
+    for (std::uint64_t seed = first; seed < last && !is_out_of_time(); ++seed) {
+      report(fmt::format("{}\n", seed));
+      alarm(kSecondsPerProgram);
+      CatalogCoverage coverage;
+      const bool failed = !check(seed, options_, coverage);
+      report(fmt::format("{} {} {}\n", seed, failed ? 1 : 0, fmt::join(coverage.names(), " ")));
+    }
+  }
+
+  /// Reads what some workers have to say; the ones that are done are taken from the list.
+  void wait_for_report() {
+    std::vector<pollfd> files;
+    for (const Worker& worker : workers_) files.push_back({worker.from, POLLIN, 0});
+    if (poll(files.data(), files.size(), -1) < 0) return;
+    for (std::size_t i = files.size(); i-- > 0;) {
+      if (files[i].revents == 0) continue;
+      char text[4096];
+      const ssize_t count = read(files[i].fd, text, sizeof text);
+      if (count > 0) {
+        workers_[i].report.append(text, static_cast<std::size_t>(count));
+      } else {
+        const Worker done = std::move(workers_[i]);
+        workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
+        finish(done);
+      }
+    }
+  }
+  void finish(const Worker& worker) {
+    close(worker.from);
+    int status = 0;
+    waitpid(worker.pid, &status, 0);
+    std::uint64_t at = 0;
+    for (const std::string& line : split(worker.report, '\n')) {
+      const auto words = split(line, ' ');
+      at = std::strtoull(words[0].c_str(), nullptr, 10);
+      if (words.size() == 1) continue;
+      ++tried_;
+      failed_ += words[1] == "1" ? 1 : 0;
+      for (std::size_t i = 2; i < words.size(); ++i) coverage_.add(words[i]);
+    }
+    if (!WIFSIGNALED(status)) return;
+    ++tried_, ++failed_;
+    fmt::print("FAILED: program {} ended by signal {} ({})\n", at, WTERMSIG(status),
+               strsignal(WTERMSIG(status)));
+    if (at + 1 < worker.last) launch(at + 1, worker.last);
+  }
+
+  const Options& options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::uint64_t next_, end_, tried_ = 0, failed_ = 0;
+  std::vector<Worker> workers_;
+  CatalogCoverage coverage_;
+};
 
 }  // namespace
 }  // namespace tessera::testing
@@ -195,5 +230,5 @@ int main(int argc, char** argv) {
     else
       return usage(), 2;
   }
-  return tessera::testing::run(options);
+  return tessera::testing::Workers(options).run();
 }
