@@ -109,7 +109,7 @@ std::string external_entry(std::string_view key, const std::string& value) {
   ::onnx::StringStringEntryProto entry;
   entry.set_key(std::string(key));
   entry.set_value(value);
-  return encode(TensorField::ExternalData, entry.SerializeAsString());
+  return encode(tensor_field::ExternalData, entry.SerializeAsString());
 }
 
 std::filesystem::path weights_path(std::filesystem::path model) {
@@ -145,7 +145,7 @@ Expected<Done> parse_message(const Bytes& source, Message kind,
               rewrite_raw_data(source.view(), kind, [&](const RawData& raw) -> Replacement {
                 const auto offset = static_cast<std::size_t>(raw.content.data() - source.data());
                 Bytes content = source.slice(offset, raw.content.size());
-                return {encode(TensorField::RawData, payloads.add(std::move(content)))};
+                return {encode(tensor_field::RawData, payloads.add(std::move(content)))};
               }));
   if (reduced.size > message_limit)
     return Diagnostic{.id = "onnx-malformed",
@@ -205,7 +205,7 @@ Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payl
 
   const auto in_place = [&](const RawData& raw) -> Replacement {
     const Bytes& content = payloads.at(text_of(raw.content));
-    return {encode_header(TensorField::RawData, content.size()), content.view()};
+    return {encode_header(tensor_field::RawData, content.size()), content.view()};
   };
   if (!options.external) {
     TESSERA_TRY(const Rewritten whole, rewrite_raw_data(source, Message::Model, in_place));
@@ -222,7 +222,7 @@ Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payl
     return {external_entry("location", beside.filename().string()) +
             external_entry("offset", std::to_string(offset)) +
             external_entry("length", std::to_string(content.size())) +
-            encode(TensorField::DataLocation, ::onnx::TensorProto::EXTERNAL)};
+            encode(tensor_field::DataLocation, ::onnx::TensorProto::EXTERNAL)};
   };
   TESSERA_TRY(const Rewritten small, rewrite_raw_data(source, Message::Model, apart));
   if (small.size > options.inline_limit) return too_large(small.size);

@@ -174,9 +174,14 @@ Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& sto
                             {proto.string_data().begin(), proto.string_data().end()});
 }
 
-/// The fields of SequenceProto and of OptionalProto that hold a value of each kind; their schema is
-/// not installed.
-enum ContentField : std::uint32_t { TensorContent = 3, SequenceContent = 5, OptionalContent = 7 };
+/// The fields of SequenceProto and of OptionalProto that hold a value of each kind, and the field
+/// that says which; their schema is not installed.
+enum ContentField : std::uint32_t {
+  KindOfContent = 2,
+  TensorContent = 3,
+  SequenceContent = 5,
+  OptionalContent = 7
+};
 
 Diagnostic unsupported_type() {
   return {.id = "onnx-unsupported-type",
@@ -235,6 +240,30 @@ void set_tensor(::onnx::TensorProto& proto, const Tensor& tensor, Payloads& payl
     proto.mutable_string_data()->Assign(tensor.strings->begin(), tensor.strings->end());
   else
     proto.set_raw_data(payloads.add(is_packed(tensor.dtype) ? packed(tensor) : tensor.bytes));
+}
+
+std::string encode(const Datum& datum) {
+  if (datum.is_tensor()) {
+    ::onnx::TensorProto proto;
+    Payloads payloads;
+    set_tensor(proto, datum.tensor(), payloads);
+    if (!proto.has_raw_data()) return proto.SerializeAsString();
+    const auto bytes = payloads.at(proto.raw_data()).view();
+    proto.clear_raw_data();
+    return proto.SerializeAsString() +
+           encode(tensor_field::RawData,
+                  std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  std::string message;
+  for (const Datum& element : datum.present() ? datum.elements() : std::vector<Datum>{}) {
+    const bool is_sequence = element.kind() == Datum::Kind::Sequence;
+    const ContentField field = element.is_tensor() ? TensorContent
+                               : is_sequence       ? SequenceContent
+                                                   : OptionalContent;
+    if (message.empty()) message = encode(KindOfContent, std::uint64_t{field} - 2);
+    message += encode(field, encode(element));
+  }
+  return message;
 }
 
 Expected<Datum> read_datum(const std::filesystem::path& path, const ::onnx::TypeProto& type) {

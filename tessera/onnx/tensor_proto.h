@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "tessera/onnx/model_file.h"
 #include "tessera/support/datum.h"
@@ -29,5 +30,8 @@ Expected<Datum> read_datum(const std::filesystem::path& path, const ::onnx::Type
 /// The same for a file already in memory.
 Expected<Datum> parse_datum(const Bytes& file, const std::filesystem::path& path,
                             const ::onnx::TypeProto& type);
+
+/// The content of such a file.
+std::string encode(const Datum& datum);
 
 }  // namespace tessera::onnx

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/onnx/tensor_proto.h"
+#include "tessera/support/file.h"
 
 namespace tessera::onnx {
 namespace {
@@ -38,6 +39,14 @@ Expected<TestCase> read(const std::filesystem::path& folder, const Types& inputs
   return result;
 }
 
+Expected<Done> write_all(const std::vector<Datum>& data, const std::filesystem::path& folder,
+                         const std::string& prefix) {
+  for (std::size_t i = 0; i < data.size(); ++i)
+    TESSERA_TRY_DONE(write_file(folder / fmt::format("{}_{}.pb", prefix, i),
+                                [&](std::ostream& out) { out << encode(data[i]); }));
+  return Done{};
+}
+
 }  // namespace
 
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model) {
@@ -56,6 +65,13 @@ Expected<TestCase> read_test_case(const std::filesystem::path& folder, std::size
   ::onnx::TypeProto tensor;
   tensor.mutable_tensor_type();
   return read(folder, Types(inputs, &tensor), Types(outputs, &tensor));
+}
+
+Expected<Done> write_test_case(const TestCase& test, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  TESSERA_TRY_DONE(write_all(test.inputs, folder, "input"));
+  return write_all(test.outputs, folder, "output");
 }
 
 }  // namespace tessera::onnx

@@ -18,5 +18,7 @@ Expected<TestCase> read_test_case(const std::filesystem::path& folder, const Mod
 /// The same of a model that takes and makes tensors alone, so many of them.
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, std::size_t inputs,
                                   std::size_t outputs);
+/// Writes the files; the folder is made if need be.
+Expected<Done> write_test_case(const TestCase& test, const std::filesystem::path& folder);
 
 }  // namespace tessera::onnx

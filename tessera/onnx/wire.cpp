@@ -144,7 +144,8 @@ class Rewriter {
       TESSERA_TRY(const Field field, cursor.next());
       if (!field.holds_bytes) continue;
       if (place.message == Message::Tensor) {
-        if (field.number == static_cast<std::uint32_t>(TensorField::RawData)) replace(place, field);
+        if (field.number == static_cast<std::uint32_t>(tensor_field::RawData))
+          replace(place, field);
       } else if (const auto child = child_of(place.message, field.number)) {
         TESSERA_TRY_DONE(descend(place, *child, field));
       }
@@ -214,25 +215,25 @@ class Rewriter {
   std::uint64_t replaced_ = 0;
 };
 
-std::string encode_tag(TensorField field, WireType type) {
+std::string encode_tag(std::uint32_t field, WireType type) {
   std::string out;
-  append_varint(out, (static_cast<std::uint32_t>(field) << 3) | type);
+  append_varint(out, (std::uint64_t{field} << 3) | type);
   return out;
 }
 
 }  // namespace
 
-std::string encode(TensorField field, std::uint64_t number) {
+std::string encode(std::uint32_t field, std::uint64_t number) {
   std::string out = encode_tag(field, Varint);
   append_varint(out, number);
   return out;
 }
 
-std::string encode(TensorField field, std::string_view content) {
+std::string encode(std::uint32_t field, std::string_view content) {
   return encode_header(field, content.size()).append(content);
 }
 
-std::string encode_header(TensorField field, std::uint64_t size) {
+std::string encode_header(std::uint32_t field, std::uint64_t size) {
   std::string out = encode_tag(field, Length);
   append_varint(out, size);
   return out;

@@ -28,13 +28,15 @@ enum class Message : std::uint8_t {
 constexpr int max_nesting = 100;
 
 /// The numbers of the TensorProto fields that are written here and not by protobuf.
-enum class TensorField : std::uint32_t { RawData = 9, ExternalData = 13, DataLocation = 14 };
+namespace tensor_field {
+enum Number : std::uint32_t { RawData = 9, ExternalData = 13, DataLocation = 14 };
+}
 
 /// One field in wire format.
-std::string encode(TensorField field, std::uint64_t number);
-std::string encode(TensorField field, std::string_view content);
+std::string encode(std::uint32_t field, std::uint64_t number);
+std::string encode(std::uint32_t field, std::string_view content);
 /// What precedes `size` bytes of content.
-std::string encode_header(TensorField field, std::uint64_t size);
+std::string encode_header(std::uint32_t field, std::uint64_t size);
 
 /// The raw_data field of one TensorProto, as found.
 struct RawData {

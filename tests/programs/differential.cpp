@@ -161,90 +161,127 @@ std::optional<Expectation> expectation(const RandomProgram& program, const RunCo
   return expected;
 }
 
-std::string difference(const Tensor& actual, const Tensor& expected,
-                       const std::vector<const Tensor*>& noisy, const RunConfig& config) {
-  if (actual.dtype != expected.dtype)
-    return fmt::format("is {} instead of {}", tessera::to_string(actual.dtype),
-                       tessera::to_string(expected.dtype));
-  if (std::ranges::any_of(noisy, [&](const Tensor* one) { return one->shape != expected.shape; }))
-    return "";
-  if (actual.shape != expected.shape)
-    return fmt::format("has the shape [{}] instead of [{}]", fmt::join(actual.shape, ", "),
-                       fmt::join(expected.shape, ", "));
-  if (actual.dtype == DType::String) {
-    const bool rounded = std::ranges::any_of(
-        noisy, [&](const Tensor* one) { return *one->strings != *expected.strings; });
-    return rounded || *actual.strings == *expected.strings ? "" : "is another text";
-  }
+/// How far each element may be from the expected one; nothing if runs with noise differ by more
+/// than numbers do.
+std::optional<std::vector<double>> tolerance(const Tensor& expected,
+                                             const std::vector<const Datum*>& noisy,
+                                             const RunConfig& config) {
+  for (const Datum* one : noisy)
+    if (!one->is_tensor() || one->tensor().shape != expected.shape ||
+        (expected.strings && *one->tensor().strings != *expected.strings))
+      return std::nullopt;
+  std::vector<double> allowed(static_cast<std::size_t>(expected.count()));
+  if (expected.dtype == DType::String) return allowed;
   double largest = 0;
   for (std::int64_t i = 0; i < expected.count(); ++i)
     if (const double e = std::fabs(number_at(expected, i));
         is_float(expected.dtype) && std::isfinite(e))
       largest = std::max(largest, e);
   for (std::int64_t i = 0; i < expected.count(); ++i) {
-    const double a = number_at(actual, i), e = number_at(expected, i);
-    const bool same = is_float(expected.dtype) ? a == e || (std::isnan(a) && std::isnan(e))
-                                               : integer_at(actual, i) == integer_at(expected, i);
-    if (same) continue;
+    const double e = number_at(expected, i);
     double spread = 0;
-    for (const Tensor* one : noisy) {
-      const double x = number_at(*one, i);
+    for (const Datum* one : noisy) {
+      const double x = number_at(one->tensor(), i);
       if (std::isnan(x) && std::isnan(e)) continue;
       const double by = x == e ? 0 : std::fabs(x - e);
       spread = std::isnan(by) ? INFINITY : std::max(spread, by);
     }
-    if (std::isinf(spread)) continue;
     // Over the reals nothing is said of what is not finite.
-    if (!config.exact && !std::isfinite(e)) continue;
+    if (!config.exact && !std::isfinite(e)) spread = INFINITY;
     const double units = is_float(expected.dtype) ? 2 * unit(expected.dtype) : 0;
-    const double allowed = 8 * spread + units * std::fabs(e) +
-                           units / 4 * std::max(largest, 1.0) * (spread > 0 ? 1 : 0.25);
-    if (!(std::fabs(a - e) <= allowed))
-      return fmt::format("element {} is {} instead of {} (within {:.2g})", i,
-                         is_float(expected.dtype) ? fmt::format("{:.9g}", a)
-                                                  : std::to_string(integer_at(actual, i)),
-                         is_float(expected.dtype) ? fmt::format("{:.9g}", e)
-                                                  : std::to_string(integer_at(expected, i)),
-                         allowed);
+    const double size = std::isfinite(e) ? std::fabs(e) : 0;
+    allowed[static_cast<std::size_t>(i)] =
+        8 * spread + units * size + units / 4 * std::max(largest, 1.0) * (spread > 0 ? 1 : 0.25);
+  }
+  return allowed;
+}
+
+std::string difference(const Tensor& actual, const Tensor& expected,
+                       const std::vector<const Datum*>& noisy, const RunConfig& config) {
+  if (actual.dtype != expected.dtype)
+    return fmt::format("is {} instead of {}", tessera::to_string(actual.dtype),
+                       tessera::to_string(expected.dtype));
+  const auto allowed = tolerance(expected, noisy, config);
+  if (!allowed) return "";
+  if (actual.shape != expected.shape)
+    return fmt::format("has the shape [{}] instead of [{}]", fmt::join(actual.shape, ", "),
+                       fmt::join(expected.shape, ", "));
+  if (actual.dtype == DType::String)
+    return *actual.strings == *expected.strings ? "" : "is another text";
+  for (std::int64_t i = 0; i < expected.count(); ++i) {
+    const double a = number_at(actual, i), e = number_at(expected, i);
+    const double within = (*allowed)[static_cast<std::size_t>(i)];
+    const bool same = is_float(expected.dtype) ? a == e || (std::isnan(a) && std::isnan(e))
+                                               : integer_at(actual, i) == integer_at(expected, i);
+    if (same || std::isinf(within) || std::fabs(a - e) <= within) continue;
+    return fmt::format(
+        "element {} is {} instead of {} (within {:.2g})", i,
+        is_float(expected.dtype) ? fmt::format("{:.9g}", a) : std::to_string(integer_at(actual, i)),
+        is_float(expected.dtype) ? fmt::format("{:.9g}", e)
+                                 : std::to_string(integer_at(expected, i)),
+        within);
   }
   return "";
 }
 
+/// Whether runs with noise have as many elements where the expected value is no tensor.
+bool is_settled(const Datum& expected, const std::vector<const Datum*>& noisy) {
+  return std::ranges::all_of(noisy, [&](const Datum* one) {
+    return one->kind() == expected.kind() && (one->is_tensor() || !one->present() ||
+                                              one->elements().size() == expected.elements().size());
+  });
+}
+std::vector<const Datum*> elements_at(const std::vector<const Datum*>& data, std::size_t i) {
+  std::vector<const Datum*> elements;
+  for (const Datum* one : data) elements.push_back(&one->elements()[i]);
+  return elements;
+}
+
 std::string difference(const Datum& actual, const Datum& expected,
                        const std::vector<const Datum*>& noisy, const RunConfig& config) {
-  for (const Datum* one : noisy)
-    if (one->kind() != expected.kind() || (!one->is_tensor() && one->present() &&
-                                           one->elements().size() != expected.elements().size()))
-      return "";
+  if (!is_settled(expected, noisy)) return "";
   if (actual.kind() != expected.kind()) return "is of another kind";
   if (!actual.present()) return "";
-  if (actual.is_tensor()) {
-    std::vector<const Tensor*> tensors;
-    for (const Datum* one : noisy) tensors.push_back(&one->tensor());
-    return difference(actual.tensor(), expected.tensor(), tensors, config);
-  }
+  if (actual.is_tensor()) return difference(actual.tensor(), expected.tensor(), noisy, config);
   if (actual.elements().size() != expected.elements().size())
     return "has another number of elements";
-  for (std::size_t i = 0; i < actual.elements().size(); ++i) {
-    std::vector<const Datum*> elements;
-    for (const Datum* one : noisy) elements.push_back(&one->elements()[i]);
+  for (std::size_t i = 0; i < actual.elements().size(); ++i)
     if (std::string why =
-            difference(actual.elements()[i], expected.elements()[i], elements, config);
+            difference(actual.elements()[i], expected.elements()[i], elements_at(noisy, i), config);
         !why.empty())
       return fmt::format("element {}: {}", i, why);
-  }
   return "";
+}
+
+/// The tolerances of all tensors of a value in a row; nothing where one has none.
+std::optional<std::vector<double>> tolerances(const Datum& expected,
+                                              const std::vector<const Datum*>& noisy,
+                                              const RunConfig& config) {
+  if (!is_settled(expected, noisy)) return std::nullopt;
+  if (expected.is_tensor()) return tolerance(expected.tensor(), noisy, config);
+  std::vector<double> all;
+  for (std::size_t i = 0; expected.present() && i < expected.elements().size(); ++i) {
+    const auto some = tolerances(expected.elements()[i], elements_at(noisy, i), config);
+    if (!some) return std::nullopt;
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  return all;
+}
+
+std::vector<const Datum*> noisy_output(const Expectation& expected, std::size_t output) {
+  std::vector<const Datum*> noisy;
+  for (const auto& one : expected.noisy) noisy.push_back(&one[output]);
+  return noisy;
 }
 
 std::string difference(const std::vector<Datum>& actual, const Expectation& expected,
                        const RunConfig& config) {
   if (actual.size() != expected.outputs.size()) return "there is another number of outputs";
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    std::vector<const Datum*> noisy;
-    for (const auto& one : expected.noisy) noisy.push_back(&one[i]);
-    if (std::string why = difference(actual[i], expected.outputs[i], noisy, config); !why.empty())
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    if (std::string why =
+            difference(actual[i], expected.outputs[i], noisy_output(expected, i), config);
+        !why.empty())
       return fmt::format("output {} {}", i, why);
-  }
   return "";
 }
 
@@ -297,6 +334,17 @@ std::string to_string(const RunConfig& config) {
   return fmt::format("--threads {} --numerics {} --precision {}{}", config.threads,
                      config.exact ? "exact" : "reals", config.bf16 ? "bf16" : "f32",
                      config.gpu ? " --target cuda:sm_90a --check-steps" : "");
+}
+
+std::optional<std::vector<ToleratedOutput>> tolerated_outputs(const RandomProgram& program) {
+  const RunConfig config{.exact = true};
+  auto expected = expectation(program, config, 24);
+  if (!expected) return std::nullopt;
+  std::vector<ToleratedOutput> outputs;
+  for (std::size_t i = 0; i < expected->outputs.size(); ++i)
+    outputs.push_back({expected->outputs[i],
+                       tolerances(expected->outputs[i], noisy_output(*expected, i), config)});
+  return outputs;
 }
 
 std::string difference(const RandomProgram& program, const RunConfig& config) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,16 @@ std::string to_string(const RunConfig& config);
 /// result that is not a short binary fraction moved by about a unit in the last place: an element
 /// may differ by a multiple of what it moved by.
 std::string difference(const RandomProgram& program, const RunConfig& config);
+
+/// An output by the interpreter, and how far each element may be from it because of rounding: all
+/// elements of the tensors of a sequence in a row, infinity where anything may come out. Nothing:
+/// so of the whole output.
+struct ToleratedOutput {
+  Datum value;
+  std::optional<std::vector<double>> tolerance;
+};
+/// Nothing where rounding makes a program fail.
+std::optional<std::vector<ToleratedOutput>> tolerated_outputs(const RandomProgram& program);
 
 /// The smallest program found that still fails: fewer outputs, and results of nodes given as
 /// inputs.

@@ -9,11 +9,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "tests/programs/catalog_coverage.h"
 #include "tests/programs/differential.h"
 #include "tests/programs/operand_form.h"
+#include "tests/programs/program_export.h"
 
 namespace tessera::testing {
 namespace {
@@ -21,12 +23,16 @@ namespace {
 constexpr std::string_view kUsage =
     R"(Compiles random programs over the whole catalog and compares what they compute with the interpreter.
 
-usage: tessera_random_programs [--seed N] [--count N] [--seconds N] [--jobs N] [--all] [--coverage] [--show]
+usage: tessera_random_programs [--seed N] [--count N] [--seconds N] [--jobs N] [--nodes N] [--all] [--coverage] [--show]
+       tessera_random_programs --export FOLDER [--seed N] [--count N] [--seconds N] [--jobs N] [--nodes N]
 
   --seed N      the first program; the same number is the same program (1)
   --count N     so many programs (2000)
   --seconds N   as many as fit into this time instead
   --jobs N      processes (2)
+  --nodes N     the most nodes of a program (6)
+  --export FOLDER  writes the programs as tests of ONNX, with the interpreter's outputs, and runs nothing
+                else: `tools/compare-onnxruntime FOLDER` has ONNX Runtime run them
   --all         every configuration of threads, numerics, precision and target, not one that is drawn
   --coverage    fails also where operators or attributes of the catalog were not reached
   --show        prints the programs
@@ -40,7 +46,8 @@ struct Options {
   std::uint64_t seed = 1;
   std::int64_t count = 2000;
   double seconds = 0;
-  int jobs = 2;
+  int jobs = 2, nodes = 6;
+  std::string export_folder = {};
   bool all = false, coverage = false, show = false;
 };
 
@@ -62,8 +69,8 @@ bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage
   bool good = true;
   for (const RunConfig& config : configs_of(seed, options.all)) {
     // What is not a number is defined where every rounding is kept.
-    const RandomProgram program =
-        random_program(seed, {.special_values = config.exact && seed % 3 == 0});
+    const RandomProgram program = random_program(
+        seed, {.max_nodes = options.nodes, .special_values = config.exact && seed % 3 == 0});
     coverage.add(program.graph);
     if (options.show) fmt::print("program {}\n{}", seed, to_text(program));
     const auto why_of = [&](const RandomProgram& one) -> std::string {
@@ -83,6 +90,17 @@ bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage
     std::fflush(stdout);
   }
   return good;
+}
+
+bool write_test(std::uint64_t seed, const Options& options, CatalogCoverage& coverage) {
+  const RandomProgram program =
+      random_program(seed, {.max_nodes = options.nodes, .special_values = seed % 3 == 0});
+  coverage.add(program.graph);
+  if (options.show) fmt::print("program {}\n{}", seed, to_text(program));
+  const auto written = export_program(
+      program, std::filesystem::path(options.export_folder) / fmt::format("program_{}", seed));
+  if (!written) fmt::print("FAILED: program {}: {}\n", seed, tessera::to_string(written.error()));
+  return written.has_value();
 }
 
 /// A process that checks programs [first, last) and reports by a pipe, one line before each program
@@ -151,8 +169,9 @@ class Workers {
       report(fmt::format("{}\n", seed));
       alarm(kSecondsPerProgram);
       CatalogCoverage coverage;
-      const bool failed = !check(seed, options_, coverage);
-      report(fmt::format("{} {} {}\n", seed, failed ? 1 : 0, fmt::join(coverage.names(), " ")));
+      const bool good = options_.export_folder.empty() ? check(seed, options_, coverage)
+                                                       : write_test(seed, options_, coverage);
+      report(fmt::format("{} {} {}\n", seed, good ? 0 : 1, fmt::join(coverage.names(), " ")));
     }
   }
 
@@ -225,6 +244,10 @@ int main(int argc, char** argv) {
       options.count = std::atoll(value);
     else if (flag == "--seconds")
       options.seconds = std::atof(value);
+    else if (flag == "--nodes")
+      options.nodes = std::max(1, std::atoi(value));
+    else if (flag == "--export")
+      options.export_folder = value;
     else if (flag == "--jobs")
       options.jobs = std::max(1, std::atoi(value));
     else

@@ -15,7 +15,7 @@ const std::vector<OperandPattern>& operand_patterns() {
       "strides=1..3^s dilations=1..2^s auto_pad=NOTSET|SAME_UPPER|SAME_LOWER|VALID";
   static const std::string conv = window + " pads=0..2^2s kernel_shape=$k group!=$g";
   static const std::string pool = window + " pads=0..1^2s kernel_shape!=1..3^s ceil_mode=0|1";
-  static const std::string reduction = "keepdims=0|1 noop_with_empty_axes=0|1";
+  static const std::string reduction = "keepdims=0|1 noop_with_empty_axes!=0|1";
   static const std::string scales = "H[]scale Q[]";
   static const std::vector<OperandPattern> all = {
       // Elements alone.
