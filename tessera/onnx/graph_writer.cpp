@@ -47,6 +47,12 @@ std::string_view plain_input(const OpDef& op, std::size_t i) {
   return name;
 }
 
+/// How many results a node has in ONNX, at least: those that nothing reads may be left out here.
+int outputs_in_onnx(const GraphNode& node) {
+  if (node.op->name == "batch_normalization" && node.attrs->i("training_mode") != 0) return 3;
+  return required_outputs(node.op->name);
+}
+
 bool contains(std::span<const ValueId> list, ValueId value) {
   return std::ranges::find(list, value) != list.end();
 }
@@ -148,11 +154,16 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
   const auto inputs = graph_.inputs(node);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     into.add_input(inputs[i].present() ? names_[inputs[i].index] : std::string());
-    if (inputs[i].present()) require(node, plain_input(*node.op, i));
+    if (!inputs[i].present()) continue;
+    require(node, plain_input(*node.op, i));
+    if (const Type& type = graph_.type(inputs[i]); type.kind != Type::Kind::Unknown)
+      require(row->domain, first_opset(node.op->name, type.dtype));
   }
   while (into.input_size() > 0 && into.input(into.input_size() - 1).empty())
     into.mutable_input()->RemoveLast();
   for (const ValueId output : graph_.outputs(node)) into.add_output(names_[output.index]);
+  while (into.output_size() < outputs_in_onnx(node))
+    into.add_output(writing_.names.unique("unused"));
   return node.op->kind() == OpDef::Kind::Control ? write_control(node, into)
                                                  : write_attrs(node, into);
 }

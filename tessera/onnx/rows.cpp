@@ -317,6 +317,8 @@ constexpr LaterPart kLaterParts[] = {
     {"cast", "saturate", 19},
     {"cast_like", "round_mode", 24},
     {"cast_like", "saturate", 19},
+    {"cast_string", "round_mode", 24},
+    {"cast_string", "saturate", 19},
     {"dequantize_linear", "block_size", 21},
     {"dequantize_linear", "output_dtype", 23},
     {"lp_pool", "ceil_mode", 18},
@@ -341,7 +343,53 @@ constexpr LaterPart kLaterParts[] = {
     {"resize", "keep_aspect_ratio_policy", 18},
     {"scatter_elements", "reduction", 18},
     {"scatter_nd", "reduction", 18},
+    {"space_to_depth", "mode", 28},
     {"split", "num_outputs", 18},
+};
+
+/// Operators, separated by spaces, that take a dtype only later than the form in their row.
+struct LaterDType {
+  DType dtype;
+  std::int64_t since;
+  std::string_view ops;
+};
+constexpr LaterDType kLaterDTypes[] = {
+    {DType::BF16, 19, "dequantize_linear quantize_linear"},
+    {DType::BF16, 20, "is_inf"},
+    {DType::BF16, 21, "qlinear_matmul"},
+    {DType::BF16, 22,
+     "acos acosh asin asinh atan atanh average_pool bernoulli conv conv_transpose cos cosh "
+     "deform_conv det dropout elu eye_like global_average_pool global_lp_pool global_max_pool "
+     "grid_sample gru hard_sigmoid hard_swish instance_normalization lp_normalization lp_pool lstm "
+     "max_pool max_roi_pool max_unpool mish multinomial negative_log_likelihood_loss "
+     "random_normal_like random_uniform_like rnn roi_align round selu sin sinh softplus softsign "
+     "tan thresholded_relu"},
+    {DType::BF16, 24, "split_to_sequence top_k"},
+    {DType::BF16, 27, "range"},
+    {DType::BF16, 28,
+     "celu compress einsum one_hot optional optional_get_element optional_has_element "
+     "reverse_sequence unique"},
+    {DType::Bool, 20, "reduce_max reduce_min"},
+    {DType::F16, 19, "dequantize_linear quantize_linear"},
+    {DType::F16, 20, "is_inf"},
+    {DType::F16, 21, "qlinear_matmul"},
+    {DType::F16, 27, "range"},
+    {DType::F16, 28, "celu"},
+    {DType::F64, 28, "celu"},
+    {DType::I16, 21, "dequantize_linear quantize_linear"},
+    {DType::I16, 28, "bit_shift"},
+    {DType::I32, 28, "bit_shift"},
+    {DType::I64, 28, "bit_shift"},
+    {DType::I8, 28, "bit_shift"},
+    {DType::String, 19, "equal_string"},
+    {DType::U16, 21, "dequantize_linear quantize_linear"},
+};
+
+constexpr std::pair<std::string_view, int> kRequiredOutputs[] = {
+    {"causal_conv_with_state", 2}, {"dynamic_quantize_linear", 3},
+    {"linear_attention", 2},       {"ml_linear_classifier", 2},
+    {"ml_svm_classifier", 2},      {"ml_tree_ensemble_classifier", 2},
+    {"string_split", 2},           {"top_k", 2},
 };
 
 constexpr std::string_view kDTypeAttributes[] = {
@@ -360,6 +408,20 @@ std::span<const Row> rows() {
 }
 std::span<const LaterPart> later_parts() {
   return kLaterParts;
+}
+
+std::int64_t first_opset(std::string_view op, DType dtype) {
+  for (const LaterDType& later : kLaterDTypes)
+    if (later.dtype == dtype &&
+        fmt::format(" {} ", later.ops).find(fmt::format(" {} ", op)) != std::string::npos)
+      return later.since;
+  return 1;
+}
+
+int required_outputs(std::string_view op) {
+  for (const auto& [name, count] : kRequiredOutputs)
+    if (name == op) return count;
+  return 1;
 }
 
 const Row* find_row(std::string_view domain, std::string_view name, std::int64_t opset) {

@@ -35,6 +35,13 @@ struct LaterPart {
 };
 std::span<const LaterPart> later_parts();
 
+/// The first opset in which an operator of ONNX itself takes operands of a dtype, where that is
+/// later than the form in its row; 1 elsewhere.
+std::int64_t first_opset(std::string_view op, DType dtype);
+
+/// How many results ONNX wants named, at least.
+int required_outputs(std::string_view op);
+
 /// Whether an attribute states a data type, which ONNX gives by number.
 bool is_dtype_attribute(std::string_view name);
 

@@ -13,9 +13,9 @@ Scalar in_samples(const Scalar& x, const Dim& size, bool aligned) {
   return ((x + 1.0) * Scalar(size) - 1.0) / 2.0;
 }
 
-/// The other way round, for sample i.
+/// The other way round, for sample i. The one sample of an axis is its first corner.
 Scalar in_unit(const Scalar& i, const Dim& size, bool aligned) {
-  if (aligned) return 2.0 * i / (Scalar(size) - 1) - 1.0;
+  if (aligned) return 2.0 * i / max(Scalar(size) - 1, 1) - 1.0;
   return (2.0 * i + 1.0) / Scalar(size) - 1.0;
 }
 

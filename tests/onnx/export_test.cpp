@@ -69,6 +69,32 @@ TEST(Export, TakesTheSmallestOpsetThatHasAllOperators) {
             10);
 }
 
+TEST(Export, TakesAnOpsetInWhichOperatorsHaveTheirTypes) {
+  EXPECT_EQ(opset_of(written("graph(x: f32[2]) { return acos(x) }")), 17);
+  EXPECT_EQ(opset_of(written("graph(x: bf16[2]) { return acos(x) }")), 22);
+  EXPECT_EQ(opset_of(written("graph(x: bf16[2]) { return cos(x) }")), 22);
+  EXPECT_EQ(opset_of(written("graph(x: bf16[2]) { return relu(x) }")), 17);
+  EXPECT_EQ(opset_of(written("graph(x: bool[2]) { return reduce_max(x) }")), 20);
+  EXPECT_EQ(opset_of(written("graph(x: f32[2]) { return cast_string(x) {round_mode=\"down\", "
+                             "to=\"string\"} }")),
+            24);
+}
+
+TEST(Export, NamesTheResultsThatOnnxRequires) {
+  const ModelFile top =
+      written("graph(x: f32[4], unused: i64[1]) { a = top_k(x, unused)  return a }");
+  EXPECT_THAT(top.proto->graph().node(0).output(), ElementsAre("a", "unused_1"));
+  const ModelFile norm = written(
+      "graph(x: f32[2, 3], c: f32[3]) { a = batch_normalization(x, c, c, c, c) {training_mode=1}  "
+      "return a }");
+  EXPECT_EQ(norm.proto->graph().node(0).output_size(), 3);
+  EXPECT_EQ(written("graph(x: f32[2, 3, 4]) { return max_pool(x) {kernel_shape=[2]} }")
+                .proto->graph()
+                .node(0)
+                .output_size(),
+            1);
+}
+
 TEST(Export, KeepsSmallTypes) {
   struct Case {
     const char* dtype;

@@ -67,6 +67,11 @@ TEST(AffineGrid, MapsThePixels) {
              .inputs = {theta, size},
              .outputs = {f32({1, 2, 3, 2}, {-1.25, -0.5, -0.25, -1, 0.75, -1.5, -0.25, 1.5, 0.75, 1,
                                             1.75, 0.5})}});
+  // As ONNX has it for the depth: the one pixel of an axis is at -1.
+  expect_op({.op = "affine_grid",
+             .attrs = {{"align_corners", 1}},
+             .inputs = {theta, i64({4}, {1, 1, 1, 2})},
+             .outputs = {f32({1, 1, 2, 2}, {-1.25, -0.5, 0.75, -1.5})}});
 }
 
 /// 1 … 20.
