@@ -44,8 +44,11 @@ OpDef batch_normalization() {
           .attrs = {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training_mode", 0}},
           .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             if (in[0].rank() != 1) TESSERA_TRY_DONE(check_channels(in));
-            // Statistics may be kept in more precision than the data.
-            const DType dtype = wider(in[0].dtype(), wider(in[1].dtype(), in[3].dtype()));
+            // Statistics may be kept in more precision than the data; those of a batch are
+            // computed in f32 at least, where the squares of f16 do not overflow.
+            const bool is_training = attrs.i("training_mode") != 0;
+            DType dtype = wider(in[0].dtype(), wider(in[1].dtype(), in[3].dtype()));
+            if (is_training) dtype = wider(dtype, DType::F32);
             const Val x = converted(in[0], dtype);
             Vals list;
             for (std::size_t i = 1; i < 5; ++i) list.push_back(converted(in[i], dtype));
@@ -55,7 +58,7 @@ OpDef batch_normalization() {
                   centred / deviation * per_channel(list[0], in[0]) + per_channel(list[1], in[0]);
               return converted(y, in[0].dtype());
             };
-            if (attrs.i("training_mode") == 0) {
+            if (!is_training) {
               const Val centred = x - per_channel(list[2], in[0]);
               return Vals{scaled(centred, per_channel(list[3], in[0])), in[3], in[4]};
             }
@@ -114,7 +117,9 @@ OpDef instance_normalization() {
       .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         TESSERA_TRY_DONE(check_channels(in));
         const Val& x = in[0];
-        const Val y = Moments(x, counted(2, x.rank())).normalized(attrs.f("epsilon"));
+        // In f32 at least, where the squares of f16 do not overflow.
+        const Moments moments(converted(x, wider(x.dtype(), DType::F32)), counted(2, x.rank()));
+        const Val y = converted(moments.normalized(attrs.f("epsilon")), x.dtype());
         return Vals{y * per_channel(in[1], x) + per_channel(in[2], x)};
       }};
 }

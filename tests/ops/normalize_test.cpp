@@ -29,6 +29,20 @@ TEST(BatchNormalization, TakesAnImageWithoutSpatialAxes) {
        .outputs = {f32({2, 3}, {0.6878026, 1.402249, -1.290588, 0.5933143, 1.402249, -2.086105})}});
 }
 
+TEST(BatchNormalization, MeasuresABatchOfF16InF32) {
+  const auto f16 = [](std::vector<std::int64_t> shape, std::vector<double> values) {
+    return tensor(DType::F16, std::move(shape), std::move(values));
+  };
+  expect_op({.op = "batch_normalization",
+             .attrs = {{"training_mode", 1}},
+             .inputs = {f16({2, 1}, {0, 1000}), f16({1}, {2}), f16({1}, {1}), f16({1}, {0}),
+                        f16({1}, {1})},
+             .outputs = {f16({2, 1}, {-1, 3}), f16({1}, {50}), f16({1}, {25008})}});
+  expect_op({.op = "instance_normalization",
+             .inputs = {f16({1, 1, 2}, {0, 1000}), f16({1}, {2}), f16({1}, {1})},
+             .outputs = {f16({1, 1, 2}, {-1, 3})}});
+}
+
 TEST(BatchNormalization, MeasuresTheBatchInTraining) {
   expect_op(
       {.op = "batch_normalization",

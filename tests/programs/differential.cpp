@@ -338,7 +338,7 @@ std::string to_string(const RunConfig& config) {
 
 std::optional<std::vector<ToleratedOutput>> tolerated_outputs(const RandomProgram& program) {
   const RunConfig config{.exact = true};
-  auto expected = expectation(program, config, 24);
+  auto expected = expectation(program, config, 12);
   if (!expected) return std::nullopt;
   std::vector<ToleratedOutput> outputs;
   for (std::size_t i = 0; i < expected->outputs.size(); ++i)
