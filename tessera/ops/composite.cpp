@@ -37,6 +37,10 @@ Val converted(const Val& x, DType to) {
   return x.body().op("cast", {x}, {{"to", std::string(to_string(to))}});
 }
 
+Val widened(const Val& x) {
+  return byte_width(x.dtype()) < byte_width(DType::F32) ? converted(x, DType::F32) : x;
+}
+
 Val reduced(std::string_view op, const Val& x, const Ints& axes) {
   if (axes.empty()) return x.body().op(op, {x}, {{"noop_with_empty_axes", 1}});
   return x.body().op(op, {x, x.body().ints(axes)});

@@ -23,6 +23,8 @@ Ints counted(int first, int last);
 
 /// x as another type; x itself where it has it already.
 Val converted(const Val& x, DType to);
+/// x in f32 or, where it is wider, as it is: powers and squares of f16 overflow.
+Val widened(const Val& x);
 
 /// A reduction over these axes, which stay with size 1; over none it changes nothing.
 Val reduced(std::string_view op, const Val& x, const Ints& axes);

@@ -41,8 +41,10 @@ OpDef global_lp_pool() {
       "global_lp_pool", "the norm of order p of each channel",
       [](Body& b, const Attrs& attrs, const Val& x, const Ints& axes) {
         const auto p = static_cast<double>(attrs.i("p"));
-        const Val powers = b.op("pow", {b.op("abs", {x}), b.number(p, x.dtype())});
-        return b.op("pow", {reduced("reduce_sum", powers, axes), b.number(1 / p, x.dtype())});
+        const Val wide = widened(x);
+        const Val powers = b.op("pow", {b.op("abs", {wide}), b.number(p, wide.dtype())});
+        const Val sum = reduced("reduce_sum", powers, axes);
+        return converted(b.op("pow", {sum, b.number(1 / p, wide.dtype())}), x.dtype());
       },
       {{"p", 2}});
 }

@@ -117,8 +117,7 @@ OpDef instance_normalization() {
       .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         TESSERA_TRY_DONE(check_channels(in));
         const Val& x = in[0];
-        // In f32 at least, where the squares of f16 do not overflow.
-        const Moments moments(converted(x, wider(x.dtype(), DType::F32)), counted(2, x.rank()));
+        const Moments moments(widened(x), counted(2, x.rank()));
         const Val y = converted(moments.normalized(attrs.f("epsilon")), x.dtype());
         return Vals{y * per_channel(in[1], x) + per_channel(in[2], x)};
       }};
@@ -156,8 +155,9 @@ OpDef mean_variance_normalization() {
           .inputs = {"x"},
           .attrs = {{"axes", Ints{0, 2, 3}}},
           .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
-            const Moments moments(in[0], attrs.ints("axes"));
-            return Vals{moments.centred / (b.op("sqrt", {moments.variance}) + 1e-9)};
+            const Moments moments(widened(in[0]), attrs.ints("axes"));
+            const Val y = moments.centred / (b.op("sqrt", {moments.variance}) + 1e-9);
+            return Vals{converted(y, in[0].dtype())};
           }};
 }
 

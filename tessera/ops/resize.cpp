@@ -96,7 +96,7 @@ Scalar source(const std::string& mode, const Resized& r) {
   const Scalar is_one = equal(r.new_length(), 1.0);
   if (mode == "asymmetric") return y / r.scale;
   if (mode == "tf_half_pixel_for_nn") return (y + 0.5) / r.scale;
-  if (mode == "pytorch_half_pixel") return select(is_one, -0.5, half_pixel);
+  if (mode == "pytorch_half_pixel") return select(is_one, 0.0, half_pixel);
   if (mode == "half_pixel_symmetric") {
     const Scalar centred = r.length() / 2.0 * (1.0 - Scalar(r.to.size()) / r.new_length());
     return centred + (y + 0.5) / r.scale - 0.5;

@@ -15,6 +15,10 @@ TEST(GlobalPool, ReducesTheSpatialAxes) {
              .inputs = {f32({2, 2, 2, 2}, {0.47, 0, 0.38, 0.39, -0.99, -0.92, -0.7, -0.57, -0.59,
                                            -0.9, -0.57, 0.2, 0.77, -0.3, -0.27, -0.17})},
              .outputs = {f32({2, 2, 1, 1}, {0.47, -0.57, 0.2, 0.77})}});
+  expect_op({.op = "global_lp_pool",  // 100^3 is more than f16 holds
+             .attrs = {{"p", 3}},
+             .inputs = {testing::tensor(DType::F16, {1, 1, 2}, {100, 0})},
+             .outputs = {testing::tensor(DType::F16, {1, 1, 1}, {100})}});
   expect_op({.op = "global_lp_pool",
              .inputs = {f32({2, 2, 2, 2}, {0.47, 0, 0.38, 0.39, -0.99, -0.92, -0.7, -0.57, -0.59,
                                            -0.9, -0.57, 0.2, 0.77, -0.3, -0.27, -0.17})},

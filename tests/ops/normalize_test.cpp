@@ -41,6 +41,10 @@ TEST(BatchNormalization, MeasuresABatchOfF16InF32) {
   expect_op({.op = "instance_normalization",
              .inputs = {f16({1, 1, 2}, {0, 1000}), f16({1}, {2}), f16({1}, {1})},
              .outputs = {f16({1, 1, 2}, {-1, 3})}});
+  expect_op({.op = "mean_variance_normalization",
+             .attrs = {{"axes", Ints{1}}},
+             .inputs = {f16({1, 2}, {0, 1000})},
+             .outputs = {f16({1, 2}, {-1, 1})}});
 }
 
 TEST(BatchNormalization, MeasuresTheBatchInTraining) {

@@ -80,6 +80,12 @@ TEST(Resize, InterpolatesBetweenPixels) {
                                    11.94897, 13.25034, 14.59418}));
 }
 
+// The specification has 0 for the one element of an axis, where half a pixel would reach outside.
+TEST(Resize, TakesTheFirstPixelForTheOnlyOneAsPyTorchDoes) {
+  expect_sized({{"mode", "cubic"}, {"coordinate_transformation_mode", "pytorch_half_pixel"}},
+               f32({1, 1, 3}, {1, 2, 4}), {1, 1, 1}, f32({1, 1, 1}, {1}));
+}
+
 TEST(Resize, WidensItsKernelAgainstAliasing) {
   expect_scaled({{"mode", "linear"}, {"antialias", 1}}, image_4x4(), {1, 1, 0.6, 0.6},
                 f32({1, 1, 2, 2}, {2.875, 4.5, 9.375, 11}));
