@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "tessera/tile/passes/narrow.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
 
@@ -75,7 +76,7 @@ double region_work(const Kernel& kernel, const Region& region) {
 
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
-  if (!keep_pointers) result = split(simplify(recover(result)), Loops::Whole);
+  if (!keep_pointers) result = split(simplify(narrow(recover(result))), Loops::Whole);
   Region body = result.body;
   widen_dots(result, body);
   result.body = std::move(body);
