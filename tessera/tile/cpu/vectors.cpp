@@ -1,6 +1,7 @@
 #include "tessera/tile/cpu/vectors.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
 #include <utility>
@@ -15,8 +16,17 @@ struct Survey {
   int narrowest = 8, widest = 1;
   bool has_addresses = false;  // gathers, scatters, atomics: element by element
   bool has_region_fold = false;
-  bool has_series = false;  // functions that are computed by polynomials
-  std::int64_t length = 0;  // an estimate in instructions
+  bool has_series = false;                   // functions that are computed by polynomials
+  std::array<std::int64_t, 9> lengths = {};  // operations, by the bytes of their results
+
+  /// An estimate of the instructions for vectors of so many elements.
+  std::int64_t length(int width, const machine::Machine& machine) const {
+    std::int64_t sum = 0;
+    for (std::size_t bytes = 1; bytes < lengths.size(); ++bytes)
+      sum += lengths[bytes] *
+             std::max<std::int64_t>(1, static_cast<int>(bytes) * width / machine.vector_bytes);
+    return sum;
+  }
 };
 
 constexpr std::int64_t kSeriesLength = 20;
@@ -100,12 +110,15 @@ class Surveyor {
   void operands(ValueId id, const IndexMap& map) {
     if (!placement_.definition[id]) return;
     const Operation& op = kernel().ops[*placement_.definition[id]];
-    ++survey_.length;
+    const Type& result = type(id);
+    std::int64_t& length = survey_.lengths[static_cast<std::size_t>(
+        byte_width(result.is_pointer() ? DType::I64 : result.dtype))];
+    ++length;
     if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
     if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
     const bool series = op.code == Code::Map && is_series(op.function);
     survey_.has_series = survey_.has_series || series;
-    if (series) survey_.length += kSeriesLength;
+    if (series) length += kSeriesLength;
     if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
     for (const ValueId in : op.in) {
       if (op.code == Code::Gather && in == op.in[0]) continue;
@@ -158,7 +171,12 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   const bool is_scan = std::any_of(nest.roots.begin(), nest.roots.end(),
                                    [](const Root& root) { return root.kind == Root::Kind::Scan; });
   const bool keeps_order = is_scan || survey.has_region_fold;
-  const int width = std::max(1, machine.vector_bytes / survey.narrowest);
+  // A long body of several types has vectors of the wider ones, where that shortens it: registers
+  // are few.
+  int width = std::max(1, machine.vector_bytes / survey.narrowest);
+  const auto length = [&](int of) { return survey.length(of, machine); };
+  while (width > 1 && length(width) > kLongest && 3 * length(width / 2) < 2 * length(width))
+    width /= 2;
 
   // The best axis that fills a vector; among equals the last.
   int lane = -1;
@@ -179,7 +197,7 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   const std::int64_t registers = std::max(1, machine.vector_registers * sixteenths / 16);
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,
-                                    kLongest / std::max<std::int64_t>(1, survey.length));
+                                    kLongest / std::max<std::int64_t>(1, length(width)));
   // Each of many roots is a chain of its own; two are often one value, kept and folded.
   const auto roots =
       nest.roots.size() > 2 ? static_cast<std::int64_t>(nest.roots.size()) : std::int64_t{1};
