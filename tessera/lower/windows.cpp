@@ -1,7 +1,9 @@
 #include "tessera/lower/windows.h"
 
 #include <algorithm>
+#include <set>
 
+#include "tessera/expr/walk.h"
 #include "tessera/lower/linear.h"
 
 namespace tessera::lower {
@@ -13,18 +15,52 @@ using tile::Stage;
 
 namespace {
 
-/// Positions of a window that are written out, and terms altogether: longer code is no faster, and
-/// takes the compiler long.
-constexpr std::int64_t kMostTaps = 64, kMostTerms = 256;
+/// Positions of a window that are written out, and operations altogether: longer code is no faster,
+/// and takes the compiler long.
+constexpr std::int64_t kMostTaps = 64, kMostOperations = 256;
 /// Elements of a part of the vectors.
 constexpr std::int64_t kLeastPart = 96;
 /// Sums that are kept in registers at a time.
 constexpr std::int64_t kMostNeighbours = 8;
 
+/// Whether the fold reads something whose neighbours in memory are neighbours along a loop.
+bool reads_along(const Fold& fold, const Nest& nest, const std::string& loop) {
+  bool along = false;
+  const auto innermost = [&](const node::Read& read) {
+    for (auto at = read.at.rbegin(); at != read.at.rend(); ++at) {
+      const auto loops = loops_of(nest, *at);
+      if (loops.empty()) continue;  // an axis of one position
+      along = along || std::ranges::count(loops, loop) > 0;
+      return;
+    }
+  };
+  for (const Scalar& lift : fold.lift) for_each_read(lift, innermost);
+  return along;
+}
+
+/// Functions and casts that an expression is written with, without the folds in it and the indices
+/// of what it reads. `counted` are those that are computed already.
+std::int64_t operations(const Scalar& scalar, std::set<const void*>& counted) {
+  const bool computes = std::holds_alternative<node::Apply>(scalar.node()) ||
+                        std::holds_alternative<node::Cast>(scalar.node());
+  if (!computes || !counted.insert(scalar.id()).second) return 0;
+  std::int64_t count = 1;
+  for_each_part(scalar, [&](const Scalar& part) { count += operations(part, counted); });
+  return count;
+}
+
+/// Operations for one element: a fold of so many taps, and the epilogue.
+std::int64_t element_operations(const Stage& stage, const Fold& fold, std::int64_t taps) {
+  std::set<const void*> counted;
+  std::int64_t lift = 0;
+  for (const Scalar& part : fold.lift) lift += operations(part, counted);
+  return taps * std::max<std::int64_t>(1, lift) + operations(stage.output.value, counted);
+}
+
 /// As many neighbours at a time as there are registers for. What all of them share is loaded once
 /// for each part, and the last part does some of them again.
-std::int64_t neighbours_of(std::int64_t extent, std::int64_t taps) {
-  const std::int64_t most = std::max<std::int64_t>(1, kMostTerms / taps);
+std::int64_t neighbours_of(std::int64_t extent, std::int64_t operations) {
+  const std::int64_t most = std::max<std::int64_t>(1, kMostOperations / operations);
   if (extent <= std::min<std::int64_t>(most, 2 * kMostNeighbours)) return extent;
   std::int64_t best = 1, least = 0;
   for (std::int64_t n = 1; n <= std::min(most, kMostNeighbours); ++n) {
@@ -58,7 +94,8 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
     if (loop.reduces) taps = std::min(taps * loop.extent, kMostTaps + 1);
   }
   const std::int64_t width = std::max(1, machine.vector_bytes / 4);
-  if (taps > kMostTaps || output.empty() || output.back().extent < width)
+  if (taps > kMostTaps || output.empty() || output.back().extent < width ||
+      !reads_along(*fold, nest, output.back().name))
     return std::optional<Schedule>();
 
   const auto take = [&](Expected<Schedule> next) -> Expected<Done> {
@@ -84,7 +121,7 @@ Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
   std::vector<std::string> neighbours;
   if (!output.empty()) {
     const Loop row = output.back();
-    const std::int64_t n = neighbours_of(row.extent, taps);
+    const std::int64_t n = neighbours_of(row.extent, element_operations(stage, *fold, taps));
     std::string inner = row.name;
     if (n < row.extent) {
       TESSERA_TRY_DONE(take(schedule.cover(row.name, n)));

@@ -57,6 +57,36 @@ TEST(Elements, DepthwiseWeightsArePackedAlongTheVectors) {
             (std::vector<std::int64_t>{3, 3, 8}));
 }
 
+/// Elements of a row that a program of a depthwise convolution computes side by side, where so many
+/// additions follow it.
+int neighbours(int additions) {
+  GroupCase group = depthwise({.c = 16, .h = 14, .w = 14});
+  for (int i = 0; i < additions; ++i)
+    group.definitions[0].replace(group.definitions[0].find("+ b[c]"), 6, "+ 0.125 + b[c]");
+  const auto code = expect_group(group, lower_elements);
+  EXPECT_EQ(code->strategy, "windows");
+  int stores = 0;
+  const tile::Kernel& kernel = code->kernels[0].kernel;
+  tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
+    stores += kernel.ops[id].code == tile::Code::Vstore ? 1 : 0;
+  });
+  return stores;
+}
+
+TEST(Elements, LongCodeIsWrittenOutForFewNeighbours) {
+  EXPECT_EQ(neighbours(0), 14);
+  EXPECT_EQ(neighbours(60), 3);
+}
+
+TEST(Elements, SumsAlongMemoryAreNoWindows) {
+  const auto code = expect_group({"sums",
+                                  {f32("x", {120, 40, 1, 1})},
+                                  {"define(x: f32[#f, #c, 1, 1]) { out: f32[f] = sum(c) x[f, c, "
+                                   "0, 0] }"}},
+                                 lower_elements);
+  EXPECT_EQ(code->strategy, "elements");
+}
+
 TEST(Elements, ComputesPools) {
   for (const auto& [channels, size] : {std::pair(8, 11), {3, 8}, {13, 21}}) {
     const std::string x = "define(x: f32[#n, #h, #v, #c]) ";
