@@ -36,7 +36,19 @@ Known known_of(const Graph& graph, ValueId value) {
 
 namespace {
 
-/// The one element of a constant.
+/// Whether a constant is one number: it has one element, or is a vector of equal integers, as the
+/// zero points of channels are.
+bool is_one_number(const Tensor& constant) {
+  if (constant.count() == 1) return true;
+  const std::vector<std::int64_t>& shape = constant.shape;
+  if (!is_integer(constant.dtype) || constant.count() == 0 ||
+      std::ranges::count_if(shape, [](std::int64_t extent) { return extent > 1; }) > 1)
+    return false;
+  const std::vector<std::int64_t> elements = integers_of(constant);
+  return std::ranges::count(elements, elements[0]) == std::ssize(elements);
+}
+
+/// The element of such a constant.
 Scalar number_of(const Tensor& constant) {
   switch (sort_of(constant.dtype)) {
     case Sort::Value: return number_at(constant, 0);
@@ -112,7 +124,7 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
     const ValueId value = tensor.at(read.operand);
     if (read.otherwise != nullptr && stays_inside(read, value)) read.otherwise = nullptr;
     if (const Tensor* constant = graph.constant(value);
-        constant != nullptr && constant->count() == 1 && read.otherwise == nullptr)
+        constant != nullptr && read.otherwise == nullptr && is_one_number(*constant))
       return number_of(*constant);
     is_read.insert(tensor_name(value));
     return Scalar(Node(node::Read{tensor_name(value), read.sort, read.at, read.otherwise}));

@@ -90,6 +90,20 @@ TEST(IntegerProducts, OfDequantizedMatrices) {
       {testing::random_f32({5, 40}, 1)}, "matmul_integer");
 }
 
+TEST(IntegerProducts, ZeroPointsOfChannelsThatAreAllZeroCostNothing) {
+  const auto steps = [](const std::string& zero) {
+    const auto compiled = compile(
+        parsed(fmt::format("graph(x: u8[1, 16, 9, 7]) {{ w = {}  u = {}  "
+                           "return conv_integer(x, w, const u8[] 3, u) {{pads=[1, 1, 1, 1]}} }}",
+                           numbers_of("i8", {24, 16, 3, 3}, -127, 127), zero)),
+        {});
+    EXPECT_TRUE(compiled) << to_string(compiled.error());
+    return compiled->program.steps.size();
+  };
+  EXPECT_EQ(steps(numbers_of("i8", {24}, 0, 1)), steps("const i8[] 0"));
+  EXPECT_GT(steps(numbers_of("i8", {24}, -2, 2)), steps("const i8[] 0"));
+}
+
 TEST(IntegerProducts, LeaveDepthwiseConvolutionsAlone) {
   const Graph graph = parsed(fmt::format(
       "graph(x: u8[1, 16, 9, 7]) {{ w = {}  "
