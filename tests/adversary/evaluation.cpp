@@ -1,0 +1,140 @@
+#include "tests/adversary/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "tessera/interp/interp.h"
+#include "tessera/ir/bind.h"
+#include "tessera/prove/draw.h"
+
+namespace tessera::testing {
+namespace {
+
+constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 28;
+constexpr std::int64_t kMostElements = 4096;
+constexpr double kRounding = 1e-3;  // of the largest number; f32 after some cancellation
+
+double largest(const Tensor& tensor) {
+  double most = 1;
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (const double x = std::fabs(number_at(tensor, i)); std::isfinite(x))
+      most = std::max(most, x);
+  return most;
+}
+
+bool differs_at(const Tensor& a, const Tensor& b, std::int64_t i, double scale,
+                Closeness closeness) {
+  if (!is_float(a.dtype)) return integer_at(a, i) != integer_at(b, i);
+  const double x = number_at(a, i), y = number_at(b, i);
+  if (x == y || (std::isnan(x) && std::isnan(y))) return false;
+  if (closeness == Closeness::Bits) return true;
+  return std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) > kRounding * scale;
+}
+
+std::optional<std::string> difference(const Tensor& a, const Tensor& b, Closeness closeness) {
+  if (a.dtype != b.dtype) return "the types differ";
+  if (a.shape != b.shape)
+    return fmt::format("the shapes are [{}] and [{}]", fmt::join(a.shape, ", "),
+                       fmt::join(b.shape, ", "));
+  if (a.dtype == DType::String) return std::nullopt;
+  const double scale = is_float(a.dtype) ? std::max(largest(a), largest(b)) : 1;
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    if (differs_at(a, b, i, scale, closeness))
+      return fmt::format("element {}: {} and {}", i, number_at(a, i), number_at(b, i));
+  return std::nullopt;
+}
+
+/// The graphs at sizes that are numbers.
+struct SizedPair {
+  SizeValues sizes;
+  Graph source, target;
+};
+
+std::optional<SizedPair> at_some_sizes(const Graph& source, const Graph& target, const Guard& guard,
+                                       Rng& rng) {
+  auto relations = prove::relate_sizes(source);
+  if (relations) relations = prove::relate_sizes(guard, *relations);
+  if (!relations) return std::nullopt;
+  std::optional<SizeValues> sizes = prove::draw_sizes(*relations, rng);
+  if (!sizes) return std::nullopt;
+  for (const Graph* graph : {&source, &target})  // inputs that nothing reads have sizes too
+    for (const ValueId id : graph->inputs())
+      for (const Dim& dim : graph->type(id).shape.value_or(Shape{})) {
+        std::set<std::string> names;
+        dim.collect_symbols(names);
+        for (const std::string& name : names) sizes->emplace(name, 1);
+      }
+  auto a = bound(source, *sizes), b = bound(target, *sizes);
+  if (!a || !b) return std::nullopt;
+  return SizedPair{*std::move(sizes), *std::move(a), *std::move(b)};
+}
+
+}  // namespace
+
+std::optional<std::string> difference_on(const Graph& source, const Graph& target,
+                                         const std::vector<Tensor>& inputs, Closeness closeness) {
+  const std::vector<Datum> data(inputs.begin(), inputs.end());
+  const interp::Options options{.memory_limit = kMemoryLimit};
+  const auto a = interp::run(source, data, options), b = interp::run(target, data, options);
+  if (!a || !b) return std::nullopt;
+  for (std::size_t i = 0; i < std::min(a->size(), b->size()); ++i) {
+    if (!(*a)[i].is_tensor() || !(*b)[i].is_tensor()) continue;
+    if (auto found = difference((*a)[i].tensor(), (*b)[i].tensor(), closeness))
+      return fmt::format("output {}: {}", i, *found);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<Tensor>> moderate_inputs(const Graph& graph, Rng& rng) {
+  constexpr std::array<std::int64_t, 4> kReaches = {1, 3, 7, 20};  // of integers
+  const std::int64_t reach = kReaches[rng.below(kReaches.size())];
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs()) {
+    const Type& type = graph.type(id);
+    if (!type.is_ranked_tensor() || type.dtype == DType::String) return std::nullopt;
+    std::vector<std::int64_t> shape;
+    for (const Dim& dim : *type.shape) {
+      if (!dim.constant()) return std::nullopt;
+      shape.push_back(*dim.constant());
+    }
+    const std::optional<std::int64_t> count = element_count(shape);
+    if (!count || *count > kMostElements) return std::nullopt;
+    Buffer buffer(static_cast<std::size_t>(*count * byte_width(type.dtype)));
+    for (std::int64_t i = 0; i < *count; ++i) {
+      const auto least = is_signed(type.dtype) ? -reach : 0;
+      const auto integer = least + static_cast<std::int64_t>(
+                                       rng.below(static_cast<std::uint64_t>(reach - least + 1)));
+      if (is_float(type.dtype))
+        store_number(type.dtype, buffer.data(), i, (static_cast<double>(rng.below(49)) - 24) / 8);
+      else
+        store_integer(
+            type.dtype, buffer.data(), i,
+            type.dtype == DType::Bool ? static_cast<std::int64_t>(rng.below(2)) : integer);
+    }
+    inputs.push_back({type.dtype, std::move(shape), std::move(buffer).freeze()});
+  }
+  return inputs;
+}
+
+std::optional<std::string> find_difference(const Graph& source, const Graph& target,
+                                           const Search& search) {
+  Rng rng(search.seed);
+  for (int i = 0; i < search.tries; ++i) {
+    const std::optional<SizedPair> sized = at_some_sizes(source, target, search.guard, rng);
+    if (!sized) continue;
+    const auto inputs = moderate_inputs(sized->source, rng);
+    if (!inputs) continue;
+    const auto found = difference_on(sized->source, sized->target, *inputs, Closeness::Reals);
+    if (!found) continue;
+    std::string sizes;
+    for (const auto& [name, size] : sized->sizes) sizes += fmt::format(" {} = {}", name, size);
+    return sizes.empty() ? *found : fmt::format("{} at{}", *found, sizes);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera::testing
