@@ -8,8 +8,7 @@
 
 namespace tessera::testing {
 
-/// A rule whose target was damaged by one random edit: operands exchanged or replaced, an attribute
-/// or an operator changed, a node left out or put in, outputs exchanged.
+/// A rule whose target was damaged by one random edit (`graph_edit.h`).
 struct BrokenRule {
   rules::Rule rule;
   std::string edit;        // in words
