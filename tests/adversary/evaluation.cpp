@@ -16,7 +16,20 @@ namespace {
 
 constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 28;
 constexpr std::int64_t kMostElements = 4096;
-constexpr double kRounding = 1e-3;  // of the largest number; f32 after some cancellation
+
+/// What part of the largest number rounding may change, after some cancellation: by the float type
+/// with the fewest bits in the graphs.
+double rounding_of(const Graph& source, const Graph& target) {
+  double most = 1e-3;
+  for (const Graph* graph : {&source, &target})
+    for (std::uint32_t i = 0; i < graph->value_count(); ++i) {
+      const DType dtype = graph->type({i}).dtype;
+      if (dtype == DType::F16) most = std::max(most, 2e-2);
+      if (dtype == DType::BF16) most = std::max(most, 1e-1);
+      if (is_float(dtype) && is_small(dtype)) most = 1;
+    }
+  return most;
+}
 
 double largest(const Tensor& tensor) {
   double most = 1;
@@ -26,24 +39,27 @@ double largest(const Tensor& tensor) {
   return most;
 }
 
-bool differs_at(const Tensor& a, const Tensor& b, std::int64_t i, double scale,
-                Closeness closeness) {
+/// `most` is the distance that counts as equal; nothing: bits have to be the same.
+bool differs_at(const Tensor& a, const Tensor& b, std::int64_t i, std::optional<double> most) {
   if (!is_float(a.dtype)) return integer_at(a, i) != integer_at(b, i);
   const double x = number_at(a, i), y = number_at(b, i);
   if (x == y || (std::isnan(x) && std::isnan(y))) return false;
-  if (closeness == Closeness::Bits) return true;
-  return std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) > kRounding * scale;
+  if (!most) return true;
+  return std::isfinite(x) && std::isfinite(y) && std::fabs(x - y) > *most;
 }
 
-std::optional<std::string> difference(const Tensor& a, const Tensor& b, Closeness closeness) {
+/// `rounding` is a part of the largest number; nothing: bits have to be the same.
+std::optional<std::string> difference(const Tensor& a, const Tensor& b,
+                                      std::optional<double> rounding) {
   if (a.dtype != b.dtype) return "the types differ";
   if (a.shape != b.shape)
     return fmt::format("the shapes are [{}] and [{}]", fmt::join(a.shape, ", "),
                        fmt::join(b.shape, ", "));
   if (a.dtype == DType::String) return std::nullopt;
-  const double scale = is_float(a.dtype) ? std::max(largest(a), largest(b)) : 1;
+  std::optional<double> most;
+  if (rounding && is_float(a.dtype)) most = *rounding * std::max(largest(a), largest(b));
   for (std::int64_t i = 0; i < a.count(); ++i)
-    if (differs_at(a, b, i, scale, closeness))
+    if (differs_at(a, b, i, most))
       return fmt::format("element {}: {} and {}", i, number_at(a, i), number_at(b, i));
   return std::nullopt;
 }
@@ -81,9 +97,11 @@ std::optional<std::string> difference_on(const Graph& source, const Graph& targe
   const interp::Options options{.memory_limit = kMemoryLimit};
   const auto a = interp::run(source, data, options), b = interp::run(target, data, options);
   if (!a || !b) return std::nullopt;
+  std::optional<double> rounding;
+  if (closeness == Closeness::Reals) rounding = rounding_of(source, target);
   for (std::size_t i = 0; i < std::min(a->size(), b->size()); ++i) {
     if (!(*a)[i].is_tensor() || !(*b)[i].is_tensor()) continue;
-    if (auto found = difference((*a)[i].tensor(), (*b)[i].tensor(), closeness))
+    if (auto found = difference((*a)[i].tensor(), (*b)[i].tensor(), rounding))
       return fmt::format("output {}: {}", i, *found);
   }
   return std::nullopt;
@@ -91,6 +109,7 @@ std::optional<std::string> difference_on(const Graph& source, const Graph& targe
 
 std::optional<std::vector<Tensor>> moderate_inputs(const Graph& graph, Rng& rng) {
   constexpr std::array<std::int64_t, 4> kReaches = {1, 3, 7, 20};  // of integers
+  constexpr std::int64_t kByteReach = 3;  // products of some do not wrap around
   const std::int64_t reach = kReaches[rng.below(kReaches.size())];
   std::vector<Tensor> inputs;
   for (const ValueId id : graph.inputs()) {
@@ -105,9 +124,10 @@ std::optional<std::vector<Tensor>> moderate_inputs(const Graph& graph, Rng& rng)
     if (!count || *count > kMostElements) return std::nullopt;
     Buffer buffer(static_cast<std::size_t>(*count * byte_width(type.dtype)));
     for (std::int64_t i = 0; i < *count; ++i) {
-      const auto least = is_signed(type.dtype) ? -reach : 0;
-      const auto integer = least + static_cast<std::int64_t>(
-                                       rng.below(static_cast<std::uint64_t>(reach - least + 1)));
+      const std::int64_t most = byte_width(type.dtype) == 1 ? std::min(reach, kByteReach) : reach;
+      const std::int64_t least = is_signed(type.dtype) ? -most : 0;
+      const auto span = static_cast<std::uint64_t>(most - least + 1);
+      const std::int64_t integer = least + static_cast<std::int64_t>(rng.below(span));
       if (is_float(type.dtype))
         store_number(type.dtype, buffer.data(), i, (static_cast<double>(rng.below(49)) - 24) / 8);
       else

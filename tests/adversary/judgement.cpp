@@ -102,6 +102,22 @@ std::string listed(const std::set<std::string>& kinds) {
   return kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, ", "));
 }
 
+std::optional<std::string> difference_of(const Entry& entry) {
+  const auto* rule = std::get_if<rules::Rule>(&entry.pair);
+  if (!entry.witness.empty()) {
+    const auto models = models_of(entry);
+    if (!models) return std::nullopt;
+    return difference_on(models->first.graph, models->second.graph, entry.witness, Closeness::Bits);
+  }
+  if (rule == nullptr) return std::nullopt;
+  for (const rules::Rule& instance : rules::instances(*rule))
+    if (auto found = find_difference(instance.source, instance.target, {.guard = instance.guard}))
+      return found;
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::vector<View> views_of(const Entry& entry) {
   std::vector<View> views;
   const auto add = [&](const auto& view_by) {
@@ -125,22 +141,6 @@ std::vector<View> views_of(const Entry& entry) {
   add([&](auto stop) { return models_view("models reversed", b, a, stop); });
   return views;
 }
-
-std::optional<std::string> difference_of(const Entry& entry) {
-  const auto* rule = std::get_if<rules::Rule>(&entry.pair);
-  if (!entry.witness.empty()) {
-    const auto models = models_of(entry);
-    if (!models) return std::nullopt;
-    return difference_on(models->first.graph, models->second.graph, entry.witness, Closeness::Bits);
-  }
-  if (rule == nullptr) return std::nullopt;
-  for (const rules::Rule& instance : rules::instances(*rule))
-    if (auto found = find_difference(instance.source, instance.target, {.guard = instance.guard}))
-      return found;
-  return std::nullopt;
-}
-
-}  // namespace
 
 Judgement judged(const Entry& entry) {
   Judgement judgement{.views = views_of(entry)};

@@ -19,9 +19,11 @@ struct View {
   double seconds = 0;                      // of processor time
 };
 
+/// A rule is looked at as a rule, and as two models in both orders if it has neither a guard, nor
+/// symbolic attributes, nor any number of axes; models in both orders.
+std::vector<View> views_of(const Entry& entry);
+
 struct Judgement {
-  /// A rule is looked at as a rule, and as two models in both orders if it has neither a guard, nor
-  /// symbolic attributes, nor any number of axes; models in both orders.
   std::vector<View> views = {};
   /// Where the interpreter computes different outputs, in words: on the entry's witness, else on
   /// random inputs. Not looked for where a view has a counterexample of a false entry.
