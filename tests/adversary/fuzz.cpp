@@ -38,12 +38,12 @@ usage: tessera_fuzz_proofs [--seed N] [--count N] [--seconds N] [--jobs N] [--sa
   --show         prints every pair
 
 Exit code 1: a pair is proved though the interpreter computes different outputs, a counterexample
-shows no difference, or the prover crashed or took more than two minutes.
+shows no difference, or the prover crashed or took more than five minutes.
 
 example: tessera_fuzz_proofs --seed 4711 --count 1 --show
 )";
 
-constexpr unsigned kSecondsPerPair = 120;
+constexpr unsigned kSecondsPerPair = 300;
 
 struct Options {
   std::uint64_t seed = 1, count = 1000;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -80,6 +81,11 @@ bool is_enough(const std::map<std::string, Tally>& tallies, const std::string& t
 Expected<bool> run(const Options& options) {
   TESSERA_TRY(std::vector<Entry> entries, load_corpus(options.corpus));
   TESSERA_TRY(const auto known, load_known_defects(options.known));
+  for (const auto& [name, reason] : known)
+    if (std::ranges::find(entries, name, &Entry::name) == entries.end())
+      return Diagnostic{.id = "corpus-known-defect",
+                        .where = {.file = options.known},
+                        .message = fmt::format("'{}' is no entry", name)};
   std::erase_if(entries, [&](const Entry& entry) {
     return entry.name.find(options.only) == std::string::npos;
   });
