@@ -26,6 +26,24 @@ TEST(Dot, DoesWithoutMatrixInstructions) {
   }
 }
 
+TEST(Dot, MultipliesBytesOfBothSigns) {
+  Rng rng(9);
+  for (const auto& [a, b] : {std::pair{DType::U8, DType::I8}, {DType::I8, DType::U8}}) {
+    for (const std::int64_t m : {1, 5, 16}) {
+      for (const std::int64_t n : {1, 7, 20, 24, 64}) {
+        for (const std::int64_t k : {3, 32}) {
+          expect_right({.shape = {a, b, DType::I32, m, n, k},
+                        .accumulate = n == 7,
+                        .constant_extents = n != 20,
+                        .without = {"i8mm", "amx-int8"}},
+                       0, rng);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST(Dot, ReadsMatricesInEveryLayout) {
   Rng rng(2);
   for (const Layout a : {Layout::Rows, Layout::PaddedRows, Layout::Columns, Layout::Scattered}) {

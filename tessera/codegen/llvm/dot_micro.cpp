@@ -339,6 +339,11 @@ class Tile {
         Value*& total = sum(split + row * tile_columns_ + column);
         total = multiply_add(x, y, total);
       };
+      const auto add_offset = [&](int column, Value* y) {
+        if (!instruction_.offset_a) return;
+        Value*& total = sum(kernel_.splits * registers + column);
+        total = multiply_add(llvm::ConstantInt::get(a_vector_, 128), y, total);
+      };
       // The operand of which a register takes part in many multiplications is the inner loop's, so
       // that few of the other are alive: all of a's groups are in lanes of two registers, or each
       // is a register of its own.
@@ -353,11 +358,8 @@ class Tile {
             after_product(later);
           }
         }
-        for (int column = 0; column < tile_columns_ && instruction_.offset_a; ++column) {
-          Value*& total = sum(kernel_.splits * registers + column);
-          total =
-              multiply_add(llvm::ConstantInt::get(a_vector_, 128), columns[index(column)], total);
-        }
+        for (int column = 0; column < tile_columns_; ++column)
+          add_offset(column, columns[index(column)]);
       } else {
         LaterB later = begin_later_b(b);
         Values rows;
@@ -368,6 +370,7 @@ class Tile {
             accumulate(row, column, rows[index(row)], y);
             after_product(later);
           }
+          add_offset(column, y);
         }
       }
     }

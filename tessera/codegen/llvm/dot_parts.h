@@ -28,7 +28,7 @@ struct Instruction {
   int k_group = 1;
   Form form = Form::Lanes;
   bool swapped = false;   // b is its first factor
-  bool offset_a = false;  // a is packed with 128 added, which b's sums take off again
+  bool offset_a = false;  // a is packed with its sign bit flipped, which b's sums make up for
 };
 
 Instruction instruction_for(const DotShape& shape, const machine::Machine& machine);
@@ -126,7 +126,7 @@ struct Packer {
   int lines = 0, k_group = 1, k_multiple = 1;
   Unit unit = Unit::Neither;
   int vector_bytes = 16;   // of the widest vectors that are copied as they are
-  bool offset = false;     // add 128 to each element
+  bool offset = false;     // flip the sign bit of each element
   bool all_lines = false;  // no line is ever missing
   bool whole_k = false;    // k is a multiple of k_multiple and of 16
 };

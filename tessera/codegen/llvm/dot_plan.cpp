@@ -24,13 +24,16 @@ struct Choice {
 using enum DType;
 constexpr Architecture arm = Architecture::AArch64, x86 = Architecture::X86_64;
 constexpr const char *dpbf16 = "llvm.x86.avx512bf16.dpbf16ps.", *vnni = "llvm.x86.avx512.vpdpbusd.";
+constexpr const char *sdot = "llvm.aarch64.neon.sdot", *udot = "llvm.aarch64.neon.udot";
 constexpr std::array choices = {
     Choice{arm, "bf16", {"llvm.aarch64.neon.bfmmla", BF16, BF16, F32, 4, DotForm::Blocks}},
     Choice{arm, "i8mm", {"llvm.aarch64.neon.smmla", I8, I8, I32, 8, DotForm::Blocks}},
     Choice{arm, "i8mm", {"llvm.aarch64.neon.ummla", U8, U8, I32, 8, DotForm::Blocks}},
     Choice{arm, "i8mm", {"llvm.aarch64.neon.usmmla", U8, I8, I32, 8, DotForm::Blocks}},
-    Choice{arm, "dotprod", {"llvm.aarch64.neon.sdot", I8, I8, I32, 4, DotForm::Lanes}},
-    Choice{arm, "dotprod", {"llvm.aarch64.neon.udot", U8, U8, I32, 4, DotForm::Lanes}},
+    Choice{arm, "dotprod", {sdot, I8, I8, I32, 4, DotForm::Lanes}},
+    Choice{arm, "dotprod", {udot, U8, U8, I32, 4, DotForm::Lanes}},
+    Choice{arm, "dotprod", {sdot, U8, I8, I32, 4, DotForm::Lanes, false, /*offset_a=*/true}},
+    Choice{arm, "dotprod", {udot, I8, U8, I32, 4, DotForm::Lanes, false, /*offset_a=*/true}},
     Choice{x86, "amx-bf16", {"llvm.x86.tdpbf16ps", BF16, BF16, F32, 2, DotForm::Tiles}},
     Choice{x86, "amx-int8", {"llvm.x86.tdpbssd", I8, I8, I32, 4, DotForm::Tiles}},
     Choice{x86, "amx-int8", {"llvm.x86.tdpbuud", U8, U8, I32, 4, DotForm::Tiles}},
@@ -47,8 +50,11 @@ constexpr std::array choices = {
 
 tile::cpu::RegisterTile register_tile(const Instruction& instruction, const Machine& machine) {
   using tile::cpu::Products;
-  return tile::cpu::register_tile(
+  tile::cpu::RegisterTile tile = tile::cpu::register_tile(
       instruction.form == DotForm::Blocks ? Products::Blocks : Products::Lanes, machine);
+  // The sums of b take as many registers as a row.
+  if (instruction.offset_a && machine.architecture == arm) --tile.vectors;
+  return tile;
 }
 
 bool same_sum(DType x, DType y) {
