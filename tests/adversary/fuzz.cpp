@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,12 +40,13 @@ usage: tessera_fuzz_proofs [--seed N] [--count N] [--seconds N] [--jobs N] [--sa
   --show         prints every pair
 
 Exit code 1: a pair is proved though the interpreter computes different outputs, a counterexample
-shows no difference, or the prover crashed or took more than five minutes.
+shows no difference, or the prover crashed, or took more than two minutes or 6 GiB.
 
 example: tessera_fuzz_proofs --seed 4711 --count 1 --show
 )";
 
-constexpr unsigned kSecondsPerPair = 300;
+constexpr int kSecondsPerPair = 120;  // of processor time
+constexpr rlim_t kMostMemory = rlim_t{6} << 30;
 
 struct Options {
   std::uint64_t seed = 1, count = 1000;
@@ -286,16 +289,21 @@ class Fuzz {
       workers_.emplace(pid, index);
       return;
     }
+    const rlimit memory{.rlim_cur = kMostMemory, .rlim_max = kMostMemory};
+    setrlimit(RLIMIT_AS, &memory);
     Tally& tally = tallies_[index];
     for (std::uint64_t seed = first; !is_over(seed); seed += jobs()) {
       tally.at = seed;
-      alarm(kSecondsPerPair);
+      const itimerval limit{.it_interval = {},
+                            .it_value = {.tv_sec = kSecondsPerPair, .tv_usec = 0}};
+      setitimer(ITIMER_VIRTUAL, &limit, nullptr);
       try {
         if (const std::optional<Pair> pair = edited_pair(rules_, seed))
           look_at(*pair, options_, tally);
       } catch (const std::exception& error) {
         ++tally.failed;
         fmt::print("FAILED: pair {}: internal error: {}\n", seed, error.what());
+        std::fflush(stdout);
       }
     }
     std::fflush(stdout);
