@@ -212,6 +212,17 @@ std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& targe
   return {integers.begin(), integers.end()};
 }
 
+bool is_small(const std::vector<Type>& types) {
+  constexpr std::int64_t kMostElements = 1 << 20;
+  std::int64_t count = 0;
+  for (const Type& type : types) {
+    const std::int64_t more = product(*type.shape).constant().value_or(kMostElements + 1);
+    if (more > kMostElements) return false;
+    count += more;
+  }
+  return count <= kMostElements;
+}
+
 std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below) {
   using Kind = Recipe::Kind;
   return {{.kind = Kind::Normal, .seed = seed + 101, .below = below},
@@ -241,7 +252,7 @@ std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
     choose([](std::int64_t number) { return number % 2 == 0 ? 1 : 4; });
     choose([](std::int64_t number) { return number % 2 == 0 ? 4 : 1; });
     choose([](std::int64_t) { return 8; });
-    choose([](std::int64_t) { return 224; });
+    choose([](std::int64_t) { return 64; });
   }
   std::vector<std::vector<Type>> list;
   for (const bool small : {true, false})
@@ -259,7 +270,8 @@ std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
                std::ranges::all_of(*type.shape,
                                    [](const Dim& dim) { return dim.constant().value_or(-1) >= 0; });
       };
-      if (std::ranges::all_of(types, is_concrete)) list.push_back(std::move(types));
+      if (std::ranges::all_of(types, is_concrete) && (symbols.empty() || is_small(types)))
+        list.push_back(std::move(types));
     }
   return list;
 }

@@ -25,6 +25,9 @@ struct Recipe {
   std::vector<std::int64_t> integers = {};  // where given, integers are drawn from these
 };
 
+/// Whether inputs of these types, all sizes known, are small enough for sizes that may be chosen.
+bool is_small(const std::vector<Type>& types);
+
 /// Inputs of these types, all sizes known.
 std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe);
 
