@@ -8,7 +8,7 @@
 namespace tessera::prove {
 namespace {
 
-using Kind = Assumption::Kind;
+using Assumed = Assumption::Kind;
 
 /// What is known of the sign of a number, over the reals.
 enum class Sign : std::uint8_t { Any, NotNegative, Positive };
@@ -22,11 +22,11 @@ class Inspection {
  public:
   explicit Inspection(const GraphClaim& claim) : claim_(claim) {}
 
-  std::set<Kind> kinds() {
+  std::set<Assumed> kinds() {
     for (const certify::Input& input : claim_.claim.inputs) {
       if (input.uniform) signs_[input.name] = sign_of(*input.uniform);
       for (const Dim& size : input.type.shape)
-        if (!size.constant()) found_.insert(Kind::Empty);
+        if (!size.constant()) found_.insert(Assumed::Empty);
     }
     for (const certify::Value& value : claim_.claim.values) {
       value_ = &value;
@@ -168,15 +168,15 @@ class Inspection {
                (scalar.sort() == Sort::Integer || scalar.sort() == Sort::Unsigned))
         add_integer(apply->fn);
       else if (apply->args[0].sort() == Sort::Value)
-        found_.insert(Kind::NonFinite);  // comparisons
-      if (!is_defined(*apply)) found_.insert(Kind::Domain);
+        found_.insert(Assumed::NonFinite);  // comparisons
+      if (!is_defined(*apply)) found_.insert(Assumed::Domain);
     } else if (const auto* cast = std::get_if<node::Cast>(&node)) {
       const Sort from = cast->arg->sort(), to = sort_of(cast->to);
       if (to == Sort::Value && from != Sort::Bool && is_data(*cast->arg)) {
-        found_.insert(Kind::Rounding);
-        if (from == Sort::Value) found_.insert(Kind::NonFinite);
+        found_.insert(Assumed::Rounding);
+        if (from == Sort::Value) found_.insert(Assumed::NonFinite);
       } else if (from == Sort::Value) {
-        found_.insert({Kind::NonFinite, Kind::WrapAround});
+        found_.insert({Assumed::NonFinite, Assumed::WrapAround});
       }
     } else if (const auto* component = std::get_if<node::Component>(&node)) {
       if (const auto simple = component->fold->simple()) {
@@ -191,15 +191,15 @@ class Inspection {
 
   void add_float(Fn fn) {
     if (fn == Fn::Select) return;
-    found_.insert(Kind::NonFinite);
+    found_.insert(Assumed::NonFinite);
     const bool exact = fn == Fn::Max || fn == Fn::Min || fn == Fn::Neg || fn == Fn::Abs;
-    if (!exact) found_.insert(Kind::Rounding);
+    if (!exact) found_.insert(Assumed::Rounding);
   }
 
   void add_integer(Fn fn) {
     const bool grows = fn == Fn::Add || fn == Fn::Sub || fn == Fn::Mul || fn == Fn::Neg ||
                        fn == Fn::Abs || fn == Fn::Pow || fn == Fn::Div || fn == Fn::ShiftLeft;
-    if (grows) found_.insert(Kind::WrapAround);
+    if (grows) found_.insert(Assumed::WrapAround);
   }
 
   /// Whether it depends on elements of tensors, and not on positions and sizes alone.
@@ -213,22 +213,22 @@ class Inspection {
   const certify::Value* value_ = nullptr;
   std::map<std::string, Sign> signs_;  // by tensor
   std::set<const void*> seen_;
-  std::set<Kind> found_;
+  std::set<Assumed> found_;
 };
 
 constexpr struct {
-  Kind kind;
+  Assumed kind;
   std::string_view name, text;
 } kKinds[] = {
-    {Kind::Rounding, "rounding", "floating-point operations do not round"},
-    {Kind::NonFinite, "non-finite", "no input and no result is infinite or NaN"},
-    {Kind::Domain, "domain",
+    {Assumed::Rounding, "rounding", "floating-point operations do not round"},
+    {Assumed::NonFinite, "non-finite", "no input and no result is infinite or NaN"},
+    {Assumed::Domain, "domain",
      "nothing is divided by zero, and no root or logarithm is taken of a number that has none"},
-    {Kind::WrapAround, "wrap-around", "integers stay within the range of their types"},
-    {Kind::Constant, "constant", ""},
-    {Kind::Empty, "empty", "all sizes are at least 1"},
-    {Kind::Sizes, "sizes", ""},
-    {Kind::Declared, "declared", ""},
+    {Assumed::WrapAround, "wrap-around", "integers stay within the range of their types"},
+    {Assumed::Constant, "constant", ""},
+    {Assumed::Empty, "empty", "all sizes are at least 1"},
+    {Assumed::Sizes, "sizes", ""},
+    {Assumed::Declared, "declared", ""},
 };
 
 }  // namespace
@@ -238,7 +238,7 @@ std::string_view to_string(Assumption::Kind kind) {
 }
 
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim) {
-  const std::set<Kind> found = Inspection(claim).kinds();
+  const std::set<Assumed> found = Inspection(claim).kinds();
   std::vector<Assumption> result;
   for (const auto& [kind, name, text] : kKinds)
     if (found.contains(kind)) result.push_back({kind, std::string(text)});

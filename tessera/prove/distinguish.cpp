@@ -9,6 +9,7 @@
 #include <numbers>
 #include <set>
 
+#include "tessera/expr/number.h"
 #include "tessera/interp/interp.h"
 #include "tessera/prove/align.h"
 #include "tessera/support/rng.h"
@@ -26,6 +27,8 @@ double normal(Rng& rng) {
 double element(const Recipe& recipe, Rng& rng, std::int64_t i) {
   switch (recipe.kind) {
     case Recipe::Kind::Normal: return recipe.scale * normal(rng);
+    // Ties, zeros and what lies between two integers.
+    case Recipe::Kind::Halves: return recipe.scale * (static_cast<double>(rng.below(17)) - 8) / 2;
     case Recipe::Kind::Sparse: return rng.below(16) == 0 ? 4 * recipe.scale * normal(rng) : 0;
     case Recipe::Kind::Waves:
       return recipe.scale * (std::sin(0.05 * static_cast<double>(i)) + 0.1 * normal(rng));
@@ -100,7 +103,8 @@ std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& re
       // Truth values and kinds of tokens are not rows of the table in question.
       if (!recipe.integers.empty() && below > 2)
         return recipe.integers[rng.below(recipe.integers.size())];
-      return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(below)));
+      const auto drawn = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(below)));
+      return recipe.negative && rng.below(2) == 0 ? -1 - drawn : drawn;
     };
     Buffer buffer(static_cast<std::size_t>(count * byte_width(dtype)));
     for (std::int64_t i = 0; i < count; ++i) {
@@ -186,7 +190,7 @@ std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& t
   return list;
 }
 
-std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& target) {
+std::vector<std::int64_t> telling_integers(const Graph& source, const Graph& target) {
   std::set<std::int64_t> integers;
   std::map<std::string, const Tensor*> by_name;
   for (std::uint32_t i = 0; i < source.value_count(); ++i)
@@ -209,6 +213,14 @@ std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& targe
       at = (place / row + 1) * row;
     }
   }
+  // Numbers that the models compare with or look up, and their neighbours.
+  for (const Graph* graph : {&source, &target})
+    for (std::uint32_t i = 0; i < graph->value_count() && integers.size() < 32; ++i)
+      if (const Tensor* tensor = graph->constant({i}); tensor != nullptr && tensor->count() == 1 &&
+                                                       is_integer(tensor->dtype) &&
+                                                       tensor->shape.empty())
+        for (const std::int64_t by : {-1, 0, 1})
+          integers.insert(integer::add(integer_at(*tensor, 0), by));
   return {integers.begin(), integers.end()};
 }
 
@@ -226,7 +238,8 @@ bool is_small(const std::vector<Type>& types) {
 std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below) {
   using Kind = Recipe::Kind;
   return {{.kind = Kind::Normal, .seed = seed + 101, .below = below},
-          {.kind = Kind::Sparse, .seed = seed + 102, .scale = 4, .below = below}};
+          {.kind = Kind::Sparse, .seed = seed + 102, .scale = 4, .below = below},
+          {.kind = Kind::Halves, .seed = seed + 103, .below = below}};
 }
 
 std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
@@ -295,6 +308,11 @@ std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>&
                     .scale = scale,
                     .below = below,
                     .integers = list.size() % 2 == 0 ? integers : std::vector<std::int64_t>{}});
+  const std::vector<std::int64_t> few(below.size(), 10);
+  list.push_back({.kind = Kind::Halves, .seed = seed + list.size(), .below = few});
+  list.push_back(
+      {.kind = Kind::Halves, .seed = seed + list.size(), .below = few, .negative = true});
+  list.push_back({.seed = seed + list.size(), .below = below, .negative = true});
   return list;
 }
 

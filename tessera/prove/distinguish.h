@@ -17,12 +17,13 @@ inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
 struct Recipe {
-  enum class Kind : std::uint8_t { Normal, Sparse, Waves };
+  enum class Kind : std::uint8_t { Normal, Sparse, Waves, Halves };
   Kind kind = Kind::Normal;
   std::uint64_t seed = 1;
   double scale = 1;                         // of floats
   std::vector<std::int64_t> below = {};     // for integers, by input; 1000 where there is none
   std::vector<std::int64_t> integers = {};  // where given, integers are drawn from these
+  bool negative = false;                    // integers are of both signs
 };
 
 /// Whether inputs of these types, all sizes known, are small enough for sizes that may be chosen.
@@ -62,8 +63,9 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
 /// some truth values.
 std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types);
 
-/// Where constants of the same name differ: rows of these, which integer inputs may choose.
-std::vector<std::int64_t> differing_rows(const Graph& source, const Graph& target);
+/// Integers that may lead to a difference: rows where constants of the same name differ, and
+/// numbers of the models and their neighbours.
+std::vector<std::int64_t> telling_integers(const Graph& source, const Graph& target);
 
 /// A few inputs on which models are run that a proof takes for nearly equal.
 std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below);

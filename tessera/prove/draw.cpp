@@ -169,6 +169,13 @@ double number_in(Numbers numbers, Rng& rng) {
   return 0;
 }
 
+std::int64_t integer_in(Numbers numbers, DType dtype, Rng& rng) {
+  if (dtype == DType::Bool || numbers == Numbers::Small)
+    return static_cast<std::int64_t>(rng.below(2));
+  if (numbers == Numbers::Positive) return static_cast<std::int64_t>(rng.below(10));
+  return static_cast<std::int64_t>(rng.below(41)) - 20;
+}
+
 }  // namespace
 
 std::optional<SizeValues> draw_sizes(const SizeRelations& relations, Rng& rng) {
@@ -194,9 +201,10 @@ std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbe
     Buffer buffer(static_cast<std::size_t>(*count) *
                   static_cast<std::size_t>(byte_width(type.dtype)));
     for (std::int64_t i = 0; i < *count; ++i)
-      store_number(
-          type.dtype, buffer.data(), i,
-          is_float(type.dtype) ? number_in(numbers, rng) : static_cast<double>(rng.below(2)));
+      if (is_float(type.dtype))
+        store_number(type.dtype, buffer.data(), i, number_in(numbers, rng));
+      else
+        store_integer(type.dtype, buffer.data(), i, integer_in(numbers, type.dtype, rng));
     tensor.bytes = std::move(buffer).freeze();
     inputs.push_back(std::move(tensor));
   }

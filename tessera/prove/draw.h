@@ -23,10 +23,14 @@ enum class Spread { Up, Down, Any };
 std::optional<SizeValues> draw_apart(const SizeRelations& relations, Spread spread, Rng& rng);
 
 /// What random inputs are made of.
-enum class Numbers { Small, Fractions, Positive };  // -3..3; eighths of (-2, 2); of (0, 2]
+enum class Numbers {
+  Small,      // -3..3; integers 0 or 1
+  Fractions,  // eighths of (-2, 2); integers of both signs
+  Positive,   // eighths of (0, 2]; integers below 10
+};
 
 /// Tensors for the inputs of a graph whose sizes are numbers; nothing where an input is no tensor
-/// or too large. Integers are 0 or 1.
+/// or too large.
 std::optional<std::vector<Tensor>> draw_inputs(const Graph& graph, Numbers numbers, Rng& rng);
 
 }  // namespace tessera::prove

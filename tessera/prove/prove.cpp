@@ -209,8 +209,8 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   Arithmetic arithmetic;
   const auto own = relate_sizes(source);
   if (!own) return Unknown{to_string(own.error())};
-  const auto given = own->broadcasts ? relate_sizes(source, {}, Broadcasting::Open)
-                                     : Expected<SizeRelations>(*own);
+  const auto given = !own->broadcasts.empty() ? relate_sizes(source, {}, Broadcasting::Open)
+                                              : Expected<SizeRelations>(*own);
   if (!given) return Unknown{to_string(given.error())};
   const std::vector<Guard> guards = further_guards(source, target, *own);
   for (const Guard& guard : guards) {

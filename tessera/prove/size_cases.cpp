@@ -37,23 +37,30 @@ class Cases {
 
   /// Equations that broadcasting leaves open, of both models; nothing where one does not accept
   /// the sizes.
-  std::optional<Guard> open(const Sizes& sizes, std::size_t& accepted) const {
+  std::optional<Guard> open(const Sizes& sizes, std::size_t& accepted,
+                            std::vector<Assumption>& assumptions) const {
     Guard all;
     for (const Graph* graph : {&aligned_.source, &aligned_.target}) {
       const auto prepared =
           prove::prepare(*graph, {.inputs = inputs(sizes), .scope = "c", .stop = stop_});
       if (!prepared) continue;
       const auto equal = relate_sizes(prepared->graph);
-      const auto given = equal && equal->broadcasts
+      const auto given = equal && !equal->broadcasts.empty()
                              ? relate_sizes(prepared->graph, {}, Broadcasting::Open)
                              : equal;
       if (!equal || !given) continue;
       ++accepted;
+      // Of sizes that are made of others, the cases are not told apart.
+      for (const Condition& condition : given->broadcasts)
+        if (!is_plain(condition.left) || !is_plain(condition.right))
+          assumptions.push_back(assumption(condition));
       for (Condition& condition : beyond(*given, *equal))
         if (condition.kind == Condition::Kind::Equal) all.push_back(std::move(condition));
     }
     return accepted == 2 ? std::optional(std::move(all)) : std::nullopt;
   }
+
+  bool is_plain(const Dim& dim) const { return dim.constant() || symbol(dim); }
 
   std::optional<std::string> symbol(const Dim& dim) const {
     const auto name = dim.as_symbol();
@@ -68,7 +75,7 @@ class Cases {
 
   void split(const Sizes& sizes, std::vector<Assumption> assumptions) {
     std::size_t accepted = 0;
-    const std::optional<Guard> conditions = open(sizes, accepted);
+    const std::optional<Guard> conditions = open(sizes, accepted, assumptions);
     if (!conditions) {
       if (sizes.empty()) return;
       std::string text;

@@ -24,7 +24,8 @@ using OperandAxis = std::pair<std::size_t, std::size_t>;
 /// Axes of operands that are another operand's axis in the definition and have another size, which
 /// the operator would stretch if it were 1.
 std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& signature,
-                                     const Definition& definition, const Sizes& solved) {
+                                     const Definition& definition, const Sizes& solved,
+                                     Guard& broadcasts) {
   const auto stretches = [&](const OperandAxis& at, const OperandAxis& other) {
     Signature one = signature;
     one[at.first].type.shape[at.second] = 1;
@@ -45,8 +46,10 @@ std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& sig
       const OperandAxis here{i, axis};
       if (fresh || it->second.first == i || size(it->second) == size(here)) continue;
       if ((!size(here).constant() && stretches(here, it->second)) ||
-          (!size(it->second).constant() && stretches(it->second, here)))
+          (!size(it->second).constant() && stretches(it->second, here))) {
         found.insert(here);
+        broadcasts.push_back(equal(size(it->second), size(here)));
+      }
     }
   return found;
 }
@@ -138,7 +141,7 @@ Binding binding_of(const Sizes& sizes, const GraphSymbols& symbols) {
 
 /// One walk over a graph of core operators under the sizes solved so far.
 Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcasting broadcasting,
-                             bool& broadcasts) {
+                             Guard& broadcasts) {
   const Binding binding = binding_of(solver.solved(), symbols_of(graph));
   GraphBuilder out;
   Vals inputs;
@@ -158,8 +161,7 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcastin
     const auto definition = node.op->define(*node.attrs, *signature);
     if (!definition) continue;  // a value that it needs is told by data
     std::set<OperandAxis> stretched =
-        stretched_axes(node, *signature, *definition, solver.solved());
-    broadcasts = broadcasts || !stretched.empty();
+        stretched_axes(node, *signature, *definition, solver.solved(), broadcasts);
     if (broadcasting == Broadcasting::Equal) stretched.clear();
     TESSERA_TRY_DONE(Fit(solver, *definition, shapes_of(*signature), stretched).require());
     for (const ValueId id : made.outputs(node))
@@ -222,7 +224,7 @@ Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& gi
     if (auto expanded = expand(graph, [](const OpDef&) { return true; }))
       core = *std::move(expanded);
   }
-  bool broadcasts = false;
+  Guard broadcasts;
   do {
     TESSERA_TRY_DONE(require_valid(solver, core, broadcasting, broadcasts));
     TESSERA_TRY_DONE(solver.reopen());
@@ -231,7 +233,7 @@ Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& gi
     for (const Dim& dim : graph.type(id).shape.value_or(Shape{}))
       TESSERA_TRY_DONE(solver.require_at_least(dim, 1));
   TESSERA_TRY(SizeRelations relations, solver.finished());
-  relations.broadcasts = relations.broadcasts || broadcasts;
+  for (Condition& condition : broadcasts) relations.broadcasts.push_back(std::move(condition));
   return relations;
 }
 

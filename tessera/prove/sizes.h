@@ -47,8 +47,8 @@ struct SizeRelations {
   /// Symbols made up where a size has to be a multiple of another: the quotient, in terms of the
   /// symbols of the graphs.
   std::map<std::string, Multiple> parts = {};
-  /// Whether sizes of operands met by broadcasting that may differ if one of them is 1.
-  bool broadcasts = false;
+  /// Sizes of operands that meet by broadcasting and were taken to be equal: one may also be 1.
+  Guard broadcasts = {};
 };
 
 /// Two sizes that meet by broadcasting are taken to be equal, or are left as they are: one of them

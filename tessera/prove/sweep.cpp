@@ -243,7 +243,7 @@ std::optional<Refuted> Sweep::search() {
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
   const std::vector<Recipe> list =
-      recipes(options_.seed + 1, below_, differing_rows(aligned_.source, aligned_.target));
+      recipes(options_.seed + 1, below_, telling_integers(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     show(0, "searching for an input that tells them apart");
