@@ -116,6 +116,15 @@ class Folding {
     return ids;
   }
 
+  /// Whether a type has every size that another one has.
+  static bool is_as_precise(const Type& type, const Type& other) {
+    if (!other.shape) return true;
+    return type.shape &&
+           std::ranges::equal(*type.shape, *other.shape, [](const Dim& a, const Dim& b) {
+             return !b.constant() || a.constant();
+           });
+  }
+
   std::optional<Rewriter::Results> taken_branch(Rewriter& out, const GraphNode& node) {
     const auto inputs = out.made().inputs(node);
     const Tensor* condition = out.made().constant(inputs[0]);
@@ -123,6 +132,9 @@ class Folding {
     const std::size_t branch = integer_at(*condition, 0) != 0 ? 0 : 1;
     const std::shared_ptr<const Graph> graph = out.made().subgraphs(node)[branch];
     const Rewriter::Results captures(inputs.begin() + 1, inputs.end());
+    for (std::size_t i = 0; i < captures.size(); ++i)
+      if (!is_as_precise(out.made().type(captures[i]), graph->type(graph->inputs()[i])))
+        return std::nullopt;
     auto results = out.emit(*graph, captures);
     if (results)
       changes_.push_back(fmt::format("if: the {} branch", branch == 0 ? "then" : "else"));

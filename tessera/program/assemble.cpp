@@ -286,10 +286,12 @@ class Assembler {
       TESSERA_TRY(const bool is_loop, emit_scan(group.nodes[0]));
       return is_loop ? Expected<Done>(Done{}) : emit_host(group.nodes[0], group.why);
     }
-    auto done = emit_kernels(group);
-    if (done) return done;
-    for (const ValueId result : group.results) given_.erase(result.index);
-    if (group.nodes.size() == 1) return emit_host(group.nodes[0], done.error().message);
+    if (!computes_own_indices(group)) {
+      auto done = emit_kernels(group);
+      if (done) return done;
+      for (const ValueId result : group.results) given_.erase(result.index);
+      if (group.nodes.size() == 1) return emit_host(group.nodes[0], done.error().message);
+    }
     std::set<std::size_t> of_parts;
     for (const NodeGroup& part : group.parts) {
       TESSERA_TRY_DONE(emit(part));
@@ -305,6 +307,21 @@ class Assembler {
                              .spatial = group.spatial}));
     }
     return Done{};
+  }
+
+  /// Whether indices that have to be looked at before a node is computed are computed in the same
+  /// group.
+  bool computes_own_indices(const NodeGroup& group) const {
+    if (planning_.options.machine.is_gpu()) return false;  // computed ones are not looked at there
+    const std::set<std::size_t> nodes(group.nodes.begin(), group.nodes.end());
+    for (const std::size_t n : group.nodes)
+      for (const IndexUse& use : index_uses(graph_, graph_.nodes()[n])) {
+        ValueId value = use.indices;
+        while (node_of_[value.index] && grouping_.kinds[*node_of_[value.index]] == NodeKind::View)
+          value = grouping_.sources[*node_of_[value.index]];
+        if (node_of_[value.index] && nodes.contains(*node_of_[value.index])) return true;
+      }
+    return false;
   }
 
   /// Indices that are looked at before a node is computed.

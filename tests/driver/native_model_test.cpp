@@ -53,6 +53,17 @@ TEST(NativeModel, SqueezesASizeThatDependsOnData) {
     expect_same(model, native, {x, Tensor::of<std::uint8_t>(DType::Bool, {3}, kept)});
 }
 
+// With one class, all of it is elementwise: indices are computed beside what they choose.
+TEST(NativeModel, ChecksIndicesThatAreComputedInTheSameGroup) {
+  const Model model = model_of(
+      "graph(x: f32[1, 1], t: i32[1]) {"
+      " y = negative_log_likelihood_loss(x, t) {ignore_index=1}  return y }");
+  NativeModel native(model, {}, {});
+  expect_same(model, native,
+              {testing::random_f32({1, 1}, 3),
+               Tensor::of<std::int32_t>(DType::I32, {1}, std::vector<std::int32_t>{0})});
+}
+
 TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
   const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
   NativeModel native(model, {}, {});

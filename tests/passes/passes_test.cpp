@@ -101,6 +101,15 @@ TEST(Dce, DropsWhatNoOutputNeeds) {
                .after = "graph(x: f32[2]) { return neg(x) }"});
 }
 
+TEST(Fold, LeavesABranchThatKnowsSizesWhichItsCapturesDoNot) {
+  const Graph before = parsed(
+      "graph(x: f32[3], c: bool[3]) { k = compress(x, c) {axis=0}"
+      " y: f32[1] = if_else(const bool[] 1, k) {"
+      " then(p: f32[1]) { return tanh(p) } else(p: f32[1]) { return p } } return y }");
+  const Graph after = optimized(before);  // a graph that is not valid would end the program
+  EXPECT_GE(after.nodes().size(), 2u);
+}
+
 TEST(Moves, DropsWhatMovesNothing) {
   for (const char* nothing :
        {"identity(x)", "cast(x) {to=\"f32\"}", "transpose(x) {perm=[0, 1, 2]}",
