@@ -16,6 +16,9 @@ Expected<Val> linear_scores(Body& b, const Val& x, const Floats& coefficients,
                         fmt::format("there have to be {}", targets));
   const auto rows = static_cast<std::int64_t>(targets);
   const auto columns = static_cast<std::int64_t>(coefficients.size() / targets);
+  if (const auto features = x.dim(1).constant(); features && *features != columns)
+    return bad_operands(fmt::format("x has {} features", *features),
+                        fmt::format("there are {} coefficients for each target", columns));
   const Val weight = transposed(float_constant(b, {rows, columns}, coefficients), {1, 0});
   const Val product = b.op("matmul", {x, weight});
   return intercepts.empty() ? product : product + float_constant(b, {rows}, intercepts);

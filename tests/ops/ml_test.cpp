@@ -137,6 +137,12 @@ TEST(Ml, LinearClassifierNamesTheLargestScore) {
        .inputs = {x},
        .outputs = {i64({2}, {9, 7}), f32({2, 2}, {0.1192029, 0.8807971, 0.8807971, 0.1192029})}});
   EXPECT_FALSE(try_evaluate("ml_linear_classifier", {{"coefficients", Floats{2}}}, {x}));
+  EXPECT_FALSE(
+      try_evaluate("ml_linear_classifier",
+                   {{"classlabels_ints", Ints{1, 2}}, {"coefficients", Floats{1, 2, 3, 4, 5, 6}}},
+                   {f32({1, 5}, {1, 2, 3, 4, 5})}));
+  EXPECT_FALSE(try_evaluate("ml_linear_regressor", {{"coefficients", Floats{1, 2}}},
+                            {f32({1, 3}, {1, 2, 3})}));
 }
 
 TEST(Ml, SvmRegressorAppliesItsKernel) {
