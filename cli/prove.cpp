@@ -132,7 +132,9 @@ void add_prove(CLI::App& app, Context& context) {
       "which\n"
       "the outputs differ by more than 1e-4 of their root mean square, and by more than 30 times\n"
       "what single precision changes.\n"
-      "Without --time-limit, the search for a proof ends after 120 seconds.\n"
+      "Without --time-limit, the search for a proof ends after " +
+      std::string(kTimeLimit) +
+      ".\n"
       "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");
   command->callback([options, &context] {
     if (auto done = prove_files(*options, context); !done) context.fail(done.error());

@@ -72,10 +72,8 @@ std::string line_of(const nlohmann::json& rule) {
   if (rule.contains("counterexample"))
     return text + ": " + counterexample_text(rule["counterexample"]);
   if (const std::string guard = rule["guard"]; !guard.empty()) text += " where " + guard;
-  // What every proof over the reals takes for granted is not repeated for every rule.
   for (const nlohmann::json& assumption : rule["assumptions"])
-    if (const std::string kind = assumption["kind"];
-        kind != "rounding" && kind != "non-finite" && kind != "empty")
+    if (!prove::is_usual(assumption["kind"].get<std::string>()))
       text += ", assuming that " + assumption["text"].get<std::string>();
   return text;
 }

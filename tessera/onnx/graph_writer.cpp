@@ -47,12 +47,6 @@ std::string_view plain_input(const OpDef& op, std::size_t i) {
   return name;
 }
 
-/// How many results a node has in ONNX, at least: those that nothing reads may be left out here.
-int outputs_in_onnx(const GraphNode& node) {
-  if (node.op->name == "batch_normalization" && node.attrs->i("training_mode") != 0) return 3;
-  return required_outputs(node.op->name);
-}
-
 bool contains(std::span<const ValueId> list, ValueId value) {
   return std::ranges::find(list, value) != list.end();
 }
@@ -162,7 +156,8 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
   while (into.input_size() > 0 && into.input(into.input_size() - 1).empty())
     into.mutable_input()->RemoveLast();
   for (const ValueId output : graph_.outputs(node)) into.add_output(names_[output.index]);
-  while (into.output_size() < outputs_in_onnx(node))
+  // Our nodes leave out results that nothing reads.
+  while (into.output_size() < required_outputs(node.op->name, *node.attrs))
     into.add_output(writing_.names.unique("unused"));
   return node.op->kind() == OpDef::Kind::Control ? write_control(node, into)
                                                  : write_attrs(node, into);

@@ -385,11 +385,22 @@ constexpr LaterDType kLaterDTypes[] = {
     {DType::U16, 21, "dequantize_linear quantize_linear"},
 };
 
-constexpr std::pair<std::string_view, int> kRequiredOutputs[] = {
-    {"causal_conv_with_state", 2}, {"dynamic_quantize_linear", 3},
-    {"linear_attention", 2},       {"ml_linear_classifier", 2},
-    {"ml_svm_classifier", 2},      {"ml_tree_ensemble_classifier", 2},
-    {"string_split", 2},           {"top_k", 2},
+/// Operators of which ONNX requires more than one output.
+struct RequiredOutputs {
+  std::string_view op;
+  int count = 1;
+  std::string_view flag = {};  // an attribute that is not 0 where it does; empty: always
+};
+constexpr RequiredOutputs kRequiredOutputs[] = {
+    {"batch_normalization", 3, "training_mode"},
+    {"causal_conv_with_state", 2},
+    {"dynamic_quantize_linear", 3},
+    {"linear_attention", 2},
+    {"ml_linear_classifier", 2},
+    {"ml_svm_classifier", 2},
+    {"ml_tree_ensemble_classifier", 2},
+    {"string_split", 2},
+    {"top_k", 2},
 };
 
 constexpr std::string_view kDTypeAttributes[] = {
@@ -418,9 +429,9 @@ std::int64_t first_opset(std::string_view op, DType dtype) {
   return 1;
 }
 
-int required_outputs(std::string_view op) {
-  for (const auto& [name, count] : kRequiredOutputs)
-    if (name == op) return count;
+int required_outputs(std::string_view op, const Attrs& attrs) {
+  for (const auto& [name, count, flag] : kRequiredOutputs)
+    if (name == op && (flag.empty() || attrs.i(flag) != 0)) return count;
   return 1;
 }
 

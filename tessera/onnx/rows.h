@@ -39,8 +39,8 @@ std::span<const LaterPart> later_parts();
 /// later than the form in its row; 1 elsewhere.
 std::int64_t first_opset(std::string_view op, DType dtype);
 
-/// How many results ONNX wants named, at least.
-int required_outputs(std::string_view op);
+/// The number of outputs that ONNX's schema does not make optional.
+int required_outputs(std::string_view op, const Attrs& attrs);
 
 /// Whether an attribute states a data type, which ONNX gives by number.
 bool is_dtype_attribute(std::string_view name);

@@ -65,13 +65,13 @@ std::vector<Dim> positions(const Output& output, const Sizes& sizes) {
   return all;
 }
 
-/// An index with 0 for the positions of axes of size 1.
-Dim at_single_positions(const Dim& index, const Output& output, const Sizes& sizes) {
+/// The only position of each axis of size 1.
+Sizes single_positions(const Output& output, const Sizes& sizes) {
   Sizes zero;
   for (const Merged& merged : output.axes)
     for (const Axis& part : merged.parts)
       if (resolved(part.size(), sizes).is(1)) zero.emplace(part.name, 0);
-  return resolved(index, zero);
+  return zero;
 }
 
 std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
@@ -97,8 +97,9 @@ std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vect
   }
   const std::vector<Dim> to_positions = positions(output, *sizes);
   // An axis of size 1 has one element; one that is read beside it is not that element.
+  const Sizes single = single_positions(output, *sizes);
   for (std::size_t i = 0; i < at.size(); ++i) {
-    at[i] = at_single_positions(at[i], output, *sizes);
+    at[i] = resolved(at[i], single);
     if (from[i].is(1) && read->otherwise == nullptr) at[i] = 0;
   }
   // With as many elements as before, each at its place in the order, none is read from outside.

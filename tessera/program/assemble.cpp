@@ -316,10 +316,8 @@ class Assembler {
     const std::set<std::size_t> nodes(group.nodes.begin(), group.nodes.end());
     for (const std::size_t n : group.nodes)
       for (const IndexUse& use : index_uses(graph_, graph_.nodes()[n])) {
-        ValueId value = use.indices;
-        while (node_of_[value.index] && grouping_.kinds[*node_of_[value.index]] == NodeKind::View)
-          value = grouping_.sources[*node_of_[value.index]];
-        if (node_of_[value.index] && nodes.contains(*node_of_[value.index])) return true;
+        const auto producer = node_of_[behind_views(use.indices).index];
+        if (producer && nodes.contains(*producer)) return true;
       }
     return false;
   }
@@ -367,9 +365,15 @@ class Assembler {
 
   /// An input of the program, or a view of one.
   bool is_of_caller(ValueId value) const {
-    for (; node_of_[value.index]; value = grouping_.sources[*node_of_[value.index]])
-      if (grouping_.kinds[*node_of_[value.index]] != NodeKind::View) return false;
-    return graph_.constant(value) == nullptr;
+    const ValueId source = behind_views(value);
+    return !node_of_[source.index] && graph_.constant(source) == nullptr;
+  }
+
+  /// The value that a chain of views shows.
+  ValueId behind_views(ValueId value) const {
+    while (node_of_[value.index] && grouping_.kinds[*node_of_[value.index]] == NodeKind::View)
+      value = grouping_.sources[*node_of_[value.index]];
+    return value;
   }
 
   void add_checks(const std::vector<IndexCheck>& checks) {

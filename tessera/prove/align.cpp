@@ -103,7 +103,7 @@ class SizeAgreement {
       assume("{} of {} is {}", here.to_string(), name, there.to_string());
       fix(here, there);
     } else if (symbol && theirs) {
-      // Where one model has one name and the other has two, the two are equal.
+      // Two symbols of one model that are one symbol in the other are equal.
       const auto [ours, first] = by_target_.try_emplace(std::string(*theirs), here);
       if (!first && ours->second != here) {
         assume("{} is {}", here.to_string(), ours->second.to_string());

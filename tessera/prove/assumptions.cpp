@@ -10,7 +10,7 @@ namespace {
 
 using Assumed = Assumption::Kind;
 
-/// What is known of the sign of a number, over the reals.
+/// The sign of a real number as far as it is known: an abstract domain.
 enum class Sign : std::uint8_t { Any, NotNegative, Positive };
 
 Sign sign_of(double number) {
@@ -219,14 +219,15 @@ class Inspection {
 constexpr struct {
   Assumed kind;
   std::string_view name, text;
+  bool usual = false;
 } kKinds[] = {
-    {Assumed::Rounding, "rounding", "floating-point operations do not round"},
-    {Assumed::NonFinite, "non-finite", "no input and no result is infinite or NaN"},
+    {Assumed::Rounding, "rounding", "floating-point operations do not round", true},
+    {Assumed::NonFinite, "non-finite", "no input and no result is infinite or NaN", true},
     {Assumed::Domain, "domain",
      "nothing is divided by zero, and no root or logarithm is taken of a number that has none"},
     {Assumed::WrapAround, "wrap-around", "integers stay within the range of their types"},
     {Assumed::Constant, "constant", ""},
-    {Assumed::Empty, "empty", "all sizes are at least 1"},
+    {Assumed::Empty, "empty", "all sizes are at least 1", true},
     {Assumed::Sizes, "sizes", ""},
     {Assumed::Declared, "declared", ""},
 };
@@ -237,11 +238,16 @@ std::string_view to_string(Assumption::Kind kind) {
   return std::ranges::find(kKinds, kind, [](const auto& row) { return row.kind; })->name;
 }
 
+bool is_usual(std::string_view kind) {
+  const auto row = std::ranges::find(kKinds, kind, [](const auto& row) { return row.name; });
+  return row != std::end(kKinds) && row->usual;
+}
+
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim) {
   const std::set<Assumed> found = Inspection(claim).kinds();
   std::vector<Assumption> result;
-  for (const auto& [kind, name, text] : kKinds)
-    if (found.contains(kind)) result.push_back({kind, std::string(text)});
+  for (const auto& row : kKinds)
+    if (found.contains(row.kind)) result.push_back({row.kind, std::string(row.text)});
   return result;
 }
 

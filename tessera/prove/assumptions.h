@@ -5,9 +5,9 @@
 
 namespace tessera::prove {
 
-/// What a proof of the claim over the reals and the integers takes for granted of the machine's
-/// arithmetic and of the domains of functions. Nothing for values that are only moved. Divisors
-/// and arguments of roots and logarithms that can be seen to be positive ask for nothing.
+/// The assumptions under which a proof of the claim over the reals and the integers holds of
+/// machine arithmetic. None for values that are only moved; none of kind Domain where divisors and
+/// arguments of roots and logarithms can be seen to be positive.
 std::vector<Assumption> arithmetic_assumptions(const GraphClaim& claim);
 
 }  // namespace tessera::prove

@@ -16,7 +16,7 @@ struct GraphClaim {
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
 };
 
-/// What an input of the graphs is called in a claim.
+/// The name of an input of the graphs in a claim.
 std::string input_name(std::size_t input);
 
 /// Composites are expanded. What has no definition (opaque operators, control flow) is taken to be

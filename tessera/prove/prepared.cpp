@@ -117,7 +117,8 @@ class Preparation {
   }
 
   /// The results of a node all of whose operands are constants.
-  std::optional<Vals> folded(const GraphNode& node, const Vals& operands) {
+  std::optional<Vals> folded(const GraphNode& node, const Vals& operands,
+                             const std::vector<Known>& known) {
     if (!node.op->pure || node.op->kind() == OpDef::Kind::Control || bytes_ > options_.most_bytes)
       return std::nullopt;
     std::vector<interp::Value> inputs;
@@ -137,18 +138,12 @@ class Preparation {
     for (const interp::Value& result : *results)
       if (!result.datum.is_tensor()) return std::nullopt;
     Vals values;
-    for (const interp::Value& result : *results)
-      rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved(node, operands));
-    for (const interp::Value& result : *results) values.push_back(computed(result.datum.tensor()));
+    const bool is_moved = one_read(*node.op, *node.attrs, known).has_value();
+    for (const interp::Value& result : *results) {
+      rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved);
+      values.push_back(computed(result.datum.tensor()));
+    }
     return values;
-  }
-
-  /// Whether the result consists of elements of an operand.
-  bool is_moved(const GraphNode& node, const Vals& operands) {
-    std::vector<Known> known;
-    for (const Val& operand : operands)
-      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
-    return one_read(*node.op, *node.attrs, known).has_value();
   }
 
   /// Sizes that the other side does not know by the same name are called after this side.
@@ -176,7 +171,7 @@ class Preparation {
       known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
     }
     Vals results;
-    if (auto values = folded(node, operands)) {
+    if (auto values = folded(node, operands, known)) {
       results = *std::move(values);
     } else if (node.op->kind() == OpDef::Kind::Control) {
       std::vector<Type> types;

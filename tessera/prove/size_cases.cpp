@@ -22,7 +22,7 @@ class Cases {
   std::vector<Aligned> list() {
     if (!symbols_.empty()) split({}, {});
     if (leaves_.empty()) leaves_.push_back(aligned_);
-    // What one case leaves out, none of them shows.
+    // Sizes that no case covers are an assumption of the whole proof.
     for (Aligned& leaf : leaves_)
       leaf.assumptions.insert(leaf.assumptions.end(), left_out_.begin(), left_out_.end());
     return std::move(leaves_);

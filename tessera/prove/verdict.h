@@ -29,6 +29,8 @@ struct Assumption {
   auto operator<=>(const Assumption&) const = default;
 };
 std::string_view to_string(Assumption::Kind kind);  // "rounding", "non-finite", …
+/// Whether nearly every proof makes an assumption of the kind of this name.
+bool is_usual(std::string_view kind);
 
 /// Equal for all inputs of all sizes of at least 1 that satisfy the guard and that the source
 /// accepts, over the reals, under the assumptions.
