@@ -21,6 +21,7 @@
 #include "tests/adversary/evaluation.h"
 #include "tests/adversary/judgement.h"
 #include "tests/programs/random_program.h"
+#include "tests/support/flags.h"
 #include "tests/support/graph_edit.h"
 
 namespace tessera::testing {
@@ -323,28 +324,15 @@ class Fuzz {
 int main(int argc, char** argv) {
   using namespace tessera::testing;
   Options options;
-  const auto usage = [] { fmt::print("{}", kUsage); };
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (flag == "--help" || flag == "-h") return usage(), 0;
-    if (flag == "--show")
-      options.show = true;
-    else if (value == nullptr)
-      return usage(), 2;
-    else if (++i; flag == "--seed")
-      options.seed = std::strtoull(value, nullptr, 10);
-    else if (flag == "--count")
-      options.count = std::strtoull(value, nullptr, 10);
-    else if (flag == "--seconds")
-      options.seconds = std::atof(value);
-    else if (flag == "--jobs")
-      options.jobs = std::max(1, std::atoi(value));
-    else if (flag == "--save")
-      options.save = value;
-    else
-      return usage(), 2;
-  }
+  if (const auto code = read_flags(argc, argv,
+                                   {{"--show", &options.show},
+                                    {"--seed", &options.seed},
+                                    {"--count", &options.count},
+                                    {"--seconds", &options.seconds},
+                                    {"--jobs", &options.jobs},
+                                    {"--save", &options.save}},
+                                   kUsage))
+    return *code;
   auto rules = true_rules();
   if (!rules) return fmt::print(stderr, "{}\n", tessera::to_string(rules.error())), 2;
   return Fuzz(options, *std::move(rules)).run() ? 0 : 1;

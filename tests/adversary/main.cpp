@@ -7,6 +7,7 @@
 
 #include "tessera/support/parallel.h"
 #include "tests/adversary/judgement.h"
+#include "tests/support/flags.h"
 
 namespace tessera::testing {
 namespace {
@@ -133,28 +134,15 @@ Expected<bool> run(const Options& options) {
 
 int main(int argc, char** argv) {
   tessera::testing::Options options;
-  const auto usage = [] { fmt::print("{}", tessera::testing::kUsage); };
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (flag == "--help" || flag == "-h") return usage(), 0;
-    if (flag == "--show")
-      options.show = true;
-    else if (flag == "--prune")
-      options.prune = true;
-    else if (value == nullptr)
-      return usage(), 2;
-    else if (++i; flag == "--corpus")
-      options.corpus = value;
-    else if (flag == "--known")
-      options.known = value;
-    else if (flag == "--only")
-      options.only = value;
-    else if (flag == "--jobs")
-      options.jobs = std::max(1, std::atoi(value));
-    else
-      return usage(), 2;
-  }
+  if (const auto code = tessera::testing::read_flags(argc, argv,
+                                                     {{"--show", &options.show},
+                                                      {"--prune", &options.prune},
+                                                      {"--corpus", &options.corpus},
+                                                      {"--known", &options.known},
+                                                      {"--only", &options.only},
+                                                      {"--jobs", &options.jobs}},
+                                                     tessera::testing::kUsage))
+    return *code;
   const auto good = tessera::testing::run(options);
   if (!good) return fmt::print(stderr, "{}\n", tessera::to_string(good.error())), 2;
   return *good ? 0 : 1;

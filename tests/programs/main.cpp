@@ -16,6 +16,7 @@
 #include "tests/programs/differential.h"
 #include "tests/programs/operand_form.h"
 #include "tests/programs/program_export.h"
+#include "tests/support/flags.h"
 
 namespace tessera::testing {
 namespace {
@@ -43,8 +44,7 @@ example: tessera_random_programs --seed 4711 --count 1 --all
 )";
 
 struct Options {
-  std::uint64_t seed = 1;
-  std::int64_t count = 2000;
+  std::uint64_t seed = 1, count = 2000;
   double seconds = 0;
   int jobs = 2, nodes = 6;
   std::string export_folder = {};
@@ -117,8 +117,7 @@ class Workers {
   explicit Workers(const Options& options)
       : options_(options),
         next_(options.seed),
-        end_(options.seconds > 0 ? ~std::uint64_t{0}
-                                 : options.seed + static_cast<std::uint64_t>(options.count)) {}
+        end_(options.seconds > 0 ? ~std::uint64_t{0} : options.seed + options.count) {}
 
   /// Exit code.
   int run() {
@@ -225,33 +224,17 @@ class Workers {
 
 int main(int argc, char** argv) {
   tessera::testing::Options options;
-  const auto usage = [] { fmt::print("{}", tessera::testing::kUsage); };
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (flag == "--help" || flag == "-h") return usage(), 0;
-    if (flag == "--all")
-      options.all = true;
-    else if (flag == "--coverage")
-      options.coverage = true;
-    else if (flag == "--show")
-      options.show = true;
-    else if (value == nullptr)
-      return usage(), 2;
-    else if (++i; flag == "--seed")
-      options.seed = std::strtoull(value, nullptr, 10);
-    else if (flag == "--count")
-      options.count = std::atoll(value);
-    else if (flag == "--seconds")
-      options.seconds = std::atof(value);
-    else if (flag == "--nodes")
-      options.nodes = std::max(1, std::atoi(value));
-    else if (flag == "--export")
-      options.export_folder = value;
-    else if (flag == "--jobs")
-      options.jobs = std::max(1, std::atoi(value));
-    else
-      return usage(), 2;
-  }
+  if (const auto code = tessera::testing::read_flags(argc, argv,
+                                                     {{"--all", &options.all},
+                                                      {"--coverage", &options.coverage},
+                                                      {"--show", &options.show},
+                                                      {"--seed", &options.seed},
+                                                      {"--count", &options.count},
+                                                      {"--seconds", &options.seconds},
+                                                      {"--nodes", &options.nodes},
+                                                      {"--export", &options.export_folder},
+                                                      {"--jobs", &options.jobs}},
+                                                     tessera::testing::kUsage))
+    return *code;
   return tessera::testing::Workers(options).run();
 }
