@@ -75,7 +75,8 @@ class Evaluator {
   void add_tile(const std::string& stage, const Value& value) {
     tiles_.insert_or_assign(stage, value);
   }
-  /// What is divided by one number for many elements is multiplied by the inverse.
+  /// What is divided by one number for many elements is multiplied by the inverse, but in arguments
+  /// of functions with jumps (floor, comparisons): there a last place decides about the result.
   void invert_divisors() { inverts_ = true; }
 
   /// The stage whose expressions are evaluated, and its index variables.
@@ -156,6 +157,7 @@ class Evaluator {
   Value visit(const node::Component& n);
 
   // evaluate_number.cpp: functions of numbers
+  Value evaluate_argument(const Scalar& argument, bool discontinuous);
   Value apply_linear(Fn fn, const std::vector<Value>& args, bool& done);
   Id apply(Fn fn, Sort meet, const std::vector<Id>& args);
   Range range_of(Fn fn, const std::vector<Value>& args) const;

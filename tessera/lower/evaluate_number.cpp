@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tessera/expr/number.h"
 #include "tessera/lower/evaluate.h"
@@ -53,7 +54,19 @@ bool compares(Fn fn) {
   return fn == Fn::Equal || fn == Fn::Less || fn == Fn::LessEqual;
 }
 
+/// Whether a change of an argument in its last place may change the result by much.
+bool is_discontinuous(Fn fn) {
+  return compares(fn) || fn == Fn::Floor || fn == Fn::Round || fn == Fn::FloorDiv || fn == Fn::Mod;
+}
+
 }  // namespace
+
+Value Evaluator::evaluate_argument(const Scalar& argument, bool discontinuous) {
+  const bool inverts = std::exchange(inverts_, inverts_ && !discontinuous);
+  const Value value = evaluate(argument);
+  inverts_ = inverts;
+  return value;
+}
 
 Value Evaluator::converted(const Value& value, Sort sort) {
   if (value.sort == sort) return value;
@@ -84,7 +97,7 @@ Value Evaluator::visit(const node::Apply& n) {
   for (std::size_t i = 0; i < n.args.size(); ++i) {
     const bool condition = n.fn == Fn::Select && i == 0;
     const bool amount = (n.fn == Fn::ShiftLeft || n.fn == Fn::ShiftRight) && i == 1;
-    Value arg = evaluate(n.args[i]);
+    const Value arg = evaluate_argument(n.args[i], is_discontinuous(n.fn));
     if (error_) return integer({}, {});
     args.push_back(converted(arg, condition ? Sort::Bool : amount ? Sort::Integer : meet));
   }
@@ -265,7 +278,7 @@ Evaluator::Id Evaluator::stored_and_read(Id id, DType dtype, Sort sort) {
 }
 
 Value Evaluator::visit(const node::Cast& n) {
-  const Value arg = evaluate(*n.arg);
+  const Value arg = evaluate_argument(*n.arg, !is_float(n.to));
   const Sort sort = sort_of(n.to);
   if (error_ || (arg.sort == Sort::Integer && n.to == DType::I64)) return arg;
   if (arg.stored && arg.stored->dtype == n.to) return arg;

@@ -106,8 +106,9 @@ OpDef asinh() {
 OpDef acosh() {
   return function("acosh", "inverse hyperbolic cosine of x", [](const Scalar& x) {
     const Scalar above = x - 1.0;
+    // Below 1 there is no such number; without abs the root would have one again below -1.
     return select(x > kLarge, tessera::log(x) + std::numbers::ln2,
-                  log_one_plus(above + tessera::sqrt(above * (above + 2.0))));
+                  log_one_plus(above + tessera::sqrt(above * tessera::abs(above + 2.0))));
   });
 }
 

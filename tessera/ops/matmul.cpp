@@ -102,10 +102,10 @@ Expected<Definition> integer_product(const Attrs&, const Signature& in) {
                     .outputs = {output(DType::I32, each(f.result), tessera::sum({f.sum}, a * b))}};
 }
 
-/// x times a factor that may be no number of its type.
+/// x, of the type, times a factor that may be none of its numbers.
 Scalar scaled(const Scalar& x, double factor, DType dtype) {
   if (factor == 1.0) return x;
-  return is_float(dtype) ? x * factor : tessera::cast(dtype, x * factor);
+  return is_float(dtype) ? x * factor : tessera::cast(dtype, tessera::cast(dtype, x) * factor);
 }
 
 Expected<Definition> scaled_product(const Attrs& attrs, const Signature& in) {

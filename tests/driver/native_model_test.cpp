@@ -64,6 +64,29 @@ TEST(NativeModel, ChecksIndicesThatAreComputedInTheSameGroup) {
                Tensor::of<std::int32_t>(DType::I32, {1}, std::vector<std::int32_t>{0})});
 }
 
+// Multiplying by the inverse of the divisor, which is as good for other functions, would give
+// another integer.
+TEST(NativeModel, DividesBeforeItRounds) {
+  const Model model = model_of(
+      "graph(x: f32[97, 64]) { a = const i64[1] [1]  m = reduce_max(x, a)  q = div(x, m)"
+      "  y = floor(q)  return y }");
+  NativeModel native(model, {}, {});
+  std::vector<double> numbers(97 * 64);  // row r has multiples of r + 1 up to that of 63
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<double>((i / 64 + 1) * (i % 64 + 1));
+  expect_same(model, native, {testing::f32({97, 64}, numbers)});
+}
+
+TEST(NativeModel, SumsOfIntegersWrapAroundBeforeTheyAreScaled) {
+  const Model model =
+      model_of("graph(a: u16[1, 2], b: u16[2, 1]) { y = gemm(a, b) {alpha=0.5}  return y }");
+  NativeModel native(model, {}, {});
+  const auto u16 = [](std::vector<std::int64_t> shape, const std::vector<std::uint16_t>& numbers) {
+    return Tensor::of<std::uint16_t>(DType::U16, std::move(shape), numbers);
+  };
+  expect_same(model, native, {u16({1, 2}, {65535, 32768}), u16({2, 1}, {7, 3})});
+}
+
 TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
   const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
   NativeModel native(model, {}, {});

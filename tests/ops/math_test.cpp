@@ -45,7 +45,7 @@ TEST(Math, AgreesWithTheFunctionsOfTheLibrary) {
       {"asinh", [](double x) { return std::asinh(x); }, positive},
       {"acosh",
        [](double x) { return std::acosh(x); },
-       {1, 1 + 1e-12, 1.5, 7, 1e9, 2e9, 1e300, 0.5}},
+       {1, 1 + 1e-12, 1.5, 7, 1e9, 2e9, 1e300, 0.5, -0.5, -1, -1.5, -4102.5, -1e9, -1e300}},
       {"atanh", [](double x) { return std::atanh(x); }, unit},
       {"erf", [](double x) { return std::erf(x); }, wide},
       {"floor", [](double x) { return std::floor(x); }, wide},

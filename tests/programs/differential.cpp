@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -40,6 +41,19 @@ bool is_short(const Datum& datum) {
   return true;
 }
 
+/// The sign of what is not a number says nothing, and machines differ in it.
+Datum with_other_signs_of_nan(const Datum& datum, Rng& rng) {
+  if (!datum.is_tensor() || datum.tensor().dtype == DType::String ||
+      !is_float(datum.tensor().dtype))
+    return datum;
+  const Tensor& tensor = datum.tensor();
+  std::vector<std::byte> bytes(tensor.bytes.view().begin(), tensor.bytes.view().end());
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    if (std::isnan(number_at(tensor, i)))
+      store_number(tensor.dtype, bytes.data(), i, std::copysign(std::nan(""), rng.uniform() - 0.5));
+  return Tensor{tensor.dtype, tensor.shape, Bytes::copy(bytes)};
+}
+
 Tensor moved(const Tensor& tensor, double by, Rng& rng) {
   if (tensor.dtype == DType::String || !is_float(tensor.dtype)) return tensor;
   std::vector<std::byte> bytes(tensor.bytes.view().begin(), tensor.bytes.view().end());
@@ -63,12 +77,30 @@ Datum moved(const Datum& datum, double by, Rng& rng) {
   return Datum::sequence(std::move(elements));
 }
 
+/// How numbers within an operator are computed.
+struct Arithmetic {
+  bool narrow = false;          // in float, which overflows sooner than double, where none is f64
+  int rounding = FE_TONEAREST;  // as <cfenv> has it
+};
+
+/// Sets how this thread rounds, and sets it back at the end.
+class RoundingMode {
+ public:
+  explicit RoundingMode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
+  ~RoundingMode() { std::fesetround(before_); }
+  RoundingMode(const RoundingMode&) = delete;
+  RoundingMode& operator=(const RoundingMode&) = delete;
+
+ private:
+  int before_;
+};
+
 /// The values of all nodes of a graph, or why there are none. `noise`, if there is one, is given
 /// the node and the operands, and afterwards the results.
 class Evaluation {
  public:
-  /// `narrow`: numbers within an operator are float, which overflows sooner than double.
-  explicit Evaluation(const Graph& graph, bool narrow = false) : graph_(graph), narrow_(narrow) {}
+  explicit Evaluation(const Graph& graph, Arithmetic arithmetic = {})
+      : graph_(graph), arithmetic_(arithmetic) {}
 
   std::optional<std::vector<Datum>> run(
       std::span<const Datum> inputs,
@@ -101,11 +133,20 @@ class Evaluation {
          .outputs = std::vector<Type>(graph_.outputs(node).size()),
          .subgraphs = {graph_.subgraphs(node).begin(), graph_.subgraphs(node).end()}},
         operands};
-    return narrow_ ? evaluate<float>(call) : evaluate<double>(call);
+    const bool wide =
+        std::ranges::any_of(operands,
+                            [](const Datum& operand) {
+                              return operand.is_tensor() && operand.tensor().dtype == DType::F64;
+                            }) ||
+        std::ranges::any_of(graph_.outputs(node), [&](ValueId result) {
+          return graph_.type(result).dtype == DType::F64;
+        });
+    const RoundingMode rounding(arithmetic_.rounding);
+    return arithmetic_.narrow && !wide ? evaluate<float>(call) : evaluate<double>(call);
   }
 
   const Graph& graph_;
-  bool narrow_;
+  Arithmetic arithmetic_;
 };
 
 std::vector<Datum> outputs_of(const Graph& graph, const std::vector<Datum>& values) {
@@ -119,6 +160,8 @@ struct Expectation {
   std::vector<Datum> outputs;
   std::vector<std::vector<Datum>> noisy = {};
 };
+
+constexpr int kSamples = 3, kManySamples = 48;
 
 std::optional<Expectation> expectation(const RandomProgram& program, const RunConfig& config,
                                        int samples) {
@@ -137,11 +180,11 @@ std::optional<Expectation> expectation(const RandomProgram& program, const RunCo
       if (!is_short((*plain)[id.index])) rounds[n] = true;
   }
   Expectation expected{.outputs = outputs_of(graph, *plain)};
-  bool wide = false;
-  for (std::uint32_t v = 0; v < graph.value_count(); ++v)
-    wide = wide || graph.type(ValueId{v}).dtype == DType::F64;
-  if (!wide) {
-    const auto values = Evaluation(graph, true).run(program.inputs);
+  std::vector<int> roundings{FE_TONEAREST};
+  if (samples > kSamples) roundings = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+  for (const int rounding : roundings) {
+    const Evaluation other(graph, {.narrow = true, .rounding = rounding});
+    const auto values = other.run(program.inputs);
     if (!values) return std::nullopt;
     expected.noisy.push_back(outputs_of(graph, *values));
   }
@@ -149,8 +192,11 @@ std::optional<Expectation> expectation(const RandomProgram& program, const RunCo
     Rng rng(static_cast<std::uint64_t>(sample) + 1);
     const auto noise = [&](std::size_t n, std::vector<Datum>& data) {
       // Any sum of products may have factors of bf16.
-      if (!rounds[n] && !config.bf16) return;
-      for (Datum& datum : data) datum = moved(datum, config.bf16 ? 0x1p-7 : 0, rng);
+      const bool moves = rounds[n] || config.bf16;
+      for (Datum& datum : data) {
+        datum = with_other_signs_of_nan(datum, rng);
+        if (moves) datum = moved(datum, config.bf16 ? 0x1p-7 : 0, rng);
+      }
     };
     // Noise that makes a run fail says nothing of any element.
     if (auto values = evaluation.run(program.inputs, noise))
@@ -348,14 +394,14 @@ std::optional<std::vector<ToleratedOutput>> tolerated_outputs(const RandomProgra
 }
 
 std::string difference(const RandomProgram& program, const RunConfig& config) {
-  const auto expected = expectation(program, config, 3);
+  const auto expected = expectation(program, config, kSamples);
   if (!expected) return "";
   const Model model{.graph = program.graph, .output_names = {}};
   const auto actual = run(model, program.inputs, config);
   if (!actual) return "diagnostic: " + tessera::to_string(actual.error());
   const std::string why = difference(*actual, *expected, config);
   if (why.empty()) return "";
-  const auto surer = expectation(program, config, 48);
+  const auto surer = expectation(program, config, kManySamples);
   return surer ? difference(*actual, *surer, config) : "";
 }
 
