@@ -1,10 +1,12 @@
 #include "tessera/lower/attention_form.h"
+#include "tessera/lower/lower.h"
 
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "tessera/expr/walk.h"
+#include "tessera/lower/lower.h"
 
 namespace tessera::lower {
 namespace {
@@ -87,7 +89,8 @@ class Recognition {
       return std::nullopt;
     for (const Stage& stage : stages) {
       const bool last = &stage == &stages.back();
-      if (stage.output.forward || (!last && stage.output.dtype != DType::F32)) return std::nullopt;
+      if (stage.output.forward || is_wide(stage) || (!last && stage.output.dtype != DType::F32))
+        return std::nullopt;
     }
     if (!begin(stages.front())) return std::nullopt;
     for (std::size_t i = 1; i + 1 < stages.size(); ++i)

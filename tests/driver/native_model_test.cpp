@@ -87,6 +87,22 @@ TEST(NativeModel, SumsOfIntegersWrapAroundBeforeTheyAreScaled) {
   expect_same(model, native, {u16({1, 2}, {65535, 32768}), u16({2, 1}, {7, 3})});
 }
 
+// The softmax alone is narrower than the operands.
+TEST(NativeModel, AttentionOfDoublesMayHaveASoftmaxOfFloats) {
+  const Model model = model_of(
+      "graph(q: f64[1, 2, 5, 4], v: f64[1, 2, 5, 4]) {"
+      " y = attention(q, v, v) {is_causal=1, left_window_size=0, softmax_precision=\"f32\"}"
+      " return y }");
+  NativeModel native(model, {}, {});
+  std::vector<double> numbers(40);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = 1.0 / (3.0 + static_cast<double>(i));
+  const Tensor v = testing::f64({1, 2, 5, 4}, numbers);
+  const auto found = native.run(std::vector<Datum>{v, v});  // each row is its own value
+  ASSERT_TRUE(found) << to_string(found.error());
+  testing::expect_near((*found)[0].tensor(), v, 1e-15);
+}
+
 TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
   const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
   NativeModel native(model, {}, {});
