@@ -94,7 +94,8 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
                                        .inputs = inputs,
                                        .stop = options.stop,
                                        .lanes = static_cast<int>(blocks.lanes()),
-                                       .partial = blocks.partial};
+                                       .partial = blocks.partial,
+                                       .in_order = options.in_order};
   constexpr double kWorthAThread = 5e5;
   const std::int64_t threads =
       work_of(plan) < kWorthAThread ? 1 : std::min<std::int64_t>(options.threads, blocks.count());

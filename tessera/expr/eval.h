@@ -31,6 +31,7 @@ struct MutableArray {
 struct EvalOptions {
   int threads = 1;
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+  bool in_order = false;                    // sums add their terms in the order of their axes
 };
 
 /// Computes the outputs of a definition by what it says, in the number type T: float, double,

@@ -27,6 +27,7 @@ class Lanes {
     const std::atomic<bool>* stop = nullptr;
     int lanes = 1;
     int partial = -1;  // axes from this one on vary within a block
+    bool in_order = false;
   };
   explicit Lanes(const Setup& setup);
 

@@ -34,7 +34,7 @@ typename Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan& fold) const {
 
 template <class T>
 bool Lanes<T>::sums_products(const FoldPlan& fold) const {
-  return !fold.product.empty() && storage_of(fold) != Storage::None;
+  return !setup_.in_order && !fold.product.empty() && storage_of(fold) != Storage::None;
 }
 
 template <class T>

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "tessera/expr/scalar.h"
 #include "tessera/support/check.h"
 
 namespace tessera {
@@ -66,6 +68,19 @@ bool Recording::is(Recorded x, double number) const {
                                    : node.constant.number) == number;
 }
 
+std::optional<std::pair<Recorded, Recorded>> Recording::difference(Recorded x) const {
+  const Node& node = nodes_[x.id_];
+  if (node.kind != Kind::Step || node.op != Tape::Op::Sub) return std::nullopt;
+  return std::pair(Recorded(node.a), Recorded(node.b));
+}
+
+bool Recording::is_double(Recorded x, Recorded of) const {
+  const Node& node = nodes_[x.id_];
+  if (node.kind != Kind::Step || node.op != Tape::Op::Mul) return false;
+  return (node.a == of.id_ && is(Recorded(node.b), 2)) ||
+         (node.b == of.id_ && is(Recorded(node.a), 2));
+}
+
 Recorded Recorded::of_integer(std::int64_t integer) {
   if (integer == 0 || integer == 1) return Recorded(static_cast<std::uint32_t>(integer));
   return Recording::current().constant({.is_integer = true, .integer = integer});
@@ -86,30 +101,83 @@ Recorded Recorded::keyed(std::uint64_t key, Recorded x) {
   return Recording::current().step(Tape::Op::Keyed, x, {}, key);
 }
 Recorded Recorded::keyed(std::uint64_t key, Recorded x, Recorded y) {
-  return Recording::current().step(Tape::Op::Keyed2, x, y, key);
+  Recording& recording = Recording::current();
+  if (key == static_cast<std::uint64_t>(Fn::Pow) && recording.is(y, 1)) return x;
+  return recording.step(Tape::Op::Keyed2, x, y, key);
+}
+
+std::optional<Recorded> Recording::negated(Recorded x) const {
+  const Node& node = nodes_[x.id_];
+  if (node.kind != Kind::Step || node.op != Tape::Op::Sub || node.a != 0) return std::nullopt;
+  return Recorded(node.b);
+}
+
+void Recording::collect(Tape::Op op, Recorded x, std::set<std::uint32_t>& leaves) const {
+  const Node& node = nodes_[x.id_];
+  if (node.kind != Kind::Step || node.op != op) {
+    leaves.insert(x.id_);
+    return;
+  }
+  collect(op, Recorded(node.a), leaves);
+  collect(op, Recorded(node.b), leaves);
+}
+
+/// The largest or smallest of what both are the largest or smallest of, in one order.
+Recorded Recording::extreme(Tape::Op op, Recorded a, Recorded b) {
+  constexpr std::size_t kMostLeaves = 64;
+  const double neutral = op == Tape::Op::Larger ? -kInfinity : kInfinity;
+  if (a.id_ == b.id_ || is(b, neutral)) return a;
+  if (is(a, neutral)) return b;
+  // -a and -b, or -a and 0: the other extreme, negated.
+  const auto minus_a = negated(a), minus_b = negated(b);
+  if ((minus_a || minus_b) && (minus_a || a.id_ == 0) && (minus_b || b.id_ == 0)) {
+    const Tape::Op other = op == Tape::Op::Larger ? Tape::Op::Smaller : Tape::Op::Larger;
+    return Recorded() - extreme(other, minus_a.value_or(a), minus_b.value_or(b));
+  }
+  std::set<std::uint32_t> leaves;
+  collect(op, a, leaves);
+  collect(op, b, leaves);
+  if (leaves.size() > kMostLeaves) return step(op, a, b);
+  Recorded result(*leaves.begin());
+  for (auto leaf = std::next(leaves.begin()); leaf != leaves.end(); ++leaf)
+    result = step(op, result, Recorded(*leaf));
+  return result;
 }
 
 Recorded Recorded::larger(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
-  if (a.id_ == b.id_ || recording.is(b, -kInfinity)) return a;
-  return recording.is(a, -kInfinity) ? b : recording.step(Tape::Op::Larger, a, b);
+  return Recording::current().extreme(Tape::Op::Larger, a, b);
 }
 Recorded Recorded::smaller(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
-  if (a.id_ == b.id_ || recording.is(b, kInfinity)) return a;
-  return recording.is(a, kInfinity) ? b : recording.step(Tape::Op::Smaller, a, b);
+  return Recording::current().extreme(Tape::Op::Smaller, a, b);
 }
 
+// Signs are moved out of products and into differences: that rounds nothing.
 Recorded operator+(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
   if (a.id_ == 0) return b;
-  return b.id_ == 0 ? a : Recording::current().step(Tape::Op::Add, a, b);
+  if (b.id_ == 0) return a;
+  const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
+  if (minus_a && minus_b) return Recorded() - (*minus_a + *minus_b);
+  if (minus_b) return a - *minus_b;
+  if (minus_a) return b - *minus_a;
+  if (a.id_ == b.id_) return Recorded::of_integer(2) * a;
+  if (recording.is_double(a, b) || recording.is_double(b, a))  // one rounding, of 3x
+    return Recorded::of_integer(3) * (recording.is_double(a, b) ? b : a);
+  return recording.step(Tape::Op::Add, a, b);
 }
 Recorded operator-(Recorded a, Recorded b) {
+  Recording& recording = Recording::current();
   if (a.id_ == b.id_) {
-    Recording::current().simplified_ = true;
+    recording.simplified_ = true;
     return {};
   }
-  return b.id_ == 0 ? a : Recording::current().step(Tape::Op::Sub, a, b);
+  if (b.id_ == 0) return a;
+  const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
+  if (minus_b) return a + *minus_b;
+  if (minus_a) return Recorded() - (*minus_a + b);
+  if (const auto swapped = a.id_ == 0 ? recording.difference(b) : std::nullopt)
+    return swapped->second - swapped->first;
+  return recording.step(Tape::Op::Sub, a, b);
 }
 Recorded operator*(Recorded a, Recorded b) {
   Recording& recording = Recording::current();
@@ -117,11 +185,21 @@ Recorded operator*(Recorded a, Recorded b) {
     recording.simplified_ = true;
     return {};
   }
+  const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
+  if (minus_a && minus_b) return *minus_a * *minus_b;
+  if (minus_a) return Recorded() - *minus_a * b;
+  if (minus_b) return Recorded() - a * *minus_b;
   if (recording.is(a, 1)) return b;
-  return recording.is(b, 1) ? a : recording.step(Tape::Op::Mul, a, b);
+  if (recording.is(b, 1)) return a;
+  if (recording.is(a, -1)) return Recorded() - b;
+  return recording.is(b, -1) ? Recorded() - a : recording.step(Tape::Op::Mul, a, b);
 }
 Recorded operator/(Recorded a, Recorded b) {
   Recording& recording = Recording::current();
+  const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
+  if (minus_a && minus_b) return *minus_a / *minus_b;
+  if (minus_a) return Recorded() - *minus_a / b;
+  if (minus_b) return Recorded() - a / *minus_b;
   return recording.is(b, 1) ? a : recording.step(Tape::Op::Div, a, b);
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -79,7 +81,10 @@ class Tape {
   std::vector<std::uint32_t> outputs_;
 };
 
-/// Records what a thread computes with Recorded numbers for as long as it lives.
+/// Records what a thread computes with Recorded numbers for as long as it lives. Operations that
+/// give the same number, rounded or not, are the same: operands of sums, products and extremes in
+/// any order, extremes of extremes, x + 0, 1 * x, x + x and 2 * x, signs wherever they stand. The
+/// sign of zero does not count.
 class Recording {
  public:
   Recording();
@@ -119,7 +124,12 @@ class Recording {
   static bool undecided();
   Recorded constant(const Tape::Constant& constant);
   Recorded step(Tape::Op op, Recorded a, Recorded b, std::uint64_t key = 0);
+  Recorded extreme(Tape::Op op, Recorded a, Recorded b);
   bool is(Recorded x, double number) const;
+  bool is_double(Recorded x, Recorded of) const;      // x = 2 * of
+  std::optional<Recorded> negated(Recorded x) const;  // y where x = -y
+  std::optional<std::pair<Recorded, Recorded>> difference(Recorded x) const;
+  void collect(Tape::Op op, Recorded x, std::set<std::uint32_t>& leaves) const;
 
   std::vector<Node> nodes_;
   std::size_t inputs_ = 0;

@@ -242,8 +242,9 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
     into.push_back({.dtype = types[i].dtype, .data = block.data(), .lifted = lifted});
     blocks.push_back(std::move(block));
   }
-  TESSERA_TRY_DONE(eval<T>(definition, sizes, arrays, into,
-                           {.threads = options_.threads, .stop = options_.stop}));
+  TESSERA_TRY_DONE(
+      eval<T>(definition, sizes, arrays, into,
+              {.threads = options_.threads, .stop = options_.stop, .in_order = options_.in_order}));
   Values results;
   for (std::size_t i = 0; i < wanted; ++i)
     results.push_back(

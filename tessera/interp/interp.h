@@ -25,6 +25,7 @@ struct Options {
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
   std::int64_t most_rounds = 100'000;                 // of all loops together
   const std::atomic<bool>* stop = nullptr;            // set from elsewhere: give up soon
+  bool in_order = false;                              // see EvalOptions
   std::function<void(const Progress&)> progress = {};
   /// Is shown the results of the outermost graph's nodes as they are made.
   std::function<void(ValueId, const Value&)> observe = {};

@@ -9,16 +9,11 @@
 #include "tessera/ir/bind.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/draw.h"
-#include "tessera/prove/prove.h"
+#include "tessera/prove/exactness.h"
+#include "tessera/prove/instances.h"
 
 namespace tessera::prove {
 namespace {
-
-/// The two graphs at sizes that are numbers.
-struct Instance {
-  SizeValues sizes;
-  Graph source, target;
-};
 
 constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
 
@@ -76,105 +71,28 @@ std::optional<Refuted> distinguished(const Instance& instance, const Options& op
   return std::nullopt;
 }
 
-/// A target that does not take the sizes of the source.
-Refuted no_target(const SizeValues& sizes, const Diagnostic& why) {
-  Refuted refuted;
-  refuted.sizes = sizes;
-  refuted.what = fmt::format("the target cannot be built: {}", why.message);
-  return refuted;
-}
-
-/// The target at the sizes of the source; symbols that only the target has follow from them.
-Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng) {
-  TESSERA_TRY(const Graph sized, bound(target, sizes));
-  TESSERA_TRY(const SizeRelations relations, relate_sizes(sized));
-  const std::optional<SizeValues> rest = draw_sizes(relations, rng);
-  if (!rest)
-    return Diagnostic{.id = "sizes-contradict",
-                      .message = fmt::format("no sizes satisfy {}", to_text(relations.open))};
-  sizes.insert(rest->begin(), rest->end());
-  return bound(sized, *rest);
-}
-
-std::set<std::string> open_sizes(const Graph& graph) {
-  std::set<std::string> names;
-  for (const ValueId id : graph.inputs())
-    for (const Dim& dim : graph.type(id).shape.value_or(Shape{})) dim.collect_symbols(names);
-  return names;
-}
-
-/// What holds where the target fits too; what is given where it never does.
-SizeRelations fitting(const Graph& source, const Graph& target, const SizeRelations& given) {
-  const auto all = relate_sizes(target, given);
-  if (!all) return given;
-  const auto equal_outputs = relate_outputs(source, target, *all);
-  return equal_outputs ? *equal_outputs : *all;
-}
-
-/// Symbols that only the target has, in terms of those of the source.
-Sizes following(const SizeRelations& given, const SizeRelations& all) {
-  Sizes parts, result;
-  for (const auto& [name, part] : all.parts) parts.emplace(name, part.quotient());
-  for (const auto& [name, value] : all.solved)
-    if (!given.symbols.contains(name) && !given.parts.contains(name))
-      result.emplace(name, resolved(value, parts));
-  return result;
-}
-
-bool takes_same_inputs(const Graph& source, const Graph& target) {
-  return std::ranges::equal(source.inputs(), target.inputs(),
-                            [&](ValueId a, ValueId b) { return source.type(a) == target.type(b); });
-}
-
 }  // namespace
 
 Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
                const Options& options) {
-  if (!takes_same_inputs(source, target))
-    return Unknown{"the two graphs do not take the same inputs"};
-  if (source.outputs().size() != target.outputs().size())
-    return Unknown{"the two graphs do not have equally many outputs"};
-  auto relations = relate_sizes(source, {}, Broadcasting::Open);
-  if (relations) relations = relate_sizes(guard, *relations);
-  if (!relations)
-    return Unknown{fmt::format("there are no sizes to try: {}", relations.error().message)};
-
-  Rng rng(options.seed);
-  const GraphSymbols& symbols = relations->symbols;
-  const bool fixed = symbols.sizes.empty() && symbols.attributes.empty() && symbols.entries.empty();
-  const SizeRelations fit = fitting(source, target, *relations);
-  const Sizes follow = following(*relations, fit);
-  std::optional<Refuted> unfit;
-  int tried = 0;
-  for (int i = 0; i < (fixed ? std::min(options.tries, 2) : options.tries); ++i) {
-    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) break;
-    std::optional<SizeValues> sizes = draw_sizes(i % 2 == 0 ? fit : *relations, rng);
-    if (!sizes) continue;
-    const auto sized = bound(source, *sizes);
-    if (!sized) continue;
-    ++tried;
-    const Sizes drawn(sizes->begin(), sizes->end());
-    for (const auto& [name, value] : follow)
-      if (const auto size = resolved(value, drawn).constant()) sizes->emplace(name, *size);
-    const SizeValues known = *sizes;
-    const auto made = target_at(*sizes, target, rng);
-    if (!made) {
-      if (!unfit) unfit = no_target(known, made.error());
-      continue;
-    }
-    // Inputs that only the target reads, or neither does, have sizes too.
-    for (const std::string& name : open_sizes(*made)) sizes->emplace(name, 1);
-    const auto from = bound(*sized, *sizes), to = bound(*made, *sizes);
-    if (!from || !to) continue;
-    if (auto found = distinguished({*sizes, *from, *to}, options, rng)) {
-      // Numbers say more than shapes that do not fit.
-      if (!found->position.empty()) return *std::move(found);
-      if (!unfit) unfit = std::move(found);
-    }
-  }
-  if (unfit) return *std::move(unfit);
-  return Unknown{tried == 0 ? "no sizes were found that the source takes"
-                            : fmt::format("no difference was found on {} choices of sizes", tried)};
+  std::optional<Refuted> refuted, other_shape;
+  const Draws draws =
+      draw_instances(source, target, guard, options, [&](const Instance& instance, Rng& rng) {
+        auto found = distinguished(instance, options, rng);
+        // Numbers say more than shapes that do not fit.
+        if (found && !found->position.empty())
+          refuted = std::move(found);
+        else if (found && !other_shape)
+          other_shape = std::move(found);
+        return !refuted;
+      });
+  for (std::optional<Refuted>* found : {&refuted, &other_shape})
+    if (*found) return **std::move(found);
+  if (draws.no_target) return *draws.no_target;
+  if (!draws.why.empty()) return Unknown{draws.why};
+  return Unknown{draws.tried == 0
+                     ? "no sizes were found that the source takes"
+                     : fmt::format("no difference was found on {} choices of sizes", draws.tried)};
 }
 
 Expected<bool> replay(const Graph& source, const Graph& target, const Refuted& refuted) {
@@ -185,6 +103,7 @@ Expected<bool> replay(const Graph& source, const Graph& target, const Refuted& r
     Rng rng(1);
     return !target_at(sizes, target, rng);
   }
+  if (refuted.bits) return differ_in_bits(from, *to, refuted);
   TESSERA_TRY(const std::optional<Refuted> again,
               difference({refuted.sizes, from, *to}, refuted.inputs, {}));
   return again && again->output == refuted.output && again->position == refuted.position;

@@ -48,6 +48,7 @@ struct Refuted {
   std::vector<std::int64_t> position;  // empty with `what` where the outputs differ in shape
   double source = 0, target = 0;       // the elements there
   std::string what;                    // in words
+  bool bits = false;  // equal over the reals: in single precision the results are rounded otherwise
 };
 
 struct Unknown {

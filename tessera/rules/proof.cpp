@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "tessera/prove/exactness.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/support/stopwatch.h"
 
@@ -38,6 +39,18 @@ Verdict refuted_or(std::string why, const Rule& rule, const prove::Options& opti
   return Unknown{std::move(why)};
 }
 
+/// Exactness is checked at a few sizes: each of them is for all numbers.
+prove::Options exactness_options(prove::Options options) {
+  options.tries = std::min(options.tries, 8);
+  return options;
+}
+
+bool may_wrap_around(const Proved& proved) {
+  return std::ranges::any_of(proved.assumptions, [](const prove::Assumption& assumption) {
+    return assumption.kind == prove::Assumption::Kind::WrapAround;
+  });
+}
+
 Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
   TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source, {}, prove::Broadcasting::Open));
   TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
@@ -61,6 +74,12 @@ Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& opti
     if (!back.empty()) return Verdict(Unknown{"holds the other way only where " + to_text(back)});
   }
   proved.guard = rule.guard;
+  if (rule.numerics.kind == Numerics::Kind::Exact) {
+    if (may_wrap_around(proved))
+      return Verdict(Unknown{"equal as integers, but not shown to be exact: they may wrap around"});
+    if (auto inexact = prove::inexactness(source, target, rule.guard, exactness_options(options)))
+      return *std::move(inexact);
+  }
   return verdict;
 }
 
@@ -116,7 +135,10 @@ RuleProof fuzz_rule(const Rule& rule, Guards guards, const prove::Options& optio
       if (const Verdict found = verdict_of(instance, guards, options);
           const auto* proved = std::get_if<Proved>(&found))
         guard = proved->guard;
-    return refute(instance.source, instance.target, guard, each);
+    Verdict verdict = refute(instance.source, instance.target, guard, each);
+    if (std::holds_alternative<Refuted>(verdict) || rule.numerics.kind != Numerics::Kind::Exact)
+      return verdict;
+    return prove::inexactness(instance.source, instance.target, guard, each).value_or(verdict);
   });
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tessera/prove/prove.h"
+#include "tessera/support/rng.h"
+
+namespace tessera::prove {
+
+/// Two graphs at sizes that are numbers.
+struct Instance {
+  SizeValues sizes;
+  Graph source, target;
+};
+
+/// What drawing sizes came to.
+struct Draws {
+  std::string why = {};                   // there are no sizes to try
+  int tried = 0;                          // choices of sizes that the source takes
+  std::optional<Refuted> no_target = {};  // sizes that the target does not take
+};
+
+/// Instances of two graphs at random sizes that satisfy the guard, `options.tries` of them at most;
+/// it ends early where `visit` says no.
+Draws draw_instances(const Graph& source, const Graph& target, const Guard& guard,
+                     const Options& options,
+                     const std::function<bool(const Instance&, Rng&)>& visit);
+
+/// The target at the sizes of the source; symbols that only the target has follow from them.
+Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng);
+
+}  // namespace tessera::prove
