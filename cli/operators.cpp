@@ -6,16 +6,51 @@
 #include "cli/context.h"
 #include "cli/json.h"
 #include "tessera/driver/reference.h"
+#include "tessera/driver/rules.h"
 #include "tessera/ops/catalog.h"
 
 namespace tessera::cli {
+namespace {
+
+struct OperatorsOptions {
+  bool definitions = false;
+  std::string rules;
+};
+
+Expected<Done> print_definitions(const std::string& rules, const Context& context) {
+  TESSERA_TRY(const RuleBook book, read_rules(rules));
+  TESSERA_TRY(const std::string text, definitions_of(book));
+  if (context.json)
+    print_json({{"definitions", text}});
+  else
+    fmt::print("{}", text);
+  return Done{};
+}
+
+}  // namespace
 
 void add_operators(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("operators", "lists every operator, as docs/operators.md");
   add_common(*command, context);
-  command->footer("Example:\n  tessera operators > docs/operators.md");
-  command->callback([&context] {
+  command->footer(
+      "Examples:\n"
+      "  tessera operators > docs/operators.md\n"
+      "  tessera operators --definitions > catalog.txt\n"
+      "  tessera operators --definitions --rules my.rules\n"
+      "\n"
+      "A definition is that of an operator with attributes and arguments: those of rules are printed.");
+  auto options = std::make_shared<OperatorsOptions>();
+  command->add_flag("--definitions", options->definitions,
+                    "the definitions of the operators that rules use, as certificates name them");
+  command->add_option("--rules", options->rules,
+                      "rules, with --definitions; those that come with tessera if not given");
+  command->callback([&context, options] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
+    if (options->definitions) {
+      if (const auto done = print_definitions(options->rules, context); !done)
+        context.fail(done.error());
+      return;
+    }
     if (!context.json) {
       fmt::print("{}", operator_reference());
       return;

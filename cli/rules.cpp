@@ -192,8 +192,9 @@ Expected<Done> show_rule(const RulesOptions& options, Context& context) {
 
 Expected<Done> check_all(const RulesOptions& options, Context& context) {
   nlohmann::json list = nlohmann::json::array();
+  TESSERA_TRY(const RuleBook book, read_rules(options.path));
   for (const std::string& file : options.files) {
-    const auto checked = check_certificate(file);
+    const auto checked = check_certificate(file, book);
     if (!checked && checked.error().id == "file-unreadable") return checked.error();
     if (!checked) {
       context.exit_code = kNo;
@@ -201,8 +202,10 @@ Expected<Done> check_all(const RulesOptions& options, Context& context) {
     }
     list.push_back({{"file", file},
                     {"accepted", checked.has_value()},
+                    {"claim", checked ? *checked : ""},
                     {"why", checked ? "" : checked.error().message}});
-    if (!context.json) fmt::print("{}: {}\n", file, checked ? "accepted" : "rejected");
+    if (context.json) continue;
+    fmt::print("{}: {}\n{}", file, checked ? "accepted" : "rejected", checked ? *checked : "");
   }
   if (context.json) print_json({{"certificates", std::move(list)}});
   return Done{};
@@ -232,8 +235,12 @@ constexpr RuleCommand kCheck = {
     "check-certificate", "checks proofs step by step, without what found them", check_all,
     "Example:\n"
     "  tessera rules check-certificate proofs/*.certificate\n"
+    "  tessera rules check-certificate my_rule.certificate --rules my.rules\n"
     "\n"
-    "Exit codes: 0 all are accepted, 1 one is rejected: wrong, changed or not whole."};
+    "Prints what each shows. The claim, the definitions and the assumptions are those of the rule\n"
+    "that a certificate names, by the catalog; none is believed. tools/check-certificate checks the\n"
+    "same by a program of its own.\n"
+    "Exit codes: 0 all are accepted, 1 one is rejected: wrong, changed, foreign or not whole."};
 
 }  // namespace
 
@@ -266,9 +273,10 @@ void add_rules(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_rules_generate(*rules, context);
   add_rules_prune(*rules, context);
-  add(*rules, kCheck, options, context)
-      .add_option("files", options->files, "certificates")
-      ->required();
+  CLI::App& check = add(*rules, kCheck, options, context);
+  check.add_option("files", options->files, "certificates")->required();
+  check.add_option("--rules", options->path,
+                   "the rules that certificates name; those that come with tessera if not given");
 }
 
 }  // namespace tessera::cli

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/expr/algebra.h"
 #include "tessera/expr/condition.h"
 #include "tessera/expr/definition.h"
 
@@ -19,6 +20,7 @@ struct Input {
   std::string name;
   TensorType type;
   std::optional<double> uniform = {};
+  std::string content = {};  // of a constant: its elements, as text
 };
 
 /// A tensor that is computed: an output of a definition, given its operands by name.
@@ -27,6 +29,8 @@ struct Value {
   Definition definition;
   std::size_t output = 0;
   std::vector<std::string> operands = {};
+  /// The operator, its attributes and what it is given, which the definition is the meaning of.
+  std::string call = {};
 };
 
 /// For all sizes >= 1 for which the facts hold, and all inputs: the two of each pair are equal.
@@ -76,19 +80,36 @@ struct Step {
   std::vector<Dim> dims = {};                 // what is put in
   std::vector<Reason> reasons = {};           // of the conditions, in their order
   std::vector<std::vector<Step>> parts = {};  // of Induct and Cases: proofs of what is to show
+  /// The side after the step, as text (of Divide with no place both): for other checkers, which may
+  /// order sums in another way.
+  std::vector<std::string> results = {};
+  std::vector<std::pair<std::string, std::string>> goals = {};  // both sides at the start of a part
 };
 
 using Proof = std::vector<Step>;
 
+/// What a claim in terms of definitions is about.
+struct Subject {
+  std::string rule = {};  // as text; none: a claim that stands for itself
+  std::vector<std::pair<std::string, std::string>> assumptions = {};  // kind and clause
+  SizeValues witness = {};  // sizes that satisfy all facts: the claim is not empty
+};
+
 struct Certificate {
   Claim claim;
   std::vector<Proof> proofs;  // one for each pair
+  Subject subject = {};
 };
 
-/// A text with one step a line, closed by a seal over all that stands before it.
+/// A text with one step a line (`docs/verification.md` has its grammar), closed by a seal over all
+/// that stands before it.
 std::string to_text(const Certificate& certificate);
 Expected<Certificate> parse_certificate(std::string_view text);
 /// A text with the seal that fits it.
 std::string sealed(std::string_view text);
+/// The inputs, values, facts and pairs, without the proofs.
+std::string to_text(const Claim& claim);
+/// A sum as steps are followed by it.
+std::string sum_text(const algebra::Sum& sum);
 
 }  // namespace tessera::certify

@@ -121,6 +121,11 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
     CERTIFY(!value.name.starts_with('%'), "no tensor may be called {}", value.name);
     CERTIFY(definition.inputs.size() == shapes.size() && value.output < definition.outputs.size(),
             "{} does not fit its definition", value.name);
+    for (std::size_t i = 0; i < shapes.size(); ++i)
+      CERTIFY(definition.inputs[i].dtype == tensors->find(value.operands[i])->second.type.dtype,
+              "the type of operand {} of {} does not fit", i, value.name);
+    const Output& output = definition.outputs[value.output];
+    CERTIFY(sort_of(output.dtype) == output.value.sort(), "the type of {} does not fit", value.name);
     TESSERA_TRY(Sizes sizes, solve_sizes(definition, shapes));
     for (std::size_t i = 0; i < shapes.size(); ++i)
       for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)
@@ -238,6 +243,9 @@ Expected<Done> State::apply(const Step& step) {
   if (step.kind == Kind::Cases) return end_by_cases(step);
   TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
   CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
+  const std::vector<std::string> made{sum_text(sides_[step.side])};
+  CERTIFY(step.results.empty() || step.results == made, "{} makes another sum than is stated",
+          to_string(step.kind));
   return Done{};
 }
 
@@ -262,6 +270,9 @@ Expected<Done> State::divide_position(const Step& step) {
       result = add(std::move(result), substituted(names_, term, with));
     side = std::move(result);
   }
+  const std::vector<std::string> made{sum_text(sides_[0]), sum_text(sides_[1])};
+  CERTIFY(step.results.empty() || step.results == made, "{} makes other sums than are stated",
+          to_string(step.kind));
   return Done{};
 }
 
@@ -477,7 +488,10 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
 
 Expected<Done> State::proved(std::vector<State>& obligations, const Step& step) {
   CERTIFY(step.parts.size() == obligations.size(), "there are {} obligations", obligations.size());
+  CERTIFY(step.goals.empty() || step.goals.size() == step.parts.size(), "a goal is not stated");
   for (std::size_t i = 0; i < step.parts.size(); ++i) {
+    CERTIFY(step.goals.empty() || step.goals[i] == obligations[i].goal(),
+            "obligation {} is another than is stated", i);
     for (const Step& part : step.parts[i]) TESSERA_TRY_DONE(obligations[i].apply(part));
     CERTIFY(obligations[i].is_proved(), "obligation {} is not proved", i);
   }
@@ -579,7 +593,70 @@ bool State::is_proved() const {
   return same(source, target) && is_defined(source) && algebra::binds_its_variables(source);
 }
 
+namespace {
+
+Expected<Done> record(State& state, Step& step);
+
+Expected<Done> record(State& state, Proof& proof) {
+  for (Step& step : proof) TESSERA_TRY_DONE(record(state, step));
+  return Done{};
+}
+
+Expected<Done> record(State& state, Step& step) {
+  step.results.clear();
+  step.goals.clear();
+  std::vector<State> obligations;
+  if (step.kind == Kind::Induct || step.kind == Kind::Cases) {
+    const auto site = state.site(step.side, step.place);
+    CERTIFY(site.has_value(), "there is no such place");
+    if (step.kind == Kind::Induct) {
+      TESSERA_TRY(State::Induction induction, state.induction(*site, step.item));
+      obligations = std::move(induction.obligations);
+    } else {
+      TESSERA_TRY(obligations, state.cases(*site, step.item));
+    }
+  }
+  for (std::size_t i = 0; i < step.parts.size() && i < obligations.size(); ++i) {
+    step.goals.push_back(obligations[i].goal());
+    TESSERA_TRY_DONE(record(obligations[i], step.parts[i]));
+  }
+  TESSERA_TRY_DONE(state.apply(step));
+  const bool both = step.kind == Kind::Divide && step.place.empty();
+  if (both)
+    step.results = {sum_text(state.side(0)), sum_text(state.side(1))};
+  else if (step.kind != Kind::Cases)
+    step.results = {sum_text(state.side(step.side))};
+  return Done{};
+}
+
+bool is_recorded(const Proof& proof) {
+  return std::ranges::all_of(proof, [](const Step& step) {
+    return (step.kind == Kind::Cases || !step.results.empty()) &&
+           step.goals.size() == step.parts.size() && std::ranges::all_of(step.parts, is_recorded);
+  });
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> State::goal() const {
+  return {sum_text(sides_[0]), sum_text(sides_[1])};
+}
+
+Expected<Certificate> recorded(Certificate certificate) {
+  for (std::size_t pair = 0; pair < certificate.proofs.size(); ++pair) {
+    TESSERA_TRY(State state, State::of(certificate.claim, pair));
+    TESSERA_TRY_DONE(record(state, certificate.proofs[pair]));
+  }
+  return certificate;
+}
+
+bool is_recorded(const Certificate& certificate) {
+  return std::ranges::all_of(certificate.proofs,
+                             [](const Proof& proof) { return is_recorded(proof); });
+}
+
 Expected<Done> check(const Certificate& certificate) {
+  CERTIFY(!certificate.claim.pairs.empty(), "it claims nothing: there is no pair");
   CERTIFY(certificate.proofs.size() == certificate.claim.pairs.size(),
           "there are {} proofs for {} pairs", certificate.proofs.size(),
           certificate.claim.pairs.size());

@@ -13,6 +13,7 @@ class State {
   static Expected<State> of(const Claim& claim, std::size_t pair);
 
   const algebra::Sum& side(int which) const { return sides_[which]; }
+  std::pair<std::string, std::string> goal() const;  // both sides, as text
   /// What holds of sizes and positions: each is >= 0.
   const std::vector<Dim>& facts() const { return facts_; }
   /// The term at a place, and what may be used there: facts, guards around it, its own guards.
@@ -73,5 +74,9 @@ class State {
 
 /// Replays a certificate.
 Expected<Done> check(const Certificate& certificate);
+
+/// With what each step makes of its side, and the goals of its parts.
+Expected<Certificate> recorded(Certificate certificate);
+bool is_recorded(const Certificate& certificate);
 
 }  // namespace tessera::certify

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/certify/check.h"
+#include "tessera/expr/text.h"
+#include "tessera/rules/certified.h"
 #include "tessera/rules/shipped.h"
 #include "tessera/rules/taso.h"
 #include "tessera/rules/text.h"
@@ -142,8 +143,10 @@ Expected<std::size_t> save_certificates(const std::vector<RuleProof>& proofs,
       std::string name = file_name(proof.name);
       if (proof.instances.size() > 1) name += fmt::format(".{}", i);
       while (!names.insert(name).second) name += '_';
+      TESSERA_TRY(const certify::Certificate certificate,
+                  rules::certified(proof.instances[i], *proved));
       TESSERA_TRY_DONE(write_file(folder / (name + ".certificate"), [&](std::ostream& out) {
-        out << certify::to_text(proved->certificate);
+        out << certify::to_text(certificate);
       }));
     }
   return names.size();
@@ -157,14 +160,32 @@ std::map<std::string, std::size_t> steps_by_kind(const RuleProof& proof) {
   return steps;
 }
 
-Expected<Done> check_certificate(const fs::path& path) {
+Expected<std::string> check_certificate(const fs::path& path, const RuleBook& book) {
   TESSERA_TRY(const std::string text, read_text(path));
-  const auto checked = [&]() -> Expected<Done> {
+  const auto checked = [&]() -> Expected<std::string> {
     TESSERA_TRY(const certify::Certificate certificate, certify::parse_certificate(text));
-    return certify::check(certificate);
+    TESSERA_TRY(const rules::CertifiedRule shown,
+                rules::check_certificate(certificate, book.rules));
+    return shown.words();
   }();
   if (!checked) return located(checked.error(), {.file = path.string()});
-  return Done{};
+  return checked;
+}
+
+Expected<std::string> definitions_of(const RuleBook& book) {
+  std::map<std::string, std::string> definitions;
+  for (const rules::Rule& rule : book.rules)
+    for (const rules::Rule& instance : rules::instances(rule)) {
+      const auto claims = rules::claims_of(instance);
+      if (!claims) continue;  // its sizes contradict each other
+      for (const prove::GraphClaim& claim : *claims)
+        for (const certify::Value& value : claim.claim.values)
+          definitions.emplace(value.call, to_text(value.definition));
+    }
+  std::string text;
+  for (const auto& [call, definition] : definitions)
+    text += fmt::format("operator {}\n{}\n", call, definition);
+  return text;
 }
 
 }  // namespace tessera

@@ -40,9 +40,32 @@ std::string key_of(const GraphNode& node) {
   return key;
 }
 
+/// `f32[n, 2]`, `i64[2] = [0, n]`, or `_` for what is left out.
+std::string argument_text(const Argument& argument) {
+  if (!argument.present) return "_";
+  std::string text(to_string(argument.type.dtype));
+  const auto list = [&](const std::vector<Dim>& dims) {
+    std::string items;
+    for (const Dim& dim : dims) items += (items.empty() ? "" : ", ") + dim.to_string();
+    return "[" + items + "]";
+  };
+  text += list(argument.type.shape);
+  if (argument.value) return text + " = " + list(*argument.value);
+  if (argument.content) return text + " is " + tessera::to_text(*argument.content);
+  return text;
+}
+
+/// An operator with what its definition is made from: `conv {group=2} (f32[n, c, h], _)`.
+std::string call_text(const GraphNode& node, const Signature& signature) {
+  std::string text = node.op->name + attrs_text(*node.op, *node.attrs) + " (";
+  for (const Argument& argument : signature)
+    text += (text.back() == '(' ? "" : ", ") + argument_text(argument);
+  return text + ")";
+}
+
 class Builder {
  public:
-  explicit Builder(GraphClaim& result) : result_(result) {}
+  Builder(GraphClaim& result, bool named) : result_(result), named_(named) {}
 
   /// Adds the values of a graph; returns the names of its outputs.
   Expected<std::vector<std::string>> add(const Graph& graph, bool first) {
@@ -80,10 +103,12 @@ class Builder {
       }
       inferred.resize(results.size());
       std::optional<Definition> definition;
+      std::string call;
       if (defined) {
         const std::optional<Signature> signature = signature_of(inputs);
         if (signature) {
           TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
+          if (named_) call = call_text(node, *signature);
         }
       }
       for (std::size_t i = 0; i < results.size(); ++i) {
@@ -97,7 +122,7 @@ class Builder {
           continue;
         }
         if (definition && i < definition->outputs.size() && !definition->outputs[i].forward) {
-          result_.claim.values.push_back({here->second, *definition, i, operands});
+          result_.claim.values.push_back({here->second, *definition, i, operands, call});
         } else {
           TESSERA_TRY_DONE(give(here->second, graph.type(results[i])));
         }
@@ -123,12 +148,14 @@ class Builder {
     const std::string name = fmt::format("c{}", result_.constants.size());
     certify::Input input{name, {tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())}};
     input.uniform = uniform(tensor);
+    if (named_) input.content = tessera::to_text(tensor);
     result_.claim.inputs.push_back(std::move(input));
     result_.constants.emplace(name, tensor);
     return name;
   }
 
   GraphClaim& result_;
+  bool named_;
   std::map<std::string, std::string> numbers_;
 };
 
@@ -147,10 +174,13 @@ std::string input_name(std::size_t input) {
   return fmt::format("x{}", input);
 }
 
-Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts) {
+namespace {
+
+Expected<GraphClaim> built(const Graph& source, const Graph& target, const Guard& facts,
+                           bool named) {
   GraphClaim result;
   result.claim.facts = facts;
-  Builder builder(result);
+  Builder builder(result, named);
   TESSERA_TRY(const Graph a, expanded(source));
   TESSERA_TRY(const Graph b, expanded(target));
   TESSERA_TRY(const std::vector<std::string> left, builder.add(a, true));
@@ -158,6 +188,16 @@ Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Gu
   for (std::size_t i = 0; i < left.size() && i < right.size(); ++i)
     result.claim.pairs.emplace_back(left[i], right[i]);
   return result;
+}
+
+}  // namespace
+
+Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts) {
+  return built(source, target, facts, false);
+}
+
+Expected<GraphClaim> bound_claim_of(const Graph& source, const Graph& target, const Guard& facts) {
+  return built(source, target, facts, true);
 }
 
 }  // namespace tessera::prove

@@ -23,4 +23,7 @@ std::string input_name(std::size_t input);
 /// given, and to be the same where the same operator is applied to the same operands.
 Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts);
 
+/// The same, with the operator that each definition is of, and the elements of constants.
+Expected<GraphClaim> bound_claim_of(const Graph& source, const Graph& target, const Guard& facts);
+
 }  // namespace tessera::prove

@@ -71,13 +71,6 @@ std::vector<Assumption> named_constants(const certify::Claim& claim) {
   return assumptions;
 }
 
-/// Both graphs with the sizes that make them fit together, and what that asks for.
-struct Setting {
-  Graph source, target;
-  Guard guard;  // beyond what the source says
-  Guard facts;
-};
-
 /// A size that is a number is put in where else it is spoken of.
 Guard simplified(Guard guard) {
   for (std::size_t i = 0; i < guard.size(); ++i) {
@@ -188,6 +181,23 @@ std::vector<Guard> further_guards(const Graph& source, const Graph& target,
 std::string_view to_string(const Verdict& verdict) {
   constexpr std::string_view kNames[] = {"proved", "refuted", "unknown"};
   return kNames[verdict.index()];
+}
+
+Expected<std::vector<Setting>> settings_of(const Graph& source, const Graph& target) {
+  TESSERA_TRY(const SizeRelations own, relate_sizes(source));
+  TESSERA_TRY(const SizeRelations given, relate_sizes(source, {}, Broadcasting::Open));
+  std::vector<Setting> settings;
+  for (const Guard& guard : further_guards(source, target, own))
+    if (auto setting = setting_under(given, own, source, target, guard))
+      settings.push_back(*std::move(setting));
+  return settings;
+}
+
+std::vector<Assumption> assumptions_of(const GraphClaim& claim) {
+  std::vector<Assumption> assumptions;
+  if (claim.claim.named_reals) assumptions = named_constants(claim.claim);
+  std::ranges::copy(arithmetic_assumptions(claim), std::back_inserter(assumptions));
+  return assumptions;
 }
 
 std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, const Options& options,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tessera/ir/graph.h"
+#include "tessera/prove/claim.h"
 #include "tessera/prove/verdict.h"
 
 namespace tessera::prove {
@@ -25,6 +26,18 @@ struct Options {
 /// operators symbolic attributes) compute the same outputs (by position). Sizes that only the
 /// source relates are solved for; what the target needs beyond that is the guard.
 Verdict prove(const Graph& source, const Graph& target, const Options& options);
+
+/// Both graphs with the sizes that make them fit together, and what that asks for.
+struct Setting {
+  Graph source, target;
+  Guard guard;  // beyond what the source says
+  Guard facts;
+};
+/// Those in which `prove` looks for a proof. No proof is tried.
+Expected<std::vector<Setting>> settings_of(const Graph& source, const Graph& target);
+
+/// What a proof of a claim takes for granted.
+std::vector<Assumption> assumptions_of(const GraphClaim& claim);
 
 /// The same for a claim in terms of definitions; nothing but a reason `why` where there is no
 /// proof.

@@ -51,13 +51,24 @@ bool may_wrap_around(const Proved& proved) {
   });
 }
 
-Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
+/// What the source and the guard say of sizes, and both graphs with it put in.
+struct Stated {
+  SizeRelations given;
+  Graph source, target;
+};
+Expected<Stated> as_stated(const Rule& rule) {
   TESSERA_TRY(const SizeRelations own, relate_sizes(rule.source, {}, prove::Broadcasting::Open));
-  TESSERA_TRY(const SizeRelations given, relate_sizes(rule.guard, own));
+  TESSERA_TRY(SizeRelations given, relate_sizes(rule.guard, own));
   // Without a guard the graphs are proved as they are, which is quicker.
   const Sizes solved = rule.guard.empty() ? Sizes{} : given.solved;
-  TESSERA_TRY(const Graph source, with_sizes(rule.source, solved));
-  TESSERA_TRY(const Graph target, with_sizes(rule.target, solved));
+  TESSERA_TRY(Graph source, with_sizes(rule.source, solved));
+  TESSERA_TRY(Graph target, with_sizes(rule.target, solved));
+  return Stated{std::move(given), std::move(source), std::move(target)};
+}
+
+Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& options) {
+  TESSERA_TRY(const Stated stated, as_stated(rule));
+  const auto& [given, source, target] = stated;
   Verdict verdict = prove::prove(source, target, options);
   if (!std::holds_alternative<Proved>(verdict)) {
     if (rule.guard.empty()) return verdict;
@@ -113,6 +124,33 @@ RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>&
 }
 
 }  // namespace
+
+Expected<std::vector<prove::GraphClaim>> claims_of(const Rule& instance) {
+  std::vector<prove::GraphClaim> claims;
+  const auto add = [&](const prove::Setting& setting) -> Expected<Done> {
+    TESSERA_TRY(prove::GraphClaim claim,
+                prove::bound_claim_of(setting.source, setting.target, setting.facts));
+    claims.push_back(std::move(claim));
+    return Done{};
+  };
+  if (instance.both_ways) {
+    TESSERA_TRY(const Guard back, missing_backwards(instance));
+    if (!back.empty()) return claims;
+  }
+  if (const auto stated = as_stated(instance)) {
+    TESSERA_TRY(const auto settings, prove::settings_of(stated->source, stated->target));
+    for (const prove::Setting& setting : settings)
+      if (missing(stated->given, relate_sizes(setting.guard, stated->given), setting.guard).empty())
+        TESSERA_TRY_DONE(add(setting));
+  }
+  // The guard that was found for a rule which states none.
+  if (!instance.guard.empty()) {
+    TESSERA_TRY(const auto settings, prove::settings_of(instance.source, instance.target));
+    for (const prove::Setting& setting : settings)
+      if (setting.guard == instance.guard) TESSERA_TRY_DONE(add(setting));
+  }
+  return claims;
+}
 
 Verdict verdict_of(const Rule& instance, Guards guards, const prove::Options& options) {
   if (guards == Guards::Found) return prove::prove(instance.source, instance.target, options);

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "tessera/certify/certificate.h"
+
+namespace tessera::certify {
+
+/// Sizes for which a claim says something: all facts hold, no input is empty. None: not found.
+std::optional<SizeValues> witness_of(const Claim& claim);
+
+/// Whether these are such sizes, of all symbols and no others.
+Expected<Done> check_witness(const Claim& claim, const SizeValues& sizes);
+
+}  // namespace tessera::certify
