@@ -158,7 +158,12 @@ class Goal:
             require(not loose, "a variable is spoken of that nothing binds")
 
     def same(self, a, b):
-        return key(normal(a)) == key(normal(b))
+        """What a simplification makes may simplify again: a few rounds."""
+        for _ in range(4):
+            a, b = normal(a), normal(b)
+            if key(a) == key(b):
+                return True
+        return False
 
     def stated(self, text, made, why):
         """The sum that the certificate states, if it is the one that was made."""
@@ -232,8 +237,9 @@ class Goal:
         return name, step.dims[0]
 
     def substituted(self, term, name, value):
-        """The term with a variable, no longer bound, replaced."""
-        return [sums.substituted(term.like(bound=[b for b in term.bound if b != name]), {name: value})]
+        """The term with a variable, no longer bound, replaced; the value may speak of the others."""
+        made = sums.substituted(term.like(bound=()), {name: value})
+        return [made.like(bound=[b for b in term.bound if b != name])]
 
     def solve(self, step, site):
         name, value = self.variable(step, site)
@@ -252,15 +258,13 @@ class Goal:
         difference = step.dims[0] - value
         require(is_shown(difference, step.reasons, 0, site.premises) and
                 is_shown(-difference, step.reasons, 1, site.premises), "it may have other values")
-        made = sums.substituted(site.term, {name: value})
+        made, = self.substituted(site.term, name, value)
         return [made.like(guards=made.guards + (difference, -difference))]
 
     def shift(self, step, site):
         name, value = self.variable(step, site)
         require(is_shown(sym(name) - value, step.reasons, 0, site.premises), "it may be less")
-        inside = site.term.like(bound=[b for b in site.term.bound if b != name],
-                                guards=site.term.guards + (sym(name),))
-        made = sums.substituted(inside, {name: sym(name) + value})
+        made, = self.substituted(site.term.like(guards=site.term.guards + (sym(name),)), name, sym(name) + value)
         return [made.like(bound=made.bound + (name,))]
 
     def divide(self, step, site):

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "tessera/expr/text.h"
+#include "tessera/ir/literal.h"
+#include "tessera/ops/catalog.h"
 #include "tessera/rules/certified.h"
 #include "tessera/rules/shipped.h"
 #include "tessera/rules/taso.h"
@@ -173,16 +175,29 @@ Expected<std::string> check_certificate(const fs::path& path, const RuleBook& bo
 }
 
 Expected<std::string> definitions_of(const RuleBook& book) {
-  std::map<std::string, std::string> definitions;
+  std::map<std::string, std::string> definitions, bodies;
   for (const rules::Rule& rule : book.rules)
     for (const rules::Rule& instance : rules::instances(rule)) {
-      const auto claims = rules::claims_of(instance);
+      auto claims = rules::claims_of(instance);
       if (!claims) continue;  // its sizes contradict each other
-      for (const prove::GraphClaim& claim : *claims)
+      // What the source asks of sizes is told by its definitions before anything is put in.
+      if (auto source = prove::bound_claim_of(instance.source, instance.source, {}))
+        claims->push_back(*std::move(source));
+      for (const prove::GraphClaim& claim : *claims) {
         for (const certify::Value& value : claim.claim.values)
           definitions.emplace(value.call, to_text(value.definition));
+        bodies.insert(claim.bodies.begin(), claim.bodies.end());
+      }
     }
   std::string text;
+  for (const OpDef& op : catalog()) {
+    std::string defaults;
+    for (const AttrSpec& attr : op.attrs)
+      if (attr.need == AttrSpec::Need::Default)
+        defaults += fmt::format("{}{}={}", defaults.empty() ? "" : ", ", attr.name, to_text(attr.value));
+    if (!defaults.empty()) text += fmt::format("defaults {} {{{}}}\n", op.name, defaults);
+  }
+  for (const auto& [call, body] : bodies) text += fmt::format("composite {}\n{}\n", call, body);
   for (const auto& [call, definition] : definitions)
     text += fmt::format("operator {}\n{}\n", call, definition);
   return text;

@@ -55,12 +55,54 @@ std::string argument_text(const Argument& argument) {
   return text;
 }
 
-/// An operator with what its definition is made from: `conv {group=2} (f32[n, c, h], _)`.
+/// ` {group=2, pads=[]}`
+std::string attributes_text(const std::vector<std::pair<std::string, Attr>>& entries) {
+  std::string text;
+  for (const auto& [name, value] : entries)
+    text += fmt::format("{}{}={}", text.empty() ? " {" : ", ", name, tessera::to_text(value));
+  return text.empty() ? text : text + "}";
+}
+
+/// An operator with what its definition is made from: all attributes, and what is known of the
+/// operands. `conv {group=2, …} (f32[n, c, h], _)`
 std::string call_text(const GraphNode& node, const Signature& signature) {
-  std::string text = node.op->name + attrs_text(*node.op, *node.attrs) + " (";
+  std::vector<std::pair<std::string, Attr>> entries(node.attrs->entries().begin(),
+                                                    node.attrs->entries().end());
+  std::string text = node.op->name + attributes_text(entries) + " (";
   for (const Argument& argument : signature)
     text += (text.back() == '(' ? "" : ", ") + argument_text(argument);
   return text + ")";
+}
+
+bool is_composite(const OpDef& op) {
+  return op.kind() == OpDef::Kind::Composite;
+}
+
+/// What the composites of a graph mean, as graphs of core operators.
+Expected<Done> add_bodies(const Graph& graph, std::map<std::string, std::string>& bodies) {
+  std::vector<Known> known(graph.value_count());
+  for (std::uint32_t index = 0; index < graph.value_count(); ++index) {
+    const Tensor* constant = graph.constant({index});
+    known[index] =
+        constant != nullptr ? tessera::known(*constant) : Known{.type = graph.type({index})};
+  }
+  for (const GraphNode& node : graph.nodes()) {
+    std::vector<Known> inputs;
+    for (const ValueId id : graph.inputs(node))
+      inputs.push_back(id.present() ? known[id.index] : Known{.present = false});
+    if (node.op->kind() == OpDef::Kind::Control) continue;
+    TESSERA_TRY(const std::vector<Known> inferred, infer(*node.op, *node.attrs, inputs));
+    const auto results = graph.outputs(node);
+    for (std::size_t i = 0; i < results.size() && i < inferred.size(); ++i)
+      known[results[i].index] = inferred[i];
+    const std::optional<Signature> signature = signature_of(inputs);
+    if (!is_composite(*node.op) || !signature) continue;
+    TESSERA_TRY(Graph body,
+                body_of(*node.op, *node.attrs, inputs, static_cast<int>(results.size())));
+    TESSERA_TRY(body, expand(body, is_composite));
+    bodies.emplace(call_text(node, *signature), tessera::to_text(body));
+  }
+  return Done{};
 }
 
 class Builder {
@@ -161,7 +203,6 @@ class Builder {
 
 /// Without composites.
 Expected<Graph> expanded(const Graph& graph) {
-  const auto is_composite = [](const OpDef& op) { return op.kind() == OpDef::Kind::Composite; };
   const bool any = std::ranges::any_of(
       graph.nodes(), [&](const GraphNode& node) { return is_composite(*node.op); });
   if (!any) return graph;
@@ -181,6 +222,10 @@ Expected<GraphClaim> built(const Graph& source, const Graph& target, const Guard
   GraphClaim result;
   result.claim.facts = facts;
   Builder builder(result, named);
+  if (named) {
+    TESSERA_TRY_DONE(add_bodies(source, result.bodies));
+    TESSERA_TRY_DONE(add_bodies(target, result.bodies));
+  }
   TESSERA_TRY(const Graph a, expanded(source));
   TESSERA_TRY(const Graph b, expanded(target));
   TESSERA_TRY(const std::vector<std::string> left, builder.add(a, true));

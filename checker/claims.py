@@ -1,0 +1,499 @@
+"""What a certificate is about: the rule, the operators of the catalog, facts and assumptions."""
+import re
+from collections import namedtuple
+from fractions import Fraction
+
+import sums
+from assumptions import required_assumptions
+from elements import Tensor, element, linear_in, solved
+from named_reals import single
+from reader import WIDE, DefinitionReader, Reader
+from sizes import Refused, num, sym
+from steps import require
+
+Rule = namedtuple("Rule", "name both_ways where inputs source target")
+Call = namedtuple("Call", "op attrs args")          # args: None where left out
+Argument = namedtuple("Argument", "dtype shape known content")
+Literal = namedtuple("Literal", "dtype shape elements")
+Body = namedtuple("Body", "lets outputs")           # lets: (names, expression)
+
+
+class GraphReader:
+    """Graphs and rules as text (docs/ir.md, docs/rules.md)."""
+
+    def __init__(self, reader):
+        self.r = reader
+
+    def literal(self):
+        r = self.r
+        if r.peek().text in WIDE and r.at("[", 1):
+            dtype, shape = r.type(), [d.constant() for d in r.dims()]
+            require(None not in shape, "the shape of a constant is no number")
+            values = r.items("[", self.element, "]") if r.at("[") else [self.element()]
+            return Literal(dtype, shape, rounded(dtype, values))
+        start = r.next
+        values = r.items("[", self.element, "]") if r.at("[") else [self.element()]
+        is_float = any(t.kind == "float" or t.text in ("inf", "nan") for t in r.tokens[start:r.next])
+        dtype = "f32" if is_float else "i64"
+        return Literal(dtype, [len(values)] if r.tokens[start].text == "[" else [], rounded(dtype, values))
+
+    def element(self):
+        if self.r.peek().text in ("true", "false"):
+            return Fraction(int(self.r.take().text == "true"))
+        return self.r.number()
+
+    def attributes(self):
+        """Values as their words."""
+        attrs = {}
+        while not self.r.accept("}"):
+            if attrs:
+                self.r.expect(",")
+            name, words, depth = self.r.name(), [], 0
+            self.r.expect("=")
+            while depth or not (self.r.at(",") or self.r.at("}")):
+                token = self.r.take()
+                require(token.kind != "end", "attributes do not end")
+                depth += (token.text in "[(") - (token.text in "])") if token.kind == "sign" else 0
+                words.append((token.kind, token.text))
+            require(attrs.setdefault(name, tuple(words)) == tuple(words), "an attribute is given twice")
+        return attrs
+
+    def expression(self):
+        r, token = self.r, self.r.peek()
+        if token.kind in ("integer", "float") or r.at("-") or r.at("[") or token.text in ("inf", "nan") \
+                or (token.text in WIDE and r.at("[", 1)):
+            return self.literal()
+        name = r.name()
+        if not r.at("("):
+            return None if name == "_" and token.kind == "name" else name
+        args = r.items("(", self.expression, ")")
+        attrs = self.attributes() if r.accept("{") else {}
+        if r.accept("@"):
+            r.name()
+        return Call(name, attrs, args)
+
+    def body(self):
+        r, lets = self.r, []
+        r.expect("{")
+        while not r.accept("return"):
+            names = []
+            while not r.accept("="):
+                names.append(r.name())
+                if r.accept(":"):
+                    r.type(), r.dims()
+                r.accept(",")
+            lets.append((names, self.literal() if r.accept("const") else self.expression()))
+        outputs = [self.expression()]
+        while r.accept(","):
+            outputs.append(self.expression())
+        r.expect("}")
+        return Body(lets, outputs)
+
+    def inputs(self):
+        def one():
+            name = self.r.name()
+            self.r.expect(":")
+            self.r.accept("const")
+            return name, self.r.type(), self.r.items("[", self.size, "]")
+        return self.r.items("(", one, ")")
+
+    def size(self):
+        return sym("*" + self.r.name()) if self.r.accept("*") else self.r.dim()
+
+    def rule(self):
+        r, both, where = self.r, False, []
+        r.expect("rule")
+        name = r.name()
+        r.expect("{")
+        while not r.accept("source"):
+            word = r.name()
+            if word in ("about", "found"):
+                r.string()
+            elif word == "numerics":
+                if r.name() == "error":
+                    r.number()
+            elif word == "where":
+                where.append(r.condition())
+                while r.accept(","):
+                    where.append(r.condition())
+            else:
+                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere")), f"{word} is not known")
+                both = both or word == "both"
+        inputs, source = self.inputs(), self.body()
+        r.expect("target")
+        target = self.body()
+        r.expect("}")
+        return Rule(name, both, where, inputs, source, target)
+
+
+def rounded(dtype, values):
+    return [Fraction(single(float(v))) if dtype == "f32" and not isinstance(v, float) else v for v in values]
+
+
+class Catalog:
+    """What `tessera operators --definitions` prints."""
+
+    def __init__(self, text):
+        self.defaults, self.definitions, self.composites = {}, {}, {}
+        for block in re.split(r"^(?=defaults |composite |operator )", text, flags=re.M):
+            kind, _, rest = block.partition(" ")
+            head, _, body = rest.partition("\n")
+            if kind == "defaults":
+                op, _, attrs = head.partition(" {")
+                self.defaults[op] = GraphReader(Reader(attrs)).attributes()
+            elif kind == "operator":
+                self.definitions[head] = body.strip()
+            elif kind == "composite":
+                self.composites.setdefault(head.split(" ")[0], []).append((head, body))
+        self.calls = {}
+        for text in self.definitions:
+            self.calls.setdefault(text.split(" ")[0], []).append(text)
+
+
+def parsed_call(text, memo={}):
+    if text not in memo:
+        r = Reader(text)
+        op, attrs = r.name(), GraphReader(r).attributes() if r.accept("{") else {}
+
+        def argument():
+            if r.accept("_"):
+                return None
+            dtype, shape = r.type(), r.dims()
+            known = r.dims() if r.accept("=") else None
+            return Argument(dtype, shape, known, GraphReader(r).literal() if r.accept("is") else None)
+        memo[text] = Call(op, attrs, r.items("(", argument, ")"))
+        require(r.peek().kind == "end", "an operator does not end")
+    return memo[text]
+
+
+class Binding:
+    """Holds a certificate to its rule, and its definitions to the catalog."""
+
+    def __init__(self, certificate, tensors, catalog):
+        self.certificate, self.tensors, self.catalog = certificate, tensors, catalog
+        self.rule = parsed_rule(certificate.rule)
+        self.sigma, self.contents, self.values = {}, {}, {}
+        self.sources = []
+
+    def check(self):
+        c = self.certificate
+        for i, given in enumerate(c.inputs):
+            if i < len(self.rule.inputs):
+                self.input(i, given)
+            else:
+                require(given.content, f"{given.name} is no input of the rule")
+                r = Reader(given.content)
+                literal = GraphReader(r).literal()
+                require(r.peek().kind == "end" and literal.dtype == given.dtype and
+                        [num(n) for n in literal.shape] == given.shape and
+                        (given.uniform is None or all(x == given.uniform for x in literal.elements)),
+                        f"the content of {given.name} does not fit")
+                self.contents[given.name] = literal
+        require(len(c.inputs) >= len(self.rule.inputs), "an input is missing")
+        for value in c.values:
+            self.value(value)
+        names = {name: f"x{i}" for i, (name, _, _) in enumerate(self.rule.inputs)}
+        source = self.outputs(self.rule.source, names)
+        self.sources = list(self.reached(source))
+        target = self.outputs(self.rule.target, names)
+        require(list(zip(source, target)) == c.pairs and len(source) == len(target),
+                "the pairs are not the outputs of the rule")
+        self.sizes()
+        required, allowed = required_assumptions(c, self.tensors, self.contents)
+        kinds = [a for a in c.assumptions]
+        require(set(required) <= set(kinds) and set(kinds) <= set(allowed) and len(set(kinds)) == len(kinds),
+                "the assumptions are not those of the claim")
+        self.witness()
+
+    def input(self, i, given):
+        name, dtype, shape = self.rule.inputs[i]
+        require(given.name == f"x{i}" and given.dtype == dtype and len(given.shape) == len(shape) and
+                given.uniform is None and not given.content, f"{given.name} is not the input {name}")
+        for size, found in zip(shape, given.shape):
+            if size.symbol():
+                require(self.sigma.setdefault(size.symbol(), found) == found, "a size has two meanings")
+
+    def value(self, value):
+        """The definition is the catalog's for this operator, and the operands are what it says."""
+        require(self.catalog.definitions.get(value.call) == value.text.strip(),
+                f"{value.name}: the definition is not that of the catalog")
+        call, operands = parsed_call(value.call), iter(value.operands)
+        names = tuple("_" if arg is None else next(operands, None) for arg in call.args)
+        require(next(operands, None) is None and None not in names, f"{value.name} has other operands")
+        for arg, name in zip(call.args, names):
+            require(arg is None or self.fits(arg, name), f"{value.name}: {name} is not what the operator is given")
+        self.values.setdefault((call.op, names), []).append((call.attrs, value.output, value.name))
+
+    def fits(self, arg, name):
+        tensor = self.tensors[name]
+        return (arg.dtype == tensor.dtype and arg.shape == tensor.shape and
+                (arg.known is None or arg.known == self.known(tensor)) and
+                (arg.content is None or arg.content == self.contents.get(name)))
+
+    def known(self, tensor):
+        """The elements of a small integer tensor, in terms of sizes."""
+        if tensor.name in self.contents:
+            return [num(int(x)) for x in self.contents[tensor.name].elements]
+        require(tensor.value is not None and len(tensor.shape) <= 1, "the content of a tensor is not known")
+        count = 1 if not tensor.shape else tensor.shape[0].constant()
+        require(count is not None and count <= 1024, "the content of a tensor is not known")
+        places = [[num(i)] if tensor.shape else [] for i in range(count)]
+        return [self.as_size(element(self.tensors, tensor, at, False)) for at in places]
+
+    def as_size(self, terms, depth=0):
+        """A sum as a size, with elements unfolded."""
+        require(depth < 50, "the content of a tensor is not known")
+        total = num(0)
+        for term in sums.normal(terms):
+            require(term.is_plain() and term.coefficient.denominator == 1, "the content is not known")
+            product = num(int(term.coefficient))
+            for f in term.factors:
+                tensor = self.tensors.get(f.name)
+                require(f.exponent > 0 and f.exponent.denominator == 1, "the content is not known")
+                if f.kind == "number":
+                    value = f.at[0]
+                elif f.kind == "read" and tensor is not None and tensor.value is not None:
+                    value = self.as_size(element(self.tensors, tensor, f.at, False), depth + 1)
+                else:
+                    require(f.kind == "read" and f.name in self.contents and len(f.at) <= 1 and all(
+                        d.constant() is not None for d in f.at), "the content is not known")
+                    value = num(int(self.contents[f.name].elements[f.at[0].constant() if f.at else 0]))
+                for _ in range(f.exponent.numerator):
+                    product = product * value
+            total = total + product
+        return total
+
+    # --- the graphs of the rule, in terms of the values of the certificate
+
+    def outputs(self, body, names):
+        names = dict(names)
+        for left, expression in body.lets:
+            for name, value in zip(left, self.results(expression, names)):
+                names[name] = value
+        return [self.results(e, names)[0] for e in body.outputs]
+
+    def results(self, e, names):
+        if e is None:
+            return ["_"]
+        if isinstance(e, str):
+            require(e in names, f"{e} is not known in the rule")
+            return [names[e]]
+        if isinstance(e, Literal):
+            found = next((n for n, literal in self.contents.items() if literal == e), None)
+            require(found is not None, "a constant of the rule is not among the inputs")
+            return [found]
+        operands = tuple(self.results(a, names)[0] for a in e.args)
+        outputs = {}
+        for attrs, output, name in self.values.get((e.op, operands), []):
+            if self.same_attributes(e, attrs):
+                require(outputs.setdefault(output, name) == name, "a value is made twice")
+        if outputs:
+            return [outputs.get(i, "?") for i in range(max(outputs) + 1)]
+        return self.expanded(e, operands)
+
+    def expanded(self, e, operands):
+        for head, text in self.catalog.composites.get(e.op, []):
+            call = parsed_call(head)
+            if len(call.args) == len(operands) and all(
+                    (arg is None) == (name == "_") and (arg is None or self.fits_known(arg, name))
+                    for arg, name in zip(call.args, operands)) and self.same_attributes(e, call.attrs):
+                reader = Reader(text)
+                reader.expect("graph")
+                if not reader.at("("):
+                    reader.name()
+                graph = GraphReader(reader)
+                inner = [name for name, _, _ in graph.inputs()]
+                return self.outputs(graph.body(), dict(zip(inner, [o for o in operands if o != "_"])))
+        raise Refused(f"the operator {e.op} of the rule is not among the values")
+
+    def fits_known(self, arg, name):
+        try:
+            return self.fits(arg, name)
+        except Refused:
+            return False
+
+    def same_attributes(self, e, attrs):
+        """All attributes of the operator are those of the rule, or the default."""
+        found = {}
+        for name, words in attrs.items():
+            given = e.attrs.get(name, self.catalog.defaults.get(e.op, {}).get(name))
+            if given is not None and given[0] == ("sign", "$") and given != words:
+                symbol, value = given[1][1], words[0][1]
+                size = num(int(value)) if words[0][0] == "integer" and len(words) == 1 else None
+                if words[0] == ("sign", "$"):
+                    size = sym(words[1][1])
+                if size is None or found.setdefault(symbol, self.sigma.get(symbol, size)) != size:
+                    return False
+            elif given != words:
+                return False
+        self.sigma.update(found)
+        return all(name in attrs for name in e.attrs)
+
+    def reached(self, names):
+        seen, todo = set(), list(names)
+        while todo:
+            name = todo.pop()
+            if name not in seen and name in self.tensors:
+                seen.add(name)
+                todo += self.tensors[name].operands
+        return seen
+
+    # --- sizes: what is put in follows from the guard and from what the source accepts
+
+    def sizes(self):
+        rule, c = self.rule, self.certificate
+        for (_, _, shape), given in zip(rule.inputs, c.inputs):
+            for size, found in zip(shape, given.shape):
+                require(size.substituted(self.sigma) == found, "the size of an input is not that of the rule")
+        equations = [e for condition in rule.where if len(condition) == 2 for e in condition[:1]]
+        equations += self.patterns()
+        rho = eliminated(equations)
+        for symbol, value in self.sigma.items():
+            require(value == sym(symbol) or fixed(value, rho) == fixed(sym(symbol), rho),
+                    f"that {symbol} is {value.key} does not follow from the guard")
+        allowed = [e.substituted(self.sigma) for condition in rule.where for e in condition]
+        for name in self.sources:
+            allowed += self.tensors[name].shape
+        for given in c.inputs:
+            allowed += [size - num(1) for size in given.shape]
+        for fact in (e for condition in c.facts for e in condition):
+            require(fact.never_negative() or fact in allowed, f"the fact {fact.key} >= 0 does not follow")
+
+    def patterns(self):
+        """What the source asks of sizes: an axis that is a multiple of an attribute."""
+        types = {name: Tensor(name, dtype, shape, None, None, {}, [])
+                 for name, dtype, shape in self.rule.inputs}
+        equations, used = [], set()
+
+        def visit(e):
+            if not isinstance(e, Call):
+                return
+            for a in e.args:
+                visit(a)
+            given = [types.get(a) if isinstance(a, str) else None for a in e.args]
+            for text in self.catalog.calls.get(e.op, []):
+                call = parsed_call(text)
+                if len(call.args) != len(given) or any(
+                        a is not None and g is not None and (a.dtype, a.shape) != (g.dtype, g.shape)
+                        for a, g in zip(call.args, given)):
+                    continue
+                if any(e.attrs.get(n, self.catalog.defaults.get(e.op, {}).get(n)) != w
+                       for n, w in call.attrs.items()):
+                    continue
+                definition = DefinitionReader(Reader(self.catalog.definitions[text])).definition()
+                sizes = solved(definition, [a.shape for a in call.args if a is not None])
+                operands = [g for g in given if g is not None] if None not in given else []
+                for operand, tensor in zip(definition.inputs, operands):
+                    for pattern, size in zip(operand.shape, tensor.shape):
+                        self.pattern(pattern, size, sizes, equations, used)
+        for _, e in self.rule.source.lets:
+            visit(e)
+        for e in self.rule.source.outputs:
+            visit(e)
+        return equations
+
+    def pattern(self, pattern, size, sizes, equations, used):
+        axes = [s for s in pattern.symbols() if s.startswith("#")]
+        if pattern.symbol() or len(axes) != 1 or len(pattern.terms) != 1:
+            return
+        factor, _ = linear_in(pattern, axes[0])
+        value = sizes[axes[0]]
+        if value.symbol() is None:  # a quotient, for which the certificate has a name
+            whole = self.sigma.get(size.symbol() or "", size)
+            names = [s for s in whole.symbols() if s not in self.sigma and s not in used and
+                     whole == sym(s) * factor.substituted(self.sigma)]
+            used.update(names[:1])
+            value = sym(names[0]) if names else sym(sums.fresh())
+        equations.append(size - value * factor)
+
+    def witness(self):
+        c = self.certificate
+        symbols = set().union(*(d.symbols() for i in c.inputs for d in i.shape),
+                              *(e.symbols() for f in c.facts for e in f))
+        require(symbols == set(c.witness) and all(v >= 1 for v in c.witness.values()),
+                "the witness is not one of all sizes")
+        sizes = [size - num(1) for i in c.inputs for size in i.shape if size.constant() is None]
+        for e in sizes + [e for fact in c.facts for e in fact]:
+            require(e.evaluated(c.witness) >= 0, "the witness does not satisfy the facts")
+
+    def words(self):
+        text = re.sub(r"^", "  ", self.certificate.rule.split("\n", 1)[1].rsplit("}", 1)[0].rstrip(), flags=re.M)
+        said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
+        return (f"rule {self.rule.name}: for all inputs of all sizes of at least 1 that the source accepts and "
+                f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
+
+
+def eliminated(equations):
+    """Equations solved for a symbol each, as far as they are linear in one."""
+    rho, todo = {}, list(equations)
+    progress = True
+    while progress:
+        progress = False
+        for e in list(todo):
+            zero = fixed(e, rho)
+            for symbol in sorted(zero.symbols()):
+                linear = linear_in(zero, symbol)
+                if linear is not None and linear[0].constant() in (1, -1) and symbol not in linear[1].symbols():
+                    rho[symbol] = linear[1] if linear[0].constant() == -1 else -linear[1]
+                    todo.remove(e)
+                    progress = True
+                    break
+    return rho
+
+
+def fixed(dim, rho):
+    for _ in range(len(rho) + 1):
+        dim = dim.substituted(rho)
+    return dim
+
+
+def parsed_rule(text):
+    reader = Reader(text)
+    rule = GraphReader(reader).rule()
+    require(reader.peek().kind == "end", "the rule does not end")
+    return rule
+
+
+def read_book(text):
+    reader, rules = Reader(text), {}
+    while reader.peek().kind != "end":
+        rule = GraphReader(reader).rule()
+        rules[rule.name] = rule
+    return rules
+
+
+def statement(rule, defaults):
+    """A rule up to the names of intermediate values and attributes with their default."""
+    def tree(e, names):
+        if isinstance(e, str):
+            return names.get(e, e)
+        if not isinstance(e, Call):
+            return repr(e)
+        attrs = sorted((n, w) for n, w in e.attrs.items() if defaults.get(e.op, {}).get(n) != w)
+        return f"{e.op}{attrs}({', '.join(str(tree(a, names)) for a in e.args)})"
+
+    def body(b):
+        names = {}
+        for left, e in b.lets:
+            names.update({n: f"{tree(e, names)}.{i}" if len(left) > 1 else tree(e, names) for i, n in enumerate(left)})
+        return [tree(e, names) for e in b.outputs]
+    return (rule.both_ways, sorted(sorted(e.key for e in w) for w in rule.where),
+            [(n, t, [s.key for s in shape]) for n, t, shape in rule.inputs], body(rule.source), body(rule.target))
+
+
+def instances(rule):
+    """With `*s` as 0 to 4 axes s0, s1, ..."""
+    symbols = sorted({s.symbol() for _, _, shape in rule.inputs for s in shape if (s.symbol() or "")[:1] == "*"})
+    ranks = [{}]
+    for symbol in symbols:
+        ranks = [{**r, symbol: k} for r in ranks for k in range(5)]
+    for r in ranks:
+        yield rule._replace(inputs=[
+            (n, t, [d for s in shape for d in ([sym(f"{s.symbol()[1:]}{i}") for i in range(r[s.symbol()])]
+                                               if s.symbol() in r else [s])]) for n, t, shape in rule.inputs])
+
+
+def check_against(rule, book, defaults):
+    if rule.name in book:
+        require(any(statement(i, defaults) == statement(rule, defaults) for i in instances(book[rule.name])),
+                f"the rule {rule.name} is another one than that of the book")
