@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import sums
 from assumptions import required_assumptions
-from elements import Tensor, element, linear_in, solved
+from elements import element, linear_in, shape_of, solved
 from named_reals import single
 from reader import WIDE, DefinitionReader, Reader
 from sizes import Refused, num, sym
@@ -171,6 +171,8 @@ class Binding:
 
     def __init__(self, certificate, tensors, catalog):
         self.certificate, self.tensors, self.catalog = certificate, tensors, catalog
+        require(re.match(r"rule \S+ \{\n  numerics reals\n(?!.*^  (about|found|helps))", certificate.rule, re.M | re.S),
+                "the rule is not written as certificates write it")
         self.rule = parsed_rule(certificate.rule)
         self.sigma, self.contents, self.values = {}, {}, {}
         self.sources = []
@@ -317,11 +319,12 @@ class Binding:
         found = {}
         for name, words in attrs.items():
             given = e.attrs.get(name, self.catalog.defaults.get(e.op, {}).get(name))
-            if given is not None and given[0] == ("sign", "$") and given != words:
-                symbol, value = given[1][1], words[0][1]
-                size = num(int(value)) if words[0][0] == "integer" and len(words) == 1 else None
+            if given is not None and given[0] == ("sign", "$"):
+                symbol, size = given[1][1], None
                 if words[0] == ("sign", "$"):
                     size = sym(words[1][1])
+                elif words[0][0] == "integer" and len(words) == 1:
+                    size = num(int(words[0][1]))
                 if size is None or found.setdefault(symbol, self.sigma.get(symbol, size)) != size:
                     return False
             elif given != words:
@@ -360,36 +363,33 @@ class Binding:
             require(fact.never_negative() or fact in allowed, f"the fact {fact.key} >= 0 does not follow")
 
     def patterns(self):
-        """What the source asks of sizes: an axis that is a multiple of an attribute."""
-        types = {name: Tensor(name, dtype, shape, None, None, {}, [])
-                 for name, dtype, shape in self.rule.inputs}
+        """What the source asks of sizes, in terms of the rule: an axis that is a multiple of an attribute."""
+        types = {name: (dtype, shape) for name, dtype, shape in self.rule.inputs}
         equations, used = [], set()
 
-        def visit(e):
+        def results(e):
+            if isinstance(e, Literal):
+                return [(e.dtype, [num(n) for n in e.shape])]
             if not isinstance(e, Call):
-                return
-            for a in e.args:
-                visit(a)
-            given = [types.get(a) if isinstance(a, str) else None for a in e.args]
+                return [types.get(e)]
+            given = [None if a is None else results(a)[0] for a in e.args]
             for text in self.catalog.calls.get(e.op, []):
                 call = parsed_call(text)
-                if len(call.args) != len(given) or any(
-                        a is not None and g is not None and (a.dtype, a.shape) != (g.dtype, g.shape)
-                        for a, g in zip(call.args, given)):
-                    continue
-                if any(e.attrs.get(n, self.catalog.defaults.get(e.op, {}).get(n)) != w
-                       for n, w in call.attrs.items()):
-                    continue
-                definition = DefinitionReader(Reader(self.catalog.definitions[text])).definition()
-                sizes = solved(definition, [a.shape for a in call.args if a is not None])
-                operands = [g for g in given if g is not None] if None not in given else []
-                for operand, tensor in zip(definition.inputs, operands):
-                    for pattern, size in zip(operand.shape, tensor.shape):
-                        self.pattern(pattern, size, sizes, equations, used)
-        for _, e in self.rule.source.lets:
-            visit(e)
+                if given == [a and (a.dtype, a.shape) for a in call.args] and all(
+                        e.attrs.get(n, self.catalog.defaults.get(e.op, {}).get(n)) == w
+                        for n, w in call.attrs.items()):
+                    definition = DefinitionReader(Reader(self.catalog.definitions[text])).definition()
+                    shapes = [a.shape for a in call.args if a is not None]
+                    sizes = solved(definition, shapes)
+                    for operand, shape in zip(definition.inputs, shapes):
+                        for pattern, size in zip(operand.shape, shape):
+                            self.pattern(pattern, size, sizes, equations, used)
+                    return [(o.dtype, shape_of(o, sizes)) for o in definition.outputs]
+            return [None] * 64
+        for names, e in self.rule.source.lets:
+            types.update(zip(names, results(e)))
         for e in self.rule.source.outputs:
-            visit(e)
+            results(e)
         return equations
 
     def pattern(self, pattern, size, sizes, equations, used):
@@ -398,7 +398,7 @@ class Binding:
             return
         factor, _ = linear_in(pattern, axes[0])
         value = sizes[axes[0]]
-        if value.symbol() is None:  # a quotient, for which the certificate has a name
+        if any(True for _ in value.operations()):  # a quotient, for which the certificate has a name
             whole = self.sigma.get(size.symbol() or "", size)
             names = [s for s in whole.symbols() if s not in self.sigma and s not in used and
                      whole == sym(s) * factor.substituted(self.sigma)]
@@ -417,7 +417,8 @@ class Binding:
             require(e.evaluated(c.witness) >= 0, "the witness does not satisfy the facts")
 
     def words(self):
-        text = re.sub(r"^", "  ", self.certificate.rule.split("\n", 1)[1].rsplit("}", 1)[0].rstrip(), flags=re.M)
+        text = self.certificate.rule.split("numerics reals\n", 1)[1].rsplit("}", 1)[0].rstrip()
+        text = text.replace("  both ways\n", "  both ways (that each accepts what the other does is not checked here)\n")
         said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
         return (f"rule {self.rule.name}: for all inputs of all sizes of at least 1 that the source accepts and "
                 f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
@@ -493,7 +494,8 @@ def instances(rule):
                                                if s.symbol() in r else [s])]) for n, t, shape in rule.inputs])
 
 
-def check_against(rule, book, defaults):
+def check_against(rule, book, defaults, listed):
+    require(rule.name in book or not listed, f"there is no rule {rule.name}")
     if rule.name in book:
         require(any(statement(i, defaults) == statement(rule, defaults) for i in instances(book[rule.name])),
                 f"the rule {rule.name} is another one than that of the book")

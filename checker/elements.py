@@ -48,6 +48,16 @@ def solved(definition, shapes):
     return sizes
 
 
+def shape_of(output, sizes):
+    shape = []
+    for parts in output.axes:
+        size = num(1)
+        for _, extent in parts:
+            size = size * extent.substituted(sizes)
+        shape.append(size)
+    return shape
+
+
 def linear_in(dim, name):
     """(factor, rest) with dim = factor * name + rest; None where it is not linear."""
     rest = dim.substituted({name: num(0)})

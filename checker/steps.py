@@ -1,6 +1,6 @@
 """Replays proofs: applies each inference to the sums that the certificate prints, and compares."""
 import sums
-from elements import Tensor, element, element_factor, constant_of_file, solved
+from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
 from reader import SORTS, Reader
 from sizes import Refused, num, sym
 from sums import Factor, Term, indicator, key, normal, number, product
@@ -74,14 +74,9 @@ def tensors_of(certificate, facts):
                         f"a size of an operand of {value.name} does not fit")
         output = definition.outputs[value.output]
         require(SORTS[output.dtype] == output.value.sort, f"the type of {value.name} does not fit")
-        shape = []
-        for parts in output.axes:
-            size = num(1)
-            for _, extent in parts:
-                size = size * extent.substituted(sizes)
-            require(not any(s.startswith("#") for s in size.symbols()), "an axis has no size")
-            require(size.constant() is None or size.constant() >= 0, "a size is negative")
-            shape.append(size)
+        shape = shape_of(output, sizes)
+        require(not any(s.startswith("#") for size in shape for s in size.symbols()), "an axis has no size")
+        require(all((size.constant() or 0) >= 0 for size in shape), "a size is negative")
         tensors[value.name] = Tensor(value.name, output.dtype, shape, None, value, sizes, value.operands)
     return tensors
 

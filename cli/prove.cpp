@@ -6,6 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "tessera/driver/model_certificate.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/picture.h"
 #include "tessera/support/file.h"
@@ -15,7 +16,7 @@ namespace tessera::cli {
 namespace {
 
 struct ProveOptions {
-  std::string source, target, picture, save;
+  std::string source, target, picture, save, certificate;
   std::int64_t seed = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 };
@@ -70,15 +71,19 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
   const Stopwatch watch;
+  const prove::SweepOptions how{.seed = static_cast<std::uint64_t>(options.seed),
+                                .threads = options.threads,
+                                .memory_limit =
+                                    context.memory_limit.value_or(std::int64_t{1} << 30),
+                                .stop = &context.stop,
+                                .progress = [&](const prove::SweepProgress& progress) {
+                                  line.show(progress.done, progress.all, progress.what);
+                                }};
   TESSERA_TRY(const prove::SweepResult result,
-              prove_models(options.source, options.target,
-                           {.seed = static_cast<std::uint64_t>(options.seed),
-                            .threads = options.threads,
-                            .memory_limit = context.memory_limit.value_or(std::int64_t{1} << 30),
-                            .stop = &context.stop,
-                            .progress = [&](const prove::SweepProgress& progress) {
-                              line.show(progress.done, progress.all, progress.what);
-                            }}));
+              options.certificate.empty()
+                  ? prove_models(options.source, options.target, how)
+                  : prove_models_with_certificate(options.source, options.target, how,
+                                                  options.certificate));
   const double seconds = watch.seconds();
   line.clear();
 
@@ -115,6 +120,8 @@ void add_prove(CLI::App& app, Context& context) {
                       "where no proof is found: a file for the subgraphs in question (Graphviz)");
   command->add_option("--save-input", options->save,
                       "folder for the input that shows a difference, as .npy");
+  command->add_option("--certificate", options->certificate,
+                      "a file for the proof, which `tessera rules check-certificate` replays");
   command->add_option("--seed", options->seed, "of the inputs that are tried")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

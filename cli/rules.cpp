@@ -6,8 +6,10 @@
 
 #include "cli/json.h"
 #include "cli/rules_command.h"
+#include "tessera/driver/model_certificate.h"
 #include "tessera/rules/explain.h"
 #include "tessera/rules/text.h"
+#include "tessera/support/file.h"
 
 namespace tessera::cli {
 namespace {
@@ -16,7 +18,7 @@ using rules::Rule;
 using rules::RuleProof;
 
 struct RulesOptions {
-  std::string name, path, certificates;
+  std::string name, path, certificates, source, target;
   std::vector<std::string> files;
   bool verbose = false;
   int tries = 60;
@@ -190,11 +192,22 @@ Expected<Done> show_rule(const RulesOptions& options, Context& context) {
   return Done{};
 }
 
+/// The claim of a certificate of a rule or of models, in words.
+Expected<std::string> checked_file(const std::string& file, const rules::KnownRules& known,
+                                   const RulesOptions& options) {
+  TESSERA_TRY(const std::string text, read_text(file));
+  if (!is_model_certificate(text)) return check_certificate(file, known);
+  auto checked = check_model_certificate(file, {options.source, options.target});
+  if (!checked) return located(checked.error(), {.file = file});
+  return checked;
+}
+
 Expected<Done> check_all(const RulesOptions& options, Context& context) {
   nlohmann::json list = nlohmann::json::array();
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
+  const rules::KnownRules known{.rules = book.rules, .guards = book.guards, .only = !options.path.empty()};
   for (const std::string& file : options.files) {
-    const auto checked = check_certificate(file, book);
+    const auto checked = checked_file(file, known, options);
     if (!checked && checked.error().id == "file-unreadable") return checked.error();
     if (!checked) {
       context.exit_code = kNo;
@@ -276,7 +289,11 @@ void add_rules(CLI::App& app, Context& context) {
   CLI::App& check = add(*rules, kCheck, options, context);
   check.add_option("files", options->files, "certificates")->required();
   check.add_option("--rules", options->path,
-                   "the rules that certificates name; those that come with tessera if not given");
+                   "the rules that certificates are about; those that come with tessera have to be "
+                   "what they are in any case");
+  check.add_option("--source", options->source, "of a certificate of models: the first file");
+  check.add_option("--target", options->target,
+                   "the second; both are looked for beside the certificate if not given");
 }
 
 }  // namespace tessera::cli

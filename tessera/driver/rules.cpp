@@ -162,12 +162,11 @@ std::map<std::string, std::size_t> steps_by_kind(const RuleProof& proof) {
   return steps;
 }
 
-Expected<std::string> check_certificate(const fs::path& path, const RuleBook& book) {
+Expected<std::string> check_certificate(const fs::path& path, const rules::KnownRules& known) {
   TESSERA_TRY(const std::string text, read_text(path));
   const auto checked = [&]() -> Expected<std::string> {
     TESSERA_TRY(const certify::Certificate certificate, certify::parse_certificate(text));
-    TESSERA_TRY(const rules::CertifiedRule shown,
-                rules::check_certificate(certificate, book.rules));
+    TESSERA_TRY(const rules::CertifiedRule shown, rules::check_certificate(certificate, known));
     return shown.words();
   }();
   if (!checked) return located(checked.error(), {.file = path.string()});

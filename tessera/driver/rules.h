@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/rules/proof.h"
+#include "tessera/rules/certified.h"
 #include "tessera/support/expected.h"
 
 namespace tessera {
@@ -56,9 +56,9 @@ Expected<std::size_t> save_certificates(const std::vector<rules::RuleProof>& pro
 /// How many steps of each kind the proofs of a rule take.
 std::map<std::string, std::size_t> steps_by_kind(const rules::RuleProof& proof);
 
-/// Reads a certificate and replays it; gives its claim in words. Where it is about a rule that has
-/// the name of one of the book, it has to be that one.
-Expected<std::string> check_certificate(const std::filesystem::path& path, const RuleBook& book);
+/// Reads a certificate of a rule and replays it; gives its claim in words.
+Expected<std::string> check_certificate(const std::filesystem::path& path,
+                                        const rules::KnownRules& known);
 
 /// The definitions that the operators of rules have by the catalog, each once: a line
 /// `operator NAME {attributes} (arguments)`, then the definition.

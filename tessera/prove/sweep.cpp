@@ -401,7 +401,7 @@ bool Sweep::prove_window(const Window& window) {
     if (const Tensor* constant = pairing_->graph(of.side).constant(of.value))
       how.contents.emplace(i, *constant);
   }
-  const Verdict verdict = prove(*source, *target, how);
+  const Verdict verdict = options_.prover(*source, *target, how);
   const auto* yes = std::get_if<Proved>(&verdict);
   if (yes == nullptr || !yes->guard.empty()) return false;
   assumptions_.insert(yes->assumptions.begin(), yes->assumptions.end());

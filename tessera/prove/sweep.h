@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/prove/align.h"
-#include "tessera/prove/verdict.h"
+#include "tessera/prove/prove.h"
 
 namespace tessera::prove {
 
@@ -26,6 +26,10 @@ struct SweepOptions {
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: say what is known by now
   std::function<void(const SweepProgress&)> progress = {};
+  /// Decides whether two windows are equal, in place of `prove`: to keep its proofs, or to replay
+  /// those of a certificate.
+  std::function<Verdict(const Graph& source, const Graph& target, const Options& options)> prover =
+      prove;
 };
 
 /// Two subgraphs over the same inputs that could not be shown to be equal.

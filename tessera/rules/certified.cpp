@@ -16,19 +16,6 @@ Diagnostic foreign(std::string message, std::string note = {}) {
   return {.id = "certificate-foreign", .message = std::move(message), .note = std::move(note)};
 }
 
-/// What is claimed of a rule: how it was found, what it is good for and how it rounds is not.
-Rule statement_of(Rule rule) {
-  return {.name = std::move(rule.name),
-          .about = {},
-          .source = std::move(rule.source),
-          .target = std::move(rule.target),
-          .guard = std::move(rule.guard),
-          .both_ways = rule.both_ways,
-          .numerics = {},
-          .found = {},
-          .constants = {}};
-}
-
 std::vector<std::pair<std::string, std::string>> named(
     const std::vector<prove::Assumption>& assumptions) {
   std::vector<std::pair<std::string, std::string>> result;
@@ -62,25 +49,43 @@ Expected<Rule> rule_of(const Certificate& certificate) {
   if (text.empty())
     return foreign("the certificate does not say what it is about", "it names no rule");
   TESSERA_TRY(std::vector<Rule> rules, parse_rules(text));
-  if (rules.size() != 1 || to_text(statement_of(rules[0])) != text)
+  if (rules.size() != 1 || to_text(rules::statement_of(rules[0])) != text)
     return foreign("the rule is not written as certificates write it");
   if (instances(rules[0]).size() != 1 || to_text(instances(rules[0])[0]) != to_text(rules[0]))
     return foreign("the rule is for any number of axes", "a certificate is of one number of axes");
   return std::move(rules[0]);
 }
 
-/// A rule of the book that has this name is this one, but for a guard that was found.
-Expected<Done> check_against(const Rule& rule, const std::vector<Rule>& book) {
-  const auto here = std::ranges::find(book, rule.name, &Rule::name);
-  if (here == book.end()) return Done{};
-  const std::string text = to_text(statement_of(rule));
+/// A rule of the book that has this name is this one.
+Expected<Done> check_against(const Rule& rule, const KnownRules& known) {
+  const auto here = std::ranges::find(known.rules, rule.name, &Rule::name);
+  if (here == known.rules.end() && !known.only) return Done{};
+  if (here == known.rules.end()) return foreign(fmt::format("there is no rule {}", rule.name));
+  const auto text = [&](Rule of) {
+    if (known.guards == Guards::Found) of.guard.clear();
+    return to_text(statement_of(std::move(of)));
+  };
   for (const Rule& instance : instances(*here))
-    if (to_text(statement_of(instance)) == text) return Done{};
-  return foreign(fmt::format("the rule {} is another one", rule.name),
-                 "a rule of this name is known, and is not what the certificate says");
+    if (text(instance) == text(rule)) return Done{};
+  return {Diagnostic{.id = "certificate-foreign",
+                     .message = fmt::format("the rule {} is another one", rule.name),
+                     .note = "a rule of this name is known, and is not what the certificate says",
+                     .help = "name the rules that it is of with --rules"}};
 }
 
 }  // namespace
+
+Rule statement_of(Rule rule) {
+  return {.name = std::move(rule.name),
+          .about = {},
+          .source = std::move(rule.source),
+          .target = std::move(rule.target),
+          .guard = std::move(rule.guard),
+          .both_ways = rule.both_ways,
+          .numerics = {},
+          .found = {},
+          .constants = {}};
+}
 
 Expected<Certificate> certified(const Rule& instance, const prove::Proved& proved) {
   Rule rule = statement_of(instance);
@@ -106,9 +111,9 @@ Expected<Certificate> certified(const Rule& instance, const prove::Proved& prove
 }
 
 Expected<CertifiedRule> check_certificate(const Certificate& certificate,
-                                          const std::vector<Rule>& book) {
+                                          const KnownRules& known) {
   TESSERA_TRY(Rule rule, rule_of(certificate));
-  TESSERA_TRY_DONE(check_against(rule, book));
+  TESSERA_TRY_DONE(check_against(rule, known));
   TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(rule));
   const std::string text = to_text(certificate.claim);
   for (GraphClaim& claim : claims) claim.claim.named_reals = certificate.claim.named_reals;
@@ -124,9 +129,7 @@ Expected<CertifiedRule> check_certificate(const Certificate& certificate,
   TESSERA_TRY_DONE(certify::check_witness(certificate.claim, certificate.subject.witness));
   if (!certify::is_recorded(certificate)) return foreign("a step does not say what it makes");
   TESSERA_TRY_DONE(certify::check(certificate));
-  std::vector<std::string> conditions;
-  for (const Condition& fact : certificate.claim.facts) conditions.push_back(to_text(fact));
-  return CertifiedRule{std::move(rule), assumptions, std::move(conditions)};
+  return CertifiedRule{std::move(rule), assumptions};
 }
 
 std::string CertifiedRule::words() const {
@@ -139,7 +142,6 @@ std::string CertifiedRule::words() const {
   if (rule.both_ways) text += ", and each is defined where the other is";
   for (const prove::Assumption& assumption : assumptions)
     text += fmt::format("\n  assuming ({}) that {}", to_string(assumption.kind), assumption.text);
-  for (const std::string& condition : conditions) text += "\n  shown where " + condition;
   return text + "\n";
 }
 

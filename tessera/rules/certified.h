@@ -8,11 +8,20 @@ namespace tessera::rules {
 /// of, what is assumed, and sizes for which it says something.
 Expected<certify::Certificate> certified(const Rule& instance, const prove::Proved& proved);
 
+/// What is claimed of a rule: how it was found, what it is good for and how it rounds is not.
+Rule statement_of(Rule rule);
+
+/// Rules that certificates may name.
+struct KnownRules {
+  std::vector<Rule> rules = {};
+  Guards guards = Guards::Stated;  // that are found are part of the claim, not of the rules
+  bool only = false;               // a certificate has to be of one of these
+};
+
 /// What a certificate shows.
 struct CertifiedRule {
   Rule rule;  // one instance
   std::vector<prove::Assumption> assumptions;
-  std::vector<std::string> conditions;  // the facts in terms of which it was proved
 
   /// The claim in words.
   std::string words() const;
@@ -20,8 +29,8 @@ struct CertifiedRule {
 
 /// Replays a certificate. Nothing in it is believed: the claim has to be that of its rule by the
 /// catalog, the assumptions those that it needs, and the witness one. A rule that has the name of
-/// one of the `book` has to be that one.
+/// one that is known has to be that one.
 Expected<CertifiedRule> check_certificate(const certify::Certificate& certificate,
-                                          const std::vector<Rule>& book);
+                                          const KnownRules& known);
 
 }  // namespace tessera::rules

@@ -170,9 +170,12 @@ TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
   EXPECT_EQ(tessera({"rules", "prove", "my.rules", "--certificates", "proofs"}).exit_code, kNo);
   for (const char* name : {"sum_into_matmul", "relu_twice.0", "relu_twice.4"}) {
     const std::string file = std::string("proofs/") + name + ".certificate";
-    const Outcome outcome = tessera({"rules", "check-certificate", file});
+    const Outcome outcome = tessera({"rules", "check-certificate", file, "--rules", "my.rules"});
     EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;
-    EXPECT_EQ(outcome.out, file + ": accepted\n");
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr(file + ": accepted\nrule "), HasSubstr("for all inputs x: f32["),
+                      HasSubstr("have the same outputs over the reals"),
+                      HasSubstr("assuming (non-finite) that ")));
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "proofs" / "wrong.certificate"));
 
@@ -181,12 +184,34 @@ TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
   folder.write("changed", changed);
   folder.write("short", changed.substr(0, changed.size() / 2));
   folder.write("empty", "");
+  folder.write("another.rules", kGuarded);
+  EXPECT_EQ(tessera({"rules", "check-certificate", "proofs/sum_into_matmul.certificate", "--rules",
+                     "another.rules"})
+                .exit_code,
+            kNo);
   for (const char* file : {"changed", "short", "empty"}) {
-    const Outcome outcome = tessera({"rules", "check-certificate", file});
+    const Outcome outcome = tessera({"rules", "check-certificate", file, "--rules", "my.rules"});
     EXPECT_EQ(outcome.exit_code, kNo);
     EXPECT_EQ(outcome.out, std::string(file) + ": rejected\n");
   }
   EXPECT_EQ(tessera({"rules", "check-certificate", "absent"}).exit_code, kBadInput);
+}
+
+TEST_F(RulesCli, CertificatesOfTasosRulesNameTheGuardThatWasFound) {
+  folder.write("taso.txt", kTaso);
+  EXPECT_EQ(tessera({"rules", "prove", "taso.txt", "--certificates", "proofs"}).exit_code, kSuccess);
+  const Outcome outcome =
+      tessera({"rules", "check-certificate", "proofs/taso_4.certificate", "--rules", "taso.txt"});
+  EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;
+}
+
+TEST_F(RulesCli, OperatorsPrintTheDefinitionsOfRules) {
+  folder.write("my.rules", kTrue);
+  const Outcome outcome = tessera({"operators", "--definitions", "--rules", "my.rules"});
+  EXPECT_EQ(outcome.exit_code, kSuccess);
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("operator add (f32[k, n], f32[k, n])\ndefine(x: f32[#i0, #i1]"),
+                    HasSubstr("defaults softmax {axis=-1}\n")));
 }
 
 TEST_F(RulesCli, ExplainSaysHowTheProofGoes) {
