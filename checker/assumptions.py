@@ -162,17 +162,16 @@ def same_read(a, b, operands):
             all(x.kind == y.kind == "index" and x.parts == y.parts for x, y in zip(a.parts[1], b.parts[1])))
 
 
-def required_assumptions(certificate, tensors, contents):
-    """What has to be listed, and what may be."""
+def required_assumptions(certificate, contents):
+    """The kinds and clauses that a certificate has to list: these and no others."""
     seen = Inspection(certificate, contents)
     required = {(kind, CLAUSES[kind]) for kind in seen.found}
-    constants = set()
     if certificate.named_reals:
         for number, name in seen.reals.items():
-            constants |= {("constant", f"the constant {shortest(number)} stands for {name}")}
-    return required | constants, required | constants
+            required.add(("constant", f"the constant {float_text(number)} stands for {name}"))
+    return required
 
 
-def shortest(number):
-    text = repr(float(number))
-    return text
+def float_text(number):
+    """The shortest decimal text, as the certificate writes floats."""
+    return repr(float(number))

@@ -134,7 +134,7 @@ class Catalog:
     """What `tessera operators --definitions` prints."""
 
     def __init__(self, text):
-        self.defaults, self.definitions, self.composites = {}, {}, {}
+        self.defaults, self.definitions, self.composites, self.asked = {}, {}, {}, {}
         for block in re.split(r"^(?=defaults |composite |operator )", text, flags=re.M):
             kind, _, rest = block.partition(" ")
             head, _, body = rest.partition("\n")
@@ -142,7 +142,9 @@ class Catalog:
                 op, _, attrs = head.partition(" {")
                 self.defaults[op] = GraphReader(Reader(attrs)).attributes()
             elif kind == "operator":
-                self.definitions[head] = body.strip()
+                lines = body.strip().split("\nasks ")
+                self.definitions[head] = lines[0].strip()
+                self.asked[head] = [Reader(line).condition()[0] for line in lines[1:]]
             elif kind == "composite":
                 self.composites.setdefault(head.split(" ")[0], []).append((head, body))
         self.calls = {}
@@ -201,9 +203,9 @@ class Binding:
         require(list(zip(source, target)) == c.pairs and len(source) == len(target),
                 "the pairs are not the outputs of the rule")
         self.sizes()
-        required, allowed = required_assumptions(c, self.tensors, self.contents)
-        kinds = [a for a in c.assumptions]
-        require(set(required) <= set(kinds) and set(kinds) <= set(allowed) and len(set(kinds)) == len(kinds),
+        required = required_assumptions(c, self.contents)
+        require(set(c.assumptions) == required and len(c.assumptions) == len(required) and
+                c.named_reals == any(kind == "constant" for kind, _ in required),
                 "the assumptions are not those of the claim")
         self.witness()
 
@@ -363,7 +365,8 @@ class Binding:
             require(fact.never_negative() or fact in allowed, f"the fact {fact.key} >= 0 does not follow")
 
     def patterns(self):
-        """What the source asks of sizes, in terms of the rule: an axis that is a multiple of an attribute."""
+        """What the source asks of sizes, in terms of the rule: those that the catalog says have to be equal,
+        and an axis that is a multiple of an attribute."""
         types = {name: (dtype, shape) for name, dtype, shape in self.rule.inputs}
         equations, used = [], set()
 
@@ -381,6 +384,7 @@ class Binding:
                     definition = DefinitionReader(Reader(self.catalog.definitions[text])).definition()
                     shapes = [a.shape for a in call.args if a is not None]
                     sizes = solved(definition, shapes)
+                    equations.extend(self.catalog.asked[text])
                     for operand, shape in zip(definition.inputs, shapes):
                         for pattern, size in zip(operand.shape, shape):
                             self.pattern(pattern, size, sizes, equations, used)

@@ -1,14 +1,16 @@
 """Elements of tensors, as their definitions say: index notation read as a sum of products."""
+from collections import namedtuple
 from fractions import Fraction
 from math import isinf
 
 import named_reals
 import sums
 from reader import SORTS
-from sizes import OPERATIONS, Refused, num, sym
+from sizes import OPERATIONS, Dim, Refused, num, of_atom, sym
 from sums import Factor, Term, apply, apply_to_integers, constant, indicator, number, product, scaled
 
-Tensor = __import__("collections").namedtuple("Tensor", "name dtype shape uniform value sizes operands")
+# `value` is that of the certificate; none for inputs, of which `uniform` is the number of all elements.
+Tensor = namedtuple("Tensor", "name dtype shape uniform value sizes operands")
 
 
 def constant_of_file(value, named):
@@ -60,11 +62,14 @@ def shape_of(output, sizes):
 
 def linear_in(dim, name):
     """(factor, rest) with dim = factor * name + rest; None where it is not linear."""
-    rest = dim.substituted({name: num(0)})
-    factor = dim.substituted({name: num(1)}) - rest
-    if name in rest.symbols() or name in factor.symbols() or factor * sym(name) + rest != dim:
-        return None
-    return factor, rest
+    factor, rest = num(0), num(0)
+    for atoms, c in dim.terms.items():
+        left = [a for a in atoms if not (a.op == "symbol" and a.name == name)]
+        if len(left) < len(atoms) - 1 or any(name in of_atom(a).symbols() for a in left):
+            return None
+        part = Dim({tuple(left): c})
+        factor, rest = (factor + part, rest) if len(left) < len(atoms) else (factor, rest + part)
+    return (factor, rest) if factor.terms else None
 
 
 class ElementReader:

@@ -3,7 +3,7 @@ import struct
 from fractions import Fraction
 from math import acos, copysign, floor, inf, nextafter, sqrt
 
-from sums import Factor, constant, power, product, scaled
+from sums import Factor, Term, constant, power, product, scaled
 
 HALF = Fraction(1, 2)
 # name, the square of the rational part, twice the exponent of pi
@@ -70,6 +70,6 @@ def named_real(value):
         return named(f"1/sqrt({over})", power(constant(Fraction(over)), -HALF))
     for name, squared, twice in MULTIPLES:
         if is_near(size, sqrt(float(squared)) * acos(-1.0) ** (twice / 2)):
-            pi = [__import__("sums").Term(factors=[Factor("read", "%pi", to="f32")])]
+            pi = [Term(factors=[Factor("read", "%pi", to="f32")])]
             return named(name, product(power(constant(squared), HALF), power(pi, Fraction(twice, 2))))
     return None

@@ -321,7 +321,7 @@ class DefinitionReader:
         r = self.r
         names = r.items("(", r.name, ")") if r.at("(") else [r.name()]
         r.expect("=")
-        if len(names) > 1 or (r.at("fold") and False):
+        if len(names) > 1:
             r.expect("fold")
             values = self.components()
         else:

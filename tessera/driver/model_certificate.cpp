@@ -91,9 +91,12 @@ Expected<Statement> statement_of(const fs::path& source, const fs::path& target)
 
 /// Two windows as a rule over the same inputs.
 rules::Rule lemma_of(Graph source, Graph target) {
-  for (Graph* graph : {&source, &target})
+  for (Graph* graph : {&source, &target}) {
+    for (std::uint32_t i = 0; i < graph->value_count(); ++i)
+      graph->set_name({i}, fmt::format("v{}", i));
     for (std::size_t i = 0; i < graph->inputs().size(); ++i)
       graph->set_name(graph->inputs()[i], fmt::format("x{}", i));
+  }
   rules::Rule rule;
   rule.name = "lemma";
   rule.source = std::move(source);

@@ -173,6 +173,19 @@ Expected<std::string> check_certificate(const fs::path& path, const rules::Known
   return checked;
 }
 
+namespace {
+
+/// A definition, and what the operator asks of sizes beyond it: `asks k == m`.
+std::string definition_text(const certify::Value& value, const prove::GraphClaim& claim) {
+  std::string text = to_text(value.definition);
+  if (const auto asked = claim.asked.find(value.call); asked != claim.asked.end())
+    for (const Condition& condition : asked->second)
+      text += fmt::format("asks {}\n", to_text(condition));
+  return text;
+}
+
+}  // namespace
+
 Expected<std::string> definitions_of(const RuleBook& book) {
   std::map<std::string, std::string> definitions, bodies;
   for (const rules::Rule& rule : book.rules)
@@ -184,7 +197,7 @@ Expected<std::string> definitions_of(const RuleBook& book) {
         claims->push_back(*std::move(source));
       for (const prove::GraphClaim& claim : *claims) {
         for (const certify::Value& value : claim.claim.values)
-          definitions.emplace(value.call, to_text(value.definition));
+          definitions.emplace(value.call, definition_text(value, claim));
         bodies.insert(claim.bodies.begin(), claim.bodies.end());
       }
     }

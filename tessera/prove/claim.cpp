@@ -9,6 +9,7 @@
 #include "tessera/ir/literal.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/classes.h"
+#include "tessera/prove/sizes.h"
 
 namespace tessera::prove {
 namespace {
@@ -150,7 +151,10 @@ class Builder {
         const std::optional<Signature> signature = signature_of(inputs);
         if (signature) {
           TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
-          if (named_) call = call_text(node, *signature);
+          if (named_) {
+            call = call_text(node, *signature);
+            result_.asked.emplace(call, asked_of_sizes(*node.op, *node.attrs, *signature));
+          }
         }
       }
       for (std::size_t i = 0; i < results.size(); ++i) {

@@ -14,7 +14,9 @@ struct GraphClaim {
   certify::Claim claim;
   std::set<std::string> shared = {};             // values that both graphs compute in the same way
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
-  std::map<std::string, std::string> bodies = {};  // of composites, by the call; of bound claims
+  // Of bound claims, by the call: bodies of composites, and which sizes an operator asks to be equal.
+  std::map<std::string, std::string> bodies = {};
+  std::map<std::string, Guard> asked = {};
 };
 
 /// The name of an input of the graphs in a claim.

@@ -21,17 +21,23 @@ std::vector<std::string> axes_in(const Dim& pattern) {
 
 using OperandAxis = std::pair<std::size_t, std::size_t>;
 
+/// Whether an operator stretches an axis of an operand to that of another, if it is 1.
+bool is_stretched(const OpDef& op, const Attrs& attrs, const Signature& signature,
+                  const OperandAxis& at, const OperandAxis& other) {
+  Signature one = signature;
+  one[at.first].type.shape[at.second] = 1;
+  const auto defined = op.define(attrs, one);
+  return defined && defined->inputs[at.first].shape[at.second] !=
+                        defined->inputs[other.first].shape[other.second];
+}
+
 /// Axes of operands that are another operand's axis in the definition and have another size, which
 /// the operator would stretch if it were 1.
 std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& signature,
                                      const Definition& definition, const Sizes& solved,
                                      Guard& broadcasts) {
   const auto stretches = [&](const OperandAxis& at, const OperandAxis& other) {
-    Signature one = signature;
-    one[at.first].type.shape[at.second] = 1;
-    const auto defined = node.op->define(*node.attrs, one);
-    return defined && defined->inputs[at.first].shape[at.second] !=
-                          defined->inputs[other.first].shape[other.second];
+    return is_stretched(*node.op, *node.attrs, signature, at, other);
   };
   std::set<OperandAxis> found;
   std::map<std::string, OperandAxis, std::less<>> first;
@@ -172,6 +178,28 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcastin
 }
 
 }  // namespace
+
+Guard asked_of_sizes(const OpDef& op, const Attrs& attrs, const Signature& signature) {
+  Guard asked;
+  const auto definition = op.define(attrs, signature);
+  const bool all = std::ranges::all_of(signature, &Argument::present);
+  if (!definition || !all || definition->inputs.size() != signature.size()) return asked;
+  std::map<std::string, OperandAxis, std::less<>> first;
+  for (std::size_t i = 0; i < signature.size(); ++i)
+    for (std::size_t axis = 0; axis < definition->inputs[i].shape.size(); ++axis) {
+      const auto symbol = definition->inputs[i].shape[axis].as_symbol();
+      if (!symbol || !symbol->starts_with('#')) continue;
+      const OperandAxis here{i, axis};
+      const auto [it, fresh] = first.try_emplace(std::string(*symbol), here);
+      const Dim &a = signature[it->second.first].type.shape[it->second.second],
+                &b = signature[i].type.shape[axis];
+      if (fresh || a == b || is_stretched(op, attrs, signature, here, it->second) ||
+          is_stretched(op, attrs, signature, it->second, here))
+        continue;
+      asked.push_back(equal(a, b));
+    }
+  return asked;
+}
 
 void GraphSymbols::add(const GraphSymbols& more) {
   sizes.insert(more.sizes.begin(), more.sizes.end());

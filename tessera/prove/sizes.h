@@ -59,6 +59,10 @@ enum class Broadcasting : std::uint8_t { Equal, Open };
 Expected<SizeRelations> relate_sizes(const Graph& graph, const SizeRelations& given = {},
                                      Broadcasting broadcasting = Broadcasting::Equal);
 
+/// What an operator asks of sizes that its definition takes for one: they are equal, unless the
+/// operator would stretch one that is 1.
+Guard asked_of_sizes(const OpDef& op, const Attrs& attrs, const Signature& signature);
+
 /// Adds conditions.
 Expected<SizeRelations> relate_sizes(const Guard& conditions, const SizeRelations& given);
 

@@ -124,7 +124,11 @@ Expected<CertifiedRule> check_certificate(const Certificate& certificate,
                    claims.empty() ? "the guard does not make both sides fit"
                                   : first_difference(text, to_text(claims[0].claim)));
   const std::vector<prove::Assumption> assumptions = assumptions_of(*here);
-  if (certificate.subject.assumptions != named(assumptions))
+  const bool has_named_real = std::ranges::any_of(assumptions, [](const prove::Assumption& each) {
+    return each.kind == prove::Assumption::Kind::Constant;
+  });
+  if (certificate.subject.assumptions != named(assumptions) ||
+      certificate.claim.named_reals != has_named_real)
     return foreign("the assumptions are not those of the claim");
   TESSERA_TRY_DONE(certify::check_witness(certificate.claim, certificate.subject.witness));
   if (!certify::is_recorded(certificate)) return foreign("a step does not say what it makes");
