@@ -352,7 +352,7 @@ class Binding:
                 require(size.substituted(self.sigma) == found, "the size of an input is not that of the rule")
         equations = [e for condition in rule.where if len(condition) == 2 for e in condition[:1]]
         equations += self.patterns()
-        rho = eliminated(equations)
+        rho = eliminated(equations, set(self.sigma))
         for symbol, value in self.sigma.items():
             require(value == sym(symbol) or fixed(value, rho) == fixed(sym(symbol), rho),
                     f"that {symbol} is {value.key} does not follow from the guard")
@@ -428,14 +428,23 @@ class Binding:
                 f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
 
 
-def eliminated(equations):
+def cancelled(zero, positive):
+    """Without the factors of all terms that are at least 1."""
+    for name in sorted(zero.symbols() & positive):
+        factor, rest = linear_in(zero, name) or (None, None)
+        if factor is not None and not rest.terms:
+            zero = factor
+    return zero
+
+
+def eliminated(equations, positive):
     """Equations solved for a symbol each, as far as they are linear in one."""
     rho, todo = {}, list(equations)
     progress = True
     while progress:
         progress = False
         for e in list(todo):
-            zero = fixed(e, rho)
+            zero = cancelled(fixed(e, rho), positive)
             for symbol in sorted(zero.symbols()):
                 linear = linear_in(zero, symbol)
                 if linear is not None and linear[0].constant() in (1, -1) and symbol not in linear[1].symbols():
