@@ -38,7 +38,8 @@ void add_operators(CLI::App& app, Context& context) {
       "  tessera operators --definitions > catalog.txt\n"
       "  tessera operators --definitions --rules my.rules\n"
       "\n"
-      "A definition is that of an operator with attributes and arguments: those of rules are printed.");
+      "A definition is that of an operator with attributes and arguments: those of rules are "
+      "printed.");
   auto options = std::make_shared<OperatorsOptions>();
   command->add_flag("--definitions", options->definitions,
                     "the definitions of the operators that rules use, as certificates name them");

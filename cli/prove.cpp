@@ -71,14 +71,14 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
   const Stopwatch watch;
-  const prove::SweepOptions how{.seed = static_cast<std::uint64_t>(options.seed),
-                                .threads = options.threads,
-                                .memory_limit =
-                                    context.memory_limit.value_or(std::int64_t{1} << 30),
-                                .stop = &context.stop,
-                                .progress = [&](const prove::SweepProgress& progress) {
-                                  line.show(progress.done, progress.all, progress.what);
-                                }};
+  const prove::SweepOptions how{
+      .seed = static_cast<std::uint64_t>(options.seed),
+      .threads = options.threads,
+      .memory_limit = context.memory_limit.value_or(std::int64_t{1} << 30),
+      .stop = &context.stop,
+      .progress = [&](const prove::SweepProgress& progress) {
+        line.show(progress.done, progress.all, progress.what);
+      }};
   TESSERA_TRY(const prove::SweepResult result,
               options.certificate.empty()
                   ? prove_models(options.source, options.target, how)

@@ -205,7 +205,8 @@ Expected<std::string> checked_file(const std::string& file, const rules::KnownRu
 Expected<Done> check_all(const RulesOptions& options, Context& context) {
   nlohmann::json list = nlohmann::json::array();
   TESSERA_TRY(const RuleBook book, read_rules(options.path));
-  const rules::KnownRules known{.rules = book.rules, .guards = book.guards, .only = !options.path.empty()};
+  const rules::KnownRules known{
+      .rules = book.rules, .guards = book.guards, .only = !options.path.empty()};
   for (const std::string& file : options.files) {
     const auto checked = checked_file(file, known, options);
     if (!checked && checked.error().id == "file-unreadable") return checked.error();
@@ -251,7 +252,8 @@ constexpr RuleCommand kCheck = {
     "  tessera rules check-certificate my_rule.certificate --rules my.rules\n"
     "\n"
     "Prints what each shows. The claim, the definitions and the assumptions are those of the rule\n"
-    "that a certificate names, by the catalog; none is believed. tools/check-certificate checks the\n"
+    "that a certificate names, by the catalog; none is believed. tools/check-certificate checks "
+    "the\n"
     "same by a program of its own.\n"
     "Exit codes: 0 all are accepted, 1 one is rejected: wrong, changed, foreign or not whole."};
 

@@ -125,7 +125,8 @@ Expected<State> State::of(const Claim& claim, std::size_t pair) {
       CERTIFY(definition.inputs[i].dtype == tensors->find(value.operands[i])->second.type.dtype,
               "the type of operand {} of {} does not fit", i, value.name);
     const Output& output = definition.outputs[value.output];
-    CERTIFY(sort_of(output.dtype) == output.value.sort(), "the type of {} does not fit", value.name);
+    CERTIFY(sort_of(output.dtype) == output.value.sort(), "the type of {} does not fit",
+            value.name);
     TESSERA_TRY(Sizes sizes, solve_sizes(definition, shapes));
     for (std::size_t i = 0; i < shapes.size(); ++i)
       for (std::size_t axis = 0; axis < shapes[i].size(); ++axis)

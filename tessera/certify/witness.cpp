@@ -39,7 +39,8 @@ std::optional<SizeValues> witness_of(const Claim& claim) {
   for (int attempt = 1; attempt <= kTries; ++attempt) {
     SizeValues sizes;
     for (const std::string& symbol : symbols)
-      sizes[symbol] = attempt <= kPlain ? attempt : 1 + static_cast<std::int64_t>(rng.below(kPlain));
+      sizes[symbol] =
+          attempt <= kPlain ? attempt : 1 + static_cast<std::int64_t>(rng.below(kPlain));
     if (const auto holds = tessera::holds(conditions, sizes); holds && *holds) return sizes;
     if (symbols.empty()) break;
   }

@@ -48,7 +48,8 @@ struct Statement {
 
   std::string text() const {
     std::string result;
-    for (const auto& [word, identity] : {std::pair("source", &source), std::pair("target", &target)})
+    for (const auto& [word, identity] :
+         {std::pair("source", &source), std::pair("target", &target)})
       result += fmt::format("{} {} file {} weights {}\n", word, quoted_text(identity->name),
                             quoted_text(identity->file), quoted_text(identity->weights));
     result += fmt::format("seed {}\n", seed);
@@ -62,13 +63,15 @@ struct Statement {
   }
 
   std::string words() const {
-    std::string result = fmt::format("models {} and {}\n  for all inputs", source.name, target.name);
+    std::string result =
+        fmt::format("models {} and {}\n  for all inputs", source.name, target.name);
     for (const std::string& input : inputs) result += " " + input;
     result += " of all sizes of at least 1\n  the outputs";
     for (const std::string& output : outputs) result += " " + output;
     result += " are equal over the reals";
     for (const prove::Assumption& assumption : assumptions)
-      result += fmt::format("\n  assuming ({}) that {}", to_string(assumption.kind), assumption.text);
+      result +=
+          fmt::format("\n  assuming ({}) that {}", to_string(assumption.kind), assumption.text);
     return fmt::format("{}\n  source sha256 {}\n  target sha256 {}\n", result, source.file,
                        target.file);
   }

@@ -9,10 +9,9 @@ namespace tessera {
 
 /// Proves that two models are equal, and writes a certificate where they are: what the files are,
 /// the assumptions, and the proof of each pair of windows, as a certificate of its own.
-Expected<prove::SweepResult> prove_models_with_certificate(const std::filesystem::path& source,
-                                                           const std::filesystem::path& target,
-                                                           prove::SweepOptions options,
-                                                           const std::filesystem::path& certificate);
+Expected<prove::SweepResult> prove_models_with_certificate(
+    const std::filesystem::path& source, const std::filesystem::path& target,
+    prove::SweepOptions options, const std::filesystem::path& certificate);
 
 bool is_model_certificate(std::string_view text);
 

@@ -206,7 +206,8 @@ Expected<std::string> definitions_of(const RuleBook& book) {
     std::string defaults;
     for (const AttrSpec& attr : op.attrs)
       if (attr.need == AttrSpec::Need::Default)
-        defaults += fmt::format("{}{}={}", defaults.empty() ? "" : ", ", attr.name, to_text(attr.value));
+        defaults +=
+            fmt::format("{}{}={}", defaults.empty() ? "" : ", ", attr.name, to_text(attr.value));
     if (!defaults.empty()) text += fmt::format("defaults {} {{{}}}\n", op.name, defaults);
   }
   for (const auto& [call, body] : bodies) text += fmt::format("composite {}\n{}\n", call, body);

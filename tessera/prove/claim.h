@@ -14,7 +14,8 @@ struct GraphClaim {
   certify::Claim claim;
   std::set<std::string> shared = {};             // values that both graphs compute in the same way
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
-  // Of bound claims, by the call: bodies of composites, and which sizes an operator asks to be equal.
+  // Of bound claims, by the call: bodies of composites, and which sizes an operator asks to be
+  // equal.
   std::map<std::string, std::string> bodies = {};
   std::map<std::string, Guard> asked = {};
 };
@@ -26,8 +27,8 @@ std::string input_name(std::size_t input);
 /// given, and to be the same where the same operator is applied to the same operands.
 Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Guard& facts);
 
-/// The same, with the operator that each definition is of, and the elements of constants: what binds
-/// a claim to the catalog.
+/// The same, with the operator that each definition is of, and the elements of constants: what
+/// binds a claim to the catalog.
 Expected<GraphClaim> bound_claim_of(const Graph& source, const Graph& target, const Guard& facts);
 
 }  // namespace tessera::prove

@@ -35,8 +35,11 @@ std::string plain_text(certify::Claim claim) {
 std::string first_difference(std::string_view text, std::string_view other) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    if (text.substr(0, end) != other.substr(0, std::min(end, other.size())))
-      return std::string(text.substr(0, end - 1));
+    if (text.substr(0, end) != other.substr(0, std::min(end, other.size()))) {
+      text = text.substr(0, end - 1);
+      text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+      return std::string(text);
+    }
     text.remove_prefix(end);
     other.remove_prefix(end);
   }
@@ -110,19 +113,18 @@ Expected<Certificate> certified(const Rule& instance, const prove::Proved& prove
                     .message = "the proof is of another claim than that of the rule"};
 }
 
-Expected<CertifiedRule> check_certificate(const Certificate& certificate,
-                                          const KnownRules& known) {
+Expected<CertifiedRule> check_certificate(const Certificate& certificate, const KnownRules& known) {
   TESSERA_TRY(Rule rule, rule_of(certificate));
   TESSERA_TRY_DONE(check_against(rule, known));
   TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(rule));
   const std::string text = to_text(certificate.claim);
   for (GraphClaim& claim : claims) claim.claim.named_reals = certificate.claim.named_reals;
-  const auto here = std::ranges::find(
-      claims, text, [](const GraphClaim& claim) { return to_text(claim.claim); });
+  const auto here =
+      std::ranges::find(claims, text, [](const GraphClaim& claim) { return to_text(claim.claim); });
   if (here == claims.end())
     return foreign("the claim is not that of the rule by the catalog",
                    claims.empty() ? "the guard does not make both sides fit"
-                                  : first_difference(text, to_text(claims[0].claim)));
+                                  : "it says " + first_difference(text, to_text(claims[0].claim)));
   const std::vector<prove::Assumption> assumptions = assumptions_of(*here);
   const bool has_named_real = std::ranges::any_of(assumptions, [](const prove::Assumption& each) {
     return each.kind == prove::Assumption::Kind::Constant;

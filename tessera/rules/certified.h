@@ -4,8 +4,8 @@
 
 namespace tessera::rules {
 
-/// The certificate of a rule without `*s`: it names the rule, the operators that the definitions are
-/// of, what is assumed, and sizes for which it says something.
+/// The certificate of a rule without `*s`: it names the rule, the operators that the definitions
+/// are of, what is assumed, and sizes for which it says something.
 Expected<certify::Certificate> certified(const Rule& instance, const prove::Proved& proved);
 
 /// What is claimed of a rule: how it was found, what it is good for and how it rounds is not.

@@ -18,8 +18,8 @@ enum class Guards : std::uint8_t {
 /// (of a rule that holds both ways: either side) fits its inputs.
 prove::Verdict verdict_of(const Rule& instance, Guards guards, const prove::Options& options);
 
-/// What a proof of a rule without `*s` may show: that both sides are equal, in terms of definitions,
-/// under conditions that follow from its guard and from what its source accepts.
+/// What a proof of a rule without `*s` may show: that both sides are equal, in terms of
+/// definitions, under conditions that follow from its guard and from what its source accepts.
 Expected<std::vector<prove::GraphClaim>> claims_of(const Rule& instance);
 
 /// The verdicts on all instances of a rule.

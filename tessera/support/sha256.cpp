@@ -7,7 +7,8 @@
 namespace tessera {
 namespace {
 
-// The first 32 bits of the fractional parts of the cube roots of the first 64 primes (section 4.2.2).
+// The first 32 bits of the fractional parts of the cube roots of the first 64 primes
+// (section 4.2.2).
 constexpr std::array<std::uint32_t, 64> kRound = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -33,8 +34,8 @@ void Sha256::mix() {
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t first = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
                                 ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const std::uint32_t second = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
-                                 ((a & b) ^ (a & c) ^ (b & c));
+    const std::uint32_t second =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + first, d = c, c = b, b = a, a = first + second;
   }
   const std::array<std::uint32_t, 8> more = {a, b, c, d, e, f, g, h};

@@ -199,7 +199,8 @@ TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
 
 TEST_F(RulesCli, CertificatesOfTasosRulesNameTheGuardThatWasFound) {
   folder.write("taso.txt", kTaso);
-  EXPECT_EQ(tessera({"rules", "prove", "taso.txt", "--certificates", "proofs"}).exit_code, kSuccess);
+  EXPECT_EQ(tessera({"rules", "prove", "taso.txt", "--certificates", "proofs"}).exit_code,
+            kSuccess);
   const Outcome outcome =
       tessera({"rules", "check-certificate", "proofs/taso_4.certificate", "--rules", "taso.txt"});
   EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;

@@ -72,29 +72,29 @@ TEST(Certified, ForgeriesAreRejected) {
   const std::string text = to_text(certificate_of(parsed(kScaledRelu)));
   ASSERT_TRUE(checked(text));
   for (const auto& [from, to] : std::initializer_list<Forgery>{
-           {"max(x[i0, i1], 0.0)", "x[i0, i1]"},                         // relu is the identity
-           {"x[i0, i1] - y[i0, i1]", "x[i0, i1] + y[i0, i1]"},           // a difference is a sum
-           {"of \"sub ", "of \"add "},                                   // another operator
-           {"(f32[m, k], f32[m, k])", "(f32[k, m], f32[m, k])"}, // other operands
-           {" 0 (x0, x1) define", " 0 (x1, x0) define"},                 // inputs are exchanged
-           {"input x0: f32[", "input x0: f64["},                         // another type
-           {"input x0: f32[m, k]", "input x0: f32[m, 1]"},           // another size
-           {"= 2.0 is", "= 3.0 is"},                                     // another constant
+           {"max(x[i0, i1], 0.0)", "x[i0, i1]"},                  // relu is the identity
+           {"x[i0, i1] - y[i0, i1]", "x[i0, i1] + y[i0, i1]"},    // a difference is a sum
+           {"of \"sub ", "of \"add "},                            // another operator
+           {"(f32[m, k], f32[m, k])", "(f32[k, m], f32[m, k])"},  // other operands
+           {" 0 (x0, x1) define", " 0 (x1, x0) define"},          // inputs are exchanged
+           {"input x0: f32[", "input x0: f64["},                  // another type
+           {"input x0: f32[m, k]", "input x0: f32[m, 1]"},        // another size
+           {"= 2.0 is", "= 3.0 is"},                              // another constant
            {"f32[] 2.0", "f32[] 3.0"},
-           {"  where    m == n\n", ""},                                // no guard
-           {"where    m == n", "where    m == n, k == 1"},           // a guard that adds something
-           {"mul(relu(sub(x, y)), 2.0)", "mul(relu(sub(y, x)), 2.0)"},   // another rule
+           {"  where    m == n\n", ""},                     // no guard
+           {"where    m == n", "where    m == n, k == 1"},  // a guard that adds something
+           {"mul(relu(sub(x, y)), 2.0)", "mul(relu(sub(y, x)), 2.0)"},  // another rule
            {"numerics reals", "numerics exact"},
            {"assume \"rounding\" \"floating-point operations do not round\"\n", ""},
            {"assume \"rounding\"", "assume \"domain\""},
            {"witness k = 1", "witness k = 0"},
            {"witness k = 1\n", ""},
-           {"pair ", "fact k <= 0\npair "},                              // nothing satisfies it
-           {"pair ", "fact k == 1\npair "},                              // more than the guard says
+           {"pair ", "fact k <= 0\npair "},  // nothing satisfies it
+           {"pair ", "fact k == 1\npair "},  // more than the guard says
            {"input x0", "named_reals\ninput x0"},
            {"certificate 2\n", "certificate 1\n"},
            {"  unfold 0 [0] 0 []", "  unfold 1 [0] 0 []"},
-           {"=> \"1 * ", "=> \"2 * "},                                   // a sum that is not made
+           {"=> \"1 * ", "=> \"2 * "},  // a sum that is not made
        })
     EXPECT_FALSE(checked(forged(text, from, to))) << from << " => " << to;
 }
