@@ -47,10 +47,16 @@ struct Blocks {
 template <class T>
 using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position, int count)>;
 
+/// In which order blocks are computed: as results lie, or the same stretch for all positions further
+/// out, which keeps an operand in the cache that does not depend on them (weights, an image).
+enum class Order : std::uint8_t { AsStored, ByStretch };
+
 template <class T>
-Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks,
+Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks, Order order,
                          std::int64_t block, const Sink<T>& sink) {
-  const std::int64_t outer = block / blocks.per_outer, piece = block % blocks.per_outer;
+  const bool stored = order == Order::AsStored;
+  const std::int64_t outer = stored ? block / blocks.per_outer : block % blocks.outer;
+  const std::int64_t piece = stored ? block % blocks.per_outer : block / blocks.outer;
   const std::int64_t start = piece * blocks.stretch;
   const std::int64_t length = std::min(blocks.stretch, blocks.extent - start);
   std::int64_t rest = outer;
@@ -85,7 +91,7 @@ Diagnostic stopped() {
 template <class T>
 Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
                         const std::vector<Operand>& operands, const EvalOptions& options,
-                        const Sink<T>& sink) {
+                        Order order, const Sink<T>& sink) {
   for (const std::int64_t extent : plan.axes)
     if (extent == 0) return Done{};
   const Blocks blocks(plan.axes);
@@ -107,7 +113,7 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
     for (std::int64_t block = next++; block < blocks.count(); block = next++) {
       const bool stop = options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
       Expected<Done> done =
-          stop ? Expected<Done>(stopped()) : run_block(lanes, plan, blocks, block, sink);
+          stop ? Expected<Done>(stopped()) : run_block(lanes, plan, blocks, order, block, sink);
       if (!done) {
         const std::lock_guard lock(mutex);
         if (!error) error = std::move(done).error();
@@ -169,7 +175,7 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
       }
       return Done{};
     };
-    TESSERA_TRY_DONE(run_plan<T>(plan, inputs, definition.inputs, options, store));
+    TESSERA_TRY_DONE(run_plan<T>(plan, inputs, definition.inputs, options, Order::ByStretch, store));
   }
   return Done{};
 }
@@ -202,7 +208,7 @@ Expected<Done> eval_forward(const Definition& definition, const Output& output, 
   };
   EvalOptions in_order = options;
   in_order.threads = 1;
-  return run_plan<T>(plan, inputs, definition.inputs, in_order, write);
+  return run_plan<T>(plan, inputs, definition.inputs, in_order, Order::AsStored, write);
 }
 
 }  // namespace

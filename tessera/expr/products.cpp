@@ -3,6 +3,8 @@
 #include "tessera/expr/lanes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "tessera/expr/number.h"
 #include "tessera/expr/storage.h"
@@ -131,6 +133,45 @@ struct TableLane {
   static std::int64_t at(const std::int64_t* table, int lane) { return table[lane]; }
 };
 
+/// sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole chunks: so many steps at a
+/// time, for which a sum stays in a register. Each sum adds its terms in their order.
+constexpr int kSteps = 8, kChunk = 16;
+template <class T, class S>
+void add_steps(T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, std::int64_t stride,
+               int chunks) {
+  for (int chunk = 0; chunk < chunks; ++chunk, sums += kChunk, b += kChunk) {
+    for (int i = 0; i < kChunk; ++i) {
+      T sum = sums[i];
+#pragma GCC unroll 8
+      for (int step = 0; step < kSteps; ++step)
+        sum = sum + a[step] * static_cast<T>(b[step * stride + i]);
+      sums[i] = sum;
+    }
+  }
+}
+
+/// sums[lane] += sum over the steps of a * b, where `a` is the same for all lanes and `b` has them
+/// one after the other; gives the number of steps that were taken.
+template <class T, class S>
+std::int64_t accumulate_rows(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps,
+                             int begin, int end) {
+  const auto* const first = reinterpret_cast<const S*>(b.data) + b.start;
+  if (reinterpret_cast<std::uintptr_t>(b.data) % alignof(S) != 0) return 0;
+  const int chunks = (end - begin) / kChunk, rest = begin + chunks * kChunk;
+  std::int64_t step = 0;
+  for (; step + kSteps <= steps; step += kSteps) {
+    T same[kSteps];
+    for (int i = 0; i < kSteps; ++i)
+      same[i] = static_cast<T>(load<S>(a.data, a.start + (step + i) * a.stride));
+    const S* const rows = first + step * b.stride;
+    add_steps(sums + begin, same, rows + begin, b.stride, chunks);
+    for (int lane = rest; lane < end; ++lane)
+      for (int i = 0; i < kSteps; ++i)
+        sums[lane] = sums[lane] + same[i] * static_cast<T>(rows[i * b.stride + lane]);
+  }
+  return step;
+}
+
 /// sums[lane] += sum over the steps of a * b.
 template <class T, class S, class LaneA, class LaneB>
 void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps, int begin,
@@ -157,7 +198,14 @@ void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t st
     }
     return;
   }
-  for (std::int64_t step = 0; step < steps; ++step) {
+  std::int64_t step = 0;
+  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>) {
+    if constexpr (std::is_same_v<LaneA, UniformLane> && std::is_same_v<LaneB, ConsecutiveLane>)
+      step = accumulate_rows(sums, a, b, steps, begin, end);
+    if constexpr (std::is_same_v<LaneA, ConsecutiveLane> && std::is_same_v<LaneB, UniformLane>)
+      step = accumulate_rows(sums, b, a, steps, begin, end);
+  }
+  for (; step < steps; ++step) {
     const std::int64_t at_a = a.start + step * a.stride, at_b = b.start + step * b.stride;
     for (int lane = begin; lane < end; ++lane)
       sums[lane] =
