@@ -130,9 +130,10 @@ Expected<Done> Context::start(Limits memory) {
       stop = true;
       wait(1);  // long work looks at `stop`; whatever does not is ended here
       if (token.stop_requested()) return;
-      print(out_of_time({}));
+      if (!at_time_limit) print(out_of_time({}));
+      const int code = at_time_limit ? at_time_limit() : kLimit;
       std::fflush(stdout);
-      std::_Exit(kLimit);
+      std::_Exit(code);
     });
   }
   return Done{};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ struct Context {
   std::optional<std::int64_t> memory_limit;  // bytes, where one was asked for
   std::atomic<bool> stop = false;
   int exit_code = kSuccess;
+  /// Prints the result of a command that does not end soon after its time limit, and gives the exit
+  /// code; without it, reaching the limit is an error.
+  std::function<int()> at_time_limit = {};
 
   /// Reads the limits and puts them in force. From here on, Ctrl-C sets `stop`.
   Expected<Done> start(Limits memory = Limits::Process);

@@ -27,6 +27,28 @@ std::string graph_text(const Graph& graph) {
   return to_text(graph, {.inline_limit = 16});
 }
 
+nlohmann::json described(const prove::Divergence& divergence) {
+  const auto place = [](const prove::Divergence::Place& place) {
+    return nlohmann::json{{"node", place.node},
+                          {"value", place.value},
+                          {"operator", place.op},
+                          {"subgraph", graph_text(place.subgraph)}};
+  };
+  nlohmann::json object = {{"what", prove::to_string(divergence)},
+                           {"changes", divergence.changes},
+                           {"source", place(divergence.source)},
+                           {"target", place(divergence.target)}};
+  if (const auto& weight = divergence.weight)
+    object["weight"] = {{"source", weight->source},
+                        {"target", weight->target},
+                        {"position", weight->position},
+                        {"source_element", weight->source_element},
+                        {"target_element", weight->target_element},
+                        {"differing", weight->differing},
+                        {"elements", weight->elements}};
+  return object;
+}
+
 /// What is to be printed, as JSON; the readable form is made from the same.
 nlohmann::json described(const prove::SweepResult& result, double seconds) {
   nlohmann::json object = verdict_json(result.verdict);
@@ -36,6 +58,8 @@ nlohmann::json described(const prove::SweepResult& result, double seconds) {
   object["proved_pairs"] = result.proved;
   if (const auto* refuted = std::get_if<prove::Refuted>(&result.verdict))
     object["counterexample"]["output"] = result.output_names[refuted->output];
+  if (result.divergence && std::holds_alternative<prove::Refuted>(result.verdict))
+    object["divergence"] = described(*result.divergence);
   if (result.unrelated && std::holds_alternative<prove::Unknown>(result.verdict))
     object["unrelated"] = {{"source", graph_text(result.unrelated->source)},
                            {"target", graph_text(result.unrelated->target)}};
@@ -59,6 +83,12 @@ void print(const nlohmann::json& object) {
     if (shown.contains("files"))
       for (const std::string file : shown["files"]) fmt::print("input {}\n", file);
   }
+  if (object.contains("divergence")) {
+    const nlohmann::json& divergence = object["divergence"];
+    fmt::print("{}\n{}{}", divergence["what"].get<std::string>(),
+               divergence["source"]["subgraph"].get<std::string>(),
+               divergence["target"]["subgraph"].get<std::string>());
+  }
   if (object.contains("why")) fmt::print("{}\n", object["why"].get<std::string>());
   if (object.contains("unrelated"))
     fmt::print("the smallest pair of subgraphs that is not related:\n{}{}",
@@ -66,11 +96,28 @@ void print(const nlohmann::json& object) {
                object["unrelated"]["target"].get<std::string>());
 }
 
+void show(const nlohmann::json& object, const Context& context) {
+  if (context.json)
+    print_json(object);
+  else
+    print(object);
+}
+
 Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   if (context.time_limit_text.empty()) context.time_limit_text = kTimeLimit;
+  const Stopwatch watch;
+  // Without an answer in time, the answer is not known.
+  const auto out_of_time = [&] {
+    return prove::SweepResult{
+        .verdict = prove::Unknown{
+            fmt::format("the time limit of {} is reached", context.time_limit_text)}};
+  };
+  context.at_time_limit = [&context, watch, out_of_time] {
+    show(described(out_of_time(), watch.seconds()), context);
+    return kUnknown;
+  };
   TESSERA_TRY_DONE(context.start());
   ProgressLine line(context);
-  const Stopwatch watch;
   const prove::SweepOptions how{
       .seed = static_cast<std::uint64_t>(options.seed),
       .threads = options.threads,
@@ -79,13 +126,14 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
       .progress = [&](const prove::SweepProgress& progress) {
         line.show(progress.done, progress.all, progress.what);
       }};
-  TESSERA_TRY(const prove::SweepResult result,
-              options.certificate.empty()
-                  ? prove_models(options.source, options.target, how)
-                  : prove_models_with_certificate(options.source, options.target, how,
-                                                  options.certificate));
+  auto proved = options.certificate.empty()
+                    ? prove_models(options.source, options.target, how)
+                    : prove_models_with_certificate(options.source, options.target, how,
+                                                    options.certificate);
   const double seconds = watch.seconds();
   line.clear();
+  if (!proved && proved.error().id == "stopped") proved = out_of_time();
+  TESSERA_TRY(const prove::SweepResult result, std::move(proved));
 
   nlohmann::json object = described(result, seconds);
   if (!options.save.empty() && std::holds_alternative<prove::Refuted>(result.verdict)) {
@@ -98,10 +146,7 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
     }));
     object["picture"] = options.picture;
   }
-  if (context.json)
-    print_json(object);
-  else
-    print(object);
+  show(object, context);
   if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNo;
   if (std::holds_alternative<prove::Unknown>(result.verdict)) context.exit_code = kUnknown;
   return Done{};
@@ -139,9 +184,11 @@ void add_prove(CLI::App& app, Context& context) {
       "which\n"
       "the outputs differ by more than 1e-4 of their root mean square, and by more than 30 times\n"
       "what single precision changes.\n"
+      "It names the first value that differs, with its two subgraphs.\n"
       "Without --time-limit, the search for a proof ends after " +
       std::string(kTimeLimit) +
-      ".\n"
+      "; without an answer by then\n"
+      "the verdict is unknown.\n"
       "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");
   command->callback([options, &context] {
     if (auto done = prove_files(*options, context); !done) context.fail(done.error());

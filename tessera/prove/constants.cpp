@@ -321,7 +321,46 @@ std::optional<ValueId> ConstantMatcher::replayed(const Window& window, Side side
 }
 
 bool ConstantMatcher::absorb(const Window& window) {
-  return absorb(window, Side::Source) || absorb(window, Side::Target);
+  for (const Side side : kSides)
+    if (combine(window, side) || absorb(window, side)) return true;
+  return false;
+}
+
+/// (x + a) + b is x + c with c = a + b; so are products.
+bool ConstantMatcher::combine(const Window& window, Side from) {
+  const Side to = other(from);
+  if (window.loose(to).empty()) return false;
+  const std::vector<ClassId> inside = window.inside(from);
+  bool found = false;
+  for (const ClassId root : inside) {
+    const auto value = pairing_.member(from, root);
+    const GraphNode* node = value ? pairing_.graph(from).producer(*value) : nullptr;
+    if (node == nullptr || (node->op->name != "add" && node->op->name != "mul")) continue;
+    const OpDef& op = *node->op;
+    std::vector<ValueId> constants, next{*value};
+    for (std::size_t i = 0; i < next.size() && i < kMostParts; ++i) {
+      const Graph& graph = pairing_.graph(from);
+      const Tensor* const tensor = graph.constant(next[i]);
+      const GraphNode* const inner = graph.producer(next[i]);
+      if (tensor != nullptr && is_float(tensor->dtype)) constants.push_back(next[i]);
+      if (inner != nullptr && inner->op == &op &&
+          std::ranges::find(inside, pairing_.of(from, next[i])) != inside.end())
+        for (const ValueId operand : graph.inputs(*inner)) next.push_back(operand);
+    }
+    if (constants.size() < 2) continue;
+    std::optional<ValueId> all = constants.front();
+    for (std::size_t i = 1; i < constants.size() && all; ++i)
+      all = pairing_.derive(from, op, {}, {*all, constants[i]});
+    if (!all) continue;
+    for (const ClassId loose : window.loose(to)) {
+      const auto member = pairing_.member(to, loose);
+      const Tensor* const given = member ? pairing_.graph(to).constant(*member) : nullptr;
+      if (given == nullptr) continue;
+      const auto derived = reshaped(from, *all, given->shape);
+      found = (derived && assign_rounded(to, *member, *derived)) || found;
+    }
+  }
+  return found;
 }
 
 bool ConstantMatcher::absorb(const Window& window, Side from) {
@@ -378,8 +417,12 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
   const Ints shape = pairing_.graph(from).constant(weights)->shape;
   bool found = false;
   for (const ClassId loose : window.loose(to)) {
-    const ValueId constant = *pairing_.member(to, loose);
-    const Tensor& tensor = *pairing_.graph(to).constant(constant);
+    // A constant of the other side may stand for a value that this side computes.
+    const auto member = pairing_.member(to, loose);
+    const Tensor* const given = member ? pairing_.graph(to).constant(*member) : nullptr;
+    if (given == nullptr) continue;
+    const ValueId constant = *member;
+    const Tensor tensor = *given;
     if (tensor.count() == *extent) {
       const auto derived = reshaped(from, *shift, tensor.shape);
       found = (derived && assign_rounded(to, constant, *derived)) || found;
@@ -406,8 +449,9 @@ std::vector<Assumption> ConstantMatcher::assumptions() const {
   return {
       {Assumption::Kind::Rounding,
        fmt::format("{} constant{} of one model {} what the constants of the other compute to, "
-                   "rounded: elements differ by at most {:.1f} units in the last place",
-                   rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_)}};
+                   "rounded: elements differ by at most {:.1f}{}",
+                   rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
+                   kLastPlace)}};
 }
 
 }  // namespace tessera::prove

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/prove/verdict.h"
@@ -19,6 +20,9 @@ namespace tessera::prove {
 std::optional<double> rounding_difference(const Tensor& given, const Tensor& computed,
                                           const std::function<std::vector<Tensor>()>& draws = {});
 
+/// How the text of the assumption ends that constants are rounded results.
+inline constexpr std::string_view kLastPlace = " units in the last place";
+
 /// Finds out how constants of one graph follow from those of the other, and adds to the other graph
 /// what they follow by. Constants that files hold have to be the same bit by bit; those that were
 /// computed may differ by rounding.
@@ -31,7 +35,8 @@ class ConstantMatcher {
   bool match(ValueId target);
 
   /// For the loose constants of a window: one side scales and shifts each channel of a product with
-  /// weights, the other has this in its weights and bias.
+  /// weights, the other has this in its weights and bias; or one side adds or multiplies constants
+  /// one after the other, the other has their sum or product.
   bool absorb(const Window& window);
 
   /// What was taken for granted; empty if nothing was.
@@ -41,6 +46,7 @@ class ConstantMatcher {
   bool assign(Side side, ValueId value, ValueId derived);
   bool assign_rounded(Side side, ValueId value, ValueId derived);
   bool absorb(const Window& window, Side from);
+  bool combine(const Window& window, Side from);
   bool absorb(const Window& window, Side from, ClassId product, ValueId weights, int channel);
   std::optional<ValueId> replayed(const Window& window, Side side, ClassId product, ValueId start);
   std::optional<ValueId> reshaped(Side side, ValueId value, const Ints& shape);

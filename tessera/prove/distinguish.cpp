@@ -29,6 +29,10 @@ double element(const Recipe& recipe, Rng& rng, std::int64_t i) {
     case Recipe::Kind::Normal: return recipe.scale * normal(rng);
     // Ties, zeros and what lies between two integers.
     case Recipe::Kind::Halves: return recipe.scale * (static_cast<double>(rng.below(17)) - 8) / 2;
+    case Recipe::Kind::Telling:
+      if (!recipe.numbers.empty() && rng.below(4) != 0)
+        return recipe.numbers[rng.below(recipe.numbers.size())];
+      return recipe.scale * (static_cast<double>(rng.below(17)) - 8) / 2;
     case Recipe::Kind::Sparse: return rng.below(16) == 0 ? 4 * recipe.scale * normal(rng) : 0;
     case Recipe::Kind::Waves:
       return recipe.scale * (std::sin(0.05 * static_cast<double>(i)) + 0.1 * normal(rng));
@@ -47,6 +51,8 @@ double distance(double a, double b) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
+}  // namespace
+
 Apart apart(const Tensor& a, const Tensor& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape)
@@ -60,14 +66,15 @@ Apart apart(const Tensor& a, const Tensor& b) {
   std::int64_t finite = 0, at = 0;
   const bool exact = is_integer(a.dtype);
   for (std::int64_t i = 0; i < count; ++i) {
-    const double x = number_at(a, i);
-    double d = distance(x, number_at(b, i));
+    const double x = number_at(a, i), y = number_at(b, i);
+    double d = distance(x, y);
     // Integers that differ are at least 1 apart, also those that are the same double.
     if (exact && d == 0 && integer_at(a, i) != integer_at(b, i)) d = 1;
-    if (std::isfinite(x)) {
-      squares += x * x;
-      ++finite;
-    }
+    for (const double number : {x, y})
+      if (std::isfinite(number)) {
+        squares += number * number;
+        ++finite;
+      }
     if (d > most) {
       most = d;
       at = i;
@@ -86,8 +93,6 @@ Apart apart(const Tensor& a, const Tensor& b) {
                             result.source, result.target, result.relative);
   return result;
 }
-
-}  // namespace
 
 std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe) {
   std::vector<Tensor> inputs;
@@ -141,29 +146,55 @@ Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>&
   return furthest;
 }
 
-Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph& target,
+namespace {
+
+/// The outputs of a run of a joint graph, source and target.
+std::array<std::vector<Datum>, 2> halves(const std::vector<interp::Value>& outputs) {
+  std::array<std::vector<Datum>, 2> result;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    result[2 * i < outputs.size() ? 0 : 1].push_back(outputs[i].datum);
+  return result;
+}
+
+}  // namespace
+
+Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options) {
-  const std::vector<Datum> data(inputs.begin(), inputs.end());
   std::vector<interp::Value> values;
-  for (const Datum& datum : data) values.push_back({.datum = datum});
-  const interp::Options run{
-      .threads = options.threads, .memory_limit = options.memory_limit, .stop = options.stop};
-  TESSERA_TRY(const std::vector<Datum> a, interp::run(source, data, run));
-  TESSERA_TRY(const std::vector<Datum> b, interp::run(target, data, run));
-  const Apart furthest = furthest_apart(a, b);
+  for (const Tensor& input : inputs) values.push_back({input});
+  interp::Options run{.threads = options.threads,
+                      .memory_limit = options.memory_limit,
+                      .stop = options.stop,
+                      .observe = options.observe};
+  TESSERA_TRY(const std::vector<interp::Value> results,
+              interp::run_as<double>(joint.graph, values, run));
+  const auto exact = halves(results);
+  Apart furthest = furthest_apart(exact[0], exact[1]);
+  // Where nothing is rounded, integers that are not the same differ, however large they are.
+  for (std::size_t i = 0; i < joint.is_integral.size() && !(furthest.relative > kDiffers); ++i) {
+    if (!joint.is_integral[i] || !exact[0][i].is_tensor() || !exact[1][i].is_tensor()) continue;
+    Apart here = apart(exact[0][i].tensor(), exact[1][i].tensor());
+    if (here.relative == 0) continue;
+    here.output = i;
+    here.relative = 1;
+    furthest = std::move(here);
+  }
   const bool overflow =
       options.may_overflow && !(std::isfinite(furthest.source) && std::isfinite(furthest.target));
   if (!(furthest.relative > kDiffers) || overflow) return std::optional<Refuted>{};
   // Some ways to compute the same lose more digits than others.
-  for (const auto& [graph, exact] : {std::pair(&source, &a), std::pair(&target, &b)}) {
+  std::array<std::vector<Datum>, 2> single;
+  if (options.rounded == nullptr) {
+    run.observe = {};
     TESSERA_TRY(const std::vector<interp::Value> rounded,
-                interp::run_as<float>(*graph, values, run));
-    std::vector<Datum> outputs;
-    for (const interp::Value& value : rounded) outputs.push_back(value.datum);
-    if (!(furthest.relative > kBeyondRounding * furthest_apart(*exact, outputs).relative))
-      return std::optional<Refuted>{};
+                interp::run_as<float>(joint.graph, values, run));
+    single = halves(rounded);
   }
+  const auto& rounded = options.rounded != nullptr ? *options.rounded : single;
+  for (const std::size_t side : {0, 1})
+    if (!(furthest.relative > kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
+      return std::optional<Refuted>{};
   return std::optional(Refuted{.sizes = {},
                                .inputs = inputs,
                                .output = furthest.output,
@@ -171,6 +202,12 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
                                .source = furthest.source,
                                .target = furthest.target,
                                .what = furthest.what});
+}
+
+Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph& target,
+                                               const std::vector<Tensor>& inputs,
+                                               const DistinguishOptions& options) {
+  return distinguishes(joint_graph(source, target), inputs, options);
 }
 
 std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types) {
@@ -190,7 +227,7 @@ std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& t
   return list;
 }
 
-std::vector<std::int64_t> telling_integers(const Graph& source, const Graph& target) {
+TellingNumbers telling_numbers(const Graph& source, const Graph& target) {
   std::set<std::int64_t> integers;
   std::map<std::string, const Tensor*> by_name;
   for (std::uint32_t i = 0; i < source.value_count(); ++i)
@@ -214,14 +251,33 @@ std::vector<std::int64_t> telling_integers(const Graph& source, const Graph& tar
     }
   }
   // Numbers that the models compare with or look up, and their neighbours.
-  for (const Graph* graph : {&source, &target})
-    for (std::uint32_t i = 0; i < graph->value_count() && integers.size() < 32; ++i)
-      if (const Tensor* tensor = graph->constant({i}); tensor != nullptr && tensor->count() == 1 &&
-                                                       is_integer(tensor->dtype) &&
-                                                       tensor->shape.empty())
-        for (const std::int64_t by : {-1, 0, 1})
-          integers.insert(integer::add(integer_at(*tensor, 0), by));
-  return {integers.begin(), integers.end()};
+  constexpr std::size_t kMostNumbers = 32;
+  constexpr std::int64_t kMostElements = 8;
+  std::set<double> floats;
+  const auto add = [&](double number) {
+    if (std::isfinite(number) && floats.size() < kMostNumbers)
+      for (const double by : {-1.0, 0.0, 1.0}) floats.insert(number + by);
+  };
+  for (const Graph* graph : {&source, &target}) {
+    for (std::uint32_t i = 0; i < graph->value_count(); ++i) {
+      const Tensor* tensor = graph->constant({i});
+      if (tensor == nullptr || tensor->dtype == DType::String || tensor->count() > kMostElements)
+        continue;
+      for (std::int64_t at = 0; at < tensor->count(); ++at)
+        if (is_float(tensor->dtype))
+          add(number_at(*tensor, at));
+        else if (integers.size() < kMostNumbers && tensor->dtype != DType::Bool)
+          for (const std::int64_t by : {-1, 0, 1})
+            integers.insert(integer::add(integer_at(*tensor, at), by));
+    }
+    for (const GraphNode& node : graph->nodes())
+      for (const auto& [name, attr] : node.attrs->entries()) {
+        if (const auto* number = std::get_if<double>(&attr)) add(*number);
+        if (const auto* list = std::get_if<Floats>(&attr))
+          for (const double number : *list) add(number);
+      }
+  }
+  return {{integers.begin(), integers.end()}, {floats.begin(), floats.end()}};
 }
 
 bool is_small(const std::vector<Type>& types) {
@@ -289,10 +345,11 @@ std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs) {
   return list;
 }
 
-std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,
-                            const std::vector<std::int64_t>& integers) {
+std::vector<Recipe> recipes(std::uint64_t seed, std::size_t inputs,
+                            const std::vector<std::int64_t>& below, const TellingNumbers& telling) {
   using Kind = Recipe::Kind;
   std::vector<Recipe> list;
+  const std::vector<std::int64_t>& integers = telling.integers;
   if (!integers.empty()) list.push_back({.seed = seed, .below = below, .integers = integers});
   for (const auto& [kind, scale] : {std::pair{Kind::Normal, 1.0},
                                     {Kind::Normal, 10.0},
@@ -308,11 +365,18 @@ std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>&
                     .scale = scale,
                     .below = below,
                     .integers = list.size() % 2 == 0 ? integers : std::vector<std::int64_t>{}});
-  const std::vector<std::int64_t> few(below.size(), 10);
-  list.push_back({.kind = Kind::Halves, .seed = seed + list.size(), .below = few});
-  list.push_back(
-      {.kind = Kind::Halves, .seed = seed + list.size(), .below = few, .negative = true});
-  list.push_back({.seed = seed + list.size(), .below = below, .negative = true});
+  const std::vector<std::int64_t> few(inputs, 10), fewest(inputs, 3);
+  const auto add = [&](Recipe recipe) {
+    recipe.seed = seed + list.size();
+    list.push_back(std::move(recipe));
+  };
+  add({.kind = Kind::Halves, .below = few});
+  add({.kind = Kind::Halves, .below = few, .negative = true});
+  add({.kind = Kind::Halves, .scale = 0.25, .below = fewest, .negative = true});
+  add({.below = below, .negative = true});
+  add({.kind = Kind::Telling, .below = fewest, .numbers = telling.floats});
+  add({.kind = Kind::Telling, .below = below, .integers = integers, .numbers = telling.floats});
+  add({.kind = Kind::Normal, .scale = 1e5, .below = below});
   return list;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "tessera/ir/graph.h"
+#include "tessera/interp/interp.h"
+#include "tessera/prove/joint_graph.h"
 #include "tessera/prove/verdict.h"
 #include "tessera/support/datum.h"
 
@@ -17,13 +19,14 @@ inline constexpr double kDiffers = 1e-4, kBeyondRounding = 30;
 
 /// How inputs are filled in.
 struct Recipe {
-  enum class Kind : std::uint8_t { Normal, Sparse, Waves, Halves };
+  enum class Kind : std::uint8_t { Normal, Sparse, Waves, Halves, Telling };
   Kind kind = Kind::Normal;
   std::uint64_t seed = 1;
   double scale = 1;                         // of floats
   std::vector<std::int64_t> below = {};     // for integers, by input; 1000 where there is none
   std::vector<std::int64_t> integers = {};  // where given, integers are drawn from these
   bool negative = false;                    // integers are of both signs
+  std::vector<double> numbers = {};         // Telling: floats are drawn from these and halves
 };
 
 /// Whether inputs of these types, all sizes known, are small enough for sizes that may be chosen.
@@ -32,8 +35,8 @@ bool is_small(const std::vector<Type>& types);
 /// Inputs of these types, all sizes known.
 std::vector<Tensor> make_inputs(const std::vector<Type>& types, const Recipe& recipe);
 
-/// Where the outputs of two runs are furthest apart, relative to the root mean square of the
-/// source's; a difference in shape is infinite.
+/// Where the outputs of two runs are furthest apart, relative to the root mean square of both; a
+/// difference in shape is infinite.
 struct Apart {
   std::size_t output = 0;
   std::vector<std::int64_t> position = {};
@@ -42,6 +45,7 @@ struct Apart {
   std::string what = {};
 };
 Apart furthest_apart(const std::vector<Datum>& source, const std::vector<Datum>& target);
+Apart apart(const Tensor& source, const Tensor& target);
 
 /// Whether most numbers among the outputs are finite: others tell nothing.
 bool mostly_finite(const std::vector<Datum>& outputs);
@@ -51,10 +55,17 @@ struct DistinguishOptions {
   std::int64_t memory_limit = std::int64_t{4} << 30;
   const std::atomic<bool>* stop = nullptr;
   bool may_overflow = false;  // the input is large: a result that is not finite says nothing
+  /// Is shown the results of the run in double, by values of the joint graph.
+  std::function<void(ValueId, const interp::Value&)> observe = {};
+  /// Outputs in single precision on the same input, where known: source, target.
+  const std::array<std::vector<Datum>, 2>* rounded = nullptr;
 };
 
 /// Runs both graphs in double on an input: a refutation if the outputs differ; an error if one of
 /// them does not run.
+Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
+                                               const std::vector<Tensor>& inputs,
+                                               const DistinguishOptions& options);
 Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph& target,
                                                const std::vector<Tensor>& inputs,
                                                const DistinguishOptions& options);
@@ -63,9 +74,13 @@ Expected<std::optional<Refuted>> distinguishes(const Graph& source, const Graph&
 /// some truth values.
 std::vector<std::vector<std::int64_t>> integer_ranges(const std::vector<Type>& types);
 
-/// Integers that may lead to a difference: rows where constants of the same name differ, and
-/// numbers of the models and their neighbours.
-std::vector<std::int64_t> telling_integers(const Graph& source, const Graph& target);
+/// Numbers that may lead to a difference: rows where constants of the same name differ, and numbers
+/// of the models and their neighbours.
+struct TellingNumbers {
+  std::vector<std::int64_t> integers = {};
+  std::vector<double> floats = {};
+};
+TellingNumbers telling_numbers(const Graph& source, const Graph& target);
 
 /// A few inputs on which models are run that a proof takes for nearly equal.
 std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& below);
@@ -74,9 +89,8 @@ std::vector<Recipe> probes(std::uint64_t seed, const std::vector<std::int64_t>& 
 /// open all different, 1 or equal. Models need not accept them.
 std::vector<std::vector<Type>> probe_types(const std::vector<Type>& inputs);
 
-/// The recipes that are tried one after the other, those that tell most first. `integers` are
-/// values that may lead to a difference: rows of a table in which the models differ.
-std::vector<Recipe> recipes(std::uint64_t seed, const std::vector<std::int64_t>& below,
-                            const std::vector<std::int64_t>& integers);
+/// The recipes that are tried one after the other, those that tell most first, for so many inputs.
+std::vector<Recipe> recipes(std::uint64_t seed, std::size_t inputs,
+                            const std::vector<std::int64_t>& below, const TellingNumbers& telling);
 
 }  // namespace tessera::prove

@@ -76,19 +76,6 @@ class Preparation {
   }
 
  private:
-  static std::vector<bool> live_values(const Graph& graph) {
-    std::vector<bool> live(graph.value_count());
-    for (const ValueId id : graph.outputs()) live[id.index] = true;
-    for (std::size_t n = graph.nodes().size(); n-- > 0;) {
-      const GraphNode& node = graph.nodes()[n];
-      if (std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return live[id.index]; }))
-        continue;
-      for (const ValueId id : graph.inputs(node))
-        if (id.present()) live[id.index] = true;
-    }
-    return live;
-  }
-
   bool is_shared(const Dim& dim) const {
     std::set<std::string> symbols;
     dim.collect_symbols(symbols);
@@ -219,6 +206,19 @@ class Preparation {
 };
 
 }  // namespace
+
+std::vector<bool> live_values(const Graph& graph) {
+  std::vector<bool> live(graph.value_count());
+  for (const ValueId id : graph.outputs()) live[id.index] = true;
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const GraphNode& node = graph.nodes()[n];
+    if (std::ranges::none_of(graph.outputs(node), [&](ValueId id) { return live[id.index]; }))
+      continue;
+    for (const ValueId id : graph.inputs(node))
+      if (id.present()) live[id.index] = true;
+  }
+  return live;
+}
 
 Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options) {
   std::set<const std::byte*> computed;

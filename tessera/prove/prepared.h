@@ -32,4 +32,7 @@ struct PrepareOptions {
 /// Keeps: the meaning, inputs and outputs in order, names of values that stay.
 Expected<Prepared> prepare(const Graph& graph, const PrepareOptions& options);
 
+/// By value: whether an output depends on it.
+std::vector<bool> live_values(const Graph& graph);
+
 }  // namespace tessera::prove

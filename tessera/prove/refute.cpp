@@ -16,17 +16,19 @@ namespace tessera::prove {
 namespace {
 
 constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
+constexpr std::size_t kMostInstances = 4;
+constexpr int kThorough = 20;  // tries of a search that is more than a quick look
 
 /// A clear difference on an input, in numbers or in shape.
-Expected<std::optional<Refuted>> difference(const Instance& instance,
+Expected<std::optional<Refuted>> difference(const JointGraph& joint, const SizeValues& sizes,
                                             const std::vector<Tensor>& inputs,
                                             const Options& options) {
-  TESSERA_TRY(std::optional<Refuted> found,
-              distinguishes(instance.source, instance.target, inputs,
-                            {.memory_limit = kMemoryLimit, .stop = options.stop}));
+  TESSERA_TRY(
+      std::optional<Refuted> found,
+      distinguishes(joint, inputs, {.memory_limit = kMemoryLimit, .stop = options.stop}));
   if (!found || !std::isfinite(found->source) || !std::isfinite(found->target))
     return std::optional<Refuted>{};
-  found->sizes = instance.sizes;
+  found->sizes = sizes;
   return found;
 }
 
@@ -61,11 +63,32 @@ bool agree_in_field(const Instance& instance, const Options& options, Rng& rng) 
 /// Looks for a difference at one choice of sizes.
 std::optional<Refuted> distinguished(const Instance& instance, const Options& options, Rng& rng) {
   if (agree_in_field(instance, options, rng)) return std::nullopt;
+  const JointGraph joint = joint_graph(instance.source, instance.target);
   for (const Numbers numbers :
        {Numbers::Small, Numbers::Fractions, Numbers::Positive, Numbers::Small}) {
     const auto inputs = draw_inputs(instance.source, numbers, rng);
     if (!inputs) return std::nullopt;
-    auto found = difference(instance, *inputs, options);
+    auto found = difference(joint, instance.sizes, *inputs, options);
+    if (found && *found) return *std::move(found);
+  }
+  return std::nullopt;
+}
+
+/// Looks for a difference with numbers that a prime field does not have: ties, integers of both
+/// signs, the constants of the graphs and what lies near them.
+std::optional<Refuted> distinguished_by_recipes(const Instance& instance, const Options& options) {
+  std::vector<Type> types;
+  for (const ValueId id : instance.source.inputs()) {
+    types.push_back(instance.source.type(id));
+    if (!types.back().is_ranked_tensor() || types.back().dtype == DType::String)
+      return std::nullopt;
+  }
+  if (!is_small(types)) return std::nullopt;
+  const JointGraph joint = joint_graph(instance.source, instance.target);
+  for (const Recipe& recipe : recipes(options.seed, types.size(), {},
+                                      telling_numbers(instance.source, instance.target))) {
+    if (options.stop != nullptr && *options.stop) return std::nullopt;
+    auto found = difference(joint, instance.sizes, make_inputs(types, recipe), options);
     if (found && *found) return *std::move(found);
   }
   return std::nullopt;
@@ -76,9 +99,11 @@ std::optional<Refuted> distinguished(const Instance& instance, const Options& op
 Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
                const Options& options) {
   std::optional<Refuted> refuted, other_shape;
+  std::vector<Instance> instances;  // the first ones
   const Draws draws =
       draw_instances(source, target, guard, options, [&](const Instance& instance, Rng& rng) {
         auto found = distinguished(instance, options, rng);
+        if (!found && instances.size() < kMostInstances) instances.push_back(instance);
         // Numbers say more than shapes that do not fit.
         if (found && !found->position.empty())
           refuted = std::move(found);
@@ -86,6 +111,9 @@ Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
           other_shape = std::move(found);
         return !refuted;
       });
+  for (const Instance& instance : instances)
+    if (!refuted && options.tries >= kThorough)
+      refuted = distinguished_by_recipes(instance, options);
   for (std::optional<Refuted>* found : {&refuted, &other_shape})
     if (*found) return **std::move(found);
   if (draws.no_target) return *draws.no_target;
@@ -105,7 +133,7 @@ Expected<bool> replay(const Graph& source, const Graph& target, const Refuted& r
   }
   if (refuted.bits) return differ_in_bits(from, *to, refuted);
   TESSERA_TRY(const std::optional<Refuted> again,
-              difference({refuted.sizes, from, *to}, refuted.inputs, {}));
+              difference(joint_graph(from, *to), refuted.sizes, refuted.inputs, {}));
   return again && again->output == refuted.output && again->position == refuted.position;
 }
 

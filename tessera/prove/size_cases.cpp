@@ -4,13 +4,20 @@
 
 #include <algorithm>
 
-#include "tessera/prove/prepared.h"
+#include "tessera/prove/classes.h"
 #include "tessera/prove/sizes.h"
 
 namespace tessera::prove {
 namespace {
 
 constexpr std::size_t kMostCases = 9;
+
+Expected<Prepared> prepared_side(const Aligned& aligned, Side side, std::vector<Type> inputs,
+                                 const std::atomic<bool>* stop) {
+  const bool source = side == Side::Source;
+  return prepare(source ? aligned.source : aligned.target,
+                 {.inputs = std::move(inputs), .scope = source ? "s" : "t", .stop = stop});
+}
 
 class Cases {
  public:
@@ -19,12 +26,14 @@ class Cases {
       for (const Dim& dim : type.shape.value_or(Shape{})) dim.collect_symbols(symbols_);
   }
 
-  std::vector<Aligned> list() {
+  std::vector<SizeCase> list() {
     if (!symbols_.empty()) split({}, {});
-    if (leaves_.empty()) leaves_.push_back(aligned_);
+    if (leaves_.empty()) leaves_.push_back({.aligned = aligned_});
     // Sizes that no case covers are an assumption of the whole proof.
-    for (Aligned& leaf : leaves_)
-      leaf.assumptions.insert(leaf.assumptions.end(), left_out_.begin(), left_out_.end());
+    for (SizeCase& leaf : leaves_) {
+      std::vector<Assumption>& assumptions = leaf.aligned.assumptions;
+      assumptions.insert(assumptions.end(), left_out_.begin(), left_out_.end());
+    }
     return std::move(leaves_);
   }
 
@@ -38,11 +47,11 @@ class Cases {
   /// Equations that broadcasting leaves open, of both models; nothing where one does not accept
   /// the sizes.
   std::optional<Guard> open(const Sizes& sizes, std::size_t& accepted,
-                            std::vector<Assumption>& assumptions) const {
+                            std::vector<Assumption>& assumptions,
+                            std::array<Prepared, 2>& both) const {
     Guard all;
-    for (const Graph* graph : {&aligned_.source, &aligned_.target}) {
-      const auto prepared =
-          prove::prepare(*graph, {.inputs = inputs(sizes), .scope = "c", .stop = stop_});
+    for (const Side side : kSides) {
+      auto prepared = prepared_side(aligned_, side, inputs(sizes), stop_);
       if (!prepared) continue;
       const auto equal = relate_sizes(prepared->graph);
       const auto given = equal && !equal->broadcasts.empty()
@@ -56,6 +65,7 @@ class Cases {
           assumptions.push_back(assumption(condition));
       for (Condition& condition : beyond(*given, *equal))
         if (condition.kind == Condition::Kind::Equal) all.push_back(std::move(condition));
+      both[static_cast<std::size_t>(side)] = *std::move(prepared);
     }
     return accepted == 2 ? std::optional(std::move(all)) : std::nullopt;
   }
@@ -70,12 +80,13 @@ class Cases {
 
   static Assumption assumption(const Condition& condition) {
     return {Assumption::Kind::Sizes,
-            fmt::format("{}, which meet by broadcasting", to_text(condition))};
+            fmt::format("{}{}", to_text(condition), kMeetByBroadcasting)};
   }
 
   void split(const Sizes& sizes, std::vector<Assumption> assumptions) {
     std::size_t accepted = 0;
-    const std::optional<Guard> conditions = open(sizes, accepted, assumptions);
+    std::array<Prepared, 2> prepared;
+    const std::optional<Guard> conditions = open(sizes, accepted, assumptions, prepared);
     if (!conditions) {
       if (sizes.empty()) return;
       std::string text;
@@ -92,10 +103,11 @@ class Cases {
       return symbol(condition.left) || symbol(condition.right);
     });
     if (splits == conditions->end()) {
-      Aligned leaf = aligned_;
-      leaf.inputs = inputs(sizes);
+      SizeCase leaf{.aligned = aligned_, .prepared = std::move(prepared)};
+      leaf.aligned.inputs = inputs(sizes);
       for (const Condition& condition : *conditions) assumptions.push_back(assumption(condition));
-      leaf.assumptions.insert(leaf.assumptions.end(), assumptions.begin(), assumptions.end());
+      leaf.aligned.assumptions.insert(leaf.aligned.assumptions.end(), assumptions.begin(),
+                                      assumptions.end());
       leaves_.push_back(std::move(leaf));
       return;
     }
@@ -116,15 +128,25 @@ class Cases {
   const Aligned& aligned_;
   const std::atomic<bool>* stop_;
   std::set<std::string> symbols_;
-  std::vector<Aligned> leaves_;
+  std::vector<SizeCase> leaves_;
   std::vector<Assumption> left_out_;
   std::size_t splits_ = 0;
 };
 
 }  // namespace
 
-std::vector<Aligned> size_cases(const Aligned& aligned, const std::atomic<bool>* stop) {
+std::vector<SizeCase> size_cases(const Aligned& aligned, const std::atomic<bool>* stop) {
   return Cases(aligned, stop).list();
+}
+
+Expected<std::array<Prepared, 2>> prepared_pair(const Aligned& aligned,
+                                                const std::atomic<bool>* stop) {
+  std::array<Prepared, 2> both;
+  for (const Side side : kSides) {
+    TESSERA_TRY(both[static_cast<std::size_t>(side)],
+                prepared_side(aligned, side, aligned.inputs, stop));
+  }
+  return both;
 }
 
 }  // namespace tessera::prove

@@ -7,13 +7,13 @@
 #include <map>
 #include <set>
 
-#include "tessera/interp/interp.h"
 #include "tessera/ir/control.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/alarm.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/prove/fingerprint.h"
+#include "tessera/prove/locate.h"
 #include "tessera/prove/prove.h"
 #include "tessera/prove/size_cases.h"
 
@@ -23,6 +23,8 @@ namespace {
 using Clock = Alarm::Clock;
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
+constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
+constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
 
 /// Whether every run of the graph gives the same.
 bool is_pure(const Graph& graph) {
@@ -39,10 +41,13 @@ using Prints = std::vector<std::optional<Fingerprint>>;  // by value
 class Sweep {
  public:
   Sweep(const Aligned& aligned, const SweepOptions& options)
-      : aligned_(aligned), options_(options), alarm_(options.stop) {}
+      : aligned_(aligned), options_(options), alarm_(options.stop) {
+    for (const ValueId id : aligned_.source.inputs())
+      result_.input_names.push_back(aligned_.source.name(id));
+  }
 
-  /// A diagnostic where a model cannot be taken apart.
-  Expected<Done> prepare();
+  /// Takes the models as they were prepared, source and target.
+  void start(std::array<Prepared, 2> prepared);
   /// Tries to find an equal value of the source for each value of the target, and whether this is
   /// so for all outputs. Before `observe`, by their names.
   bool match_all();
@@ -51,15 +56,25 @@ class Sweep {
   /// Takes the fingerprints of a sweep the other way round.
   void take_observations(const Sweep& other);
   std::optional<Refuted> search();
-  /// Runs both models if the proof took constants for nearly equal: a refutation, or the proof.
-  Verdict confirmed();
+  Proved proved() const;
+  /// Runs both models if a proof took constants for nearly equal or believed a file: a refutation,
+  /// or the proof.
+  Verdict confirmed(Proved made);
   Verdict unknown();
+  /// Whether the search by names ended at a pair that seems to differ.
+  bool is_suspect() const { return is_suspect_; }
   /// What is said of the work beside the verdict.
   SweepResult report() &&;
 
  private:
-  Proved proved() const;
-  bool run_both(const std::vector<Tensor>& inputs, std::array<std::vector<Datum>, 2>& outputs);
+  bool run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
+                std::array<std::vector<Datum>, 2>& outputs);
+  /// The two models as one graph.
+  const JointGraph& joint();
+  /// Runs the models in double: a refutation, and where they part.
+  std::optional<Refuted> refutation(const std::vector<Tensor>& inputs, DistinguishOptions how);
+  /// Whether the two sides of a window differ on random numbers; false where they cannot be run.
+  bool differs(const Window& window) const;
   void match(ValueId target);
   /// Whether each output of the target is that of the source, also where it has a partner already.
   bool match_outputs();
@@ -99,18 +114,14 @@ class Sweep {
   std::map<std::uint32_t, Failed> failed_;  // by value of the target
   std::set<Assumption> assumptions_;
   int failures_ = 0;
+  bool is_suspect_ = false;  // a pair of one name differs in numbers, as far as windows tell
+  std::string current_;      // what is compared
+  std::optional<JointGraph> joint_;
   SweepResult result_;
 };
 
-Expected<Done> Sweep::prepare() {
-  for (const ValueId id : aligned_.source.inputs())
-    result_.input_names.push_back(aligned_.source.name(id));
-  TESSERA_TRY(Prepared source,
-              prove::prepare(aligned_.source,
-                             {.inputs = aligned_.inputs, .scope = "s", .stop = options_.stop}));
-  TESSERA_TRY(Prepared target,
-              prove::prepare(aligned_.target,
-                             {.inputs = aligned_.inputs, .scope = "t", .stop = options_.stop}));
+void Sweep::start(std::array<Prepared, 2> prepared_models) {
+  auto& [source, target] = prepared_models;
   assumptions_.insert(aligned_.assumptions.begin(), aligned_.assumptions.end());
   for (const Prepared* prepared : {&source, &target})
     assumptions_.insert(prepared->assumptions.begin(), prepared->assumptions.end());
@@ -123,7 +134,6 @@ Expected<Done> Sweep::prepare() {
       ++result_.values;
       if (pairing_->paired(pairing_->of(Side::Target, {i}))) ++result_.congruent;
     }
-  return Done{};
 }
 
 Proved Sweep::proved() const {
@@ -135,36 +145,52 @@ Proved Sweep::proved() const {
   return proved;
 }
 
-Verdict Sweep::confirmed() {
-  Proved made = proved();
-  const bool exact = (!constants_ || constants_->assumptions().empty()) &&
-                     std::ranges::none_of(made.assumptions, [](const Assumption& assumption) {
-                       return assumption.kind == Assumption::Kind::Constant;
-                     });
-  if (exact) return made;
+Verdict Sweep::confirmed(Proved made) {
+  using Kind = Assumption::Kind;
+  const auto assumes = [&](auto&& holds) { return std::ranges::any_of(made.assumptions, holds); };
+  // What is true of the sizes that were tried may not be of all others.
+  const bool believes = assumes([](const Assumption& assumption) {
+    return assumption.kind == Kind::Declared ||
+           (assumption.kind == Kind::Sizes && assumption.text.ends_with(kMeetByBroadcasting));
+  });
+  const bool rounds = assumes([](const Assumption& assumption) {
+    return assumption.kind == Kind::Constant || assumption.text.ends_with(kLastPlace);
+  });
+  if (!rounds && !believes) return made;
   show(0, "running both models");
+  constexpr std::int64_t kFewElements = 1 << 12;
   bool ran = false;
   for (const std::vector<Type>& types : probe_types(aligned_.inputs)) {
-    if (ran) break;
+    std::int64_t elements = 0;
+    for (const Type& type : types) elements += product(*type.shape).constant().value_or(0);
+    if (ran && (!believes || elements > kFewElements)) break;
     for (const std::vector<std::int64_t>& below : integer_ranges(aligned_.inputs)) {
       if (alarm_.over()) return Unknown{"the time is over"};
+      bool runs = false;
       for (const Recipe& recipe : probes(options_.seed, below)) {
-        const auto refuted =
-            distinguishes(aligned_.source, aligned_.target, make_inputs(types, recipe), running());
+        const std::vector<Tensor> inputs = make_inputs(types, recipe);
+        const auto refuted = distinguishes(joint(), inputs, running());
         if (!refuted) break;
-        if (*refuted) return **refuted;
-        ran = true;
+        if (*refuted) {
+          refutation(inputs, running());  // says where
+          return **refuted;
+        }
+        runs = true;
       }
-      if (ran) break;
+      ran = ran || runs;
+      if (runs) break;
     }
   }
-  if (!ran) return Unknown{"constants are equal up to rounding, and the models cannot be run"};
+  if (!ran && rounds)
+    return Unknown{"constants are equal up to rounding, and the models cannot be run"};
   return made;
 }
 
 Verdict Sweep::unknown() {
   find_unrelated();
-  return Unknown{alarm_.over() ? "the time is over" : "a pair of values is not related"};
+  if (!alarm_.over()) return Unknown{"a pair of values is not related"};
+  return Unknown{current_.empty() ? "the time is over"
+                                  : fmt::format("the time is over, after {}", current_)};
 }
 
 SweepResult Sweep::report() && {
@@ -177,38 +203,58 @@ void Sweep::take_observations(const Sweep& other) {
   below_ = other.below_;
 }
 
-bool Sweep::run_both(const std::vector<Tensor>& inputs,
+const JointGraph& Sweep::joint() {
+  if (!joint_) joint_ = joint_graph(aligned_.source, aligned_.target);
+  return *joint_;
+}
+
+std::optional<Refuted> Sweep::refutation(const std::vector<Tensor>& inputs,
+                                         DistinguishOptions how) {
+  Locator locator(aligned_.source, aligned_.target, joint(), options_.memory_limit / 4);
+  how.observe = [&](ValueId id, const interp::Value& value) { locator.observe(id, value); };
+  auto refuted = distinguishes(joint(), inputs, how);
+  if (!refuted || !*refuted) return std::nullopt;
+  result_.divergence = locator.divergence();
+  return *std::move(refuted);
+}
+
+bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
                      std::array<std::vector<Datum>, 2>& outputs) {
   std::vector<interp::Value> values;
   for (const Tensor& input : inputs) values.push_back({input});
-  for (const Side side : kSides) {
-    const Graph& graph = pairing_->graph(side);
-    const std::vector<bool>& live = pairing_->prepared(side).live;
-    Prints& prints = prints_[static_cast<std::size_t>(side)];
-    prints.assign(graph.value_count(), std::nullopt);
-    const auto print = [&](ValueId id, const interp::Value& value) {
-      if (value.datum.is_tensor()) prints[id.index] = fingerprint(value.datum.tensor());
-    };
-    for (std::size_t i = 0; i < inputs.size(); ++i) print(graph.inputs()[i], values[i]);
-    for (std::uint32_t i = 0; i < live.size(); ++i)
-      if (const Tensor* constant = graph.constant({i});
-          constant != nullptr && live[i] && constant->count() <= kMostPrinted)
-        print({i}, {*constant});
-    const auto results = interp::run_as<float>(graph, values,
-                                               {.threads = options_.threads,
-                                                .memory_limit = options_.memory_limit,
-                                                .stop = options_.stop,
-                                                .observe = print});
-    if (!results) return false;
-    auto& mine = outputs[static_cast<std::size_t>(side)];
-    mine.clear();
-    for (const interp::Value& result : *results) mine.push_back(result.datum);
+  // Values of the two graphs by value of the joint one.
+  std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> of(prepared.graph.value_count());
+  for (const std::size_t side : {0, 1}) {
+    prints_[side].assign(prepared.values[side].size(), std::nullopt);
+    for (std::uint32_t i = 0; i < prepared.values[side].size(); ++i)
+      if (const ValueId at = prepared.values[side][i]; at.present()) of[at.index].push_back({side, i});
   }
+  const auto print = [&](ValueId id, const interp::Value& value) {
+    if (!value.datum.is_tensor()) return;
+    const Fingerprint made = fingerprint(value.datum.tensor());
+    for (const auto& [side, i] : of[id.index]) prints_[side][i] = made;
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) print(prepared.graph.inputs()[i], values[i]);
+  for (std::uint32_t i = 0; i < prepared.graph.value_count(); ++i)
+    if (const Tensor* constant = prepared.graph.constant({i});
+        constant != nullptr && constant->count() <= kMostPrinted)
+      print({i}, {*constant});
+  const auto results = interp::run_as<float>(prepared.graph, values,
+                                             {.threads = options_.threads,
+                                              .memory_limit = options_.memory_limit,
+                                              .stop = options_.stop,
+                                              .observe = print});
+  if (!results) return false;
+  for (auto& half : outputs) half.clear();
+  for (std::size_t i = 0; i < results->size(); ++i)
+    outputs[2 * i < results->size() ? 0 : 1].push_back((*results)[i].datum);
   return true;
 }
 
 std::optional<Refuted> Sweep::observe() {
   show(0, "running both models");
+  const JointGraph prepared =
+      joint_graph(pairing_->graph(Side::Source), pairing_->graph(Side::Target));
   const bool open = concrete(aligned_.inputs, 3) != concrete(aligned_.inputs, 8);
   for (const std::int64_t size : {3, 8, 32, 64, 224}) {
     const auto types = concrete(aligned_.inputs, size);
@@ -218,12 +264,13 @@ std::optional<Refuted> Sweep::observe() {
       const std::vector<Tensor> inputs =
           make_inputs(*types, {.seed = options_.seed, .below = below});
       std::array<std::vector<Datum>, 2> outputs;
-      if (!run_both(inputs, outputs) || !mostly_finite(outputs[0])) continue;
+      if (!run_both(prepared, inputs, outputs) || !mostly_finite(outputs[0])) continue;
       sized_ = types;
       below_ = below;
       if (furthest_apart(outputs[0], outputs[1]).relative > kDiffers) {
-        auto refuted = distinguishes(aligned_.source, aligned_.target, inputs, running());
-        if (refuted && *refuted) return **std::move(refuted);
+        DistinguishOptions how = running();
+        how.rounded = &outputs;
+        if (auto refuted = refutation(inputs, how)) return refuted;
       }
       return std::nullopt;
     }
@@ -237,13 +284,13 @@ std::optional<Refuted> Sweep::search() {
                                const Recipe& recipe) -> std::optional<Refuted> {
     DistinguishOptions how = running();
     how.may_overflow = recipe.scale > 1;
-    auto refuted = distinguishes(aligned_.source, aligned_.target, make_inputs(types, recipe), how);
-    return refuted && *refuted ? *std::move(refuted) : std::nullopt;
+    return refutation(make_inputs(types, recipe), how);
   };
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
   const std::vector<Recipe> list =
-      recipes(options_.seed + 1, below_, telling_integers(aligned_.source, aligned_.target));
+      recipes(options_.seed + 1, aligned_.inputs.size(), below_,
+              telling_numbers(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     show(0, "searching for an input that tells them apart");
@@ -319,6 +366,7 @@ bool Sweep::match_all() {
   if (!constants_) constants_.emplace(*pairing_);
   result_.proved = 0;
   failures_ = 0;
+  is_suspect_ = false;
   failed_.clear();
   pairing_->number(Side::Target, [this](ValueId value) { match(value); });
   return match_outputs();
@@ -337,8 +385,9 @@ bool Sweep::match_outputs() {
 void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
-  if (alarm_.over() || failures_ > patience) return;
-  show(target.index, "proving pairs of values");
+  if (alarm_.over() || failures_ > patience || is_suspect_) return;
+  current_ = fmt::format("comparing {}", pairing_->graph(Side::Target).name(target));
+  show(target.index, current_);
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
     if (constants_->match(target)) ++result_.proved;
     return;
@@ -367,8 +416,37 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
   return true;
 }
 
+bool Sweep::differs(const Window& window) const {
+  if (window.too_large() || window.nodes() > kMostScreened) return false;
+  const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
+  if (!source || !target || !is_pure(*source) || !is_pure(*target)) return false;
+  std::vector<interp::Value> inputs;
+  std::vector<Type> types;
+  for (const ClassId id : window.cut()) {
+    const Window::Member of = window.member(Side::Source, id);
+    const Type& type = pairing_->graph(of.side).type(of.value);
+    if (const Tensor* constant = pairing_->graph(of.side).constant(of.value)) {
+      inputs.push_back({*constant});
+      continue;
+    }
+    const auto sized = concrete({type}, 3);
+    if (!sized || *sized != std::vector{type} || !is_float(type.dtype) || !is_small({type}))
+      return false;
+    inputs.push_back({make_inputs({type}, {.seed = options_.seed + id}).front()});
+  }
+  const auto results =
+      interp::run_as<double>(joint_graph(*source, *target).graph, inputs,
+                             {.threads = options_.threads,
+                              .memory_limit = options_.memory_limit,
+                              .stop = options_.stop});
+  if (!results || results->size() != 2) return false;
+  const std::vector<Datum> a{(*results)[0].datum}, b{(*results)[1].datum};
+  return mostly_finite(a) && mostly_finite(b) && furthest_apart(a, b).relative > 10 * kDiffers;
+}
+
 bool Sweep::prove_equal(ClassId source, ClassId own) {
   const auto start = Clock::now();
+  int differing = 0;
   Window window(*pairing_, source, own);
   for (int step = 0; step <= options_.most_growth && !window.too_large(); ++step) {
     for (int again = 0;
@@ -378,7 +456,15 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
       window = Window(*pairing_, source, own);
       for (int i = 0; i < step; ++i) window.grow();
     }
-    if (prove_window(window)) return true;
+    // A proof that failed is worth a look at numbers before another one is tried.
+    const bool screened = differing > 0 && differs(window);
+    if (!screened && prove_window(window)) return true;
+    if (screened || (step == 0 && differs(window))) ++differing;
+    // Models of the same names are run before much time is spent on what differs in a window.
+    if (differing > kMostDiffering && !sized_) {
+      is_suspect_ = true;
+      return false;
+    }
     const std::chrono::duration<double> spent = Clock::now() - start;
     if (alarm_.over() || spent.count() > options_.pair_seconds || !window.grow()) return false;
   }
@@ -444,33 +530,36 @@ void Sweep::find_unrelated() {
 
 /// A verdict that does not depend on which of the models is the source: proofs are looked for in
 /// both directions before an input is looked for that tells the models apart.
-SweepResult decided(const Aligned& aligned, const SweepOptions& options) {
+SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
+  const Aligned& aligned = size_case.aligned;
   const Aligned reversed{.source = aligned.target,
                          .target = aligned.source,
                          .inputs = aligned.inputs,
                          .assumptions = aligned.assumptions};
   Sweep forward(aligned, options), backward(reversed, options);
-  const auto result = [](Sweep& sweep, Verdict verdict) {
-    SweepResult made = std::move(sweep).report();
+  const auto result = [&](Verdict verdict) {
+    SweepResult made = std::move(forward).report();
     made.verdict = std::move(verdict);
     return made;
   };
-  if (const auto done = forward.prepare(); !done) {
+  auto models = size_case.prepared ? Expected<std::array<Prepared, 2>>(*size_case.prepared)
+                                   : prepared_pair(aligned, options.stop);
+  if (!models) {
     auto refuted = forward.search();
-    return result(forward, refuted ? Verdict(*std::move(refuted)) : Unknown{done.error().message});
+    return result(refuted ? Verdict(*std::move(refuted)) : Unknown{models.error().message});
   }
+  forward.start(*models);
   // Tools keep most names, and large models take long to run.
-  if (forward.match_all()) return result(forward, forward.confirmed());
-  const bool both = backward.prepare().has_value();
-  if (both && backward.match_all()) return result(forward, backward.confirmed());
-  if (auto refuted = forward.observe()) return result(forward, *std::move(refuted));
-  if (forward.match_all()) return result(forward, forward.confirmed());
-  if (both) {
-    backward.take_observations(forward);
-    if (backward.match_all()) return result(forward, backward.confirmed());
-  }
-  if (auto refuted = forward.search()) return result(forward, *std::move(refuted));
-  return result(forward, forward.unknown());
+  if (forward.match_all()) return result(forward.confirmed(forward.proved()));
+  const bool is_suspect = forward.is_suspect();
+  backward.start({std::move((*models)[1]), std::move((*models)[0])});
+  if (!is_suspect && backward.match_all()) return result(forward.confirmed(backward.proved()));
+  if (auto refuted = forward.observe()) return result(*std::move(refuted));
+  if (forward.match_all()) return result(forward.confirmed(forward.proved()));
+  backward.take_observations(forward);
+  if (backward.match_all()) return result(forward.confirmed(backward.proved()));
+  if (auto refuted = forward.search()) return result(*std::move(refuted));
+  return result(forward.unknown());
 }
 
 }  // namespace
@@ -479,7 +568,7 @@ Expected<SweepResult> sweep(const Graph& source, const Graph& target, const Swee
   TESSERA_TRY(const Aligned aligned, align(source, target, options.names));
   std::optional<SweepResult> all;
   std::set<Assumption> assumptions;
-  for (const Aligned& one : size_cases(aligned, options.stop)) {
+  for (const SizeCase& one : size_cases(aligned, options.stop)) {
     SweepResult result = decided(one, options);
     const auto* proved = std::get_if<Proved>(&result.verdict);
     if (proved != nullptr)

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "tessera/prove/align.h"
+#include "tessera/prove/locate.h"
 #include "tessera/prove/prove.h"
 
 namespace tessera::prove {
 
 struct SweepProgress {
   std::size_t done = 0, all = 0;
-  std::string_view what;
+  std::string_view what;  // "comparing NAME"
 };
 
 struct SweepOptions {
@@ -44,6 +45,7 @@ struct SweepResult {
   std::size_t proved = 0;     // by a proof of a window
   std::vector<std::string> input_names, output_names;  // of the source
   std::optional<Unrelated> unrelated;                  // of Unknown: the smallest pair
+  std::optional<Divergence> divergence;                // of Refuted: where the models part
 };
 
 /// Whether two models compute the same function.
