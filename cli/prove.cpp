@@ -108,9 +108,10 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   const Stopwatch watch;
   // Without an answer in time, the answer is not known.
   const auto out_of_time = [&] {
-    return prove::SweepResult{
-        .verdict = prove::Unknown{
-            fmt::format("the time limit of {} is reached", context.time_limit_text)}};
+    prove::SweepResult result;
+    result.verdict =
+        prove::Unknown{fmt::format("the time limit of {} is reached", context.time_limit_text)};
+    return result;
   };
   context.at_time_limit = [&context, watch, out_of_time] {
     show(described(out_of_time(), watch.seconds()), context);
@@ -126,10 +127,10 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
       .progress = [&](const prove::SweepProgress& progress) {
         line.show(progress.done, progress.all, progress.what);
       }};
-  auto proved = options.certificate.empty()
-                    ? prove_models(options.source, options.target, how)
-                    : prove_models_with_certificate(options.source, options.target, how,
-                                                    options.certificate);
+  auto proved =
+      options.certificate.empty()
+          ? prove_models(options.source, options.target, how)
+          : prove_models_with_certificate(options.source, options.target, how, options.certificate);
   const double seconds = watch.seconds();
   line.clear();
   if (!proved && proved.error().id == "stopped") proved = out_of_time();
