@@ -232,7 +232,9 @@ class Binding:
         tensor = self.tensors[name]
         return (arg.dtype == tensor.dtype and arg.shape == tensor.shape and
                 (arg.known is None or arg.known == self.known(tensor)) and
-                (arg.content is None or arg.content == self.contents.get(name)))
+                (arg.content is None or arg.content == self.contents.get(name) or
+                 (name not in self.contents and all(x == x // 1 for x in arg.content.elements) and
+                  [num(int(x)) for x in arg.content.elements] == self.known(tensor))))
 
     def known(self, tensor):
         """The elements of a small integer tensor, in terms of sizes."""
