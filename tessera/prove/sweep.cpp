@@ -24,6 +24,7 @@ using Clock = Alarm::Clock;
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
 constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
+constexpr double kSecondsByName = 4;            // of matching by names, after a pair that failed
 constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
 
 /// Whether every run of the graph gives the same.
@@ -67,6 +68,10 @@ class Sweep {
   SweepResult report() &&;
 
  private:
+  /// Outputs of a run in single precision, source and target; nothing where they do not run.
+  std::optional<std::array<std::vector<Datum>, 2>> single_outputs(
+      const JointGraph& joint, const std::vector<Tensor>& inputs,
+      const std::function<void(ValueId, const interp::Value&)>& observe = {}) const;
   bool run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
                 std::array<std::vector<Datum>, 2>& outputs);
   /// The two models as one graph.
@@ -114,6 +119,7 @@ class Sweep {
   std::map<std::uint32_t, Failed> failed_;  // by value of the target
   std::set<Assumption> assumptions_;
   int failures_ = 0;
+  Clock::time_point started_ = {};  // of the matching
   bool is_suspect_ = false;  // a pair of one name differs in numbers, as far as windows tell
   std::string current_;      // what is compared
   std::optional<JointGraph> joint_;
@@ -159,6 +165,8 @@ Verdict Sweep::confirmed(Proved made) {
   if (!rounds && !believes) return made;
   show(0, "running both models");
   constexpr std::int64_t kFewElements = 1 << 12;
+  constexpr double kProbeSeconds = 1;  // one probe is run in any case, others while there is time
+  const auto start = Clock::now();
   bool ran = false;
   for (const std::vector<Type>& types : probe_types(aligned_.inputs)) {
     std::int64_t elements = 0;
@@ -168,14 +176,16 @@ Verdict Sweep::confirmed(Proved made) {
       if (alarm_.over()) return Unknown{"the time is over"};
       bool runs = false;
       for (const Recipe& recipe : probes(options_.seed, below)) {
+        const std::chrono::duration<double> spent = Clock::now() - start;
+        if (runs && spent.count() > kProbeSeconds) break;
         const std::vector<Tensor> inputs = make_inputs(types, recipe);
-        const auto refuted = distinguishes(joint(), inputs, running());
-        if (!refuted) break;
-        if (*refuted) {
-          refutation(inputs, running());  // says where
-          return **refuted;
-        }
+        const auto outputs = single_outputs(joint(), inputs);
+        if (!outputs) break;
         runs = true;
+        if (!(furthest_apart((*outputs)[0], (*outputs)[1]).relative > kDiffers)) continue;
+        DistinguishOptions how = running();
+        how.rounded = &*outputs;
+        if (auto refuted = refutation(inputs, how)) return *std::move(refuted);
       }
       ran = ran || runs;
       if (runs) break;
@@ -218,10 +228,25 @@ std::optional<Refuted> Sweep::refutation(const std::vector<Tensor>& inputs,
   return *std::move(refuted);
 }
 
-bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
-                     std::array<std::vector<Datum>, 2>& outputs) {
+std::optional<std::array<std::vector<Datum>, 2>> Sweep::single_outputs(
+    const JointGraph& joint, const std::vector<Tensor>& inputs,
+    const std::function<void(ValueId, const interp::Value&)>& observe) const {
   std::vector<interp::Value> values;
   for (const Tensor& input : inputs) values.push_back({input});
+  const auto results = interp::run_as<float>(joint.graph, values,
+                                             {.threads = options_.threads,
+                                              .memory_limit = options_.memory_limit,
+                                              .stop = options_.stop,
+                                              .observe = observe});
+  if (!results) return std::nullopt;
+  std::array<std::vector<Datum>, 2> outputs;
+  for (std::size_t i = 0; i < results->size(); ++i)
+    outputs[2 * i < results->size() ? 0 : 1].push_back((*results)[i].datum);
+  return outputs;
+}
+
+bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inputs,
+                     std::array<std::vector<Datum>, 2>& outputs) {
   // Values of the two graphs by value of the joint one.
   std::vector<std::vector<std::pair<std::size_t, std::uint32_t>>> of(prepared.graph.value_count());
   for (const std::size_t side : {0, 1}) {
@@ -234,21 +259,14 @@ bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inpu
     const Fingerprint made = fingerprint(value.datum.tensor());
     for (const auto& [side, i] : of[id.index]) prints_[side][i] = made;
   };
-  for (std::size_t i = 0; i < inputs.size(); ++i) print(prepared.graph.inputs()[i], values[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) print(prepared.graph.inputs()[i], {inputs[i]});
   for (std::uint32_t i = 0; i < prepared.graph.value_count(); ++i)
     if (const Tensor* constant = prepared.graph.constant({i});
         constant != nullptr && constant->count() <= kMostPrinted)
       print({i}, {*constant});
-  const auto results = interp::run_as<float>(prepared.graph, values,
-                                             {.threads = options_.threads,
-                                              .memory_limit = options_.memory_limit,
-                                              .stop = options_.stop,
-                                              .observe = print});
-  if (!results) return false;
-  for (auto& half : outputs) half.clear();
-  for (std::size_t i = 0; i < results->size(); ++i)
-    outputs[2 * i < results->size() ? 0 : 1].push_back((*results)[i].datum);
-  return true;
+  auto results = single_outputs(prepared, inputs, print);
+  if (results) outputs = *std::move(results);
+  return results.has_value();
 }
 
 std::optional<Refuted> Sweep::observe() {
@@ -366,6 +384,7 @@ bool Sweep::match_all() {
   if (!constants_) constants_.emplace(*pairing_);
   result_.proved = 0;
   failures_ = 0;
+  started_ = Clock::now();
   is_suspect_ = false;
   failed_.clear();
   pairing_->number(Side::Target, [this](ValueId value) { match(value); });
@@ -386,6 +405,8 @@ void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
   if (alarm_.over() || failures_ > patience || is_suspect_) return;
+  const std::chrono::duration<double> spent = Clock::now() - started_;
+  if (!sized_ && failures_ > 0 && spent.count() > kSecondsByName) return;
   current_ = fmt::format("comparing {}", pairing_->graph(Side::Target).name(target));
   show(target.index, current_);
   if (pairing_->graph(Side::Target).constant(target) != nullptr) {
@@ -417,6 +438,7 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
 }
 
 bool Sweep::differs(const Window& window) const {
+  constexpr std::int64_t kMostElements = 1 << 25;
   if (window.too_large() || window.nodes() > kMostScreened) return false;
   const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
   if (!source || !target || !is_pure(*source) || !is_pure(*target)) return false;
@@ -430,7 +452,8 @@ bool Sweep::differs(const Window& window) const {
       continue;
     }
     const auto sized = concrete({type}, 3);
-    if (!sized || *sized != std::vector{type} || !is_float(type.dtype) || !is_small({type}))
+    if (!sized || *sized != std::vector{type} || !is_float(type.dtype) ||
+        product(*type.shape).constant().value_or(kMostElements) >= kMostElements)
       return false;
     inputs.push_back({make_inputs({type}, {.seed = options_.seed + id}).front()});
   }

@@ -56,7 +56,7 @@ TEST(Locate, NamesAChangedAttribute) {
 }
 
 TEST(Locate, NamesAChangedElementOfAWeight) {
-  EXPECT_THAT(located("0.9, 1.0, 0.1", "0.9, 2.0, 0.1"), HasSubstr("[1, 3] 1 against 2"));
+  EXPECT_THAT(located("0.9, 1.0, 0.1", "0.9, 2.0, 0.1"), HasSubstr("[1, 3] 1.0 against 2.0"));
 }
 
 TEST(Locate, NamesExchangedOperands) {
