@@ -47,8 +47,9 @@ struct Blocks {
 template <class T>
 using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position, int count)>;
 
-/// In which order blocks are computed: as results lie, or the same stretch for all positions further
-/// out, which keeps an operand in the cache that does not depend on them (weights, an image).
+/// In which order blocks are computed: as results lie, or the same stretch for all positions
+/// further out, which keeps an operand in the cache that does not depend on them (weights, an
+/// image).
 enum class Order : std::uint8_t { AsStored, ByStretch };
 
 template <class T>
@@ -175,7 +176,8 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
       }
       return Done{};
     };
-    TESSERA_TRY_DONE(run_plan<T>(plan, inputs, definition.inputs, options, Order::ByStretch, store));
+    TESSERA_TRY_DONE(
+        run_plan<T>(plan, inputs, definition.inputs, options, Order::ByStretch, store));
   }
   return Done{};
 }

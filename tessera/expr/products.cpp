@@ -133,8 +133,8 @@ struct TableLane {
   static std::int64_t at(const std::int64_t* table, int lane) { return table[lane]; }
 };
 
-/// sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole chunks: so many steps at a
-/// time, for which a sum stays in a register. Each sum adds its terms in their order.
+/// sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole chunks: so many steps at
+/// a time, for which a sum stays in a register. Each sum adds its terms in their order.
 constexpr int kSteps = 8, kChunk = 16;
 template <class T, class S>
 void add_steps(T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, std::int64_t stride,

@@ -446,12 +446,11 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
 
 std::vector<Assumption> ConstantMatcher::assumptions() const {
   if (rounded_ == 0) return {};
-  return {
-      {Assumption::Kind::Rounding,
-       fmt::format("{} constant{} of one model {} what the constants of the other compute to, "
-                   "rounded: elements differ by at most {:.1f}{}",
-                   rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
-                   kLastPlace)}};
+  return {{Assumption::Kind::Rounding,
+           fmt::format("{} constant{} of one model {} what the constants of the other compute to, "
+                       "rounded: elements differ by at most {:.1f}{}",
+                       rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "is" : "are", largest_,
+                       kLastPlace)}};
 }
 
 }  // namespace tessera::prove

@@ -157,9 +157,10 @@ std::array<std::vector<Datum>, 2> halves(const std::vector<interp::Value>& outpu
   return result;
 }
 
-/// Whether a difference is gone where results are kept in double. Not looked at where weights are
-/// large: among so many terms, a run in single precision tells what rounding does.
-bool is_made_by_rounding(const Graph& joint, const std::vector<Tensor>& inputs,
+/// Whether a difference is gone, or a thousandth of what it was, where results are kept in double.
+/// Not looked at where weights are large: among so many terms, a run in single precision tells what
+/// rounding does.
+bool is_made_by_rounding(const Graph& joint, const Apart& found, const std::vector<Tensor>& inputs,
                          interp::Options run) {
   constexpr std::int64_t kMostElements = 1 << 22;
   std::int64_t elements = 0;
@@ -173,7 +174,9 @@ bool is_made_by_rounding(const Graph& joint, const std::vector<Tensor>& inputs,
   const auto results = interp::run_as<double>(widened(joint), values, run);
   if (!results) return false;
   const auto wide = halves(*results);
-  return !(furthest_apart(wide[0], wide[1]).relative > kDiffers) && mostly_finite(wide[0]);
+  const Apart apart = furthest_apart(wide[0], wide[1]);
+  if (!(apart.relative > kDiffers)) return mostly_finite(wide[0]);
+  return distance(apart.source, apart.target) < 1e-3 * distance(found.source, found.target);
 }
 
 }  // namespace
@@ -213,9 +216,12 @@ Expected<std::optional<Refuted>> distinguishes(const JointGraph& joint,
   }
   const auto& rounded = options.rounded != nullptr ? *options.rounded : single;
   for (const std::size_t side : {0, 1})
-    if (!(furthest.relative > kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
+    if (!(furthest.relative >
+          kBeyondRounding * furthest_apart(exact[side], rounded[side]).relative))
       return std::optional<Refuted>{};
-  if (is_made_by_rounding(joint.graph, inputs, run)) return std::optional<Refuted>{};
+  const bool can_round = !joint.is_integral[furthest.output] && std::isfinite(furthest.relative);
+  if (can_round && is_made_by_rounding(joint.graph, furthest, inputs, run))
+    return std::optional<Refuted>{};
   return std::optional(Refuted{.sizes = {},
                                .inputs = inputs,
                                .output = furthest.output,

@@ -12,15 +12,16 @@
 namespace tessera::prove {
 namespace {
 
-constexpr std::size_t kMostNodes = 8;        // of a subgraph that is shown
-constexpr std::int64_t kMostInline = 16;     // elements of a constant that is shown
-constexpr double kDiffersFromEqual = 3e-6;   // of results whose operands are the same bit by bit
+constexpr std::size_t kMostNodes = 8;       // of a subgraph that is shown
+constexpr std::int64_t kMostInline = 16;    // elements of a constant that is shown
+constexpr double kDiffersFromEqual = 3e-6;  // of results whose operands are the same bit by bit
 
 std::string text_of(const Attr& attr) {
   if (const auto* number = std::get_if<std::int64_t>(&attr)) return std::to_string(*number);
   if (const auto* number = std::get_if<double>(&attr)) return float_text(*number);
   if (const auto* text = std::get_if<std::string>(&attr)) return *text;
-  if (const auto* list = std::get_if<Ints>(&attr)) return fmt::format("[{}]", fmt::join(*list, ", "));
+  if (const auto* list = std::get_if<Ints>(&attr))
+    return fmt::format("[{}]", fmt::join(*list, ", "));
   if (const auto* list = std::get_if<Floats>(&attr))
     return fmt::format("[{}]", fmt::join(*list, ", "));
   if (const auto* list = std::get_if<Strings>(&attr))
@@ -79,6 +80,14 @@ Locator::Locator(const Graph& source, const Graph& target, const JointGraph& joi
     for (const ValueId id : target.outputs(node))
       if (const ValueId at = joint.values[1][id.index]; at.present())
         of_joint_[at.index].push_back(id);
+  for (const GraphNode& node : target.nodes())
+    for (const ValueId id : target.outputs(node)) {
+      const auto source_value = counterpart(id);
+      if (!source_value || !is_shared(Side::Target, id)) continue;
+      const ValueId ours = joint.values[0][source_value->index];
+      if (ours.present() && ours != joint.values[1][id.index])
+        renamed_.insert({ours.index, joint.values[1][id.index].index});
+    }
 }
 
 bool Locator::is_shared(Side side, ValueId value) const {
@@ -87,7 +96,8 @@ bool Locator::is_shared(Side side, ValueId value) const {
 }
 
 void Locator::observe(ValueId joint, const interp::Value& value) {
-  if (!value.datum.is_tensor() || joint_.is_shared(joint)) return;
+  if (!value.datum.is_tensor() || (joint_.is_shared(joint) && !renamed_.contains(joint.index)))
+    return;
   const Tensor& tensor = value.datum.tensor();
   if (joint_.computed_by[joint.index][0]) {
     bytes_left_ -= static_cast<std::int64_t>(tensor.bytes.size());
@@ -95,7 +105,7 @@ void Locator::observe(ValueId joint, const interp::Value& value) {
     return;
   }
   for (const ValueId target : of_joint_[joint.index])
-    states_[target.index] = compared(target, joint, tensor);
+    states_[target.index] = compared(target, tensor);
 }
 
 bool Locator::depends_on_shared_alone(ValueId target) const {
@@ -105,7 +115,7 @@ bool Locator::depends_on_shared_alone(ValueId target) const {
          });
 }
 
-Locator::State Locator::compared(ValueId target, ValueId, const Tensor& tensor) {
+Locator::State Locator::compared(ValueId target, const Tensor& tensor) {
   if (tensor.dtype == DType::String) return State::Unknown;
   if (const auto source = counterpart(target)) {
     const ValueId at = joint_.values[0][source->index];
@@ -122,6 +132,16 @@ Locator::State Locator::compared(ValueId target, ValueId, const Tensor& tensor) 
     if (may_equal(known->second, print)) return State::Agrees;
   }
   return State::Unknown;
+}
+
+Locator::State Locator::renamed(ValueId target) const {
+  const auto source = counterpart(target);
+  if (!source || !is_shared(Side::Target, target)) return State::Unknown;
+  const ValueId a = joint_.values[0][source->index], b = joint_.values[1][target.index];
+  if (a == b) return State::Agrees;
+  const auto ours = a.present() ? kept_.find(a.index) : kept_.end(), theirs = kept_.find(b.index);
+  if (ours == kept_.end() || theirs == kept_.end()) return State::Unknown;
+  return apart(ours->second, theirs->second).relative > kDiffers ? State::Differs : State::Agrees;
 }
 
 std::optional<ValueId> Locator::counterpart(ValueId target) const {
@@ -163,7 +183,9 @@ Divergence::Place Locator::place(Side side, ValueId value) const {
   Graph& made = place.subgraph;
   made.set_name(side == Side::Source ? "source" : "target");
   std::map<std::uint32_t, ValueId> values;
-  const auto name_of = [&](ValueId id) { return from.is_named(id) ? from.name(id) : std::string{}; };
+  const auto name_of = [&](ValueId id) {
+    return from.is_named(id) ? from.name(id) : std::string{};
+  };
   for (const std::size_t n : inside)
     for (const ValueId operand : from.inputs(from.nodes()[n])) {
       if (!operand.present() || values.contains(operand.index)) continue;
@@ -193,8 +215,7 @@ Divergence::Place Locator::place(Side side, ValueId value) const {
 }
 
 Divergence Locator::described(ValueId source, ValueId target) const {
-  Divergence found{.source = place(Side::Source, source),
-                   .target = place(Side::Target, target)};
+  Divergence found{.source = place(Side::Source, source), .target = place(Side::Target, target)};
   const auto change = [&](std::string text) { found.changes.push_back(std::move(text)); };
   const GraphNode *ours = source_.producer(source), *theirs = target_.producer(target);
   if (ours == nullptr || theirs == nullptr) return found;
@@ -226,13 +247,12 @@ Divergence Locator::described(ValueId source, ValueId target) const {
       } else if (auto weight = differing_elements(*constant, *replaced)) {
         weight->source = name(source_, mine);
         weight->target = name(target_, other);
-        change(fmt::format("{}[{}] {} against {}{}", weight->source,
-                           fmt::join(weight->position, ", "), float_text(weight->source_element),
-                           float_text(weight->target_element),
-                           weight->differing == 1 ? std::string{}
-                                                  : fmt::format(", {} of {} elements",
-                                                                weight->differing,
-                                                                weight->elements)));
+        change(fmt::format(
+            "{}[{}] {} against {}{}", weight->source, fmt::join(weight->position, ", "),
+            float_text(weight->source_element), float_text(weight->target_element),
+            weight->differing == 1
+                ? std::string{}
+                : fmt::format(", {} of {} elements", weight->differing, weight->elements)));
         if (!found.weight) found.weight = std::move(weight);
       }
       continue;
@@ -250,8 +270,8 @@ std::optional<Divergence> Locator::divergence() const {
   // The first value that differs from the one of its name.
   for (const GraphNode& node : target_.nodes())
     for (const ValueId id : target_.outputs(node)) {
-      const auto state = states_.find(id.index);
-      if (state != states_.end() && state->second == State::Differs)
+      const auto known = states_.find(id.index);
+      if ((known != states_.end() ? known->second : renamed(id)) == State::Differs)
         return described(*counterpart(id), id);
     }
   // Names do not tell: the first that is computed otherwise from what is the same in both.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,8 +35,8 @@ struct Divergence {
 /// "differs first at NODE: axis -1 against 2".
 std::string to_string(const Divergence& divergence);
 
-/// Observes a run of a joint graph and tells where the two models part. Values are compared by their
-/// names, or by what they look like where the other model has none of the name.
+/// Observes a run of a joint graph and tells where the two models part. Values are compared by
+/// their names, or by what they look like where the other model has none of the name.
 class Locator {
  public:
   Locator(const Graph& source, const Graph& target, const JointGraph& joint,
@@ -49,7 +50,9 @@ class Locator {
  private:
   enum class State : std::uint8_t { Unknown, Agrees, Differs };
 
-  State compared(ValueId target, ValueId joint, const Tensor& tensor);
+  State compared(ValueId target, const Tensor& tensor);
+  /// Of a value of the target that the source computes under another name.
+  State renamed(ValueId target) const;
   bool depends_on_shared_alone(ValueId target) const;
   bool agrees(Side side, ValueId value) const;
   std::optional<ValueId> counterpart(ValueId target) const;
@@ -61,11 +64,12 @@ class Locator {
   const Graph &source_, &target_;
   const JointGraph& joint_;
   std::int64_t bytes_left_;
-  std::unordered_map<std::string, ValueId> by_name_;  // of the source
+  std::unordered_map<std::string, ValueId> by_name_;                  // of the source
   std::unordered_map<std::uint32_t, std::vector<ValueId>> of_joint_;  // values of the target
-  std::map<std::uint32_t, Tensor> kept_;               // results of the source alone, by joint value
-  std::map<std::uint32_t, Fingerprint> prints_;        // of some of these
-  std::map<std::uint32_t, State> states_;              // by value of the target
+  std::map<std::uint32_t, Tensor> kept_;         // results of the source alone, by joint value
+  std::map<std::uint32_t, Fingerprint> prints_;  // of some of these
+  std::map<std::uint32_t, State> states_;        // by value of the target
+  std::set<std::uint32_t> renamed_;  // joint values that have other names in the other model
 };
 
 }  // namespace tessera::prove

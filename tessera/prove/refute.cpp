@@ -23,9 +23,8 @@ constexpr int kThorough = 20;  // tries of a search that is more than a quick lo
 Expected<std::optional<Refuted>> difference(const JointGraph& joint, const SizeValues& sizes,
                                             const std::vector<Tensor>& inputs,
                                             const Options& options) {
-  TESSERA_TRY(
-      std::optional<Refuted> found,
-      distinguishes(joint, inputs, {.memory_limit = kMemoryLimit, .stop = options.stop}));
+  TESSERA_TRY(std::optional<Refuted> found,
+              distinguishes(joint, inputs, {.memory_limit = kMemoryLimit, .stop = options.stop}));
   if (!found || !std::isfinite(found->source) || !std::isfinite(found->target))
     return std::optional<Refuted>{};
   found->sizes = sizes;
@@ -85,8 +84,8 @@ std::optional<Refuted> distinguished_by_recipes(const Instance& instance, const 
   }
   if (!is_small(types)) return std::nullopt;
   const JointGraph joint = joint_graph(instance.source, instance.target);
-  for (const Recipe& recipe : recipes(options.seed, types.size(), {},
-                                      telling_numbers(instance.source, instance.target))) {
+  for (const Recipe& recipe :
+       recipes(options.seed, types.size(), {}, telling_numbers(instance.source, instance.target))) {
     if (options.stop != nullptr && *options.stop) return std::nullopt;
     auto found = difference(joint, instance.sizes, make_inputs(types, recipe), options);
     if (found && *found) return *std::move(found);

@@ -79,8 +79,7 @@ class Cases {
   }
 
   static Assumption assumption(const Condition& condition) {
-    return {Assumption::Kind::Sizes,
-            fmt::format("{}{}", to_text(condition), kMeetByBroadcasting)};
+    return {Assumption::Kind::Sizes, fmt::format("{}{}", to_text(condition), kMeetByBroadcasting)};
   }
 
   void split(const Sizes& sizes, std::vector<Assumption> assumptions) {

@@ -24,6 +24,7 @@ using Clock = Alarm::Clock;
 
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
 constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
+constexpr double kScreenSeconds = 1;            // of running a window
 constexpr double kSecondsByName = 4;            // of matching by names, after a pair that failed
 constexpr int kMostDiffering = 2;               // windows of a pair whose sides differ in numbers
 
@@ -79,7 +80,7 @@ class Sweep {
   /// Runs the models in double: a refutation, and where they part.
   std::optional<Refuted> refutation(const std::vector<Tensor>& inputs, DistinguishOptions how);
   /// Whether the two sides of a window differ on random numbers; false where they cannot be run.
-  bool differs(const Window& window) const;
+  bool differs(const Window& window);
   void match(ValueId target);
   /// Whether each output of the target is that of the source, also where it has a partner already.
   bool match_outputs();
@@ -120,8 +121,8 @@ class Sweep {
   std::set<Assumption> assumptions_;
   int failures_ = 0;
   Clock::time_point started_ = {};  // of the matching
-  bool is_suspect_ = false;  // a pair of one name differs in numbers, as far as windows tell
-  std::string current_;      // what is compared
+  bool is_suspect_ = false;         // a pair of one name differs in numbers, as far as windows tell
+  std::string current_;             // what is compared
   std::optional<JointGraph> joint_;
   SweepResult result_;
 };
@@ -252,7 +253,8 @@ bool Sweep::run_both(const JointGraph& prepared, const std::vector<Tensor>& inpu
   for (const std::size_t side : {0, 1}) {
     prints_[side].assign(prepared.values[side].size(), std::nullopt);
     for (std::uint32_t i = 0; i < prepared.values[side].size(); ++i)
-      if (const ValueId at = prepared.values[side][i]; at.present()) of[at.index].push_back({side, i});
+      if (const ValueId at = prepared.values[side][i]; at.present())
+        of[at.index].push_back({side, i});
   }
   const auto print = [&](ValueId id, const interp::Value& value) {
     if (!value.datum.is_tensor()) return;
@@ -306,9 +308,8 @@ std::optional<Refuted> Sweep::search() {
   };
   const std::optional<std::vector<Type>> types = sized_ ? sized_ : concrete(aligned_.inputs, 8);
   if (!types) return std::nullopt;
-  const std::vector<Recipe> list =
-      recipes(options_.seed + 1, aligned_.inputs.size(), below_,
-              telling_numbers(aligned_.source, aligned_.target));
+  const std::vector<Recipe> list = recipes(options_.seed + 1, aligned_.inputs.size(), below_,
+                                           telling_numbers(aligned_.source, aligned_.target));
   for (const Recipe& recipe : list) {
     if (alarm_.over()) return std::nullopt;
     show(0, "searching for an input that tells them apart");
@@ -437,7 +438,7 @@ bool Sweep::prove_pair(ClassId source, ValueId target) {
   return true;
 }
 
-bool Sweep::differs(const Window& window) const {
+bool Sweep::differs(const Window& window) {
   constexpr std::int64_t kMostElements = 1 << 25;
   if (window.too_large() || window.nodes() > kMostScreened) return false;
   const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
@@ -457,11 +458,10 @@ bool Sweep::differs(const Window& window) const {
       return false;
     inputs.push_back({make_inputs({type}, {.seed = options_.seed + id}).front()});
   }
-  const auto results =
-      interp::run_as<double>(joint_graph(*source, *target).graph, inputs,
-                             {.threads = options_.threads,
-                              .memory_limit = options_.memory_limit,
-                              .stop = options_.stop});
+  alarm_.set(kScreenSeconds);
+  const auto results = interp::run_as<float>(
+      joint_graph(*source, *target).graph, inputs,
+      {.threads = options_.threads, .memory_limit = options_.memory_limit, .stop = alarm_.flag()});
   if (!results || results->size() != 2) return false;
   const std::vector<Datum> a{(*results)[0].datum}, b{(*results)[1].datum};
   return mostly_finite(a) && mostly_finite(b) && furthest_apart(a, b).relative > 10 * kDiffers;

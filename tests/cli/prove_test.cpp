@@ -55,6 +55,43 @@ TEST_F(Prove, SavesTheInputThatShowsADifference) {
   EXPECT_EQ(tessera({"run", "sum.tessera", "--input", "x=" + file}).exit_code, 0);
 }
 
+TEST_F(Prove, NamesTheFirstValueThatDiffers) {
+  folder.write("a.tessera",
+               "graph(x: f32[2, 3]) { p = softmax(x) {axis=-1} q = relu(p) return q }");
+  folder.write("b.tessera", "graph(x: f32[2, 3]) { p = softmax(x) {axis=0} q = relu(p) return q }");
+  const Outcome text = tessera({"prove", "a.tessera", "b.tessera"});
+  EXPECT_EQ(text.exit_code, kRefuted) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("differs first at p (softmax): axis -1 against 0\n"));
+  const auto json =
+      nlohmann::json::parse(tessera({"prove", "a.tessera", "b.tessera", "--json"}).out);
+  EXPECT_EQ(json["divergence"]["source"]["operator"], "softmax");
+  EXPECT_EQ(json["divergence"]["changes"][0], "axis -1 against 0");
+  EXPECT_THAT(json["divergence"]["target"]["subgraph"], HasSubstr("axis=0"));
+}
+
+TEST_F(Prove, NamesAChangedWeight) {
+  folder.write(
+      "a.tessera",
+      "graph(x: f32[2, 2]) { w = const f32[2, 2] [1, 2, 3, 4] y = matmul(x, w) return y }");
+  folder.write(
+      "b.tessera",
+      "graph(x: f32[2, 2]) { w = const f32[2, 2] [1, 2, 5, 4] y = matmul(x, w) return y }");
+  const auto json =
+      nlohmann::json::parse(tessera({"prove", "a.tessera", "b.tessera", "--json"}).out);
+  EXPECT_EQ(json["divergence"]["weight"]["source"], "w");
+  EXPECT_EQ(json["divergence"]["weight"]["position"], (std::vector<int>{1, 0}));
+  EXPECT_EQ(json["divergence"]["weight"]["target_element"], 5.0);
+}
+
+TEST_F(Prove, WithoutAnAnswerInTimeTheAnswerIsNotKnown) {
+  const Outcome outcome =
+      tessera({"prove", "root.tessera", "above.tessera", "--json", "--time-limit", "1ms"});
+  EXPECT_EQ(outcome.exit_code, kUnknown) << outcome.out << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["verdict"], "unknown");
+  EXPECT_NE(json["why"], "");
+}
+
 TEST_F(Prove, ShowsThePairThatItCannotRelate) {
   const Outcome outcome =
       tessera({"prove", "root.tessera", "above.tessera", "--json", "--picture", "pair.dot"});

@@ -73,12 +73,24 @@ TEST(Locate, NamesAnotherOperatorAndOneThatIsMissing) {
               HasSubstr("operand 0 hidden against sum"));
 }
 
+// Its operand becomes one of which the model has the same already: nothing new is computed there.
+TEST(Locate, NamesANodeThatBecomesEqualToAnother) {
+  const auto result = sweep(parsed("graph(x: f32[2, 3], y: f32[2, 3]) { a = exp(x) b = relu(a)"
+                                   " c = exp(y) d = relu(c) s = sub(b, d) r = tanh(s) return r }"),
+                            parsed("graph(x: f32[2, 3], y: f32[2, 3]) { a = exp(x) b = relu(a)"
+                                   " c = exp(y) d = relu(a) s = sub(b, d) r = tanh(s) return r }"),
+                            {});
+  ASSERT_TRUE(result && result->divergence);
+  EXPECT_EQ(to_string(*result->divergence), "differs first at d (relu): operand 0 c against a");
+}
+
 TEST(Locate, NamesAChangedNumber) {
   EXPECT_THAT(located("0.408", "0.5"), HasSubstr("differs first at scaled (mul)"));
 }
 
 TEST(Locate, ShowsSubgraphsThatBeginWhereTheModelsAgree) {
-  const auto result = sweep(parsed(kEncoder), parsed(replaced(kEncoder, "relu(sum)", "abs(sum)")), {});
+  const auto result =
+      sweep(parsed(kEncoder), parsed(replaced(kEncoder, "relu(sum)", "abs(sum)")), {});
   ASSERT_TRUE(result && result->divergence);
   EXPECT_EQ(result->divergence->source.subgraph.nodes().size(), 1u);
   EXPECT_THAT(to_text(result->divergence->target.subgraph), HasSubstr("abs(sum)"));
