@@ -43,7 +43,7 @@ struct Claim {
   bool named_reals = false;
 };
 
-/// The kinds of inference. Each changes one term of one of the two sums; the last one ends a proof.
+/// The kinds of inference. Each changes one term of one of the two sums; the last two end a proof.
 enum class Kind : std::uint8_t {
   Unfold,    // an element that is read is replaced by its definition
   Split,     // a term is the sum of what it is where e >= 0 and where e < 0
@@ -53,6 +53,7 @@ enum class Kind : std::uint8_t {
   Solve,     // a bound variable that two guards pin down is replaced by what it is
   Pin,       // a variable from outside that the guards leave one value is replaced by it
   Shift,     // a bound variable that is at least e is counted from e
+  Reverse,   // a bound variable that is at most e is counted down from e
   Divide,    // a variable is written as a multiple of a size and a rest
   Settle,    // a quotient, remainder, minimum or maximum is replaced by what it is
   Quotient,  // a quotient becomes a bound variable that two guards pin down
@@ -60,8 +61,9 @@ enum class Kind : std::uint8_t {
   Attain,    // of a maximum: what does not hang on the bound variables, if they have values at all
   Induct,    // a fold is replaced by a sum or maximum, proved step by step
   Cases,     // a maximum of some sums is one of them: both sides are the same in each case
+  Signs,     // a sum is below, at or above zero: both sides are the same in each case
 };
-inline constexpr int kKinds = 15;
+inline constexpr int kKinds = 17;
 std::string_view to_string(Kind kind);
 
 /// Why an arithmetic condition `e >= 0` holds. Were e at most -1, scale * e would be at most
@@ -79,7 +81,7 @@ struct Step {
   std::size_t item = 0;                       // which factor, guard or bound variable of the term
   std::vector<Dim> dims = {};                 // what is put in
   std::vector<Reason> reasons = {};           // of the conditions, in their order
-  std::vector<std::vector<Step>> parts = {};  // of Induct and Cases: proofs of what is to show
+  std::vector<std::vector<Step>> parts = {};  // of Induct, Cases, Signs: proofs to be shown
   /// The side after the step, as text (of Divide with no place both): for other checkers, which may
   /// order sums in another way.
   std::vector<std::string> results = {};

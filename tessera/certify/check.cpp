@@ -87,6 +87,16 @@ bool is_of_fold(const Factor& factor) {
          });
 }
 
+/// Whether something below every number is a part of it.
+bool has_bottom(const Sum& sum) {
+  return std::ranges::any_of(sum.terms, [](const Term& term) {
+    return std::ranges::any_of(term.factors, [](const Factor& factor) {
+      return factor.kind == Factor::Kind::Bottom ||
+             (factor.args != nullptr && std::ranges::any_of(*factor.args, has_bottom));
+    });
+  });
+}
+
 Term without_factor(Term term, std::size_t factor) {
   term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(factor));
   return term;
@@ -242,6 +252,7 @@ Expected<Done> State::apply(const Step& step) {
   if (step.kind == Kind::Divide && step.place.empty()) return divide_position(step);
   CERTIFY(step.side == 0 || step.side == 1, "there are two sides");
   if (step.kind == Kind::Cases) return end_by_cases(step);
+  if (step.kind == Kind::Signs) return end_by_signs(step);
   TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
   CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
   const std::vector<std::string> made{sum_text(sides_[step.side])};
@@ -371,6 +382,16 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
       moved.guards.push_back(Dim::symbol(*name));  // it was not negative
       return substituted(names_, moved, {{*name, Dim::symbol(*name) + step.dims[0]}});
     }
+    case Kind::Reverse: {
+      const auto name = bound();
+      CERTIFY(name && step.dims.size() == 1 && !step.dims[0].contains(*name),
+              "a bound variable and its largest value are needed");
+      const Dim left = step.dims[0] - Dim::symbol(*name);
+      CERTIFY(std::ranges::find(term.guards, left) != term.guards.end(), "{} may be larger", *name);
+      Term turned = term;
+      turned.guards.push_back(Dim::symbol(*name));  // it was not negative
+      return substituted(names_, turned, {{*name, left}});
+    }
     case Kind::Divide: {
       const auto name = bound();
       CERTIFY(name && step.dims.size() == 1 && !step.dims[0].contains(*name),
@@ -482,7 +503,8 @@ Expected<Sum> State::changed(const Step& step, const Site& site) {
           names_, {{without_factor(term, step.item)}},
           power(names_, opened(names_, induction.closed_form), term.factors[step.item].exponent));
     }
-    case Kind::Cases: break;
+    case Kind::Cases:
+    case Kind::Signs: break;
   }
   return wrong("there is no such inference");
 }
@@ -550,6 +572,56 @@ Expected<Done> State::end_by_cases(const Step& step) {
   return Done{};
 }
 
+Expected<std::vector<State>> State::signs(const Site& site, std::size_t factor,
+                                          const std::vector<Dim>& pieces) const {
+  CERTIFY(factor < site.term->factors.size(), "there is no such factor");
+  Factor chosen = site.term->factors[factor];
+  chosen.exponent = 1;
+  Sum of;
+  bool truth = false;
+  if (chosen.kind == Factor::Kind::Most) {
+    const std::vector<Term>& all = (*chosen.args)[0].terms;
+    CERTIFY(pieces.size() == 2, "two parts of the maximum are needed");
+    for (const int which : {0, 1}) {
+      const std::int64_t piece = pieces[which].constant().value_or(-1);
+      CERTIFY(piece >= 0 && piece < std::ssize(all), "there is no such part");
+      const Term& term = all[static_cast<std::size_t>(piece)];
+      CERTIFY(term.bound.empty() && term.guards.empty(), "the part is over a range");
+      of = add(std::move(of), scaled((*term.factors[0].args)[0], which == 0 ? 1 : -1));
+    }
+    of = closed(std::move(of));
+  } else {
+    CERTIFY(chosen.truth, "the factor is neither a maximum nor 0 or 1");
+    truth = chosen.kind != Factor::Kind::Apply;
+    of = truth ? algebra::factor(chosen) : (*chosen.args)[0];
+  }
+  // It has to be one number for the whole of both sides.
+  CERTIFY(algebra::binds_its_variables(of) && !has_bottom(of), "the sum hangs on more");
+  CERTIFY(std::ranges::none_of(of.terms,
+                               [](const Term& term) {
+                                 return std::ranges::any_of(term.factors, is_of_fold);
+                               }),
+          "the sum hangs on a fold");
+  std::vector<State> result;
+  for (const int sign : {-1, 0, 1}) {
+    if (truth && sign < 0) continue;
+    State state = *this;
+    state.signs_.push_back({of, sign});
+    for (Sum& side : state.sides_) side = decided(state.names_, side, state.signs_);
+    result.push_back(std::move(state));
+  }
+  return result;
+}
+
+Expected<Done> State::end_by_signs(const Step& step) {
+  const auto site = this->site(step.side, step.place);
+  CERTIFY(site.has_value(), "there is no such place");
+  TESSERA_TRY(std::vector<State> all, signs(*site, step.item, step.dims));
+  TESSERA_TRY_DONE(proved(all, step));
+  for (Sum& side : sides_) side = {};
+  return Done{};
+}
+
 Expected<State::Induction> State::induction(const Site& site, std::size_t factor) const {
   CERTIFY(
       factor < site.term->factors.size() && site.term->factors[factor].kind == Factor::Kind::Fold,
@@ -589,12 +661,17 @@ Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
   return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
 }
 
-bool State::is_proved() const {
+bool State::is_same() const {
   const Sum source = closed(sides_[0]), target = closed(sides_[1]);
   return same(source, target) && is_defined(source) && algebra::binds_its_variables(source);
 }
 
 namespace {
+
+/// Whether it ends a proof.
+bool ends(Kind kind) {
+  return kind == Kind::Cases || kind == Kind::Signs;
+}
 
 Expected<Done> record(State& state, Step& step);
 
@@ -607,14 +684,16 @@ Expected<Done> record(State& state, Step& step) {
   step.results.clear();
   step.goals.clear();
   std::vector<State> obligations;
-  if (step.kind == Kind::Induct || step.kind == Kind::Cases) {
+  if (step.kind == Kind::Induct || ends(step.kind)) {
     const auto site = state.site(step.side, step.place);
     CERTIFY(site.has_value(), "there is no such place");
     if (step.kind == Kind::Induct) {
       TESSERA_TRY(State::Induction induction, state.induction(*site, step.item));
       obligations = std::move(induction.obligations);
-    } else {
+    } else if (step.kind == Kind::Cases) {
       TESSERA_TRY(obligations, state.cases(*site, step.item));
+    } else {
+      TESSERA_TRY(obligations, state.signs(*site, step.item, step.dims));
     }
   }
   for (std::size_t i = 0; i < step.parts.size() && i < obligations.size(); ++i) {
@@ -625,14 +704,14 @@ Expected<Done> record(State& state, Step& step) {
   const bool both = step.kind == Kind::Divide && step.place.empty();
   if (both)
     step.results = {sum_text(state.side(0)), sum_text(state.side(1))};
-  else if (step.kind != Kind::Cases)
+  else if (!ends(step.kind))
     step.results = {sum_text(state.side(step.side))};
   return Done{};
 }
 
 bool is_recorded(const Proof& proof) {
   return std::ranges::all_of(proof, [](const Step& step) {
-    return (step.kind == Kind::Cases || !step.results.empty()) &&
+    return (ends(step.kind) || !step.results.empty()) &&
            step.goals.size() == step.parts.size() && std::ranges::all_of(step.parts, is_recorded);
   });
 }
@@ -654,6 +733,14 @@ Expected<Certificate> recorded(Certificate certificate) {
 bool is_recorded(const Certificate& certificate) {
   return std::ranges::all_of(certificate.proofs,
                              [](const Proof& proof) { return is_recorded(proof); });
+}
+
+bool State::is_proved() const {
+  if (is_same()) return true;
+  for (const Sum& side : sides_)
+    if (!is_defined(side) || !algebra::binds_its_variables(side)) return false;
+  algebra::Names names = names_;
+  return are_equal(names, sides_[0], sides_[1]);
 }
 
 Expected<Done> check(const Certificate& certificate) {

@@ -29,7 +29,9 @@ class State {
 
   /// Changes the state, or says why the step is not right.
   Expected<Done> apply(const Step& step);
-  /// Whether both sides are the same now.
+  /// Whether both sides look the same now.
+  bool is_same() const;
+  /// Whether they are, also as fractions (algebra::are_equal).
   bool is_proved() const;
 
   /// What has to be proved to replace a fold by sums and maxima; see Kind::Induct.
@@ -41,6 +43,10 @@ class State {
   Expected<Induction> induction(const Site& site, std::size_t factor) const;
   /// The goal where a maximum is the first, the second, … of what it is taken of; see Kind::Cases.
   Expected<std::vector<State>> cases(const Site& site, std::size_t factor) const;
+  /// The goal where a sum is below, at and above zero; see Kind::Signs. The sum is what a factor
+  /// compares with zero, what `pieces` of a maximum differ by, or a factor that is 0 or 1.
+  Expected<std::vector<State>> signs(const Site& site, std::size_t factor,
+                                     const std::vector<Dim>& pieces) const;
 
  private:
   struct Tensor {
@@ -62,12 +68,14 @@ class State {
   Expected<algebra::Sum> changed(const Step& step, const Site& site);
   Expected<Done> divide_position(const Step& step);
   Expected<Done> end_by_cases(const Step& step);
+  Expected<Done> end_by_signs(const Step& step);
   /// Replays the parts of a step.
   static Expected<Done> proved(std::vector<State>& obligations, const Step& step);
 
   std::shared_ptr<const Tensors> tensors_;
   algebra::Sum sides_[2];
   std::vector<Dim> facts_;
+  algebra::Signs signs_;
   bool named_reals_ = false;
   algebra::Names names_;
 };

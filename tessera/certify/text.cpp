@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, kKinds> kNames = {
     "unfold", "split",  "void",     "drop",  "tighten", "solve",  "pin",  "shift",
-    "divide", "settle", "quotient", "count", "attain",  "induct", "cases"};
+    "reverse", "divide", "settle", "quotient", "count", "attain", "induct", "cases", "signs"};
 
 std::uint64_t seal_of(std::string_view text) {
   Hasher hasher;

@@ -125,6 +125,21 @@ Sum tidied(Sum sum);
 /// A factor made anew after its arguments have changed.
 Sum remade(Names& names, const Factor& factor);
 
+/// What is known of the sign of a sum: it is below zero, zero or above zero.
+struct Sign {
+  Sum of = {};  // closed
+  int sign = 0;
+};
+using Signs = std::vector<Sign>;
+/// The sum where that holds: comparisons that it decides are 0 or 1, what is below another one
+/// leaves a maximum, and what is zero is put in where it says what a factor is.
+Sum decided(Names& names, const Sum& sum, const Signs& signs);
+
+/// Whether two sums are the same, also as fractions: the difference is zero once it is multiplied
+/// by what it is divided by, exponentials are written for hyperbolic functions, and a sum of
+/// logarithms is the logarithm of a product.
+bool are_equal(Names& names, const Sum& a, const Sum& b);
+
 /// Gives bound variables names that hang on what they do alone, sorts, and adds up equal terms.
 /// Sums that are equal up to names and order become the same.
 Sum closed(Sum sum);

@@ -3,14 +3,12 @@
 #include <numeric>
 #include <set>
 
-#include "tessera/expr/algebra.h"
+#include "tessera/expr/algebra_parts.h"
 #include "tessera/support/hash.h"
 #include "tessera/support/lexer.h"
 
 namespace tessera::algebra {
 namespace {
-
-using Kind = Factor::Kind;
 
 /// Colors of the bound variables around an expression; other symbols have that of their name.
 class Colors {
@@ -279,6 +277,54 @@ std::string to_text(const Factor& factor) {
 
 namespace {
 
+/// term = quotient * by, where the quotient is a product that speaks of nothing that is bound.
+std::optional<Term> quotient_of(const Term& term, const Term& by) {
+  if (term.bound.size() != by.bound.size() || term.guards.size() != by.guards.size())
+    return std::nullopt;
+  Term quotient{.coefficient = term.coefficient / by.coefficient};
+  if (!term.bound.empty() || !term.guards.empty()) {
+    for (const Factor& f : term.factors)
+      if (std::ranges::none_of(term.bound, [&](const std::string& s) { return contains(f, s); }))
+        quotient.factors.push_back(f);
+    return quotient;
+  }
+  quotient.factors = term.factors;
+  for (Factor f : by.factors) {
+    f.exponent = -f.exponent;
+    multiply_in(quotient, f);
+  }
+  return quotient;
+}
+
+/// quotient * sum, taken out of `from`; false where not all of it is there.
+bool take_multiple(const Term& quotient, const Sum& sum, Sum& from) {
+  Sum rest = from;
+  for (Term term : sum.terms) {
+    term.coefficient *= quotient.coefficient;
+    for (const Factor& f : quotient.factors) multiply_in(term, f);
+    term = closed_term(std::move(term));
+    const auto here =
+        std::ranges::find_if(rest.terms, [&](const Term& t) { return compare(t, term) == 0; });
+    if (here == rest.terms.end()) return false;
+    rest.terms.erase(here);
+  }
+  from = std::move(rest);
+  return true;
+}
+
+/// Among terms over S: some that are a multiple of S together.
+bool cancel_some(Sum& above, const Sum& base, Term& quotient) {
+  constexpr std::size_t kMostTerms = 24;
+  if (above.terms.size() < base.terms.size() || above.terms.size() > kMostTerms) return false;
+  for (const Term& term : above.terms) {
+    auto candidate = quotient_of(term, base.terms[0]);
+    if (!candidate || !take_multiple(*candidate, base, above)) continue;
+    quotient = *std::move(candidate);
+    return true;
+  }
+  return false;
+}
+
 /// Terms that are a multiple of S together, over S: the multiple. In a sum that is closed.
 bool cancel_quotients(Sum& sum) {
   for (const Term& term : sum.terms) {
@@ -299,15 +345,18 @@ bool cancel_quotients(Sum& sum) {
         copy.factors.erase(here);
         above.terms.push_back(std::move(copy));
       }
-      if (above.terms.size() != base.terms.size()) continue;
+      if (above.terms.size() < base.terms.size()) continue;
       above = closed(std::move(above));
-      if (above.terms.size() != base.terms.size() || base.terms.empty()) continue;
-      const Rational ratio = above.terms[0].coefficient / base.terms[0].coefficient;
-      if (!same(above, closed(scaled(base, ratio)))) continue;
-      Term quotient{.coefficient = ratio};
+      Term quotient;
+      if (base.terms.empty() || !cancel_some(above, base, quotient)) continue;
+      for (Term& left : above.terms) {
+        multiply_in(left, over);
+        rest.terms.push_back(std::move(left));
+      }
       if (*whole < -1) {
-        quotient.factors = {over};
-        quotient.factors[0].exponent += 1;
+        Factor once = over;
+        once.exponent += 1;
+        multiply_in(quotient, once);
       }
       rest.terms.push_back(std::move(quotient));
       sum = std::move(rest);

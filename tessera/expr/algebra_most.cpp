@@ -105,6 +105,36 @@ Sum common_terms(const Sum& pieces, const std::vector<std::string>& bound) {
   return common;
 }
 
+/// |x * y| = |x| * |y|.
+Sum of_product(Names& names, Factor largest) {
+  if (!is_absolute(largest)) return factor(std::move(largest));
+  const Sum& value = value_of(args_of(largest)[0].terms[0]);
+  if (value.terms.size() != 1 || !is_plain(value.terms[0])) return factor(std::move(largest));
+  const std::vector<Factor> factors = value.terms[0].factors;
+  if (factors.size() == 1 && factors[0].exponent.is(1)) return factor(std::move(largest));
+  Sum result = constant(1);
+  for (const Factor& one : factors) {
+    const Sum base = factor(base_of(one));
+    const bool odd = !has_even_exponent(one);
+    result = product(names, result,
+                     power(names, odd ? most(names, {group(base), group(scaled(base, -1))}) : base,
+                           one.exponent));
+  }
+  return result;
+}
+
+/// Whether a piece is nowhere above another one that is always there.
+bool is_lower(const Term& piece, const Sum& pieces) {
+  constexpr std::size_t kMostPieces = 6;
+  if (pieces.terms.size() > kMostPieces) return false;
+  return std::ranges::any_of(pieces.terms, [&](const Term& other) {
+    if (&other == &piece || !is_plain(other)) return false;
+    const Sum more = closed(add(value_of(other), scaled(value_of(piece), -1)));
+    const Mask mask = mask_of(more, {});
+    return (mask & kNegative) == 0 && (mask != kZero || !is_plain(piece));
+  });
+}
+
 }  // namespace
 
 Term group(Sum value) {
@@ -123,7 +153,7 @@ Sum most(Names& names, std::vector<Term> groups) {
     return opened(names, value_of(pieces.terms[0]));
 
   for (std::size_t i = 0; i < pieces.terms.size(); ++i) {
-    if (!is_below_another(pieces.terms[i], pieces)) continue;
+    if (!is_below_another(pieces.terms[i], pieces) && !is_lower(pieces.terms[i], pieces)) continue;
     pieces.terms.erase(pieces.terms.begin() + static_cast<std::ptrdiff_t>(i));
     return most(names, opened(names, std::move(pieces)).terms);
   }
@@ -147,11 +177,10 @@ Sum most(Names& names, std::vector<Term> groups) {
   if (!content.measure.is(1) || !content.factors.empty()) {
     for (Term& piece : pieces.terms)
       piece.factors = group(divided(value_of(piece), content)).factors;
-    pieces = closed(std::move(pieces));
+    return product(names, {{{.coefficient = content.measure, .factors = content.factors}}},
+                   most(names, opened(names, closed(std::move(pieces))).terms));
   }
-  Term result{.coefficient = content.measure, .factors = content.factors};
-  result.factors.push_back({.kind = Kind::Most, .args = shared({std::move(pieces)})});
-  return {{std::move(result)}};
+  return of_product(names, {.kind = Kind::Most, .args = shared({std::move(pieces)})});
 }
 
 }  // namespace tessera::algebra

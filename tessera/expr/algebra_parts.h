@@ -52,6 +52,14 @@ inline bool has_even_exponent(const Factor& factor) {
   return whole && *whole % 2 == 0;
 }
 
+/// Which signs a number may have, as far as it is plain to see.
+using Mask = std::uint8_t;
+inline constexpr Mask kNegative = 1, kZero = 2, kPositive = 4;
+Mask mask_of(const Sum& sum, const Signs& signs);
+bool is_not_negative(const Factor& factor);
+/// max(x, -x), to any power.
+bool is_absolute(const Factor& factor);
+
 /// What is not defined makes all of it so.
 bool is_poisoned(const Sum& sum);
 inline Sum poison() {
@@ -63,6 +71,9 @@ void multiply_in(Term& term, const Factor& factor);
 /// Powers that came together to whole ones are no longer kept apart.
 Sum with_whole_powers(Names& names, Term term);
 
+/// A component of a fold; products of exponentials, of products and of a few numbers come apart.
+Sum folded(Names& names, const Factor& fold);
+
 /// What all terms have in common: the measure of the coefficients, and factors.
 struct Content {
   Rational measure = 1;
@@ -73,6 +84,9 @@ enum class Leaves { All, Positive, PositiveBase };
 /// `free` says of which symbols the common factors may not speak.
 Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
                    const std::vector<std::string>& free = {});
+/// The exponentials that all terms have in common, to the least of their exponents; a term that
+/// has none has the exponent 0.
+std::vector<Factor> common_exponentials(const Sum& sum);
 /// Every term without the content.
 Sum divided(const Sum& sum, const Content& content);
 

@@ -5,34 +5,6 @@
 namespace tessera::algebra {
 namespace {
 
-bool is_positive(const Sum& sum);
-
-/// Whether it is never negative.
-bool is_positive(const Factor& factor) {
-  switch (factor.kind) {
-    case Kind::Number: return factor.at[0].least().value_or(-1) >= 0;
-    case Kind::Apply: return factor.truth || factor.fn == Fn::Exp;
-    case Kind::Read: return factor.truth;
-    case Kind::Power:
-      return !factor.exponent.integer() || has_even_exponent(factor) ||
-             is_positive(args_of(factor)[0]);
-    case Kind::Most:
-      // At least as large as one that is not negative everywhere.
-      return std::ranges::any_of(args_of(factor)[0].terms, [](const Term& piece) {
-        return is_plain(piece) && is_positive(value_of(piece));
-      });
-    default: return false;
-  }
-}
-
-/// A sum of what is not negative.
-bool is_positive(const Sum& sum) {
-  return std::ranges::all_of(sum.terms, [](const Term& term) {
-    return term.coefficient.sign() > 0 &&
-           std::ranges::all_of(term.factors, [](const Factor& f) { return is_positive(f); });
-  });
-}
-
 Factor power_factor(Sum base, const Rational& exponent) {
   return {.kind = Kind::Power, .args = shared({std::move(base)}), .exponent = exponent};
 }
@@ -66,16 +38,23 @@ std::optional<Sum> number_power(Names& names, const Rational& value, const Ratio
 Sum power_of_term(Names& names, const Term& term, const Rational& exponent) {
   const auto whole = exponent.integer();
   Term taken, kept;
+  Sum roots = constant(1);
   for (Factor f : term.factors) {
-    const bool out = whole || is_positive(has_even_exponent(f) ? base_of(f) : f);
+    const bool out = whole || is_not_negative(has_even_exponent(f) ? base_of(f) : f);
     if (out) {
       f.exponent *= exponent;
       multiply_in(taken, f);
+    } else if (has_even_exponent(f)) {
+      // The root of a square is the absolute value.
+      const Sum base = factor(base_of(f));
+      roots = product(names, roots,
+                      power(names, most(names, {group(base), group(scaled(base, -1))}),
+                            f.exponent * exponent));
     } else {
       kept.factors.push_back(f);
     }
   }
-  Sum result{{taken}};
+  Sum result = product(names, {{taken}}, roots);
   // A negative number stays under the root with what it is multiplied by.
   const bool apart = whole || term.coefficient.sign() > 0;
   const auto root = apart ? number_power(names, term.coefficient, exponent) : std::optional<Sum>();
@@ -113,6 +92,12 @@ Sum with_whole_powers(Names& names, Term term) {
         continue;
       }
       term.factors[i].exponent = fraction;
+    } else if (whole && *whole % 2 == 0 && is_absolute(factor)) {
+      const Sum value = opened(names, value_of(args_of(factor)[0].terms[0]));
+      rest = product(names, rest, power(names, value, *whole));
+      changed = true;
+      term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
     } else if (factor.kind == Kind::Power && whole && *whole > 0 && *whole <= kMostFactors) {
       const Sum grown = power(names, opened(names, args_of(factor)[0]), *whole);
       rest = product(names, rest, grown);
@@ -151,10 +136,35 @@ Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
     });
     if (everywhere && is_free(candidate, free) &&
         (leaves == Leaves::All ||
-         is_positive(leaves == Leaves::PositiveBase ? base_of(common) : common)))
+         is_not_negative(leaves == Leaves::PositiveBase ? base_of(common) : common)))
       content.factors.push_back(common);
   }
   return content;
+}
+
+std::vector<Factor> common_exponentials(const Sum& sum) {
+  std::vector<Factor> common;
+  for (const Term& term : sum.terms)
+    for (const Factor& candidate : term.factors) {
+      if (candidate.kind != Kind::Apply || candidate.fn != Fn::Exp ||
+          std::ranges::any_of(common,
+                              [&](const Factor& f) { return compare_bases(f, candidate) == 0; }))
+        continue;
+      Factor least = candidate;
+      for (const Term& other : sum.terms) {
+        const auto here = std::ranges::find_if(
+            other.factors, [&](const Factor& f) { return compare_bases(f, candidate) == 0; });
+        const Rational exponent = here == other.factors.end() ? Rational(0) : here->exponent;
+        if (exponent.less_than(least.exponent)) least.exponent = exponent;
+      }
+      const bool free = std::ranges::none_of(sum.terms, [&](const Term& other) {
+        return std::ranges::any_of(other.bound,
+                                   [&](const std::string& s) { return contains(least, s); });
+      });
+      if (free) common.push_back(std::move(least));
+    }
+  std::erase_if(common, [](const Factor& f) { return f.exponent.is(0); });
+  return common;
 }
 
 Sum divided(const Sum& sum, const Content& content) {
@@ -183,13 +193,17 @@ Sum power(Names& names, const Sum& base, const Rational& exponent) {
   if (whole && leads_negative(inner)) content.measure *= -1;
   const auto outer = number_power(names, content.measure, exponent);
   if (!outer) content.measure = 1;
+  inner = divided(inner, content);
+  const Content exponentials{.factors = common_exponentials(inner)};
   Term common;
-  for (Factor f : content.factors) {
-    f.exponent *= exponent;
-    common.factors.push_back(std::move(f));
-  }
+  for (const auto& factors : {content.factors, exponentials.factors})
+    for (Factor f : factors) {
+      f.exponent *= exponent;
+      multiply_in(common, f);
+    }
   Sum result = product(names, outer.value_or(constant(1)), with_whole_powers(names, common));
-  return product(names, result, factor(power_factor(closed(divided(inner, content)), exponent)));
+  inner = closed(divided(inner, exponentials));
+  return product(names, result, factor(power_factor(std::move(inner), exponent)));
 }
 
 }  // namespace tessera::algebra

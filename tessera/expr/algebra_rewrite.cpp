@@ -57,8 +57,8 @@ Sum remade(Names& names, const Factor& factor) {
     case Kind::Most:
       return power(names, most(names, opened(names, args_of(factor)[0]).terms), exponent);
     case Kind::Cast: return power(names, cast(factor.to, args_of(factor)[0]), exponent);
+    case Kind::Fold: return power(names, folded(names, base_of(factor)), exponent);
     case Kind::Read:
-    case Kind::Fold:
     case Kind::Group:
     case Kind::Bottom: break;
   }

@@ -275,9 +275,9 @@ class Reader {
     std::vector<Sum> args{closed({{range}})};
     for (const Scalar& init : fold.init) args.push_back(closed(read(init)));
     for (const Scalar& combine : fold.combine) args.push_back(closed(read(combine)));
-    return factor({.kind = Kind::Fold,
-                   .component = node.index,
-                   .args = std::make_shared<const std::vector<Sum>>(std::move(args))});
+    return remade(names_, {.kind = Kind::Fold,
+                           .component = node.index,
+                           .args = std::make_shared<const std::vector<Sum>>(std::move(args))});
   }
 
   Names& names_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <span>
 
 #include "tessera/ir/expand.h"
@@ -213,7 +215,120 @@ Expected<Graph> expanded(const Graph& graph) {
   return expand(graph, is_composite);
 }
 
+constexpr std::int64_t kMostContent = 64;  // numbers of a tensor that is written out
+constexpr int kMostPieces = 32;            // in which it is
+
+/// A number of a tensor; none for what is no number.
+std::optional<Scalar> literal(const Tensor& tensor, std::int64_t i) {
+  switch (sort_of(tensor.dtype)) {
+    case Sort::Value: {
+      const double number = number_at(tensor, i);
+      if (std::isnan(number) || number == std::numeric_limits<double>::infinity())
+        return std::nullopt;
+      return Scalar(number);
+    }
+    case Sort::Bool: return truth(integer_at(tensor, i) != 0);
+    case Sort::Integer: return Scalar(integer_at(tensor, i));
+    case Sort::Unsigned:
+      if (integer_at(tensor, i) < 0) return std::nullopt;
+      return Scalar(Node(node::Constant{.sort = Sort::Unsigned, .integer = integer_at(tensor, i)}));
+    case Sort::Text: break;
+  }
+  return std::nullopt;
+}
+
+/// What an element of a tensor is, by cases of its position.
+class Content {
+ public:
+  explicit Content(const Tensor& tensor) : tensor_(tensor) {}
+
+  std::optional<Definition> definition() {
+    if (tensor_.count() == 0 || tensor_.count() > kMostContent) return std::nullopt;
+    for (std::size_t axis = 0; axis < tensor_.shape.size(); ++axis)
+      run_.push_back({fmt::format("i{}", axis), Dim(tensor_.shape[axis])});
+    const auto value = part(0, 0, tensor_.count());
+    if (!value || pieces_ > kMostPieces) return std::nullopt;
+    return Definition{.inputs = {},
+                      .outputs = {{.name = "out",
+                                   .dtype = tensor_.dtype,
+                                   .axes = each(run_),
+                                   .value = *value}}};
+  }
+
+ private:
+  bool is_same(std::int64_t a, std::int64_t b, std::int64_t count) const {
+    const auto width = static_cast<std::int64_t>(byte_width(tensor_.dtype));
+    return std::memcmp(tensor_.bytes.data() + a * width, tensor_.bytes.data() + b * width,
+                       static_cast<std::size_t>(count * width)) == 0;
+  }
+
+  /// How many elements from `at` on grow by the same step, of integers.
+  std::int64_t progression(std::int64_t at, std::int64_t end, std::int64_t& step) const {
+    if (sort_of(tensor_.dtype) != Sort::Integer || at + 1 >= end) return 1;
+    constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+    const auto value = [&](std::int64_t i) { return integer_at(tensor_, i); };
+    for (std::int64_t i = at; i < end; ++i)
+      if (value(i) > kLargest || value(i) < -kLargest) return 1;
+    step = value(at + 1) - value(at);
+    std::int64_t next = at + 2;
+    while (next < end && value(next) - value(next - 1) == step) ++next;
+    const bool plain = step >= -1 && step <= 1;
+    return next - at >= 3 || plain ? next - at : 1;
+  }
+
+  /// The elements from `begin` on that an index of the axes from `axis` on runs through.
+  std::optional<Scalar> part(std::size_t axis, std::int64_t begin, std::int64_t count) {
+    if (axis == run_.size()) return ++pieces_, literal(tensor_, begin);
+    const std::int64_t size = tensor_.shape[axis], inner = count / size;
+    const Scalar at = run_[axis];
+    std::vector<std::pair<std::int64_t, Scalar>> pieces;  // the last position of each
+    for (std::int64_t i = 0; i < size && pieces_ <= kMostPieces;) {
+      std::int64_t next = i + 1, step = 0;
+      while (next < size && is_same(begin + i * inner, begin + next * inner, inner)) ++next;
+      const std::int64_t run =
+          axis + 1 == run_.size() && next == i + 1 ? progression(begin + i, begin + size, step) : 1;
+      std::optional<Scalar> value;
+      if (run > 1) {
+        next = i + run;
+        ++pieces_;
+        value = at * Scalar(step) + Scalar(integer_at(tensor_, begin + i) - step * i);
+      } else {
+        value = part(axis + 1, begin + i * inner, inner);
+      }
+      if (!value) return std::nullopt;
+      pieces.emplace_back(next - 1, *value);
+      i = next;
+    }
+    if (pieces.empty()) return std::nullopt;
+    Scalar result = pieces.back().second;
+    for (std::size_t i = pieces.size() - 1; i-- > 0;)
+      result = select(at <= Scalar(pieces[i].first), pieces[i].second, result);
+    return result;
+  }
+
+  const Tensor& tensor_;
+  std::vector<Axis> run_;
+  int pieces_ = 0;
+};
+
 }  // namespace
+
+std::optional<GraphClaim> with_contents(const GraphClaim& claim) {
+  GraphClaim result = claim;
+  std::vector<certify::Value> values;
+  std::erase_if(result.claim.inputs, [&](const certify::Input& input) {
+    const auto here = claim.constants.find(input.name);
+    if (here == claim.constants.end() || input.uniform || here->second.dtype == DType::String)
+      return false;
+    auto definition = Content(here->second).definition();
+    if (!definition) return false;
+    values.push_back({input.name, *std::move(definition), 0, {}});
+    return true;
+  });
+  if (values.empty()) return std::nullopt;
+  result.claim.values.insert(result.claim.values.begin(), values.begin(), values.end());
+  return result;
+}
 
 std::string input_name(std::size_t input) {
   return fmt::format("x{}", input);

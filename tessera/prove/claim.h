@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -30,5 +31,9 @@ Expected<GraphClaim> claim_of(const Graph& source, const Graph& target, const Gu
 /// The same, with the operator that each definition is of, and the elements of constants: what
 /// binds a claim to the catalog.
 Expected<GraphClaim> bound_claim_of(const Graph& source, const Graph& target, const Guard& facts);
+
+/// The claim with weights of few numbers as values that are computed from their positions; nothing
+/// where there are none.
+std::optional<GraphClaim> with_contents(const GraphClaim& claim);
 
 }  // namespace tessera::prove

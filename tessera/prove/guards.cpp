@@ -1,5 +1,6 @@
 #include "tessera/prove/guards.h"
 
+#include <map>
 #include <set>
 
 #include "tessera/expr/induction.h"
@@ -181,6 +182,51 @@ bool shift(const Spot& spot) {
                      .reasons = {Reason{.multiples = {{premise, Dim(1)}}}}}))
         return true;
     }
+  }
+  return false;
+}
+
+namespace {
+
+/// How positions change with a variable: by the name of the tensor that is read, whether they grow
+/// and whether they fall.
+struct Slopes {
+  bool grows = false, falls = false;
+};
+void collect_slopes(const Term& term, const std::string& name,
+                    std::map<std::string, Slopes>& into) {
+  for (const Factor& factor : term.factors) {
+    for (const Dim& at : factor.at) {
+      const auto linear = at.contains(name) ? at.linear_in(name) : std::nullopt;
+      if (!linear || !linear->factor->constant()) continue;
+      Slopes& slopes = into[factor.name];
+      (*linear->factor->constant() > 0 ? slopes.grows : slopes.falls) = true;
+    }
+    if (factor.args == nullptr) continue;
+    for (const algebra::Sum& arg : *factor.args)
+      for (const Term& inner : arg.terms) collect_slopes(inner, name, into);
+  }
+}
+
+}  // namespace
+
+bool reverse(const Spot& spot) {
+  const Term& term = spot.term();
+  for (std::size_t i = 0; i < term.bound.size(); ++i) {
+    const std::string& name = term.bound[i];
+    std::map<std::string, Slopes> slopes;
+    collect_slopes(term, name, slopes);
+    if (slopes.empty() || slopes.begin()->second.grows) continue;
+    std::optional<Dim> last;  // the plainest of its limits
+    for (const Dim& guard : term.guards) {
+      const auto linear = guard.contains(name) ? guard.linear_in(name) : std::nullopt;
+      if (!linear || !linear->factor->is(-1)) continue;
+      const Dim& limit = *linear->rest;
+      const auto size = [](const Dim& dim) { return dim.parts().size(); };
+      if (!last || size(limit) < size(*last) || (size(limit) == size(*last) && limit < *last))
+        last = limit;
+    }
+    if (last && spot.take({.kind = Kind::Reverse, .item = i, .dims = {*last}})) return true;
   }
   return false;
 }

@@ -11,6 +11,9 @@ bool remove_void(const Spot& spot);
 bool solve(const Spot& spot);
 /// A bound variable whose least value is e and not 0 is counted from there.
 bool shift(const Spot& spot);
+/// A bound variable with which the position in the tensor first in the alphabet falls is counted
+/// down from its largest value.
+bool reverse(const Spot& spot);
 /// In a proof by induction, the last of k + 1 terms is taken off.
 bool peel(const Spot& spot);
 /// A guard that follows from the others.

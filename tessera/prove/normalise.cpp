@@ -34,16 +34,23 @@ class Normaliser {
       divided_ = false;
       for (int side : {0, 1}) sweep(side);
     } while (divided_ && !given_up_);
-    while (!given_up_ && limits_.reconciles && !state_.is_proved())
+    if (given_up_ || state_.is_proved()) return ended(why);
+    while (!given_up_ && limits_.reconciles && !state_.is_same())
       if (!reconcile()) break;
-    if (!given_up_ && limits_.reconciles && limits_.cases > 0 && !state_.is_proved())
-      end_by_cases();
+    if (given_up_ || state_.is_proved()) return ended(why);
+    if (limits_.reconciles && enumerate()) return true;
+    if (limits_.reconciles && limits_.cases > 0 && end_by_cases()) return true;
+    if (limits_.reconciles && limits_.signs > 0 && end_by_signs()) return true;
+    return ended(why);
+  }
+
+ private:
+  bool ended(std::string& why) {
     if (!given_up_ && state_.is_proved()) return true;
     why = given_up_ ? why_ : left_over();
     return false;
   }
 
- private:
   /// Simplifies all terms of a side.
   bool sweep(int side) {
     for (std::size_t term = 0; term < state_.side(side).terms.size();) {
@@ -56,7 +63,7 @@ class Normaliser {
   bool apply(Step step) {
     if (given_up_) return false;
     constexpr int kMostSplits = 120;
-    if (step.kind == Kind::Split && ++splits_ > kMostSplits)
+    if (step.kind == Kind::Split && !enumerates_ && ++splits_ > kMostSplits)
       return give_up("there are too many cases");
     if (auto done = state_.apply(step); !done) return false;
     if (step.kind == Kind::Divide && step.place.empty()) {
@@ -93,7 +100,8 @@ class Normaliser {
     if (site->in == State::Site::In::Most && (count(spot) || attain(spot))) return true;
     if (fresh) {
       if (drop(spot)) return true;
-      if (!folded && (count(spot) || attain(spot) || pin(spot) || tighten(spot))) return true;
+      if (!folded && (count(spot) || attain(spot) || pin(spot) || tighten(spot) || reverse(spot)))
+        return true;
       remember(side, place, *site);
     }
     return inside(spot);
@@ -188,6 +196,9 @@ class Normaliser {
           if (split(side, own, other.term)) return sweep(side);
     for (int side : {0, 1})
       for (const Unmatched& own : left[side])
+        if (divide_range(side, own.index, left[1 - side])) return sweep(side);
+    for (int side : {0, 1})
+      for (const Unmatched& own : left[side])
         if (split_range(side, own.index, left[1 - side])) return sweep(side);
     return false;
   }
@@ -236,6 +247,103 @@ class Normaliser {
           rest = longer;
         }
     return first && apply({.kind = Kind::Split, .side = side, .place = {index}, .dims = {*first}});
+  }
+
+  /// By how much a position of a tensor grows with the bound variables of a term: steps above 1.
+  static void collect_strides(const Term& term, std::map<std::string, std::int64_t>& into) {
+    for (const Factor& factor : term.factors)
+      for (const Dim& at : factor.at)
+        for (const std::string& name : term.bound) {
+          const auto linear = at.contains(name) ? at.linear_in(name) : std::nullopt;
+          const auto step = linear ? linear->factor->constant() : std::nullopt;
+          if (step && *step > 1) into.emplace(factor.name, *step);
+        }
+  }
+
+  /// A variable that runs through a tensor of which the other side reads every second element is
+  /// a multiple of two and a rest.
+  bool divide_range(int side, std::size_t index, const std::vector<Unmatched>& others) {
+    constexpr std::int64_t kLargestStride = 8;
+    const auto site = state_.site(side, {index});
+    std::map<std::string, std::int64_t> strides, own;
+    for (const Unmatched& other : others) collect_strides(other.term, strides);
+    if (!site || strides.empty()) return false;
+    collect_strides(*site->term, own);
+    const Term& term = *site->term;
+    for (const Factor& factor : term.factors) {
+      const auto stride = strides.find(factor.name);
+      if (stride == strides.end() || own.contains(factor.name) || stride->second > kLargestStride)
+        continue;
+      for (std::size_t i = 0; i < term.bound.size(); ++i)
+        if (std::ranges::any_of(factor.at,
+                                [&](const Dim& at) { return at.contains(term.bound[i]); }))
+          return apply({.kind = Kind::Divide,
+                        .side = side,
+                        .place = {index},
+                        .item = i,
+                        .dims = {Dim(stride->second)},
+                        .reasons = {certify::Reason{}}});
+    }
+    return false;
+  }
+
+  /// Takes the first value of a variable with few values for itself, in a term or inside of it.
+  bool take_first(int side, const Place& place) {
+    constexpr std::int64_t kMostValues = 16;
+    const auto site = state_.site(side, place);
+    if (!site || site->in == State::Site::In::Fold) return false;
+    const Term term = *site->term;
+    for (const std::string& name : term.bound)
+      for (const Dim& guard : term.guards) {
+        const auto last =
+            guard.contains(name) ? (guard + Dim::symbol(name)).constant() : std::nullopt;
+        if (last && *last > 0 && *last < kMostValues)
+          return apply({.kind = Kind::Split,
+                        .side = side,
+                        .place = place,
+                        .dims = {-Dim::symbol(name)}});
+      }
+    for (std::size_t f = 0; f < term.factors.size(); ++f) {
+      if (term.factors[f].args == nullptr) continue;
+      for (std::size_t a = 0; a < term.factors[f].args->size(); ++a)
+        for (std::size_t t = 0; t < (*term.factors[f].args)[a].terms.size(); ++t) {
+          Place inner = place;
+          inner.insert(inner.end(), {f, a, t});
+          if (take_first(side, inner)) return true;
+        }
+    }
+    return false;
+  }
+
+  /// Writes out what is left over: sums and maxima over a few values.
+  bool enumerate() {
+    constexpr int kMostTaken = 160;
+    constexpr std::size_t kMostLeft = 60;
+    enumerates_ = true;
+    bool any = false;
+    for (int taken = 0; taken < kMostTaken && !given_up_; ++taken) {
+      if (any && state_.is_same()) return true;
+      bool found = false;
+      for (const int side : {0, 1}) {
+        const std::vector<Unmatched> left = unmatched(side);
+        if (left.size() > kMostLeft) return false;
+        for (const Unmatched& own : left) {
+          found = take_first(side, {own.index});
+          if (found) break;
+        }
+        if (found) {
+          sweep(side);
+          break;
+        }
+      }
+      if (!found) break;
+      any = true;
+    }
+    enumerates_ = false;
+    if (!any || given_up_) return false;
+    while (!given_up_ && !state_.is_same())
+      if (!reconcile()) break;
+    return !given_up_ && state_.is_proved();
   }
 
   /// Maxima of some sums inside of a term, inner ones first.
@@ -300,6 +408,50 @@ class Normaliser {
     return false;
   }
 
+  /// Factors inside of a term whose sign, or that of what they compare, tells cases apart.
+  void collect_signs(int side, const Place& place, std::vector<Step>& into) const {
+    const auto site = state_.site(side, place);
+    if (!site) return;
+    for (std::size_t f = 0; f < site->term->factors.size(); ++f) {
+      const Factor& factor = site->term->factors[f];
+      if (factor.args != nullptr)
+        for (std::size_t a = 0; a < factor.args->size(); ++a)
+          for (std::size_t t = 0; t < (*factor.args)[a].terms.size(); ++t) {
+            Place inner = place;
+            inner.insert(inner.end(), {f, a, t});
+            collect_signs(side, inner, into);
+          }
+      Step step{.kind = Kind::Signs, .side = side, .place = place, .item = f};
+      if (factor.truth) into.push_back(step);
+      if (factor.kind != Factor::Kind::Most) continue;
+      for (std::size_t t = 0; t < (*factor.args)[0].terms.size(); ++t)
+        if (const Term& piece = (*factor.args)[0].terms[t];
+            piece.bound.empty() && piece.guards.empty() && step.dims.size() < 2)
+          step.dims.emplace_back(static_cast<std::int64_t>(t));
+      if (step.dims.size() == 2) into.push_back(std::move(step));
+    }
+  }
+
+  /// What is left over may be the same whatever the sign of a sum is that is compared.
+  bool end_by_signs() {
+    std::vector<Step> steps;
+    for (const int side : {0, 1})
+      for (const Unmatched& own : unmatched(side)) collect_signs(side, {own.index}, steps);
+    for (Step& step : steps) {
+      auto obligations = state_.signs(*state_.site(step.side, step.place), step.item, step.dims);
+      if (!obligations) continue;
+      Limits limits = limits_;
+      limits.cases = 0;
+      --limits.signs;
+      std::string why;
+      const bool proved = std::ranges::all_of(*obligations, [&](State& obligation) {
+        return settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
+      });
+      return proved && apply(std::move(step));
+    }
+    return false;
+  }
+
   std::string left_over() const {
     const Sum source = closed(state_.side(0)), target = closed(state_.side(1));
     const auto beyond = [](const Sum& of, const Sum& than) {
@@ -320,7 +472,7 @@ class Normaliser {
   std::map<std::pair<int, Place>, Seen> seen_;
   std::int64_t steps_ = 0;
   int reconciled_ = 0, splits_ = 0;
-  bool given_up_ = false, divided_ = false;
+  bool given_up_ = false, divided_ = false, enumerates_ = false;
   std::string why_;
 };
 

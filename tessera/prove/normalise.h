@@ -14,6 +14,7 @@ struct Limits {
   std::int64_t most_steps = 2'000;
   bool reconciles = true;  // whether to split terms by the cases of the other side
   int cases = 3;           // how deep proofs by cases of a maximum may be inside of each other
+  int signs = 5;           // the same for cases of the sign of a sum
   const std::atomic<bool>* stop = nullptr;
   /// Computed tensors that are not to be unfolded.
   std::function<bool(const std::string& tensor)> keeps = {};

@@ -32,7 +32,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
       }
       Limits limits{.most_terms = options.most_terms,
                     .most_steps = options.most_steps,
-                    .reconciles = options.tries > 2,
+                    .reconciles = options.splits,
                     .stop = options.stop};
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
@@ -126,6 +126,11 @@ std::optional<Proved> proved_in(const Setting& setting, const Options& options,
     claim->constants.emplace(input_name(input), tensor);
   if (auto certificate = certificate_for(*claim, options, arithmetic, why))
     return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
+  if (auto written = with_contents(*claim)) {
+    if (auto certificate = certificate_for(*written, options, arithmetic, why))
+      return Proved{setting.guard, std::move(*certificate), arithmetic_assumptions(*claim)};
+    claim = *std::move(written);
+  }
   if (!options.named_reals) return std::nullopt;
   std::vector<Assumption> assumptions = named_constants(claim->claim);
   if (assumptions.empty()) return std::nullopt;
@@ -215,6 +220,7 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   Options quick = options;
   quick.most_steps = std::min<std::int64_t>(options.most_steps, 150);
   quick.tries = std::min(options.tries, 2);
+  quick.splits = false;
   std::string why, ignored;
   Arithmetic arithmetic;
   const auto own = relate_sizes(source);

@@ -17,6 +17,7 @@ struct Options {
   int tries = 60;                           // random shapes on which a refutation is looked for
   std::int64_t most_terms = 2'000;          // of a normal form
   std::int64_t most_steps = 2'000;          // of the proof of one output
+  bool splits = true;                       // terms by cases, where nothing else proves it
   bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
   std::map<std::size_t, Tensor> contents = {};  // of inputs, where known: for assumptions alone

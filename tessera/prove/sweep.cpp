@@ -16,12 +16,14 @@
 #include "tessera/prove/locate.h"
 #include "tessera/prove/prove.h"
 #include "tessera/prove/size_cases.h"
+#include "tessera/support/hash.h"
 
 namespace tessera::prove {
 namespace {
 
 using Clock = Alarm::Clock;
 
+constexpr std::int64_t kMostKeyed = 1 << 10;    // elements of a constant that a proof may look at
 constexpr std::int64_t kMostPrinted = 1 << 20;  // elements of a constant
 constexpr std::size_t kMostScreened = 40;       // nodes of a window that is run
 constexpr double kScreenSeconds = 1;            // of running a window
@@ -482,6 +484,12 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
     // A proof that failed is worth a look at numbers before another one is tried.
     const bool screened = differing > 0 && differs(window);
     if (!screened && prove_window(window)) return true;
+    if (!screened &&
+        (!window.loose(Side::Source).empty() || !window.loose(Side::Target).empty())) {
+      Window small = window;
+      small.keep_small();
+      if (prove_window(small)) return true;
+    }
     if (screened || (step == 0 && differs(window))) ++differing;
     // Models of the same names are run before much time is spent on what differs in a window.
     if (differing > kMostDiffering && !sized_) {
@@ -500,16 +508,23 @@ bool Sweep::prove_window(const Window& window) {
     return false;
   const auto source = window.graph(Side::Source), target = window.graph(Side::Target);
   if (!source || !target || !is_pure(*source) || !is_pure(*target)) return false;
-  const std::string key = to_text(*source) + to_text(*target);
-  const auto [it, is_new] = tried_.emplace(key, false);
-  if (!is_new) return it->second;
-  alarm_.set(options_.pair_seconds);
+  std::string key = to_text(*source) + to_text(*target);
+  // What a text leaves out of constants counts as well.
+  Hasher content;
+  content.add(source->hash());
+  content.add(target->hash());
   Options how{.seed = options_.seed, .tries = 0, .stop = alarm_.flag()};
   for (std::size_t i = 0; i < window.cut().size(); ++i) {
     const Window::Member of = window.member(Side::Source, window.cut()[i]);
     if (const Tensor* constant = pairing_->graph(of.side).constant(of.value))
       how.contents.emplace(i, *constant);
+    if (how.contents.contains(i) && how.contents.at(i).count() <= kMostKeyed)
+      content.add_bytes(how.contents.at(i).bytes.view());
   }
+  key += std::to_string(content.value());
+  const auto [it, is_new] = tried_.emplace(key, false);
+  if (!is_new) return it->second;
+  alarm_.set(options_.pair_seconds);
   const Verdict verdict = options_.prover(*source, *target, how);
   const auto* yes = std::get_if<Proved>(&verdict);
   if (yes == nullptr || !yes->guard.empty()) return false;

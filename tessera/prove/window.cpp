@@ -98,6 +98,10 @@ void Window::balance() {
     const Member of = member(side, id);
     return pairing_->graph(of.side).constant(of.value) != nullptr;
   };
+  const auto is_small = [&](Side side, ClassId id) {
+    const Member of = member(side, id);
+    return pairing_->graph(of.side).constant(of.value)->count() <= kFew;
+  };
   const auto is_size = [&](Side side, ClassId id) {
     const Member of = member(side, id);
     return pairing_->prepared(of.side).sizes[of.value.index].has_value();
@@ -128,12 +132,18 @@ void Window::balance() {
     loose_[index(side)].clear();
     for (const ClassId id : frontiers[index(side)]) {
       if (stays_constant(id)) continue;
+      const bool loose = !frontiers[index(other(side))].contains(id) && is_constant(side, id);
+      if (loose && keeps_small_ && is_small(side, id)) continue;
       cut.insert(id);
-      if (!frontiers[index(other(side))].contains(id) && is_constant(side, id))
-        loose_[index(side)].push_back(id);
+      if (loose) loose_[index(side)].push_back(id);
     }
   }
   cut_.assign(cut.begin(), cut.end());
+}
+
+void Window::keep_small() {
+  keeps_small_ = true;
+  balance();
 }
 
 bool Window::grow() {

@@ -27,6 +27,8 @@ class Window {
   /// Constants that only this side reads, of many different numbers: a proof has to know first how
   /// those of the two sides hang together.
   const std::vector<ClassId>& loose(Side side) const { return loose_[index(side)]; }
+  /// Leaves loose constants of few numbers as they are: proofs may calculate with them.
+  void keep_small();
   /// Classes inside, operands before their users.
   std::vector<ClassId> inside(Side side) const;
   /// The inputs of both graphs; weights are inputs like any other.
@@ -59,7 +61,7 @@ class Window {
   std::array<std::set<ClassId>, 2> inside_;
   std::array<std::vector<ClassId>, 2> loose_;
   std::vector<ClassId> cut_;
-  bool too_large_ = false;
+  bool too_large_ = false, keeps_small_ = false;
 };
 
 }  // namespace tessera::prove

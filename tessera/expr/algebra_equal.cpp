@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/expr/algebra_parts.h"
+
+namespace tessera::algebra {
+namespace {
+
+constexpr std::size_t kMostTerms = 160;
+constexpr int kMostRounds = 24;
+
+/// Hyperbolic functions by exponentials: tanh(x) = (exp(2*x) - 1) / (exp(2*x) + 1).
+Sum by_exponentials(Names& names, const Sum& sum) {
+  const auto written = [&](const Factor& factor) -> std::optional<Sum> {
+    if (factor.kind != Kind::Apply || factor.fn != Fn::Tanh) return std::nullopt;
+    const Sum arg = by_exponentials(names, opened(names, args_of(factor)[0]));
+    const Sum twice = apply(names, Fn::Exp, {scaled(arg, 2)});
+    const Sum over = power(names, add(twice, constant(1)), -1);
+    return power(names, add(constant(1), scaled(over, -2)), factor.exponent);
+  };
+  return changed(names, sum, {.factors = written});
+}
+
+/// The part of an exponent that a sum is taken to, by whole numbers: -2 of -3/2.
+std::int64_t whole_part(const Rational& exponent) {
+  std::int64_t steps = 0;
+  Rational rest = exponent;
+  while (rest.sign() < 0 && steps > -8) rest += 1, --steps;
+  while (!rest.less_than(1) && steps < 8) rest += -1, ++steps;
+  return steps;
+}
+
+/// Each term times a sum to a power that is not negative; exponents of the sum itself add up.
+Sum times_power(Names& names, const Sum& sum, const Factor& over, std::int64_t exponent) {
+  Sum result;
+  for (Term term : sum.terms) {
+    const auto here = std::ranges::find_if(
+        term.factors, [&](const Factor& f) { return compare_bases(f, over) == 0; });
+    Rational left = exponent;
+    if (here != term.factors.end()) {
+      left += here->exponent;
+      term.factors.erase(here);
+    }
+    const std::int64_t whole = whole_part(left);
+    Factor rest = over;
+    rest.exponent = left - Rational(whole);
+    Sum one{{std::move(term)}};
+    if (!rest.exponent.is(0)) one = product(names, one, factor(rest));
+    if (whole != 0)
+      one = product(names, one, power(names, opened(names, args_of(over)[0]), whole));
+    result = add(std::move(result), one);
+  }
+  return closed(std::move(result));
+}
+
+bool is_zero(Names& names, Sum sum, int depth);
+
+/// Multiplied by what its terms are divided by, as often as there is such a thing.
+Sum without_quotients(Names& names, Sum sum) {
+  for (int round = 0; round < kMostRounds && sum.terms.size() <= kMostTerms; ++round) {
+    std::optional<Factor> over;
+    for (const Term& term : sum.terms) {
+      for (const Factor& f : term.factors) {
+        if (f.kind != Kind::Power || constant_of(args_of(f)[0])) continue;
+        // What is divided by is not zero where it is divided by, whatever the conditions are.
+        const bool everywhere =
+            (mask_of(args_of(f)[0], {}) & kZero) == 0 ||
+            (is_plain(term) && std::ranges::none_of(term.factors, &Factor::truth));
+        const std::int64_t whole = whole_part(f.exponent);
+        if (whole > 0 || (whole < 0 && everywhere)) over = f;
+        if (over) break;
+      }
+      if (over) break;
+    }
+    if (!over) break;
+    std::int64_t least = 0;
+    for (const Term& term : sum.terms)
+      for (const Factor& f : term.factors)
+        if (compare_bases(f, *over) == 0) least = std::min(least, whole_part(f.exponent));
+    sum = times_power(names, sum, *over, -least);
+  }
+  return sum;
+}
+
+/// A sum of multiples of logarithms is zero where the product of powers is one.
+std::optional<Sum> without_logarithms(Names& names, const Sum& sum) {
+  Sum rest, above = constant(1), below = constant(1);
+  Rational measure = 0;
+  const auto is_logarithm = [](const Term& term) {
+    const Factor* f = only_factor(term);
+    return f != nullptr && f->kind == Kind::Apply && f->fn == Fn::Log && f->exponent.is(1);
+  };
+  for (const Term& term : sum.terms)
+    if (is_logarithm(term))
+      measure = measure.is(0) ? common_measure(term.coefficient, term.coefficient)
+                              : common_measure(measure, term.coefficient);
+  if (measure.is(0)) return std::nullopt;
+  std::int64_t powers = 0;
+  for (const Term& term : sum.terms) {
+    if (!is_logarithm(term)) {
+      rest.terms.push_back(term);
+      continue;
+    }
+    const auto times = (term.coefficient / measure).integer();
+    if (!times) return std::nullopt;
+    powers += std::abs(*times);
+    if (powers > kMostFactors) return std::nullopt;
+    Sum& side = *times > 0 ? above : below;
+    side = product(names, side,
+                   power(names, opened(names, args_of(*only_factor(term))[0]), std::abs(*times)));
+  }
+  rest = scaled(std::move(rest), -measure.inverse());
+  below = product(names, below, apply(names, Fn::Exp, {opened(names, std::move(rest))}));
+  return closed(add(std::move(above), scaled(std::move(below), -1)));
+}
+
+bool same_range(const Term& a, const Term& b) {
+  return a.bound == b.bound && a.guards == b.guards;
+}
+
+bool is_zero(Names& names, Sum sum, int depth) {
+  sum = closed(std::move(sum));
+  if (sum.terms.empty()) return true;
+  if (depth == 0 || sum.terms.size() > kMostTerms || is_poisoned(sum)) return false;
+  sum = without_quotients(names, std::move(sum));
+  if (sum.terms.empty()) return true;
+  if (sum.terms.size() > kMostTerms || is_poisoned(sum)) return false;
+  if (const auto product = without_logarithms(names, sum))
+    return is_zero(names, *product, depth - 1);
+  // Sums over the same range are zero if what they add up is.
+  const bool ranges = std::ranges::any_of(sum.terms, [](const Term& t) { return !is_plain(t); });
+  if (!ranges) return false;
+  while (!sum.terms.empty()) {
+    const Term first = sum.terms.front();
+    Sum inner, rest;
+    for (Term& term : sum.terms) {
+      if (!same_range(term, first)) {
+        rest.terms.push_back(std::move(term));
+        continue;
+      }
+      term.bound.clear();
+      term.guards.clear();
+      inner.terms.push_back(std::move(term));
+    }
+    if (!is_zero(names, std::move(inner), depth - 1)) return false;
+    sum = std::move(rest);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool are_equal(Names& names, const Sum& a, const Sum& b) {
+  const Sum left = closed(a), right = closed(b);
+  if (same(left, right)) return true;
+  constexpr int kDepth = 3;
+  Sum difference = closed(add(left, scaled(right, -1)));
+  if (difference.terms.size() > kMostTerms || is_poisoned(difference)) return false;
+  return is_zero(names, by_exponentials(names, opened(names, std::move(difference))), kDepth);
+}
+
+}  // namespace tessera::algebra

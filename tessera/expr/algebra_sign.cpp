@@ -1,0 +1,280 @@
+#include <algorithm>
+
+#include "tessera/expr/algebra_parts.h"
+
+namespace tessera::algebra {
+namespace {
+
+constexpr Mask kAny = kNegative | kZero | kPositive;
+constexpr Mask kNotNegative = kZero | kPositive;
+constexpr std::size_t kMostLooked = 24;  // terms of a sum whose sign is looked for
+
+Mask negated(Mask mask) {
+  return static_cast<Mask>((mask & kZero) | ((mask & kNegative) != 0 ? kPositive : 0) |
+                           ((mask & kPositive) != 0 ? kNegative : 0));
+}
+
+Mask product_of(Mask a, Mask b) {
+  Mask result = ((a | b) & kZero) != 0 ? kZero : 0;
+  if ((a & kPositive) != 0) result |= b & (kNegative | kPositive);
+  if ((a & kNegative) != 0) result |= negated(b) & (kNegative | kPositive);
+  return result;
+}
+
+Mask sum_of(Mask a, Mask b) {
+  if (a == kZero) return b;
+  if (b == kZero) return a;
+  const Mask both = a | b;
+  if ((both & kNegative) == 0) return ((a & b) & kZero) != 0 ? both : kPositive;
+  if ((both & kPositive) == 0) return ((a & b) & kZero) != 0 ? both : kNegative;
+  return kAny;
+}
+
+Mask of_number(const Rational& value) {
+  return value.is_undefined() ? kAny : value.sign() < 0 ? kNegative : value.sign() > 0 ? kPositive
+                                                                                       : kZero;
+}
+
+/// What is known, and whether to look for sums that what is known is a part of.
+struct Context {
+  const Signs& signs;
+  bool looks = true;
+};
+Mask mask_in(const Sum& sum, const Context& context);
+
+/// Of the base; `factor` may have any exponent.
+Mask base_mask(const Factor& factor, const Context& context) {
+  if (factor.truth) return kNotNegative;
+  switch (factor.kind) {
+    case Kind::Number: {
+      const std::int64_t least = factor.at[0].least().value_or(-1);
+      return least > 0 ? kPositive : least == 0 ? kNotNegative : kAny;
+    }
+    case Kind::Apply: return factor.fn == Fn::Exp ? kPositive : kAny;
+    case Kind::Read:
+    case Kind::Cast:
+      return !is_float(factor.to) && !is_signed(factor.to) && factor.to != DType::String
+                 ? kNotNegative
+                 : kAny;
+    case Kind::Power: return mask_in(args_of(factor)[0], context);
+    case Kind::Most: {
+      Mask mask = kAny;
+      const Sum& pieces = args_of(factor)[0];
+      for (const Term& piece : pieces.terms) {
+        if (!is_plain(piece)) continue;
+        const Mask own = mask_in(value_of(piece), context);
+        // At least as large as this one.
+        if ((own & kNegative) == 0) mask &= own == kPositive ? kPositive : kNotNegative;
+      }
+      return is_absolute(factor) ? static_cast<Mask>(mask & kNotNegative) : mask;
+    }
+    default: return kAny;
+  }
+}
+
+Mask mask_of(const Factor& factor, const Context& context) {
+  Mask base = base_mask(factor, context);
+  for (const Sign& sign : context.signs)
+    if (const Factor* known = only_factor(sign.of);
+        known != nullptr && compare_bases(*known, factor) == 0 && known->exponent.is(1)) {
+      const int times = sign.of.terms[0].coefficient.sign() * sign.sign;
+      base &= times < 0 ? kNegative : times > 0 ? kPositive : kZero;
+    }
+  if (factor.exponent.is(1)) return base;
+  const auto whole = factor.exponent.integer();
+  if (!whole) base &= kNotNegative;  // there is a root of it
+  // What is divided by is not zero.
+  if (factor.exponent.sign() < 0) base &= kNegative | kPositive;
+  if (whole && *whole % 2 == 0 && (base & kNegative) != 0)
+    base = static_cast<Mask>((base & kZero) | kPositive);
+  return base;
+}
+
+Mask mask_of(const Term& term, const Context& context) {
+  Mask mask = of_number(term.coefficient);
+  for (const Factor& factor : term.factors) mask = product_of(mask, mask_of(factor, context));
+  // A sum over a range, which may be empty.
+  return is_plain(term) ? mask : static_cast<Mask>(mask | kZero);
+}
+
+Mask by_terms(const Sum& sum, const Context& context) {
+  Mask mask = kZero;
+  for (const Term& term : sum.terms) {
+    mask = sum_of(mask, mask_of(term, context));
+    if (mask == kAny) break;
+  }
+  return mask;
+}
+
+/// The least and the largest value of a sum of numbers and of elements of small integer types.
+struct Range {
+  Rational least = 0, most = 0;
+};
+std::optional<Range> range_of(const Sum& sum) {
+  Range range;
+  for (const Term& term : sum.terms) {
+    Range own{1, 1};
+    if (!is_number(term)) {
+      const Factor* only = only_factor(term);
+      if (only == nullptr || !only->exponent.is(1)) return std::nullopt;
+      const bool typed = (only->kind == Kind::Read || only->kind == Kind::Cast) &&
+                         !is_float(only->to) && only->to != DType::String &&
+                         byte_width(only->to) <= 4;
+      const auto divisor = only->kind == Kind::Apply && only->fn == Fn::Mod
+                               ? constant_of(args_of(*only)[1])
+                               : std::nullopt;
+      if (only->truth) {
+        own = {0, 1};
+      } else if (divisor && divisor->sign() > 0) {
+        own = {0, *divisor};
+      } else if (typed) {
+        const auto [least, most] = integer_range(only->to);
+        own = {least, most};
+      } else {
+        return std::nullopt;
+      }
+    }
+    const bool falls = term.coefficient.sign() < 0;
+    range.least += term.coefficient * (falls ? own.most : own.least);
+    range.most += term.coefficient * (falls ? own.least : own.most);
+  }
+  return range;
+}
+
+/// The first term that is no number, if any.
+const Term* first_of(const Sum& sum) {
+  const auto here =
+      std::ranges::find_if(sum.terms, [](const Term& term) { return !is_number(term); });
+  return here == sum.terms.end() ? nullptr : &*here;
+}
+
+Mask mask_in(const Sum& sum, const Context& context) {
+  if (sum.terms.size() > kMostLooked) return kAny;
+  Mask mask = by_terms(sum, context);
+  if (const auto range = range_of(sum)) {
+    if (range->least.sign() >= 0) mask &= range->least.sign() > 0 ? kPositive : kNotNegative;
+    if (range->most.sign() <= 0)
+      mask &= range->most.sign() < 0 ? kNegative : static_cast<Mask>(kNegative | kZero);
+  }
+  if (!context.looks || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0) return mask;
+  // It is a multiple of what is known and something else of the same sign.
+  for (const Sign& sign : context.signs) {
+    const Term* theirs = first_of(sign.of);
+    if (theirs == nullptr) continue;
+    for (const Term& own : sum.terms) {
+      Term scaled_term = own;
+      scaled_term.coefficient = theirs->coefficient;
+      if (compare(scaled_term, *theirs) != 0) continue;
+      const Rational ratio = own.coefficient / theirs->coefficient;
+      const Sum rest = closed(add(sum, scaled(sign.of, -ratio)));
+      const int times = ratio.sign() * sign.sign;
+      const Mask part = times < 0 ? kNegative : times > 0 ? kPositive : kZero;
+      mask &= sum_of(part, by_terms(rest, {context.signs, false}));
+      break;
+    }
+  }
+  return mask;
+}
+
+}  // namespace
+
+bool is_absolute(const Factor& factor) {
+  if (factor.kind != Kind::Most) return false;
+  const Sum& pieces = args_of(factor)[0];
+  return pieces.terms.size() == 2 && is_plain(pieces.terms[0]) && is_plain(pieces.terms[1]) &&
+         same(value_of(pieces.terms[0]), closed(scaled(value_of(pieces.terms[1]), -1)));
+}
+
+bool is_not_negative(const Factor& factor) {
+  return (mask_of(factor, Context{Signs{}}) & kNegative) == 0;
+}
+
+Mask mask_of(const Sum& sum, const Signs& signs) {
+  return mask_in(sum, {signs});
+}
+
+namespace {
+
+/// The other one of two numbers whose sign is known to be zero: what a factor is then.
+struct Solved {
+  Factor factor;
+  Sum value;
+};
+std::optional<Solved> solved(const Sum& zero) {
+  for (const Term& term : zero.terms) {
+    const Factor* factor = only_factor(term);
+    if (factor == nullptr || !factor->exponent.is(1) || factor->kind == Kind::Number ||
+        factor->kind == Kind::Bottom)
+      continue;
+    const auto speaks = [&](const Term& other) {
+      return std::ranges::any_of(other.factors, [&](const Factor& f) {
+        return &f != factor && (compare_bases(f, *factor) == 0 || f.args != nullptr);
+      });
+    };
+    if (std::ranges::any_of(zero.terms, speaks)) continue;
+    Sum rest = zero;
+    std::erase_if(rest.terms, [&](const Term& other) { return compare(other, term) == 0; });
+    return Solved{*factor, closed(scaled(std::move(rest), -term.coefficient.inverse()))};
+  }
+  return std::nullopt;
+}
+
+/// The largest of some without those that are known to be below another.
+std::optional<Sum> without_lower(Names& names, const Factor& factor, const Signs& signs) {
+  const Sum& pieces = args_of(factor)[0];
+  if (pieces.terms.size() > 8) return std::nullopt;
+  std::vector<Term> kept;
+  for (std::size_t i = 0; i < pieces.terms.size(); ++i) {
+    const Term& piece = pieces.terms[i];
+    const bool below = std::ranges::any_of(pieces.terms, [&](const Term& other) {
+      if (&other == &piece || !is_plain(other)) return false;
+      const Sum more = closed(add(value_of(other), scaled(value_of(piece), -1)));
+      const Mask mask = mask_of(more, signs);
+      // Of two that are equal, the first one stays.
+      return (mask & kNegative) == 0 &&
+             (mask != kZero || !is_plain(piece) || &other < &piece);
+    });
+    if (!below) kept.push_back(piece);
+  }
+  if (kept.size() == pieces.terms.size() || kept.empty()) return std::nullopt;
+  return most(names, opened(names, {std::move(kept)}).terms);
+}
+
+}  // namespace
+
+Sum decided(Names& names, const Sum& sum, const Signs& signs) {
+  std::vector<Solved> zeros;
+  for (const Sign& sign : signs)
+    if (sign.sign == 0)
+      if (auto one = solved(sign.of)) zeros.push_back(*std::move(one));
+  const auto put_in = [&](const Factor& factor) -> std::optional<Sum> {
+    for (const Solved& zero : zeros)
+      if (compare_bases(zero.factor, factor) == 0)
+        return power(names, opened(names, zero.value), factor.exponent);
+    if (factor.truth)
+      for (const Sign& sign : signs)
+        if (const Factor* known = only_factor(sign.of);
+            known != nullptr && compare_bases(*known, factor) == 0 && sign.sign >= 0)
+          return constant(sign.sign);
+    if (factor.kind == Kind::Apply && factor.truth) {
+      const Mask mask = mask_of(args_of(factor)[0], signs);
+      const Mask yes = factor.fn == Fn::Less ? kNegative : kZero;
+      if (mask == yes) return constant(1);
+      if ((mask & yes) == 0) return Sum{};
+    }
+    if (factor.kind == Kind::Most)
+      if (auto one = without_lower(names, factor, signs))
+        return power(names, *one, factor.exponent);
+    return std::nullopt;
+  };
+  constexpr int kRounds = 4;
+  Sum result = closed(sum);
+  for (int round = 0; round < kRounds; ++round) {
+    Sum next = closed(changed(names, opened(names, result), {.factors = put_in}));
+    if (same(next, result)) break;
+    result = std::move(next);
+  }
+  return opened(names, std::move(result));
+}
+
+}  // namespace tessera::algebra
