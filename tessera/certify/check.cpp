@@ -578,7 +578,6 @@ Expected<std::vector<State>> State::signs(const Site& site, std::size_t factor,
   Factor chosen = site.term->factors[factor];
   chosen.exponent = 1;
   Sum of;
-  bool truth = false;
   if (chosen.kind == Factor::Kind::Most) {
     const std::vector<Term>& all = (*chosen.args)[0].terms;
     CERTIFY(pieces.size() == 2, "two parts of the maximum are needed");
@@ -592,8 +591,7 @@ Expected<std::vector<State>> State::signs(const Site& site, std::size_t factor,
     of = closed(std::move(of));
   } else {
     CERTIFY(chosen.truth, "the factor is neither a maximum nor 0 or 1");
-    truth = chosen.kind != Factor::Kind::Apply;
-    of = truth ? algebra::factor(chosen) : (*chosen.args)[0];
+    of = chosen.kind == Factor::Kind::Apply ? (*chosen.args)[0] : algebra::factor(chosen);
   }
   // It has to be one number for the whole of both sides.
   CERTIFY(algebra::binds_its_variables(of) && !has_bottom(of), "the sum hangs on more");
@@ -602,9 +600,25 @@ Expected<std::vector<State>> State::signs(const Site& site, std::size_t factor,
                                  return std::ranges::any_of(term.factors, is_of_fold);
                                }),
           "the sum hangs on a fold");
+  // What both sides are said of: a side that divides by it is not defined where it is zero.
+  const auto is_divided_by = [&](const Sum& zero) {
+    return std::ranges::any_of(sides_, [&](const Sum& side) {
+      return std::ranges::any_of(closed(side).terms, [&](const Term& term) {
+        return term.bound.empty() && term.guards.empty() &&
+               std::ranges::none_of(term.factors, &Factor::truth) &&
+               std::ranges::any_of(term.factors, [&](const Factor& f) {
+                 if (f.exponent.sign() >= 0) return false;
+                 if (f.kind == Factor::Kind::Power) return same((*f.args)[0], zero);
+                 Factor base = f;
+                 base.exponent = 1;
+                 return same(algebra::factor(base), zero);
+               });
+      });
+    });
+  };
   std::vector<State> result;
   for (const int sign : {-1, 0, 1}) {
-    if (truth && sign < 0) continue;
+    if (!may_have(of, sign, signs_) || (sign == 0 && is_divided_by(of))) continue;
     State state = *this;
     state.signs_.push_back({of, sign});
     for (Sum& side : state.sides_) side = decided(state.names_, side, state.signs_);

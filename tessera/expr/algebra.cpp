@@ -27,6 +27,12 @@ Sum product_of(Names& names, const Term& a, const Term& b) {
     if (std::ranges::find(result.guards, guard) == result.guards.end())
       result.guards.push_back(guard);
   for (const Factor& factor : b.factors) multiply_in(result, factor);
+  const bool equality =
+      result.factors.size() > 1 && std::ranges::any_of(result.factors, [](const Factor& f) {
+        return f.kind == Kind::Apply && f.fn == Fn::Equal;
+      });
+  if (equality && result.bound.empty())
+    if (auto other = where_equal(names, result)) return *std::move(other);
   return with_whole_powers(names, std::move(result));
 }
 

@@ -134,6 +134,8 @@ using Signs = std::vector<Sign>;
 /// The sum where that holds: comparisons that it decides are 0 or 1, what is below another one
 /// leaves a maximum, and what is zero is put in where it says what a factor is.
 Sum decided(Names& names, const Sum& sum, const Signs& signs);
+/// Whether it may have this sign: false where it is plain to see that it does not.
+bool may_have(const Sum& sum, int sign, const Signs& signs);
 
 /// Whether two sums are the same, also as fractions: the difference is zero once it is multiplied
 /// by what it is divided by, exponentials are written for hyperbolic functions, and a sum of

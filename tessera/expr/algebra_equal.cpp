@@ -21,6 +21,51 @@ Sum by_exponentials(Names& names, const Sum& sum) {
   return changed(names, sum, {.factors = written});
 }
 
+/// sin(a + b) = sin(a)*cos(b) + cos(a)*sin(b), cos(a + b) = cos(a)*cos(b) - sin(a)*sin(b).
+Sum of_angle(Names& names, Fn fn, const Sum& angle) {
+  constexpr std::int64_t kMostTimes = 4;
+  const Sum whole = closed(angle);
+  if (whole.terms.empty()) return apply(names, fn, {whole});
+  Term first = whole.terms[0];
+  const auto times = first.coefficient.integer();
+  const bool multiple = times && std::abs(*times) > 1 && std::abs(*times) <= kMostTimes;
+  if (multiple) first.coefficient = *times > 0 ? 1 : -1;
+  const Sum one{{first}}, rest = closed(add(whole, scaled(one, -1)));
+  if (rest.terms.empty()) return apply(names, fn, {opened(names, whole)});
+  const auto of = [&](Fn f, const Sum& a) { return of_angle(names, f, opened(names, a)); };
+  const bool sine = fn == Fn::Sin;
+  return add(product(names, of(fn, one), of(Fn::Cos, rest)),
+             scaled(product(names, of(sine ? Fn::Cos : Fn::Sin, one), of(Fn::Sin, rest)),
+                    sine ? 1 : -1));
+}
+
+/// Functions of sums of angles by those of the angles, and cos(x)^2 = 1 - sin(x)^2.
+Sum by_angles(Names& names, const Sum& sum) {
+  bool any = false;
+  const auto written = [&](const Factor& factor) -> std::optional<Sum> {
+    if (factor.kind != Kind::Apply || (factor.fn != Fn::Sin && factor.fn != Fn::Cos))
+      return std::nullopt;
+    any = true;
+    return power(names, of_angle(names, factor.fn, opened(names, args_of(factor)[0])),
+                 factor.exponent);
+  };
+  const auto squared = [&](const Factor& factor) -> std::optional<Sum> {
+    const auto whole = factor.exponent.integer();
+    if (factor.kind != Kind::Apply || factor.fn != Fn::Cos || !whole || *whole < 2 ||
+        *whole > kMostFactors)
+      return std::nullopt;
+    Factor sine = base_of(factor);
+    sine.fn = Fn::Sin;
+    sine.exponent = 2;
+    const Sum square = add(constant(1), scaled(algebra::factor(sine), -1));
+    const Sum squares = power(names, square, *whole / 2);
+    return *whole % 2 == 0 ? squares
+                           : product(names, squares, algebra::factor(base_of(factor)));
+  };
+  const Sum result = changed(names, sum, {.factors = written});
+  return any ? changed(names, result, {.factors = squared}) : sum;
+}
+
 /// The part of an exponent that a sum is taken to, by whole numbers: -2 of -3/2.
 std::int64_t whole_part(const Rational& exponent) {
   std::int64_t steps = 0;
@@ -156,7 +201,8 @@ bool are_equal(Names& names, const Sum& a, const Sum& b) {
   constexpr int kDepth = 3;
   Sum difference = closed(add(left, scaled(right, -1)));
   if (difference.terms.size() > kMostTerms || is_poisoned(difference)) return false;
-  return is_zero(names, by_exponentials(names, opened(names, std::move(difference))), kDepth);
+  const Sum written = by_exponentials(names, opened(names, std::move(difference)));
+  return is_zero(names, by_angles(names, written), kDepth);
 }
 
 }  // namespace tessera::algebra

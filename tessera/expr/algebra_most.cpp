@@ -123,6 +123,24 @@ Sum of_product(Names& names, Factor largest) {
   return result;
 }
 
+/// max(exp(a), exp(b)) = exp(max(a, b)), where there is something to take it of.
+std::optional<Sum> of_exponentials(Names& names, const Sum& pieces) {
+  std::vector<Term> exponents;
+  for (const Term& piece : pieces.terms) {
+    const Sum& value = value_of(piece);
+    if (!is_plain(piece) || value.terms.size() != 1 || !is_plain(value.terms[0]) ||
+        !value.terms[0].coefficient.is(1))
+      return std::nullopt;
+    Sum exponent;
+    for (const Factor& f : value.terms[0].factors) {
+      if (f.kind != Kind::Apply || f.fn != Fn::Exp) return std::nullopt;
+      exponent = add(std::move(exponent), scaled(opened(names, args_of(f)[0]), f.exponent));
+    }
+    exponents.push_back(group(std::move(exponent)));
+  }
+  return apply(names, Fn::Exp, {most(names, std::move(exponents))});
+}
+
 /// Whether a piece is nowhere above another one that is always there.
 bool is_lower(const Term& piece, const Sum& pieces) {
   constexpr std::size_t kMostPieces = 6;
@@ -159,6 +177,7 @@ Sum most(Names& names, std::vector<Term> groups) {
   }
 
   if (auto other = turned(names, pieces)) return *std::move(other);
+  if (auto power = of_exponentials(names, pieces)) return *std::move(power);
 
   // What all have in common goes outside: max(a + c, b + c) = c + max(a, b), and for s > 0
   // max(s*a, s*b) = s*max(a, b).

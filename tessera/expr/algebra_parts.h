@@ -57,6 +57,9 @@ using Mask = std::uint8_t;
 inline constexpr Mask kNegative = 1, kZero = 2, kPositive = 4;
 Mask mask_of(const Sum& sum, const Signs& signs);
 bool is_not_negative(const Factor& factor);
+/// A term with a factor equal(a, b), with a for b in its other factors; nothing where that changes
+/// nothing.
+std::optional<Sum> where_equal(Names& names, const Term& term);
 /// max(x, -x), to any power.
 bool is_absolute(const Factor& factor);
 

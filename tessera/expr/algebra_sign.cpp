@@ -38,7 +38,7 @@ Mask of_number(const Rational& value) {
 /// What is known, and whether to look for sums that what is known is a part of.
 struct Context {
   const Signs& signs;
-  bool looks = true;
+  int depth = 2;  // how many of what is known are added up
 };
 Mask mask_in(const Sum& sum, const Context& context);
 
@@ -106,6 +106,22 @@ Mask by_terms(const Sum& sum, const Context& context) {
   return mask;
 }
 
+/// c*exp(a) - c*exp(b) has the sign of c*(a - b).
+Mask of_exponentials(const Sum& sum, const Context& context) {
+  if (sum.terms.size() != 2 || !(sum.terms[0].coefficient + sum.terms[1].coefficient).is(0))
+    return kAny;
+  Sum difference;
+  for (const Term& term : sum.terms) {
+    if (!is_plain(term)) return kAny;
+    for (const Factor& f : term.factors) {
+      if (f.kind != Kind::Apply || f.fn != Fn::Exp) return kAny;
+      difference = add(std::move(difference),
+                       scaled(args_of(f)[0], term.coefficient * f.exponent));
+    }
+  }
+  return mask_in(closed(std::move(difference)), context);
+}
+
 /// The least and the largest value of a sum of numbers and of elements of small integer types.
 struct Range {
   Rational least = 0, most = 0;
@@ -150,13 +166,13 @@ const Term* first_of(const Sum& sum) {
 
 Mask mask_in(const Sum& sum, const Context& context) {
   if (sum.terms.size() > kMostLooked) return kAny;
-  Mask mask = by_terms(sum, context);
+  Mask mask = static_cast<Mask>(by_terms(sum, context) & of_exponentials(sum, context));
   if (const auto range = range_of(sum)) {
     if (range->least.sign() >= 0) mask &= range->least.sign() > 0 ? kPositive : kNotNegative;
     if (range->most.sign() <= 0)
       mask &= range->most.sign() < 0 ? kNegative : static_cast<Mask>(kNegative | kZero);
   }
-  if (!context.looks || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0) return mask;
+  if (context.depth == 0 || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0) return mask;
   // It is a multiple of what is known and something else of the same sign.
   for (const Sign& sign : context.signs) {
     const Term* theirs = first_of(sign.of);
@@ -169,7 +185,7 @@ Mask mask_in(const Sum& sum, const Context& context) {
       const Sum rest = closed(add(sum, scaled(sign.of, -ratio)));
       const int times = ratio.sign() * sign.sign;
       const Mask part = times < 0 ? kNegative : times > 0 ? kPositive : kZero;
-      mask &= sum_of(part, by_terms(rest, {context.signs, false}));
+      mask &= sum_of(part, mask_in(rest, {context.signs, context.depth - 1}));
       break;
     }
   }
@@ -241,6 +257,34 @@ std::optional<Sum> without_lower(Names& names, const Factor& factor, const Signs
 }
 
 }  // namespace
+
+bool may_have(const Sum& sum, int sign, const Signs& signs) {
+  const Mask wanted = sign < 0 ? kNegative : sign > 0 ? kPositive : kZero;
+  return (mask_of(sum, signs) & wanted) != 0;
+}
+
+std::optional<Sum> where_equal(Names& names, const Term& term) {
+  const auto is_equality = [](const Factor& f) {
+    return f.kind == Kind::Apply && f.fn == Fn::Equal && f.truth && f.exponent.is(1);
+  };
+  for (const Factor& equality : term.factors) {
+    if (!is_equality(equality)) continue;
+    const auto zero = solved(args_of(equality)[0]);
+    if (!zero) continue;
+    bool found = false;
+    Term rest = term;
+    std::erase_if(rest.factors, [&](const Factor& f) { return compare(f, equality) == 0; });
+    const Sum made =
+        changed(names, rest, {.factors = [&](const Factor& f) -> std::optional<Sum> {
+                  if (compare_bases(f, zero->factor) != 0) return std::nullopt;
+                  if (f.exponent.sign() < 0 && zero->value.terms.empty()) return std::nullopt;
+                  found = true;
+                  return power(names, opened(names, zero->value), f.exponent);
+                }});
+    if (found) return product(names, made, factor(equality));
+  }
+  return std::nullopt;
+}
 
 Sum decided(Names& names, const Sum& sum, const Signs& signs) {
   std::vector<Solved> zeros;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 
 #include "tessera/ir/expand.h"
@@ -218,13 +217,12 @@ Expected<Graph> expanded(const Graph& graph) {
 constexpr std::int64_t kMostContent = 64;  // numbers of a tensor that is written out
 constexpr int kMostPieces = 32;            // in which it is
 
-/// A number of a tensor; none for what is no number.
+/// A number of a tensor; none for what is not finite or no number.
 std::optional<Scalar> literal(const Tensor& tensor, std::int64_t i) {
   switch (sort_of(tensor.dtype)) {
     case Sort::Value: {
       const double number = number_at(tensor, i);
-      if (std::isnan(number) || number == std::numeric_limits<double>::infinity())
-        return std::nullopt;
+      if (!std::isfinite(number)) return std::nullopt;
       return Scalar(number);
     }
     case Sort::Bool: return truth(integer_at(tensor, i) != 0);

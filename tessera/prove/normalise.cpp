@@ -34,10 +34,10 @@ class Normaliser {
       divided_ = false;
       for (int side : {0, 1}) sweep(side);
     } while (divided_ && !given_up_);
-    if (given_up_ || state_.is_proved()) return ended(why);
+    if (given_up_ || is_proved()) return ended(why);
     while (!given_up_ && limits_.reconciles && !state_.is_same())
       if (!reconcile()) break;
-    if (given_up_ || state_.is_proved()) return ended(why);
+    if (given_up_ || is_proved()) return ended(why);
     if (limits_.reconciles && enumerate()) return true;
     if (limits_.reconciles && limits_.cases > 0 && end_by_cases()) return true;
     if (limits_.reconciles && limits_.signs > 0 && end_by_signs()) return true;
@@ -45,9 +45,16 @@ class Normaliser {
   }
 
  private:
+  /// The state is looked at once, until it changes.
+  bool is_proved() {
+    if (looked_at_ != steps_) proved_ = state_.is_proved();
+    looked_at_ = steps_;
+    return proved_;
+  }
+
   bool ended(std::string& why) {
-    if (!given_up_ && state_.is_proved()) return true;
-    why = given_up_ ? why_ : left_over();
+    if (!given_up_ && is_proved()) return true;
+    if (limits_.explains) why = given_up_ ? why_ : left_over();
     return false;
   }
 
@@ -100,10 +107,10 @@ class Normaliser {
     if (site->in == State::Site::In::Most && (count(spot) || attain(spot))) return true;
     if (fresh) {
       if (drop(spot)) return true;
-      if (!folded && (count(spot) || attain(spot) || pin(spot) || tighten(spot) || reverse(spot)))
-        return true;
+      if (!folded && (count(spot) || attain(spot) || pin(spot) || tighten(spot))) return true;
       remember(side, place, *site);
     }
+    if (!folded && !site->term->bound.empty() && reverse(spot)) return true;
     return inside(spot);
   }
 
@@ -196,6 +203,9 @@ class Normaliser {
           if (split(side, own, other.term)) return sweep(side);
     for (int side : {0, 1})
       for (const Unmatched& own : left[side])
+        if (split_first(side, own, left[1 - side])) return sweep(side);
+    for (int side : {0, 1})
+      for (const Unmatched& own : left[side])
         if (divide_range(side, own.index, left[1 - side])) return sweep(side);
     for (int side : {0, 1})
       for (const Unmatched& own : left[side])
@@ -242,11 +252,35 @@ class Normaliser {
         for (const auto& [their_name, their_end] : ends(other.term)) {
           const Dim longer = end - their_end;
           if (rest && (*rest - longer).least().value_or(0) <= 0) continue;
-          if (!arithmetic_.reason_for(longer - 1, {.list = site->premises})) continue;
+          // The rest may be empty where the other range is another one at every position.
+          const Dim least = their_end.constant() || end.constant() ? longer - 1 : longer;
+          if (longer.is(0) || !arithmetic_.reason_for(least, {.list = site->premises})) continue;
           first = their_end - Dim::symbol(name);
           rest = longer;
         }
     return first && apply({.kind = Kind::Split, .side = side, .place = {index}, .dims = {*first}});
+  }
+
+  /// Takes off the first value of a variable where that is a term of the other side.
+  bool split_first(int side, const Unmatched& own, const std::vector<Unmatched>& others) {
+    if (own.term.bound.size() != 1) return false;
+    algebra::Names names;
+    const std::string& name = own.term.bound[0];
+    Term first = own.term;
+    first.bound.clear();
+    std::erase_if(first.guards, [&](const Dim& guard) { return guard.contains(name); });
+    const Sum at_zero = closed(substituted(names, first, {{name, Dim(0)}}));
+    if (at_zero.terms.size() != 1) return false;
+    const auto& real = state_.side(side).terms[own.index];
+    return std::ranges::any_of(others, [&](const Unmatched& other) {
+             Term term = other.term;
+             std::erase_if(term.guards, [](const Dim&) { return true; });
+             return other.term.bound.empty() && compare(term, at_zero.terms[0]) == 0;
+           }) &&
+           apply({.kind = Kind::Split,
+                  .side = side,
+                  .place = {own.index},
+                  .dims = {-Dim::symbol(real.bound[0])}});
   }
 
   /// By how much a position of a tensor grows with the bound variables of a term: steps above 1.
@@ -276,7 +310,10 @@ class Normaliser {
         continue;
       for (std::size_t i = 0; i < term.bound.size(); ++i)
         if (std::ranges::any_of(factor.at,
-                                [&](const Dim& at) { return at.contains(term.bound[i]); }))
+                                [&](const Dim& at) { return at.contains(term.bound[i]); }) &&
+            std::ranges::any_of(ends(term), [&](const auto& end) {
+              return end.first == term.bound[i] && !end.second.constant();
+            }))
           return apply({.kind = Kind::Divide,
                         .side = side,
                         .place = {index},
@@ -295,9 +332,10 @@ class Normaliser {
     const Term term = *site->term;
     for (const std::string& name : term.bound)
       for (const Dim& guard : term.guards) {
-        const auto last =
-            guard.contains(name) ? (guard + Dim::symbol(name)).constant() : std::nullopt;
-        if (last && *last > 0 && *last < kMostValues)
+        if (!guard.contains(name)) continue;
+        const Dim last = guard + Dim::symbol(name);
+        if (!last.contains(name) && !last.is(0) && !speaks_of_any(last, term.bound) &&
+            arithmetic_.reason_for(Dim(kMostValues - 1) - last, {.list = site->premises}))
           return apply({.kind = Kind::Split,
                         .side = side,
                         .place = place,
@@ -343,7 +381,7 @@ class Normaliser {
     if (!any || given_up_) return false;
     while (!given_up_ && !state_.is_same())
       if (!reconcile()) break;
-    return !given_up_ && state_.is_proved();
+    return !given_up_ && is_proved();
   }
 
   /// Maxima of some sums inside of a term, inner ones first.
@@ -362,6 +400,16 @@ class Normaliser {
       if (factor.kind == Factor::Kind::Most)
         into.push_back({.kind = Kind::Cases, .side = side, .place = place, .item = f});
     }
+  }
+
+  bool prove_all(std::vector<State>& obligations, Step& step, Limits limits) {
+    limits.explains = false;
+    std::string why;
+    return std::ranges::all_of(obligations, [&](State& obligation) {
+      const bool late = (limits.budget != nullptr && --*limits.budget < 0) ||
+                        (limits.stop != nullptr && *limits.stop);
+      return !late && settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
+    });
   }
 
   /// What is left over may be the same whichever of its parts a maximum is: one that both sides
@@ -399,10 +447,8 @@ class Normaliser {
       if (!obligations || ++tried > kMostTried) continue;
       Limits limits = limits_;
       --limits.cases;
-      std::string why;
-      const bool proved = std::ranges::all_of(*obligations, [&](State& obligation) {
-        return settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
-      });
+      limits.signs = 0;
+      const bool proved = prove_all(*obligations, step, limits);
       if (proved) return apply(std::move(step));
     }
     return false;
@@ -443,11 +489,7 @@ class Normaliser {
       Limits limits = limits_;
       limits.cases = 0;
       --limits.signs;
-      std::string why;
-      const bool proved = std::ranges::all_of(*obligations, [&](State& obligation) {
-        return settle(obligation, step.parts.emplace_back(), limits, arithmetic_, why);
-      });
-      return proved && apply(std::move(step));
+      return prove_all(*obligations, step, limits) && apply(std::move(step));
     }
     return false;
   }
@@ -470,7 +512,8 @@ class Normaliser {
   Arithmetic& arithmetic_;
   const std::function<bool(Step)> apply_ = [this](Step step) { return apply(std::move(step)); };
   std::map<std::pair<int, Place>, Seen> seen_;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0, looked_at_ = -1;
+  bool proved_ = false;
   int reconciled_ = 0, splits_ = 0;
   bool given_up_ = false, divided_ = false, enumerates_ = false;
   std::string why_;

@@ -30,9 +30,12 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
         why = to_string(state.error());
         return std::nullopt;
       }
+      constexpr int kMostCases = 160;
+      int budget = kMostCases;
       Limits limits{.most_terms = options.most_terms,
                     .most_steps = options.most_steps,
                     .reconciles = options.splits,
+                    .budget = &budget,
                     .stop = options.stop};
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -55,6 +56,10 @@ class Sweep {
   /// Tries to find an equal value of the source for each value of the target, and whether this is
   /// so for all outputs. Before `observe`, by their names.
   bool match_all();
+  /// The same with cases told apart in each proof, for some seconds.
+  bool match_by_cases();
+  /// Only the outputs, of small models.
+  bool match_outputs_by_cases();
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
   /// Takes the fingerprints of a sweep the other way round.
@@ -98,6 +103,7 @@ class Sweep {
   bool prove_window(const Window& window);
   void find_unrelated();
 
+  bool is_late() const { return splits_ && Clock::now() > cases_end_; }
   DistinguishOptions running() const {
     return {
         .threads = options_.threads, .memory_limit = options_.memory_limit, .stop = options_.stop};
@@ -126,6 +132,8 @@ class Sweep {
   bool is_suspect_ = false;         // a pair of one name differs in numbers, as far as windows tell
   std::string current_;             // what is compared
   std::optional<JointGraph> joint_;
+  bool splits_ = false;
+  Clock::time_point cases_end_ = {};
   SweepResult result_;
 };
 
@@ -394,12 +402,43 @@ bool Sweep::match_all() {
   return match_outputs();
 }
 
+bool Sweep::match_outputs_by_cases() {
+  constexpr std::size_t kMostValues = 40;
+  if (result_.values > kMostValues) return false;
+  if (!constants_) constants_.emplace(*pairing_);
+  splits_ = true;
+  tried_.clear();
+  bool matched = true;
+  for (std::size_t i = 0; i < aligned_.source.outputs().size() && matched; ++i) {
+    const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
+                  target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
+    if (source == target) continue;
+    Window window(*pairing_, source, target);
+    window.keep_small();
+    for (int step = 0; step < options_.most_growth && !window.too_large() && window.grow();) ++step;
+    matched = prove_window(window);
+  }
+  splits_ = false;
+  tried_.clear();
+  return matched;
+}
+
+bool Sweep::match_by_cases() {
+  constexpr double kMostSeconds = 5;
+  splits_ = true;
+  tried_.clear();
+  cases_end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(kMostSeconds));
+  return match_all();
+}
+
 bool Sweep::match_outputs() {
   for (std::size_t i = 0; i < aligned_.source.outputs().size(); ++i) {
     const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
                   target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
     if (source == target) continue;
-    if (!pairing_->paired(target) || alarm_.over() || !prove_equal(source, target)) return false;
+    if (!pairing_->paired(target) && !splits_) return false;
+    if (alarm_.over() || !prove_equal(source, target)) return false;
   }
   return true;
 }
@@ -407,7 +446,7 @@ bool Sweep::match_outputs() {
 void Sweep::match(ValueId target) {
   // What follows on a pair that is not related is hardly ever related. Names alone tell less.
   const int patience = sized_ ? 24 : 4;
-  if (alarm_.over() || failures_ > patience || is_suspect_) return;
+  if (alarm_.over() || failures_ > patience || is_suspect_ || is_late()) return;
   const std::chrono::duration<double> spent = Clock::now() - started_;
   if (!sized_ && failures_ > 0 && spent.count() > kSecondsByName) return;
   current_ = fmt::format("comparing {}", pairing_->graph(Side::Target).name(target));
@@ -497,7 +536,8 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
       return false;
     }
     const std::chrono::duration<double> spent = Clock::now() - start;
-    if (alarm_.over() || spent.count() > options_.pair_seconds || !window.grow()) return false;
+    if (alarm_.over() || spent.count() > options_.pair_seconds || is_late() || !window.grow())
+      return false;
   }
   return false;
 }
@@ -513,7 +553,8 @@ bool Sweep::prove_window(const Window& window) {
   Hasher content;
   content.add(source->hash());
   content.add(target->hash());
-  Options how{.seed = options_.seed, .tries = 0, .stop = alarm_.flag()};
+  Options how{
+      .seed = options_.seed, .tries = 0, .splits = splits_, .stop = alarm_.flag()};
   for (std::size_t i = 0; i < window.cut().size(); ++i) {
     const Window::Member of = window.member(Side::Source, window.cut()[i]);
     if (const Tensor* constant = pairing_->graph(of.side).constant(of.value))
@@ -596,7 +637,9 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   if (forward.match_all()) return result(forward.confirmed(forward.proved()));
   backward.take_observations(forward);
   if (backward.match_all()) return result(forward.confirmed(backward.proved()));
+  if (forward.match_outputs_by_cases()) return result(forward.confirmed(forward.proved()));
   if (auto refuted = forward.search()) return result(*std::move(refuted));
+  if (forward.match_by_cases()) return result(forward.confirmed(forward.proved()));
   return result(forward.unknown());
 }
 
