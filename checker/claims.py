@@ -2,10 +2,12 @@
 import re
 from collections import namedtuple
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 import sums
 from assumptions import required_assumptions
-from elements import element, linear_in, shape_of, solved
+from elements import element, element_factor, linear_in, shape_of, solved
 from named_reals import single
 from reader import WIDE, DefinitionReader, Reader
 from sizes import Refused, num, sym
@@ -230,44 +232,35 @@ class Binding:
 
     def fits(self, arg, name):
         tensor = self.tensors[name]
-        return (arg.dtype == tensor.dtype and arg.shape == tensor.shape and
-                (arg.known is None or arg.known == self.known(tensor)) and
-                (arg.content is None or arg.content == self.contents.get(name) or
-                 (name not in self.contents and all(x == x // 1 for x in arg.content.elements) and
-                  [num(int(x)) for x in arg.content.elements] == self.known(tensor))))
+        if arg.dtype != tensor.dtype or arg.shape != tensor.shape:
+            return False
+        if arg.content is not None and name in self.contents:
+            return arg.content == self.contents[name]
+        if arg.known is None and arg.content is None:
+            return True
+        wanted = [sums.number(d) for d in arg.known] if arg.known is not None else \
+            [sums.constant(Fraction(x)) for x in arg.content.elements]
+        return [sums.key(x) for x in wanted] == [sums.key(x) for x in self.elements(tensor)]
 
-    def known(self, tensor):
-        """The elements of a small integer tensor, in terms of sizes."""
-        if tensor.name in self.contents:
-            return [num(int(x)) for x in self.contents[tensor.name].elements]
-        require(tensor.value is not None and len(tensor.shape) <= 1, "the content of a tensor is not known")
-        count = 1 if not tensor.shape else tensor.shape[0].constant()
-        require(count is not None and count <= 1024, "the content of a tensor is not known")
-        places = [[num(i)] if tensor.shape else [] for i in range(count)]
-        return [self.as_size(element(self.tensors, tensor, at, False)) for at in places]
+    def elements(self, tensor):
+        """The elements of a small tensor, which follow from constants and sizes."""
+        counts = [size.constant() for size in tensor.shape]
+        require(None not in counts and prod(counts) <= 1024, "the content of a tensor is not known")
+        return [self.unfolded(element_factor(tensor, [num(i) for i in at])) for at in product(*map(range, counts))]
 
-    def as_size(self, terms, depth=0):
-        """A sum as a size, with elements unfolded."""
-        require(depth < 50, "the content of a tensor is not known")
-        total = num(0)
-        for term in sums.normal(terms):
-            require(term.is_plain() and term.coefficient.denominator == 1, "the content is not known")
-            product = num(int(term.coefficient))
-            for f in term.factors:
-                tensor = self.tensors.get(f.name)
-                require(f.exponent > 0 and f.exponent.denominator == 1, "the content is not known")
-                if f.kind == "number":
-                    value = f.at[0]
-                elif f.kind == "read" and tensor is not None and tensor.value is not None:
-                    value = self.as_size(element(self.tensors, tensor, f.at, False), depth + 1)
-                else:
-                    require(f.kind == "read" and f.name in self.contents and len(f.at) <= 1 and all(
-                        d.constant() is not None for d in f.at), "the content is not known")
-                    value = num(int(self.contents[f.name].elements[f.at[0].constant() if f.at else 0]))
-                for _ in range(f.exponent.numerator):
-                    product = product * value
-            total = total + product
-        return total
+    def unfolded(self, terms):
+        def put_in(f):
+            tensor = self.tensors.get(f.name) if f.kind == "read" else None
+            if f.kind == "read" and f.name in self.contents:
+                place, literal = 0, self.contents[f.name]
+                for d, count in zip(f.at, literal.shape):
+                    require(d.constant() is not None and 0 <= d.constant() < count, "an element is not known")
+                    place = place * count + d.constant()
+                return sums.constant(Fraction(literal.elements[place]))
+            if tensor is None or tensor.value is None:
+                return None
+            return self.unfolded(element(self.tensors, tensor, f.at, False))
+        return sums.normal(sums.changed(sums.normal(terms), put_in))
 
     # --- the graphs of the rule, in terms of the values of the certificate
 
