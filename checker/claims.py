@@ -7,7 +7,7 @@ from math import prod
 
 import sums
 from assumptions import required_assumptions
-from elements import element, element_factor, linear_in, shape_of, solved
+from elements import constant_of_file, element, element_factor, linear_in, shape_of, solved
 from named_reals import single
 from reader import WIDE, DefinitionReader, Reader
 from sizes import Refused, num, sym
@@ -239,7 +239,7 @@ class Binding:
         if arg.known is None and arg.content is None:
             return True
         wanted = [sums.number(d) for d in arg.known] if arg.known is not None else \
-            [sums.constant(Fraction(x)) for x in arg.content.elements]
+            [constant_of_file(x, False) for x in arg.content.elements]
         return [sums.key(x) for x in wanted] == [sums.key(x) for x in self.elements(tensor)]
 
     def elements(self, tensor):
@@ -256,11 +256,12 @@ class Binding:
                 for d, count in zip(f.at, literal.shape):
                     require(d.constant() is not None and 0 <= d.constant() < count, "an element is not known")
                     place = place * count + d.constant()
-                return sums.constant(Fraction(literal.elements[place]))
+                return constant_of_file(literal.elements[place], False)
             if tensor is None or tensor.value is None:
                 return None
             return self.unfolded(element(self.tensors, tensor, f.at, False))
-        return sums.normal(sums.changed(sums.normal(terms), put_in))
+        terms = [t for term in sums.normal(terms) for t in written_out(term)]
+        return sums.normal(sums.changed(terms, put_in))
 
     # --- the graphs of the rule, in terms of the values of the certificate
 
@@ -421,6 +422,17 @@ class Binding:
         said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
         return (f"rule {self.rule.name}: for all inputs of all sizes of at least 1 that the source accepts and "
                 f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
+
+
+def written_out(term):
+    """A term for each value of its variables, where their ranges are numbers."""
+    if not term.bound:
+        return [term]
+    name = term.bound[0]
+    last = min((c for c in ((g + sym(name)).constant() for g in term.guards) if c is not None), default=-1)
+    require(0 <= last < 1024, "the content of a tensor is not known")
+    inner = term.like(bound=term.bound[1:])
+    return [t for i in range(last + 1) for t in written_out(sums.substituted(inner, {name: num(i)}))]
 
 
 def cancelled(zero, positive):
