@@ -90,6 +90,21 @@ Guard simplified(Guard guard) {
   return guard;
 }
 
+/// Whether it follows from sizes of inputs being at least 1, where that is plain to see.
+bool holds_for_sizes(const Condition& condition, const Graph& graph) {
+  if (condition.kind == Condition::Kind::Equal) return false;
+  algebra::Replacement more;
+  for (const ValueId id : graph.inputs())
+    for (const Dim& dim : graph.type(id).shape.value_or(Shape{})) {
+      const auto parts = dim.parts();
+      if (parts.size() != 1) continue;
+      for (const Dim& factor : parts[0].product.factors())
+        if (const auto name = factor.as_symbol())
+          more.emplace(std::string(*name), Dim::symbol(std::string(*name)) + 1);
+    }
+  return algebra::substituted(condition.right - condition.left, more).least().value_or(-1) >= 0;
+}
+
 /// `given` is what goes without saying: the relations of the source, but not that sizes that meet
 /// by broadcasting are equal.
 Expected<Setting> setting_under(const SizeRelations& given, const SizeRelations& own,
@@ -114,7 +129,9 @@ Expected<Setting> setting_under(const SizeRelations& given, const SizeRelations&
     TESSERA_TRY(right, with_sizes(target, all.solved));
     break;
   }
-  return Setting{std::move(left), std::move(right), simplified(beyond(given, all)), all.open};
+  Guard guard = simplified(beyond(given, all));
+  std::erase_if(guard, [&](const Condition& c) { return holds_for_sizes(c, source); });
+  return Setting{std::move(left), std::move(right), std::move(guard), all.open};
 }
 
 /// The proof in a setting; nothing but a reason where there is none.

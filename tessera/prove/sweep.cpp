@@ -633,7 +633,13 @@ SweepResult decided(const SizeCase& size_case, const SweepOptions& options) {
   const bool is_suspect = forward.is_suspect();
   backward.start({std::move((*models)[1]), std::move((*models)[0])});
   if (!is_suspect && backward.match_all()) return result(forward.confirmed(backward.proved()));
-  if (auto refuted = forward.observe()) return result(*std::move(refuted));
+  if (auto refuted = forward.observe()) {
+    // Where something is not defined, that may be the whole difference.
+    const bool doubtful = !std::isfinite(refuted->source) || !std::isfinite(refuted->target);
+    if (doubtful && forward.match_outputs_by_cases())
+      return result(forward.confirmed(forward.proved()));
+    return result(*std::move(refuted));
+  }
   if (forward.match_all()) return result(forward.confirmed(forward.proved()));
   backward.take_observations(forward);
   if (backward.match_all()) return result(forward.confirmed(backward.proved()));

@@ -103,13 +103,67 @@ void add_new(const Proved& from, Proved& into) {
   add(from.assumptions, into.assumptions);
 }
 
+/// Where sizes meet by broadcasting, they are equal or one of them is 1: the rule in each case.
+std::vector<Rule> broadcasting_cases(const Rule& instance) {
+  constexpr std::size_t kMostMeetings = 2;
+  const auto own = relate_sizes(instance.source);
+  if (!own || !instance.guard.empty() || own->broadcasts.empty() ||
+      own->broadcasts.size() > kMostMeetings)
+    return {};
+  std::vector<Rule> cases{instance};
+  for (const Condition& meeting : own->broadcasts) {
+    const auto left = meeting.left.as_symbol(), right = meeting.right.as_symbol();
+    if (!left || !right) return {};
+    std::vector<Rule> next;
+    for (const Rule& one : cases)
+      for (const Sizes& sizes : {Sizes{{std::string(*left), meeting.right}},
+                                 Sizes{{std::string(*left), Dim(1)}},
+                                 Sizes{{std::string(*right), Dim(1)}}}) {
+        auto source = with_sizes(one.source, sizes), target = with_sizes(one.target, sizes);
+        if (!source || !target) return {};
+        next.push_back(one);
+        next.back().source = *std::move(source);
+        next.back().target = *std::move(target);
+      }
+    cases = std::move(next);
+  }
+  return cases;
+}
+
+/// Verdicts on the cases of an instance that is not proved as it is, if all of them are proved.
+bool prove_cases(const Rule& instance, const std::function<Verdict(const Rule&)>& decide,
+                 std::vector<Rule>& cases, std::vector<Verdict>& verdicts) {
+  cases = broadcasting_cases(instance);
+  for (const Rule& one : cases) {
+    verdicts.push_back(decide(one));
+    if (!std::holds_alternative<Proved>(verdicts.back())) return false;
+  }
+  return !cases.empty();
+}
+
 RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>& decide) {
   const Stopwatch watch;
   RuleProof proof{.name = rule.name, .instances = instances(rule)};
   if (proof.instances.empty()) proof.verdict = Unknown{"its operators fit no number of axes"};
-  for (const Rule& instance : proof.instances) {
-    const Verdict& verdict = proof.verdicts.emplace_back(decide(instance));
-    if (&instance == &proof.instances.front() || std::holds_alternative<Refuted>(verdict))
+  for (std::size_t i = 0; i < proof.instances.size(); ++i) {
+    const Rule instance = proof.instances[i];
+    Verdict verdict = decide(instance);
+    std::vector<Rule> cases;
+    std::vector<Verdict> verdicts;
+    if (std::holds_alternative<Unknown>(verdict) &&
+        prove_cases(instance, decide, cases, verdicts)) {
+      verdict = verdicts.front();
+      for (std::size_t k = 1; k < cases.size(); ++k)
+        add_new(std::get<Proved>(verdicts[k]), std::get<Proved>(verdict));
+      const auto here = proof.instances.begin() + static_cast<std::ptrdiff_t>(i);
+      proof.instances.insert(proof.instances.erase(here), cases.begin(), cases.end());
+      proof.verdicts.insert(proof.verdicts.end(), verdicts.begin(), verdicts.end());
+      i += cases.size() - 1;
+    } else {
+      proof.verdicts.push_back(verdict);
+    }
+    if (proof.verdicts.size() == std::max<std::size_t>(cases.size(), 1) ||
+        std::holds_alternative<Refuted>(verdict))
       proof.verdict = verdict;
     else if (auto* all = std::get_if<Proved>(&proof.verdict)) {
       if (const auto* proved = std::get_if<Proved>(&verdict))

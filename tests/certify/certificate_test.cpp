@@ -619,6 +619,46 @@ TEST(CheckCases, AreOfOneNumber) {
   expect_rejected(about("max_of(k: #n) { x[k] }", "x[i]"), cases, "range");
 }
 
+TEST(CheckSigns, WantsAProofOfEachSign) {
+  const auto signs = [](int side, std::vector<Dim> pieces, std::vector<Proof> parts) {
+    return after_unfolding({{.kind = Kind::Signs,
+                             .side = side,
+                             .place = {0},
+                             .dims = std::move(pieces),
+                             .parts = std::move(parts)}});
+  };
+  const Claim claim = about("max(x[i], 0.0)", "select(x[i] < 0.0, 0.0, x[i])");
+  expect_accepted(claim, signs(0, {0, 1}, {{}, {}, {}}));
+  expect_rejected(claim, signs(0, {0, 1}, {{}, {}}), "obligations");
+  expect_rejected(claim, signs(0, {0}, {{}, {}, {}}), "two parts");
+  expect_rejected(claim, signs(0, {0, 2}, {{}, {}, {}}), "no such part");
+  expect_rejected(about("max(x[i], 0.0)", "select(x[i] < 1.0, 0.0, x[i])"),
+                  signs(0, {0, 1}, {{}, {}, {}}), "not proved");
+  expect_rejected(about("x[i]", "max(x[i], 0.0)"), signs(0, {}, {{}, {}, {}}), "neither");
+  // A square is not below zero.
+  expect_accepted(about("max(x[i], 0.0 - x[i]) * max(x[i], 0.0 - x[i])", "x[i] * x[i]"),
+                  after_unfolding({}));
+}
+
+TEST(CheckSigns, AreOfOneNumber) {
+  expect_rejected(
+      about("sum(k: #n) { max(x[k], 0.0) }", "0.0*x[i]"),
+      after_unfolding(
+          {{.kind = Kind::Signs, .place = {0}, .dims = {0, 1}, .parts = {{}, {}, {}}}}),
+      "hangs on more");
+}
+
+TEST(CheckReverse, WantsTheLargestValue) {
+  const Claim claim = about("sum(k: #n) { x[size(#n) - 1 - k] }", "sum(k: #n) { x[k] }");
+  const auto reverse = [](const Dim& last) {
+    return after_unfolding({{.kind = Kind::Reverse, .place = {0}, .dims = {last}}});
+  };
+  expect_accepted(claim, reverse(kN - 1));
+  expect_rejected(claim, reverse(kN), "may be larger");
+  expect_rejected(claim, reverse(kN - 2), "may be larger");
+  expect_rejected(about("x[i]", "x[i]"), reverse(kN - 1), "bound variable");
+}
+
 // --- Names that are the checker's own
 // --------------------------------------------------------------
 

@@ -230,6 +230,110 @@ TEST(Algebra, AFunctionOfMinusInfinityOnlyWhereThatIsTheArgument) {
   expect_other(apply(names, Fn::Exp, {product(names, element("x", {}), bottom)}), {});
 }
 
+Sum of(Names& names, Fn fn, Sum arg) {
+  return apply(names, fn, {std::move(arg)});
+}
+
+TEST(Algebra, TheRootOfASquareIsTheAbsoluteValue) {
+  Names names;
+  const Sum x = element("x", {0}), y = element("y", {0});
+  const auto squared = [&](const Sum& a) { return product(names, a, a); };
+  expect_same(of(names, Fn::Sqrt, squared(x)), of(names, Fn::Abs, x));
+  expect_other(of(names, Fn::Sqrt, squared(x)), x);
+  expect_same(of(names, Fn::Abs, product(names, x, y)),
+              product(names, of(names, Fn::Abs, x), of(names, Fn::Abs, y)));
+  expect_same(squared(of(names, Fn::Abs, x)), squared(x));
+  expect_other(power(names, of(names, Fn::Abs, x), 3), power(names, x, 3));
+}
+
+TEST(Algebra, ExponentialsLeaveLogarithmsAndQuotients) {
+  Names names;
+  const Sum x = element("x", {0}), y = element("y", {0});
+  const auto exp = [&](const Sum& a) { return of(names, Fn::Exp, a); };
+  const auto log = [&](const Sum& a) { return of(names, Fn::Log, a); };
+  expect_same(exp(log(add(x, y))), add(x, y));
+  expect_same(log(add(exp(add(x, y)), exp(y))), add(y, log(add(exp(x), constant(1)))));
+  expect_other(log(add(exp(add(x, y)), exp(x))), add(y, log(add(exp(x), constant(1)))));
+  expect_same(log(product(names, x, x)), scaled(log(of(names, Fn::Abs, x)), 2));
+  expect_other(log(product(names, x, x)), scaled(log(x), 2));
+  const Sum over = power(names, add(constant(1), exp(scaled(x, -1))), -1);
+  expect_same(over, product(names, exp(x), power(names, add(exp(x), constant(1)), -1)));
+  // The largest of exponentials, but not of something negative times them.
+  expect_same(most(names, {group(exp(x)), group(exp(y))}),
+              exp(most(names, {group(x), group(y)})));
+  expect_other(most(names, {group(scaled(exp(x), -1)), group(scaled(exp(y), -1))}),
+               scaled(exp(most(names, {group(x), group(y)})), -1));
+}
+
+TEST(Algebra, ComparisonsOfSizesAreGuards) {
+  Names names;
+  const Dim k = Dim::symbol("k");
+  expect_same(apply(names, Fn::Equal, {number(k), constant(2)}), indicator({k - 2, 2 - k}));
+  expect_same(apply(names, Fn::Less, {number(k), number(kN)}), indicator({kN - k - 1}));
+}
+
+TEST(Algebra, BitsOfTypes) {
+  Names names;
+  const auto typed = [](const std::string& name, DType type) {
+    return factor({.kind = Factor::Kind::Read, .name = name, .to = type, .at = {0}});
+  };
+  const auto of_integers = [&](Fn fn, std::vector<Sum> args) {
+    return apply_to_integers(names, fn, std::move(args));
+  };
+  for (const DType type : {DType::U8, DType::I32}) {
+    const Sum x = typed("x", type), y = typed("y", type);
+    const auto no = [&](const Sum& a) { return of_integers(Fn::Not, {a}); };
+    expect_same(no(no(x)), x);
+    expect_same(no(x), add(constant(type == DType::U8 ? 255 : -1), scaled(x, -1)));
+    expect_same(no(of_integers(Fn::And, {x, y})), of_integers(Fn::Or, {no(x), no(y)}));
+    expect_other(no(of_integers(Fn::And, {x, y})), of_integers(Fn::Or, {x, no(y)}));
+    expect_same(of_integers(Fn::Xor, {of_integers(Fn::Xor, {x, y}), y}), x);
+  }
+  // Of one type only.
+  const Sum a = typed("a", DType::U8), b = typed("b", DType::U16);
+  expect_other(of_integers(Fn::And, {of_integers(Fn::Not, {a}), b}),
+               add(b, scaled(of_integers(Fn::And, {a, b}), -1)));
+  const Sum i = typed("i", DType::I32);
+  expect_other(of_integers(Fn::ShiftRight, {i, constant(1)}),
+               of_integers(Fn::Div, {i, constant(2)}));
+}
+
+TEST(Algebra, FractionsAreEqualAcross) {
+  Names names;
+  const Sum x = element("x", {0}), y = element("y", {0}), one = constant(1);
+  const auto exp = [&](const Sum& a) { return of(names, Fn::Exp, a); };
+  const auto sigmoid = [&](const Sum& a) {
+    return power(names, add(one, exp(scaled(a, -1))), -1);
+  };
+  const Sum tanh = of(names, Fn::Tanh, x);
+  EXPECT_TRUE(are_equal(names, tanh, add(scaled(sigmoid(scaled(x, 2)), 2), constant(-1))));
+  EXPECT_FALSE(are_equal(names, tanh, add(scaled(sigmoid(x), 2), constant(-1))));
+  EXPECT_TRUE(are_equal(names, add(sigmoid(x), sigmoid(scaled(x, -1))), one));
+  EXPECT_FALSE(are_equal(names, add(sigmoid(x), sigmoid(scaled(y, -1))), one));
+  const Sum log = of(names, Fn::Log, add(one, exp(x)));
+  EXPECT_TRUE(are_equal(names, log, scaled(of(names, Fn::Log, sigmoid(scaled(x, -1))), -1)));
+  EXPECT_FALSE(are_equal(names, log, scaled(of(names, Fn::Log, sigmoid(x)), -1)));
+  const Sum sin = of(names, Fn::Sin, x), cos = of(names, Fn::Cos, x);
+  EXPECT_TRUE(are_equal(names, add(product(names, sin, sin), product(names, cos, cos)), one));
+  EXPECT_FALSE(are_equal(names, add(sin, cos), one));
+}
+
+TEST(Algebra, SignsDecide) {
+  Names names;
+  const Sum x = element("x", {0}), y = element("y", {0});
+  const Sum largest = most(names, {group(x), group(y)});
+  const Sum apart = closed(add(x, scaled(y, -1)));
+  expect_same(decided(names, largest, {{apart, 1}}), x);
+  expect_same(decided(names, largest, {{apart, -1}}), y);
+  expect_same(decided(names, add(x, scaled(y, -1)), {{apart, 0}}), {});
+  const Sum other = most(names, {group(x), group(constant(3))});
+  expect_same(decided(names, other, {{apart, 1}}), other);
+  EXPECT_TRUE(may_have(apart, 0, {}));
+  EXPECT_FALSE(may_have(closed(product(names, x, x)), -1, {}));
+  EXPECT_TRUE(may_have(closed(product(names, x, y)), -1, {{x, 1}}));
+  EXPECT_FALSE(may_have(closed(product(names, x, y)), -1, {{x, 1}, {y, 1}}));
+}
+
 TEST(Algebra, TheUndefinedStaysSo) {
   Names names;
   const Sum none = constant(Rational::undefined()), x = element("x", {});
