@@ -274,6 +274,7 @@ std::string sealed(std::string_view text) {
 }
 
 Expected<Certificate> parse_certificate(std::string_view text) {
+  const std::string_view whole = text;
   const std::size_t at = text.rfind("// seal ");
   if (at == std::string_view::npos || text != sealed(text.substr(0, at)))
     return unreadable("the certificate has been changed or is not whole",
@@ -293,6 +294,10 @@ Expected<Certificate> parse_certificate(std::string_view text) {
   }
   TESSERA_TRY(Certificate certificate, Parser(text).certificate());
   certificate.subject.rule = rule;
+  // One text for one certificate: what is compared as text is compared as it stands.
+  if (to_text(certificate) != whole)
+    return unreadable("the certificate is not written as certificates are",
+                      "what is read prints in another way");
   return certificate;
 }
 
