@@ -312,15 +312,10 @@ Sum element(Names& names, const Output& output, const std::vector<Dim>& at, Mean
     // The last part of a merged axis runs fastest.
     Dim rest = at[i];
     const std::vector<Axis>& parts = output.axes[i].parts;
-    std::vector<Dim> sizes;
-    for (const Axis& part : parts) sizes.push_back(resolved(part.size(), meaning.sizes));
-    // Parts of size 1 are at 0; the first of the others is what is left.
-    const auto first = std::ranges::find_if(sizes, [](const Dim& size) { return !size.is(1); });
-    const auto lead = std::min(static_cast<std::size_t>(first - sizes.begin()), parts.size() - 1);
     for (std::size_t k = parts.size(); k-- > 0;) {
-      const Dim at_part = k < lead ? Dim(0) : k == lead ? rest : mod(rest, sizes[k]);
-      meaning.axes.insert_or_assign(parts[k].name, at_part);
-      if (k > lead) rest = floor_div(rest, sizes[k]);
+      const Dim size = resolved(parts[k].size(), meaning.sizes);
+      meaning.axes.insert_or_assign(parts[k].name, k == 0 ? rest : mod(rest, size));
+      if (k != 0) rest = floor_div(rest, size);
     }
   }
   return read(names, output.value, meaning);
