@@ -60,6 +60,7 @@ class Sweep {
   bool match_by_cases();
   /// Only the outputs, of small models.
   bool match_outputs_by_cases();
+  bool are_compatible(std::size_t output) const;
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
   /// Takes the fingerprints of a sweep the other way round.
@@ -402,6 +403,11 @@ bool Sweep::match_all() {
   return match_outputs();
 }
 
+bool Sweep::are_compatible(std::size_t output) const {
+  const Graph &source = pairing_->graph(Side::Source), &target = pairing_->graph(Side::Target);
+  return compatible(source.type(source.outputs()[output]), target.type(target.outputs()[output]));
+}
+
 bool Sweep::match_outputs_by_cases() {
   constexpr std::size_t kMostValues = 40;
   if (result_.values > kMostValues) return false;
@@ -413,6 +419,10 @@ bool Sweep::match_outputs_by_cases() {
     const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
                   target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
     if (source == target) continue;
+    if (!are_compatible(i)) {
+      matched = false;
+      break;
+    }
     Window window(*pairing_, source, target);
     window.keep_small();
     for (int step = 0; step < options_.most_growth && !window.too_large() && window.grow();) ++step;
@@ -437,7 +447,7 @@ bool Sweep::match_outputs() {
     const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
                   target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
     if (source == target) continue;
-    if (!pairing_->paired(target) && !splits_) return false;
+    if ((!pairing_->paired(target) && !splits_) || !are_compatible(i)) return false;
     if (alarm_.over() || !prove_equal(source, target)) return false;
   }
   return true;
