@@ -60,7 +60,7 @@ class Sweep {
   bool match_by_cases();
   /// Only the outputs, of small models.
   bool match_outputs_by_cases();
-  bool are_compatible(std::size_t output) const;
+  bool have_one_type(std::size_t output) const;
   /// One run of both in which fingerprints are taken; a refutation where it is one already.
   std::optional<Refuted> observe();
   /// Takes the fingerprints of a sweep the other way round.
@@ -403,9 +403,9 @@ bool Sweep::match_all() {
   return match_outputs();
 }
 
-bool Sweep::are_compatible(std::size_t output) const {
+bool Sweep::have_one_type(std::size_t output) const {
   const Graph &source = pairing_->graph(Side::Source), &target = pairing_->graph(Side::Target);
-  return compatible(source.type(source.outputs()[output]), target.type(target.outputs()[output]));
+  return source.type(source.outputs()[output]) == target.type(target.outputs()[output]);
 }
 
 bool Sweep::match_outputs_by_cases() {
@@ -419,7 +419,7 @@ bool Sweep::match_outputs_by_cases() {
     const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
                   target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
     if (source == target) continue;
-    if (!are_compatible(i)) {
+    if (!have_one_type(i)) {
       matched = false;
       break;
     }
@@ -447,7 +447,7 @@ bool Sweep::match_outputs() {
     const ClassId source = pairing_->of(Side::Source, pairing_->graph(Side::Source).outputs()[i]),
                   target = pairing_->of(Side::Target, pairing_->graph(Side::Target).outputs()[i]);
     if (source == target) continue;
-    if ((!pairing_->paired(target) && !splits_) || !are_compatible(i)) return false;
+    if ((!pairing_->paired(target) && !splits_) || !have_one_type(i)) return false;
     if (alarm_.over() || !prove_equal(source, target)) return false;
   }
   return true;
