@@ -232,6 +232,7 @@ std::optional<certify::Certificate> prove_claim(const certify::Claim& claim, con
 }
 
 Verdict prove(const Graph& source, const Graph& target, const Options& options) {
+  constexpr int kLook = 20;  // tries before what takes long
   if (source.inputs().size() != target.inputs().size() ||
       source.outputs().size() != target.outputs().size())
     return Unknown{"the graphs do not have the same inputs and outputs"};
@@ -241,6 +242,8 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   quick.most_steps = std::min<std::int64_t>(options.most_steps, 150);
   quick.tries = std::min(options.tries, 2);
   quick.splits = false;
+  Options look = options;
+  look.tries = std::min(options.tries, kLook);
   std::string why, ignored;
   Arithmetic arithmetic;
   const auto own = relate_sizes(source);
@@ -259,6 +262,9 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
     if (guard.empty() && guards.size() <= 2)
       if (auto proved = proved_in(*setting, quick, arithmetic, reason)) return std::move(*proved);
     if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
+    if (guard.empty() &&
+        std::holds_alternative<Refuted>(refute(source, target, setting->guard, look)))
+      continue;
     if (auto proved = proved_in(*setting, options, arithmetic, reason)) return std::move(*proved);
   }
   Verdict verdict = refute(source, target, {}, options);
