@@ -595,11 +595,10 @@ Expected<std::vector<State>> State::signs(const Site& site, std::size_t factor,
   }
   // It has to be one number for the whole of both sides.
   CERTIFY(algebra::binds_its_variables(of) && !has_bottom(of), "the sum hangs on more");
-  CERTIFY(std::ranges::none_of(of.terms,
-                               [](const Term& term) {
-                                 return std::ranges::any_of(term.factors, is_of_fold);
-                               }),
-          "the sum hangs on a fold");
+  CERTIFY(
+      std::ranges::none_of(
+          of.terms, [](const Term& term) { return std::ranges::any_of(term.factors, is_of_fold); }),
+      "the sum hangs on a fold");
   // What both sides are said of: a side that divides by it is not defined where it is zero.
   const auto is_divided_by = [&](const Sum& zero) {
     return std::ranges::any_of(sides_, [&](const Sum& side) {
@@ -725,8 +724,8 @@ Expected<Done> record(State& state, Step& step) {
 
 bool is_recorded(const Proof& proof) {
   return std::ranges::all_of(proof, [](const Step& step) {
-    return (ends(step.kind) || !step.results.empty()) &&
-           step.goals.size() == step.parts.size() && std::ranges::all_of(step.parts, is_recorded);
+    return (ends(step.kind) || !step.results.empty()) && step.goals.size() == step.parts.size() &&
+           std::ranges::all_of(step.parts, is_recorded);
   });
 }
 

@@ -9,8 +9,8 @@ namespace tessera::certify {
 namespace {
 
 constexpr std::array<std::string_view, kKinds> kNames = {
-    "unfold", "split",  "void",     "drop",  "tighten", "solve",  "pin",  "shift",
-    "reverse", "divide", "settle", "quotient", "count", "attain", "induct", "cases", "signs"};
+    "unfold", "split",  "void",     "drop",  "tighten", "solve",  "pin",   "shift", "reverse",
+    "divide", "settle", "quotient", "count", "attain",  "induct", "cases", "signs"};
 
 std::uint64_t seal_of(std::string_view text) {
   Hasher hasher;

@@ -152,8 +152,7 @@ Sum remainder(const Sum& arg, const Rational& by) {
     share.coefficient *= by.inverse();
     if (is_whole(share)) continue;
     const Factor* inner = application({{term}}, Fn::Mod);
-    const auto divisor =
-        inner == nullptr ? std::nullopt : constant_of(args_of(*inner)[1]);
+    const auto divisor = inner == nullptr ? std::nullopt : constant_of(args_of(*inner)[1]);
     if (divisor && (*divisor / by).is_integer() && arg.terms.size() == 1)
       return remainder(args_of(*inner)[0], by);
     rest.terms.push_back(term);
@@ -218,8 +217,7 @@ std::optional<Sum> of_bits(Fn fn, const Args& args) {
     // x ^ (x ^ y) = y, x & (x & y) = x & y
     if (const Factor* inner = application(one, fn))
       for (const int k : {0, 1})
-        if (same(args_of(*inner)[k], other))
-          return fn == Fn::Xor ? args_of(*inner)[1 - k] : one;
+        if (same(args_of(*inner)[k], other)) return fn == Fn::Xor ? args_of(*inner)[1 - k] : one;
     if (fn == Fn::And && one.terms.size() == 2 && bits_of(one) && bits_of(one) == bits_of(other)) {
       const Sum complement = scaled({{one.terms[1]}}, -1);
       return add(other, scaled(*of_bits(Fn::And, {complement, other}), -1));
@@ -244,8 +242,8 @@ Sum exponential(Names& names, const Sum& arg) {
     // exp(c*log(a)) = a^c
     if (const Factor* only = only_factor(term); only != nullptr && only->exponent.is(1) &&
                                                 only->kind == Kind::Apply && only->fn == Fn::Log) {
-      powers = product(names, powers,
-                       power(names, opened(names, args_of(*only)[0]), term.coefficient));
+      powers =
+          product(names, powers, power(names, opened(names, args_of(*only)[0]), term.coefficient));
       continue;
     }
     Term one = term;
@@ -276,8 +274,7 @@ Sum logarithm(Names& names, const Sum& arg) {
   for (std::size_t i = 0; i < rest.factors.size();) {
     const Factor f = rest.factors[i];
     const bool exponential = f.kind == Kind::Apply && f.fn == Fn::Exp;
-    const bool lone =
-        rest.factors.size() == 1 && rest.coefficient.is(1) && !f.exponent.is(1);
+    const bool lone = rest.factors.size() == 1 && rest.coefficient.is(1) && !f.exponent.is(1);
     if (!exponential && !lone) {
       ++i;
       continue;
@@ -384,9 +381,8 @@ Sum apply_to_integers(Names& names, Fn fn, std::vector<Sum> args) {
   for (Sum& arg : args) arg = closed(std::move(arg));
   if (fn == Fn::Div && second && second->is(1)) return opened(names, args[0]);
   // (x / a) / b = x / (a * b) for positive numbers.
-  if (const Factor* inner = fn == Fn::Div && second && second->sign() > 0
-                                ? application(args[0], Fn::Div)
-                                : nullptr)
+  if (const Factor* inner =
+          fn == Fn::Div && second && second->sign() > 0 ? application(args[0], Fn::Div) : nullptr)
     if (const auto first = constant_of(args_of(*inner)[1]);
         first && first->sign() > 0 && inner->to == DType::I64)
       return apply_to_integers(names, Fn::Div,

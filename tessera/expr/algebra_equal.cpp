@@ -34,9 +34,9 @@ Sum of_angle(Names& names, Fn fn, const Sum& angle) {
   if (rest.terms.empty()) return apply(names, fn, {opened(names, whole)});
   const auto of = [&](Fn f, const Sum& a) { return of_angle(names, f, opened(names, a)); };
   const bool sine = fn == Fn::Sin;
-  return add(product(names, of(fn, one), of(Fn::Cos, rest)),
-             scaled(product(names, of(sine ? Fn::Cos : Fn::Sin, one), of(Fn::Sin, rest)),
-                    sine ? 1 : -1));
+  return add(
+      product(names, of(fn, one), of(Fn::Cos, rest)),
+      scaled(product(names, of(sine ? Fn::Cos : Fn::Sin, one), of(Fn::Sin, rest)), sine ? 1 : -1));
 }
 
 /// Functions of sums of angles by those of the angles, and cos(x)^2 = 1 - sin(x)^2.
@@ -59,8 +59,7 @@ Sum by_angles(Names& names, const Sum& sum) {
     sine.exponent = 2;
     const Sum square = add(constant(1), scaled(algebra::factor(sine), -1));
     const Sum squares = power(names, square, *whole / 2);
-    return *whole % 2 == 0 ? squares
-                           : product(names, squares, algebra::factor(base_of(factor)));
+    return *whole % 2 == 0 ? squares : product(names, squares, algebra::factor(base_of(factor)));
   };
   const Sum result = changed(names, sum, {.factors = written});
   return any ? changed(names, result, {.factors = squared}) : sum;
@@ -91,8 +90,7 @@ Sum times_power(Names& names, const Sum& sum, const Factor& over, std::int64_t e
     rest.exponent = left - Rational(whole);
     Sum one{{std::move(term)}};
     if (!rest.exponent.is(0)) one = product(names, one, factor(rest));
-    if (whole != 0)
-      one = product(names, one, power(names, opened(names, args_of(over)[0]), whole));
+    if (whole != 0) one = product(names, one, power(names, opened(names, args_of(over)[0]), whole));
     result = add(std::move(result), one);
   }
   return closed(std::move(result));

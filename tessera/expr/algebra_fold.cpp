@@ -34,8 +34,7 @@ Sum lifted(Names& names, const Term& range, std::size_t component, std::int64_t 
 Sum of_one(Names& names, const Factor& fold) {
   const Term& range = range_of(fold);
   const std::size_t components = range.factors.size();
-  const Sum& combine =
-      args_of(fold)[1 + components + static_cast<std::size_t>(fold.component)];
+  const Sum& combine = args_of(fold)[1 + components + static_cast<std::size_t>(fold.component)];
   return changed(names, combine, {.factors = [&](const Factor& f) -> std::optional<Sum> {
                    for (std::size_t c = 0; c < components; ++c) {
                      if (f.kind != Kind::Read) break;

@@ -47,9 +47,9 @@ Sum power_of_term(Names& names, const Term& term, const Rational& exponent) {
     } else if (has_even_exponent(f)) {
       // The root of a square is the absolute value.
       const Sum base = factor(base_of(f));
-      roots = product(names, roots,
-                      power(names, most(names, {group(base), group(scaled(base, -1))}),
-                            f.exponent * exponent));
+      roots = product(
+          names, roots,
+          power(names, most(names, {group(base), group(scaled(base, -1))}), f.exponent * exponent));
     } else {
       kept.factors.push_back(f);
     }

@@ -31,8 +31,10 @@ Mask sum_of(Mask a, Mask b) {
 }
 
 Mask of_number(const Rational& value) {
-  return value.is_undefined() ? kAny : value.sign() < 0 ? kNegative : value.sign() > 0 ? kPositive
-                                                                                       : kZero;
+  return value.is_undefined() ? kAny
+         : value.sign() < 0   ? kNegative
+         : value.sign() > 0   ? kPositive
+                              : kZero;
 }
 
 /// What is known, and whether to look for sums that what is known is a part of.
@@ -115,8 +117,7 @@ Mask of_exponentials(const Sum& sum, const Context& context) {
     if (!is_plain(term)) return kAny;
     for (const Factor& f : term.factors) {
       if (f.kind != Kind::Apply || f.fn != Fn::Exp) return kAny;
-      difference = add(std::move(difference),
-                       scaled(args_of(f)[0], term.coefficient * f.exponent));
+      difference = add(std::move(difference), scaled(args_of(f)[0], term.coefficient * f.exponent));
     }
   }
   return mask_in(closed(std::move(difference)), context);
@@ -172,7 +173,8 @@ Mask mask_in(const Sum& sum, const Context& context) {
     if (range->most.sign() <= 0)
       mask &= range->most.sign() < 0 ? kNegative : static_cast<Mask>(kNegative | kZero);
   }
-  if (context.depth == 0 || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0) return mask;
+  if (context.depth == 0 || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0)
+    return mask;
   // It is a multiple of what is known and something else of the same sign.
   for (const Sign& sign : context.signs) {
     const Term* theirs = first_of(sign.of);
@@ -247,8 +249,7 @@ std::optional<Sum> without_lower(Names& names, const Factor& factor, const Signs
       const Sum more = closed(add(value_of(other), scaled(value_of(piece), -1)));
       const Mask mask = mask_of(more, signs);
       // Of two that are equal, the first one stays.
-      return (mask & kNegative) == 0 &&
-             (mask != kZero || !is_plain(piece) || &other < &piece);
+      return (mask & kNegative) == 0 && (mask != kZero || !is_plain(piece) || &other < &piece);
     });
     if (!below) kept.push_back(piece);
   }
@@ -274,13 +275,13 @@ std::optional<Sum> where_equal(Names& names, const Term& term) {
     bool found = false;
     Term rest = term;
     std::erase_if(rest.factors, [&](const Factor& f) { return compare(f, equality) == 0; });
-    const Sum made =
-        changed(names, rest, {.factors = [&](const Factor& f) -> std::optional<Sum> {
-                  if (compare_bases(f, zero->factor) != 0) return std::nullopt;
-                  if (f.exponent.sign() < 0 && zero->value.terms.empty()) return std::nullopt;
-                  found = true;
-                  return power(names, opened(names, zero->value), f.exponent);
-                }});
+    const Sum made = changed(names, rest, {.factors = [&](const Factor& f) -> std::optional<Sum> {
+                               if (compare_bases(f, zero->factor) != 0) return std::nullopt;
+                               if (f.exponent.sign() < 0 && zero->value.terms.empty())
+                                 return std::nullopt;
+                               found = true;
+                               return power(names, opened(names, zero->value), f.exponent);
+                             }});
     if (found) return product(names, made, factor(equality));
   }
   return std::nullopt;

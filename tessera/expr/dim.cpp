@@ -247,8 +247,8 @@ Dim floor_div(const Dim& a, const Dim& b) {
   // (x/c)/b = x/(c*b) for positive numbers.
   if (b.terms_ == nullptr && b.constant_ > 0) {
     const std::vector<Dim::Operation> operations = a.operations();
-    if (!operations.empty() && operations[0].whole == a &&
-        operations[0].op == Dim::Op::FloorDiv && operations[0].b.constant().value_or(0) > 0)
+    if (!operations.empty() && operations[0].whole == a && operations[0].op == Dim::Op::FloorDiv &&
+        operations[0].b.constant().value_or(0) > 0)
       return floor_div(operations[0].a, operations[0].b * b);
   }
   return Dim::Atom::of(Dim::Atom::Kind::FloorDiv, a, b);

@@ -246,11 +246,9 @@ class Content {
       run_.push_back({fmt::format("i{}", axis), Dim(tensor_.shape[axis])});
     const auto value = part(0, 0, tensor_.count());
     if (!value || pieces_ > kMostPieces) return std::nullopt;
-    return Definition{.inputs = {},
-                      .outputs = {{.name = "out",
-                                   .dtype = tensor_.dtype,
-                                   .axes = each(run_),
-                                   .value = *value}}};
+    return Definition{
+        .inputs = {},
+        .outputs = {{.name = "out", .dtype = tensor_.dtype, .axes = each(run_), .value = *value}}};
   }
 
  private:

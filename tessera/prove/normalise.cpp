@@ -272,11 +272,13 @@ class Normaliser {
     const Sum at_zero = closed(substituted(names, first, {{name, Dim(0)}}));
     if (at_zero.terms.size() != 1) return false;
     const auto& real = state_.side(side).terms[own.index];
-    return std::ranges::any_of(others, [&](const Unmatched& other) {
-             Term term = other.term;
-             std::erase_if(term.guards, [](const Dim&) { return true; });
-             return other.term.bound.empty() && compare(term, at_zero.terms[0]) == 0;
-           }) &&
+    return std::ranges::any_of(others,
+                               [&](const Unmatched& other) {
+                                 Term term = other.term;
+                                 std::erase_if(term.guards, [](const Dim&) { return true; });
+                                 return other.term.bound.empty() &&
+                                        compare(term, at_zero.terms[0]) == 0;
+                               }) &&
            apply({.kind = Kind::Split,
                   .side = side,
                   .place = {own.index},
@@ -336,10 +338,8 @@ class Normaliser {
         const Dim last = guard + Dim::symbol(name);
         if (!last.contains(name) && !last.is(0) && !speaks_of_any(last, term.bound) &&
             arithmetic_.reason_for(Dim(kMostValues - 1) - last, {.list = site->premises}))
-          return apply({.kind = Kind::Split,
-                        .side = side,
-                        .place = place,
-                        .dims = {-Dim::symbol(name)}});
+          return apply(
+              {.kind = Kind::Split, .side = side, .place = place, .dims = {-Dim::symbol(name)}});
       }
     for (std::size_t f = 0; f < term.factors.size(); ++f) {
       if (term.factors[f].args == nullptr) continue;

@@ -533,8 +533,7 @@ bool Sweep::prove_equal(ClassId source, ClassId own) {
     // A proof that failed is worth a look at numbers before another one is tried.
     const bool screened = differing > 0 && differs(window);
     if (!screened && prove_window(window)) return true;
-    if (!screened &&
-        (!window.loose(Side::Source).empty() || !window.loose(Side::Target).empty())) {
+    if (!screened && (!window.loose(Side::Source).empty() || !window.loose(Side::Target).empty())) {
       Window small = window;
       small.keep_small();
       if (prove_window(small)) return true;
@@ -563,8 +562,7 @@ bool Sweep::prove_window(const Window& window) {
   Hasher content;
   content.add(source->hash());
   content.add(target->hash());
-  Options how{
-      .seed = options_.seed, .tries = 0, .splits = splits_, .stop = alarm_.flag()};
+  Options how{.seed = options_.seed, .tries = 0, .splits = splits_, .stop = alarm_.flag()};
   for (std::size_t i = 0; i < window.cut().size(); ++i) {
     const Window::Member of = window.member(Side::Source, window.cut()[i]);
     if (const Tensor* constant = pairing_->graph(of.side).constant(of.value))

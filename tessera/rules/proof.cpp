@@ -116,9 +116,9 @@ std::vector<Rule> broadcasting_cases(const Rule& instance) {
     if (!left || !right) return {};
     std::vector<Rule> next;
     for (const Rule& one : cases)
-      for (const Sizes& sizes : {Sizes{{std::string(*left), meeting.right}},
-                                 Sizes{{std::string(*left), Dim(1)}},
-                                 Sizes{{std::string(*right), Dim(1)}}}) {
+      for (const Sizes& sizes :
+           {Sizes{{std::string(*left), meeting.right}}, Sizes{{std::string(*left), Dim(1)}},
+            Sizes{{std::string(*right), Dim(1)}}}) {
         auto source = with_sizes(one.source, sizes), target = with_sizes(one.target, sizes);
         if (!source || !target) return {};
         next.push_back(one);

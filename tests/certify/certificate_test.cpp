@@ -643,8 +643,7 @@ TEST(CheckSigns, WantsAProofOfEachSign) {
 TEST(CheckSigns, AreOfOneNumber) {
   expect_rejected(
       about("sum(k: #n) { max(x[k], 0.0) }", "0.0*x[i]"),
-      after_unfolding(
-          {{.kind = Kind::Signs, .place = {0}, .dims = {0, 1}, .parts = {{}, {}, {}}}}),
+      after_unfolding({{.kind = Kind::Signs, .place = {0}, .dims = {0, 1}, .parts = {{}, {}, {}}}}),
       "hangs on more");
 }
 

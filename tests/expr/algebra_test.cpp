@@ -259,8 +259,7 @@ TEST(Algebra, ExponentialsLeaveLogarithmsAndQuotients) {
   const Sum over = power(names, add(constant(1), exp(scaled(x, -1))), -1);
   expect_same(over, product(names, exp(x), power(names, add(exp(x), constant(1)), -1)));
   // The largest of exponentials, but not of something negative times them.
-  expect_same(most(names, {group(exp(x)), group(exp(y))}),
-              exp(most(names, {group(x), group(y)})));
+  expect_same(most(names, {group(exp(x)), group(exp(y))}), exp(most(names, {group(x), group(y)})));
   expect_other(most(names, {group(scaled(exp(x), -1)), group(scaled(exp(y), -1))}),
                scaled(exp(most(names, {group(x), group(y)})), -1));
 }
@@ -302,9 +301,7 @@ TEST(Algebra, FractionsAreEqualAcross) {
   Names names;
   const Sum x = element("x", {0}), y = element("y", {0}), one = constant(1);
   const auto exp = [&](const Sum& a) { return of(names, Fn::Exp, a); };
-  const auto sigmoid = [&](const Sum& a) {
-    return power(names, add(one, exp(scaled(a, -1))), -1);
-  };
+  const auto sigmoid = [&](const Sum& a) { return power(names, add(one, exp(scaled(a, -1))), -1); };
   const Sum tanh = of(names, Fn::Tanh, x);
   EXPECT_TRUE(are_equal(names, tanh, add(scaled(sigmoid(scaled(x, 2)), 2), constant(-1))));
   EXPECT_FALSE(are_equal(names, tanh, add(scaled(sigmoid(x), 2), constant(-1))));
