@@ -389,6 +389,18 @@ def content(sums, leaves, free=()):
     return measure, common
 
 
+def common_exponentials(terms):
+    """Exponentials, each to the least exponent that a term has it to; a term without one has it to 0."""
+    common = []
+    for candidate in [f for t in terms for f in t.factors if f.kind == "apply" and f.name == "exp"]:
+        if any(f.base() == candidate.base() for f in common) or \
+                any(not candidate.free().isdisjoint(t.bound) for t in terms):
+            continue
+        least = min(next((f.exponent for f in t.factors if f.base() == candidate.base()), Fraction(0)) for t in terms)
+        common.append(candidate.like(exponent=least))
+    return [f for f in common if f.exponent != 0]
+
+
 def divided(terms, measure, factors):
     result = scaled(terms, 1 / measure)
     for f in factors:
@@ -451,9 +463,13 @@ def power(base, exponent):
     outer = number_power(measure, exponent)
     if outer is None:
         outer, measure = [Term()], Fraction(1)
-    common = [f.like(exponent=f.exponent * exponent) for f in factors]
-    result = product(outer, whole_powers(Term(factors=common)))
-    inner = collected(divided(inner, measure, factors))
+    inner = divided(inner, measure, factors)
+    exponentials = common_exponentials(inner)
+    common = Term()
+    for f in factors + exponentials:
+        common = times_factor(common, f.like(exponent=f.exponent * exponent))
+    result = product(outer, whole_powers(common))
+    inner = collected(divided(inner, 1, exponentials))
     return product(result, factor_sum(Factor("power", args=[inner], exponent=exponent)))
 
 
@@ -602,14 +618,23 @@ def exponential(arg):
 
 def logarithm(arg):
     if len(arg) != 1 or not arg[0].is_plain():
-        return factor_sum(Factor("apply", "log", args=[arg]))
+        common = common_exponentials(arg)
+        if not common:
+            return factor_sum(Factor("apply", "log", args=[arg]))
+        result = logarithm(collected(divided(arg, 1, common)))
+        for f in common:
+            result = result + scaled([opened(t) for t in f.args[0]], f.exponent)
+        return result
     rest, result = arg[0], []
     for f in rest.factors:
         even = f.exponent.denominator == 1 and f.exponent % 2 == 0
         if f.kind == "apply" and f.name == "exp":
             result += scaled([opened(t) for t in f.args[0]], f.exponent)
-        elif len(rest.factors) == 1 and rest.coefficient == 1 and not even and f.exponent != 1:
-            result += scaled(logarithm(factor_sum(f.like(exponent=1))), f.exponent)
+        elif len(rest.factors) == 1 and rest.coefficient == 1 and f.exponent != 1:
+            base = factor_sum(f.like(exponent=1))
+            if even:
+                base = most([group(base), group(scaled(base, -1))])
+            result += scaled(logarithm(base), f.exponent)
         else:
             continue
         rest = rest.like(factors=[g for g in rest.factors if g is not f])
