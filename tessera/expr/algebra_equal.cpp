@@ -7,7 +7,24 @@ namespace tessera::algebra {
 namespace {
 
 constexpr std::size_t kMostTerms = 160;
+constexpr std::size_t kMostParts = 4000;
 constexpr int kMostRounds = 24;
+
+/// How many terms and factors there are, inside of others too.
+std::size_t parts_of(const Sum& sum) {
+  std::size_t count = sum.terms.size();
+  for (const Term& term : sum.terms)
+    for (const Factor& factor : term.factors) {
+      ++count;
+      for (const Sum& arg : args_of(factor)) count += parts_of(arg);
+    }
+  return count;
+}
+
+/// What would take long to look at is not proved here.
+bool is_large(const Sum& sum) {
+  return sum.terms.size() > kMostTerms || parts_of(sum) > kMostParts;
+}
 
 /// Hyperbolic functions by exponentials: tanh(x) = (exp(2*x) - 1) / (exp(2*x) + 1).
 Sum by_exponentials(Names& names, const Sum& sum) {
@@ -75,7 +92,9 @@ std::int64_t whole_part(const Rational& exponent) {
 }
 
 /// Each term times a sum to a power that is not negative; exponents of the sum itself add up.
-Sum times_power(Names& names, const Sum& sum, const Factor& over, std::int64_t exponent) {
+/// Nothing where that is large.
+std::optional<Sum> times_power(Names& names, const Sum& sum, const Factor& over,
+                               std::int64_t exponent) {
   Sum result;
   for (Term term : sum.terms) {
     const auto here = std::ranges::find_if(
@@ -92,15 +111,14 @@ Sum times_power(Names& names, const Sum& sum, const Factor& over, std::int64_t e
     if (!rest.exponent.is(0)) one = product(names, one, factor(rest));
     if (whole != 0) one = product(names, one, power(names, opened(names, args_of(over)[0]), whole));
     result = add(std::move(result), one);
+    if (is_large(result)) return std::nullopt;
   }
   return closed(std::move(result));
 }
 
-bool is_zero(Names& names, Sum sum, int depth);
-
 /// Multiplied by what its terms are divided by, as often as there is such a thing.
 Sum without_quotients(Names& names, Sum sum) {
-  for (int round = 0; round < kMostRounds && sum.terms.size() <= kMostTerms; ++round) {
+  for (int round = 0; round < kMostRounds; ++round) {
     std::optional<Factor> over;
     for (const Term& term : sum.terms) {
       for (const Factor& f : term.factors) {
@@ -120,7 +138,9 @@ Sum without_quotients(Names& names, Sum sum) {
     for (const Term& term : sum.terms)
       for (const Factor& f : term.factors)
         if (compare_bases(f, *over) == 0) least = std::min(least, whole_part(f.exponent));
-    sum = times_power(names, sum, *over, -least);
+    auto multiplied = times_power(names, sum, *over, -least);
+    if (!multiplied) break;
+    sum = std::move(*multiplied);
   }
   return sum;
 }
@@ -162,12 +182,13 @@ bool same_range(const Term& a, const Term& b) {
 }
 
 bool is_zero(Names& names, Sum sum, int depth) {
+  if (is_large(sum)) return false;
   sum = closed(std::move(sum));
   if (sum.terms.empty()) return true;
-  if (depth == 0 || sum.terms.size() > kMostTerms || is_poisoned(sum)) return false;
+  if (depth == 0 || is_poisoned(sum)) return false;
   sum = without_quotients(names, std::move(sum));
   if (sum.terms.empty()) return true;
-  if (sum.terms.size() > kMostTerms || is_poisoned(sum)) return false;
+  if (is_poisoned(sum)) return false;
   if (const auto product = without_logarithms(names, sum))
     return is_zero(names, *product, depth - 1);
   // Sums over the same range are zero if what they add up is.
@@ -198,7 +219,7 @@ bool are_equal(Names& names, const Sum& a, const Sum& b) {
   if (same(left, right)) return true;
   constexpr int kDepth = 3;
   Sum difference = closed(add(left, scaled(right, -1)));
-  if (difference.terms.size() > kMostTerms || is_poisoned(difference)) return false;
+  if (is_large(difference) || is_poisoned(difference)) return false;
   const Sum written = by_exponentials(names, opened(names, std::move(difference)));
   return is_zero(names, by_angles(names, written), kDepth);
 }
