@@ -54,6 +54,7 @@ int parse_and_run(int argc, char** argv) {
   add_optimize(app, context);
   add_conformance(app, context);
   add_operators(app, context);
+  add_passes(app, context);
   add_prove(app, context);
   add_rules(app, context);
   add_explain(app, context);

@@ -40,7 +40,7 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
                                options.machine),
         .help = "say f32 or bf16"};
   TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
-  if (compile_as.search) compile_as.search->exact = compile_as.passes.exact;
+  if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
   TESSERA_TRY(const Model model, load_model(options.model));
   TESSERA_TRY(const InputShapes shapes, input_shapes(model.graph, given));
   TESSERA_TRY(const CompiledModel compiled, compile_model(model, shapes, compile_as));

@@ -108,6 +108,7 @@ void add_convert(CLI::App& app, Context& context);
 void add_optimize(CLI::App& app, Context& context);
 void add_conformance(CLI::App& app, Context& context);
 void add_operators(CLI::App& app, Context& context);
+void add_passes(CLI::App& app, Context& context);
 void add_prove(CLI::App& app, Context& context);
 void add_rules(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);

@@ -145,7 +145,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   ProgressLine line(context);
   TESSERA_TRY(const CompileModelOptions compile, compile_options(options.compile, context, line));
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
-  TESSERA_TRY(const passes::Optimized optimized, passes::optimize(graph, compile.passes));
+  TESSERA_TRY(const passes::Optimized optimized, passes::optimize(graph, compile.code.passes));
   const cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
   TESSERA_TRY(const auto costs, cost::open_model(cost_as));
   TESSERA_TRY(const cost::Estimate before, costs->estimate(optimized.graph));

@@ -135,8 +135,8 @@ void add_target_flag(CLI::App& command, CompileFlags& flags) {
 
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line) {
-  CompileModelOptions options{.passes = pass_options(flags.passes)};
-  options.code.exact = options.passes.exact;
+  CompileModelOptions options;
+  options.code.passes = pass_options(flags.passes);
   options.code.threads = flags.threads;
   const bool tf32 = flags.precision == "tf32";
   if (flags.target == "cuda") {

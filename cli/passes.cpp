@@ -68,8 +68,9 @@ passes::Options pass_options(const PassFlags& flags) {
 
 void print_log(const std::vector<passes::Record>& log) {
   for (const passes::Record& record : log) {
-    fmt::print("{:<12} {:>6.1f} ms  {} nodes, {} before\n", record.pass, 1e3 * record.seconds,
-               record.nodes_after, record.nodes_before);
+    fmt::print("{:<24} {:>6.1f} ms  {} -> {} nodes{}\n", record.pass, 1e3 * record.seconds,
+               record.nodes_before, record.nodes_after,
+               record.validation.empty() ? "" : ", " + record.validation);
     for (const auto& [change, count] : counted(record.changes))
       fmt::print("  {:>5} x {}\n", count, change);
   }
@@ -82,6 +83,8 @@ nlohmann::json log_json(const std::vector<passes::Record>& log) {
                     {"seconds", record.seconds},
                     {"nodes_before", record.nodes_before},
                     {"nodes_after", record.nodes_after},
+                    {"validation", record.validation.empty() ? nlohmann::json(nullptr)
+                                                             : nlohmann::json(record.validation)},
                     {"changes", counted(record.changes)}});
   return list;
 }

@@ -117,10 +117,11 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   const Stopwatch watch;
   CompiledModel result;
   TESSERA_TRY(const Graph graph, specialized(model.graph, shapes));
-  TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.passes));
+  TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.code.passes));
   if (options.search) {
     program::CompileOptions code = options.code;
     code.products = products_of(options).front();
+    code.passes = {.exact = code.passes.exact, .disabled = code.passes.disabled};
     TESSERA_TRY(Searched better, searched(optimized.graph, code, *options.search));
     optimized.graph = std::move(better.graph);
     result.search = std::move(better.report);
@@ -131,6 +132,9 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   TESSERA_TRY(program::Compiled compiled, compile_as(optimized.graph, options, result));
   result.program = std::move(compiled.program);
   result.report = std::move(compiled.report);
+  result.passes.insert(result.passes.end(), std::make_move_iterator(result.report.passes.begin()),
+                       std::make_move_iterator(result.report.passes.end()));
+  result.report.passes.clear();
   result.kernels = std::move(compiled.kernels);
   for (std::size_t i = 0; i < model.output_names.size(); ++i) {
     result.program.values[result.program.outputs[i]].name = model.output_names[i];

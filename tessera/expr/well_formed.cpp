@@ -215,6 +215,9 @@ std::string scope_error(const Definition& definition) {
       for (const Scalar& target : output.forward->target)
         if (error.empty()) error = open(target, written);
       if (error.empty()) error = open(output.forward->value, written);
+      const Sort sort = output.forward->value.sort();
+      if (error.empty() && (sort == Sort::Value) != is_float(output.dtype))
+        error = fmt::format("a {} is scattered into {}", to_string(sort), to_string(output.dtype));
     }
     if (!error.empty()) return error;
   }

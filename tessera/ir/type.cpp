@@ -14,6 +14,16 @@ std::size_t Type::hash() const {
   return hasher.value();
 }
 
+std::optional<std::vector<std::int64_t>> static_shape(const Type& type) {
+  if (!type.is_ranked_tensor()) return std::nullopt;
+  std::vector<std::int64_t> result;
+  for (const Dim& dim : *type.shape) {
+    if (!dim.constant()) return std::nullopt;
+    result.push_back(*dim.constant());
+  }
+  return result;
+}
+
 std::string to_string(const Type& type) {
   std::string tensor(to_string(type.dtype));
   tensor += '[';

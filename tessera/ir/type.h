@@ -25,6 +25,9 @@ struct Type {
   std::size_t hash() const;
 };
 
+/// Shape of a tensor whose sizes are all numbers; nothing where one is a symbol or not known.
+std::optional<std::vector<std::int64_t>> static_shape(const Type& type);
+
 /// `f32[n, 3, 224]`, `f32[...]` (unknown rank), `seq(f32[...])`, `opt(f32[2])`, `opt(seq(f32[2]))`,
 /// `?`.
 std::string to_string(const Type& type);

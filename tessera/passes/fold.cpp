@@ -92,6 +92,7 @@ class Folding {
     for (const ValueId id : graph.outputs(node)) {
       const Type& type = graph.type(id);
       if (type.kind != Type::Kind::Tensor || type.dtype == DType::String) return std::nullopt;
+      if (!limits_.rounds && is_float(type.dtype)) return std::nullopt;
       made += bytes_of(type).value_or(0);
     }
     const std::int64_t most = std::max(replaced, limits_.most_bytes);

@@ -13,6 +13,9 @@ struct FoldLimits {
   std::int64_t most_bytes = 0;
   /// Of an operand: 16 leaves weights alone, whatever is made of them.
   std::int64_t most_numbers = std::numeric_limits<std::int64_t>::max();
+  /// Floats too. Without, only integers and truth values are computed: machine code may round
+  /// floats in another way.
+  bool rounds = true;
 };
 
 /// Computes at compile time what depends on constants and sizes alone; takes the branch of an if

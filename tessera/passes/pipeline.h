@@ -3,16 +3,43 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/machine/machine.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::passes {
 
+/// When a pass runs. Canonical and Algebra passes know nothing of the target machine, and sizes may
+/// be symbols; Target passes run on static shapes, after the search.
+enum class Stage : std::uint8_t { Canonical, Algebra, Target };
+
+/// What a pass preserves: every bit of the results; the results over the reals, so that
+/// `--numerics exact` skips it; or every bit when it is asked to, as rules say of themselves.
+enum class NumericsClass : std::uint8_t { Exact, Reals, PerRule };
+
+/// Target machines that a pass is for.
+enum class TargetClass : std::uint8_t { Any, Cpu, Gpu };
+
+std::string_view to_string(Stage stage);
+std::string_view to_string(NumericsClass numerics);
+std::string_view to_string(TargetClass target);
+
+/// One entry of the list of passes.
+struct PassInfo {
+  std::string_view name;
+  Stage stage = Stage::Canonical;
+  NumericsClass numerics = NumericsClass::Exact;
+  TargetClass target = TargetClass::Any;
+  std::string_view summary;
+};
+
 struct Options {
-  bool exact = false;                   // keep every bit: only what changes no rounding
+  bool exact = false;                   // keep every bit: skip the passes of class Reals
   std::set<std::string> disabled = {};  // names of passes
   std::int64_t most_folded_bytes = std::int64_t{1} << 20;  // of a constant that folding makes
   bool validate = false;  // prove or evaluate before against after, pass by pass
@@ -25,6 +52,7 @@ struct Record {
   double seconds = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
   std::vector<std::string> changes = {};  // one line each: which rule, where
+  std::string validation = {};            // "unchanged", "proved" or "unknown: why", if asked for
 };
 
 struct Optimized {
@@ -32,14 +60,34 @@ struct Optimized {
   std::vector<Record> log = {};
 };
 
-/// The names of all passes, in the order in which they run.
+/// Every rewrite of graphs that compilation does, in the order in which they run. A name may come
+/// again.
+std::span<const PassInfo> pass_list();
+
+/// The names in the list, each once.
 std::vector<std::string> pass_names();
 
-/// The passes that help whatever the target is. Sizes of the graph may be symbols.
+/// Runs the passes of the stages Canonical and Algebra. Sizes of the graph may be symbols.
 ///
 /// Keeps:  the meaning (with `exact` bit for bit, else over the reals), inputs and outputs with
 ///         their names and types.
 /// Leaves: softmax, layer_norm, rms_norm, gelu, … as one node each, however they were spelled.
 Expected<Optimized> optimize(const Graph& graph, const Options& options);
+
+/// What the passes of the stage Target need besides the options.
+struct TargetContext {
+  const machine::Machine& machine;
+  /// Computes the subgraphs that depend on constants alone, by machine code.
+  std::function<Expected<Graph>(const Graph& graph)> evaluate_constants;
+};
+
+/// Runs the passes of the stage Target.
+///
+/// Needs:  static shapes.
+/// Keeps:  as `optimize` does.
+/// Leaves: core operators, and composites whose bodies depend on values that are known at run time
+///         alone, which the host computes.
+Expected<Optimized> optimize_for_target(const Graph& graph, const Options& options,
+                                        const TargetContext& target);
 
 }  // namespace tessera::passes

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <map>
+#include <set>
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/rebuild.h"
+#include "tessera/ir/same_graph.h"
 #include "tessera/passes/cone.h"
 #include "tessera/passes/dce.h"
 #include "tessera/passes/guess.h"
@@ -253,6 +257,10 @@ class Recognition {
     Cone cone;
     const Graph* composite;
   };
+  struct Decision {
+    Graph cone;
+    std::optional<Graph> composite;
+  };
 
   Graph replaced() {
     if (found_.empty()) return graph_;
@@ -283,16 +291,14 @@ class Recognition {
     const auto named = [&](Cone& cone, std::string_view name, auto guesses, int most_proofs) {
       if (is_covered(cone)) return false;
       const Graph graph = cone.graph(graph_);
-      auto it = decided_.find(graph.hash());
-      if (it == decided_.end()) {
-        Likeness likeness(graph, kMostOfSeveral, most_proofs);
-        it = decided_.emplace(graph.hash(), likeness.first_proved(guesses(cone, graph))).first;
-      }
-      if (!it->second) return false;
+      const Graph* composite = decided(graph, [&] {
+        return Likeness(graph, kMostOfSeveral, most_proofs).first_proved(guesses(cone, graph));
+      });
+      if (composite == nullptr) return false;
       changes.push_back(fmt::format("{} of {} nodes", name, cone.nodes.size()));
       covered_.insert(cone.nodes.begin(), cone.nodes.end());
-      if (it->second->nodes().size() < cone.nodes.size())
-        found_.emplace(node, Found{std::move(cone), &*it->second});
+      if (composite->nodes().size() < cone.nodes.size())
+        found_.emplace(node, Found{std::move(cone), composite});
       return true;
     };
     std::vector<Cone> cones = cones_.since_products(node);
@@ -305,18 +311,30 @@ class Recognition {
     return std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); });
   }
 
-  /// Null where it is none. Cones that are the same graph have the same answer.
+  /// What `decide` says of a graph, which is asked once for graphs that are the same; null for
+  /// nothing.
+  template <class Decide>
+  const Graph* decided(const Graph& graph, const Decide& decide) {
+    std::deque<Decision>& alike = decisions_[graph.hash()];
+    auto it = std::ranges::find_if(
+        alike, [&](const Decision& one) { return same_graph(one.cone, graph); });
+    if (it == alike.end()) it = alike.insert(alike.end(), {graph, decide()});
+    return it->composite ? &*it->composite : nullptr;
+  }
+
+  /// Null where it is none.
   const Graph* composite_of(const Cone& cone) {
     std::vector<const Composite*> likely;
     for (const Composite& composite : composites())
       if (may_be(cone, composite)) likely.push_back(&composite);
     if (likely.empty()) return nullptr;
     const Graph graph = cone.graph(graph_);
-    const auto [it, is_new] = decided_.try_emplace(graph.hash());
-    Likeness likeness(graph, kMostOfOne, kAllProofs);
-    for (std::size_t i = 0; is_new && !it->second && i < likely.size(); ++i)
-      it->second = likeness.first_proved(likely[i]->guesses(cone, graph));
-    return it->second ? &*it->second : nullptr;
+    return decided(graph, [&]() -> std::optional<Graph> {
+      Likeness likeness(graph, kMostOfOne, kAllProofs);
+      for (const Composite* composite : likely)
+        if (auto proved = likeness.first_proved(composite->guesses(cone, graph))) return proved;
+      return std::nullopt;
+    });
   }
 
   Rebuilder::Results placed(Rebuilder& out, const Found& found) {
@@ -342,7 +360,7 @@ class Recognition {
   Cones cones_;
   std::set<std::size_t> covered_;  // nodes that go away
   std::map<std::size_t, Found> found_;
-  std::map<std::uint64_t, std::optional<Graph>> decided_;  // by the hash of a cone
+  std::map<std::uint64_t, std::deque<Decision>> decisions_;  // by the hash of a cone
 };
 
 }  // namespace

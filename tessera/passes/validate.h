@@ -7,8 +7,9 @@
 
 namespace tessera::passes {
 
-/// Whether a graph still means what it meant before a pass: proved where it can be, else evaluated
-/// on an input. One that does not is a diagnostic, with what shows it.
-Expected<Done> validated(const std::string& pass, const Graph& before, const Graph& after);
+/// How a graph was shown to mean what it meant before a pass: "unchanged", "proved", or "unknown:"
+/// with the reason where no proof was found and no input shows a difference. A difference is a
+/// diagnostic, with the input that shows it.
+Expected<std::string> validated(const std::string& pass, const Graph& before, const Graph& after);
 
 }  // namespace tessera::passes

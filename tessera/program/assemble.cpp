@@ -84,13 +84,13 @@ class Assembler {
   /// A tensor of numbers whose sizes are known; all else is in a box.
   bool is_plain(ValueId value) const {
     const Type& type = graph_.type(value);
-    return type.kind == Type::Kind::Tensor && type.dtype != DType::String && numbers(type);
+    return type.kind == Type::Kind::Tensor && type.dtype != DType::String && static_shape(type);
   }
   std::size_t rank_of(ValueId value) const {
     return is_plain(value) ? graph_.type(value).shape->size() : 0;
   }
   std::vector<std::int64_t> shape_of(ValueId value) const {
-    return numbers(graph_.type(value)).value_or(std::vector<std::int64_t>{});
+    return static_shape(graph_.type(value)).value_or(std::vector<std::int64_t>{});
   }
 
   bool is_empty(ValueId value) const {
@@ -455,7 +455,7 @@ class Assembler {
     for (const std::string& name : is_read) {
       if (stages.contains(name)) continue;
       const ValueId id = ids.at(name);
-      if (graph_.constant(id) != nullptr && numbers(graph_.type(id))) {
+      if (graph_.constant(id) != nullptr && static_shape(graph_.type(id))) {
         group.weights.insert(name);
         constants.emplace(name, id);
         orders.emplace(name, row_major(rank_of(id)));

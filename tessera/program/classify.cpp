@@ -123,7 +123,7 @@ NodeKind kind_of(const Stage& stage) {
 
 bool is_plain_tensor(const Graph& graph, ValueId value) {
   const Type& type = graph.type(value);
-  return numbers(type).has_value() && type.dtype != DType::String;
+  return static_shape(type).has_value() && type.dtype != DType::String;
 }
 
 }  // namespace
@@ -260,8 +260,8 @@ NodeClass classify(const Graph& graph, const GraphNode& node) {
   if (!one_source) result.kind = NodeKind::Alone;
   if (result.kind == NodeKind::View) {
     // One that adds or takes away axes of one position may be computed along with others.
-    auto from = *numbers(graph.type(result.source)),
-         to = *numbers(graph.type(graph.outputs(node)[0]));
+    auto from = *static_shape(graph.type(result.source)),
+         to = *static_shape(graph.type(graph.outputs(node)[0]));
     std::erase(from, 1);
     std::erase(to, 1);
     if (from != to) result.stages.clear();

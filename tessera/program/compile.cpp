@@ -4,20 +4,11 @@
 
 #include "tessera/codegen/gpu_image.h"
 #include "tessera/codegen/image.h"
-#include "tessera/ir/expand.h"
-#include "tessera/program/affine_norms.h"
 #include "tessera/program/arena.h"
 #include "tessera/program/constants.h"
-#include "tessera/program/integer_products.h"
-#include "tessera/program/joined_products.h"
 #include "tessera/program/limit.h"
-#include "tessera/program/phases.h"
 #include "tessera/program/plan.h"
-#include "tessera/program/scan.h"
-#include "tessera/program/stage.h"
-#include "tessera/program/transforms.h"
 #include "tessera/program/weights.h"
-#include "tessera/program/wide_groups.h"
 #include "tessera/support/stopwatch.h"
 
 namespace tessera::program {
@@ -25,23 +16,9 @@ namespace {
 
 /// Whether functions of elements are exact or a little faster.
 codegen::Precision precision_of(const CompileOptions& options) {
-  return options.exact ? codegen::Precision::Exact : codegen::Precision::Fast;
+  return options.passes.exact ? codegen::Precision::Exact : codegen::Precision::Fast;
 }
 
-/// Core operators, and composites whose bodies depend on values that are known at run time alone,
-/// which the host computes.
-Expected<Graph> expanded(const Graph& given, const CompileOptions& options) {
-  const Graph graph = options.exact ? given : with_affine_norms(given);
-  // Expansion infers all types again, which graphs that know theirs can do without.
-  bool plain = std::ranges::all_of(graph.nodes(), [&](const GraphNode& node) {
-    return node.op->kind() == OpDef::Kind::Core && graph.subgraphs(node).empty();
-  });
-  for (std::uint32_t v = 0; plain && v < graph.value_count(); ++v)
-    plain = numbers(graph.type(ValueId{v})).has_value();
-  if (plain) return graph;
-  return expand(
-      graph, [](const OpDef&) { return true; }, NeedsValue::Keep);
-}
 /// Code of all kernels: one image of a processor's, or texts of PTX.
 Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
   const std::size_t all = draft.kernels.size();
@@ -75,20 +52,13 @@ Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
   return Done{};
 }
 
-/// Core operators alone, as the machine computes them best.
-Expected<Graph> prepared(const Graph& graph, const CompileOptions& options) {
-  TESSERA_TRY(Graph core, expanded(graph, options));
-  return options.exact ? core : with_integer_products(core);
-}
-
-Expected<Draft> drafted(const Graph& graph, const Planning& planning) {
-  TESSERA_TRY(const Graph products, with_transforms(graph));
-  TESSERA_TRY(const Graph phased, with_phases(products, planning.options.exact));
-  // Zeros times infinity would be seen.
-  const Graph wide =
-      planning.options.exact ? phased : with_wide_groups(phased, planning.options.machine);
-  TESSERA_TRY(const Graph core, with_plain_scans(wide));
-  return assemble(planning.options.machine.is_gpu() ? with_joined_products(core) : core, planning);
+/// The passes of the stage Target. `constants` computes what depends on constants alone.
+Expected<passes::Optimized> optimized_for_target(
+    const Graph& graph, const CompileOptions& options,
+    std::function<Expected<Graph>(const Graph&)> constants) {
+  return passes::optimize_for_target(
+      graph, options.passes,
+      {.machine = options.machine, .evaluate_constants = std::move(constants)});
 }
 
 }  // namespace
@@ -104,7 +74,7 @@ codegen::ImageOptions image_options(const CompileOptions& options, std::size_t a
 
 Lowerings lowerings_for(const CompileOptions& options) {
   machine::Machine machine = options.machine;
-  lower::GroupOptions how{.exact = options.exact, .products = options.products};
+  lower::GroupOptions how{.exact = options.passes.exact, .products = options.products};
   if (machine.is_gpu()) {
     const codegen::PtxOptions ptx = codegen::ptx_options(machine, precision_of(options));
     how.accept = [ptx](const tile::Kernel& kernel) { return codegen::check_ptx(kernel, ptx); };
@@ -115,20 +85,25 @@ Lowerings lowerings_for(const CompileOptions& options) {
 }
 
 Expected<Draft> plan(const Graph& graph, const Planning& planning) {
-  TESSERA_TRY(const Graph plain, prepared(graph, planning.options));
-  return drafted(with_assumed_constants(plain), planning);
+  TESSERA_TRY(const passes::Optimized optimized,
+              optimized_for_target(graph, planning.options, with_assumed_constants));
+  return assemble(optimized.graph, planning);
 }
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
-  TESSERA_TRY(const Graph plain, prepared(graph, options));
-  TESSERA_TRY(const Graph computed, with_computed_constants(plain, options));
-  return compile_as_it_is(computed, options);
+  const auto constants = [&](const Graph& given) {
+    return with_computed_constants(given, options);
+  };
+  TESSERA_TRY(passes::Optimized optimized, optimized_for_target(graph, options, constants));
+  TESSERA_TRY(Compiled compiled, compile_as_it_is(optimized.graph, options));
+  compiled.report.passes = std::move(optimized.log);
+  return compiled;
 }
 
 Expected<Compiled> compile_as_it_is(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
   Lowerings lowerings = lowerings_for(options);
-  TESSERA_TRY(Draft draft, drafted(graph, {.options = options, .lowerings = lowerings}));
+  TESSERA_TRY(Draft draft, assemble(graph, {.options = options, .lowerings = lowerings}));
   if (options.memory_limit > 0) {
     TESSERA_TRY_DONE(limit_memory(draft, options.memory_limit));
   } else {

@@ -12,6 +12,7 @@
 #include "tessera/ir/graph.h"
 #include "tessera/lower/group.h"
 #include "tessera/machine/machine.h"
+#include "tessera/passes/pipeline.h"
 #include "tessera/runtime/program.h"
 #include "tessera/support/expected.h"
 
@@ -21,7 +22,7 @@ struct CompileOptions {
   /// Of a GPU (machine::cuda()): a program for it.
   machine::Machine machine = machine::host();
   int threads = 1;  // to compile with, and that the schedules count on when the program runs
-  bool exact = false;
+  passes::Options passes = {};  // those of the stage Target run; `exact` holds for code too
   DType products = DType::F32;
   std::filesystem::path cache = {};  // for object code; nowhere if empty
   std::int64_t memory_limit = 0;     // of the arena; 0: none
@@ -37,6 +38,7 @@ struct CompileReport {
     std::string strategy;                        // how they are computed
     std::shared_ptr<const Lowering> group = {};  // of launches: the group that this is a part of
   };
+  std::vector<passes::Record> passes = {};  // of the stage Target
   std::vector<Step> steps = {};
   /// Operators without machine code: how many, and why the first of them.
   struct Interpreted {

@@ -23,7 +23,7 @@ constexpr std::int64_t kMostWidening = std::int64_t{1} << 30;
 constexpr std::int64_t kSmall = 64;  // elements that planning may look at
 
 std::optional<std::int64_t> bytes_of(const Type& type) {
-  const auto shape = numbers(type);
+  const auto shape = static_shape(type);
   if (!shape || type.dtype == DType::String) return std::nullopt;
   const auto count = element_count(*shape);
   return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
@@ -82,7 +82,7 @@ Graph replaced(const Graph& graph, const KnownTensors& tensors) {
 
 /// Zeros that take no memory as long as nobody looks.
 Tensor zeros(const Type& type) {
-  const auto shape = *numbers(type);
+  const auto shape = *static_shape(type);
   const auto bytes = static_cast<std::size_t>(*bytes_of(type));
   void* memory = ::mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -118,7 +118,7 @@ std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode
 
 }  // namespace
 
-Graph with_assumed_constants(const Graph& graph) {
+Expected<Graph> with_assumed_constants(const Graph& graph) {
   const auto leaves = constant_work(graph);
   KnownTensors known(graph.value_count());
   bool some = false;
@@ -127,7 +127,7 @@ Graph with_assumed_constants(const Graph& graph) {
     if (outputs.empty() || !leaves[outputs[0].index]) continue;
     some = true;
     const bool small = std::ranges::all_of(outputs, [&](ValueId output) {
-      return *element_count(*numbers(graph.type(output))) <= kSmall;
+      return *element_count(*static_shape(graph.type(output))) <= kSmall;
     });
     const auto tensors = small ? evaluated(graph, node, known) : std::nullopt;
     for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -177,7 +177,7 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
 
   CompileOptions once{.machine = machine::host(),
                       .threads = options.threads,
-                      .exact = options.exact,
+                      .passes = {.exact = options.passes.exact},
                       .cache = options.cache,
                       .stop = options.stop};
   TESSERA_TRY(Compiled compiled, compile_as_it_is(part, once));

@@ -18,6 +18,6 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
 
 /// The same for those who only want to know what the rest becomes: in place of large constants,
 /// zeros.
-Graph with_assumed_constants(const Graph& graph);
+Expected<Graph> with_assumed_constants(const Graph& graph);
 
 }  // namespace tessera::program

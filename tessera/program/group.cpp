@@ -69,7 +69,7 @@ class Grouper {
     bool gone = false;                   // it has become a part of another
   };
 
-  Extents shape(ValueId value) const { return *numbers(graph_.type(value)); }
+  Extents shape(ValueId value) const { return *static_shape(graph_.type(value)); }
   ValueId result(std::size_t n) const { return graph_.outputs(graph_.nodes()[n])[0]; }
 
   /// The node that computes what is read: behind moves, whose elements are computed where they are

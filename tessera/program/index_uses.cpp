@@ -41,7 +41,7 @@ class Finder {
     std::vector<Known> inputs;
     bool has_integers = false;
     for (const ValueId input : graph_.inputs(node_)) {
-      if (input.present() && !numbers(graph_.type(input))) return {};
+      if (input.present() && !static_shape(graph_.type(input))) return {};
       has_integers = has_integers || (input.present() && is_integer(graph_.type(input).dtype));
       inputs.push_back(known_of(graph_, input));
     }

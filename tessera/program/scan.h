@@ -10,15 +10,6 @@
 
 namespace tessera::program {
 
-/// Scans as loops want them: what follows from constants is computed, and states that no round
-/// changes are constants of the body, or else captures.
-///
-///   r, y = scan(h, w, x) { body(h, w, x) { t = tanh(add(x, matmul(h, w)))  return t, w, t } }
-///     =>  r, y = scan(h, x) { body(h, x) { … w is a constant … return t, t } }
-///
-/// Keeps: the meaning, bit for bit.
-Expected<Graph> with_plain_scans(const Graph& graph);
-
 /// A scan along the first axes of tensors whose sizes are known, all in one direction. Its inputs
 /// are the states before, the tensors whose slices are taken, and captures; its results the states
 /// afterwards and what is stacked up.

@@ -18,16 +18,6 @@ std::string tensor_name(ValueId value) {
   return fmt::format("v{}", value.index);
 }
 
-std::optional<std::vector<std::int64_t>> numbers(const Type& type) {
-  if (!type.is_ranked_tensor()) return std::nullopt;
-  std::vector<std::int64_t> result;
-  for (const Dim& dim : *type.shape) {
-    if (!dim.constant()) return std::nullopt;
-    result.push_back(*dim.constant());
-  }
-  return result;
-}
-
 Known known_of(const Graph& graph, ValueId value) {
   if (!value.present()) return {.present = false};
   if (const Tensor* constant = graph.constant(value)) return known(*constant);
@@ -111,7 +101,7 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
   // A window that stays inside of its image reads nothing beyond it.
   const lower::AxisExtents extents = extents_of(definition, sizes, suffix);
   const auto stays_inside = [&](const node::Read& read, ValueId value) {
-    const auto shape = numbers(graph.type(value));
+    const auto shape = static_shape(graph.type(value));
     for (std::size_t i = 0; i < read.at.size(); ++i) {
       const auto index = shape ? lower::affine(read.at[i], extents) : std::nullopt;
       if (!index || !lower::range(*index, extents).within((*shape)[i])) return false;

@@ -16,9 +16,6 @@ std::string tensor_name(ValueId value);
 /// What is known of a value: its type, and the content of small constants.
 Known known_of(const Graph& graph, ValueId value);
 
-/// A size of the graph as a number; nothing if it is not known.
-std::optional<std::vector<std::int64_t>> numbers(const Type& type);
-
 /// The results of a core operator as stages whose sizes are numbers, over tensors called by
 /// tensor_name. Names of axes are different in every node.
 Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node);

@@ -257,7 +257,8 @@ class Check {
   Expected<Done> check(const step::CheckIndices& step) const {
     if (!exists(step.at.value)) return invalid(fmt::format("there is no value {}", step.at.value));
     const DType dtype = program_.values[step.at.value].dtype;
-    if (!is_integer(dtype)) return invalid(fmt::format("indices are {}", to_string(dtype)));
+    if (!is_integer(dtype) || is_small(dtype))
+      return invalid(fmt::format("indices are {}", to_string(dtype)));
     std::int64_t block = 0;
     if (!within(step.count, 0, kMost) || step.stride < 1 ||
         !within(step.phase, 0, step.period - 1) ||

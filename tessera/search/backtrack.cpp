@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "tessera/search/same.h"
+#include "tessera/ir/same_graph.h"
 
 namespace tessera::search {
 namespace {

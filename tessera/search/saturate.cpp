@@ -5,9 +5,9 @@
 
 #include "tessera/expr/work.h"
 #include "tessera/ir/infer.h"
+#include "tessera/ir/same_graph.h"
 #include "tessera/ir/verify.h"
 #include "tessera/search/extract.h"
-#include "tessera/search/same.h"
 
 namespace tessera::search {
 namespace {

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "tessera/ir/same_graph.h"
 #include "tessera/passes/dce.h"
 #include "tessera/passes/pipeline.h"
-#include "tessera/search/same.h"
 #include "tessera/search/saturate.h"
 
 namespace tessera::search {

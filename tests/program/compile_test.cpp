@@ -341,7 +341,7 @@ TEST(Compile, TransposedConvolutionsSpreadNoNaN) {
              "9]  return conv_transpose(x, w) {strides=[2, 2]} }"),
       parsed("graph(x: f32[1, 3, 4, 5]) { w = const f32[3, 1, 1, 3] [1, 2, 3, 4, 5, 6, 7, 8, "
              "9]  return conv_transpose(x, w) {strides=[2, 2]} }"),
-      {image}, {.exact = true}, 1e-6);
+      {image}, {.passes = {.exact = true}}, 1e-6);
 }
 
 TEST(Compile, RandomGraphs) {

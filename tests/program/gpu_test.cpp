@@ -65,7 +65,7 @@ CompileReport expect_same_on_gpu(const Case& one) {
   if (!compiled || !expected) return {};
   EXPECT_TRUE(compiled->program.is_for_gpu());
   const codegen::PtxOptions ptx = codegen::ptx_options(
-      options.machine, options.exact ? codegen::Precision::Exact : codegen::Precision::Fast);
+      options.machine, options.passes.exact ? codegen::Precision::Exact : codegen::Precision::Fast);
   const auto loaded = runtime::LoadedProgram::load(compiled->program);
   EXPECT_TRUE(loaded) << to_string(loaded.error());
   if (!loaded) return {};
@@ -334,7 +334,7 @@ TEST(GpuProgram, ABoxEndsWithTheChannelsOfItsGroup) {
        "return slice(conv(x, w) {pads=[1, 1, 1, 1], group=2}, [0], [16], [1], [1]) }",
        {image, random_f32({32, 48, 1, 1}, 2)},
        1,
-       {.exact = true, .products = DType::F16},
+       {.passes = {.exact = true}, .products = DType::F16},
        5e-2});
 }
 

@@ -11,12 +11,12 @@
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
 #include "tessera/ir/expand.h"
-#include "tessera/program/affine_norms.h"
+#include "tessera/passes/batch_norm_to_affine.h"
+#include "tessera/passes/conv_transpose_subpixel.h"
+#include "tessera/passes/dense_groups.h"
+#include "tessera/passes/dft_to_matmul.h"
 #include "tessera/program/layout.h"
-#include "tessera/program/phases.h"
 #include "tessera/program/stage.h"
-#include "tessera/program/transforms.h"
-#include "tessera/program/wide_groups.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
 #include "tests/support/random_graph.h"
@@ -182,7 +182,7 @@ void expect_same_in_phases(const std::vector<std::int64_t>& image,
   SCOPED_TRACE(fmt::format("weights {}, {}", fmt::join(weights, "x"), attributes));
   const Graph graph =
       with_constants("conv_transpose", image, weights, weights[1] * group, attributes);
-  const auto phased = with_phases(graph, false);
+  const auto phased = passes::conv_transpose_subpixel(graph);
   ASSERT_TRUE(phased.has_value());
   for (const GraphNode& node : phased->nodes()) EXPECT_NE(node.op->name, "conv_transpose");
   expect_same_interpreted(graph, *phased, image);
@@ -195,7 +195,7 @@ void expect_wide(std::int64_t expected_groups, const std::vector<std::int64_t>& 
   const Graph graph = with_constants("conv", image, weights, weights[0], attributes);
   const auto machine = machine::named("sapphirerapids");
   ASSERT_TRUE(machine.has_value());
-  const Graph wide = with_wide_groups(graph, *machine);
+  const Graph wide = passes::dense_groups(graph, *machine);
   ASSERT_EQ(wide.nodes().size(), 1U);
   EXPECT_EQ(wide.nodes()[0].attrs->i("group"), expected_groups);
   expect_same_interpreted(graph, wide, image);
@@ -219,7 +219,7 @@ TEST(AffineNorms, AreAProductAndASum) {
     ASSERT_TRUE(results.has_value());
     const auto graph = builder.finish(*results);
     ASSERT_TRUE(graph.has_value());
-    const Graph affine = with_affine_norms(*graph);
+    const Graph affine = passes::batch_norm_to_affine(*graph);
     ASSERT_EQ(affine.nodes().size(), 2U);
     expect_same_interpreted(*graph, affine, image);
   }
@@ -295,13 +295,13 @@ TEST(Transforms, FourierTransformsAreProducts) {
   for (const char* text : graphs) {
     SCOPED_TRACE(text);
     const Graph graph = parsed(text);
-    const auto made = with_transforms(graph);
+    const auto made = passes::dft_to_matmul(graph);
     ASSERT_TRUE(made.has_value());
     testing::expect_valid(*made);
     for (const GraphNode& node : made->nodes())
       EXPECT_TRUE(node.op->name != "dft" && node.op->name != "stft");
     const std::vector<Datum> inputs{
-        testing::random_f32(*numbers(graph.type(graph.inputs()[0])), 1)};
+        testing::random_f32(*static_shape(graph.type(graph.inputs()[0])), 1)};
     const auto expected = interp::run(graph, inputs, {}), found = interp::run(*made, inputs, {});
     ASSERT_TRUE(expected && found);
     testing::expect_near((*found)[0].tensor(), (*expected)[0].tensor(), 1e-5);

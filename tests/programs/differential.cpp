@@ -12,6 +12,9 @@
 #include "tessera/driver/native_model.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/text.h"
+#include "tessera/passes/conv_transpose_subpixel.h"
+#include "tessera/passes/dense_groups.h"
+#include "tessera/passes/pipeline.h"
 #include "tessera/support/rng.h"
 #include "tests/programs/node_evaluation.h"
 
@@ -356,7 +359,7 @@ std::string difference(const std::vector<Datum>& actual, const Expectation& expe
 
 CompileModelOptions compile_options(const RunConfig& config) {
   CompileModelOptions options;
-  options.passes.exact = options.code.exact = config.exact;
+  options.code.passes.exact = config.exact;
   options.code.threads = config.threads;
   options.precision = config.bf16 ? Precision::Bf16 : Precision::F32;
   if (config.gpu) options.code.machine = machine::cuda();
@@ -388,13 +391,20 @@ Datum without_infinities(const Datum& datum) {
   return Tensor{tensor.dtype, tensor.shape, Bytes::copy(bytes)};
 }
 
+/// Core operators, after the passes that multiply more numbers by zero than the definitions do.
+Graph with_zero_products(const Graph& given, const machine::Machine& machine) {
+  const auto expanded = expand(
+      given, [](const OpDef&) { return true; }, NeedsValue::Keep);
+  if (!expanded) return given;
+  const auto subpixel = passes::conv_transpose_subpixel(*expanded);
+  return passes::dense_groups(subpixel ? *subpixel : *expanded, machine);
+}
+
 /// Over the reals nothing is said of what depends on a number that is not finite: such results, if
 /// they are not finite themselves, become the expected ones.
-void excuse_infinities(const RandomProgram& program, const std::vector<Datum>& expected,
-                       std::vector<Datum>& actual) {
-  auto expanded = expand(
-      program.graph, [](const OpDef&) { return true; }, NeedsValue::Keep);
-  const Graph& graph = expanded ? *expanded : program.graph;
+void excuse_infinities(const RandomProgram& program, const RunConfig& config,
+                       const std::vector<Datum>& expected, std::vector<Datum>& actual) {
+  const Graph graph = with_zero_products(program.graph, compile_options(config).code.machine);
   const auto values =
       Evaluation(graph).run(program.inputs, [](std::size_t, std::vector<Datum>& of) {
         for (Datum& datum : of) datum = without_infinities(datum);
@@ -465,8 +475,40 @@ std::string difference(const RandomProgram& program, const RunConfig& config) {
   if (difference(*actual, *expected, config).empty()) return "";
   const auto surer = expectation(program, config, kManySamples);
   if (!surer) return "";
-  if (!config.exact) excuse_infinities(program, surer->outputs, *actual);
+  if (!config.exact) excuse_infinities(program, config, surer->outputs, *actual);
   return difference(*actual, *surer, config);
+}
+
+std::string bit_difference(const RandomProgram& program, const RunConfig& config) {
+  const Model model{.graph = program.graph, .output_names = {}};
+  CompileModelOptions options = compile_options(config);
+  options.code.passes.exact = true;
+  const auto all = NativeModel(model, options, {.threads = config.threads}).run(program.inputs);
+  for (const std::string& name : passes::pass_names())
+    if (name != "expand") options.code.passes.disabled.insert(name);
+  const auto none = NativeModel(model, options, {.threads = config.threads}).run(program.inputs);
+  if (!all || !none) {
+    if (!all && !none) return "";
+    return "diagnostic: " + tessera::to_string(all ? none.error() : all.error());
+  }
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    if (!(*all)[i].is_tensor() || !(*none)[i].is_tensor()) continue;
+    const Tensor &a = (*all)[i].tensor(), &b = (*none)[i].tensor();
+    if (a.dtype != b.dtype || a.shape != b.shape)
+      return fmt::format("output {} is of another type", i);
+    if (a.dtype == DType::String) continue;
+    const auto width = static_cast<std::size_t>(byte_width(a.dtype));
+    for (std::int64_t at = 0; at < a.count(); ++at) {
+      const auto from = static_cast<std::size_t>(at) * width;
+      if (std::ranges::equal(a.bytes.view().subspan(from, width),
+                             b.bytes.view().subspan(from, width)) ||
+          (is_float(a.dtype) && std::isnan(number_at(a, at)) && std::isnan(number_at(b, at))))
+        continue;
+      return fmt::format("output {} element {} is {:.9g} with passes and {:.9g} without", i, at,
+                         number_at(a, at), number_at(b, at));
+    }
+  }
+  return "";
 }
 
 namespace {

@@ -26,6 +26,11 @@ std::string to_string(const RunConfig& config);
 /// may differ by a multiple of what it moved by.
 std::string difference(const RandomProgram& program, const RunConfig& config);
 
+/// Compiles and runs a program under `--numerics exact` with all passes, and with every pass
+/// disabled that is not needed to compile it, and says where the results differ in a bit; empty if
+/// they do not. All NaN are alike.
+std::string bit_difference(const RandomProgram& program, const RunConfig& config);
+
 /// An output by the interpreter, and how far each element may be from it because of rounding: all
 /// elements of the tensors of a sequence in a row, infinity where anything may come out. Nothing:
 /// so of the whole output.

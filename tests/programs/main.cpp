@@ -34,6 +34,7 @@ usage: tessera_random_programs [--seed N] [--count N] [--seconds N] [--jobs N] [
   --nodes N     the most nodes of a program (6)
   --export FOLDER  writes the programs as tests of ONNX, with the interpreter's outputs, and runs nothing
                 else: `tools/compare-onnxruntime FOLDER` has ONNX Runtime run them
+  --bits        compares, bit for bit under --numerics exact, with what is computed without passes
   --all         every configuration of threads, numerics, precision and target, not one that is drawn
   --coverage    fails also where operators or attributes of the catalog were not reached
   --show        prints the programs
@@ -48,7 +49,7 @@ struct Options {
   double seconds = 0;
   int jobs = 2, nodes = 6;
   std::string export_folder = {};
-  bool all = false, coverage = false, show = false;
+  bool all = false, bits = false, coverage = false, show = false;
 };
 
 constexpr unsigned kSecondsPerProgram = 120;
@@ -68,6 +69,7 @@ std::vector<RunConfig> configs_of(std::uint64_t seed, bool all) {
 bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage) {
   bool good = true;
   for (const RunConfig& config : configs_of(seed, options.all)) {
+    if (options.bits && config.gpu) continue;
     // What is not a number is defined where every rounding is kept.
     const RandomProgram program = random_program(
         seed, {.max_nodes = options.nodes, .special_values = config.exact && seed % 3 == 0});
@@ -75,7 +77,7 @@ bool check(std::uint64_t seed, const Options& options, CatalogCoverage& coverage
     if (options.show) fmt::print("program {}\n{}", seed, to_text(program));
     const auto why_of = [&](const RandomProgram& one) -> std::string {
       try {
-        return difference(one, config);
+        return options.bits ? bit_difference(one, config) : difference(one, config);
       } catch (const std::exception& error) {
         return fmt::format("internal error: {}", error.what());
       }
@@ -226,6 +228,7 @@ int main(int argc, char** argv) {
   tessera::testing::Options options;
   if (const auto code = tessera::testing::read_flags(argc, argv,
                                                      {{"--all", &options.all},
+                                                      {"--bits", &options.bits},
                                                       {"--coverage", &options.coverage},
                                                       {"--show", &options.show},
                                                       {"--seed", &options.seed},

@@ -42,7 +42,7 @@ TEST(Regions, MakeTheGraphAgainThatTheyWereCutFrom) {
     const auto regions = search::regions_of(graph, {.least_nodes = 1, .most_nodes = 3});
     const auto again = search::stitched(graph, regions, graphs_of(regions));
     ASSERT_TRUE(again) << to_string(again.error());
-    EXPECT_TRUE(search::same_graph(graph, *again)) << to_text(graph) << to_text(*again);
+    EXPECT_TRUE(same_graph(graph, *again)) << to_text(graph) << to_text(*again);
   }
 }
 
@@ -63,19 +63,19 @@ TEST(Skeleton, SeesOneNumberRepeated) {
 
 TEST(Skeleton, GivesARegionTheWeightsOfAnother) {
   const Graph one = parsed(product(kOne)), other = parsed(product(kOther));
-  EXPECT_TRUE(search::same_graph(search::with_weights_of(one, one, other), other));
+  EXPECT_TRUE(same_graph(search::with_weights_of(one, one, other), other));
 }
 
 TEST(SameGraph, DoesNotLookAtNamesOrOrder) {
   const Graph a = parsed("graph(x: f32[2]) { a = exp(x) b = tanh(x) return add(a, b) }");
   const Graph b = parsed("graph(y: f32[2]) { q = tanh(y) p = exp(y) return add(p, q) }");
-  EXPECT_TRUE(search::same_graph(a, b));
+  EXPECT_TRUE(same_graph(a, b));
 }
 
 TEST(SameGraph, TellsWiringsApart) {
   const Graph a = parsed("graph(x: f32[2], y: f32[2]) { return sub(exp(x), exp(y)) }");
   const Graph b = parsed("graph(x: f32[2], y: f32[2]) { return sub(exp(y), exp(x)) }");
-  EXPECT_FALSE(search::same_graph(a, b));
+  EXPECT_FALSE(same_graph(a, b));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "tessera/cost/model.h"
 #include "tessera/ir/constants.h"
+#include "tessera/ir/same_graph.h"
 #include "tessera/rules/text.h"
-#include "tessera/search/same.h"
 #include "tessera/search/search.h"
 #include "tests/passes/pass_check.h"
 

@@ -82,7 +82,7 @@ TEST(Search, SaysThatNothingBetterWasFound) {
   const Found found = searched(graph, rules_named({}), model, {.steps = 100});
   EXPECT_FALSE(found.better);
   EXPECT_EQ(found.why, search::Stop::Exhausted);
-  EXPECT_TRUE(search::same_graph(found.graph, graph));
+  EXPECT_TRUE(same_graph(found.graph, graph));
 }
 
 TEST(Search, TakesMoreRulesWhereTheOthersLeadNoFurther) {
@@ -150,7 +150,7 @@ TEST(Search, GivesAnotherGraphOnAnotherComputer) {
   TableModel products = products_count(), moves({{"split", 50}});
   const Found one = searched(graph, rules_named({}), products, {.steps = 100});
   const Found other = searched(graph, rules_named({}), moves, {.steps = 100});
-  EXPECT_FALSE(search::same_graph(one.graph, other.graph));
+  EXPECT_FALSE(same_graph(one.graph, other.graph));
 }
 
 /// Expects one thing and measures another.

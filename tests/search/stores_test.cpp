@@ -115,7 +115,7 @@ TEST(SlowSearch, AModelComesOutDifferentOnAnotherComputer) {
   constexpr std::int64_t kSteps = 120;
   const Graph on_core = searched_on(model, kCore, kSteps);
   const Graph on_accelerator = searched_on(model, kAccelerator, kSteps);
-  EXPECT_FALSE(search::same_graph(on_core, on_accelerator));
+  EXPECT_FALSE(same_graph(on_core, on_accelerator));
   for (const Graph& found : {on_core, on_accelerator}) {
     const auto proof = prove::sweep(model, found, {});
     ASSERT_TRUE(proof) << to_string(proof.error());

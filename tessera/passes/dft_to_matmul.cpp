@@ -1,4 +1,4 @@
-#include "tessera/program/transforms.h"
+#include "tessera/passes/dft_to_matmul.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,15 +7,12 @@
 #include <numeric>
 #include <optional>
 
-#include "tessera/program/stage.h"
-#include "tessera/program/writer.h"
+#include "tessera/passes/writer.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
 
-using WriterSizes = Writer::Sizes;
-
-std::int64_t product(const WriterSizes& sizes) {
+std::int64_t product(const Writer::Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
@@ -52,7 +49,7 @@ Tensor matrix(DType dtype, const Fourier& f, bool turned, const Number& number) 
       store_number(dtype, buffer.data(), turned ? j * rows + i : i * columns + j,
                    number(turned ? i % f.taken : i / f.parts_in,
                           turned ? i / f.taken : i % f.parts_in, j / f.parts_out, j % f.parts_out));
-  return {dtype, turned ? WriterSizes{columns, rows} : WriterSizes{rows, columns},
+  return {dtype, turned ? Writer::Sizes{columns, rows} : Writer::Sizes{rows, columns},
           std::move(buffer).freeze()};
 }
 
@@ -69,8 +66,8 @@ std::optional<std::int64_t> integer_of(const Graph& graph, const GraphNode& node
 std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
   const Graph& graph = out.from();
   const ValueId signal = graph.inputs(node)[0];
-  const auto shape = numbers(graph.type(signal));
-  const auto result = numbers(graph.type(graph.outputs(node)[0]));
+  const auto shape = static_shape(graph.type(signal));
+  const auto result = static_shape(graph.type(graph.outputs(node)[0]));
   const auto named = integer_of(graph, node, 2, -2);
   if (!shape || !result || !named || product(*shape) == 0) return std::nullopt;
   const auto rank = static_cast<std::int64_t>(shape->size());
@@ -92,7 +89,7 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
   const DType dtype = graph.type(signal).dtype;
   Writer writer(out, dtype);
   // The axis next to the last one, and back; that order is its own inverse if it only swaps.
-  WriterSizes order(shape->size());
+  Writer::Sizes order(shape->size());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[axis], order[shape->size() - 2]);
   const bool moves = axis + 2 != shape->size();
@@ -104,7 +101,7 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
     return m < read ? f.weight(m, p, k, z) : 0.0;
   });
   value = writer.add("matmul", {}, {value, writer.constant(weights)}, {rows, weights.shape[1]});
-  WriterSizes apart = *result;
+  Writer::Sizes apart = *result;
   if (moves) std::swap(apart[axis], apart[shape->size() - 2]);
   value = writer.reshaped(value, apart);
   return moves ? writer.transposed(value, apart, order) : value;
@@ -113,8 +110,8 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
 std::optional<ValueId> written_stft(Rebuilder& out, const GraphNode& node) {
   const Graph& graph = out.from();
   const auto inputs = graph.inputs(node);
-  const auto shape = numbers(graph.type(inputs[0]));
-  const auto result = numbers(graph.type(graph.outputs(node)[0]));
+  const auto shape = static_shape(graph.type(inputs[0]));
+  const auto result = static_shape(graph.type(graph.outputs(node)[0]));
   const auto step = integer_of(graph, node, 1, 0);
   const bool windowed = inputs.size() > 2 && inputs[2].present();
   const Tensor* window = windowed ? graph.constant(inputs[2]) : nullptr;
@@ -144,7 +141,7 @@ std::optional<ValueId> written_stft(Rebuilder& out, const GraphNode& node) {
 
 }  // namespace
 
-Expected<Graph> with_transforms(const Graph& graph) {
+Expected<Graph> dft_to_matmul(const Graph& graph) {
   return rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     std::optional<ValueId> made;
     if (node.op->name == "dft") made = written_dft(out, node);
@@ -154,4 +151,4 @@ Expected<Graph> with_transforms(const Graph& graph) {
   });
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

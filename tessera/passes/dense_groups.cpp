@@ -1,4 +1,4 @@
-#include "tessera/program/wide_groups.h"
+#include "tessera/passes/dense_groups.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ops/catalog.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
 
 /// As many groups to be one as fill a vector, of those numbers that divide them.
@@ -32,7 +32,7 @@ Tensor spread(const Tensor& weights, std::int64_t filters, std::int64_t together
 
 }  // namespace
 
-Graph with_wide_groups(const Graph& graph, const machine::Machine& machine) {
+Graph dense_groups(const Graph& graph, const machine::Machine& machine) {
   const OpDef* conv = find_op("conv");
   if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) {
         return node.op == conv && node.attrs->i("group") > 1;
@@ -60,4 +60,4 @@ Graph with_wide_groups(const Graph& graph, const machine::Machine& machine) {
   });
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

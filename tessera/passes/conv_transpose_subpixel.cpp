@@ -1,4 +1,4 @@
-#include "tessera/program/phases.h"
+#include "tessera/passes/conv_transpose_subpixel.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,10 +6,9 @@
 #include <optional>
 
 #include "tessera/expr/number.h"
-#include "tessera/program/stage.h"
-#include "tessera/program/writer.h"
+#include "tessera/passes/writer.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
 
 /// The taps of one phase along one axis: tap `first` of the window meets the pixel `low` beside the
@@ -98,7 +97,6 @@ Tensor stacked(std::span<const Tensor> parts) {
 struct Phase {
   Ints pads;
   Tensor weights;
-  bool has_zeros = false;  // for taps that the window does not have: zero times infinity is seen
 
   bool reads_like(const Phase& other) const {
     return pads == other.pads && weights.shape == other.weights.shape;
@@ -109,26 +107,24 @@ struct Phase {
 class Phased {
  public:
   /// Nothing where it stays as it is.
-  static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node, bool exact) {
+  static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node) {
     const Graph& graph = out.from();
     const auto inputs = graph.inputs(node);
     const bool has_bias = inputs.size() > 2 && inputs[2].present();
     const Tensor* weights = graph.constant(inputs[1]);
     const Tensor* bias = has_bias ? graph.constant(inputs[2]) : nullptr;
-    const auto image = numbers(graph.type(inputs[0]));
-    const auto result = numbers(graph.type(graph.outputs(node)[0]));
+    const auto image = static_shape(graph.type(inputs[0]));
+    const auto result = static_shape(graph.type(graph.outputs(node)[0]));
     if (weights == nullptr || (has_bias && bias == nullptr) || !image || !result ||
         product(*image) == 0 || product(*result) == 0)
       return std::nullopt;
-    return Phased(out, node, *weights, bias, *image, *result, exact).written();
+    return Phased(out, node, *weights, bias, *image, *result).written();
   }
 
  private:
   Phased(Rebuilder& out, const GraphNode& node, const Tensor& weights, const Tensor* bias,
-         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result,
-         bool exact)
-      : exact_(exact),
-        writer_(out, weights.dtype),
+         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result)
+      : writer_(out, weights.dtype),
         image_(out.mapped(out.from().inputs(node)[0])),
         weights_(weights),
         bias_(bias),
@@ -168,7 +164,6 @@ class Phased {
         }))
       return product_of_pixel();
     std::vector<Phase> phases = this->phases();
-    if (exact_ && std::ranges::any_of(phases, &Phase::has_zeros)) return std::nullopt;
     std::vector<ValueId> parts;
     std::int64_t channels = 0;
     // Neighbours that read the same pixels are one convolution; with groups their filters would lie
@@ -212,7 +207,7 @@ class Phased {
     for (const Along& axis : axes_) strides.push_back(axis.stride);
     // With few filters or many phases, one convolution with zeros among its weights beats several
     // small ones.
-    const bool widen = !exact_ && groups_ == 1 && (filters() < 16 || product(strides) > 8);
+    const bool widen = groups_ == 1 && (filters() < 16 || product(strides) > 8);
     std::vector<Phase> all;
     for_each_index(strides, [&](const std::vector<std::int64_t>& phase) {
       std::vector<Taps> taps;
@@ -229,7 +224,6 @@ class Phased {
 
   /// Weights [group f, c, …] of a phase out of [group c, f, …] of the whole.
   Phase weights_of(const std::vector<Taps>& taps) const {
-    bool has_zeros = false;
     const std::int64_t channels = weights_.shape[0] / groups_;
     const auto width = static_cast<std::size_t>(byte_width(weights_.dtype));
     std::vector<std::int64_t> shape{groups_, filters(), channels};
@@ -247,14 +241,11 @@ class Phased {
       }
       if (exists)
         std::copy_n(weights_.bytes.data() + static_cast<std::size_t>(from) * width, width, to);
-      has_zeros = has_zeros || !exists;
       to += width;
     });
     shape.erase(shape.begin());
     shape[0] *= groups_;
-    return {.pads = {},
-            .weights = {weights_.dtype, shape, std::move(buffer).freeze()},
-            .has_zeros = has_zeros};
+    return {.pads = {}, .weights = {weights_.dtype, shape, std::move(buffer).freeze()}};
   }
 
   ValueId convolution(std::span<const Phase> phases) {
@@ -304,7 +295,6 @@ class Phased {
                        result_);
   }
 
-  const bool exact_;
   Writer writer_;
   const ValueId image_;
   const Tensor& weights_;
@@ -316,16 +306,16 @@ class Phased {
 
 }  // namespace
 
-Expected<Graph> with_phases(const Graph& graph, bool exact) {
+Expected<Graph> conv_transpose_subpixel(const Graph& graph) {
   const auto is_transposed = [](const GraphNode& node) {
     return node.op->name == "conv_transpose";
   };
   if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     if (is_transposed(node))
-      if (const auto made = Phased::write(out, node, exact)) return {*made};
+      if (const auto made = Phased::write(out, node)) return {*made};
     return out.copy(node);
   });
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

@@ -1,16 +1,13 @@
-#include "tessera/program/integer_products.h"
+#include "tessera/passes/int8_matmul.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "tessera/passes/dce.h"
-#include "tessera/program/stage.h"
-#include "tessera/program/writer.h"
+#include "tessera/passes/writer.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
-
-using WriterSizes = Writer::Sizes;
 
 /// Sums of products of so many bytes fit into 32 bits.
 constexpr std::int64_t kMostTerms = 33'000, kLeastTerms = 8, kLeastColumns = 8;
@@ -23,7 +20,7 @@ struct Quantized {
 };
 
 std::int64_t count_of(const Type& type) {
-  const auto shape = numbers(type);
+  const auto shape = static_shape(type);
   return shape ? element_count(*shape).value_or(0) : 0;
 }
 
@@ -36,7 +33,8 @@ std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
                    .scale = graph.constant(inputs[1]),
                    .axis = node->attrs->i("axis")};
   const Type& type = graph.type(result.bytes);
-  if ((type.dtype != DType::I8 && type.dtype != DType::U8) || !numbers(type)) return std::nullopt;
+  if ((type.dtype != DType::I8 && type.dtype != DType::U8) || !static_shape(type))
+    return std::nullopt;
   if (result.scale == nullptr || result.scale->dtype != DType::F32 ||
       result.scale->shape.size() > 1 || node->attrs->i("block_size") != 0)
     return std::nullopt;
@@ -58,7 +56,8 @@ std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& no
   const std::string& name = node.op->name;
   if (name != "conv" && name != "matmul" && name != "gemm") return std::nullopt;
   const auto inputs = graph.inputs(node);
-  const auto left = numbers(graph.type(inputs[0])), right = numbers(graph.type(inputs[1]));
+  const auto left = static_shape(graph.type(inputs[0])),
+             right = static_shape(graph.type(inputs[1]));
   if (!left || !right || left->size() < 2 || right->size() < 2) return std::nullopt;
   if (name == "conv") {
     const std::int64_t group = node.attrs->i("group");
@@ -93,7 +92,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
     return std::nullopt;
   const auto inputs = graph.inputs(node);
   const ValueId result = graph.outputs(node)[0];
-  const auto shape = numbers(graph.type(result));
+  const auto shape = static_shape(graph.type(result));
   if (!shape || graph.type(result).dtype != DType::F32) return std::nullopt;
   const auto a = quantized(graph, inputs[0]), b = quantized(graph, inputs[1]);
   const auto is_one = [&](ValueId zero) {
@@ -107,7 +106,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   for (std::int64_t i = 0; i < b->scale->count(); ++i)
     factors.push_back(
         static_cast<float>(product->factor * number_at(*a->scale, 0) * number_at(*b->scale, i)));
-  WriterSizes factor_shape;
+  Writer::Sizes factor_shape;
   if (factors.size() > 1) {
     factor_shape.assign(product->trailing + 1, 1);
     factor_shape[0] = static_cast<std::int64_t>(factors.size());
@@ -117,7 +116,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   ValueId right = mapped(b->bytes);
   if (product->turned) {
     const Type& type = graph.type(b->bytes);
-    right = Writer(out, type.dtype).transposed(right, *numbers(type), {1, 0});
+    right = Writer(out, type.dtype).transposed(right, *static_shape(type), {1, 0});
   }
   ValueId value = integers.add(
       product->integer, product->trailing > 0 || node.op->name == "conv" ? *node.attrs : Attrs{},
@@ -130,7 +129,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   if (inputs.size() > 2 && inputs[2].present()) {
     ValueId bias = out.mapped(inputs[2]);
     if (product->trailing > 0) {
-      WriterSizes wide(product->trailing + 1, 1);
+      Writer::Sizes wide(product->trailing + 1, 1);
       wide[0] = (*shape)[1];
       bias = floats.reshaped(bias, wide);
     }
@@ -141,16 +140,16 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
 
 }  // namespace
 
-Graph with_integer_products(const Graph& graph) {
+Graph int8_matmul(const Graph& graph) {
   if (std::ranges::none_of(graph.nodes(), [](const GraphNode& node) {
         return node.op->name == "dequantize_linear";
       }))
     return graph;
-  return passes::without_dead(
+  return without_dead(
       rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
         if (auto made = in_integers(out, node)) return *made;
         return out.copy(node);
       }));
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

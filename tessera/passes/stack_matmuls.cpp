@@ -1,4 +1,4 @@
-#include "tessera/program/joined_products.h"
+#include "tessera/passes/stack_matmuls.h"
 
 #include <algorithm>
 #include <map>
@@ -7,13 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "tessera/program/stage.h"
-#include "tessera/program/writer.h"
+#include "tessera/passes/writer.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
-
-using WriterSizes = Writer::Sizes;
 
 /// A product with a constant matrix, and the constant row that is added to it, if there is one.
 struct JoinableProduct {
@@ -37,7 +34,7 @@ class Products {
 
   /// Those that are to be one, by the first of their nodes.
   std::map<std::size_t, std::vector<JoinableProduct>> joined() const {
-    std::map<std::tuple<std::uint32_t, WriterSizes, bool>, std::vector<JoinableProduct>> alike;
+    std::map<std::tuple<std::uint32_t, Writer::Sizes, bool>, std::vector<JoinableProduct>> alike;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
       // Results of the graph keep all of their bits.
       if (const auto product = product_of(n);
@@ -67,7 +64,7 @@ class Products {
     if (node.op->name != "matmul") return std::nullopt;
     const auto inputs = graph_.inputs(node);
     const Tensor* matrix = graph_.constant(inputs[1]);
-    const auto shape = numbers(graph_.type(inputs[0]));
+    const auto shape = static_shape(graph_.type(inputs[0]));
     if (matrix == nullptr || matrix->shape.size() != 2 || matrix->dtype != DType::F32 ||
         matrix->count() == 0 || !shape || shape->size() < 2 ||
         graph_.constant(inputs[0]) != nullptr)
@@ -96,9 +93,9 @@ class Products {
 
 /// Tensors of one size, one after the other, as [how many, 1, …, shape].
 template <class Each>
-Tensor stacked(const std::vector<JoinableProduct>& products, const WriterSizes& shape,
+Tensor stacked(const std::vector<JoinableProduct>& products, const Writer::Sizes& shape,
                std::size_t rank, const Each& each) {
-  WriterSizes all(rank + 1, 1);
+  Writer::Sizes all(rank + 1, 1);
   all[0] = static_cast<std::int64_t>(products.size());
   std::copy(shape.begin(), shape.end(), all.end() - static_cast<std::ptrdiff_t>(shape.size()));
   const std::size_t bytes = each(products[0])->bytes.size();
@@ -110,7 +107,7 @@ Tensor stacked(const std::vector<JoinableProduct>& products, const WriterSizes& 
 
 }  // namespace
 
-Graph with_joined_products(const Graph& graph) {
+Graph stack_matmuls(const Graph& graph) {
   const auto joined = Products(graph).joined();
   if (joined.empty()) return graph;
   std::map<std::size_t, ValueId> made;  // by the last node of each product
@@ -120,9 +117,9 @@ Graph with_joined_products(const Graph& graph) {
     if (const auto it = joined.find(own); it != joined.end()) {
       const std::vector<JoinableProduct>& products = it->second;
       const ValueId operand = graph.inputs(node)[0];
-      const WriterSizes shape = *numbers(graph.type(graph.outputs(node)[0]));
+      const Writer::Sizes shape = *static_shape(graph.type(graph.outputs(node)[0]));
       Writer writer(out, DType::F32);
-      WriterSizes all = shape;
+      Writer::Sizes all = shape;
       all.insert(all.begin(), static_cast<std::int64_t>(products.size()));
       ValueId value =
           writer.add("matmul", {},
@@ -136,7 +133,7 @@ Graph with_joined_products(const Graph& graph) {
             {value, writer.constant(stacked(products, {shape.back()}, shape.size(),
                                             [](const JoinableProduct& p) { return p.row; }))},
             all);
-      WriterSizes one = all;
+      Writer::Sizes one = all;
       one[0] = 1;
       for (std::size_t i = 0; i < products.size(); ++i) {
         const auto first = static_cast<std::int64_t>(i);
@@ -158,4 +155,4 @@ Graph with_joined_products(const Graph& graph) {
   });
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

@@ -5,7 +5,7 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ops/catalog.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 
 /// Adds nodes whose results are of one dtype and of known sizes to a graph that is made anew.
 class Writer {
@@ -46,4 +46,4 @@ class Writer {
   DType dtype_;
 };
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

@@ -1,4 +1,4 @@
-#include "tessera/program/affine_norms.h"
+#include "tessera/passes/batch_norm_to_affine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ops/catalog.h"
 
-namespace tessera::program {
+namespace tessera::passes {
 namespace {
 
 /// y = x * scale + shift.
@@ -36,7 +36,7 @@ std::optional<Affine> affine(const Graph& graph, const GraphNode& node) {
 
 }  // namespace
 
-Graph with_affine_norms(const Graph& graph) {
+Graph batch_norm_to_affine(const Graph& graph) {
   const OpDef *norm = find_op("batch_normalization"), *mul = find_op("mul"), *add = find_op("add");
   if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) { return node.op == norm; }))
     return graph;
@@ -57,4 +57,4 @@ Graph with_affine_norms(const Graph& graph) {
   });
 }
 
-}  // namespace tessera::program
+}  // namespace tessera::passes

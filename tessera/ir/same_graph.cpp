@@ -1,14 +1,14 @@
-#include "tessera/search/same.h"
+#include "tessera/ir/same_graph.h"
 
 #include <algorithm>
 
-namespace tessera::search {
+namespace tessera {
 namespace {
 
 /// Walks through both graphs from their outputs on, pair by pair.
-class Comparison {
+class GraphComparison {
  public:
-  Comparison(const Graph& a, const Graph& b) : a_(a), b_(b), other_(a.value_count()) {}
+  GraphComparison(const Graph& a, const Graph& b) : a_(a), b_(b), other_(a.value_count()) {}
 
   bool run() {
     if (a_.inputs().size() != b_.inputs().size() || a_.outputs().size() != b_.outputs().size())
@@ -49,7 +49,11 @@ class Comparison {
       if ((made[i] == x) != (others[i] == y)) return false;
       other_[made[i].index] = others[i];
     }
-    return a_.type(x) == b_.type(y) && std::ranges::equal(a_.subgraphs(*m), b_.subgraphs(*n)) &&
+    const auto same_subgraph = [](const auto& p, const auto& q) {
+      return p == q || same_graph(*p, *q);
+    };
+    return a_.type(x) == b_.type(y) &&
+           std::ranges::equal(a_.subgraphs(*m), b_.subgraphs(*n), same_subgraph) &&
            push(a_.inputs(*m), b_.inputs(*n));
   }
 
@@ -67,7 +71,7 @@ class Comparison {
 }  // namespace
 
 bool same_graph(const Graph& a, const Graph& b) {
-  return Comparison(a, b).run();
+  return GraphComparison(a, b).run();
 }
 
-}  // namespace tessera::search
+}  // namespace tessera

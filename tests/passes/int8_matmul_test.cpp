@@ -1,4 +1,4 @@
-#include "tessera/program/integer_products.h"
+#include "tessera/passes/int8_matmul.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,7 +35,7 @@ std::string numbers_of(const char* dtype, const std::vector<std::int64_t>& shape
 void expect_integers(const std::string& text, const std::vector<Tensor>& inputs, const char* op) {
   SCOPED_TRACE(text.substr(0, 200));
   const Graph graph = parsed(text);
-  const Graph made = with_integer_products(graph);
+  const Graph made = passes::int8_matmul(graph);
   const bool found =
       std::ranges::any_of(made.nodes(), [&](const GraphNode& node) { return node.op->name == op; });
   EXPECT_TRUE(found);
@@ -109,7 +109,7 @@ TEST(IntegerProducts, LeaveDepthwiseConvolutionsAlone) {
       "graph(x: u8[1, 16, 9, 7]) {{ w = {}  "
       "return conv(dequantize_linear(x, 0.5), dequantize_linear(w, 0.01)) {{group=16}} }}",
       numbers_of("i8", {16, 1, 3, 3}, -127, 127)));
-  EXPECT_EQ(with_integer_products(graph).hash(), graph.hash());
+  EXPECT_EQ(passes::int8_matmul(graph).hash(), graph.hash());
 }
 
 }  // namespace

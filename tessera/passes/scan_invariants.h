@@ -1,0 +1,17 @@
+#pragma once
+
+#include "tessera/ir/graph.h"
+#include "tessera/support/expected.h"
+
+namespace tessera::passes {
+
+/// Takes loop invariants out of scans: states that the body returns unchanged become captures, and
+/// constant captures become constants of the body, in which folding then sees them.
+///
+///   r, y = scan(h, w, x) { body(h, w, x) { t = tanh(add(x, matmul(h, w)))  return t, w, t } }
+///     =>  r, y = scan(h, x) { body(h, x) { ... w is a constant ... return t, t } }
+///
+/// Keeps: the meaning, bit for bit.
+Expected<Graph> scan_invariants(const Graph& graph);
+
+}  // namespace tessera::passes
