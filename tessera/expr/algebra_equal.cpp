@@ -116,28 +116,38 @@ std::optional<Sum> times_power(Names& names, const Sum& sum, const Factor& over,
   return closed(std::move(result));
 }
 
-/// Multiplied by what its terms are divided by, as often as there is such a thing.
+/// Whether a sum that is divided by is one number for all terms, and is not zero: it is seen not to
+/// be, or a term divides by it that is there whatever the conditions are.
+bool is_not_zero(const Sum& sum, const Factor& over) {
+  if ((mask_of(args_of(over)[0], {}) & kZero) == 0) return true;
+  return std::ranges::any_of(sum.terms, [&](const Term& term) {
+    return is_plain(term) && std::ranges::none_of(term.factors, &Factor::truth) &&
+           std::ranges::any_of(term.factors, [&](const Factor& f) {
+             return f.exponent.sign() < 0 && compare_bases(f, over) == 0;
+           });
+  });
+}
+
+/// Multiplied by what its terms are divided by, as often as there is such a thing. What speaks of a
+/// variable that a term binds is another number for each of its values, and is left alone.
 Sum without_quotients(Names& names, Sum sum) {
   for (int round = 0; round < kMostRounds; ++round) {
     std::optional<Factor> over;
+    std::int64_t least = 0;
     for (const Term& term : sum.terms) {
       for (const Factor& f : term.factors) {
-        if (f.kind != Kind::Power || constant_of(args_of(f)[0])) continue;
-        // What is divided by is not zero where it is divided by, whatever the conditions are.
-        const bool everywhere =
-            (mask_of(args_of(f)[0], {}) & kZero) == 0 ||
-            (is_plain(term) && std::ranges::none_of(term.factors, &Factor::truth));
-        const std::int64_t whole = whole_part(f.exponent);
-        if (whole > 0 || (whole < 0 && everywhere)) over = f;
-        if (over) break;
+        if (over || f.kind != Kind::Power || constant_of(args_of(f)[0]) ||
+            whole_part(f.exponent) == 0 ||
+            std::ranges::any_of(term.bound, [&](const std::string& s) { return contains(f, s); }))
+          continue;
+        least = 0;
+        for (const Term& other : sum.terms)
+          for (const Factor& g : other.factors)
+            if (compare_bases(f, g) == 0) least = std::min(least, whole_part(g.exponent));
+        if (least == 0 || is_not_zero(sum, f)) over = f;
       }
-      if (over) break;
     }
     if (!over) break;
-    std::int64_t least = 0;
-    for (const Term& term : sum.terms)
-      for (const Factor& f : term.factors)
-        if (compare_bases(f, *over) == 0) least = std::min(least, whole_part(f.exponent));
     auto multiplied = times_power(names, sum, *over, -least);
     if (!multiplied) break;
     sum = std::move(*multiplied);

@@ -315,6 +315,32 @@ TEST(Algebra, FractionsAreEqualAcross) {
   EXPECT_FALSE(are_equal(names, add(sin, cos), one));
 }
 
+TEST(Algebra, WhatIsSummedOverIsNoCommonDenominator) {
+  // Σ u/S * Σ v*S is not Σ u * Σ v, whatever names the bound variables get.
+  for (const std::array<std::string, 3>& tensors :
+       {std::array<std::string, 3>{"u", "v", "x"}, {"v", "u", "x"}, {"a", "b", "c"}}) {
+    Names names;
+    const auto read = [&](int which, const std::string& k) {
+      return element(tensors[static_cast<std::size_t>(which)], {Dim::symbol(k)});
+    };
+    const auto over = [&](const std::string& k) {
+      return add(constant(1), of(names, Fn::Exp, read(2, k)));
+    };
+    const auto sum = [&](const std::function<Sum(const std::string&)>& body) {
+      const std::string k = names.fresh();
+      return sum_over(names, k, Dim::symbol("n"), body(k));
+    };
+    const Sum left =
+        product(names, sum([&](const std::string& k) {
+                  return product(names, read(0, k), power(names, over(k), -1));
+                }),
+                sum([&](const std::string& k) { return product(names, read(1, k), over(k)); }));
+    const Sum right = product(names, sum([&](const std::string& k) { return read(0, k); }),
+                              sum([&](const std::string& k) { return read(1, k); }));
+    EXPECT_FALSE(are_equal(names, left, right));
+  }
+}
+
 TEST(Algebra, SignsDecide) {
   Names names;
   const Sum x = element("x", {0}), y = element("y", {0});
