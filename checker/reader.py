@@ -489,8 +489,8 @@ Step = namedtuple("Step", "kind side place item dims reasons results goals parts
 Certificate = namedtuple(
     "Certificate", "rule assumptions witness named_reals inputs values facts pairs proofs")
 
-KINDS = ("unfold split void drop tighten solve pin shift divide settle quotient count attain induct "
-         "cases").split()
+KINDS = ("unfold split void drop tighten solve pin shift reverse divide settle quotient count attain induct "
+         "cases signs").split()
 
 
 def seal(text):

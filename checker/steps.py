@@ -1,4 +1,8 @@
 """Replays proofs: applies each inference to the sums that the certificate prints, and compares."""
+from fractions import Fraction
+
+import equal
+import signs
 import sums
 from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
 from reader import SORTS, Reader
@@ -120,6 +124,61 @@ def is_of_fold(f):
         is_of_fold(g) for arg in f.args for t in arg for g in t.factors)
 
 
+def has_bottom(f):
+    return f.kind == "bottom" or any(has_bottom(g) for arg in f.args for t in arg for g in t.factors)
+
+
+def is_divided_by(side, of):
+    """Whether a term that is there whatever the conditions are divides by a sum."""
+    def base(f):
+        return key(f.args[0]) if f.kind == "power" else key([Term(factors=[f.like(exponent=1)])])
+    return any(f.exponent < 0 and base(f) == key(of) for t in side for f in t.factors
+               if t.is_plain() and not any(g.truth for g in t.factors))
+
+
+def partial(terms, bound=(), guards=()):
+    """What is not defined everywhere: divisors, arguments of roots and logarithms, and minus infinity,
+    each with the guards under which it has to be."""
+    for t in terms:
+        inner, around = bound + t.bound, guards + t.guards
+        for f in t.factors:
+            root, base = f.exponent.denominator != 1, signs.of_base(f, ())
+            if f.kind == "bottom" or (f.exponent < 0 and base != signs.POSITIVE) or (root and -1 in base) or \
+                    (f.kind == "apply" and f.name == "log" and signs.of(f.args[0]) != signs.POSITIVE):
+                yield f, inner, around
+            for arg in f.args:
+                yield from partial(arg, inner, around)
+
+
+def place_of(f, bound, guards):
+    """A key of what is partial, and those of its guards, up to the names of bound variables."""
+    what = f if f.kind in ("bottom", "apply") else f.like(exponent=Fraction(-1 if f.exponent < 0 else Fraction(1, 2)))
+    own = [v for v in bound if v in f.free()]
+    names = {**dict.fromkeys(bound, "?"), **sums.by_use(Term(bound=own, factors=[what]), {})}
+    return sums.factor_key(what, names), {sums.dim_key(g, names) for g in guards if not g.never_negative()}
+
+
+def are_defined(terms, made):
+    """Whether a sum is defined wherever another one is of which it is said to be the normal form. A sum that
+    is divided by, and that goes by normalising, would else bring in that it is not zero."""
+    def is_there(one):
+        key_of, guards = place_of(*one)
+        return any(key_of == other and around <= guards for other, around in there)
+    asked, there = list(partial(terms)), None
+    if not asked:
+        return True
+    there = [place_of(*one) for one in partial(made)]
+    if all(map(is_there, asked)):
+        return True
+    there += [place_of(*one) for one in partial(normal(made))]
+
+    def is_there_normal(one):
+        f, bound, guards = one
+        return is_there(one) or all(is_there((g, bound + b, guards + around)) for g, b, around in
+                                    partial(normal([Term(factors=[f])])))
+    return all(map(is_there_normal, asked))
+
+
 def replaced_atom(term, atom, by):
     """With an operation on sizes replaced, where it means the same."""
     spoken = by.symbols() | atom.a.symbols() | atom.b.symbols()
@@ -136,8 +195,9 @@ def replaced_atom(term, atom, by):
 class Goal:
     """Two sums that have to become the same."""
 
-    def __init__(self, checker, sides, facts):
+    def __init__(self, checker, sides, facts, known=()):
         self.checker, self.sides, self.facts = checker, sides, facts
+        self.known = list(known)  # sums and their signs in the case that this is
 
     def replay(self, proof):
         for i, step in enumerate(proof):
@@ -147,7 +207,7 @@ class Goal:
                 raise Refused(f"step {i}, {step.kind}: {refused}") from None
             except RecursionError:
                 raise Refused(f"step {i}, {step.kind}: it is nested too deeply") from None
-        require(self.same(*self.sides), "the proof does not end in equal sums")
+        require(self.same(*self.sides) or equal.are_equal(*self.sides), "the proof does not end in equal sums")
         for side in self.sides:
             loose = {s for t in side for s in t.free() if s[0] == "%" and s[1:2].isdigit()}
             require(not loose, "a variable is spoken of that nothing binds")
@@ -164,15 +224,16 @@ class Goal:
         """The sum that the certificate states, if it is the one that was made."""
         terms = self.checker.sum(text)
         require(self.same(terms, made), why)
+        require(are_defined(terms, made), "a sum is stated that has to be defined where the other does not")
         return terms
 
     def apply(self, step):
         if step.kind == "divide" and not step.place:
             return self.divide_position(step)
         site = Site(self.sides[step.side], step.place, self.facts)
-        if step.kind == "cases":
+        if step.kind in ("cases", "signs"):
             require(not step.results, "cases end a proof")
-            self.prove(step, self.cases(site, step.item))
+            self.prove(step, self.cases(site, step.item) if step.kind == "cases" else self.signs(site, step))
             self.sides = [[], []]
             return None
         require(site.within != "fold" or step.kind in ("drop", "settle"), "this is not for folds")
@@ -183,12 +244,11 @@ class Goal:
         return None
 
     def prove(self, step, goals):
+        """Goals are their sides, what holds of sizes, and signs that are known."""
         require(len(step.parts) == len(goals) == len(step.goals), f"there are {len(goals)} obligations")
-        for (left, right), facts, texts, part in [(g[0], g[1], t, p) for g, t, p in
-                                                  zip(goals, step.goals, step.parts)]:
-            sides = [self.stated(texts[0], left, "an obligation is another one"),
-                     self.stated(texts[1], right, "an obligation is another one")]
-            Goal(self.checker, sides, facts).replay(part)
+        for (sides, facts, known), texts, part in zip(goals, step.goals, step.parts):
+            sides = [self.stated(text, side, "an obligation is another one") for text, side in zip(texts, sides)]
+            Goal(self.checker, sides, facts, known).replay(part)
 
     # --- the inferences; each gives the sum that takes the place of a term
 
@@ -260,6 +320,12 @@ class Goal:
         name, value = self.variable(step, site)
         require(is_shown(sym(name) - value, step.reasons, 0, site.premises), "it may be less")
         made, = self.substituted(site.term.like(guards=site.term.guards + (sym(name),)), name, sym(name) + value)
+        return [made.like(bound=made.bound + (name,))]
+
+    def reverse(self, step, site):
+        name, last = self.variable(step, site)
+        require(last - sym(name) in site.term.guards, "it may be larger")
+        made, = self.substituted(site.term.like(guards=site.term.guards + (sym(name),)), name, last - sym(name))
         return [made.like(bound=made.bound + (name,))]
 
     def divide(self, step, site):
@@ -374,7 +440,34 @@ class Goal:
             sides = self.sides
             for _ in range(4):
                 sides = [normal(sums.changed(normal(side), put_in)) for side in sides]
-            goals.append((sides, self.facts))
+            goals.append((sides, self.facts, self.known))
+        return goals
+
+    def signs(self, site, step):
+        """Both sides where a sum is below, at and above zero, as far as it may be."""
+        require(step.item < len(site.term.factors), "there is no such factor")
+        chosen = site.term.factors[step.item].like(exponent=1)
+        if chosen.kind == "most":
+            which = [d.constant() for d in step.dims]
+            require(len(which) == 2 and all(i is not None and 0 <= i < len(chosen.args[0]) for i in which),
+                    "two parts of the maximum are needed")
+            parts = [chosen.args[0][i] for i in which]
+            require(all(p.is_plain() for p in parts), "the part is over a range")
+            of = sums.value_of(parts[0]) + sums.scaled(sums.value_of(parts[1]), -1)
+        else:
+            require(chosen.truth, "the factor is neither a maximum nor 0 or 1")
+            of = chosen.args[0] if chosen.kind == "apply" else [Term(factors=[chosen])]
+        of = normal(of)
+        factors = [f for t in of for f in t.factors]
+        loose = {s for t in of for s in t.free() if s[0] == "%" and s[1:2].isdigit()}
+        require(not loose and not any(is_of_fold(f) or has_bottom(f) for f in factors), "the sum hangs on more")
+        may = signs.of(of, self.known)
+        if any(is_divided_by(normal(side), of) for side in self.sides):
+            may = may - {0}
+        goals = []
+        for one in sorted(may):
+            known = self.known + [(of, one)]
+            goals.append(([signs.decided(side, known) for side in self.sides], self.facts, known))
         return goals
 
     def induct(self, step, site):
@@ -391,6 +484,7 @@ class Goal:
         require(is_shown(last, step.reasons, 0, site.premises), "the fold may take in nothing")
         require(len(step.goals) == 2 * components, "each component has two obligations")
         after = [self.checker.sum(step.goals[2 * c + 1][1]) for c in range(components)]
+        require(all(are_defined(form, [Term(factors=[fold])]) for form in after), "a closed form may be undefined")
 
         def form(c, steps):  # H(steps), of H(k + 1)
             return [sums.substituted(t, {"%k": steps - num(1)}) for t in after[c]]
@@ -407,9 +501,9 @@ class Goal:
         k, goals, everything = sym("%k"), [], range(components)
         first = [lift(c, num(0)) for c in everything], [fold.args[1 + c] for c in everything]
         for c in everything:
-            goals.append(((combined(c, first[1], first[0]), form(c, num(1))), site.premises))
+            goals.append(((combined(c, first[1], first[0]), form(c, num(1))), site.premises, self.known))
             goals.append(((combined(c, [form(d, k) for d in everything], [lift(d, k) for d in everything]),
-                           form(c, k + num(1))), site.premises + [k - num(1)]))
+                           form(c, k + num(1))), site.premises + [k - num(1)], self.known))
         self.prove(step, goals)
         made = form(fold.component, last + num(1))
         return product([without(site.term, step.item)], sums.power([sums.opened(t) for t in made], fold.exponent))

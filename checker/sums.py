@@ -8,6 +8,7 @@ share if they are the same up to the names of bound variables and the order of t
 from fractions import Fraction
 from itertools import count, permutations
 
+import signs
 from sizes import Refused, num, of_atom, sym
 
 WIDE = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8,
@@ -15,6 +16,8 @@ WIDE = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 
         "f8e5m2fnuz": 8, "f8e8m0": 8, "f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
 ODD = {"sin", "atan", "tanh", "erf"}
 MOST_FACTORS = 8  # of a power that is written out
+MOST_WRITTEN = 16  # factors of a product over a range that is written out
+MOST_ABOVE = 24  # terms over a sum that may cancel
 _fresh = count()
 
 
@@ -134,6 +137,11 @@ def body_key(term, names):
     names = {k: v for k, v in names.items() if k not in term.bound}
     if not term.bound:
         return "; " + items_key(term, names)
+    return f"{len(term.bound)}; {items_key(term, {**names, **by_use(term, names)})}"
+
+
+def by_use(term, names):
+    """Names of the bound variables of a term that hang on what they do alone."""
     blank = {**names, **{v: "?" for v in term.bound}}
     colours = {}
     for v in term.bound:
@@ -144,9 +152,15 @@ def body_key(term, names):
         if len(orders) > 5040:
             raise Refused("too many bound variables look alike")
     level = len(names) + 1
-    best = min(items_key(term, {**names, **{v: f"<{level}.{i}>" for i, v in enumerate(order)}})
-               for order in orders)
-    return f"{len(term.bound)}; {best}"
+    named = [{v: f"<{level}.{i}>" for i, v in enumerate(order)} for order in orders]
+    return named[0] if len(named) == 1 else min(named, key=lambda n: items_key(term, {**names, **n}))
+
+
+def named_by_use(term, prefix):
+    """The term with such names for what it binds; nothing else may be called so."""
+    names = {v: prefix + n for v, n in by_use(term, {}).items()}
+    body = substituted(term.like(bound=()), {v: sym(n) for v, n in names.items()})
+    return body.like(bound=tuple(sorted(names.values())))
 
 
 def sum_key(terms, names):
@@ -276,6 +290,8 @@ def whole_powers(term):
                 rest = rest.like(factors=rest.factors + (f.like(exponent=f.exponent - steps),))
         elif f.kind == "power" and f.exponent.denominator == 1 and 0 < f.exponent <= MOST_FACTORS:
             grown = product(grown, power([opened(t) for t in f.args[0]], f.exponent))
+        elif f.exponent % 2 == 0 and absolute(f) is not None:
+            grown = product(grown, power([opened(t) for t in absolute(f)], f.exponent))
         else:
             rest = rest.like(factors=rest.factors + (f,))
     return [rest] if len(grown) == 1 and grown[0].is_plain() and not grown[0].factors else \
@@ -301,38 +317,77 @@ def collected(terms):
     return result if shorter is None else collected(shorter)
 
 
-def without_quotient(terms):
-    """Terms that together are a multiple of S, over S, are the multiple."""
-    for term in terms:
-        for over in term.factors:
-            if over.kind != "power" or over.exponent.denominator != 1 or over.exponent >= 0:
-                continue
-            base, above, rest = over.args[0], [], []
-            for t in terms:
-                hits = [f for f in t.factors if f.base() == over.base() and f.exponent == over.exponent]
-                if hits:
-                    above.append(t.like(factors=[f for f in t.factors if f is not hits[0]]))
-                else:
-                    rest.append(t)
-            if not base or len(above) != len(base):
-                continue
-            ratios = {t.body(): t.coefficient for t in above}
-            ratio = ratios.get(base[0].body(), Fraction(0)) / base[0].coefficient
-            if ratio == 0 or key(above) != key(scaled(base, ratio)):
-                continue
-            left = [over.like(exponent=over.exponent + 1)] if over.exponent < -1 else []
-            return rest + [Term(ratio, factors=left)]
+def where_equal(term):
+    """A term with a factor a = b, with a for b in its other factors; None where that changes nothing."""
+    for equality in term.factors:
+        zero = signs.solved(equality.args[0]) if equality.kind == "apply" and equality.name == "equal" else None
+        if zero is None or equality.exponent != 1:
+            continue
+        found = []
+
+        def put_in(f, zero=zero, found=found):
+            if f.base() != zero[0].base() or (f.exponent < 0 and not zero[1]):
+                return None
+            found.append(f)
+            return [opened(t) for t in zero[1]]
+        made = changed([term.like(bound=(), factors=[f for f in term.factors if f is not equality])], put_in)
+        if found:
+            return normal([t.like(bound=term.bound + t.bound) for t in product(made, factor_sum(equality))])
     return None
+
+
+def without_quotient(terms):
+    """Terms over S that together are q*S, for a product q, are q."""
+    for over in [f for t in terms for f in t.factors if f.kind == "power"]:
+        base = over.args[0]
+        if over.exponent.denominator != 1 or over.exponent >= 0 or not base:
+            continue
+        above, rest = [], []
+        for t in terms:
+            here = next((f for f in t.factors if f.base() == over.base() and f.exponent == over.exponent), None)
+            (rest if here is None else above).append(t.like(factors=[f for f in t.factors if f is not here]))
+        if not len(base) <= len(above) <= MOST_ABOVE:
+            continue
+        bodies = {}
+        for t in above:
+            bodies[t.body()] = bodies.get(t.body(), 0) + t.coefficient
+        for t in above:
+            q = quotient(t, base[0])
+            there = product([q], [opened(t) for t in base]) if q is not None else []
+            if there and all(bodies.get(t.body()) == t.coefficient for t in there) and \
+                    len({t.body() for t in there}) == len(there):
+                used = {t.body() for t in there}
+                left = [t.like(factors=t.factors + (over,)) for t in above if t.body() not in used]
+                once = [over.like(exponent=over.exponent + 1)] if over.exponent < -1 else []
+                return rest + left + product([q], [Term(factors=once)])
+    return None
+
+
+def quotient(term, by):
+    """A product q for which the term may be q*by; it speaks of nothing that is bound."""
+    if len(term.bound) != len(by.bound) or len(term.guards) != len(by.guards):
+        return None
+    q = Term(term.coefficient / by.coefficient)
+    if not term.is_plain():
+        return q.like(factors=[f for f in term.factors if f.free().isdisjoint(term.bound)])
+    for f in term.factors:
+        q = times_factor(q, f)
+    for f in by.factors:
+        q = times_factor(q, f.like(exponent=-f.exponent))
+    return q
+
+
+def in_order(terms):
+    """Terms in an order that does not hang on the names of variables as long as others tell them apart."""
+    blank = {v: "?" for t in terms for v in t.free()}
+    return sorted(terms, key=lambda t: (body_key(t, blank), t.body()))
 
 
 def leads_negative(terms):
     """Which of a sum and its negative is written: by the sum of coefficients, else by the first."""
     terms = [t for t in terms if t.factors or not t.is_plain()]
     total = sum(t.coefficient for t in terms)
-    if total == 0 and terms:
-        blank = {v: "?" for t in terms for v in t.free()}
-        total = min((body_key(t, blank), t.body(), t.coefficient) for t in terms)[2]
-    return total < 0
+    return (in_order(terms)[0].coefficient if total == 0 and terms else total) < 0
 
 
 # --- functions
@@ -340,21 +395,7 @@ def leads_negative(terms):
 
 def is_positive(f):
     """Whether a factor is never negative."""
-    if f.kind == "number":
-        return f.at[0].never_negative()
-    if f.kind == "apply":
-        return f.truth or f.name == "exp"
-    if f.kind == "read":
-        return f.truth
-    if f.kind == "power":
-        return f.exponent.denominator != 1 or f.exponent % 2 == 0 or sum_is_positive(f.args[0])
-    if f.kind == "most":
-        return any(p.is_plain() and sum_is_positive(p.factors[0].args[0]) for p in f.args[0])
-    return False
-
-
-def sum_is_positive(terms):
-    return all(t.coefficient > 0 and all(is_positive(f) for f in t.factors) for t in terms)
+    return -1 not in signs.of_factor(f)
 
 
 def gcd(a, b):
@@ -475,15 +516,17 @@ def power(base, exponent):
 
 def power_of_term(term, exponent):
     whole = exponent.denominator == 1
-    taken, kept = Term(), []
+    taken, kept, roots = Term(), [], [Term()]
     for f in term.factors:
         even = f.exponent.denominator == 1 and f.exponent % 2 == 0
         if whole or is_positive(f.like(exponent=1) if even else f):
             taken = times_factor(taken, f.like(exponent=f.exponent * exponent))
+        elif even:
+            roots = product(roots, power(apply("abs", [factor_sum(f.like(exponent=1))]), f.exponent * exponent))
         else:
             kept.append(f)
     root = number_power(term.coefficient, exponent) if whole or term.coefficient > 0 else None
-    result = product(whole_powers(taken), root if root is not None else [Term()])
+    result = product(product(whole_powers(taken), roots), root if root is not None else [Term()])
     left = Fraction(1) if root is not None else term.coefficient
     if not kept and left == 1:
         return result
@@ -524,9 +567,9 @@ def most(groups):
         return [opened(t) for t in value_of(pieces[0])]
     for i, piece in enumerate(pieces):
         others = pieces[:i] + pieces[i + 1:]
-        if is_below(piece, others):
+        if is_below(piece, others) or (len(others) < MOST_FACTORS and is_lower(piece, others)):
             return most(others)
-    other = turned(pieces)
+    other = turned(pieces) or of_exponentials(pieces)
     if other is not None:
         return other
     bound = [v for p in pieces for v in p.bound]
@@ -537,8 +580,48 @@ def most(groups):
     measure, factors = content([value_of(p) for p in pieces], "positive", bound)
     if measure != 1 or factors:
         pieces = [p.like(factors=group(divided(value_of(p), measure, factors)).factors) for p in pieces]
-        pieces = [p.like(coefficient=1) for p in collected(pieces)]
-    return [Term(measure, factors=factors + [Factor("most", args=[pieces])])]
+        return product([Term(measure, factors=factors)], most(pieces))
+    return of_product(Factor("most", args=[pieces]))
+
+
+def absolute(f):
+    """x, of the largest of x and -x."""
+    pieces = f.args[0] if f.kind == "most" else ()
+    if len(pieces) == 2 and all(p.is_plain() for p in pieces) and \
+            key(value_of(pieces[0])) == key(scaled(value_of(pieces[1]), -1)):
+        return value_of(pieces[0])
+    return None
+
+
+def of_product(largest):
+    """abs(x * y) = abs(x) * abs(y)."""
+    value = absolute(largest)
+    if value is None or len(value) != 1 or not value[0].is_plain() or \
+            (len(value[0].factors) == 1 and value[0].factors[0].exponent == 1):
+        return factor_sum(largest)
+    result = constant(abs(value[0].coefficient))
+    for f in value[0].factors:
+        base = factor_sum(f.like(exponent=1))
+        result = product(result, power(base if f.exponent % 2 == 0 else apply("abs", [base]), f.exponent))
+    return result
+
+
+def of_exponentials(pieces):
+    """max(exp(a), exp(b)) = exp(max(a, b))"""
+    exponents = []
+    for p in pieces:
+        value = value_of(p)
+        if not p.is_plain() or len(value) != 1 or not value[0].is_plain() or value[0].coefficient != 1 or \
+                any(f.kind != "apply" or f.name != "exp" for f in value[0].factors):
+            return None
+        exponents.append(group([t for f in value[0].factors for t in scaled([opened(t) for t in f.args[0]], f.exponent)]))
+    return apply("exp", [most(exponents)])
+
+
+def is_lower(piece, others, known=()):
+    """Whether a part is nowhere above another one that is always there."""
+    return any(-1 not in signs.of(collected(value_of(p) + scaled(value_of(piece), -1)), known)
+               for p in others if p.is_plain())
 
 
 def flattened(groups):
@@ -609,11 +692,15 @@ def exponential(arg):
         return []
     if low:
         return factor_sum(Factor("apply", "exp", args=[arg]))
-    result = Term()
+    result, powers = Term(), [Term()]
     for t in arg:
+        only = only_factor([t])
+        if only is not None and only.kind == "apply" and only.name == "log" and only.exponent == 1:
+            powers = product(powers, power([opened(u) for u in only.args[0]], t.coefficient))
+            continue
         result = times_factor(result, Factor("apply", "exp", args=[[t.like(coefficient=1)]],
                                              exponent=t.coefficient))
-    return [result]
+    return product([result], powers)
 
 
 def logarithm(arg):
@@ -683,26 +770,161 @@ def apply(fn, args):
             measure = 1 / content(args, "positive")[0]
             negative = fn == "equal" and leads_negative(args[0])
             args = [scaled(args[0], -measure if negative else measure)]
+        found = compared(fn, args[0])
+        if found is not None:
+            return found
+    if fn in ("floor", "round"):
+        return rounded(fn, args[0])
+    by = constant_of(args[1]) if fn == "mod" else None
+    if by is not None and by > 0:
+        return remainder(args[0], by)
     value = constant_of(args[0]) if len(args) == 1 else None
-    if value is not None:
-        if truth:
-            return constant(1 if (value < 0 if fn == "less" else value == 0) else 0)
-        if fn in ("floor", "round") and value.denominator == 1:
-            return constant(value)
-        if value in VALUES.get(fn, {}):
-            return constant(VALUES[fn][value])
+    if value in VALUES.get(fn, {}):
+        return constant(VALUES[fn][value])
     sign = 1
-    if fn in ODD or fn == "cos":
-        if leads_negative(args[0]):
-            args, sign = [scaled(args[0], -1)], -1 if fn in ODD else 1
+    if (fn in ODD or fn == "cos") and leads_negative(args[0]):
+        args, sign = [scaled(args[0], -1)], -1 if fn in ODD else 1
     return scaled(factor_sum(Factor("apply", fn, truth=truth, args=args)), sign)
 
 
+def compared(fn, arg):
+    """Whether a sum is below zero, or zero, where that is seen: a sum; else None."""
+    def at(value):
+        return int(value < 0 if fn == "less" else value == 0)
+    no, rest = constant_of([t for t in arg if not t.factors]), [t for t in arg if t.factors]
+    only = only_factor(rest)
+    if no is not None and only is not None and only.truth and only.exponent == 1:  # c + k*t, where t is 0 or 1
+        return constant(at(no)) + scaled([Term(factors=[only])], at(no + rest[0].coefficient) - at(no))
+    found, wanted = signs.of(arg), -1 if fn == "less" else 0
+    if found == {wanted} or wanted not in found:
+        return constant(int(wanted in found))
+    dim = dim_of(arg)
+    if dim is None:
+        return None
+    return indicator([-dim - num(1)]) if fn == "less" else indicator([dim, -dim])
+
+
+def dim_of(terms):
+    """A sum of sizes and indices alone."""
+    total = num(0)
+    for t in terms:
+        if not t.is_plain() or t.coefficient.denominator != 1:
+            return None
+        one = num(t.coefficient.numerator)
+        for f in t.factors:
+            if f.kind != "number" or f.exponent.denominator != 1 or not 0 < f.exponent <= MOST_FACTORS:
+                return None
+            for _ in range(f.exponent.numerator):
+                one = one * f.at[0]
+        total = total + one
+    return total
+
+
+def is_integer(t):
+    return t.coefficient.denominator == 1 and all(is_integer_factor(f) for f in t.factors)
+
+
+def is_integer_factor(f):
+    if f.exponent.denominator != 1 or f.exponent < 0:
+        return False
+    if f.kind in ("read", "cast"):
+        return f.to[0] in "iu" or f.to == "bool"
+    if f.kind == "apply":
+        return f.truth or f.name in ("floor", "round") or f.to == "i64"
+    if f.kind == "most":
+        return all(is_integer(t) for p in f.args[0] for t in value_of(p))
+    return f.kind == "number" or (f.kind == "power" and all(map(is_integer, f.args[0])))
+
+
+def rounded(fn, arg):
+    """floor(a + n) = floor(a) + n for an integer n; round(-a) = -round(a)"""
+    if all(map(is_integer, arg)):
+        return arg
+    whole = [t for t in arg if fn == "floor" and is_integer(t)]
+    rest = [t for t in arg if fn != "floor" or not is_integer(t)]
+    sign = -1 if fn == "round" and leads_negative(rest) else 1
+    return whole + scaled(factor_sum(Factor("apply", fn, args=[scaled(rest, sign)])), sign)
+
+
+def application(terms, fn):
+    only = only_factor(terms)
+    is_it = only is not None and only.kind == "apply" and only.name == fn and only.exponent == 1 and \
+        terms[0].coefficient == 1
+    return only if is_it else None
+
+
+def remainder(arg, by):
+    """mod(a + c*n, c) = mod(a, c) for an integer n; mod(mod(a, k*c), c) = mod(a, c)"""
+    rest = [t for t in arg if not is_integer(t.like(coefficient=t.coefficient / by))]
+    inner = application(rest, "mod")
+    divisor = constant_of(inner.args[1]) if inner is not None else None
+    if divisor and (divisor / by).denominator == 1:
+        return remainder(inner.args[0], by)
+    return factor_sum(Factor("apply", "mod", args=[rest, constant(by)])) if rest else []
+
+
 def apply_to_integers(fn, args):
-    exponent = constant_of(collected(args[1])) if fn == "pow" else None
-    if fn == "div" or (fn == "pow" and (exponent is None or exponent < 0)):
-        return factor_sum(Factor("apply", fn, to="i64", args=[collected(a) for a in args]))
-    return apply(fn, args)
+    args = [collected(a) for a in args]
+    second = constant_of(args[1]) if len(args) > 1 else None
+    if fn in ("shift_left", "shift_right") and second is not None and second.denominator == 1 and 0 <= second < 32:
+        times = constant(Fraction(2) ** second)
+        if fn == "shift_left":
+            return product(args[0], times)
+        if -1 not in signs.of(args[0]):
+            return apply_to_integers("div", [args[0], times])
+    if fn == "div":
+        if second == 1:
+            return args[0]
+        inner = application(args[0], "div")
+        first = constant_of(inner.args[1]) if inner is not None and inner.to == "i64" else None
+        if first is not None and second is not None and first > 0 and second > 0:
+            return apply_to_integers("div", [inner.args[0], constant(first * second)])
+    elif fn in ("not", "and", "or", "xor"):
+        return of_bits(fn, args)
+    elif fn != "pow" or (second is not None and second >= 0):
+        return apply(fn, args)
+    return factor_sum(Factor("apply", fn, to="i64", args=args))
+
+
+def bits(terms):
+    """The type whose bits a number has: an element, a function of bits, or all bits less those; else None."""
+    if len(terms) == 2:
+        number, rest = sorted(terms, key=lambda t: len(t.factors))
+        to = bits([rest.like(coefficient=-rest.coefficient)]) if not number.factors and number.is_plain() else None
+        return to if to is not None and number.coefficient == all_bits(to) else None
+    f = only_factor(terms)
+    if f is None or f.exponent != 1 or terms[0].coefficient != 1:
+        return None
+    if f.kind in ("read", "cast"):
+        return f.to if f.to in ("i8", "i16", "i32", "i64", "u8", "u16", "u32") else None
+    if f.kind != "apply" or f.name not in ("and", "xor"):
+        return None
+    return bits(f.args[0]) if bits(f.args[0]) == bits(f.args[1]) else None
+
+
+def all_bits(to):
+    return -1 if to[0] == "i" else 2 ** WIDE[to] - 1
+
+
+def of_bits(fn, args):
+    """Functions of the bits of integers."""
+    kept = factor_sum(Factor("apply", fn, to="i64", args=sorted(args, key=key)))
+    if fn == "not":
+        to = bits(args[0])
+        return kept if to is None else constant(all_bits(to)) + scaled(args[0], -1)
+    if key(args[0]) == key(args[1]):
+        return [] if fn == "xor" else args[0]
+    if fn == "or":
+        return args[0] + args[1] + scaled(of_bits("and", args), -1)
+    for one, other in (args, args[::-1]):
+        inner = application(one, fn)
+        for k in (0, 1):
+            if inner is not None and key(inner.args[k]) == key(other):
+                return [opened(t) for t in inner.args[1 - k]] if fn == "xor" else one
+        if fn == "and" and len(one) == 2 and bits(one) is not None and bits(one) == bits(other):
+            complement = [t.like(coefficient=1) for t in one if t.factors]
+            return other + scaled(of_bits("and", [complement, other]), -1)
+    return kept
 
 
 def fits(source, to):
@@ -758,7 +980,55 @@ def remade(f):
             args.append([])
         made = apply_to_integers(f.name, args) if f.to == "i64" else apply(f.name, args)
         return power(made, f.exponent)
+    if f.kind == "fold":
+        return power(folded(f.like(args=args, exponent=1)), f.exponent)
     return factor_sum(f.like(args=args))
+
+
+BOTH = [Term(factors=[Factor("read", "%L0", to="f32"), Factor("read", "%R0", to="f32")])]
+
+
+def folded(fold):
+    """A fold of one element is what its start combines to with it; products over ranges come apart."""
+    run, = fold.args[0]
+    components = len(run.factors)
+    last = (run.guards[0] + sym(run.bound[0])).constant() if len(run.bound) == len(run.guards) == 1 else None
+
+    def lifted(component, at):
+        return [substituted(opened(t), {run.bound[0]: num(at)}) for t in run.factors[component].args[0]]
+
+    def put_in(f):
+        if f.kind == "read" and f.name[:2] in ("%L", "%R"):
+            which = int(f.name[2:])
+            return [opened(t) for t in fold.args[1 + which]] if f.name[1] == "L" else lifted(which, 0)
+        return None
+    if last == 0:
+        return normal(changed(fold.args[1 + components + fold.component], put_in))
+    start = constant_of(fold.args[1])
+    if components != 1 or len(fold.args) != 3 or start is None or key(fold.args[2]) != key(BOTH):
+        return factor_sum(fold)
+    result = constant(start)
+    if last is not None and 0 < last < MOST_WRITTEN:
+        for i in range(last + 1):
+            result = product(result, normal(lifted(0, i)))
+        return result
+    value = value_of(run)
+
+    def over(value):
+        return factor_sum(Factor("fold", args=[[run.like(factors=group(value).factors)], [Term()], BOTH]))
+    if len(value) != 1 or not value[0].is_plain() or not value[0].factors:
+        return product(result, over(value))
+    if value[0].coefficient != 1:
+        result = product(result, over(constant(value[0].coefficient)))
+    for f in value[0].factors:
+        if f.kind == "apply" and f.name == "exp":
+            total = [opened(t) for t in product([run.like(factors=())], [opened(t) for t in f.args[0]])]
+            result = product(result, apply("exp", [scaled(total, f.exponent)]))
+        elif f.exponent.denominator == 1:
+            result = product(result, power(over(factor_sum(f.like(exponent=1))), f.exponent))
+        else:
+            result = product(result, over(factor_sum(f)))
+    return result
 
 
 def normal(terms):
@@ -769,7 +1039,9 @@ def normal(terms):
         made = [term.like(factors=())]
         for f in term.factors:
             made = product(made, remade(f))
-        result += made
+        for t in made:
+            other = where_equal(t)
+            result += [t] if other is None else other
     return collected(result)
 
 
