@@ -416,11 +416,13 @@ class Binding:
         for e in sizes + [e for fact in c.facts for e in fact]:
             require(e.evaluated(c.witness) >= 0, "the witness does not satisfy the facts")
 
-    def words(self):
+    def words(self, sizes):
+        case = " and ".join(f"{name} == {value.symbol() or value.key}" for name, value in sorted(sizes.items()))
+        case = f", in the case of broadcasting that {case} (of all cases one by one follows the rule)" if case else ""
         text = self.certificate.rule.split("numerics reals\n", 1)[1].rsplit("}", 1)[0].rstrip()
         text = text.replace("  both ways\n", "  both ways (that each accepts what the other does is not checked here)\n")
         said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
-        return (f"rule {self.rule.name}: for all inputs of all sizes of at least 1 that the source accepts and "
+        return (f"rule {self.rule.name}{case}: for all inputs of all sizes of at least 1 that the source accepts and "
                 f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
 
 
@@ -515,7 +517,30 @@ def instances(rule):
 
 
 def check_against(rule, book, defaults, listed):
+    """The sizes of which the rule is one case, where it is one of the book with sizes put in; else none."""
     require(rule.name in book or not listed, f"there is no rule {rule.name}")
-    if rule.name in book:
-        require(any(statement(i, defaults) == statement(rule, defaults) for i in instances(book[rule.name])),
-                f"the rule {rule.name} is another one than that of the book")
+    if rule.name not in book:
+        return {}
+    wanted = statement(rule, defaults)
+    for instance in instances(book[rule.name]):
+        sizes = case_of(instance, rule)
+        if sizes is not None and statement(instance._replace(inputs=[
+                (n, t, [s.substituted(sizes) for s in shape]) for n, t, shape in instance.inputs]), defaults) == wanted:
+            return sizes
+    raise Refused(f"the rule {rule.name} is another one than that of the book")
+
+
+def case_of(instance, rule):
+    """Sizes that meet by broadcasting are equal, or one of them is 1: what is put in for those of a rule that
+    states no guard; None where it is no such case."""
+    sizes, given = {}, [s for _, _, shape in rule.inputs for s in shape]
+    wanted = [s for _, _, shape in instance.inputs for s in shape]
+    if len(given) != len(wanted):
+        return None
+    for size, found in zip(wanted, given):
+        if size.symbol() and sizes.setdefault(size.symbol(), found) != found:
+            return None
+    symbols = set(sizes)
+    sizes = {s: d for s, d in sizes.items() if d.symbol() != s}
+    allowed = all(d.constant() == 1 or (d.symbol() in symbols and d.symbol() not in sizes) for d in sizes.values())
+    return sizes if allowed and not (sizes and instance.where) else None

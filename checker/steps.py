@@ -170,13 +170,13 @@ def are_defined(terms, made):
     there = [place_of(*one) for one in partial(made)]
     if all(map(is_there, asked)):
         return True
-    there += [place_of(*one) for one in partial(normal(made))]
 
-    def is_there_normal(one):
+    def by_facts(one):
         f, bound, guards = one
-        return is_there(one) or all(is_there((g, bound + b, guards + around)) for g, b, around in
-                                    partial(normal([Term(factors=[f])])))
-    return all(map(is_there_normal, asked))
+        return [(g, bound + b, guards + around) for g, b, around in partial(normal([Term(factors=[f])]))]
+    there += [place_of(*other) for one in partial(made) for other in by_facts(one)]
+    there += [place_of(*one) for one in partial(normal(made))]
+    return all(is_there(one) or all(map(is_there, by_facts(one))) for one in asked)
 
 
 def replaced_atom(term, atom, by):

@@ -17,6 +17,7 @@ WIDE = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 
 ODD = {"sin", "atan", "tanh", "erf"}
 MOST_FACTORS = 8  # of a power that is written out
 MOST_WRITTEN = 16  # factors of a product over a range that is written out
+MOST_KEPT = 20000  # results that are kept
 MOST_ABOVE = 24  # terms over a sum that may cancel
 _fresh = count()
 
@@ -385,7 +386,7 @@ def in_order(terms):
 
 def leads_negative(terms):
     """Which of a sum and its negative is written: by the sum of coefficients, else by the first."""
-    terms = [t for t in terms if t.factors or not t.is_plain()]
+    terms = [t for t in terms if t.factors or not t.is_plain()] or terms
     total = sum(t.coefficient for t in terms)
     return (in_order(terms)[0].coefficient if total == 0 and terms else total) < 0
 
@@ -964,8 +965,22 @@ def cast(to, arg):
 # --- the normal form
 
 
+_remade = {}
+
+
 def remade(f):
-    """A factor made anew of its normal arguments."""
+    """A factor made anew of its normal arguments; the same one is met in many steps."""
+    if not f.args or f.kind == "group":
+        return remade_by_facts(f)
+    at = factor_key(f, {})
+    if at not in _remade:
+        if len(_remade) > MOST_KEPT:
+            _remade.clear()
+        _remade[at] = remade_by_facts(f)
+    return _remade[at]
+
+
+def remade_by_facts(f):
     args = [normal(arg) for arg in f.args]
     if f.kind == "number":
         return power(number(f.at[0]), f.exponent)

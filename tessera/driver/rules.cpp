@@ -188,8 +188,12 @@ std::string definition_text(const certify::Value& value, const prove::GraphClaim
 
 Expected<std::string> definitions_of(const RuleBook& book) {
   std::map<std::string, std::string> definitions, bodies;
-  for (const rules::Rule& rule : book.rules)
-    for (const rules::Rule& instance : rules::instances(rule)) {
+  for (const rules::Rule& rule : book.rules) {
+    std::vector<rules::Rule> all = rules::instances(rule);
+    for (std::size_t i = all.size(); i-- > 0;)
+      for (rules::BroadcastingCase& one : rules::broadcasting_cases(all[i]))
+        all.push_back(std::move(one.rule));
+    for (const rules::Rule& instance : all) {
       auto claims = rules::claims_of(instance);
       if (!claims) continue;  // its sizes contradict each other
       // What the source asks of sizes is told by its definitions before anything is put in.
@@ -201,6 +205,7 @@ Expected<std::string> definitions_of(const RuleBook& book) {
         bodies.insert(claim.bodies.begin(), claim.bodies.end());
       }
     }
+  }
   std::string text;
   for (const OpDef& op : catalog()) {
     std::string defaults;

@@ -59,17 +59,25 @@ Expected<Rule> rule_of(const Certificate& certificate) {
   return std::move(rules[0]);
 }
 
-/// A rule of the book that has this name is this one.
-Expected<Done> check_against(const Rule& rule, const KnownRules& known) {
+/// A rule of the book that has this name is this one, or this is one of its cases.
+Expected<CertifiedRule> known_rule(Rule rule, const KnownRules& known) {
   const auto here = std::ranges::find(known.rules, rule.name, &Rule::name);
-  if (here == known.rules.end() && !known.only) return Done{};
-  if (here == known.rules.end()) return foreign(fmt::format("there is no rule {}", rule.name));
+  if (here == known.rules.end() && known.only)
+    return foreign(fmt::format("there is no rule {}", rule.name));
+  if (here == known.rules.end()) return CertifiedRule{std::move(rule)};
   const auto text = [&](Rule of) {
     if (known.guards == Guards::Found) of.guard.clear();
     return to_text(statement_of(std::move(of)));
   };
-  for (const Rule& instance : instances(*here))
-    if (text(instance) == text(rule)) return Done{};
+  const std::vector<Rule> all = instances(*here);
+  for (const Rule& instance : all)
+    if (text(instance) == text(rule)) return CertifiedRule{std::move(rule)};
+  for (const Rule& instance : all) {
+    const std::vector<BroadcastingCase> cases = broadcasting_cases(instance);
+    for (const BroadcastingCase& one : cases)
+      if (text(one.rule) == text(rule))
+        return CertifiedRule{std::move(rule), one.sizes, cases.size()};
+  }
   return {Diagnostic{.id = "certificate-foreign",
                      .message = fmt::format("the rule {} is another one", rule.name),
                      .note = "a rule of this name is known, and is not what the certificate says",
@@ -115,8 +123,8 @@ Expected<Certificate> certified(const Rule& instance, const prove::Proved& prove
 
 Expected<CertifiedRule> check_certificate(const Certificate& certificate, const KnownRules& known) {
   TESSERA_TRY(Rule rule, rule_of(certificate));
-  TESSERA_TRY_DONE(check_against(rule, known));
-  TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(rule));
+  TESSERA_TRY(CertifiedRule result, known_rule(std::move(rule), known));
+  TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(result.rule));
   const std::string text = to_text(certificate.claim);
   for (GraphClaim& claim : claims) claim.claim.named_reals = certificate.claim.named_reals;
   const auto here =
@@ -125,21 +133,25 @@ Expected<CertifiedRule> check_certificate(const Certificate& certificate, const 
     return foreign("the claim is not that of the rule by the catalog",
                    claims.empty() ? "the guard does not make both sides fit"
                                   : "it says " + first_difference(text, to_text(claims[0].claim)));
-  const std::vector<prove::Assumption> assumptions = assumptions_of(*here);
-  const bool has_named_real = std::ranges::any_of(assumptions, [](const prove::Assumption& each) {
-    return each.kind == prove::Assumption::Kind::Constant;
-  });
-  if (certificate.subject.assumptions != named(assumptions) ||
+  result.assumptions = assumptions_of(*here);
+  const bool has_named_real = std::ranges::any_of(
+      result.assumptions,
+      [](const prove::Assumption& each) { return each.kind == prove::Assumption::Kind::Constant; });
+  if (certificate.subject.assumptions != named(result.assumptions) ||
       certificate.claim.named_reals != has_named_real)
     return foreign("the assumptions are not those of the claim");
   TESSERA_TRY_DONE(certify::check_witness(certificate.claim, certificate.subject.witness));
   if (!certify::is_recorded(certificate)) return foreign("a step does not say what it makes");
   TESSERA_TRY_DONE(certify::check(certificate));
-  return CertifiedRule{std::move(rule), assumptions};
+  return result;
 }
 
 std::string CertifiedRule::words() const {
-  std::string text = fmt::format("rule {}\n  for all inputs {}\n", rule.name, inputs_text(rule));
+  std::string text = fmt::format("rule {}", rule.name);
+  if (cases != 0)
+    text +=
+        fmt::format(", one of its {} cases of broadcasting: {}", cases, tessera::to_text(of_case));
+  text += fmt::format("\n  for all inputs {}\n", inputs_text(rule));
   text += "  of all sizes of at least 1 that the source accepts";
   text += rule.guard.empty() ? "\n" : fmt::format(", where {}\n", tessera::to_text(rule.guard));
   text += fmt::format("  source {}\n  and target {}\n", body_text(rule.source, 2),

@@ -20,8 +20,10 @@ struct KnownRules {
 
 /// What a certificate shows.
 struct CertifiedRule {
-  Rule rule;  // one instance
-  std::vector<prove::Assumption> assumptions;
+  Rule rule;           // one instance, or a case of one
+  Guard of_case = {};  // the sizes of the case, where the rule is proved by cases of broadcasting
+  std::size_t cases = 0;  // of which there are that many
+  std::vector<prove::Assumption> assumptions = {};
 
   /// The claim in words.
   std::string words() const;

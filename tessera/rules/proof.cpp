@@ -103,37 +103,10 @@ void add_new(const Proved& from, Proved& into) {
   add(from.assumptions, into.assumptions);
 }
 
-/// Where sizes meet by broadcasting, they are equal or one of them is 1: the rule in each case.
-std::vector<Rule> broadcasting_cases(const Rule& instance) {
-  constexpr std::size_t kMostMeetings = 2;
-  const auto own = relate_sizes(instance.source);
-  if (!own || !instance.guard.empty() || own->broadcasts.empty() ||
-      own->broadcasts.size() > kMostMeetings)
-    return {};
-  std::vector<Rule> cases{instance};
-  for (const Condition& meeting : own->broadcasts) {
-    const auto left = meeting.left.as_symbol(), right = meeting.right.as_symbol();
-    if (!left || !right) return {};
-    std::vector<Rule> next;
-    for (const Rule& one : cases)
-      for (const Sizes& sizes :
-           {Sizes{{std::string(*left), meeting.right}}, Sizes{{std::string(*left), Dim(1)}},
-            Sizes{{std::string(*right), Dim(1)}}}) {
-        auto source = with_sizes(one.source, sizes), target = with_sizes(one.target, sizes);
-        if (!source || !target) return {};
-        next.push_back(one);
-        next.back().source = *std::move(source);
-        next.back().target = *std::move(target);
-      }
-    cases = std::move(next);
-  }
-  return cases;
-}
-
 /// Verdicts on the cases of an instance that is not proved as it is, if all of them are proved.
 bool prove_cases(const Rule& instance, const std::function<Verdict(const Rule&)>& decide,
                  std::vector<Rule>& cases, std::vector<Verdict>& verdicts) {
-  cases = broadcasting_cases(instance);
+  for (BroadcastingCase& one : broadcasting_cases(instance)) cases.push_back(std::move(one.rule));
   for (const Rule& one : cases) {
     verdicts.push_back(decide(one));
     if (!std::holds_alternative<Proved>(verdicts.back())) return false;
@@ -178,6 +151,36 @@ RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>&
 }
 
 }  // namespace
+
+std::vector<BroadcastingCase> broadcasting_cases(const Rule& instance) {
+  constexpr std::size_t kMostMeetings = 2;
+  const auto own = relate_sizes(instance.source);
+  if (!own || !instance.guard.empty() || own->broadcasts.empty() ||
+      own->broadcasts.size() > kMostMeetings)
+    return {};
+  std::vector<BroadcastingCase> cases{{instance, {}}};
+  for (const Condition& meeting : own->broadcasts) {
+    const auto left = meeting.left.as_symbol(), right = meeting.right.as_symbol();
+    if (!left || !right) return {};
+    std::vector<BroadcastingCase> next;
+    for (const BroadcastingCase& one : cases)
+      for (const auto& [symbol, size] :
+           {std::pair{*left, meeting.right}, std::pair{*left, Dim(1)}, std::pair{*right, Dim(1)}}) {
+        const Sizes sizes{{std::string(symbol), size}};
+        auto source = with_sizes(one.rule.source, sizes),
+             target = with_sizes(one.rule.target, sizes);
+        if (!source || !target) return {};
+        next.push_back(one);
+        next.back().rule.source = *std::move(source);
+        next.back().rule.target = *std::move(target);
+        next.back().sizes.push_back({.kind = Condition::Kind::Equal,
+                                     .left = Dim::symbol(std::string(symbol)),
+                                     .right = size});
+      }
+    cases = std::move(next);
+  }
+  return cases;
+}
 
 Expected<std::vector<prove::GraphClaim>> claims_of(const Rule& instance) {
   std::vector<prove::GraphClaim> claims;

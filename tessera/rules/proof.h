@@ -22,6 +22,15 @@ prove::Verdict verdict_of(const Rule& instance, Guards guards, const prove::Opti
 /// definitions, under conditions that follow from its guard and from what its source accepts.
 Expected<std::vector<prove::GraphClaim>> claims_of(const Rule& instance);
 
+/// A rule for sizes that decide how two of them meet by broadcasting.
+struct BroadcastingCase {
+  Rule rule;
+  Guard sizes;  // equations, which are put into the rule
+};
+/// The cases of a rule without `*s` and without a guard: sizes that meet by broadcasting are equal,
+/// or one of them is 1. Nothing where no symbolic sizes meet, or many.
+std::vector<BroadcastingCase> broadcasting_cases(const Rule& instance);
+
 /// The verdicts on all instances of a rule.
 struct RuleProof {
   std::string name;
