@@ -418,7 +418,8 @@ class Binding:
 
     def words(self, sizes):
         case = " and ".join(f"{name} == {value.symbol() or value.key}" for name, value in sorted(sizes.items()))
-        case = f", in the case of broadcasting that {case} (of all cases one by one follows the rule)" if case else ""
+        case = (f", in one case of broadcasting alone: {case} (the rule needs all of its cases; that the source "
+                f"accepts no other sizes is not checked here)" if case else "")
         text = self.certificate.rule.split("numerics reals\n", 1)[1].rsplit("}", 1)[0].rstrip()
         text = text.replace("  both ways\n", "  both ways (that each accepts what the other does is not checked here)\n")
         said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
