@@ -135,15 +135,34 @@ int height(const Sum& sum) {
 
 constexpr int kAside = 1'000'000;
 
-using Renaming = std::map<std::string, std::string, std::less<>>;
+/// Old and new names, few of each.
+class Renaming {
+ public:
+  void add(std::string from, std::string to) {
+    Dim symbol = Dim::symbol(to);
+    entries_.push_back({std::move(from), std::move(to), std::move(symbol)});
+  }
+  bool changes() const {
+    return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.from != entry.to; });
+  }
+  bool speaks_of(const std::string& name) const {
+    return std::ranges::any_of(
+        entries_, [&](const Entry& entry) { return entry.from == name || entry.to == name; });
+  }
+  Dim renamed(const Dim& dim) const {
+    return dim.substituted([&](std::string_view name) -> std::optional<Dim> {
+      const auto here = std::ranges::find(entries_, name, &Entry::from);
+      return here == entries_.end() ? std::nullopt : std::optional(here->symbol);
+    });
+  }
 
-Dim renamed(const Dim& dim, const Renaming& names) {
-  return dim.substituted([&](std::string_view name) -> std::optional<Dim> {
-    const auto here = names.find(name);
-    if (here == names.end()) return std::nullopt;
-    return Dim::symbol(here->second);
-  });
-}
+ private:
+  struct Entry {
+    std::string from, to;
+    Dim symbol;
+  };
+  std::vector<Entry> entries_;
+};
 
 /// Renames and puts in order again, all the way down.
 void rename(Term& term, const Renaming& names, bool reorder);
@@ -164,20 +183,17 @@ int free_level(const Term& term, int level) {
 }
 
 void rename(Factor& factor, const Renaming& names, bool reorder) {
-  for (Dim& dim : factor.at) dim = renamed(dim, names);
+  for (Dim& dim : factor.at) dim = names.renamed(dim);
   if (factor.args == nullptr) return;
   std::vector<Sum> args = *factor.args;
   for (Sum& arg : args) {
     for (Term& term : arg.terms) {
-      const bool clashes = std::ranges::any_of(names, [&](const auto& name) {
-        return std::ranges::find(term.bound, name.first) != term.bound.end() ||
-               std::ranges::find(term.bound, name.second) != term.bound.end();
-      });
-      if (clashes) {
+      if (std::ranges::any_of(term.bound,
+                              [&](const std::string& name) { return names.speaks_of(name); })) {
         Renaming away;
         std::vector<std::string> others =
             numbered(free_level(term, kAside + kAside), term.bound.size());
-        for (std::size_t i = 0; i < others.size(); ++i) away.emplace(term.bound[i], others[i]);
+        for (std::size_t i = 0; i < others.size(); ++i) away.add(term.bound[i], others[i]);
         rename(term, away, false);
         term.bound = std::move(others);
       }
@@ -189,7 +205,7 @@ void rename(Factor& factor, const Renaming& names, bool reorder) {
 }
 
 void rename(Term& term, const Renaming& names, bool reorder) {
-  for (Dim& guard : term.guards) guard = renamed(guard, names);
+  for (Dim& guard : term.guards) guard = names.renamed(guard);
   for (Factor& factor : term.factors) rename(factor, names, reorder);
 }
 
@@ -213,10 +229,8 @@ Term closed_term(Term term) {
     const auto call = [&](const std::vector<std::string>& names) {
       Renaming renaming;
       for (std::size_t i = 0; i < order.size(); ++i)
-        renaming.emplace(std::exchange(order[i].second, names[i]), names[i]);
-      const bool changes =
-          std::ranges::any_of(renaming, [](const auto& n) { return n.first != n.second; });
-      if (changes) rename(term, renaming, true);
+        renaming.add(std::exchange(order[i].second, names[i]), names[i]);
+      if (renaming.changes()) rename(term, renaming, true);
     };
     // By way of names that no inner term has.
     if (inner > 0) call(numbered(free_level(term, kAside), order.size()));
@@ -423,7 +437,7 @@ Sum opened(Names& names, Sum sum) {
     Renaming renaming;
     for (std::string& name : term.bound) {
       std::string fresh = names.fresh();
-      renaming.emplace(std::exchange(name, fresh), fresh);
+      renaming.add(std::exchange(name, fresh), fresh);
     }
     rename(term, renaming, true);
   }

@@ -1,57 +1,79 @@
 #include "tessera/expr/dim.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
 #include "tessera/support/lexer.h"
+#include "tessera/support/small_vector.h"
 
 namespace tessera {
 
-struct Dim::Atom {
-  enum class Kind { Symbol, FloorDiv, Mod, Min, Max, Undefined };
+enum class Dim::Kind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max, Undefined };
 
+/// What an atom is. Symbols are kept once for each name and for ever; others are counted.
+struct Dim::Node {
   Kind kind = Kind::Symbol;
-  std::string name = {};                                // of a symbol
-  std::shared_ptr<const Dim> a = nullptr, b = nullptr;  // of the others
-  std::size_t weight = 1;                               // how many atoms it is made of
+  std::string name = {};   // of a symbol
+  Dim a = {}, b = {};      // of an operation
+  std::size_t weight = 1;  // how many atoms it is made of
+  mutable std::atomic<std::uint32_t> uses = 0;
 
-  friend std::strong_ordering operator<=>(const Atom& x, const Atom& y) {
+  bool is_operation() const { return kind != Kind::Symbol && kind != Kind::Undefined; }
+};
+
+class Dim::Atom {
+ public:
+  explicit Atom(const Node* node) : node_(node) { acquire(); }
+  Atom(const Atom& other) : node_(other.node_) { acquire(); }
+  Atom(Atom&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Atom& operator=(Atom other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Atom() {
+    if (is_counted() && node_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) delete node_;
+  }
+
+  const Node* operator->() const { return node_; }
+
+  std::strong_ordering operator<=>(const Atom& other) const {
+    const Node &x = *node_, &y = *other.node_;
+    if (&x == &y) return std::strong_ordering::equal;
     if (const auto order = x.kind <=> y.kind; order != 0) return order;
     if (x.kind == Kind::Symbol) return x.name <=> y.name;
     if (x.kind == Kind::Undefined) return std::strong_ordering::equal;
-    if (const auto order = *x.a <=> *y.a; order != 0) return order;
-    return *x.b <=> *y.b;
+    if (const auto order = x.a <=> y.a; order != 0) return order;
+    return x.b <=> y.b;
   }
-  friend bool operator==(const Atom& x, const Atom& y) { return (x <=> y) == 0; }
-
-  /// An operation that did not simplify.
-  static Dim of(Kind kind, const Dim& a, const Dim& b) {
-    return of_atom(
-        {.kind = kind, .a = std::make_shared<const Dim>(a), .b = std::make_shared<const Dim>(b)});
+  bool operator==(const Atom& other) const {
+    if (node_ == other.node_) return true;
+    return node_->kind != Kind::Symbol && (*this <=> other) == 0;  // equal symbols are one node
   }
 
-  /// Made anew of what `change` makes of its sides.
-  template <class Change>
-  Dim remade(const Change& change) const {
-    switch (kind) {
-      case Kind::Symbol: return symbol(name);
-      case Kind::FloorDiv: return floor_div(change(*a), change(*b));
-      case Kind::Mod: return mod(change(*a), change(*b));
-      case Kind::Min: return min(change(*a), change(*b));
-      case Kind::Max: return max(change(*a), change(*b));
-      case Kind::Undefined: break;
-    }
-    return undefined();
+ private:
+  bool is_counted() const { return node_ != nullptr && node_->is_operation(); }
+  void acquire() const {
+    if (is_counted()) node_->uses.fetch_add(1, std::memory_order_relaxed);
   }
+
+  const Node* node_;
 };
 
 /// coefficient * product of the factors, which are sorted and may repeat. No factor: a constant.
 struct Dim::Term {
-  std::vector<Atom> factors;
+  SmallVector<Atom, 2> factors = {};
   std::int64_t coefficient = 0;
+};
+
+class Dim::Terms : public SmallVector<Term, 2> {
+ public:
+  using SmallVector::SmallVector;
 };
 
 namespace {
@@ -72,17 +94,26 @@ template <class Terms>
 std::size_t weight(const Terms& terms) {
   std::size_t sum = 0;
   for (const auto& term : terms)
-    for (const auto& factor : term.factors) sum += factor.weight;
+    for (const auto& factor : term.factors) sum += factor->weight;
   return sum;
+}
+
+template <class Factors>
+std::strong_ordering compare_factors(const Factors& x, const Factors& y) {
+  return std::lexicographical_compare_three_way(x.begin(), x.end(), y.begin(), y.end());
 }
 
 }  // namespace
 
 Dim Dim::of(Terms terms) {
-  std::ranges::sort(terms, [](const Term& x, const Term& y) { return x.factors < y.factors; });
+  if (terms.size() > 1)
+    std::ranges::sort(terms, [](const Term& x, const Term& y) {
+      return compare_factors(x.factors, y.factors) < 0;
+    });
   Terms merged;
+  merged.reserve(terms.size());
   for (Term& term : terms) {
-    if (!merged.empty() && merged.back().factors == term.factors) {
+    if (!merged.empty() && std::ranges::equal(merged.back().factors, term.factors)) {
       if (__builtin_add_overflow(merged.back().coefficient, term.coefficient,
                                  &merged.back().coefficient))
         return undefined();
@@ -95,7 +126,7 @@ Dim Dim::of(Terms terms) {
 
 /// Of terms in order, each product once.
 Dim Dim::of_merged(Terms merged) {
-  std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  merged.erase_if([](const Term& term) { return term.coefficient == 0; });
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].factors.empty()) return Dim(merged[0].coefficient);
   constexpr std::size_t kHeaviest =
@@ -107,45 +138,71 @@ Dim Dim::of_merged(Terms merged) {
 }
 
 Dim Dim::of_atom(Atom atom) {
-  for (const auto& side : {atom.a, atom.b})
-    if (side != nullptr && side->terms_ != nullptr) atom.weight += weight(*side->terms_);
-  return of({Term{.factors = {std::move(atom)}, .coefficient = 1}});
+  return of_merged({Term{.factors = {std::move(atom)}, .coefficient = 1}});
+}
+
+/// An operation that did not simplify.
+Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
+  auto node = std::make_unique<Node>();
+  node->kind = kind;
+  node->a = a;
+  node->b = b;
+  for (const Dim* side : {&a, &b})
+    if (side->terms_ != nullptr) node->weight += weight(*side->terms_);
+  return of_atom(Atom(node.release()));
 }
 
 Dim Dim::symbol(std::string name) {
-  Dim result;
-  result.terms_ = std::make_shared<const Terms>(
-      1, Term{.factors = {Atom{.kind = Atom::Kind::Symbol, .name = std::move(name)}},
-              .coefficient = 1});
-  return result;
+  /// All symbols, so that equal ones are one node. They are never freed: sizes of any thread and of
+  /// any lifetime hold them.
+  struct Table {
+    std::mutex mutex;
+    std::unordered_map<std::string_view, std::unique_ptr<const Dim>> symbols;
+  };
+  static Table& table = *new Table;
+  const std::lock_guard lock(table.mutex);
+  if (const auto here = table.symbols.find(name); here != table.symbols.end()) return *here->second;
+  auto* node = new Node;
+  node->name = std::move(name);
+  return *table.symbols.emplace(node->name, std::make_unique<const Dim>(of_atom(Atom(node))))
+              .first->second;
 }
 
 Dim Dim::undefined() {
-  return of_atom({.kind = Atom::Kind::Undefined});
+  static const Node& node = *new Node{.kind = Kind::Undefined};
+  return of_atom(Atom(&node));
 }
 
-Dim::Terms Dim::terms() const {
+/// Its terms; those of a constant are made in `lone`.
+const Dim::Terms& Dim::terms(Terms& lone) const {
   if (terms_ != nullptr) return *terms_;
-  if (constant_ == 0) return {};
-  return {Term{.factors = {}, .coefficient = constant_}};
-}
-
-std::optional<std::int64_t> Dim::constant() const {
-  if (terms_ != nullptr) return std::nullopt;
-  return constant_;
+  if (constant_ != 0) lone.push_back({.coefficient = constant_});
+  return lone;
 }
 
 bool Dim::is_undefined() const {
   return terms_ != nullptr && terms_->size() == 1 && terms_->front().factors.size() == 1 &&
-         terms_->front().factors.front().kind == Atom::Kind::Undefined;
+         terms_->front().factors.front()->kind == Kind::Undefined;
+}
+
+/// Whether it is this operation and nothing else.
+bool Dim::is_operation(Kind kind, const Dim& a, const Dim& b) const {
+  const Node* node = as_atom();
+  return node != nullptr && node->kind == kind && node->a == a && node->b == b;
+}
+
+/// The atom that it is and nothing else.
+const Dim::Node* Dim::as_atom() const {
+  if (terms_ == nullptr || terms_->size() != 1) return nullptr;
+  const Term& term = terms_->front();
+  if (term.coefficient != 1 || term.factors.size() != 1) return nullptr;
+  return term.factors.front().operator->();
 }
 
 std::optional<std::string_view> Dim::as_symbol() const {
-  if (terms_ == nullptr || terms_->size() != 1) return std::nullopt;
-  const Term& term = terms_->front();
-  if (term.coefficient != 1 || term.factors.size() != 1) return std::nullopt;
-  if (term.factors[0].kind != Atom::Kind::Symbol) return std::nullopt;
-  return term.factors[0].name;
+  const Node* node = as_atom();
+  if (node == nullptr || node->kind != Kind::Symbol) return std::nullopt;
+  return node->name;
 }
 
 /// a + b * times; both are in order already.
@@ -155,26 +212,27 @@ Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
     const auto narrow = static_cast<std::int64_t>(sum);
     return narrow == sum ? Dim(narrow) : undefined();
   }
+  if (b.is(0)) return a;
+  if (a.is(0) && times == 1) return b;
   if (a.is_undefined() || b.is_undefined()) return undefined();
-  const Terms lone_a = a.terms_ == nullptr ? a.terms() : Terms{};
-  const Terms lone_b = b.terms_ == nullptr ? b.terms() : Terms{};
-  const Terms& left = a.terms_ == nullptr ? lone_a : *a.terms_;
-  const Terms& right = b.terms_ == nullptr ? lone_b : *b.terms_;
+  Terms lone;
+  const Terms &left = a.terms(lone), &right = b.terms(lone);
   Terms merged;
   merged.reserve(left.size() + right.size());
-  auto x = left.begin();
+  const Term* x = left.begin();
   for (const Term& y : right) {
-    while (x != left.end() && x->factors < y.factors) merged.push_back(*x++);
-    Term term = y;
-    if (__builtin_mul_overflow(y.coefficient, times, &term.coefficient)) return undefined();
-    if (x != left.end() && x->factors == y.factors) {
-      if (__builtin_add_overflow(x->coefficient, term.coefficient, &term.coefficient))
-        return undefined();
+    std::strong_ordering order = std::strong_ordering::greater;
+    while (x != left.end() && (order = compare_factors(x->factors, y.factors)) < 0)
+      merged.push_back(*x++);
+    std::int64_t coefficient = 0;
+    if (__builtin_mul_overflow(y.coefficient, times, &coefficient)) return undefined();
+    if (x != left.end() && order == 0) {
+      if (__builtin_add_overflow(x->coefficient, coefficient, &coefficient)) return undefined();
       ++x;
     }
-    merged.push_back(std::move(term));
+    if (coefficient != 0) merged.push_back({y.factors, coefficient});
   }
-  merged.insert(merged.end(), x, left.end());
+  merged.append(x, left.end());
   return of_merged(std::move(merged));
 }
 
@@ -196,15 +254,16 @@ Dim operator*(const Dim& a, const Dim& b) {
   if (a.terms_ == nullptr) return Dim::sum(0, b, a.constant_);
   if (b.terms_ == nullptr) return Dim::sum(0, a, b.constant_);
   constexpr std::size_t kMostTerms = 256;  // hostile shape arithmetic must not explode
-  const Dim::Terms left = a.terms(), right = b.terms();
+  const Dim::Terms &left = *a.terms_, &right = *b.terms_;
   if (left.size() * right.size() > kMostTerms) return Dim::undefined();
   Dim::Terms terms;
+  terms.reserve(left.size() * right.size());
   for (const Dim::Term& x : left) {
     for (const Dim::Term& y : right) {
-      Dim::Term term{.factors = x.factors};
-      term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
-      if (term.factors.size() > 64) return Dim::undefined();
-      std::ranges::sort(term.factors);
+      Dim::Term term;
+      if (x.factors.size() + y.factors.size() > 64) return Dim::undefined();
+      term.factors.reserve(x.factors.size() + y.factors.size());
+      std::ranges::merge(x.factors, y.factors, std::back_inserter(term.factors));
       if (__builtin_mul_overflow(x.coefficient, y.coefficient, &term.coefficient))
         return Dim::undefined();
       terms.push_back(std::move(term));
@@ -222,11 +281,12 @@ Dim floor_div(const Dim& a, const Dim& b) {
     return Dim(floor_quotient(a.constant_, b.constant_));
   }
   // A single-term divisor takes its multiples out of the sum: (k*x + r)/k = x + r/k.
-  const Dim::Terms divisor = b.terms();
+  Dim::Terms lone_a, lone_b;
+  const Dim::Terms& divisor = b.terms(lone_b);
   if (divisor.size() == 1 && divisor[0].coefficient > 0) {
     Dim::Terms quotient, rest;
-    for (Dim::Term& term : a.terms()) {
-      std::vector<Dim::Atom> left;
+    for (Dim::Term term : a.terms(lone_a)) {
+      SmallVector<Dim::Atom, 2> left;
       std::ranges::set_difference(term.factors, divisor[0].factors, std::back_inserter(left));
       const bool contains = left.size() + divisor[0].factors.size() == term.factors.size();
       if (contains && term.coefficient % divisor[0].coefficient == 0) {
@@ -242,16 +302,17 @@ Dim floor_div(const Dim& a, const Dim& b) {
       rest.push_back(std::move(term));
     }
     if (rest.empty()) return Dim::of(std::move(quotient));
-    if (!quotient.empty()) return Dim::of(std::move(quotient)) + floor_div(Dim::of(rest), b);
+    if (!quotient.empty())
+      return Dim::of(std::move(quotient)) + floor_div(Dim::of(std::move(rest)), b);
   }
   // (x/c)/b = x/(c*b) for positive numbers.
   if (b.terms_ == nullptr && b.constant_ > 0) {
-    const std::vector<Dim::Operation> operations = a.operations();
-    if (!operations.empty() && operations[0].whole == a && operations[0].op == Dim::Op::FloorDiv &&
-        operations[0].b.constant().value_or(0) > 0)
-      return floor_div(operations[0].a, operations[0].b * b);
+    const Dim::Node* inner = a.as_atom();
+    if (inner != nullptr && inner->kind == Dim::Kind::FloorDiv &&
+        inner->b.constant().value_or(0) > 0)
+      return floor_div(inner->a, inner->b * b);
   }
-  return Dim::Atom::of(Dim::Atom::Kind::FloorDiv, a, b);
+  return Dim::of_operation(Dim::Kind::FloorDiv, a, b);
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) {
@@ -261,10 +322,9 @@ Dim ceil_div(const Dim& a, const Dim& b) {
 Dim mod(const Dim& a, const Dim& b) {
   const Dim quotient = floor_div(a, b);
   if (quotient.is_undefined()) return quotient;
-  const Dim remainder = a - quotient * b;
   // Where the quotient did not simplify, the remainder is its own atom, not a - (a/b)*b.
-  if (quotient != Dim::Atom::of(Dim::Atom::Kind::FloorDiv, a, b)) return remainder;
-  return Dim::Atom::of(Dim::Atom::Kind::Mod, a, b);
+  if (!quotient.is_operation(Dim::Kind::FloorDiv, a, b)) return a - quotient * b;
+  return Dim::of_operation(Dim::Kind::Mod, a, b);
 }
 
 Dim min(const Dim& a, const Dim& b) {
@@ -272,7 +332,7 @@ Dim min(const Dim& a, const Dim& b) {
   if (a.constant() && b.constant()) return std::min(*a.constant(), *b.constant());
   if ((b - a).least().value_or(-1) >= 0) return a;
   if ((a - b).least().value_or(-1) >= 0) return b;
-  return Dim::Atom::of(Dim::Atom::Kind::Min, std::min(a, b), std::max(a, b));
+  return Dim::of_operation(Dim::Kind::Min, std::min(a, b), std::max(a, b));
 }
 
 Dim max(const Dim& a, const Dim& b) {
@@ -280,7 +340,7 @@ Dim max(const Dim& a, const Dim& b) {
   if (a.constant() && b.constant()) return std::max(*a.constant(), *b.constant());
   if ((a - b).least().value_or(-1) >= 0) return a;
   if ((b - a).least().value_or(-1) >= 0) return b;
-  return Dim::Atom::of(Dim::Atom::Kind::Max, std::min(a, b), std::max(a, b));
+  return Dim::of_operation(Dim::Kind::Max, std::min(a, b), std::max(a, b));
 }
 
 Dim product(const std::vector<Dim>& dims) {
@@ -289,78 +349,114 @@ Dim product(const std::vector<Dim>& dims) {
   return result;
 }
 
-std::strong_ordering Dim::compare(const Terms& a, const Terms& b) {
+std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
+  if (a.terms_ == b.terms_)
+    return a.terms_ == nullptr ? a.constant_ <=> b.constant_ : std::strong_ordering::equal;
+  Dim::Terms lone_a, lone_b;
+  const Dim::Terms &left = a.terms(lone_a), &right = b.terms(lone_b);
   return std::lexicographical_compare_three_way(
-      a.begin(), a.end(), b.begin(), b.end(), [](const Term& x, const Term& y) {
-        if (const auto order = std::lexicographical_compare_three_way(
-                x.factors.begin(), x.factors.end(), y.factors.begin(), y.factors.end());
-            order != 0)
-          return order;
-        return x.coefficient <=> y.coefficient;
+      left.begin(), left.end(), right.begin(), right.end(),
+      [](const Dim::Term& x, const Dim::Term& y) {
+        const auto order = compare_factors(x.factors, y.factors);
+        return order != 0 ? order : x.coefficient <=> y.coefficient;
       });
 }
 
-std::strong_ordering operator<=>(const Dim& a, const Dim& b) {
-  if (a.terms_ == nullptr && b.terms_ == nullptr) return a.constant_ <=> b.constant_;
-  if (a.terms_ == b.terms_) return std::strong_ordering::equal;
-  if (a.terms_ != nullptr && b.terms_ != nullptr) return Dim::compare(*a.terms_, *b.terms_);
-  return Dim::compare(a.terms(), b.terms());
+bool operator==(const Dim& a, const Dim& b) {
+  if (a.terms_ == b.terms_) return a.terms_ != nullptr || a.constant_ == b.constant_;
+  return a.terms_ != nullptr && b.terms_ != nullptr &&
+         std::ranges::equal(*a.terms_, *b.terms_, [](const Dim::Term& x, const Dim::Term& y) {
+           return x.coefficient == y.coefficient && std::ranges::equal(x.factors, y.factors);
+         });
 }
 
-bool Dim::is_replaced(const Term& term, const Substitution& with) {
-  return std::ranges::any_of(term.factors, [&](const Atom& atom) {
-    if (atom.kind == Atom::Kind::Symbol) return with(atom.name).has_value();
-    for (const auto& side : {&atom.a, &atom.b})
-      if (*side != nullptr && (*side)->terms_ != nullptr)
-        for (const Term& inner : *(*side)->terms_)
-          if (is_replaced(inner, with)) return true;
+/// An operation made anew of other sides.
+Dim Dim::remade(const Node& node, const Dim& a, const Dim& b) {
+  switch (node.kind) {
+    case Kind::FloorDiv: return floor_div(a, b);
+    case Kind::Mod: return mod(a, b);
+    case Kind::Min: return min(a, b);
+    case Kind::Max: return max(a, b);
+    case Kind::Symbol:
+    case Kind::Undefined: break;
+  }
+  return undefined();
+}
+
+Dim Dim::substituted(const Substitution& with) const {
+  return changed([&](const Atom& atom) -> std::optional<Dim> {
+    if (atom->kind == Kind::Symbol) return with(atom->name);
+    return std::nullopt;
+  });
+}
+
+/// With atoms replaced by what `change` gives for them, also inside of operations.
+template <class Change>
+Dim Dim::changed(const Change& change) const {
+  if (terms_ == nullptr) return *this;
+  const auto changed_atom = [&](const Atom& atom) -> std::optional<Dim> {
+    if (auto other = change(atom)) return other;
+    if (!atom->is_operation()) return std::nullopt;
+    const Dim a = atom->a.changed(change), b = atom->b.changed(change);
+    if (a.is_identical(atom->a) && b.is_identical(atom->b)) return std::nullopt;
+    return remade(*atom.operator->(), a, b);
+  };
+  Terms kept;
+  SmallVector<Dim, 2> others;
+  for (const Term& term : *terms_) {
+    Term same{.coefficient = term.coefficient};
+    SmallVector<Dim, 2> put_in;
+    for (const Atom& atom : term.factors) {
+      if (auto other = changed_atom(atom))
+        put_in.push_back(*std::move(other));
+      else
+        same.factors.push_back(atom);
+    }
+    if (put_in.empty()) {
+      kept.push_back(std::move(same));
+      continue;
+    }
+    Dim value = of_merged({std::move(same)});
+    for (const Dim& factor : put_in) value = value * factor;
+    others.push_back(std::move(value));
+  }
+  if (others.empty()) return *this;
+  Dim sum = of_merged(std::move(kept));
+  for (const Dim& value : others) sum = sum + value;
+  return sum;
+}
+
+bool Dim::any_symbol(const SymbolPredicate& predicate) const {
+  return terms_ != nullptr && std::ranges::any_of(*terms_, [&](const Term& term) {
+           return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+             if (atom->kind == Kind::Symbol) return predicate(atom->name);
+             return atom->a.any_symbol(predicate) || atom->b.any_symbol(predicate);
+           });
+         });
+}
+
+void Dim::collect_symbols(std::set<std::string>& into) const {
+  any_symbol([&](std::string_view name) {
+    into.emplace(name);
     return false;
   });
 }
 
-Dim Dim::substituted(const Substitution& with) const {
-  if (terms_ == nullptr) return *this;
-  // Most terms speak of nothing that is replaced.
-  Terms kept;
-  std::vector<const Term*> changed;
-  for (const Term& term : *terms_) {
-    if (is_replaced(term, with))
-      changed.push_back(&term);
-    else
-      kept.push_back(term);
-  }
-  if (changed.empty()) return *this;
-  Dim sum = of_merged(std::move(kept));
-  for (const Term* each : changed) {
-    const Term& term = *each;
-    Dim value = term.coefficient;
-    for (const Atom& atom : term.factors) {
-      const auto put_in = atom.kind == Atom::Kind::Symbol ? with(atom.name) : std::nullopt;
-      value =
-          value *
-          (put_in ? *put_in : atom.remade([&](const Dim& side) { return side.substituted(with); }));
-    }
-    sum = sum + value;
-  }
-  return sum;
-}
-
-void Dim::collect_symbols(std::set<std::string>& into) const {
-  if (terms_ == nullptr) return;
-  for (const Term& term : *terms_) {
-    for (const Atom& atom : term.factors) {
-      if (atom.kind == Atom::Kind::Symbol) into.insert(atom.name);
-      if (atom.a != nullptr) atom.a->collect_symbols(into);
-      if (atom.b != nullptr) atom.b->collect_symbols(into);
-    }
-  }
+bool Dim::contains(std::string_view symbol) const {
+  return terms_ != nullptr && std::ranges::any_of(*terms_, [&](const Term& term) {
+           return std::ranges::any_of(term.factors, [&](const Atom& atom) {
+             if (atom->kind == Kind::Symbol) return atom->name == symbol;
+             return atom->a.contains(symbol) || atom->b.contains(symbol);
+           });
+         });
 }
 
 std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
+  if (terms_ == nullptr) return std::nullopt;
   Terms with, without;
-  for (Term& term : terms()) {
-    const auto here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
-      return atom.kind == Atom::Kind::Symbol && atom.name == symbol;
+  for (Term term : *terms_) {
+    Atom* here = std::ranges::find_if(term.factors, [&](const Atom& atom) {
+      return atom->kind == Kind::Symbol && atom->name == symbol;
     });
     if (here == term.factors.end()) {
       without.push_back(std::move(term));
@@ -369,27 +465,26 @@ std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {
       with.push_back(std::move(term));
     }
   }
-  const Dim factor = of(std::move(with)), rest = of(std::move(without));
-  std::set<std::string> left;
-  factor.collect_symbols(left);
-  rest.collect_symbols(left);
-  if (left.contains(std::string(symbol)) || factor.is(0)) return std::nullopt;
-  return Linear{std::make_shared<const Dim>(factor), std::make_shared<const Dim>(rest)};
+  if (with.empty()) return std::nullopt;
+  Linear linear{of(std::move(with)), of_merged(std::move(without))};
+  if (linear.factor.contains(symbol) || linear.rest.contains(symbol) || linear.factor.is(0))
+    return std::nullopt;
+  return linear;
 }
 
 std::vector<Dim::Part> Dim::parts() const {
   std::vector<Part> result;
-  for (Term& term : terms()) {
-    const std::int64_t coefficient = std::exchange(term.coefficient, 1);
-    result.push_back({coefficient, of({std::move(term)})});
-  }
+  Terms lone;
+  for (const Term& term : terms(lone))
+    result.push_back({term.coefficient, of_merged({Term{term.factors, 1}})});
   return result;
 }
 
 std::vector<Dim> Dim::factors() const {
   std::vector<Dim> result;
-  for (const Term& term : terms())
-    for (const Atom& atom : term.factors) result.push_back(of({{{atom}, 1}}));
+  if (terms_ == nullptr) return result;
+  for (const Term& term : *terms_)
+    for (const Atom& atom : term.factors) result.push_back(of_atom(atom));
   return result;
 }
 
@@ -398,13 +493,13 @@ std::vector<Dim::Operation> Dim::operations() const {
   if (terms_ == nullptr) return result;
   for (const Term& term : *terms_) {
     for (const Atom& atom : term.factors) {
-      if (atom.a == nullptr || atom.b == nullptr) continue;
-      const Op op = atom.kind == Atom::Kind::FloorDiv ? Op::FloorDiv
-                    : atom.kind == Atom::Kind::Mod    ? Op::Mod
-                    : atom.kind == Atom::Kind::Min    ? Op::Min
-                                                      : Op::Max;
-      result.push_back({op, of_atom(Atom(atom)), *atom.a, *atom.b});
-      for (const auto& side : {atom.a, atom.b})
+      if (!atom->is_operation()) continue;
+      const Op op = atom->kind == Kind::FloorDiv ? Op::FloorDiv
+                    : atom->kind == Kind::Mod    ? Op::Mod
+                    : atom->kind == Kind::Min    ? Op::Min
+                                                 : Op::Max;
+      result.push_back({op, of_atom(atom), atom->a, atom->b});
+      for (const Dim* side : {&atom->a, &atom->b})
         for (Operation& inner : side->operations()) result.push_back(std::move(inner));
     }
   }
@@ -417,25 +512,9 @@ Dim Dim::replaced(const Dim& atom, const Dim& by) const {
                     atom.terms_->front().factors.size() == 1,
                 "{} is no atom", atom.to_string());
   const Atom& wanted = atom.terms_->front().factors.front();
-  Dim sum = 0;
-  for (const Term& term : *terms_) {
-    Dim value = term.coefficient;
-    for (const Atom& factor : term.factors)
-      value = value * (factor == wanted ? by : factor.remade([&](const Dim& side) {
-                return side.replaced(atom, by);
-              }));
-    sum = sum + value;
-  }
-  return sum;
-}
-
-bool Dim::contains(std::string_view symbol) const {
-  if (terms_ == nullptr) return false;
-  return std::ranges::any_of(*terms_, [&](const Term& term) {
-    return std::ranges::any_of(term.factors, [&](const Atom& atom) {
-      if (atom.kind == Atom::Kind::Symbol) return atom.name == symbol;
-      return atom.a != nullptr && (atom.a->contains(symbol) || atom.b->contains(symbol));
-    });
+  return changed([&](const Atom& factor) -> std::optional<Dim> {
+    if (factor == wanted) return by;
+    return std::nullopt;
   });
 }
 
@@ -445,15 +524,15 @@ std::uint64_t Dim::fingerprint(const Values& values) const {
   for (const Term& term : *terms_) {
     auto product = static_cast<std::uint64_t>(term.coefficient);
     for (const Atom& atom : term.factors) {
-      if (atom.kind == Atom::Kind::Symbol) {
-        product *= values(atom.name);
+      if (atom->kind == Kind::Symbol) {
+        product *= values(atom->name);
         continue;
       }
       Hasher hasher;
-      hasher.add(static_cast<std::uint64_t>(atom.kind));
-      if (atom.a != nullptr) {
-        const std::uint64_t a = atom.a->fingerprint(values), b = atom.b->fingerprint(values);
-        const bool ordered = atom.kind == Atom::Kind::FloorDiv || atom.kind == Atom::Kind::Mod;
+      hasher.add(static_cast<std::uint64_t>(atom->kind));
+      if (atom->is_operation()) {
+        const std::uint64_t a = atom->a.fingerprint(values), b = atom->b.fingerprint(values);
+        const bool ordered = atom->kind == Kind::FloorDiv || atom->kind == Kind::Mod;
         hasher.add(ordered ? a : a + b);  // which side comes first hangs on the names
         hasher.add(ordered ? b : a * b);
       }
@@ -465,26 +544,27 @@ std::uint64_t Dim::fingerprint(const Values& values) const {
 }
 
 std::optional<std::int64_t> Dim::least(const Atom& atom) {
-  if (atom.kind == Atom::Kind::Symbol) return 0;
-  if (atom.kind == Atom::Kind::Undefined) return std::nullopt;
-  const std::optional<std::int64_t> a = atom.a->least(), b = atom.b->least();
-  switch (atom.kind) {
-    case Atom::Kind::FloorDiv:
+  if (atom->kind == Kind::Symbol) return 0;
+  if (atom->kind == Kind::Undefined) return std::nullopt;
+  const std::optional<std::int64_t> a = atom->a.least(), b = atom->b.least();
+  switch (atom->kind) {
+    case Kind::FloorDiv:
       // The quotient is nearest to 0 for the largest divisor, furthest from it for the smallest.
       if (!a || !b || *b < 0) return std::nullopt;
       return *a >= 0 ? 0 : floor_quotient(*a, std::max<std::int64_t>(*b, 1));
-    case Atom::Kind::Mod: return b && *b >= 0 ? std::optional<std::int64_t>(0) : std::nullopt;
-    case Atom::Kind::Min: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
-    case Atom::Kind::Max: return a && b ? std::max(*a, *b) : a ? a : b;
-    case Atom::Kind::Symbol:
-    case Atom::Kind::Undefined: break;
+    case Kind::Mod: return b && *b >= 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+    case Kind::Min: return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+    case Kind::Max: return a && b ? std::max(*a, *b) : a ? a : b;
+    case Kind::Symbol:
+    case Kind::Undefined: break;
   }
   return std::nullopt;
 }
 
 std::optional<std::int64_t> Dim::least() const {
+  if (terms_ == nullptr) return constant_;
   std::int64_t sum = 0;
-  for (const Term& term : terms()) {
+  for (const Term& term : *terms_) {
     std::int64_t product = term.coefficient;
     for (const Atom& atom : term.factors) {
       const std::optional<std::int64_t> factor = least(atom);
@@ -510,11 +590,7 @@ std::size_t Dim::hash() const {
 std::string Dim::to_string() const {
   if (terms_ == nullptr) return std::to_string(constant_);
   std::string text;
-  // The constant reads best at the end.
-  Terms ordered = *terms_;
-  std::stable_partition(ordered.begin(), ordered.end(),
-                        [](const Term& term) { return !term.factors.empty(); });
-  for (const Term& term : ordered) {
+  const auto add = [&](const Term& term) {
     const bool negative = term.coefficient < 0;
     if (text.empty())
       text += negative ? "-" : "";
@@ -531,20 +607,25 @@ std::string Dim::to_string() const {
       if (!first) text += "*";
       first = false;
       const auto call = [&](const char* name) {
-        text += fmt::format("{}({}, {})", name, atom.a->to_string(), atom.b->to_string());
+        text += fmt::format("{}({}, {})", name, atom->a.to_string(), atom->b.to_string());
       };
-      switch (atom.kind) {
-        case Atom::Kind::Symbol:
-          text += atom.name == kUndefined ? quoted_text(atom.name, '\'') : name_text(atom.name);
+      switch (atom->kind) {
+        case Kind::Symbol:
+          text += atom->name == kUndefined ? quoted_text(atom->name, '\'') : name_text(atom->name);
           break;
-        case Atom::Kind::FloorDiv: call("floor_div"); break;
-        case Atom::Kind::Mod: call("mod"); break;
-        case Atom::Kind::Min: call("min"); break;
-        case Atom::Kind::Max: call("max"); break;
-        case Atom::Kind::Undefined: text += kUndefined; break;
+        case Kind::FloorDiv: call("floor_div"); break;
+        case Kind::Mod: call("mod"); break;
+        case Kind::Min: call("min"); break;
+        case Kind::Max: call("max"); break;
+        case Kind::Undefined: text += kUndefined; break;
       }
     }
-  }
+  };
+  // The constant, which comes first in order, reads best at the end.
+  for (const Term& term : *terms_)
+    if (!term.factors.empty()) add(term);
+  for (const Term& term : *terms_)
+    if (term.factors.empty()) add(term);
   return text;
 }
 

@@ -27,7 +27,9 @@ class Dim {
   static Dim symbol(std::string name);
   static Dim undefined();
 
-  std::optional<std::int64_t> constant() const;
+  std::optional<std::int64_t> constant() const {
+    return terms_ == nullptr ? std::optional(constant_) : std::nullopt;
+  }
   bool is(std::int64_t value) const { return terms_ == nullptr && constant_ == value; }
   bool is_undefined() const;
   /// The name, if this is a bare symbol.
@@ -37,15 +39,15 @@ class Dim {
   using Substitution = std::function<std::optional<Dim>(std::string_view)>;
   Dim substituted(const Substitution& with) const;
   void collect_symbols(std::set<std::string>& into) const;
+  using SymbolPredicate = std::function<bool(std::string_view)>;
+  bool any_symbol(const SymbolPredicate& predicate) const;
 
   /// A lower bound, as far as it is plain to see.
   std::optional<std::int64_t> least() const;
 
   /// Writes this as factor * symbol + rest, with neither containing the symbol; nothing if it
   /// cannot.
-  struct Linear {
-    std::shared_ptr<const Dim> factor, rest;
-  };
+  struct Linear;
   std::optional<Linear> linear_in(std::string_view symbol) const;
 
   /// The sum taken apart: a coefficient and a product of atoms each. A constant is a multiple of 1.
@@ -77,7 +79,7 @@ class Dim {
   friend Dim max(const Dim& a, const Dim& b);
 
   friend std::strong_ordering operator<=>(const Dim& a, const Dim& b);
-  friend bool operator==(const Dim& a, const Dim& b) { return (a <=> b) == 0; }
+  friend bool operator==(const Dim& a, const Dim& b);
   std::size_t hash() const;
   /// Identity, for memo tables: equal ids mean the same size. None for a constant.
   const void* id() const { return terms_.get(); }
@@ -87,21 +89,34 @@ class Dim {
   std::string to_string() const;
 
  private:
-  struct Atom;
+  struct Node;
+  class Atom;
   struct Term;
-  using Terms = std::vector<Term>;
+  class Terms;
+  enum class Kind : std::uint8_t;
 
   static Dim of(Terms terms);
   static Dim of_merged(Terms terms);
-  static Dim sum(const Dim& a, const Dim& b, std::int64_t times);
+  static Dim of_operation(Kind kind, const Dim& a, const Dim& b);
   static Dim of_atom(Atom atom);
-  static bool is_replaced(const Term& term, const Substitution& with);
-  Terms terms() const;
+  static Dim remade(const Node& node, const Dim& a, const Dim& b);
+  static Dim sum(const Dim& a, const Dim& b, std::int64_t times);
   static std::optional<std::int64_t> least(const Atom& atom);
-  static std::strong_ordering compare(const Terms& a, const Terms& b);
+  const Terms& terms(Terms& lone) const;
+  const Node* as_atom() const;
+  bool is_operation(Kind kind, const Dim& a, const Dim& b) const;
+  bool is_identical(const Dim& other) const {
+    return terms_ == other.terms_ && constant_ == other.constant_;
+  }
+  template <class Change>
+  Dim changed(const Change& change) const;
 
   std::int64_t constant_ = 0;
   std::shared_ptr<const Terms> terms_;  // null for a constant
+};
+
+struct Dim::Linear {
+  Dim factor, rest;
 };
 
 struct Dim::Part {

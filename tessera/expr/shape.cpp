@@ -1,7 +1,6 @@
 #include "tessera/expr/shape.h"
 
 #include <algorithm>
-#include <set>
 
 namespace tessera {
 namespace {
@@ -15,23 +14,24 @@ Diagnostic mismatch(const std::string& operand, std::size_t axis, const Dim& fou
                       : fmt::format("the other operands ask for {}", expected.to_string())};
 }
 
+bool is_unknown(std::string_view symbol) {
+  return symbol.starts_with('#');
+}
+
 /// The one unknown axis size of a pattern; nothing if there is none or more than one.
 std::optional<std::string> only_unknown(const Dim& pattern) {
-  std::set<std::string> symbols;
-  pattern.collect_symbols(symbols);
   std::optional<std::string> unknown;
-  for (const std::string& symbol : symbols) {
-    if (!symbol.starts_with('#')) continue;
-    if (unknown) return std::nullopt;
+  const bool several = pattern.any_symbol([&](std::string_view symbol) {
+    if (!is_unknown(symbol) || unknown == symbol) return false;
+    if (unknown) return true;
     unknown = symbol;
-  }
-  return unknown;
+    return false;
+  });
+  return several ? std::nullopt : unknown;
 }
 
 bool has_unknown(const Dim& pattern) {
-  std::set<std::string> symbols;
-  pattern.collect_symbols(symbols);
-  return std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with('#'); });
+  return pattern.any_symbol(is_unknown);
 }
 
 struct Equation {
@@ -88,9 +88,9 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
         later.push_back(std::move(equation));
         continue;
       }
-      const Dim numerator = equation.found - *linear->rest;
-      const Dim size = floor_div(numerator, *linear->factor);
-      if (size.is_undefined() || (size * *linear->factor - numerator).constant().value_or(0) != 0)
+      const Dim numerator = equation.found - linear->rest;
+      const Dim size = floor_div(numerator, linear->factor);
+      if (size.is_undefined() || (size * linear->factor - numerator).constant().value_or(0) != 0)
         return mismatch(*equation.operand, equation.axis, equation.found, pattern);
       sizes.insert_or_assign(*unknown, size);
       progress = true;

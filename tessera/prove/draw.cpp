@@ -127,8 +127,8 @@ class Draw {
     for (const std::string& name : order) {
       const auto held = values_.extract(name);
       const auto linear = number_or_rest(zero).linear_in(name);
-      if (linear && linear->factor->constant() && linear->rest->constant()) {
-        const std::int64_t factor = *linear->factor->constant(), rest = -*linear->rest->constant();
+      if (linear && linear->factor.constant() && linear->rest.constant()) {
+        const std::int64_t factor = *linear->factor.constant(), rest = -*linear->rest.constant();
         const std::int64_t least = free_.at(name).data() == kHalves.data() ? 0 : 1;
         if (rest % factor == 0 && rest / factor >= least &&
             rest / factor <= (apart_ ? kLargestApart : kLargest)) {

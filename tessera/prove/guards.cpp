@@ -22,8 +22,8 @@ bool has(const std::vector<Dim>& list, const Dim& e) {
 std::optional<Dim> zero_of(const Dim& guard, const std::string& name) {
   if (!guard.contains(name)) return std::nullopt;
   const auto linear = guard.linear_in(name);
-  if (linear && linear->factor->is(1)) return -*linear->rest;
-  if (linear && linear->factor->is(-1)) return *linear->rest;
+  if (linear && linear->factor.is(1)) return -linear->rest;
+  if (linear && linear->factor.is(-1)) return linear->rest;
   return std::nullopt;
 }
 
@@ -171,8 +171,8 @@ bool shift(const Spot& spot) {
     for (std::size_t i = 0; i < term.bound.size(); ++i) {
       if (!term.guards[k].contains(term.bound[i])) continue;
       const auto linear = term.guards[k].linear_in(term.bound[i]);
-      if (!linear || !linear->factor->is(1)) continue;
-      const Dim least = -*linear->rest;
+      if (!linear || !linear->factor.is(1)) continue;
+      const Dim least = -linear->rest;
       // Worth it if this is the only lower limit, or the strongest.
       if (!spot.arithmetic.reason_for(least, {.list = spot.site.premises, .without = premise}))
         continue;
@@ -198,9 +198,9 @@ void collect_slopes(const Term& term, const std::string& name,
   for (const Factor& factor : term.factors) {
     for (const Dim& at : factor.at) {
       const auto linear = at.contains(name) ? at.linear_in(name) : std::nullopt;
-      if (!linear || !linear->factor->constant()) continue;
+      if (!linear || !linear->factor.constant()) continue;
       Slopes& slopes = into[factor.name];
-      (*linear->factor->constant() > 0 ? slopes.grows : slopes.falls) = true;
+      (*linear->factor.constant() > 0 ? slopes.grows : slopes.falls) = true;
     }
     if (factor.args == nullptr) continue;
     for (const algebra::Sum& arg : *factor.args)
@@ -220,8 +220,8 @@ bool reverse(const Spot& spot) {
     std::optional<Dim> last;  // the plainest of its limits
     for (const Dim& guard : term.guards) {
       const auto linear = guard.contains(name) ? guard.linear_in(name) : std::nullopt;
-      if (!linear || !linear->factor->is(-1)) continue;
-      const Dim& limit = *linear->rest;
+      if (!linear || !linear->factor.is(-1)) continue;
+      const Dim& limit = linear->rest;
       const auto size = [](const Dim& dim) { return dim.parts().size(); };
       if (!last || size(limit) < size(*last) || (size(limit) == size(*last) && limit < *last))
         last = limit;

@@ -235,8 +235,8 @@ class Normaliser {
     for (const std::string& name : term.bound)
       for (const Dim& guard : term.guards) {
         const auto linear = guard.contains(name) ? guard.linear_in(name) : std::nullopt;
-        if (linear && linear->factor->is(-1) && !speaks_of_any(*linear->rest, term.bound))
-          result.emplace_back(name, *linear->rest);
+        if (linear && linear->factor.is(-1) && !speaks_of_any(linear->rest, term.bound))
+          result.emplace_back(name, linear->rest);
       }
     return result;
   }
@@ -291,7 +291,7 @@ class Normaliser {
       for (const Dim& at : factor.at)
         for (const std::string& name : term.bound) {
           const auto linear = at.contains(name) ? at.linear_in(name) : std::nullopt;
-          const auto step = linear ? linear->factor->constant() : std::nullopt;
+          const auto step = linear ? linear->factor.constant() : std::nullopt;
           if (step && *step > 1) into.emplace(factor.name, *step);
         }
   }

@@ -58,9 +58,8 @@ Dim told(const Dim& dim, const std::map<std::string, Multiple>& parts) {
     const auto part = parts.find(symbol);
     if (part == parts.end()) continue;
     const auto linear = result.linear_in(symbol);
-    const auto times =
-        linear ? exact_quotient(*linear->factor, part->second.divisor) : std::nullopt;
-    result = times ? *times * part->second.whole + *linear->rest
+    const auto times = linear ? exact_quotient(linear->factor, part->second.divisor) : std::nullopt;
+    result = times ? *times * part->second.whole + linear->rest
                    : resolved(result, {{symbol, part->second.quotient()}});
   }
   return result;
@@ -165,8 +164,8 @@ bool SizeSolver::is_never_zero(const Dim& dim) const {
   const std::set<std::string> symbols = symbols_in(dim);
   if (symbols.size() != 1) return false;
   const auto linear = dim.linear_in(*symbols.begin());
-  return linear && linear->factor->constant() && linear->rest->constant() &&
-         !exact_quotient(*linear->rest, *linear->factor);
+  return linear && linear->factor.constant() && linear->rest.constant() &&
+         !exact_quotient(linear->rest, linear->factor);
 }
 
 std::optional<SizeSolver::Solution> SizeSolver::best(const Dim& zero) const {
@@ -175,7 +174,7 @@ std::optional<SizeSolver::Solution> SizeSolver::best(const Dim& zero) const {
   for (const std::string& symbol : symbols_in(zero)) {
     if (relations_.symbols.entries.contains(symbol)) continue;
     const auto linear = zero.linear_in(symbol);
-    const auto value = linear ? exact_quotient(-*linear->rest, *linear->factor) : std::nullopt;
+    const auto value = linear ? exact_quotient(-linear->rest, linear->factor) : std::nullopt;
     if (!value || (value->is(0) && is_positive(symbol))) continue;
     const bool simple = value->constant() || value->as_symbol();
     const bool attribute = relations_.symbols.attributes.contains(symbol);

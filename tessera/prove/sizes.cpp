@@ -95,11 +95,11 @@ class Fit {
       const Dim pattern = looked_up(condition.left, sizes_);
       const std::vector<std::string> axes = axes_in(pattern);
       const auto linear = axes.size() == 1 ? pattern.linear_in(axes[0]) : std::nullopt;
-      const bool solvable = linear && (which.plain ? linear->factor->is(1) : !taken);
+      const bool solvable = linear && (which.plain ? linear->factor.is(1) : !taken);
       if (axes.empty()) {
         TESSERA_TRY_DONE(solver_.require(equal(pattern, condition.right)));
       } else if (solvable) {
-        TESSERA_TRY(const Dim size, solver_.part(condition.right - *linear->rest, *linear->factor));
+        TESSERA_TRY(const Dim size, solver_.part(condition.right - linear->rest, linear->factor));
         sizes_.insert_or_assign(axes[0], size);
       } else {
         later.push_back(std::move(condition));

@@ -62,8 +62,8 @@ bool Fit::unify(const Dim& wanted, const Dim& found) {
     open_.emplace_back(wanted, found);
     return true;
   }
-  const Dim factor = binding_.size(*linear->factor);
-  const Dim numerator = found - binding_.size(*linear->rest);
+  const Dim factor = binding_.size(linear->factor);
+  const Dim numerator = found - binding_.size(linear->rest);
   const Dim size = floor_div(numerator, factor);
   // What is no axis by itself may be nothing: r of a window 2*r + 1.
   const std::int64_t least = wanted.as_symbol() ? 1 : 0;

@@ -90,8 +90,8 @@ TEST(Dim, HasALeastValue) {
 TEST(Dim, IsSolvedForASymbolThatIsLinearInIt) {
   const auto linear = (kN * 2 * kM + kM + 1).linear_in("n");
   ASSERT_TRUE(linear);
-  EXPECT_EQ(*linear->factor, kM * 2);
-  EXPECT_EQ(*linear->rest, kM + 1);
+  EXPECT_EQ(linear->factor, kM * 2);
+  EXPECT_EQ(linear->rest, kM + 1);
   EXPECT_FALSE((kN * kN).linear_in("n"));
   EXPECT_FALSE(floor_div(kN, 2).linear_in("n"));
   EXPECT_FALSE(kM.linear_in("n"));
