@@ -255,9 +255,9 @@ Expected<Done> State::apply(const Step& step) {
   if (step.kind == Kind::Signs) return end_by_signs(step);
   TESSERA_TRY(sides_[step.side], edited(sides_[step.side], step, 0, {.premises = facts_}));
   CERTIFY(sides_[step.side].terms.size() < 100'000, "the sums grow too large");
+  if (step.results.empty()) return Done{};
   const std::vector<std::string> made{sum_text(sides_[step.side])};
-  CERTIFY(step.results.empty() || step.results == made, "{} makes another sum than is stated",
-          to_string(step.kind));
+  CERTIFY(step.results == made, "{} makes another sum than is stated", to_string(step.kind));
   return Done{};
 }
 
@@ -282,9 +282,9 @@ Expected<Done> State::divide_position(const Step& step) {
       result = add(std::move(result), substituted(names_, term, with));
     side = std::move(result);
   }
+  if (step.results.empty()) return Done{};
   const std::vector<std::string> made{sum_text(sides_[0]), sum_text(sides_[1])};
-  CERTIFY(step.results.empty() || step.results == made, "{} makes other sums than are stated",
-          to_string(step.kind));
+  CERTIFY(step.results == made, "{} makes other sums than are stated", to_string(step.kind));
   return Done{};
 }
 
