@@ -47,6 +47,26 @@ bool takes_same_inputs(const Graph& source, const Graph& target) {
                             [&](ValueId a, ValueId b) { return source.type(a) == target.type(b); });
 }
 
+/// Whether all sizes and attributes are numbers, so that there is nothing to put in.
+bool is_sized(const Graph& graph) {
+  return open_sizes(graph).empty() &&
+         std::ranges::all_of(graph.nodes(), [&](const GraphNode& node) {
+           return node.attrs->symbolic() == nullptr && graph.subgraphs(node).empty();
+         });
+}
+
+bool has_sizes_of_at_least_one(const Graph& graph) {
+  return std::ranges::all_of(graph.inputs(), [&](ValueId id) {
+    return std::ranges::all_of(graph.type(id).shape.value_or(Shape{}),
+                               [](const Dim& size) { return size.constant().value_or(0) >= 1; });
+  });
+}
+
+Expected<Graph> sized(const Graph& graph, const SizeValues& sizes) {
+  if (is_sized(graph)) return graph;
+  return bound(graph, sizes);
+}
+
 /// The target beside a source whose sizes are numbers; nothing where there is none.
 std::optional<Instance> instance_at(SizeValues sizes, const Graph& source, const Graph& target,
                                     Rng& rng, Draws& draws) {
@@ -58,7 +78,7 @@ std::optional<Instance> instance_at(SizeValues sizes, const Graph& source, const
   }
   // Inputs that only the target reads, or neither does, have sizes too.
   for (const std::string& name : open_sizes(*made)) sizes.emplace(name, 1);
-  auto from = bound(source, sizes), to = bound(*made, sizes);
+  auto from = sized(source, sizes), to = sized(*made, sizes);
   if (!from || !to) return std::nullopt;
   return Instance{std::move(sizes), *std::move(from), *std::move(to)};
 }
@@ -67,7 +87,11 @@ std::optional<Instance> instance_at(SizeValues sizes, const Graph& source, const
 
 /// The target at the sizes of the source; symbols that only the target has follow from them.
 Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng) {
-  TESSERA_TRY(const Graph sized, bound(target, sizes));
+  TESSERA_TRY(Graph sized, bound(target, sizes));
+  if (is_sized(sized) && has_sizes_of_at_least_one(sized)) {
+    draw_sizes({}, rng);  // of no symbols; later draws are as if there had been some
+    return sized;
+  }
   TESSERA_TRY(const SizeRelations relations, relate_sizes(sized));
   const std::optional<SizeValues> rest = draw_sizes(relations, rng);
   if (!rest)
