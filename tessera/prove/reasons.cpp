@@ -14,6 +14,7 @@ Arithmetic::Product Arithmetic::product_of(std::vector<std::uint32_t> atoms) {
       products_.try_emplace(std::move(atoms), static_cast<Product>(infos_.size()));
   if (!fresh) return here->second;
   Info info{.atoms = here->first, .dim = 1, .natural = true};
+  for (const std::uint32_t atom : here->first) info.mask |= std::uint64_t{1} << (atom % 64);
   for (const std::uint32_t atom : here->first)
     for (const auto& [dim, number] : atoms_)
       if (number == atom) {
@@ -48,7 +49,9 @@ std::optional<Arithmetic::Product> Arithmetic::quotient(Product whole, Product p
   if (whole == part) return 0;
   if (part == 0) return whole;
   // Two products of equally many are different ones.
-  if (infos_[whole].atoms.size() <= infos_[part].atoms.size()) return std::nullopt;
+  if (infos_[whole].atoms.size() <= infos_[part].atoms.size() ||
+      (infos_[part].mask & ~infos_[whole].mask) != 0)
+    return std::nullopt;
   const auto [memo, fresh] = quotients_.try_emplace(std::uint64_t{whole} << 32 | part);
   if (!fresh) return memo->second;
   const auto &all = infos_[whole].atoms, &taken = infos_[part].atoms;
@@ -195,7 +198,7 @@ std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premis
   constexpr int kDeepest = 6;
   // Short reasons first: most are.
   const auto found = [&](const Dim& goal, const Dim& scale) -> std::optional<certify::Reason> {
-    const Linear start = linear(goal);
+    const Linear& start = linear(goal);
     Search search(*this, premises);
     for (int depth = 0; depth <= kDeepest; depth += depth < 3 ? 1 : 3)
       if (search.run(start, depth)) return search.take(scale);
@@ -204,10 +207,11 @@ std::optional<certify::Reason> Arithmetic::looked_for(const Dim& e, const Premis
   if (auto reason = found(e, 1)) return reason;
   // n*e > -n for a size n may be plainer to see: quotients multiply what they compare.
   std::vector<Product> scales;
+  const Linear& wanted = linear(e);  // stays where it is, as all of them do
   for (const Dim& premise : premises.list) {
-    for (const auto& [product, coefficient] : Linear(linear(premise))) {
+    for (const auto& [product, coefficient] : linear(premise)) {
       if (coefficient >= 0 || infos_[product].atoms.size() < 2) continue;
-      for (const auto& [part, own] : Linear(linear(e))) {
+      for (const auto& [part, own] : wanted) {
         if (own >= 0 || part == 0) continue;
         const auto scale = quotient(product, part);
         if (scale && *scale != 0 && infos_[*scale].natural &&

@@ -41,7 +41,8 @@ class Arithmetic {
   struct Info {
     std::vector<std::uint32_t> atoms;
     Dim dim;
-    bool natural;  // not negative
+    bool natural;            // not negative
+    std::uint64_t mask = 0;  // a bit for each atom, by its number modulo 64
   };
   std::vector<Info> infos_ = {{{}, 1, true}};
   std::unordered_map<std::uint64_t, std::optional<Product>> quotients_;
