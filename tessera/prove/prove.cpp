@@ -37,6 +37,7 @@ std::optional<certify::Certificate> certificate_for(const GraphClaim& claim, con
                     .reconciles = options.splits,
                     .budget = &budget,
                     .stop = options.stop};
+      if (!options.cases) limits.cases = limits.signs = 0;
       if (!whole)
         limits.keeps = [&](const std::string& name) { return claim.shared.contains(name); };
       certify::Proof proof;
@@ -244,6 +245,11 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
   quick.splits = false;
   Options look = options;
   look.tries = std::min(options.tries, kLook);
+  // A proof that splits terms takes less than the look, where there is one and it is short.
+  Options split = quick;
+  split.splits = options.splits;
+  split.cases = false;
+  split.named_reals = false;
   std::string why, ignored;
   Arithmetic arithmetic;
   const auto own = relate_sizes(source);
@@ -262,9 +268,10 @@ Verdict prove(const Graph& source, const Graph& target, const Options& options) 
     if (guard.empty() && guards.size() <= 2)
       if (auto proved = proved_in(*setting, quick, arithmetic, reason)) return std::move(*proved);
     if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, quick))) continue;
-    if (guard.empty() &&
-        std::holds_alternative<Refuted>(refute(source, target, setting->guard, look)))
-      continue;
+    if (guard.empty()) {
+      if (auto proved = proved_in(*setting, split, arithmetic, reason)) return std::move(*proved);
+      if (std::holds_alternative<Refuted>(refute(source, target, setting->guard, look))) continue;
+    }
     if (auto proved = proved_in(*setting, options, arithmetic, reason)) return std::move(*proved);
   }
   Verdict verdict = refute(source, target, {}, options);

@@ -18,6 +18,7 @@ struct Options {
   std::int64_t most_terms = 2'000;          // of a normal form
   std::int64_t most_steps = 2'000;          // of the proof of one output
   bool splits = true;                       // terms by cases, where nothing else proves it
+  bool cases = true;                        // also of maxima and of signs
   bool named_reals = true;                  // a constant within 2 ulp of 1/sqrt(2) may stand for it
   const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
   std::map<std::size_t, Tensor> contents = {};  // of inputs, where known: for assumptions alone
