@@ -226,16 +226,21 @@ Term closed_term(Term term) {
       return std::ranges::find(term.bound, name) == term.bound.end() && contains(term, name);
     };
     while (std::ranges::any_of(numbered(level, order.size()), is_taken)) ++level;
+    const std::vector<std::string> own = numbered(level, order.size());
     const auto call = [&](const std::vector<std::string>& names) {
       Renaming renaming;
       for (std::size_t i = 0; i < order.size(); ++i)
         renaming.add(std::exchange(order[i].second, names[i]), names[i]);
       if (renaming.changes()) rename(term, renaming, true);
     };
-    // By way of names that no inner term has.
-    if (inner > 0) call(numbered(free_level(term, kAside), order.size()));
-    call(numbered(level, order.size()));
-    term.bound = numbered(level, order.size());
+    if (!std::ranges::equal(order, own, {}, &std::pair<std::uint64_t, std::string>::second)) {
+      // By way of names that no inner term has.
+      if (inner > 0) call(numbered(free_level(term, kAside), order.size()));
+      call(own);
+    } else if (inner > 0) {
+      rename(term, {}, true);  // puts what is inside in order
+    }
+    term.bound = own;
   }
   std::ranges::sort(term.guards);
   term.guards.erase(std::unique(term.guards.begin(), term.guards.end()), term.guards.end());
