@@ -143,12 +143,21 @@ Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
 }
 
 std::vector<Factor> common_exponentials(const Sum& sum) {
+  const auto is_exponential = [](const Factor& f) {
+    return f.kind == Kind::Apply && f.fn == Fn::Exp;
+  };
+  // Where no exponent is negative, what is common to all terms is in the first.
+  const bool all_positive = std::ranges::none_of(sum.terms, [&](const Term& term) {
+    return std::ranges::any_of(
+        term.factors, [&](const Factor& f) { return is_exponential(f) && f.exponent.sign() < 0; });
+  });
   std::vector<Factor> common;
-  for (const Term& term : sum.terms)
+  for (const Term& term : sum.terms) {
+    if (all_positive && &term != sum.terms.data()) break;
     for (const Factor& candidate : term.factors) {
-      if (candidate.kind != Kind::Apply || candidate.fn != Fn::Exp ||
-          std::ranges::any_of(common,
-                              [&](const Factor& f) { return compare_bases(f, candidate) == 0; }))
+      if (!is_exponential(candidate) || std::ranges::any_of(common, [&](const Factor& f) {
+            return compare_bases(f, candidate) == 0;
+          }))
         continue;
       Factor least = candidate;
       for (const Term& other : sum.terms) {
@@ -163,6 +172,7 @@ std::vector<Factor> common_exponentials(const Sum& sum) {
       });
       if (free) common.push_back(std::move(least));
     }
+  }
   std::erase_if(common, [](const Factor& f) { return f.exponent.is(0); });
   return common;
 }

@@ -38,11 +38,11 @@ std::string digits(Wide value) {
 
 Rational Rational::reduced(Wide numerator, Wide denominator) {
   if (denominator == 0) return undefined();
-  const Wide divisor = greatest_common_divisor(numerator, denominator);
+  const Wide divisor = denominator == 1 ? 1 : greatest_common_divisor(numerator, denominator);
   const Wide sign = denominator < 0 ? -1 : 1;
   Rational result;
-  result.numerator_ = sign * (numerator / divisor);
-  result.denominator_ = sign * (denominator / divisor);
+  result.numerator_ = sign * (divisor == 1 ? numerator : numerator / divisor);
+  result.denominator_ = sign * (divisor == 1 ? denominator : denominator / divisor);
   return result;
 }
 
