@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "cli/context.h"
+#include "cli/suggest.h"
 
 namespace tessera::cli {
 namespace {
@@ -64,7 +65,10 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsage;
+    if (app.exit(error) == 0) return kSuccess;
+    if (const std::string nearest = suggestion(app, {argv + 1, argv + argc}); !nearest.empty())
+      print_error(fmt::format("  help: did you mean {}?\n", nearest));
+    return kUsage;
   } catch (const std::bad_alloc&) {
     context.fail(out_of_memory());
   }

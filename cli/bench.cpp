@@ -87,6 +87,7 @@ nlohmann::json against_json(const Against& against) {
   object.update({{"name", "onnxruntime"},
                  {"version", against.version},
                  {"settings", against.settings},
+                 {"speedup", 1 / against.contest.ratio},
                  {"ratio", against.contest.ratio},
                  {"ratio_low", against.contest.low},
                  {"ratio_high", against.contest.high},
@@ -107,12 +108,12 @@ void print_text(const BenchOptions& options, const std::vector<double>& times,
   if (!against) return;
   fmt::print("onnxruntime {:<7} {}, optimization {}\n", against->version,
              percentiles_text(against->contest.theirs), against->settings);
-  fmt::print("ratio               {:.3f} ({:.3f} to {:.3f} with 95 %)\n", against->contest.ratio,
-             against->contest.low, against->contest.high);
-  fmt::print("outputs             {:.1e} of the root mean square apart: {}\n", against->error,
-             against->agrees            ? "they agree"
-             : against->problem.empty() ? "they DIFFER"
-                                        : "they DIFFER: " + against->problem);
+  fmt::print("speedup             {:.3f}x (95% CI {:.3f} to {:.3f})\n", 1 / against->contest.ratio,
+             1 / against->contest.high, 1 / against->contest.low);
+  fmt::print("outputs             max error {:.1e} of the RMS: {}\n", against->error,
+             against->agrees            ? "PASS"
+             : against->problem.empty() ? "FAIL"
+                                        : "FAIL: " + against->problem);
 }
 
 Expected<Done> bench(BenchOptions options, Context& context) {

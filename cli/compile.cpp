@@ -68,7 +68,7 @@ void add_compile(CLI::App& app, Context& context) {
   command->add_option("-o,--out", options->out, "the program as a file, MODEL.tsr");
   command
       ->add_option("--machine", options->machine,
-                   "whom it is for: host, neoverse-v1, haswell, sapphirerapids, …")
+                   "target machine: host, neoverse-v1, haswell, sapphirerapids, …")
       ->capture_default_str();
   add_size_flags(*command, options->inputs);
   add_compile_flags(*command, options->compile);

@@ -31,8 +31,9 @@ void print_report(const CompiledModel& compiled, const CompileFlags& flags) {
   }
   for (const std::string& note : report.notes) fmt::print("note            {}\n", note);
   if (compiled.error) {
-    fmt::print("precision       {}: bf16 is {:.1e} away from f32, {:.1e} is allowed\n",
-               to_string(compiled.products), *compiled.error, flags.most_error);
+    fmt::print(
+        "precision       {}: error of bf16 against f32 {:.1e} of the RMS, at most {:.1e} allowed\n",
+        to_string(compiled.products), *compiled.error, flags.max_error);
   }
   fmt::print("steps           {}, {} kernels, {} of them from the cache\n", report.steps.size(),
              report.kernels, report.kernels_from_cache);

@@ -242,8 +242,8 @@ void run(const KernelOptions& options, Context& context) {
                            .dump(2));
   } else if (!context.quiet) {
     fmt::print("{}: {}\n", source->kernel.name,
-               comparison.agrees ? "machine code and interpreter agree"
-                                 : "machine code and interpreter DIFFER");
+               comparison.agrees ? "PASS: machine code against interpreter"
+                                 : "FAIL: machine code against interpreter");
   }
   if (!comparison.agrees) context.exit_code = kNo;
 }

@@ -99,7 +99,7 @@ void add_input_flags(CLI::App& command, InputFlags& flags) {
 
 void add_threads_flag(CLI::App& command, int& threads) {
   threads = std::max(1, machine::host().cores);
-  command.add_option("--threads", threads, "how many threads")
+  command.add_option("--threads", threads, "number of threads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
 }
@@ -109,17 +109,18 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
   command
       .add_option(
           "--precision", flags.precision,
-          "of products: f32, bf16, auto: bf16 (on a GPU f16, then bf16) where that stays near f32; "
-          "on a GPU also tf32, and f16, where, as with bf16, tensors in between are of that "
-          "precision too")
+          "of matmul and conv operands: f32, bf16, or auto: bf16 (on a GPU f16, then bf16) where "
+          "outputs stay within --max-error of f32; on a GPU also tf32, and f16, where, as with "
+          "bf16, intermediate tensors have that type too")
       ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16", "auto"}))
       ->capture_default_str();
   command
-      .add_option("--most-error", flags.most_error,
-                  "how far auto may be from f32, relative to the root mean square")
+      .add_option("--max-error", flags.max_error,
+                  "largest error of --precision auto against f32, relative to the RMS of an output")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--cache", flags.cache, "a folder for object code, or none")
+  command.add_option("--most-error", flags.max_error)->group("");  // its name before
+  command.add_option("--cache", flags.cache, "folder of the object code cache, or none")
       ->capture_default_str();
   add_pass_flags(command, flags.passes);
 }
@@ -164,7 +165,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
                       : flags.precision == "f16"       ? Precision::F16
                       : flags.precision == "bf16"      ? Precision::Bf16
                                                        : Precision::Auto;
-  options.most_error = flags.most_error;
+  options.max_error = flags.max_error;
   return options;
 }
 

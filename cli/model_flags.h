@@ -27,7 +27,7 @@ Expected<InputOptions> input_options(const InputFlags& flags, const Context& con
 struct CompileFlags {
   PassFlags passes;
   std::string target = "cpu", precision = "f32", cache = "default";
-  double most_error = 1e-2;
+  double max_error = 1e-2;
   int threads = 1;
 };
 void add_compile_flags(CLI::App& command, CompileFlags& flags);

@@ -106,12 +106,12 @@ constexpr double kSameSteps = 1e-4, kSameRoundedSteps = 3e-2;
 void print_steps(const StepCheckReport& report) {
   for (const StepCheckReport::Difference& difference : report.differences) {
     const bool whole = difference.step == StepCheckReport::kWhole;
-    fmt::print("DIFFERS: {}{}\n", whole ? "" : fmt::format("step {}: ", difference.step),
+    fmt::print("FAIL: {}{}\n", whole ? "" : fmt::format("step {}: ", difference.step),
                difference.what);
   }
   fmt::print("{} launches {}: {}\n", report.launches,
              report.interpreted ? "interpreted, as there is no GPU here" : "compared one by one",
-             report.differences.empty() ? "no difference" : "not all agree");
+             report.differences.empty() ? "PASS" : "FAIL");
 }
 
 nlohmann::json steps_json(const StepCheckReport& report) {
@@ -141,12 +141,12 @@ void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, co
         entry["error"] = row.distance->error;
         entry["mean_error"] = row.distance->mean_error;
         entry["l2_error"] = row.distance->l2_error;
-        verdict = fmt::format("  error {:.2e}, mean {:.2e}, l2 {:.2e}: {}", row.distance->error,
-                              row.distance->mean_error, row.distance->l2_error,
-                              within ? "agrees" : "DIFFERS");
+        verdict = fmt::format("  max error {:.2e} of the RMS, mean {:.2e}, L2 {:.2e}: {}",
+                              row.distance->error, row.distance->mean_error, row.distance->l2_error,
+                              within ? "PASS" : "FAIL");
       } else {
         entry["problem"] = row.distance->problem;
-        verdict = "  DIFFERS: " + row.distance->problem;
+        verdict = "  FAIL: " + row.distance->problem;
       }
     }
     list.push_back(std::move(entry));

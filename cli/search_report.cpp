@@ -108,8 +108,8 @@ void print_search(const SearchReport& report, bool explain) {
   if (report.comparison) {
     const cost::Comparison& c = *report.comparison;
     fmt::print(
-        "  measured      {:.3f} ms -> {:.3f} ms, {:.3f} of the time (95 %: {:.3f} to {:.3f})\n",
-        1e3 * c.a_seconds, 1e3 * c.b_seconds, c.ratio, c.low, c.high);
+        "  measured      {:.3f} ms -> {:.3f} ms, speedup {:.3f}x (95% CI {:.3f} to {:.3f})\n",
+        1e3 * c.a_seconds, 1e3 * c.b_seconds, 1 / c.ratio, 1 / c.high, 1 / c.low);
   }
   fmt::print("  looked at     {} graphs of {} regions, {} of them different, in {:.1f} s: {}\n",
              found.steps, found.regions, found.distinct, report.seconds,

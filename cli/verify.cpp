@@ -10,7 +10,7 @@ namespace tessera::cli {
 
 void add_verify(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("verify", "whether a saved program is whole, its weights too");
+      app.add_subcommand("verify", "checks the checksums of a saved program and its weights");
   auto file = std::make_shared<std::string>();
   command->add_option("program", *file, "a saved program (.tsr)")->required();
   add_common(*command, context);
@@ -19,9 +19,9 @@ void add_verify(CLI::App& app, Context& context) {
     if (auto started = context.start(); !started) return context.fail(started.error());
     if (auto verified = runtime::verify(*file); !verified) return context.fail(verified.error());
     if (context.json)
-      fmt::print("{{\"whole\": true}}\n");
+      fmt::print("{{\"checksums\": \"ok\", \"whole\": true}}\n");
     else if (!context.quiet)
-      fmt::print("{} is whole\n", *file);
+      fmt::print("{}: checksums OK\n", *file);
   });
 }
 

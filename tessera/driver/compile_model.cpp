@@ -68,7 +68,7 @@ Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOpt
     if (products == DType::F32) break;
     TESSERA_TRY(program::Compiled compiled, compiled_with(products));
     TESSERA_TRY(result.error, largest_error(graph, compiled.program, reference.program));
-    if (*result.error <= options.most_error) return compiled;
+    if (*result.error <= options.max_error) return compiled;
   }
   result.products = DType::F32;
   return reference;

@@ -22,7 +22,7 @@ enum class Precision : std::uint8_t { F32, F16, Bf16, Auto };
 struct CompileModelOptions {
   program::CompileOptions code = {};
   Precision precision = Precision::F32;
-  double most_error = 1e-2;  // of Auto, relative to the root mean square of an output
+  double max_error = 1e-2;  // of Auto, relative to the root mean square of an output
   std::optional<SearchOptions> search = {};
 };
 

@@ -71,7 +71,7 @@ class ContractionLowering {
     code.strategy =
         fmt::format("dot {}x{}x{}{}{}{}", tiles_.row_count(), tiles_.columns, tiles_.sum_count(),
                     c_.known_b ? ", weights packed" : "",
-                    c_.bytes                      ? ", bytes"
+                    c_.bytes                      ? ", int8"
                     : panels_.dtype == DType::F32 ? ""
                                                   : fmt::format(", {}", to_string(panels_.dtype)),
                     c_.before.empty() ? "" : ", padded");
@@ -464,7 +464,7 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, 
   std::ranges::move(rest->packings, std::back_inserter(code.packings));
   TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stages[0]}));
   code.temporaries.push_back(tensors.back());
-  code.strategy += fmt::format(", sum in {} parts", cut.parts);
+  code.strategy += fmt::format(", split-K {}", cut.parts);
   return Attempt(std::move(code));
 }
 

@@ -89,9 +89,9 @@ Expected<Attempt> lower_elements(const Group& group, const machine::Machine& mac
     TESSERA_TRY(std::optional<Schedule> schedule, window_schedule(stage, machine));
     if (!schedule) {
       TESSERA_TRY(schedule, default_schedule({stage}, machine));
-      code.strategy = "elements";
+      code.strategy = "elementwise";
     } else {
-      code.strategy = "windows";
+      code.strategy = "direct conv";
     }
     TESSERA_TRY(std::vector<Lowered> kernels, lower(*schedule));
     std::ranges::move(kernels, std::back_inserter(code.kernels));

@@ -67,7 +67,7 @@ Expected<Attempt> lower_segments(const Group& group, const machine::Machine& mac
   if (along == shape.size()) return Attempt{};
   const tile::Extents strides = tile::Type::view(stage.output.dtype, shape).strides;
 
-  GroupCode code{.strategy = "segments"};
+  GroupCode code{.strategy = "copy"};
   for (std::size_t i = 0; i < segments->parts.size(); ++i) {
     const std::int64_t begin = segments->parts[i].begin;
     const std::int64_t end =

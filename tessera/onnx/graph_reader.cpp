@@ -113,7 +113,8 @@ Expected<Val> GraphReader::use(const std::string& name) {
   if (name.empty()) return Val{};
   if (Val* value = find(name)) return *value;
   return Diagnostic{.id = "onnx-dangling-input",
-                    .message = fmt::format("value {} is used but never made", name)};
+                    .message = fmt::format(
+                        "value {} is undefined: no input, initializer or node defines it", name)};
 }
 
 std::string GraphReader::unique_name(const std::string& name) {

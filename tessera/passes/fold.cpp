@@ -60,10 +60,11 @@ class Folding {
   }
 
  private:
-  static std::optional<Rewriter::Results> by_inference(Rewriter& out, const GraphNode& node) {
+  std::optional<Rewriter::Results> by_inference(Rewriter& out, const GraphNode& node) const {
     std::vector<Tensor> tensors;
     const auto outputs = out.made().outputs(node);
     for (const ValueId id : outputs) {
+      if (!limits_.rounds && is_float(out.made().type(id).dtype)) return std::nullopt;
       auto tensor = known_integers(out.known(id));
       if (!tensor) return std::nullopt;
       tensors.push_back(*std::move(tensor));

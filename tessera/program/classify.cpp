@@ -237,8 +237,9 @@ NodeClass classify(const Graph& graph, const GraphNode& node) {
   for (const ValueId output : graph.outputs(node))
     if (!is_plain_tensor(graph, output)) return {.why = "the sizes of its result depend on data"};
   if (node.op->kind() != OpDef::Kind::Core)
-    return {.why = node.op->kind() == OpDef::Kind::Control ? "it is control flow"
-                                                           : "it is no index notation"};
+    return {.why = node.op->kind() == OpDef::Kind::Control
+                       ? "control flow: no code generation, interpreter fallback"
+                       : "no code generation, interpreter fallback"};
   auto made = stages_of_node(graph, node);
   if (!made) return {.why = made.error().message};
   NodeClass result{.kind = kind_of((*made)[0]), .stages = *std::move(made)};

@@ -5,12 +5,14 @@
 
 #include <set>
 
+#include "tessera/passes/pipeline.h"
 #include "tests/support/tessera_command.h"
 
 namespace tessera {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Outcome;
@@ -86,6 +88,26 @@ TEST_F(CompileCommand, ExplainNamesPassesAndSteps) {
   EXPECT_THAT(explained.out, HasSubstr("dce"));
   EXPECT_THAT(explained.out, HasSubstr("step 0"));
   EXPECT_EQ(tessera({"compile", "m.tessera", "--disable-pass", "nonsense"}).exit_code, kUsage);
+}
+
+TEST_F(CompileCommand, ExactSkipsThePassesOfTheReals) {
+  const auto names = [&](const char* numerics) {
+    std::set<std::string> all;
+    const nlohmann::json object = json(
+        {"compile", "m.tessera", "--set", "n=3", "--numerics", numerics, "--validate", "--json"});
+    for (const nlohmann::json& pass : object["passes"]) {
+      all.insert(pass["pass"]);
+      EXPECT_THAT(std::string(pass["validation"]), ContainsRegex("^(unchanged|proved|unknown: )"));
+    }
+    return all;
+  };
+  const std::set<std::string> reals = names("reals"), exact = names("exact");
+  for (const passes::PassInfo& pass : passes::pass_list()) {
+    const std::string name(pass.name);
+    if (pass.target == passes::TargetClass::Gpu) continue;
+    EXPECT_TRUE(reals.contains(name)) << name;
+    EXPECT_EQ(exact.contains(name), pass.numerics != passes::NumericsClass::Reals) << name;
+  }
 }
 
 TEST_F(CompileCommand, BenchGivesPercentiles) {

@@ -23,7 +23,7 @@ class ProgramCommand : public testing::TesseraCommand {
 
 TEST_F(ProgramCommand, SaysThatAProgramIsWhole) {
   const auto outcome = tessera({"verify", "model.tsr"});
-  EXPECT_EQ(outcome.out, "model.tsr is whole\n");
+  EXPECT_EQ(outcome.out, "model.tsr: checksums OK\n");
   EXPECT_EQ(outcome.exit_code, kSuccess) << outcome.err;
 }
 

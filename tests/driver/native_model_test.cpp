@@ -141,10 +141,9 @@ TEST(CompileModel, AutoStaysWithinItsBound) {
   const Model model =
       model_of("graph(x: f32[16, 64], w: f32[64, 32]) { y = matmul(x, w)  return y }");
   const InputShapes shapes = {{{16, 64}}, {{64, 32}}};
-  const auto loose =
-      compile_model(model, shapes, {.precision = Precision::Auto, .most_error = 0.5});
+  const auto loose = compile_model(model, shapes, {.precision = Precision::Auto, .max_error = 0.5});
   ASSERT_TRUE(loose) << to_string(loose.error());
-  const auto strict = compile_model(model, shapes, {.precision = Precision::Auto, .most_error = 0});
+  const auto strict = compile_model(model, shapes, {.precision = Precision::Auto, .max_error = 0});
   ASSERT_TRUE(strict) << to_string(strict.error());
   EXPECT_TRUE(!strict->error || *strict->error == 0 || strict->products == DType::F32);
   if (loose->error) {

@@ -64,7 +64,7 @@ int neighbours(int additions) {
   for (int i = 0; i < additions; ++i)
     group.definitions[0].replace(group.definitions[0].find("+ b[c]"), 6, "+ 0.125 + b[c]");
   const auto code = expect_group(group, lower_elements);
-  EXPECT_EQ(code->strategy, "windows");
+  EXPECT_EQ(code->strategy, "direct conv");
   int stores = 0;
   const tile::Kernel& kernel = code->kernels[0].kernel;
   tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
@@ -84,7 +84,7 @@ TEST(Elements, SumsAlongMemoryAreNoWindows) {
                                   {"define(x: f32[#f, #c, 1, 1]) { out: f32[f] = sum(c) x[f, c, "
                                    "0, 0] }"}},
                                  lower_elements);
-  EXPECT_EQ(code->strategy, "elements");
+  EXPECT_EQ(code->strategy, "elementwise");
 }
 
 TEST(Elements, ComputesPools) {
