@@ -179,7 +179,7 @@ class Binding:
                 "the rule is not written as certificates write it")
         self.rule = parsed_rule(certificate.rule)
         self.sigma, self.contents, self.values = {}, {}, {}
-        self.sources = []
+        self.sources, self.written = [], []
 
     def check(self):
         c = self.certificate
@@ -220,7 +220,12 @@ class Binding:
                 require(self.sigma.setdefault(size.symbol(), found) == found, "a size has two meanings")
 
     def value(self, value):
-        """The definition is the catalog's for this operator, and the operands are what it says."""
+        """The definition is the catalog's for this operator, and the operands are what it says. Without an operator it
+        is a constant of the rule, computed from positions."""
+        if not value.call:
+            require(not value.operands, f"{value.name} is no constant")
+            self.written.append(value.name)
+            return
         require(self.catalog.definitions.get(value.call) == value.text.strip(),
                 f"{value.name}: the definition is not that of the catalog")
         call, operands = parsed_call(value.call), iter(value.operands)
@@ -279,7 +284,8 @@ class Binding:
             require(e in names, f"{e} is not known in the rule")
             return [names[e]]
         if isinstance(e, Literal):
-            found = next((n for n, literal in self.contents.items() if literal == e), None)
+            found = next((n for n, literal in self.contents.items() if literal == e), None) or \
+                next((n for n in self.written if self.is_written(n, e)), None)
             require(found is not None, "a constant of the rule is not among the inputs")
             return [found]
         operands = tuple(self.results(a, names)[0] for a in e.args)
@@ -290,6 +296,12 @@ class Binding:
         if outputs:
             return [outputs.get(i, "?") for i in range(max(outputs) + 1)]
         return self.expanded(e, operands)
+
+    def is_written(self, name, literal):
+        tensor = self.tensors[name]
+        return tensor.dtype == literal.dtype and tensor.shape == [num(n) for n in literal.shape] and \
+            [sums.key(constant_of_file(x, False)) for x in literal.elements] == \
+            [sums.key(x) for x in self.elements(tensor)]
 
     def expanded(self, e, operands):
         for head, text in self.catalog.composites.get(e.op, []):

@@ -555,8 +555,8 @@ class CertificateReader:
     def value(self):
         r, name = self.r, self.r.name()
         r.expect("=")
-        r.expect("of")
-        call, output, operands = r.string(), r.integer(), r.items("(", r.name, ")")
+        call = r.string() if r.accept("of") else ""  # without: a constant, by positions
+        output, operands = r.integer(), r.items("(", r.name, ")")
         start = r.peek().at
         definition = DefinitionReader(r).definition()
         return Value(name, call, output, operands, definition, self.body[start:r.tokens[r.next - 1].at + 1])

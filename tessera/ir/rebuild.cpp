@@ -35,9 +35,8 @@ std::vector<ValueId> Rebuilder::mapped(std::span<const ValueId> values) {
 }
 
 Rebuilder::Results Rebuilder::copy(const GraphNode& node, std::vector<ValueId> inputs) {
-  Graph::NewNode made{.op = node.op, .attrs = *node.attrs, .inputs = std::move(inputs)};
-  for (const ValueId output : from_.outputs(node)) made.outputs.push_back(from_.type(output));
-  for (const auto& subgraph : from_.subgraphs(node)) made.subgraphs.push_back(subgraph);
+  Graph::NewNode made = copied_node(from_, node, [](ValueId id) { return id; });
+  made.inputs = std::move(inputs);
   Results results = made_.add_node(std::move(made));
   const auto index = static_cast<std::size_t>(&node - from_.nodes().data());
   made_.set_node_name(made_.nodes().size() - 1, from_.node_name(index));

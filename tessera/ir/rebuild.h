@@ -9,6 +9,18 @@
 
 namespace tessera {
 
+/// A node of a graph as one to be added to another graph: the same operator, attributes, types of
+/// results and subgraphs, over the operands that `operand` gives for those that are present.
+template <class Operand>
+Graph::NewNode copied_node(const Graph& from, const GraphNode& node, const Operand& operand) {
+  Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
+  for (const ValueId id : from.inputs(node)) copy.inputs.push_back(id.present() ? operand(id) : id);
+  for (const ValueId id : from.outputs(node)) copy.outputs.push_back(from.type(id));
+  const auto subgraphs = from.subgraphs(node);
+  copy.subgraphs.assign(subgraphs.begin(), subgraphs.end());
+  return copy;
+}
+
 /// A new graph that takes the place of an old one, node by node.
 class Rebuilder {
  public:

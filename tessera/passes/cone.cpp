@@ -4,6 +4,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ir/rebuild.h"
 
 namespace tessera::passes {
 namespace {
@@ -308,14 +309,10 @@ Graph Cone::graph(const Graph& whole) const {
   for (const ValueId id : parameters) mapped[id] = made.add_input(whole.type(id), {});
   for (const std::size_t n : nodes) {
     const GraphNode& node = whole.nodes()[n];
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : whole.inputs(node)) {
-      if (id.present() && !mapped.contains(id))
-        mapped[id] = made.add_constant(*whole.constant(id), {});
-      copy.inputs.push_back(id.present() ? mapped[id] : id);
-    }
-    for (const ValueId id : whole.outputs(node)) copy.outputs.push_back(whole.type(id));
-    const std::vector<ValueId> results = made.add_node(std::move(copy));
+    const std::vector<ValueId> results = made.add_node(copied_node(whole, node, [&](ValueId id) {
+      if (!mapped.contains(id)) mapped[id] = made.add_constant(*whole.constant(id), {});
+      return mapped[id];
+    }));
     for (std::size_t i = 0; i < results.size(); ++i) mapped[whole.outputs(node)[i]] = results[i];
   }
   made.set_outputs({mapped[output]});

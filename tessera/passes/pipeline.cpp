@@ -112,6 +112,10 @@ Expected<Graph> dense_groups_of(const Graph& graph, const Context& context, Chan
   return dense_groups(graph, context.target->machine);
 }
 
+Expected<Graph> scan_invariants_of(const Graph& graph, const Context& context, Changes&) {
+  return scan_invariants(graph, fold_limits(context.options));
+}
+
 using enum Stage;
 using N = NumericsClass;
 using T = TargetClass;
@@ -153,7 +157,7 @@ constexpr Pass kPasses[] = {
     {{"dense_groups", Target, N::Reals, T::Any, "dense form of convolutions in narrow groups"},
      dense_groups_of},
     {{"scan_invariants", Target, N::Exact, T::Any, "takes loop invariants out of scans"},
-     plain<scan_invariants>},
+     scan_invariants_of},
     {{"stack_matmuls", Target, N::Reals, T::Gpu, "horizontal fusion of matmuls of one operand"},
      plain<stack_matmuls>},
 };

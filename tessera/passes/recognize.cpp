@@ -344,13 +344,10 @@ class Recognition {
     for (std::size_t i = 0; i < found.cone.parameters.size(); ++i)
       values[composite.inputs()[i + 1].index] = out.mapped(found.cone.parameters[i]);
     for (const GraphNode& node : composite.nodes()) {
-      Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-      for (const ValueId id : composite.inputs(node)) {
-        if (id.present() && !values[id.index].present())
-          values[id.index] = out.constant(*composite.constant(id));
-        copy.inputs.push_back(id.present() ? values[id.index] : id);
-      }
-      for (const ValueId id : composite.outputs(node)) copy.outputs.push_back(composite.type(id));
+      Graph::NewNode copy = copied_node(composite, node, [&](ValueId id) {
+        if (!values[id.index].present()) values[id.index] = out.constant(*composite.constant(id));
+        return values[id.index];
+      });
       values[composite.outputs(node)[0].index] = out.add(std::move(copy))[0];
     }
     return {values[composite.outputs()[0].index]};

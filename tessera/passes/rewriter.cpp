@@ -219,11 +219,7 @@ std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Result
   };
   Results held;  // what later nodes may use
   for (const GraphNode& node : graph.nodes()) {
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : graph.inputs(node)) copy.inputs.push_back(value(id));
-    for (const ValueId id : graph.outputs(node)) copy.outputs.push_back(graph.type(id));
-    for (const auto& subgraph : graph.subgraphs(node)) copy.subgraphs.push_back(subgraph);
-    const std::optional<Results> results = emit(std::move(copy));
+    const std::optional<Results> results = emit(copied_node(graph, node, value));
     if (!results) {
       release(held);
       return std::nullopt;
@@ -242,15 +238,12 @@ std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Result
 Expected<Graph> Rewriter::run() {
   for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
     const GraphNode& node = from_.nodes()[n];
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : from_.inputs(node)) {
+    Graph::NewNode copy = copied_node(from_, node, [&](ValueId id) {
       const ValueId operand = mapped(id);
-      copy.inputs.push_back(operand);
       // Told apart from the use by the new node, which takes the place of this one.
-      if (id.present()) --uses_[operand.index].to_come, --to_come_[id.index];
-    }
-    for (const ValueId id : from_.outputs(node)) copy.outputs.push_back(from_.type(id));
-    for (const auto& subgraph : from_.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+      --uses_[operand.index].to_come, --to_come_[id.index];
+      return operand;
+    });
     std::optional<std::vector<Known>> known = inferred(copy);
     TESSERA_CHECK(known.has_value(), "a node of a valid graph has no types");
     Results results = place(std::move(copy), *std::move(known));

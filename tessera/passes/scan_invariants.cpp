@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/ir/rebuild.h"
-#include "tessera/passes/fold.h"
 
 namespace tessera::passes {
 namespace {
@@ -46,12 +45,7 @@ Graph with_constants(const Graph& body, const Fixed& fixed,
     return id.present() ? mapped[id.index] : id;
   };
   for (const GraphNode& node : body.nodes()) {
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : body.inputs(node)) copy.inputs.push_back(value(id));
-    for (const ValueId id : body.outputs(node)) copy.outputs.push_back(body.type(id));
-    const auto subgraphs = body.subgraphs(node);
-    copy.subgraphs = {subgraphs.begin(), subgraphs.end()};
-    const auto results = made.add_node(std::move(copy));
+    const auto results = made.add_node(copied_node(body, node, value));
     for (std::size_t i = 0; i < results.size(); ++i)
       mapped[body.outputs(node)[i].index] = results[i];
   }
@@ -62,17 +56,16 @@ Graph with_constants(const Graph& body, const Fixed& fixed,
   return made;
 }
 
-Expected<Graph> folded_scan(const Graph& graph) {
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+Expected<Graph> folded_scan(const Graph& graph, const FoldLimits& limits) {
   Changes changes;
-  return Rewriter(graph, {folding({.most_bytes = kMostBytes}, changes)}).run();
+  return Rewriter(graph, {folding(limits, changes)}).run();
 }
 
 }  // namespace
 
-Expected<Graph> scan_invariants(const Graph& graph) {
+Expected<Graph> scan_invariants(const Graph& graph, const FoldLimits& limits) {
   if (std::ranges::none_of(graph.nodes(), is_scan)) return graph;
-  TESSERA_TRY(const Graph known, folded_scan(graph));
+  TESSERA_TRY(const Graph known, folded_scan(graph, limits));
   std::optional<Diagnostic> error;
   Graph made = rebuild(known, [&](Rebuilder& out, const GraphNode& node) {
     if (!is_scan(node)) return out.copy(node);
@@ -81,7 +74,7 @@ Expected<Graph> scan_invariants(const Graph& graph) {
     const auto inputs = known.inputs(node);
     std::vector<const Tensor*> constants;
     for (const ValueId input : inputs) constants.push_back(known.constant(input));
-    auto inner = folded_scan(with_constants(body, fixed, constants));
+    auto inner = folded_scan(with_constants(body, fixed, constants), limits);
     if (!inner) {
       error = inner.error();
       return out.copy(node);

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "tessera/ir/graph.h"
-#include "tessera/support/expected.h"
+#include "tessera/passes/fold.h"
 
 namespace tessera::passes {
 
@@ -12,6 +11,6 @@ namespace tessera::passes {
 ///     =>  r, y = scan(h, x) { body(h, x) { ... w is a constant ... return t, t } }
 ///
 /// Keeps: the meaning, bit for bit.
-Expected<Graph> scan_invariants(const Graph& graph);
+Expected<Graph> scan_invariants(const Graph& graph, const FoldLimits& limits);
 
 }  // namespace tessera::passes

@@ -156,14 +156,11 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
   std::vector<ValueId> mapped(graph.value_count()), outputs, ids;
   for (const GraphNode& node : graph.nodes()) {
     if (graph.outputs(node).empty() || !is_made(graph.outputs(node)[0])) continue;
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId input : graph.inputs(node)) {
-      if (input.present() && !mapped[input.index].present())
+    const auto results = part.add_node(copied_node(graph, node, [&](ValueId input) {
+      if (!mapped[input.index].present())
         mapped[input.index] = part.add_constant(*graph.constant(input), {});
-      copy.inputs.push_back(input.present() ? mapped[input.index] : input);
-    }
-    for (const ValueId output : graph.outputs(node)) copy.outputs.push_back(graph.type(output));
-    const auto results = part.add_node(std::move(copy));
+      return mapped[input.index];
+    }));
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId output = graph.outputs(node)[i];
       mapped[output.index] = results[i];

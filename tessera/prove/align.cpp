@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tessera/ir/control.h"
+#include "tessera/ir/rebuild.h"
 
 namespace tessera::prove {
 namespace {
@@ -55,12 +56,8 @@ Graph reordered(const Graph& graph, const std::vector<std::size_t>& order) {
       values[i] = made.add_constant(*constant, name({i}));
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const GraphNode& node = graph.nodes()[n];
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : graph.inputs(node))
-      copy.inputs.push_back(id.present() ? values[id.index] : id);
-    for (const ValueId id : graph.outputs(node)) copy.outputs.push_back(graph.type(id));
-    for (const auto& subgraph : graph.subgraphs(node)) copy.subgraphs.push_back(subgraph);
-    const std::vector<ValueId> results = made.add_node(std::move(copy));
+    const std::vector<ValueId> results =
+        made.add_node(copied_node(graph, node, [&](ValueId id) { return values[id.index]; }));
     made.set_node_name(n, graph.node_name(n));
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId id = graph.outputs(node)[i];

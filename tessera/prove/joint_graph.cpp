@@ -1,5 +1,7 @@
 #include "tessera/prove/joint_graph.h"
 
+#include "tessera/ir/rebuild.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -65,17 +67,12 @@ JointGraph joint_graph(const Graph& source, const Graph& target) {
       const auto outputs = graph.outputs(node);
       if (std::ranges::none_of(outputs, [&](ValueId id) { return live[id.index]; })) continue;
       std::vector<ClassId> operands;
-      Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-      for (const ValueId id : graph.inputs(node)) {
+      for (const ValueId id : graph.inputs(node))
         operands.push_back(id.present() ? classes[id.index] : kNoClass);
-        copy.inputs.push_back(id.present() ? values[id.index] : ValueId{});
-      }
       const std::vector<ClassId> of = numbering.results(graph, node, operands);
       if (!members.contains(of.front())) {
-        for (const ValueId id : outputs) copy.outputs.push_back(graph.type(id));
-        const auto subgraphs = graph.subgraphs(node);
-        copy.subgraphs.assign(subgraphs.begin(), subgraphs.end());
-        const std::vector<ValueId> results = joint.graph.add_node(std::move(copy));
+        const std::vector<ValueId> results = joint.graph.add_node(
+            copied_node(graph, node, [&](ValueId id) { return values[id.index]; }));
         for (std::size_t i = 0; i < of.size(); ++i) members.emplace(of[i], results[i]);
       }
       for (std::size_t i = 0; i < of.size(); ++i) place(outputs[i], of[i], members.at(of[i]));

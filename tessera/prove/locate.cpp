@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/ir/rebuild.h"
 #include "tessera/ir/text.h"
 #include "tessera/prove/distinguish.h"
 #include "tessera/support/lexer.h"
@@ -198,12 +199,8 @@ Divergence::Place Locator::place(Side side, ValueId value) const {
     }
   for (const std::size_t n : inside) {
     const GraphNode& inner = from.nodes()[n];
-    Graph::NewNode copy{.op = inner.op, .attrs = *inner.attrs};
-    for (const ValueId id : from.inputs(inner))
-      copy.inputs.push_back(id.present() ? values.at(id.index) : ValueId{});
-    for (const ValueId id : from.outputs(inner)) copy.outputs.push_back(from.type(id));
-    for (const auto& subgraph : from.subgraphs(inner)) copy.subgraphs.push_back(subgraph);
-    const std::vector<ValueId> results = made.add_node(std::move(copy));
+    const std::vector<ValueId> results =
+        made.add_node(copied_node(from, inner, [&](ValueId id) { return values.at(id.index); }));
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId id = from.outputs(inner)[i];
       values[id.index] = results[i];

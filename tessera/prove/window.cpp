@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tessera/ir/infer.h"
+#include "tessera/ir/rebuild.h"
 
 namespace tessera::prove {
 namespace {
@@ -195,11 +196,8 @@ std::optional<Graph> Window::graph(Side side) const {
       of = {other(of.side), *pairing_->member(other(of.side), id)};
     const Graph& from = pairing_->graph(of.side);
     const GraphNode& node = *from.producer(of.value);
-    Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId operand : from.inputs(node))
-      copy.inputs.push_back(operand.present() ? leaf(pairing_->of(of.side, operand)) : ValueId{});
-    for (const ValueId output : from.outputs(node)) copy.outputs.push_back(from.type(output));
-    for (const auto& subgraph : from.subgraphs(node)) copy.subgraphs.push_back(subgraph);
+    Graph::NewNode copy = copied_node(
+        from, node, [&](ValueId operand) { return leaf(pairing_->of(of.side, operand)); });
     if (circular) return std::nullopt;
     const std::vector<ValueId> results = made.add_node(std::move(copy));
     const auto outputs = from.outputs(node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 
 namespace tessera::rules {
@@ -87,9 +88,8 @@ class Replacement {
   }
 
   std::vector<ValueId> add(const Graph& graph, const GraphNode& node, std::vector<ValueId> inputs) {
-    Graph::NewNode made{.op = node.op, .attrs = *node.attrs, .inputs = std::move(inputs)};
-    for (const ValueId id : graph.outputs(node)) made.outputs.push_back(graph.type(id));
-    for (const auto& subgraph : graph.subgraphs(node)) made.subgraphs.push_back(subgraph);
+    Graph::NewNode made = copied_node(graph, node, [](ValueId id) { return id; });
+    made.inputs = std::move(inputs);
     return made_.add_node(std::move(made));
   }
 

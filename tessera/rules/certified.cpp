@@ -31,6 +31,15 @@ std::string plain_text(certify::Claim claim) {
   return to_text(claim);
 }
 
+/// What a proof of a rule may claim: its constants as given tensors, or as values that are computed
+/// from their positions.
+Expected<std::vector<GraphClaim>> provable_claims(const Rule& rule) {
+  TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(rule));
+  for (std::size_t i = 0, count = claims.size(); i < count; ++i)
+    if (auto written = prove::with_contents(claims[i])) claims.push_back(*std::move(written));
+  return claims;
+}
+
 /// The first line of a text that another does not have at its place.
 std::string first_difference(std::string_view text, std::string_view other) {
   while (!text.empty()) {
@@ -101,7 +110,7 @@ Rule statement_of(Rule rule) {
 Expected<Certificate> certified(const Rule& instance, const prove::Proved& proved) {
   Rule rule = statement_of(instance);
   rule.guard = proved.guard;
-  TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(rule));
+  TESSERA_TRY(std::vector<GraphClaim> claims, provable_claims(rule));
   const certify::Claim& shown = proved.certificate.claim;
   for (GraphClaim& claim : claims) {
     claim.claim.named_reals = shown.named_reals;
@@ -124,7 +133,7 @@ Expected<Certificate> certified(const Rule& instance, const prove::Proved& prove
 Expected<CertifiedRule> check_certificate(const Certificate& certificate, const KnownRules& known) {
   TESSERA_TRY(Rule rule, rule_of(certificate));
   TESSERA_TRY(CertifiedRule result, known_rule(std::move(rule), known));
-  TESSERA_TRY(std::vector<GraphClaim> claims, claims_of(result.rule));
+  TESSERA_TRY(std::vector<GraphClaim> claims, provable_claims(result.rule));
   const std::string text = to_text(certificate.claim);
   for (GraphClaim& claim : claims) claim.claim.named_reals = certificate.claim.named_reals;
   const auto here =

@@ -124,11 +124,8 @@ class RegionExtraction {
 
   void copy(std::size_t n) {
     const GraphNode& node = whole_.nodes()[n];
-    Graph::NewNode made{.op = node.op, .attrs = *node.attrs};
-    for (const ValueId id : whole_.inputs(node)) made.inputs.push_back(value(id));
-    for (const ValueId id : whole_.outputs(node)) made.outputs.push_back(whole_.type(id));
-    for (const auto& subgraph : whole_.subgraphs(node)) made.subgraphs.push_back(subgraph);
-    const std::vector<ValueId> results = region_.graph.add_node(std::move(made));
+    const std::vector<ValueId> results =
+        region_.graph.add_node(copied_node(whole_, node, [&](ValueId id) { return value(id); }));
     region_.graph.set_node_name(region_.graph.nodes().size() - 1, whole_.node_name(n));
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId old = whole_.outputs(node)[i];
@@ -226,11 +223,7 @@ Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
     };
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
       const GraphNode& node = graph.nodes()[n];
-      Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
-      for (const ValueId id : graph.inputs(node)) copy.inputs.push_back(value(id));
-      for (const ValueId id : graph.outputs(node)) copy.outputs.push_back(graph.type(id));
-      for (const auto& subgraph : graph.subgraphs(node)) copy.subgraphs.push_back(subgraph);
-      const std::vector<ValueId> results = made.add_node(std::move(copy));
+      const std::vector<ValueId> results = made.add_node(copied_node(graph, node, value));
       if (own_names.contains(graph.node_name(n)))
         made.set_node_name(made.nodes().size() - 1, graph.node_name(n));
       for (std::size_t i = 0; i < results.size(); ++i)
