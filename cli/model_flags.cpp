@@ -119,7 +119,10 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
                   "largest error of --precision auto against f32, relative to the RMS of an output")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--most-error", flags.max_error)->group("");  // its name before
+  command
+      .add_option("--most-error", flags.max_error)  // its name before
+      ->check(CLI::NonNegativeNumber)
+      ->group("");
   command.add_option("--cache", flags.cache, "folder of the object code cache, or none")
       ->capture_default_str();
   add_pass_flags(command, flags.passes);

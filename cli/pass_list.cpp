@@ -23,8 +23,9 @@ void add_passes(CLI::App& app, Context& context) {
       "the\n"
       "          rules that keep every bit\n"
       "\n"
-      "compile, run, bench and optimize take --disable-pass, --print-after, --validate and\n"
-      "--explain.");
+      "compile, run and bench take --disable-pass, --print-after, --validate and --explain for "
+      "all\n"
+      "of them, optimize for those of the stages canonical and algebra, which it runs.");
   command->callback([&context] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     if (context.json) {

@@ -178,7 +178,16 @@ class InferenceCache {
            const Results& results) {
     constexpr std::size_t kMostEntries = 4096;
     if (entries_.size() == kMostEntries) entries_.clear();
-    entries_.emplace(hash_of(op, attrs, inputs), Entry{&op, attrs, inputs, results});
+    if (std::ranges::any_of(attrs.entries(), [](const Attrs::Entry& entry) {
+          return std::holds_alternative<Tensor>(entry.second);
+        }))
+      return;
+    Entry entry{&op, attrs, inputs, results};
+    // What a file is mapped to may change, and is not to be held.
+    for (std::vector<Known>* all : {&entry.inputs, &entry.results})
+      for (Known& one : *all)
+        if (one.content) one.content->bytes = Bytes::copy(one.content->bytes.view());
+    entries_.emplace(hash_of(op, attrs, inputs), std::move(entry));
   }
 
  private:
@@ -215,6 +224,7 @@ class InferenceCache {
       hasher.add(static_cast<std::uint64_t>(input.type.dtype));
       if (input.type.shape) add(*input.type.shape);
       if (input.value) add(*input.value);
+      if (input.content) hasher.add_bytes(input.content->bytes.view());
     }
     return hasher.value();
   }

@@ -329,13 +329,17 @@ Expected<Lowered> lower_writes(const Schedule& schedule, const Target& target) {
 
 bool is_wide(const Stage& stage) {
   bool wide = stage.output.dtype == DType::F64;
-  for (const Operand& operand : stage.operands) wide = wide || operand.dtype == DType::F64;
+  bool of_floats = !stage.operands.empty();
+  for (const Operand& operand : stage.operands) {
+    wide = wide || operand.dtype == DType::F64;
+    of_floats = of_floats && is_float(operand.dtype);
+  }
   for_each_within(stage.output.value, [&](const Scalar& part) {
     const auto* cast = std::get_if<node::Cast>(&part.node());
     wide = wide || (cast != nullptr && cast->to == DType::F64);
-    // Powers and roots of integers have more digits than f32.
+    // Powers and roots of integers have more digits than f32; those of floats are rounded.
     const auto* apply = std::get_if<node::Apply>(&part.node());
-    wide = wide || (apply != nullptr && is_integer(stage.output.dtype) &&
+    wide = wide || (apply != nullptr && is_integer(stage.output.dtype) && !of_floats &&
                     (apply->fn == Fn::Pow || apply->fn == Fn::Sqrt) && part.sort() == Sort::Value);
   });
   return wide;

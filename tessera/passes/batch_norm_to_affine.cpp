@@ -43,7 +43,9 @@ Graph batch_norm_to_affine(const Graph& graph) {
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
     const auto parts = node.op == norm ? affine(graph, node) : std::nullopt;
     const ValueId x = graph.inputs(node).empty() ? ValueId{} : graph.inputs(node)[0];
-    if (!parts || graph.type(x).dtype != DType::F32 || !graph.type(x).shape) return out.copy(node);
+    if (!parts || graph.type(x).dtype != DType::F32 || !graph.type(x).shape ||
+        graph.type(x).shape->size() < 2)
+      return out.copy(node);
     // One number per channel, the second axis.
     std::vector<std::int64_t> shape(graph.type(x).shape->size() - 1, 1);
     shape[0] = static_cast<std::int64_t>(parts->scale.size());

@@ -203,6 +203,10 @@ Expected<Done> run_pass(const Pass& pass, const Context& context, Optimized& res
   TESSERA_TRY(Graph after, run_nested(pass, result.graph, context, record.changes));
   record.seconds = watch.seconds();
   record.nodes_after = after.nodes().size();
+  if (context.target != nullptr && context.target->assumes_constants) {
+    result.graph = std::move(after);
+    return Done{};
+  }
   const auto valid = verify(after);
   TESSERA_CHECK(valid, "after {}: {}", record.pass, to_string(valid.error()));
   if (options.validate) {

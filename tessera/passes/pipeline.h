@@ -79,6 +79,8 @@ struct TargetContext {
   const machine::Machine& machine;
   /// Computes the subgraphs that depend on constants alone, by machine code.
   std::function<Expected<Graph>(const Graph& graph)> evaluate_constants;
+  /// Of a plan: constants are made up, so that there is nothing to verify, validate or observe.
+  bool assumes_constants = false;
 };
 
 /// Runs the passes of the stage Target.

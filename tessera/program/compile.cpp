@@ -52,15 +52,6 @@ Expected<Done> add_code(const CompileOptions& options, Draft& draft) {
   return Done{};
 }
 
-/// The passes of the stage Target. `constants` computes what depends on constants alone.
-Expected<passes::Optimized> optimized_for_target(
-    const Graph& graph, const CompileOptions& options,
-    std::function<Expected<Graph>(const Graph&)> constants) {
-  return passes::optimize_for_target(
-      graph, options.passes,
-      {.machine = options.machine, .evaluate_constants = std::move(constants)});
-}
-
 }  // namespace
 
 codegen::ImageOptions image_options(const CompileOptions& options, std::size_t all) {
@@ -85,8 +76,12 @@ Lowerings lowerings_for(const CompileOptions& options) {
 }
 
 Expected<Draft> plan(const Graph& graph, const Planning& planning) {
+  const CompileOptions& options = planning.options;
   TESSERA_TRY(const passes::Optimized optimized,
-              optimized_for_target(graph, planning.options, with_assumed_constants));
+              passes::optimize_for_target(graph, options.passes,
+                                          {.machine = options.machine,
+                                           .evaluate_constants = with_assumed_constants,
+                                           .assumes_constants = true}));
   return assemble(optimized.graph, planning);
 }
 
@@ -94,7 +89,10 @@ Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
   const auto constants = [&](const Graph& given) {
     return with_computed_constants(given, options);
   };
-  TESSERA_TRY(passes::Optimized optimized, optimized_for_target(graph, options, constants));
+  TESSERA_TRY(
+      passes::Optimized optimized,
+      passes::optimize_for_target(graph, options.passes,
+                                  {.machine = options.machine, .evaluate_constants = constants}));
   TESSERA_TRY(Compiled compiled, compile_as_it_is(optimized.graph, options));
   compiled.report.passes = std::move(optimized.log);
   return compiled;

@@ -9,6 +9,7 @@
 
 #include "tessera/engine/engine.h"
 #include "tessera/interp/interp.h"
+#include "tessera/ir/bind.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/program/plan.h"
 #include "tessera/program/stage.h"
@@ -188,7 +189,8 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
     for (const ValueId output : graph.outputs(node))
       if (is_made(output) && !tensors[output.index])
         tensors[output.index] = zeros(graph.type(output));
-  return replaced(graph, tensors);
+  // Sizes that follow from the new constants are known now.
+  return bound(replaced(graph, tensors), Binding{});
 }
 
 }  // namespace tessera::program

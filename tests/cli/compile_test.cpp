@@ -110,6 +110,32 @@ TEST_F(CompileCommand, ExactSkipsThePassesOfTheReals) {
   }
 }
 
+TEST_F(CompileCommand, SizesThatFollowFromComputedConstantsAreKnown) {
+  std::string bytes = "3";
+  for (int i = 1; i < 100; ++i) bytes += ", 1";
+  folder.write("sizes.tessera",
+               "graph(x: f32[2, 6]) { w = const u8[100] [" + bytes +
+                   "]  s = reduce_max(cast(w) {to=\"f32\"}) {keepdims=0}  "
+                   "return relu(expand(x, concat(reshape(cast(s) {to=\"i64\"}, [1]), "
+                   "i64[2] [2, 6]) {axis=0})) }");
+  for (const char* numerics : {"reals", "exact"}) {
+    const Outcome ran = tessera({"run", "sizes.tessera", "--fill", "sin", "--numerics", numerics});
+    EXPECT_EQ(ran.exit_code, kSuccess) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("f32[3, 2, 6]"));
+  }
+  const Outcome costs =
+      tessera({"costs", "sizes.tessera", "--validate", "--store", "store.sqlite"});
+  EXPECT_EQ(costs.exit_code, kSuccess) << costs.err;
+}
+
+TEST_F(CompileCommand, BatchNormalizationOfAVector) {
+  folder.write("norm.tessera",
+               "graph(x: f32[3]) { return batch_normalization(x, f32[1] [1.0], f32[1] [2.0], "
+               "f32[1] [0.5], f32[1] [1.0]) }");
+  const Outcome ran = tessera({"run", "norm.tessera", "--fill", "sin"});
+  EXPECT_EQ(ran.exit_code, kSuccess) << ran.err;
+}
+
 TEST_F(CompileCommand, BenchGivesPercentiles) {
   const nlohmann::json object = json({"bench", "m.tessera", "--set", "n=3", "--threads", "1",
                                       "--blocks", "2", "--block-ms", "1", "--json"});

@@ -344,6 +344,15 @@ TEST(Compile, TransposedConvolutionsSpreadNoNaN) {
       {image}, {.passes = {.exact = true}}, 1e-6);
 }
 
+TEST(Compile, WhatIsFusedIntoACastToIntegersIsRounded) {
+  const Graph graph =
+      parsed("graph(x: f32[16]) { return cast(mul(sqrt(x), 1073741824.0)) {to=\"i64\"} }");
+  Tensor x = testing::random_f32({16}, 3);
+  for (float& number : std::span(const_cast<float*>(x.as<float>().data()), 16))
+    number = std::abs(number);
+  expect_same(graph, graph, {x}, {.passes = {.exact = true}}, 0);
+}
+
 TEST(Compile, RandomGraphs) {
   testing::for_each_random_graph({.seed = 11, .count = 20, .max_nodes = 8},
                                  [](const Graph& graph) { expect_same_when_optimized(graph, 3); });
