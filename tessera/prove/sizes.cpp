@@ -40,8 +40,14 @@ std::set<OperandAxis> stretched_axes(const GraphNode& node, const Signature& sig
     return is_stretched(*node.op, *node.attrs, signature, at, other);
   };
   std::set<OperandAxis> found;
+  // With an operand left out, the inputs of the definition are at other places.
+  if (definition.inputs.size() != signature.size()) return found;
+  for (std::size_t i = 0; i < signature.size(); ++i)
+    if (!signature[i].present ||
+        signature[i].type.shape.size() != definition.inputs[i].shape.size())
+      return found;
   std::map<std::string, OperandAxis, std::less<>> first;
-  for (std::size_t i = 0; i < signature.size() && i < definition.inputs.size(); ++i)
+  for (std::size_t i = 0; i < signature.size(); ++i)
     for (std::size_t axis = 0; axis < definition.inputs[i].shape.size(); ++axis) {
       const auto symbol = definition.inputs[i].shape[axis].as_symbol();
       if (!symbol || !symbol->starts_with('#')) continue;
