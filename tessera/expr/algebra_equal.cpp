@@ -10,7 +10,7 @@ constexpr std::size_t kMostTerms = 160;
 constexpr std::size_t kMostParts = 4000;
 constexpr int kMostRounds = 24;
 
-/// How many terms and factors there are, inside of others too.
+/// Number of terms and factors of a sum, including those nested in the arguments of functions.
 std::size_t parts_of(const Sum& sum) {
   std::size_t count = sum.terms.size();
   for (const Term& term : sum.terms)
@@ -21,7 +21,7 @@ std::size_t parts_of(const Sum& sum) {
   return count;
 }
 
-/// What would take long to look at is not proved here.
+/// Whether a sum exceeds the limits within which equality is decided.
 bool is_large(const Sum& sum) {
   return sum.terms.size() > kMostTerms || parts_of(sum) > kMostParts;
 }
@@ -116,8 +116,8 @@ std::optional<Sum> times_power(Names& names, const Sum& sum, const Factor& over,
   return closed(std::move(result));
 }
 
-/// Whether a sum that is divided by is one number for all terms, and is not zero: it is seen not to
-/// be, or a term divides by it that is there whatever the conditions are.
+/// Whether the base of `over`, a denominator in `sum`, is known to be non-zero: by its sign, or
+/// because a term without conditions and bound variables divides by it already.
 bool is_not_zero(const Sum& sum, const Factor& over) {
   if ((mask_of(args_of(over)[0], {}) & kZero) == 0) return true;
   return std::ranges::any_of(sum.terms, [&](const Term& term) {

@@ -146,7 +146,7 @@ std::vector<Factor> common_exponentials(const Sum& sum) {
   const auto is_exponential = [](const Factor& f) {
     return f.kind == Kind::Apply && f.fn == Fn::Exp;
   };
-  // Where no exponent is negative, what is common to all terms is in the first.
+  // Without negative exponents, a factor common to all terms is a factor of the first term.
   const bool all_positive = std::ranges::none_of(sum.terms, [&](const Term& term) {
     return std::ranges::any_of(
         term.factors, [&](const Factor& f) { return is_exponential(f) && f.exponent.sign() < 0; });

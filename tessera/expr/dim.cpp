@@ -16,7 +16,8 @@ namespace tessera {
 
 enum class Dim::Kind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max, Undefined };
 
-/// What an atom is. Symbols are kept once for each name and for ever; others are counted.
+/// Content of an atom: a symbol or an operation on two dimensions. Symbols are interned by name
+/// and never freed; operations are reference-counted.
 struct Dim::Node {
   Kind kind = Kind::Symbol;
   std::string name = {};   // of a symbol
@@ -443,12 +444,7 @@ void Dim::collect_symbols(std::set<std::string>& into) const {
 }
 
 bool Dim::contains(std::string_view symbol) const {
-  return terms_ != nullptr && std::ranges::any_of(*terms_, [&](const Term& term) {
-           return std::ranges::any_of(term.factors, [&](const Atom& atom) {
-             if (atom->kind == Kind::Symbol) return atom->name == symbol;
-             return atom->a.contains(symbol) || atom->b.contains(symbol);
-           });
-         });
+  return any_symbol([&](std::string_view name) { return name == symbol; });
 }
 
 std::optional<Dim::Linear> Dim::linear_in(std::string_view symbol) const {

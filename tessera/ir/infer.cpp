@@ -1,17 +1,13 @@
 #include "tessera/ir/infer.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
-#include <unordered_map>
 
 #include "tessera/expr/shape.h"
 #include "tessera/expr/small_types.h"
 #include "tessera/expr/symbolic.h"
 #include "tessera/ir/builder.h"
-#include "tessera/ops/catalog.h"
 #include "tessera/ops/text.h"
-#include "tessera/support/hash.h"
 
 namespace tessera {
 namespace {
@@ -153,112 +149,6 @@ Expected<std::vector<Known>> with_sizes_checked(const OpDef& op,
   return results;
 }
 
-/// The results of recent calls of `infer`, by all that they depend on: proofs and draws of sizes
-/// build the same nodes over and over. Of one thread, and emptied when it is full.
-class InferenceCache {
- public:
-  using Results = std::vector<Known>;
-
-  static InferenceCache& of_thread() {
-    thread_local InferenceCache cache;
-    return cache;
-  }
-
-  /// Results of the same operator on the same operands, or null.
-  const Results* find(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) const {
-    const auto [first, last] = entries_.equal_range(hash_of(op, attrs, inputs));
-    for (auto it = first; it != last; ++it)
-      if (const Entry& entry = it->second;
-          entry.op == &op && entry.attrs == attrs && std::ranges::equal(entry.inputs, inputs, same))
-        return &entry.results;
-    return nullptr;
-  }
-
-  void add(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
-           const Results& results) {
-    constexpr std::size_t kMostEntries = 4096;
-    if (entries_.size() == kMostEntries) entries_.clear();
-    if (std::ranges::any_of(attrs.entries(), [](const Attrs::Entry& entry) {
-          return std::holds_alternative<Tensor>(entry.second);
-        }))
-      return;
-    Entry entry{&op, attrs, inputs, results};
-    // What a file is mapped to may change, and is not to be held.
-    for (std::vector<Known>* all : {&entry.inputs, &entry.results})
-      for (Known& one : *all)
-        if (one.content) one.content->bytes = Bytes::copy(one.content->bytes.view());
-    entries_.emplace(hash_of(op, attrs, inputs), std::move(entry));
-  }
-
- private:
-  struct Entry {
-    const OpDef* op;
-    Attrs attrs;
-    std::vector<Known> inputs;
-    Results results;
-  };
-
-  static bool same(const Known& a, const Known& b) {
-    return a.present == b.present && a.type == b.type && a.value == b.value &&
-           a.content.has_value() == b.content.has_value() &&
-           (!a.content || same_tensors(*a.content, *b.content));
-  }
-  static bool same_tensors(const Tensor& a, const Tensor& b) {
-    return a.dtype == b.dtype && a.shape == b.shape && !a.strings && !b.strings &&
-           std::ranges::equal(a.bytes.view(), b.bytes.view());
-  }
-
-  /// Of symbolic sizes only plain symbols count.
-  static std::uint64_t hash_of(const OpDef& op, const Attrs& attrs,
-                               const std::vector<Known>& inputs) {
-    Hasher hasher;
-    hasher.add_text(op.name);
-    hasher.add(attrs.hash());
-    const auto add = [&](const std::vector<Dim>& sizes) {
-      for (const Dim& size : sizes) {
-        hasher.add(static_cast<std::uint64_t>(size.constant().value_or(-1)));
-        if (const auto symbol = size.as_symbol()) hasher.add_text(*symbol);
-      }
-    };
-    for (const Known& input : inputs) {
-      hasher.add(static_cast<std::uint64_t>(input.type.dtype));
-      if (input.type.shape) add(*input.type.shape);
-      if (input.value) add(*input.value);
-      if (input.content) hasher.add_bytes(input.content->bytes.view());
-    }
-    return hasher.value();
-  }
-
-  std::unordered_multimap<std::uint64_t, Entry> entries_;
-};
-
-/// Whether an operator is one of the catalog, which lives as long as the program.
-bool is_listed(const OpDef& op) {
-  const std::vector<OpDef>& all = catalog();
-  return !std::less<>()(&op, all.data()) && std::less<>()(&op, all.data() + all.size());
-}
-
-Expected<std::vector<Known>> inferred(const OpDef& op, const Attrs& attrs,
-                                      const std::vector<Known>& inputs) {
-  std::vector<bool> present;
-  for (const Known& input : inputs) present.push_back(input.present);
-  TESSERA_TRY_DONE(check_arity(op, present));
-  switch (op.kind()) {
-    case OpDef::Kind::Core:
-    case OpDef::Kind::Composite: {
-      const std::optional<Signature> in = signature_of(inputs);
-      if (!in) return nothing_known(op);
-      if (op.define && has_text(*in)) return infer_core_on_text(op, attrs, *in);
-      return with_sizes_checked(
-          op, op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs));
-    }
-    case OpDef::Kind::Opaque: return with_sizes_checked(op, infer_opaque(op, attrs, inputs));
-    case OpDef::Kind::Control: break;
-  }
-  TESSERA_CHECK(false, "{} is told by its subgraphs", op.name);
-  return nothing_known(op);
-}
-
 }  // namespace
 
 Known known(const Tensor& tensor) {
@@ -297,12 +187,23 @@ std::vector<Shape> shapes_of(const Signature& signature) {
 
 Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
                                    const std::vector<Known>& inputs) {
-  if (!is_listed(op)) return inferred(op, attrs, inputs);
-  InferenceCache& cache = InferenceCache::of_thread();
-  if (const std::vector<Known>* found = cache.find(op, attrs, inputs)) return *found;
-  auto results = inferred(op, attrs, inputs);
-  if (results) cache.add(op, attrs, inputs, *results);
-  return results;
+  std::vector<bool> present;
+  for (const Known& input : inputs) present.push_back(input.present);
+  TESSERA_TRY_DONE(check_arity(op, present));
+  switch (op.kind()) {
+    case OpDef::Kind::Core:
+    case OpDef::Kind::Composite: {
+      const std::optional<Signature> in = signature_of(inputs);
+      if (!in) return nothing_known(op);
+      if (op.define && has_text(*in)) return infer_core_on_text(op, attrs, *in);
+      return with_sizes_checked(
+          op, op.define ? infer_core(op, attrs, *in) : infer_composite(op, attrs, inputs));
+    }
+    case OpDef::Kind::Opaque: return with_sizes_checked(op, infer_opaque(op, attrs, inputs));
+    case OpDef::Kind::Control: break;
+  }
+  TESSERA_CHECK(false, "{} is told by its subgraphs", op.name);
+  return nothing_known(op);
 }
 
 }  // namespace tessera

@@ -61,10 +61,6 @@ struct Along {
   }
 };
 
-std::int64_t product(std::span<const std::int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 /// Calls `visit(index)` for every index below `sizes`, the last axis fastest.
 template <typename Visit>
 void for_each_index(const std::vector<std::int64_t>& sizes, const Visit& visit) {

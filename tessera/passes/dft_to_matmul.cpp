@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
-#include <numeric>
 #include <optional>
 
 #include "tessera/passes/writer.h"
 
 namespace tessera::passes {
 namespace {
-
-std::int64_t product(const Writer::Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
 
 /// A transform of `taken` complex or real numbers into `given` ones, of which some parts are kept.
 struct Fourier {

@@ -6,15 +6,15 @@
 
 namespace tessera::passes {
 
-/// What folding may compute.
+/// Limits of constant folding.
 struct FoldLimits {
   /// Of a result. One that is no larger than the operands whose place it takes may have more:
   /// folding makes no model larger than it was by more than that.
   std::int64_t most_bytes = 0;
   /// Of an operand: 16 leaves weights alone, whatever is made of them.
   std::int64_t most_numbers = std::numeric_limits<std::int64_t>::max();
-  /// Floats too. Without, only integers and truth values are computed: machine code may round
-  /// floats in another way.
+  /// Whether floating-point results are folded. Off under `--numerics exact`: the interpreter may
+  /// round differently from generated code.
   bool rounds = true;
 };
 

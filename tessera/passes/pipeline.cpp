@@ -28,7 +28,7 @@
 namespace tessera::passes {
 namespace {
 
-/// What a pass is given besides the graph. There is a target in the stage Target alone.
+/// Arguments of a pass besides the graph. `target` is null outside of Stage::Target.
 struct Context {
   const Options& options;
   const TargetContext* target = nullptr;
@@ -119,7 +119,7 @@ Expected<Graph> scan_invariants_of(const Graph& graph, const Context& context, C
 using enum Stage;
 using N = NumericsClass;
 using T = TargetClass;
-constexpr bool kWhole = false;  // the pass looks into subgraphs itself, or has no business there
+constexpr bool kWhole = false;  // the pass visits subgraphs itself, or must not visit them
 
 /// In this order.
 constexpr Pass kPasses[] = {

@@ -18,8 +18,9 @@ namespace tessera::passes {
 /// be symbols; Target passes run on static shapes, after the search.
 enum class Stage : std::uint8_t { Canonical, Algebra, Target };
 
-/// What a pass preserves: every bit of the results; the results over the reals, so that
-/// `--numerics exact` skips it; or every bit when it is asked to, as rules say of themselves.
+/// Guarantee that a pass gives for floating-point results. Exact: every bit is preserved. Reals:
+/// equal over the real numbers only, so `--numerics exact` skips the pass. PerRule: each rewrite
+/// rule states its own class, and `exact` skips the rules that are not.
 enum class NumericsClass : std::uint8_t { Exact, Reals, PerRule };
 
 /// Target machines that a pass is for.

@@ -1,11 +1,19 @@
 #pragma once
 
+#include <functional>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "tessera/ir/rebuild.h"
 #include "tessera/ops/catalog.h"
 
 namespace tessera::passes {
+
+/// Number of elements of a tensor of these sizes.
+inline std::int64_t product(std::span<const std::int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
 
 /// Adds nodes whose results are of one dtype and of known sizes to a graph that is made anew.
 class Writer {

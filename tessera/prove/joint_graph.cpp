@@ -1,9 +1,9 @@
 #include "tessera/prove/joint_graph.h"
 
-#include "tessera/ir/rebuild.h"
-
 #include <algorithm>
 #include <unordered_map>
+
+#include "tessera/ir/rebuild.h"
 
 namespace tessera::prove {
 namespace {

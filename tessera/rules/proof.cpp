@@ -103,48 +103,59 @@ void add_new(const Proved& from, Proved& into) {
   add(from.assumptions, into.assumptions);
 }
 
-/// Verdicts on the cases of an instance that is not proved as it is, if all of them are proved.
-bool prove_cases(const Rule& instance, const std::function<Verdict(const Rule&)>& decide,
-                 std::vector<Rule>& cases, std::vector<Verdict>& verdicts) {
-  for (BroadcastingCase& one : broadcasting_cases(instance)) cases.push_back(std::move(one.rule));
-  for (const Rule& one : cases) {
-    verdicts.push_back(decide(one));
-    if (!std::holds_alternative<Proved>(verdicts.back())) return false;
+using Decide = std::function<Verdict(const Rule&)>;
+
+/// Verdict on one instance of a rule, and on the rules that it was decided by: the instance itself
+/// or its broadcasting cases.
+struct Decision {
+  Verdict verdict;
+  std::vector<Rule> rules;
+  std::vector<Verdict> verdicts;
+};
+
+/// An instance that is not proved as a whole is proved by its broadcasting cases, if all of them
+/// are proved.
+Decision decision_on(const Rule& instance, const Decide& decide) {
+  const Verdict whole = decide(instance);
+  const Decision undivided{whole, {instance}, {whole}};
+  if (!std::holds_alternative<Unknown>(whole)) return undivided;
+  Proved all;
+  Decision decision;
+  for (BroadcastingCase& one : broadcasting_cases(instance)) {
+    Verdict verdict = decide(one.rule);
+    const auto* proved = std::get_if<Proved>(&verdict);
+    if (proved == nullptr) return undivided;
+    if (decision.rules.empty())
+      all = *proved;
+    else
+      add_new(*proved, all);
+    decision.rules.push_back(std::move(one.rule));
+    decision.verdicts.push_back(std::move(verdict));
   }
-  return !cases.empty();
+  if (decision.rules.empty()) return undivided;
+  decision.verdict = std::move(all);
+  return decision;
 }
 
-RuleProof collected(const Rule& rule, const std::function<Verdict(const Rule&)>& decide) {
+/// Verdict on a rule: its first refuted instance, else the first one that is not proved, else what
+/// all instances assume together.
+RuleProof collected(const Rule& rule, const Decide& decide) {
   const Stopwatch watch;
-  RuleProof proof{.name = rule.name, .instances = instances(rule)};
-  if (proof.instances.empty()) proof.verdict = Unknown{"its operators fit no number of axes"};
-  for (std::size_t i = 0; i < proof.instances.size(); ++i) {
-    const Rule instance = proof.instances[i];
-    Verdict verdict = decide(instance);
-    std::vector<Rule> cases;
-    std::vector<Verdict> verdicts;
-    if (std::holds_alternative<Unknown>(verdict) &&
-        prove_cases(instance, decide, cases, verdicts)) {
-      verdict = verdicts.front();
-      for (std::size_t k = 1; k < cases.size(); ++k)
-        add_new(std::get<Proved>(verdicts[k]), std::get<Proved>(verdict));
-      const auto here = proof.instances.begin() + static_cast<std::ptrdiff_t>(i);
-      proof.instances.insert(proof.instances.erase(here), cases.begin(), cases.end());
-      proof.verdicts.insert(proof.verdicts.end(), verdicts.begin(), verdicts.end());
-      i += cases.size() - 1;
-    } else {
-      proof.verdicts.push_back(verdict);
-    }
-    if (proof.verdicts.size() == std::max<std::size_t>(cases.size(), 1) ||
-        std::holds_alternative<Refuted>(verdict))
-      proof.verdict = verdict;
-    else if (auto* all = std::get_if<Proved>(&proof.verdict)) {
-      if (const auto* proved = std::get_if<Proved>(&verdict))
-        add_new(*proved, *all);
-      else
-        proof.verdict = verdict;
-    }
-    if (std::holds_alternative<Refuted>(verdict)) break;
+  RuleProof proof{.name = rule.name};
+  proof.verdict = Unknown{"its operators fit no number of axes"};
+  for (const Rule& instance : instances(rule)) {
+    Decision decision = decision_on(instance, decide);
+    const bool first = proof.verdicts.empty();
+    std::ranges::move(decision.rules, std::back_inserter(proof.instances));
+    std::ranges::move(decision.verdicts, std::back_inserter(proof.verdicts));
+    auto* all = std::get_if<Proved>(&proof.verdict);
+    const auto* proved = std::get_if<Proved>(&decision.verdict);
+    const bool refuted = std::holds_alternative<Refuted>(decision.verdict);
+    if (all != nullptr && proved != nullptr)
+      add_new(*proved, *all);
+    else if (first || refuted || all != nullptr)
+      proof.verdict = std::move(decision.verdict);
+    if (refuted) break;
   }
   proof.seconds = watch.seconds();
   return proof;
