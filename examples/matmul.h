@@ -40,8 +40,10 @@ inline std::int64_t matmul_programs(std::int64_t m, std::int64_t n, const Matmul
 inline Val product(const View& a, const View& b, const Val& m, const Val& n,
                    const MatmulTiles& tiles) {
   Val sum = zeros({tiles.m, tiles.n}, sum_dtype(a.dtype()));
-  for (const Val k : range(0, a.dim(1), tiles.k))
-    sum = dot(a.load({m, k}, {tiles.m, tiles.k}), b.load({k, n}, {tiles.k, tiles.n}), sum);
+  for (const Val k : range(0, a.dim(1), tiles.k)) {
+    const Val left = a.load({m, k}, {tiles.m, tiles.k});
+    sum = dot(left, b.load({k, n}, {tiles.k, tiles.n}), sum);
+  }
   return sum;
 }
 

@@ -156,7 +156,7 @@ std::uint64_t EGraph::hash_of(const Node& node) const {
   hasher.add(reinterpret_cast<std::uintptr_t>(&node.op()));
   hasher.add(reinterpret_cast<std::uintptr_t>(&node.attrs()));
   if (node.application->commutes) {
-    const auto [least, most] = std::minmax(find(node.inputs[0]), find(node.inputs[1]));
+    const auto [least, most] = std::minmax({find(node.inputs[0]), find(node.inputs[1])});
     hasher.add(least.index);
     hasher.add(most.index);
     return hasher.value();

@@ -1,5 +1,6 @@
 #include "tessera/engine/tessera.h"
 
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -82,11 +83,15 @@ Expected<Done> describe(const tessera_program* program, std::size_t index, bool 
 }
 
 Expected<Datum> datum_of(const tessera_tensor& tensor, bool kept) {
-  if (tensor.dtype < TESSERA_F16 || tensor.dtype == TESSERA_STRING || tensor.dtype > TESSERA_U2)
+  // Read as an integer: a caller in C may pass a number that the enumeration does not have.
+  int dtype = 0;
+  static_assert(sizeof tensor.dtype == sizeof dtype);
+  std::memcpy(&dtype, &tensor.dtype, sizeof dtype);
+  if (dtype < TESSERA_F16 || dtype == TESSERA_STRING || dtype > TESSERA_U2)
     return misuse("an array of this type cannot be given");
   if ((tensor.rank > 0 && tensor.shape == nullptr) || (tensor.bytes > 0 && tensor.data == nullptr))
     return misuse("a null pointer is given");
-  Tensor result{static_cast<DType>(tensor.dtype), {tensor.shape, tensor.shape + tensor.rank}, {}};
+  Tensor result{static_cast<DType>(dtype), {tensor.shape, tensor.shape + tensor.rank}, {}};
   const auto count = tessera::element_count(result.shape);
   const auto width = static_cast<std::size_t>(byte_width(result.dtype));
   if (!count || static_cast<std::size_t>(*count) > tensor.bytes / width ||

@@ -151,7 +151,8 @@ Sum remainder(const Sum& arg, const Rational& by) {
     Term share = term;
     share.coefficient *= by.inverse();
     if (is_whole(share)) continue;
-    const Factor* inner = application({{term}}, Fn::Mod);
+    const Sum alone{{term}};
+    const Factor* inner = application(alone, Fn::Mod);
     const auto divisor = inner == nullptr ? std::nullopt : constant_of(args_of(*inner)[1]);
     if (divisor && (*divisor / by).is_integer() && arg.terms.size() == 1)
       return remainder(args_of(*inner)[0], by);

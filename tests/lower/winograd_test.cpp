@@ -192,7 +192,8 @@ TEST(Winograd, VolumesAreSummedUpSliceBySlice) {
 
 TEST(Winograd, TakesLargeConvolutionsOfManyChannels) {
   const GroupCase c = convolution(
-      "Many", {.height = 21, .width = 19, .channels = 66, .filters = 70, .rows = 21, .columns = 19},
+      "Many",
+      {.height = 21, .width = 19, .channels = 130, .filters = 134, .rows = 21, .columns = 19},
       "max(SUM + bias[f] + res[n, y, x, f], 0.0)");
   const auto code = lower_winograd(group_of(c), machine::host(), {});
   ASSERT_TRUE(code) << to_string(code.error());

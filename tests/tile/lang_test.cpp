@@ -23,7 +23,9 @@ constexpr float kQuietNan = std::numeric_limits<float>::quiet_NaN();
 TEST(Lang, IsTracedToTheOperationsThatItNames) {
   const auto add = kernel("add", {"x", "n"}, [](const Ptr<float>& x, const Num<std::int64_t>& n) {
     const Val at = program_id(0) * 4 + arange(0, 4);
-    store(x + at, load(x + at, at < n) * 2, at < n);
+    // C++ leaves the order open in which arguments are evaluated: one call to a statement.
+    const Val to = x + at, from = x + at, mask = at < n, doubled = load(from, mask) * 2;
+    store(to, doubled, at < n);
   });
   ASSERT_TRUE(add) << why(add);
   EXPECT_EQ(to_text(*add), R"(kernel add(x: *f32, n: i64) {
@@ -356,7 +358,8 @@ TEST(Lang, AtomicsReturnWhatWasThere) {
                store(before + 4, atomic_or(p + 4, 1));
                store(before + 5, atomic_xor(p + 5, 3));
                store(before + 6, atomic_xchg(p + 6, 8));
-               store(before + 7, atomic_cas(p + 7, 0, 4) + atomic_cas(p + 7, 3, 1));
+               const Val first = atomic_cas(p + 7, 0, 4);
+               store(before + 7, first + atomic_cas(p + 7, 3, 1));
              }),
       {1, 1, 1}, x, old);
   EXPECT_THAT(x, ElementsAre(7, 9, 1, 2, 7, 5, 8, 4));
