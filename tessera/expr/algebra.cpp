@@ -10,7 +10,7 @@
 namespace tessera::algebra {
 namespace {
 
-/// Everything but the coefficient.
+/// Order of two terms without their coefficients.
 std::strong_ordering compare_bodies(const Term& a, const Term& b) {
   if (const auto order = a.bound <=> b.bound; order != 0) return order;
   if (const auto order = a.guards <=> b.guards; order != 0) return order;
@@ -158,8 +158,8 @@ Sum product(Names& names, const Sum& a, const Sum& b) {
   Sum result;
   for (const Term& x : a.terms) {
     for (const Term& y : b.terms) {
-      // Both may be copies of one term: the variables of one side are made others. (What x binds
-      // may be spoken of in y: a range and what runs over it.)
+      // Renames the bound variables of one side: both may be copies of one term. (y may contain
+      // variables that x binds: a range and what runs over it.)
       const bool clashes = std::ranges::any_of(y.bound, [&](const std::string& name) {
         return std::ranges::find(x.bound, name) != x.bound.end() || contains(x, name);
       });

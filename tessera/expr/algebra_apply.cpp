@@ -5,7 +5,7 @@
 namespace tessera::algebra {
 namespace {
 
-/// Whether every number of a type is one of another.
+/// Whether every number of type `from` is representable in type `to`.
 bool fits(DType from, DType to) {
   if (from == to) return true;
   // f16 has a smaller range than f8e8m0.
@@ -20,7 +20,7 @@ bool fits(DType from, DType to) {
          byte_width(from) < byte_width(to);
 }
 
-/// Whether a type has this number.
+/// Whether a type can represent this number.
 bool holds(DType type, std::int64_t number) {
   if (type == DType::F16) return number >= -2048 && number <= 2048;
   if (type == DType::BF16) return number >= -256 && number <= 256;
@@ -43,7 +43,7 @@ std::optional<Rational> value_at_number(Fn fn, const Rational& x) {
   }
 }
 
-/// A sum of sizes and indices alone.
+/// The sum as a Dim if it consists of sizes and indices only.
 std::optional<Dim> dim_of(const Sum& sum) {
   Dim result = 0;
   for (const Term& term : sum.terms) {
@@ -82,7 +82,7 @@ std::optional<OfTruth> of_truth(const Sum& sum) {
   return result.times.is(0) ? std::nullopt : std::optional(result);
 }
 
-/// Whether a sum is below zero, or zero: 1 or 0, where that is plain to see.
+/// Comparison of a sum with zero as 1 or 0, if sign analysis decides it.
 std::optional<Sum> compared(Fn fn, const Sum& arg) {
   if (const auto by = of_truth(arg)) {
     const auto at = [&](const Rational& x) {
@@ -99,7 +99,7 @@ std::optional<Sum> compared(Fn fn, const Sum& arg) {
   return fn == Fn::Less ? indicator({-*dim - 1}) : indicator({*dim, -*dim});
 }
 
-/// Whether it is an integer whatever its elements are.
+/// Whether a sum is an integer for all values of its elements.
 bool is_whole(const Sum& sum);
 bool is_whole(const Factor& factor) {
   if (factor.exponent.sign() < 0 || !factor.exponent.is_integer()) return false;
@@ -162,7 +162,7 @@ Sum remainder(const Sum& arg, const Rational& by) {
   return factor({.kind = Kind::Apply, .fn = Fn::Mod, .args = shared({rest, constant(by)})});
 }
 
-/// The type whose bits a number has, and what it is where all of them are set.
+/// Integer type of a bit pattern.
 std::optional<DType> bits_of(const Sum& sum);
 Rational all_bits(DType type) {
   if (is_signed(type)) return -1;
@@ -183,7 +183,7 @@ std::optional<DType> bits_of(const Factor& factor) {
 std::optional<DType> bits_of(const Sum& sum) {
   if (const Factor* only = only_factor(sum); only != nullptr && sum.terms[0].coefficient.is(1))
     return bits_of(*only);
-  // All bits less some.
+  // All bits minus some: a complement.
   if (sum.terms.size() != 2 || !is_number(sum.terms[0])) return std::nullopt;
   const Factor* only = only_factor(sum.terms[1]);
   if (only == nullptr || !sum.terms[1].coefficient.is(-1)) return std::nullopt;
@@ -191,8 +191,8 @@ std::optional<DType> bits_of(const Sum& sum) {
   return type && sum.terms[0].coefficient == all_bits(*type) ? type : std::nullopt;
 }
 
-/// Functions of the bits of integers: the complement is all bits less the number, x|y = x + y -
-/// (x&y), and (all bits less x)&y = y - (x&y) for x and y of one type.
+/// Bitwise functions of integers: ~x = mask - x, x|y = x + y - (x&y), and (mask - x)&y = y - (x&y)
+/// for x and y of one type.
 std::optional<Sum> of_bits(Fn fn, const Args& args) {
   const auto type = bits_of(args[0]);
   if (fn == Fn::Not) {
@@ -235,7 +235,7 @@ Sum exponential(Names& names, const Sum& arg) {
     if (const Factor* only = only_factor(term);
         below == 1 && only != nullptr && is_bottom(*only) && term.coefficient.sign() > 0)
       return {};
-  // Minus infinity under a guard or a condition: what that comes to is seen where it is decided.
+  // Minus infinity under a guard or a condition: simplified once the guard is decided.
   if (below != 0) return factor({.kind = Kind::Apply, .fn = Fn::Exp, .args = shared({arg})});
   Term result;
   Sum powers = constant(1);
@@ -299,7 +299,7 @@ Sum cast(DType to, Sum arg) {
   if (const auto value = constant_of(arg);
       value && value->integer() && holds(to, *value->integer()))
     return arg;
-  // What has been of a type that fits into this one stays as it is.
+  // A cast of a value that is exactly representable in the target type is the value.
   if (const Factor* only = only_factor(arg); only != nullptr && arg.terms[0].coefficient.is(1)) {
     const bool typed = only->kind == Kind::Read || only->kind == Kind::Cast;
     if (typed && only->exponent.is(1) && fits(only->to, to)) return arg;
@@ -315,7 +315,7 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
     case Fn::Neg: return scaled(std::move(args[0]), -1);
     case Fn::Mul: return product(names, args[0], args[1]);
     case Fn::Div:
-      // A sum over itself; other quotients come apart at the terms above the line.
+      // x / x = 1; other quotients are split by the terms of the numerator.
       if (same(closed(args[0]), closed(args[1])) && !args[0].terms.empty()) return constant(1);
       return product(names, args[0], power(names, args[1], -1));
     case Fn::Sqrt: return power(names, args[0], Rational::of(1, 2));
@@ -334,7 +334,7 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
   if (fn == Fn::Exp) return exponential(names, args[0]);
   if (fn == Fn::Log && !constant_of(args[0])) return logarithm(names, args[0]);
   if (fn == Fn::Less || fn == Fn::Equal) {
-    // Both compare a difference with zero: only its sign counts.
+    // Compares the difference with zero: only its sign matters.
     args = {closed(add(std::move(args[0]), scaled(std::move(args[1]), -1)))};
     if (!args[0].terms.empty() && !constant_of(args[0])) {
       Rational measure = content_of({&args[0]}, Leaves::Positive).measure.inverse();
@@ -367,7 +367,7 @@ Sum apply_to_integers(Names& names, Fn fn, std::vector<Sum> args) {
   if ((fn == Fn::ShiftLeft || fn == Fn::ShiftRight) && places && *places >= 0 && *places < 32) {
     const Rational times = std::int64_t{1} << *places;
     if (fn == Fn::ShiftLeft) return scaled(std::move(args[0]), times);
-    // Of what is not negative, both round down.
+    // Truncation and floor agree for non-negative numbers.
     if ((mask_of(closed(args[0]), {}) & kNegative) == 0)
       return apply_to_integers(names, Fn::Div, {std::move(args[0]), constant(times)});
   }

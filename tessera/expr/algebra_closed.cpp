@@ -10,7 +10,8 @@
 namespace tessera::algebra {
 namespace {
 
-/// Colors of the bound variables around an expression; other symbols have that of their name.
+/// Colors (as in color refinement of graphs) of the bound variables in scope; other symbols have
+/// the color of their name.
 class Colors {
  public:
   std::uint64_t of(std::string_view name) const {
@@ -63,7 +64,7 @@ std::uint64_t color(const Factor& factor, Colors& colors) {
   return hasher.value();
 }
 
-/// What all items of a term (guards and factors) look like together, in any order.
+/// Order-independent color of all guards and factors of a term.
 std::uint64_t items_color(const Term& term, Colors& colors) {
   std::uint64_t sum = 0;
   for (const Dim& guard : term.guards) sum += mixed(color(guard, colors), 1);
@@ -73,7 +74,7 @@ std::uint64_t items_color(const Term& term, Colors& colors) {
 
 constexpr std::uint64_t kUnknown = 0x5bd1e9955bd1e995ull, kMark = 0x2545f4914f6cdd1dull;
 
-/// Pushes the bound variables of a term with colors that say what they do in it.
+/// Pushes the bound variables of a term, colored by their occurrences in it.
 std::size_t refine(const Term& term, Colors& colors) {
   const std::size_t count = term.bound.size();
   if (count == 0) return 0;
@@ -103,7 +104,7 @@ std::size_t refine(const Term& term, Colors& colors) {
     const auto twins = std::ranges::adjacent_find(sorted);
     if (twins == sorted.end()) break;
     if (rounds == 0) continue;
-    // Variables that nothing tells apart are, as a rule, interchangeable: any order will do.
+    // Variables of equal color are, as a rule, interchangeable: any order will do.
     const auto one = std::ranges::find(next, *twins);
     colors.at(first + static_cast<std::size_t>(one - next.begin())) = mixed(*twins, 3) | 1;
     next[static_cast<std::size_t>(one - next.begin())] = mixed(*twins, 3) | 1;
@@ -135,7 +136,7 @@ int height(const Sum& sum) {
 
 constexpr int kAside = 1'000'000;
 
-/// Old and new names, few of each.
+/// Small map from old to new names.
 class Renaming {
  public:
   void add(std::string from, std::string to) {
@@ -164,7 +165,7 @@ class Renaming {
   std::vector<Entry> entries_;
 };
 
-/// Renames and puts in order again, all the way down.
+/// Renames recursively and restores the sorted order.
 void rename(Term& term, const Renaming& names, bool reorder);
 
 std::vector<std::string> numbered(int level, std::size_t count) {
@@ -173,7 +174,7 @@ std::vector<std::string> numbered(int level, std::size_t count) {
   return names;
 }
 
-/// From this level on, the first whose names a term speaks of neither bound nor free.
+/// First level from this one on whose names occur in the term neither bound nor free.
 int free_level(const Term& term, int level) {
   const auto is_taken = [&](const std::string& name) {
     return std::ranges::find(term.bound, name) != term.bound.end() || contains(term, name);
@@ -220,7 +221,7 @@ Term closed_term(Term term) {
     for (const Factor& factor : term.factors)
       if (factor.args != nullptr)
         for (const Sum& arg : *factor.args) inner = std::max(inner, height(arg));
-    // Inner variables are below the level; one that is spoken of but not bound here is avoided.
+    // Inner variables are below the level; names that occur free are avoided.
     int level = inner + 1;
     const auto is_taken = [&](const std::string& name) {
       return std::ranges::find(term.bound, name) == term.bound.end() && contains(term, name);
@@ -234,7 +235,7 @@ Term closed_term(Term term) {
       if (renaming.changes()) rename(term, renaming, true);
     };
     if (!std::ranges::equal(order, own, {}, &std::pair<std::uint64_t, std::string>::second)) {
-      // By way of names that no inner term has.
+      // Renames in two steps by way of names that no inner term has.
       if (inner > 0) call(numbered(free_level(term, kAside), order.size()));
       call(own);
     } else if (inner > 0) {
@@ -296,7 +297,7 @@ std::string to_text(const Factor& factor) {
 
 namespace {
 
-/// term = quotient * by, where the quotient is a product that speaks of nothing that is bound.
+/// Quotient of two terms: a product without bound variables such that term = quotient * by.
 std::optional<Term> quotient_of(const Term& term, const Term& by) {
   if (term.bound.size() != by.bound.size() || term.guards.size() != by.guards.size())
     return std::nullopt;
@@ -315,7 +316,7 @@ std::optional<Term> quotient_of(const Term& term, const Term& by) {
   return quotient;
 }
 
-/// quotient * sum, taken out of `from`; false where not all of it is there.
+/// Subtracts quotient * sum from `from`; false if not all of its terms are there.
 bool take_multiple(const Term& quotient, const Sum& sum, Sum& from) {
   Sum rest = from;
   for (Term term : sum.terms) {
@@ -331,7 +332,7 @@ bool take_multiple(const Term& quotient, const Sum& sum, Sum& from) {
   return true;
 }
 
-/// Among terms over S: some that are a multiple of S together.
+/// Cancels a subset of the terms over S that together is a multiple of S.
 bool cancel_some(Sum& above, const Sum& base, Term& quotient) {
   constexpr std::size_t kMostTerms = 24;
   if (above.terms.size() < base.terms.size() || above.terms.size() > kMostTerms) return false;
@@ -344,7 +345,8 @@ bool cancel_some(Sum& above, const Sum& base, Term& quotient) {
   return false;
 }
 
-/// Terms that are a multiple of S together, over S: the multiple. In a sum that is closed.
+/// Cancels quotients in a closed sum: terms over S that together are a multiple of S become the
+/// multiple.
 bool cancel_quotients(Sum& sum) {
   for (const Term& term : sum.terms) {
     for (const Factor& factor : term.factors) {

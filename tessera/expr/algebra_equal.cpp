@@ -26,7 +26,7 @@ bool is_large(const Sum& sum) {
   return sum.terms.size() > kMostTerms || parts_of(sum) > kMostParts;
 }
 
-/// Hyperbolic functions by exponentials: tanh(x) = (exp(2*x) - 1) / (exp(2*x) + 1).
+/// Writes hyperbolic functions as exponentials: tanh(x) = (exp(2*x) - 1) / (exp(2*x) + 1).
 Sum by_exponentials(Names& names, const Sum& sum) {
   const auto written = [&](const Factor& factor) -> std::optional<Sum> {
     if (factor.kind != Kind::Apply || factor.fn != Fn::Tanh) return std::nullopt;
@@ -56,7 +56,7 @@ Sum of_angle(Names& names, Fn fn, const Sum& angle) {
       scaled(product(names, of(sine ? Fn::Cos : Fn::Sin, one), of(Fn::Sin, rest)), sine ? 1 : -1));
 }
 
-/// Functions of sums of angles by those of the angles, and cos(x)^2 = 1 - sin(x)^2.
+/// Expands trigonometric functions of sums of angles, and cos(x)^2 = 1 - sin(x)^2.
 Sum by_angles(Names& names, const Sum& sum) {
   bool any = false;
   const auto written = [&](const Factor& factor) -> std::optional<Sum> {
@@ -82,7 +82,7 @@ Sum by_angles(Names& names, const Sum& sum) {
   return any ? changed(names, result, {.factors = squared}) : sum;
 }
 
-/// The part of an exponent that a sum is taken to, by whole numbers: -2 of -3/2.
+/// Floor of an exponent, limited to [-8, 8]: -2 of -3/2.
 std::int64_t whole_part(const Rational& exponent) {
   std::int64_t steps = 0;
   Rational rest = exponent;
@@ -91,8 +91,8 @@ std::int64_t whole_part(const Rational& exponent) {
   return steps;
 }
 
-/// Each term times a sum to a power that is not negative; exponents of the sum itself add up.
-/// Nothing where that is large.
+/// Multiplies each term by a non-negative power of a sum; exponents of the sum itself add up.
+/// Nothing if the result is large.
 std::optional<Sum> times_power(Names& names, const Sum& sum, const Factor& over,
                                std::int64_t exponent) {
   Sum result;
@@ -128,8 +128,8 @@ bool is_not_zero(const Sum& sum, const Factor& over) {
   });
 }
 
-/// Multiplied by what its terms are divided by, as often as there is such a thing. What speaks of a
-/// variable that a term binds is another number for each of its values, and is left alone.
+/// Multiplies by the denominators of the terms until there are none. A denominator that contains a
+/// bound variable is a different number for each of its values and is left alone.
 Sum without_quotients(Names& names, Sum sum) {
   for (int round = 0; round < kMostRounds; ++round) {
     std::optional<Factor> over;
@@ -155,7 +155,7 @@ Sum without_quotients(Names& names, Sum sum) {
   return sum;
 }
 
-/// A sum of multiples of logarithms is zero where the product of powers is one.
+/// Rewrites a sum of multiples of logarithms as a product of powers: zero becomes one.
 std::optional<Sum> without_logarithms(Names& names, const Sum& sum) {
   Sum rest, above = constant(1), below = constant(1);
   Rational measure = 0;
@@ -201,7 +201,7 @@ bool is_zero(Names& names, Sum sum, int depth) {
   if (is_poisoned(sum)) return false;
   if (const auto product = without_logarithms(names, sum))
     return is_zero(names, *product, depth - 1);
-  // Sums over the same range are zero if what they add up is.
+  // Sums over the same range are equal if their summands are.
   const bool ranges = std::ranges::any_of(sum.terms, [](const Term& t) { return !is_plain(t); });
   if (!ranges) return false;
   while (!sum.terms.empty()) {

@@ -11,12 +11,12 @@ Factor partial(char side, std::size_t component) {
   return {.kind = Kind::Read, .name = fmt::format("%{}{}", side, component)};
 }
 
-/// What a fold takes in: one term, a range with a group for each component.
+/// Range of a fold: one term, with a group for each component.
 const Term& range_of(const Factor& fold) {
   return args_of(fold)[0].terms[0];
 }
 
-/// The number of elements taken in, where it is known, of a fold over one axis.
+/// Number of folded elements, if it is known, of a fold over one axis.
 std::optional<std::int64_t> count_of(const Term& range) {
   if (range.bound.size() != 1 || range.guards.size() != 1) return std::nullopt;
   const auto last = (range.guards[0] + Dim::symbol(range.bound[0])).constant();
@@ -30,7 +30,7 @@ Sum lifted(Names& names, const Term& range, std::size_t component, std::int64_t 
   return result;
 }
 
-/// Of one element: what the start combines to with it.
+/// Fold of one element: the initial value combined with it.
 Sum of_one(Names& names, const Factor& fold) {
   const Term& range = range_of(fold);
   const std::size_t components = range.factors.size();
@@ -54,7 +54,8 @@ Factor product_over(const Term& range, Sum value) {
   return {.kind = Kind::Fold, .args = shared({closed({{own}}), constant(1), closed(both)})};
 }
 
-/// The product of a product is that of the products; of exponentials, that of the sum.
+/// Product fold of a product or an exponential: the product of the folds, or the exponential of the
+/// sum.
 Sum product_of(Names& names, const Term& range, const Sum& value) {
   if (value.terms.size() != 1 || !is_plain(value.terms[0]) || value.terms[0].factors.empty())
     return factor(product_over(range, value));

@@ -5,7 +5,7 @@
 namespace tessera::algebra {
 namespace {
 
-/// The largest of largest ones is the largest of all of them; below every number is nothing.
+/// Flattens nested maxima, and drops minus infinity.
 std::vector<Term> flattened(Names& names, std::vector<Term> groups) {
   std::vector<Term> flat;
   for (Term& piece : groups) {
@@ -26,7 +26,7 @@ std::vector<Term> flattened(Names& names, std::vector<Term> groups) {
   return flat;
 }
 
-/// With one number for all those among them.
+/// Merges the constants among the operands into one.
 std::vector<Term> with_one_number(std::vector<Term> groups) {
   std::vector<Term> pieces;
   std::optional<Rational> largest;
@@ -41,7 +41,7 @@ std::vector<Term> with_one_number(std::vector<Term> groups) {
   return pieces;
 }
 
-/// min(x, y), as one of them, is below x, which is another: max(x, min(x, y)) = x.
+/// Absorption: max(x, min(x, y)) = x.
 bool is_below_another(const Term& piece, const Sum& pieces) {
   const Factor* only = only_factor(value_of(piece));
   if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1)) return false;
@@ -56,7 +56,7 @@ bool is_below_another(const Term& piece, const Sum& pieces) {
   });
 }
 
-/// The number and the other one of two pieces.
+/// Constant operand and other operand of a maximum of two.
 struct Bounded {
   Rational bound;
   const Sum* other;
@@ -90,7 +90,7 @@ std::optional<Sum> turned(Names& names, const Sum& pieces) {
   return scaled(std::move(least), -1);
 }
 
-/// The terms that all pieces have, free of what they bind.
+/// Terms common to all operands that contain no bound variables.
 Sum common_terms(const Sum& pieces, const std::vector<std::string>& bound) {
   Sum common;
   for (const Term& term : value_of(pieces.terms[0]).terms) {
@@ -123,7 +123,7 @@ Sum of_product(Names& names, Factor largest) {
   return result;
 }
 
-/// max(exp(a), exp(b)) = exp(max(a, b)), where there is something to take it of.
+/// Monotonicity: max(exp(a), exp(b)) = exp(max(a, b)), for a maximum that is not empty.
 std::optional<Sum> of_exponentials(Names& names, const Sum& pieces) {
   std::vector<Term> exponents;
   for (const Term& piece : pieces.terms) {
@@ -141,7 +141,7 @@ std::optional<Sum> of_exponentials(Names& names, const Sum& pieces) {
   return apply(names, Fn::Exp, {most(names, std::move(exponents))});
 }
 
-/// Whether a piece is nowhere above another one that is always there.
+/// Whether an operand is nowhere above another one that is always present.
 bool is_lower(const Term& piece, const Sum& pieces) {
   constexpr std::size_t kMostPieces = 6;
   if (pieces.terms.size() > kMostPieces) return false;
@@ -164,7 +164,7 @@ Sum most(Names& names, std::vector<Term> groups) {
     if (is_poisoned(value_of(piece))) return poison();
   std::vector<Term> flat = flattened(names, std::move(groups));
   if (flat.empty()) return factor({.kind = Kind::Bottom});
-  // Equal ones count once.
+  // Equal operands count once.
   Sum pieces = closed({with_one_number(std::move(flat))});
   for (Term& piece : pieces.terms) piece.coefficient = 1;
   if (pieces.terms.size() == 1 && is_plain(pieces.terms[0]))
@@ -179,8 +179,8 @@ Sum most(Names& names, std::vector<Term> groups) {
   if (auto other = turned(names, pieces)) return *std::move(other);
   if (auto power = of_exponentials(names, pieces)) return *std::move(power);
 
-  // What all have in common goes outside: max(a + c, b + c) = c + max(a, b), and for s > 0
-  // max(s*a, s*b) = s*max(a, b).
+  // Extracts common terms and factors: max(a + c, b + c) = c + max(a, b), and max(s*a, s*b) =
+  // s*max(a, b) for s > 0.
   std::vector<std::string> bound;
   for (const Term& piece : pieces.terms)
     bound.insert(bound.end(), piece.bound.begin(), piece.bound.end());
@@ -189,7 +189,7 @@ Sum most(Names& names, std::vector<Term> groups) {
       piece.factors = group(add(value_of(piece), scaled(outer, -1))).factors;
     return add(most(names, opened(names, std::move(pieces)).terms), opened(names, outer));
   }
-  // Zero everywhere is still the largest of nothing where the ranges are empty.
+  // A maximum of zeros is not zero where its ranges may be empty.
   std::vector<const Sum*> values;
   for (const Term& piece : pieces.terms) values.push_back(&value_of(piece));
   const Content content = content_of(values, Leaves::Positive, bound);

@@ -23,7 +23,7 @@ Sum prime_root(std::int64_t value) {
   return {{std::move(term)}};
 }
 
-/// value^exponent of a number; nothing where it is not written by roots.
+/// Power of a number as a product of roots; nothing where it has no such form.
 std::optional<Sum> number_power(Names& names, const Rational& value, const Rational& exponent) {
   if (const auto whole = exponent.integer()) return constant(value.power(*whole));
   const auto twice = (exponent * 2).integer();
@@ -55,7 +55,7 @@ Sum power_of_term(Names& names, const Term& term, const Rational& exponent) {
     }
   }
   Sum result = product(names, {{taken}}, roots);
-  // A negative number stays under the root with what it is multiplied by.
+  // A negative coefficient stays under the root with its factors.
   const bool apart = whole || term.coefficient.sign() > 0;
   const auto root = apart ? number_power(names, term.coefficient, exponent) : std::optional<Sum>();
   if (root)

@@ -13,7 +13,7 @@ void change_args(Factor& factor, Change change) {
   factor.args = shared(std::move(args));
 }
 
-/// Inner terms must neither have what they bind replaced nor catch what is put in.
+/// Capture avoidance: renames inner bound variables that are replaced or occur in the replacement.
 void keep_inner_apart(Names& names, Term& term, const Replacement& with) {
   const auto clashes = [&](const std::string& name) {
     return with.contains(name) || std::ranges::any_of(with, [&](const auto& entry) {
@@ -43,7 +43,7 @@ Sum remade(Names& names, const Factor& factor) {
   const Rational& exponent = factor.exponent;
   switch (factor.kind) {
     case Kind::Number:
-      // The substitution may have turned a lone atom into arithmetic.
+      // The substitution may have turned a single atom into arithmetic.
       return power(names, number(factor.at[0]), exponent);
     case Kind::Power: return power(names, opened(names, args_of(factor)[0]), exponent);
     case Kind::Apply: {
@@ -109,7 +109,7 @@ Sum substituted(Names& names, const Term& term, const Replacement& with) {
 Sum replaced(Names& names, const Term& term, const Dim& operation, const Dim& by) {
   return changed(names, term,
                  {.dims = [&](const Dim& dim) { return dim.replaced(operation, by); },
-                  // What is bound there is another variable than that of the same name outside.
+                  // A variable that is bound there shadows the outer one of the same name.
                   .skips =
                       [&](const std::vector<std::string>& bound) {
                         return std::ranges::any_of(bound, [&](const std::string& name) {

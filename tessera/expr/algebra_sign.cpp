@@ -37,14 +37,14 @@ Mask of_number(const Rational& value) {
                               : kZero;
 }
 
-/// What is known, and whether to look for sums that what is known is a part of.
+/// Sign assumptions, and whether to decompose sums by them.
 struct Context {
   const Signs& signs;
   int depth = 2;  // how many of what is known are added up
 };
 Mask mask_in(const Sum& sum, const Context& context);
 
-/// Of the base; `factor` may have any exponent.
+/// Possible signs of a factor's base; `factor` may have any exponent.
 Mask base_mask(const Factor& factor, const Context& context) {
   if (factor.truth) return kNotNegative;
   switch (factor.kind) {
@@ -65,7 +65,7 @@ Mask base_mask(const Factor& factor, const Context& context) {
       for (const Term& piece : pieces.terms) {
         if (!is_plain(piece)) continue;
         const Mask own = mask_in(value_of(piece), context);
-        // At least as large as this one.
+        // The maximum is at least as large as each operand.
         if ((own & kNegative) == 0) mask &= own == kPositive ? kPositive : kNotNegative;
       }
       return is_absolute(factor) ? static_cast<Mask>(mask & kNotNegative) : mask;
@@ -85,7 +85,7 @@ Mask mask_of(const Factor& factor, const Context& context) {
   if (factor.exponent.is(1)) return base;
   const auto whole = factor.exponent.integer();
   if (!whole) base &= kNotNegative;  // there is a root of it
-  // What is divided by is not zero.
+  // A denominator is not zero.
   if (factor.exponent.sign() < 0) base &= kNegative | kPositive;
   if (whole && *whole % 2 == 0 && (base & kNegative) != 0)
     base = static_cast<Mask>((base & kZero) | kPositive);
@@ -158,7 +158,7 @@ std::optional<Range> range_of(const Sum& sum) {
   return range;
 }
 
-/// The first term that is no number, if any.
+/// First term that is not a constant, if any.
 const Term* first_of(const Sum& sum) {
   const auto here =
       std::ranges::find_if(sum.terms, [](const Term& term) { return !is_number(term); });
@@ -175,7 +175,7 @@ Mask mask_in(const Sum& sum, const Context& context) {
   }
   if (context.depth == 0 || context.signs.empty() || mask == kZero || (mask & (mask - 1)) == 0)
     return mask;
-  // It is a multiple of what is known and something else of the same sign.
+  // The sum is a positive multiple of an assumption plus something of the same sign.
   for (const Sign& sign : context.signs) {
     const Term* theirs = first_of(sign.of);
     if (theirs == nullptr) continue;
@@ -213,7 +213,7 @@ Mask mask_of(const Sum& sum, const Signs& signs) {
 
 namespace {
 
-/// The other one of two numbers whose sign is known to be zero: what a factor is then.
+/// Equation solved for a factor, from a sum that is assumed to be zero.
 struct Solved {
   Factor factor;
   Sum value;
@@ -237,7 +237,7 @@ std::optional<Solved> solved(const Sum& zero) {
   return std::nullopt;
 }
 
-/// The largest of some without those that are known to be below another.
+/// Maximum without operands that are known to be below another.
 std::optional<Sum> without_lower(Names& names, const Factor& factor, const Signs& signs) {
   const Sum& pieces = args_of(factor)[0];
   if (pieces.terms.size() > 8) return std::nullopt;
@@ -248,7 +248,7 @@ std::optional<Sum> without_lower(Names& names, const Factor& factor, const Signs
       if (&other == &piece || !is_plain(other)) return false;
       const Sum more = closed(add(value_of(other), scaled(value_of(piece), -1)));
       const Mask mask = mask_of(more, signs);
-      // Of two that are equal, the first one stays.
+      // Of two equal operands the first one stays.
       return (mask & kNegative) == 0 && (mask != kZero || !is_plain(piece) || &other < &piece);
     });
     if (!below) kept.push_back(piece);

@@ -9,23 +9,28 @@
 #include "tessera/support/expected.h"
 #include "tessera/support/tensor.h"
 
+/// Definitions in index notation: the inputs of an operator, its index variables, and what each
+/// output element is (compare Halide's algorithms and TVM's te.compute).
 namespace tessera {
 
 using Shape = std::vector<Dim>;
 
+/// Element type and symbolic shape of a tensor.
 struct TensorType {
   DType dtype = DType::F32;
   Shape shape = {};
   bool operator==(const TensorType&) const = default;
 };
 
-/// What a definition may know of one of its inputs.
+/// Input of an operator as its definition sees it: type, and content where it is known at compile
+/// time.
 struct Argument {
   bool present = true;  // an optional input may be left out
   TensorType type = {};
-  /// The elements of a small integer tensor, where they are known: sizes, axes, pads.
+  /// Elements of a small integer tensor where they are known, perhaps symbolically: sizes, axes,
+  /// pads.
   std::optional<std::vector<Dim>> value = {};
-  /// The same for a small tensor of numbers whose content is fixed: scales, limits.
+  /// Elements of a small constant tensor of numbers: scales, limits.
   std::optional<Tensor> content = {};
 
   int rank() const { return static_cast<int>(type.shape.size()); }
@@ -35,8 +40,8 @@ struct Argument {
 
 using Signature = std::vector<Argument>;
 
-/// An index variable and where it runs. Its size is what is stated, or, if nothing is, the symbol
-/// `#name`, which is solved for by matching operands with the shapes that are given.
+/// Index variable and its extent. Without a stated extent the size is the symbol `#name`, which is
+/// solved for by matching operands with the given shapes.
 struct Axis {
   std::string name;
   std::optional<Dim> extent = {};
@@ -49,11 +54,12 @@ struct Axis {
   // NOLINTEND(google-explicit-constructor)
 };
 
-/// `prefix0, prefix1, …`, unsized.
+/// Axes `prefix0, prefix1, …` without stated extents.
 std::vector<Axis> axes(const std::string& prefix, int count);
 std::vector<Bound> bounds(const std::vector<Axis>& over);
 
-/// One tensor axis that is run through by several index variables, the last one fastest.
+/// Tensor axis that is indexed by several index variables, the last one fastest (a reshape of these
+/// axes into one).
 struct Merged {
   std::vector<Axis> parts;
 
@@ -64,19 +70,19 @@ struct Merged {
 };
 Merged merge(const Axis& outer, const Axis& inner);
 
-/// A tensor that is read: a name and the sizes of its axes.
+/// Input tensor of a definition: a name, an element type and a shape.
 struct Operand {
   std::string name;
   DType dtype = DType::F32;
   Shape shape = {};
 
   Scalar operator()(std::vector<Scalar> at) const;
-  /// The element, or zero (or `otherwise`) where an index is out of range.
+  /// Element at a position, or zero (or `otherwise`) where an index is out of range.
   Scalar or_zero(std::vector<Scalar> at) const;
   Scalar or_else(std::vector<Scalar> at, const Scalar& otherwise) const;
 };
 
-/// Writes that say where they go: out[target] = value, or combined with what is there.
+/// Scatter: out[target] = value for all positions of `over`, or combined with what is there.
 struct Forward {
   std::vector<Axis> over;
   std::vector<Scalar> target;  // a position out of range is an error in the data
@@ -84,8 +90,8 @@ struct Forward {
   std::optional<Fn> combine = {};  // none: the last write wins, in row-major order of `over`
 };
 
-/// A tensor that is computed. Each of its axes is run through by one index variable or, merged, by
-/// several; `value` says what an element is, and a forward write then changes some.
+/// Output tensor of a definition. Each of its axes has one index variable or, merged, several;
+/// `value` is the element at a position, and a forward write then changes some elements.
 struct Output {
   std::string name;
   DType dtype = DType::F32;
@@ -96,20 +102,20 @@ struct Output {
   Shape shape() const;
 };
 
-/// What an operator means on inputs of one signature.
+/// Meaning of an operator on inputs of one signature.
 struct Definition {
   std::vector<Operand> inputs;
   std::vector<Output> outputs;
 };
 
-/// One list after the other.
+/// Concatenation of two lists.
 template <class T>
 std::vector<T> concat(std::vector<T> first, const std::vector<T>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
 
-/// Lists of axes as what they are used for.
+/// Lists of axes as output axes, indices and sizes.
 std::vector<Merged> each(const std::vector<Axis>& axes);
 std::vector<Scalar> indices(const std::vector<Axis>& axes);
 Shape sizes(const std::vector<Axis>& axes);

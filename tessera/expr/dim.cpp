@@ -90,7 +90,7 @@ bool divides(std::int64_t a, std::int64_t b) {  // INT64_MIN / -1 overflows
   return !(a == std::numeric_limits<std::int64_t>::min() && b == -1);
 }
 
-/// How many atoms these terms are made of, written out.
+/// Number of atoms of the expanded terms.
 template <class Terms>
 std::size_t weight(const Terms& terms) {
   std::size_t sum = 0;
@@ -125,7 +125,7 @@ Dim Dim::of(Terms terms) {
   return of_merged(std::move(merged));
 }
 
-/// Of terms in order, each product once.
+/// Dim of sorted terms with distinct products.
 Dim Dim::of_merged(Terms merged) {
   merged.erase_if([](const Term& term) { return term.coefficient == 0; });
   if (merged.empty()) return Dim(0);
@@ -142,7 +142,7 @@ Dim Dim::of_atom(Atom atom) {
   return of_merged({Term{.factors = {std::move(atom)}, .coefficient = 1}});
 }
 
-/// An operation that did not simplify.
+/// Atom of an operation that did not simplify.
 Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
   auto node = std::make_unique<Node>();
   node->kind = kind;
@@ -154,8 +154,8 @@ Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
 }
 
 Dim Dim::symbol(std::string name) {
-  /// All symbols, so that equal ones are one node. They are never freed: sizes of any thread and of
-  /// any lifetime hold them.
+  /// Interning table of symbols. They are never freed: sizes of any thread and any lifetime refer
+  /// to them.
   struct Table {
     std::mutex mutex;
     std::unordered_map<std::string_view, std::unique_ptr<const Dim>> symbols;
@@ -174,7 +174,7 @@ Dim Dim::undefined() {
   return of_atom(Atom(&node));
 }
 
-/// Its terms; those of a constant are made in `lone`.
+/// Terms of the polynomial; those of a constant are built in `lone`.
 const Dim::Terms& Dim::terms(Terms& lone) const {
   if (terms_ != nullptr) return *terms_;
   if (constant_ != 0) lone.push_back({.coefficient = constant_});
@@ -186,13 +186,13 @@ bool Dim::is_undefined() const {
          terms_->front().factors.front()->kind == Kind::Undefined;
 }
 
-/// Whether it is this operation and nothing else.
+/// Whether this is exactly one operation.
 bool Dim::is_operation(Kind kind, const Dim& a, const Dim& b) const {
   const Node* node = as_atom();
   return node != nullptr && node->kind == kind && node->a == a && node->b == b;
 }
 
-/// The atom that it is and nothing else.
+/// The atom, if this is exactly one atom.
 const Dim::Node* Dim::as_atom() const {
   if (terms_ == nullptr || terms_->size() != 1) return nullptr;
   const Term& term = terms_->front();
@@ -206,7 +206,7 @@ std::optional<std::string_view> Dim::as_symbol() const {
   return node->name;
 }
 
-/// a + b * times; both are in order already.
+/// a + b * times, a merge of two sorted lists of terms.
 Dim Dim::sum(const Dim& a, const Dim& b, std::int64_t times) {
   if (a.terms_ == nullptr && b.terms_ == nullptr) {
     const __int128 sum = __int128{a.constant_} + __int128{b.constant_} * times;
@@ -371,7 +371,7 @@ bool operator==(const Dim& a, const Dim& b) {
          });
 }
 
-/// An operation made anew of other sides.
+/// Rebuilds an operation with other operands.
 Dim Dim::remade(const Node& node, const Dim& a, const Dim& b) {
   switch (node.kind) {
     case Kind::FloorDiv: return floor_div(a, b);
@@ -391,7 +391,7 @@ Dim Dim::substituted(const Substitution& with) const {
   });
 }
 
-/// With atoms replaced by what `change` gives for them, also inside of operations.
+/// Replaces atoms by what `change` returns for them, also inside of operations.
 template <class Change>
 Dim Dim::changed(const Change& change) const {
   if (terms_ == nullptr) return *this;

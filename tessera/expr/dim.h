@@ -12,14 +12,14 @@
 
 namespace tessera {
 
-/// The size of an axis: an integer, or arithmetic over named sizes.
+/// Symbolic size of an axis: an integer, or arithmetic over named sizes.
 ///
 /// Kept in a canonical form, a polynomial with integer coefficients over atoms (a symbol, or a
-/// floor division, remainder, minimum or maximum that did not simplify), so that equal-looking
-/// sizes are equal: `n*2 + n` is `3*n`, `(4*h)/2` is `2*h`. Symbols stand for integers >= 0.
+/// floor division, remainder, minimum or maximum that did not simplify), so that equal expressions
+/// compare equal: `n*2 + n` is `3*n`, `(4*h)/2` is `2*h`. Symbols stand for integers >= 0.
 ///
-/// Arithmetic that leaves 64 bits, or divides by zero, gives `undefined`, which poisons what is
-/// computed from it.
+/// Arithmetic that overflows 64 bits, or divides by zero, gives `undefined`, which propagates like
+/// NaN.
 class Dim {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a size
@@ -32,38 +32,39 @@ class Dim {
   }
   bool is(std::int64_t value) const { return terms_ == nullptr && constant_ == value; }
   bool is_undefined() const;
-  /// The name, if this is a bare symbol.
+  /// Name of the symbol if this is a single symbol.
   std::optional<std::string_view> as_symbol() const;
 
-  /// What its symbols are replaced with; a symbol for which `with` has nothing stays.
+  /// Replacement of symbols; a symbol for which `with` returns nothing stays.
   using Substitution = std::function<std::optional<Dim>(std::string_view)>;
   Dim substituted(const Substitution& with) const;
   void collect_symbols(std::set<std::string>& into) const;
   using SymbolPredicate = std::function<bool(std::string_view)>;
   bool any_symbol(const SymbolPredicate& predicate) const;
 
-  /// A lower bound, as far as it is plain to see.
+  /// Lower bound by interval arithmetic, if there is one.
   std::optional<std::int64_t> least() const;
 
-  /// Writes this as factor * symbol + rest, with neither containing the symbol; nothing if it
-  /// cannot.
+  /// Decomposition as factor * symbol + rest, where neither contains the symbol; nothing if there
+  /// is none.
   struct Linear;
   std::optional<Linear> linear_in(std::string_view symbol) const;
 
-  /// The sum taken apart: a coefficient and a product of atoms each. A constant is a multiple of 1.
+  /// Terms of the polynomial: a coefficient and a product of atoms each. A constant is a multiple
+  /// of 1.
   struct Part;
   std::vector<Part> parts() const;
-  /// The atoms of a product without a coefficient.
+  /// Atoms of a product without a coefficient.
   std::vector<Dim> factors() const;
-  /// What the atoms are that are no symbols, outer ones first.
+  /// Atoms that are operations rather than symbols, outer ones first.
   enum class Op : std::uint8_t { FloorDiv, Mod, Min, Max };
   struct Operation;
   std::vector<Operation> operations() const;
-  /// With `atom` (an operation, or a symbol) replaced wherever it occurs.
+  /// Replaces `atom` (an operation or a symbol) wherever it occurs.
   Dim replaced(const Dim& atom, const Dim& by) const;
   bool contains(std::string_view symbol) const;
-  /// The value modulo 2^64 where symbols have the values given; operations mix those of their
-  /// sides. Equal sizes have equal fingerprints.
+  /// Hash that respects equality: the value modulo 2^64 for given values of the symbols, where
+  /// operations mix the fingerprints of their operands.
   using Values = std::function<std::uint64_t(std::string_view)>;
   std::uint64_t fingerprint(const Values& values) const;
 
@@ -72,7 +73,8 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
   Dim operator-() const { return Dim(0) - *this; }
 
-  /// Rounds towards minus infinity; the remainder has the sign of the divisor.
+  /// Division that rounds towards minus infinity, and its remainder, which has the sign of the
+  /// divisor.
   friend Dim floor_div(const Dim& a, const Dim& b);
   friend Dim mod(const Dim& a, const Dim& b);
   friend Dim min(const Dim& a, const Dim& b);
@@ -84,8 +86,8 @@ class Dim {
   /// Identity, for memo tables: equal ids mean the same size. None for a constant.
   const void* id() const { return terms_.get(); }
 
-  /// `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are quoted: `'batch
-  /// size'`.
+  /// Text form, as in `2*n*m + floor_div(h + 1, 2) - 1`; symbols that are not identifiers are
+  /// quoted: `'batch size'`.
   std::string to_string() const;
 
  private:

@@ -22,7 +22,7 @@ class Reader {
     return result;
   }
 
-  /// An index or a size, where it hangs on no data.
+  /// An index or a size as a Dim, if it does not depend on data.
   std::optional<Dim> dim(const Scalar& scalar) {
     if (const auto* constant = std::get_if<node::Constant>(&scalar.node()))
       return constant->sort == Sort::Integer ? std::optional<Dim>(constant->integer) : std::nullopt;
@@ -80,7 +80,7 @@ class Reader {
                                        node.component)});
   }
 
-  /// What is read, and where it is inside of the tensor, if something else stands for what is not.
+  /// An access and the guards under which it is in range, if it has a value for out of range.
   struct Inside {
     std::vector<Dim> range;
     Sum value;
@@ -124,8 +124,7 @@ class Reader {
     return add(std::move(result), times(complement(inside->range), outside));
   }
 
-  /// What a maximum is taken of: a range, and what it is there. That of numbers and of what is
-  /// below all of them is that of the numbers.
+  /// Operand of a maximum: a range and its value there. Minus infinity among numbers is dropped.
   Term piece_of(Term range, const Scalar& lift, const Rational& sign) {
     if (const auto* node = std::get_if<node::Read>(&lift.node());
         node != nullptr && node->otherwise != nullptr) {
@@ -142,7 +141,7 @@ class Reader {
     return range;
   }
 
-  /// Where not all are >= 0, in parts that do not overlap.
+  /// Indicator of the complement of the guards, as a sum of disjoint parts.
   static Sum complement(const std::vector<Dim>& guards) {
     Sum result;
     std::vector<Dim> before;
@@ -167,7 +166,7 @@ class Reader {
         case Fn::And:
         case Fn::Or:
           if (scalar.sort() != Sort::Bool) break;
-          // a and b; a, or else (not a) and b: these exclude each other.
+          // a && b, or a + (1 - a) * b: the two parts exclude each other.
           if ((apply->fn == Fn::And) != negated)
             return times(truth(args[0], negated), truth(args[1], negated));
           return add(truth(args[0], negated),
@@ -266,8 +265,8 @@ class Reader {
       pieces.push_back(group(scaled(read(fold.init[0]), sign)));
       return scaled(most(names_, std::move(pieces)), sign);
     }
-    // Anything else stays a fold. In which order it runs over several axes is said behind what it
-    // takes in, unless that makes no difference.
+    // Any other fold stays a fold. For several axes their order is recorded behind the groups,
+    // unless it makes no difference.
     for (const Scalar& lift : fold.lift) range.factors.push_back(group(body.read(lift)).factors[0]);
     if (range.bound.size() > 1 && simple != Fn::Mul)
       for (const std::string& name : range.bound)

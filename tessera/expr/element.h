@@ -11,29 +11,30 @@
 
 namespace tessera::algebra {
 
-/// What the names in a definition stand for where an element of it is read.
+/// Bindings of the names in a definition while an element of it is translated to a sum of products.
 struct Meaning {
-  std::map<std::string, Dim, std::less<>> axes = {};  // its index variables
-  Sizes sizes = {};                                   // its `#axis` symbols
+  std::map<std::string, Dim, std::less<>> axes = {};  // positions of index variables
+  Sizes sizes = {};                                   // sizes of the `#axis` symbols
   struct Tensor {
     std::string name;
     Shape shape = {};
     DType dtype = DType::F32;
-    std::optional<double> uniform = {};  // the one number that all its elements are
+    std::optional<double> uniform = {};  // value of all elements, if it is one constant
   };
   std::function<Tensor(const std::string& operand)> operand = {};
-  bool named_reals = false;  // constants stand for the reals that they are near to
+  bool named_reals = false;  // constants denote the nearby reals of named_real.h
 };
 
-/// A constant of a file.
+/// Constant of a model file as a sum.
 Sum constant_of_file(Names& names, double value, bool named_reals);
-/// An element of a tensor.
+/// Element of a tensor as a factor.
 Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at);
 
-/// A scalar expression as a sum of products. What has no such form (text, say) is undefined.
+/// Translates a scalar expression to a sum of products; an expression without such a form (of text,
+/// say) is undefined.
 Sum read(Names& names, const Scalar& scalar, const Meaning& meaning);
 
-/// An element of an output at a position.
+/// Translates the element of an output at a position.
 Sum element(Names& names, const Output& output, const std::vector<Dim>& at, Meaning meaning);
 
 }  // namespace tessera::algebra

@@ -12,9 +12,9 @@
 namespace tessera {
 namespace {
 
-/// How the positions of the outermost axes are cut into blocks of lanes: whole inner axes, then a
-/// stretch of the next one. A block never crosses a step of the axes further out, so that what
-/// depends on those alone is the same for all its lanes.
+/// Partition of the outermost axes' positions into blocks of lanes: whole inner axes, then a range
+/// of the next one. A block never crosses a step of the axes further out, so that values that
+/// depend on those only are the same for all its lanes.
 struct Blocks {
   static constexpr std::int64_t kMostLanes = 512;
 
@@ -26,7 +26,7 @@ struct Blocks {
     for (int i = 0; i < partial; ++i) outer *= axes[static_cast<std::size_t>(i)];
     extent = partial < 0 ? 1 : axes[static_cast<std::size_t>(partial)];
     stretch = std::clamp<std::int64_t>(kMostLanes / std::max<std::int64_t>(inner, 1), 1, extent);
-    // Equal stretches: no small rest at the end.
+    // Balanced ranges: no small remainder at the end.
     const std::int64_t pieces = (extent + stretch - 1) / stretch;
     stretch = (extent + pieces - 1) / pieces;
     per_outer = (extent + stretch - 1) / stretch;
@@ -43,13 +43,12 @@ struct Blocks {
   std::int64_t per_outer = 1;  // blocks along it
 };
 
-/// What is done with a block of results: `position` is that of its first lane.
+/// Consumer of a block of results: `position` is that of its first lane.
 template <class T>
 using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position, int count)>;
 
-/// In which order blocks are computed: as results lie, or the same stretch for all positions
-/// further out, which keeps an operand in the cache that does not depend on them (weights, an
-/// image).
+/// Order in which blocks are computed: as results are stored, or the same range for all outer
+/// positions, which keeps an operand in the cache that does not depend on them (weights, an image).
 enum class Order : std::uint8_t { AsStored, ByStretch };
 
 template <class T>
@@ -72,7 +71,7 @@ Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks
   return sink(lanes, (outer * blocks.extent + start) * blocks.inner, count);
 }
 
-/// About how many scalar steps a plan takes, to tell whether threads are worth their start.
+/// Estimated number of scalar operations of a plan, to decide whether starting threads pays.
 double work_of(const Plan& plan) {
   double positions = 1, steps = 1;
   for (const std::int64_t extent : plan.axes) positions *= static_cast<double>(extent);
@@ -134,7 +133,7 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
   std::vector<Axis> over;
   for (const Merged& axis : output.axes)
     for (const Axis& part : axis.parts) over.push_back(part);
-  // Each part of a concat where it counts, so that none is computed for all positions.
+  // Evaluates each part of a concat on its own range only.
   const Segments whole_output{.parts = {{0, output.value}}};
   Segments pieces = segments_of(output.value, sizes).value_or(whole_output);
   const auto cut = std::ranges::find(over, pieces.axis, &Axis::name);

@@ -11,12 +11,12 @@
 
 namespace tessera {
 
-/// The number types of evaluation, each handed to the macro `use`.
+/// Number types that definitions are evaluated in (X macro).
 #define TESSERA_NUMBER_TYPES(use) \
   use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB) use(Recorded)
 
-/// Where a tensor lies, row-major. Elements of a float dtype are stored as that dtype or, `lifted`,
-/// as the number type of the evaluation (always so for int64 and prime fields).
+/// Row-major tensor in memory. Elements of a float dtype are stored as that dtype or, `lifted`, as
+/// the number type of the evaluation (always so for int64 and prime fields).
 struct ConstArray {
   DType dtype = DType::F32;
   const std::byte* data = nullptr;
@@ -28,18 +28,18 @@ struct MutableArray {
   bool lifted = false;
 };
 
+/// Options of eval().
 struct EvalOptions {
   int threads = 1;
-  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+  const std::atomic<bool>* stop = nullptr;  // cancellation flag
   bool in_order = false;                    // sums add their terms in the order of their axes
 };
 
-/// Computes the outputs of a definition by what it says, in the number type T: float, double,
-/// std::int64_t, FieldA, FieldB or Recorded. Sizes are numbers; `inputs` are the operands in order,
-/// of the sizes that were solved for. Sums are accumulated in T; a result is rounded when it is
-/// stored.
+/// Evaluates the outputs of a definition in the number type T: float, double, std::int64_t, FieldA,
+/// FieldB or Recorded. All sizes are numbers; `inputs` are the operands in order, of the sizes that
+/// were solved for. Sums are accumulated in T; a result is rounded when it is stored.
 ///
-/// An index out of range where the definition has nothing for that is a diagnostic, as is a stop.
+/// An index out of range without an `else` in the definition is a diagnostic, as is cancellation.
 template <class T>
 Expected<Done> eval(const Definition& definition, const Sizes& sizes,
                     std::span<const ConstArray> inputs, std::span<const MutableArray> outputs,

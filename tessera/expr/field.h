@@ -8,26 +8,27 @@
 
 namespace tessera {
 
-/// The integers modulo the prime 2^61 - C. Definitions evaluate in it exactly, so two programs that
-/// agree on random elements compute the same up to a chance below 2^-50 per element.
+/// Prime field of integers modulo 2^61 - C, for randomized equality testing. Definitions evaluate
+/// in it exactly, so two programs that agree on random elements compute the same up to a chance
+/// below 2^-50 per element.
 ///
-/// What is not arithmetic is a keyed function: nonlinear functions scramble their argument, and
-/// maximum, minimum and comparisons follow a keyed total order of the elements. Infinities, which
-/// start maxima and minima, are two elements outside of the field.
+/// Functions other than field arithmetic are keyed hash functions: nonlinear functions hash their
+/// argument, and maximum, minimum and comparisons follow a keyed total order of the elements.
+/// Infinities, the initial values of maxima and minima, are two elements outside of the field.
 template <std::uint64_t C>
 class PrimeField {
  public:
   static constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61) - C;
 
   PrimeField() = default;
-  /// Any 64-bit word, reduced.
+  /// Field element of any 64-bit word, reduced.
   static PrimeField of_word(std::uint64_t word) { return PrimeField(word % kPrime); }
   static PrimeField of_integer(std::int64_t integer) {
     const std::int64_t rest = integer % static_cast<std::int64_t>(kPrime);
     return PrimeField(
         static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(kPrime) : rest));
   }
-  /// A double is mantissa * 2^exponent, exactly.
+  /// Exact field element of a double, mantissa * 2^exponent.
   static PrimeField of_double(double number) {
     if (std::isinf(number)) return number < 0 ? lowest() : highest();
     if (std::isnan(number)) return keyed(0x7ff8, {});
@@ -63,15 +64,15 @@ class PrimeField {
     if (word >= kPrime) word -= kPrime;
     return PrimeField(word);
   }
-  /// Division by zero gives a keyed element; who draws the inputs draws again.
+  /// Quotient; division by zero gives a keyed element, and the caller draws other inputs.
   friend PrimeField operator/(PrimeField a, PrimeField b) {
     return b.word_ == 0 ? keyed(0xd170, a) : a * inverse(b);
   }
   friend bool operator==(PrimeField, PrimeField) = default;
-  /// The keyed total order.
+  /// Keyed total order of the elements.
   friend bool operator<(PrimeField a, PrimeField b) { return a.rank() < b.rank(); }
 
-  /// A function that nothing is known of but that it is one.
+  /// Uninterpreted function: a hash of a key and its arguments.
   static PrimeField keyed(std::uint64_t key, PrimeField x) {
     return of_word(mixed(x.word_ + (key + 1) * 0x9e3779b97f4a7c15ull));
   }
@@ -81,7 +82,7 @@ class PrimeField {
   static PrimeField larger(PrimeField a, PrimeField b) { return a < b ? b : a; }
   static PrimeField smaller(PrimeField a, PrimeField b) { return b < a ? b : a; }
 
-  /// A sum of products that is reduced once in a while.
+  /// Accumulator of a sum of products with delayed modular reduction.
   class Sum {
    public:
     void add_product(PrimeField a, PrimeField b) {

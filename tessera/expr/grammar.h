@@ -6,12 +6,13 @@
 
 #include "tessera/expr/scalar.h"
 
-/// What the writer and the reader of the text form share.
+/// Grammar tables shared by the writer and the parser of the text form of definitions.
 namespace tessera::grammar {
 
-/// How tightly an expression holds together.
+/// Operator precedence, from loosest to tightest.
 enum Level : int { kLoose, kOr, kAnd, kCompare, kSum, kProduct, kUnary, kAtom };
 
+/// Infix operators by precedence.
 struct Infix {
   std::string_view sign;
   Fn fn;
@@ -27,7 +28,7 @@ inline constexpr std::array<Infix, 9> kInfix = {{{"||", Fn::Or, kOr},
                                                  {"*", Fn::Mul, kProduct},
                                                  {"/", Fn::Div, kProduct}}};
 
-/// The folds that have a name.
+/// Folds that have a name in the text form.
 struct NamedFold {
   std::string_view name;
   Scalar (*make)(std::vector<Bound>, const Scalar&);
@@ -35,7 +36,7 @@ struct NamedFold {
 inline constexpr std::array<NamedFold, 5> kNamedFolds = {
     {{"sum", sum}, {"prod", prod}, {"max_of", max_of}, {"min_of", min_of}, {"any_of", any_of}}};
 
-/// Says of what sort a `left.0` is where no fold is around it: `left.0i`.
+/// Suffix that states the sort of `left.0` outside of a fold, as in `left.0i`.
 struct SortSuffix {
   std::string_view text;
   Sort sort;

@@ -40,7 +40,7 @@ std::optional<Induction> induction_of(Names& names, const Factor& fold) {
                      return std::nullopt;
                    }});
   };
-  // H(k) of all components; maxima and sums first, for the rescaled ones speak of them.
+  // H(k) of all components; maxima and sums first, because the rescaled ones refer to them.
   const auto forms = [&](const Dim& count) {
     std::vector<Sum> result(components);
     const std::string v = names.fresh();

@@ -8,24 +8,24 @@
 
 namespace tessera::algebra {
 
-/// The number of groups that have been taken in, at least 1, in the second kind of obligation.
+/// Symbol of the induction variable k >= 1: the number of groups that have been folded, in
+/// obligations of the induction step.
 inline constexpr std::string_view kStep = "%k";
 
-/// A fold takes its groups in one after the other. That after k of them it is H(k) is shown by
-/// induction; what H is, is guessed from how the fold combines: a maximum, a sum, or a sum whose
-/// terms are rescaled when others come in. Nothing that is guessed needs to be trusted: the fold is
-/// H where the obligations hold.
+/// Proof by induction that a fold has a closed form H: after k groups its value is H(k). H is
+/// guessed from how the fold combines: a maximum, a sum, or a sum whose terms are rescaled when
+/// others come in. The guess need not be trusted: the fold is H if the obligations hold.
 struct Induction {
   Sum closed_form = {};
-  Dim last = 0;  // the last position that is taken in: not negative, so that there is one
+  Dim last = 0;  // last position of the fold: not negative, so that the fold is not empty
   struct Obligation {
     Sum from, to;  // have to be equal
-    bool first;    // of the first group; else of the one after `kStep` others
+    bool first;    // base case (the first group); else the step after `kStep` groups
   };
   std::vector<Obligation> obligations = {};
 };
 
-/// Nothing where the fold runs over several axes.
+/// Induction for a fold over one axis; nothing where it runs over several.
 std::optional<Induction> induction_of(Names& names, const Factor& fold);
 
 }  // namespace tessera::algebra

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-/// An integer of the width and sign of a dtype.
+/// Wraps an integer to the width and signedness of a dtype.
 std::int64_t narrowed(DType dtype, std::int64_t value) {
   return dtype == DType::Bool ? (value != 0 ? 1 : 0) : wrapped_to(dtype, value);
 }
@@ -89,7 +89,7 @@ Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
   }
 }
 
-/// Tells which registers vary over the lanes; returns whether any of this code does.
+/// Marks the registers that vary over the lanes; returns whether any of this code does.
 template <class T>
 bool Lanes<T>::mark(const Code& code) {
   bool any = false;
@@ -239,7 +239,7 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
             : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
   const bool guarded = !access.checked.empty() || !access.computed.empty();
   if (guarded) std::fill_n(valid_.begin(), width, std::uint8_t{1});
-  // True: the lane does not count, or there is something for it; else it is an error.
+  // Whether an index out of range is allowed: the lane is inactive, or the access has an `else`.
   const auto pardoned = [&](int lane) {
     return access.otherwise >= 0 ||
            (active_ != nullptr && width > 1 && (*active_)[static_cast<std::size_t>(lane)] == 0);

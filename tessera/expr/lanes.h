@@ -11,12 +11,12 @@
 
 namespace tessera {
 
-/// Runs a plan on a block of positions at once, one lane for each: every instruction is a loop over
-/// lanes, so that what it costs to interpret is shared. What does not depend on the position within
-/// the block is computed once.
+/// Vectorized interpreter of an evaluation plan: runs a block of positions at once, one lane for
+/// each. Every instruction is a loop over lanes, which amortizes the cost of interpretation; values
+/// that do not depend on the position within the block are computed once.
 ///
-/// An axis that varies within the block has a position for each lane relative to the block's first;
-/// those tables are the same for all blocks, and so are the relative offsets of affine reads.
+/// An axis that varies within the block has a table of positions relative to the block's first
+/// lane. The tables, and the relative offsets of affine reads, are the same for all blocks.
 template <class T>
 class Lanes {
  public:
@@ -26,7 +26,7 @@ class Lanes {
     std::span<const ConstArray> inputs;
     const std::atomic<bool>* stop = nullptr;
     int lanes = 1;
-    int partial = -1;  // axes from this one on vary within a block
+    int partial = -1;  // first axis that varies within a block; later ones vary too
     bool in_order = false;
   };
   explicit Lanes(const Setup& setup);
@@ -38,23 +38,23 @@ class Lanes {
   Expected<Done> run(int count);
 
   std::int64_t integer(int reg, int lane) const;
-  /// Of the lanes from `first` on, so many.
+  /// Range of lanes.
   struct Stretch {
     int first = 0, count = 0;
   };
   void store(int reg, const MutableArray& into, std::int64_t position, Stretch lanes) const;
-  /// Writes one lane, combined with what is there.
+  /// Writes one lane, combined with the stored element.
   void write(int reg, int lane, std::optional<Fn> combine, const MutableArray& into,
              std::int64_t position) const;
 
  private:
-  /// A register: one value for each lane, or a single one for all.
+  /// Register: one value per lane, or a single value for all lanes.
   struct Register {
     std::vector<T> values;
     std::vector<std::int64_t> integers;
     bool varies = false;
   };
-  /// An affine form relative to the block: how it varies over the lanes.
+  /// Affine index relative to the start of the block: how it varies over the lanes.
   struct Relative {
     enum class Shape { Uniform, Consecutive, Table };
     Shape shape = Shape::Uniform;
@@ -87,7 +87,7 @@ class Lanes {
   bool execute_fold(const FoldPlan& fold);
 
   bool fold_step(const FoldPlan& fold, std::size_t depth);
-  /// Lanes as flags; no flags: all of them.
+  /// Lane mask; empty means that all lanes are active.
   using Mask = std::vector<std::uint8_t>;
   Mask within_bounds(const FoldPlan& fold) const;
   void take_in(const FoldPlan& fold, const Mask& within);
@@ -115,7 +115,7 @@ class Lanes {
   std::vector<AccessState> accesses_;
   std::vector<std::int64_t> offsets_;  // scratch
   Mask valid_;                         // scratch
-  const Mask* active_ = nullptr;       // lanes that count in the folds being run
+  const Mask* active_ = nullptr;       // active lanes of the folds that are running
   std::optional<Diagnostic> error_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// A product: of an element of each of `factors`, and of any function of `opaque`.
+/// Monomial: a product of an element of each of `factors` and any function of `opaque`.
 struct Monomial {
   std::multiset<std::string> factors = {};
   Names opaque = {};
@@ -20,10 +20,10 @@ struct Monomial {
   auto operator<=>(const Monomial&) const = default;
 };
 
-/// What an expression is a sum of, coefficients aside. The empty sum is zero.
+/// Expression as a sum of monomials without coefficients. The empty sum is zero.
 using Sum = std::set<Monomial>;
 
-// An expression that multiplies out to more is not looked into.
+// Limits of expansion; larger expressions are not analyzed.
 constexpr std::size_t kMostMonomials = 256, kMostFactors = 16, kMostGroups = 64,
                       kMostSteps = 10'000;
 
@@ -36,7 +36,7 @@ Names names_in(const Sum& sum) {
   return names;
 }
 
-/// A function of these, of which no more is known.
+/// Unknown function of these operands.
 Sum opaque(Names names) {
   return {{.opaque = std::move(names)}};
 }
@@ -103,7 +103,7 @@ class Expansion {
     return memo_[scalar.id()] = std::move(sum);
   }
 
-  /// As an element of a tensor.
+  /// Value after conversion to the dtype of a tensor.
   Sum stored(const Scalar& scalar, DType dtype) {
     if (scalar.sort() == sort_of(dtype) && scalar.sort() != Sort::Bool) return of(scalar);
     return converted(scalar);
@@ -125,7 +125,7 @@ class Expansion {
  private:
   static Sum one() { return opaque({}); }
 
-  /// As a number of another kind; constants stay constants.
+  /// Value after conversion to another sort; constants stay constants.
   Sum converted(const Scalar& scalar) {
     Names used = names(scalar);
     return used.empty() ? of(scalar) : opaque(std::move(used));
@@ -227,14 +227,14 @@ Sum expand(Expansion& expansion, const Output& output) {
   const Forward& forward = *output.forward;
   const Sum update = expansion.stored(forward.value, output.dtype);
   Names used = expansion.names(forward.target);
-  // Which writes meet is up to the targets alone.
+  // Which writes collide depends on the targets only.
   if (!forward.combine || forward.combine == Fn::Add || forward.combine == Fn::Sub)
     return depending(value + update, used);
   used.merge(names_in(value + update));
   return opaque(std::move(used));
 }
 
-/// All the largest sets of names no two of which are in conflict (Bron and Kerbosch, Algorithm 457,
+/// Enumeration of all maximal sets of names without conflicts (Bron and Kerbosch, Algorithm 457,
 /// with a pivot, over the graph of names that agree).
 class Agreement {
  public:

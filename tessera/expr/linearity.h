@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// In which operands an output is linear, others held fixed.
+/// Linearity analysis of a definition: groups of operands in which an output is jointly linear
+/// while the others are held fixed.
 ///
 ///   matmul               linear in {a}; in {b}
 ///   add                  linear in {x, y} jointly
@@ -24,15 +25,16 @@ namespace tessera {
 struct Linearity {
   using Group = std::set<std::string>;
 
-  /// The groups of operands in which the output is jointly linear; none can be larger.
+  /// Maximal groups of operands in which the output is jointly linear.
   std::vector<Group> groups = {};
-  /// The largest groups in which it is jointly affine: linear but for a term without them.
+  /// Maximal groups in which it is jointly affine: linear up to a term that does not contain them.
   std::vector<Group> affine = {};
-  /// Why nothing is known, if so.
+  /// Reason if the analysis gave up; otherwise empty.
   std::string why = {};
 
   bool linear_in(const Group& group) const;
-  /// Also in a part of a group: the rest is held fixed.
+  /// Whether it is affine in these operands, which may be a subset of a group: the rest is held
+  /// fixed.
   bool affine_in(const Group& group) const;
 };
 

@@ -23,7 +23,7 @@ bool is_rounded(double constant, double real) {
                              : constant == real;
 }
 
-/// The same for a real that is itself computed: within 2 units in the last place.
+/// Whether the constant is within 2 units in the last place of a computed real.
 bool is_near(double constant, double real) {
   const double size = std::fabs(constant);
   const auto single = static_cast<float>(size);

@@ -10,9 +10,8 @@
 
 namespace tessera {
 
-/// How an evaluation reads the Value scalars: float and double as they are, int64 exactly
-/// (functions that leave the integers are not numbers there and give 0), prime fields by
-/// PrimeField.
+/// Arithmetic of an evaluation's number type: float and double natively, int64 exactly (functions
+/// that leave the integers give 0), prime fields by PrimeField.
 template <class T>
 inline constexpr bool kIsField = !std::is_arithmetic_v<T>;
 
@@ -45,7 +44,7 @@ bool is_less(T a, T b) {
   return a < b;
 }
 
-/// NaN wins, as NumPy has it.
+/// Maximum and minimum that propagate NaN, as NumPy's do.
 template <class T>
 T larger(T a, T b) {
   if constexpr (kIsField<T>) return T::larger(a, b);
@@ -116,7 +115,7 @@ inline std::int64_t shift_right(std::int64_t a, std::int64_t b, bool is_unsigned
 
 }  // namespace integer
 
-/// A scalar function of one Value.
+/// Applies a unary scalar function to a Value.
 template <class T>
 T apply_unary(Fn fn, T x) {
   if constexpr (kIsField<T>) {
@@ -159,7 +158,7 @@ T apply_unary(Fn fn, T x) {
   }
 }
 
-/// Those of two Values that are not plain arithmetic: Pow, FloorDiv and Mod.
+/// Applies a binary function other than plain arithmetic: Pow, FloorDiv or Mod.
 template <class T>
 T apply_binary(Fn fn, T a, T b) {
   if constexpr (kIsField<T>) {

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-/// Walks expressions and lays them out. A scope is a level of the loop nest: the outermost axes, or
-/// one fold. An expression goes into the outermost scope that has all it depends on.
+/// Compiler from expressions to plans. A scope is a level of the loop nest: the outermost axes, or
+/// one fold. An expression is placed into the outermost scope that has all it depends on
+/// (loop-invariant code motion).
 class Planner {
  public:
   Planner(const std::vector<Operand>& operands, const Sizes& sizes, Plan& plan)
@@ -77,7 +78,7 @@ class Planner {
     return place;
   }
 
-  /// The value in another sort.
+  /// Converts a value to another sort.
   Place converted(const Place& place, Sort sort) {
     const Sort from = sort_of_register(place.reg);
     const bool both_integral = from != Sort::Value && sort != Sort::Value;
@@ -205,7 +206,7 @@ class Planner {
     return place;
   }
 
-  /// Lays out a fold; returns its number and the scope that it runs in.
+  /// Emits a fold; returns its number and the scope that it runs in.
   std::pair<int, int> emit_fold(const Fold& fold) {
     FoldPlan made;
     made.simple = fold.simple();

@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// base + sum of factor * position, over axes by their slot.
+/// Affine function of axis positions: base + sum of factor * position; axes are numbered by slot.
 struct Affine {
   struct Term {
     int slot;
@@ -20,13 +20,13 @@ struct Affine {
   std::vector<Term> terms = {};
 };
 
-/// A read with its index arithmetic taken apart: the offset is affine in the axes plus some
-/// coordinates that are computed, and only what can leave its range is checked.
+/// Memory access with its index arithmetic taken apart: the offset is affine in the axes plus some
+/// computed coordinates, and only indices that can be out of range are checked.
 struct Access {
   struct Computed {
     int reg;
     std::int64_t stride, size;
-    int axis;  // of the operand, for messages
+    int axis;  // axis of the operand, for messages
   };
   struct Checked {
     Affine at;
@@ -37,57 +37,59 @@ struct Access {
   Affine offset;
   std::vector<Computed> computed;
   std::vector<Checked> checked;
-  int otherwise = -1;  // register, or -1: out of range is an error
+  int otherwise = -1;  // register read when out of range; -1: that is an error
 };
 
-/// One step of a plan: what goes into register `out`.
+/// Instruction of a plan, which writes register `out`.
 struct Instruction {
   enum class Kind : std::uint8_t { Constant, Index, Read, Apply, Convert, Cast, Fold };
 
   Kind kind = Kind::Constant;
   Fn fn = Fn::Add;
-  DType to = DType::F32;  // of a cast
+  DType to = DType::F32;  // target of a cast
   int out = -1;
   std::vector<int> args = {};  // registers
-  double number = 0;           // of a constant Value
-  std::int64_t integer = 0;    // of a constant of another sort
+  double number = 0;           // constant of sort Value
+  std::int64_t integer = 0;    // constant of another sort
   int which = -1;              // slot of an index, number of an access or of a fold
 };
 
-/// Instructions that run together, once for each position of the axes they depend on.
+/// Straight-line code that runs once for each position of the axes it depends on.
 using Code = std::vector<Instruction>;
 
+/// Loop nest of one fold.
 struct FoldPlan {
   struct Loop {
     int slot;
-    std::int64_t extent = 0;  // where it is known
-    int extent_reg = -1;      // where it is computed
+    std::int64_t extent = 0;  // static extent
+    int extent_reg = -1;      // register of a computed extent, or -1
   };
   std::vector<Loop> loops;
   std::vector<int> init, lift, left, right, combined, results;  // registers, one per component
   Code body;                                                    // computes lift
   Code combine;  // computes combined from left and right
   std::optional<Fn> simple;
-  /// Where the fold is a sum of products: the one or two accesses that are multiplied, the code for
-  /// their indices, and the register of the condition under which a term counts (or -1).
+  /// Contraction form, if the fold is a sum of products: the one or two accesses that are
+  /// multiplied, the code for their indices, and the register of the condition under which a term
+  /// counts (or -1).
   std::vector<int> product;
   Code product_code;
   int product_when = -1;
 };
 
-/// A definition's output laid out for evaluation: registers instead of expressions, every
-/// computation at the outermost loop that it depends on, affine accesses.
+/// Evaluation plan of a definition's output: register code with every computation hoisted to the
+/// outermost loop that it depends on, and affine accesses.
 struct Plan {
   std::vector<Sort> registers;
   std::vector<Access> accesses;
   std::vector<FoldPlan> folds;
-  std::vector<std::int64_t> axes;  // extents of the outermost axes, which have slots 0, 1, …
+  std::vector<std::int64_t> axes;  // extents of the outermost axes, in slots 0, 1, …
   int slots = 0;
   Code code;
   std::vector<int> results;  // registers
 };
 
-/// Plans the values `results`, each at every position of `over`. Sizes are numbers by now.
+/// Plans the evaluation of `results` at every position of `over`. All sizes are numbers.
 Expected<Plan> make_plan(const std::vector<Operand>& operands, const std::vector<Axis>& over,
                          const std::vector<Scalar>& results, const Sizes& sizes);
 

@@ -1,5 +1,5 @@
-// The part of Lanes that is made for sums of products: the inner loops of matrix products and
-// convolutions, without a look at instructions or bounds.
+// Specialization of Lanes for sums of products: the inner loops of matmuls and convolutions,
+// without dispatch on instructions or bounds checks.
 #include "tessera/expr/lanes.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool Lanes<T>::sum_of_products(const FoldPlan& fold) {
   return sum_of_products_as<T>(fold);
 }
 
-/// The stretches of lanes in which every read is in range and the term counts.
+/// Ranges of lanes in which every read is in range and the condition holds.
 template <class T>
 void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) {
   const int width = reg(fold.results[0]).varies ? count_ : 1;
@@ -91,7 +91,7 @@ void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) {
   }
 }
 
-/// Whether an axis has a say in which terms count or in a computed index.
+/// Whether an axis affects the condition or a computed index.
 template <class T>
 bool Lanes<T>::decides(const FoldPlan& fold, int slot) const {
   const auto in = [slot](const Affine& affine) {
@@ -114,7 +114,8 @@ bool Lanes<T>::decides(const FoldPlan& fold, int slot) const {
 
 namespace {
 
-/// One factor of a product: where its element is for a lane, for the first step of the inner loop.
+/// Operand of the contraction: address of its element per lane, for the first step of the inner
+/// loop.
 template <class S>
 struct Factor {
   const std::byte* data;
@@ -133,8 +134,8 @@ struct TableLane {
   static std::int64_t at(const std::int64_t* table, int lane) { return table[lane]; }
 };
 
-/// sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole chunks: so many steps at
-/// a time, for which a sum stays in a register. Each sum adds its terms in their order.
+/// Register blocking: sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole
+/// chunks; a sum stays in a register for kSteps steps. Each sum adds its terms in order.
 constexpr int kSteps = 8, kChunk = 16;
 template <class T, class S>
 void add_steps(T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, std::int64_t stride,
@@ -229,7 +230,7 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       {accumulate<T, S, TableLane, UniformLane>, accumulate<T, S, TableLane, ConsecutiveLane>,
        accumulate<T, S, TableLane, TableLane>}};
 
-  // Loops that decide what is in range go outside; the rest run without a look at it.
+  // Loops that affect bounds checks are moved outside; the rest run without checks.
   std::vector<const FoldPlan::Loop*> outer, inner;
   for (const FoldPlan::Loop& loop : fold.loops) {
     if (loop.extent == 0) return true;

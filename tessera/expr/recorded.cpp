@@ -19,7 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Recording::Recording() : outer_(under_way) {
   under_way = this;
-  // Zero and one are the same numbers in all recordings: zero is what a default number is.
+  // Zero and one have fixed ids in all recordings: a default-constructed number is zero.
   constant({});
   constant({.is_integer = true, .integer = 1});
 }
@@ -122,13 +122,13 @@ void Recording::collect(Tape::Op op, Recorded x, std::set<std::uint32_t>& leaves
   collect(op, Recorded(node.b), leaves);
 }
 
-/// The largest or smallest of what both are the largest or smallest of, in one order.
+/// Flattens nested extremes into one canonical order.
 Recorded Recording::extreme(Tape::Op op, Recorded a, Recorded b) {
   constexpr std::size_t kMostLeaves = 64;
   const double neutral = op == Tape::Op::Larger ? -kInfinity : kInfinity;
   if (a.id_ == b.id_ || is(b, neutral)) return a;
   if (is(a, neutral)) return b;
-  // -a and -b, or -a and 0: the other extreme, negated.
+  // max(-a, -b) = -min(a, b), also where one of them is 0.
   const auto minus_a = negated(a), minus_b = negated(b);
   if ((minus_a || minus_b) && (minus_a || a.id_ == 0) && (minus_b || b.id_ == 0)) {
     const Tape::Op other = op == Tape::Op::Larger ? Tape::Op::Smaller : Tape::Op::Larger;
@@ -151,7 +151,7 @@ Recorded Recorded::smaller(Recorded a, Recorded b) {
   return Recording::current().extreme(Tape::Op::Smaller, a, b);
 }
 
-// Signs are moved out of products and into differences: that rounds nothing.
+// Moves signs out of products and into differences, which does not change rounding.
 Recorded operator+(Recorded a, Recorded b) {
   Recording& recording = Recording::current();
   if (a.id_ == 0) return b;
@@ -227,7 +227,7 @@ Tape Recording::tape(std::span<const Recorded> outputs) const {
     return nodes_[id].kind == Kind::Step && nodes_[id].op == op;
   };
 
-  // Sums whose parts nobody else reads are one step.
+  // Fuses sums whose terms have no other reader into one step.
   struct Leaf {
     std::uint32_t a, b;
     bool product;

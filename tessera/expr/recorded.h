@@ -14,9 +14,9 @@ namespace tessera {
 
 class Recording;
 
-/// A number that is not computed but written down: a definition that is evaluated once on recorded
-/// elements leaves the list of what has to be computed (see Recording), which can then be replayed
-/// on many inputs of the same sizes. Belongs to the recording that its thread has under way.
+/// Tracing number type: evaluating a definition on traced numbers appends operations to the tape of
+/// the thread's active Recording instead of computing them. The tape can then be replayed on many
+/// inputs of the same sizes.
 class Recorded {
  public:
   Recorded() = default;  // zero
@@ -32,7 +32,7 @@ class Recorded {
   friend Recorded operator-(Recorded a, Recorded b);
   friend Recorded operator*(Recorded a, Recorded b);
   friend Recorded operator/(Recorded a, Recorded b);
-  // What is done next cannot hang on a number that is not there yet: the recording fails.
+  // Control flow cannot depend on a traced number: comparing one makes the recording fail.
   friend bool operator==(Recorded a, Recorded b);
   friend bool operator<(Recorded a, Recorded b);
   std::uint64_t word() const;
@@ -43,14 +43,14 @@ class Recorded {
   std::uint32_t id_ = 0;
 };
 
-/// What is computed from elements of some inputs, step by step.
+/// Straight-line program over the elements of some inputs, as recorded by tracing.
 class Tape {
  public:
   std::size_t inputs() const { return inputs_; }
   std::size_t outputs() const { return outputs_.size(); }
 
-  /// Computes the outputs from the elements of all inputs, one after the other. False where
-  /// something is divided by zero. `scratch` is reused from call to call.
+  /// Computes the outputs from the concatenated elements of all inputs. Returns false on division
+  /// by zero. `scratch` is reused from call to call.
   template <class F>
   bool replay(std::span<const std::span<const F>> inputs, F* outputs,
               std::vector<F>& scratch) const;
@@ -64,7 +64,7 @@ class Tape {
 
  private:
   friend class Recording;
-  /// Registers hold constants, then inputs, then the results of steps in order.
+  /// One operation; registers hold constants, then inputs, then the results of steps in order.
   struct Step {
     Op op = Op::Add;
     std::uint32_t a = 0, b = 0;  // registers; of Products: the range of `products_`
@@ -81,10 +81,10 @@ class Tape {
   std::vector<std::uint32_t> outputs_;
 };
 
-/// Records what a thread computes with Recorded numbers for as long as it lives. Operations that
-/// give the same number, rounded or not, are the same: operands of sums, products and extremes in
-/// any order, extremes of extremes, x + 0, 1 * x, x + x and 2 * x, signs wherever they stand. The
-/// sign of zero does not count.
+/// Tracer of what a thread computes with Recorded numbers during its lifetime. Operations that give
+/// the same number, rounded or not, are merged: operands of sums, products and extremes in any
+/// order, extremes of extremes, x + 0, 1 * x, x + x and 2 * x, signs wherever they stand. The sign
+/// of zero is ignored.
 class Recording {
  public:
   Recording();
@@ -92,14 +92,14 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  /// The next element of the inputs.
+  /// Traces the next element of the inputs.
   Recorded input();
-  /// False once something hung on a number.
+  /// False once control flow depended on a traced number.
   bool decided() const { return decided_; }
-  /// Whether something was left out that floating point would have done: a product with zero, a
-  /// number less itself.
+  /// Whether a simplification was made that floating point does not allow: a product with zero, a
+  /// number minus itself.
   bool simplified() const { return simplified_; }
-  /// What the outputs need, without what they do not.
+  /// Tape that computes these outputs, without dead code.
   Tape tape(std::span<const Recorded> outputs) const;
 
  private:

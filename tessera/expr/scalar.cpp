@@ -59,7 +59,7 @@ constexpr bool fns_in_order() {
 }
 static_assert(fns_in_order());
 
-/// The sort that two numbers are brought to before they meet.
+/// Common sort of two operands.
 Sort joined(Sort a, Sort b) {
   if (a == b) return a;
   if (a == Sort::Value || b == Sort::Value) return Sort::Value;

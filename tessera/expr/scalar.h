@@ -13,9 +13,9 @@
 
 namespace tessera {
 
-/// The scalar functions. A new one costs a case in every reading, on purpose: operators are open,
-/// scalar functions are closed. On integers Not, And, Or and Xor work on the bits; Div rounds
-/// towards zero; Mod has the sign of the divisor.
+/// Scalar functions of index notation. The set is closed on purpose: a new function costs a case in
+/// every reading (shape, evaluation, linearity, …), while operators are open. On integers Not, And,
+/// Or and Xor are bitwise; Div rounds towards zero; Mod has the sign of the divisor.
 enum class Fn : std::uint8_t {
   // of one argument
   Neg,
@@ -62,25 +62,25 @@ struct Fold;
 
 namespace node {
 
-/// A number that every evaluation reads exactly (a double is a dyadic rational).
+/// Constant that every evaluation represents exactly (a double is a dyadic rational).
 struct Constant {
   Sort sort = Sort::Value;
   double number = 0;         // of a Value
   std::int64_t integer = 0;  // of the others
 };
 
-/// The position along an axis: an output's, a fold's or a forward write's.
+/// Position along an axis of an output, a fold or a forward write.
 struct Index {
   std::string axis;
 };
 
-/// A size as an integer.
+/// Symbolic size as an integer.
 struct Size {
   Dim dim;
 };
 
-/// An element of an operand. Out of range it is `otherwise`; where there is no `otherwise`, an
-/// index out of range is an error in the data.
+/// Element of an operand. Out of range it is `otherwise`; without `otherwise`, an index out of
+/// range is an error in the data.
 struct Read {
   std::string operand;
   Sort sort = Sort::Value;
@@ -88,18 +88,19 @@ struct Read {
   std::shared_ptr<const Scalar> otherwise;
 };
 
+/// Application of a scalar function.
 struct Apply {
   Fn fn = Fn::Add;
   std::vector<Scalar> args;
 };
 
-/// Conversion to a dtype: rounds to it, truncates towards zero, wraps.
+/// Conversion to a dtype: rounds floats, truncates towards zero, wraps integers.
 struct Cast {
   DType to = DType::F32;
   std::shared_ptr<const Scalar> arg;
 };
 
-/// In the combine of a fold: a component of its left or right argument.
+/// Component of the left or right argument of a fold's combiner.
 struct Partial {
   enum class Side : std::uint8_t { Left, Right };
   Side side = Side::Left;
@@ -107,7 +108,7 @@ struct Partial {
   Sort sort = Sort::Value;
 };
 
-/// A component of the result of a fold.
+/// Component of the result of a fold.
 struct Component {
   std::shared_ptr<const Fold> fold;
   int index = 0;
@@ -118,7 +119,8 @@ struct Component {
 using Node = std::variant<node::Constant, node::Index, node::Size, node::Read, node::Apply,
                           node::Cast, node::Partial, node::Component>;
 
-/// What one element is: an immutable expression, shared by its copies.
+/// Scalar expression: an immutable expression tree in index notation that says what one element is;
+/// copies share it.
 class Scalar {
  public:
   // NOLINTBEGIN(google-explicit-constructor): `x * 0.5` and `i + n` read as they should
@@ -132,10 +134,10 @@ class Scalar {
 
   const Node& node() const { return *node_; }
   Sort sort() const { return sort_; }
-  /// Identity, for memo tables: equal ids mean the same expression.
+  /// Identity for memoization: equal ids mean the same expression.
   const void* id() const { return node_.get(); }
 
-  /// The integer, if this is an integer constant or a constant size.
+  /// Value of an integer constant or a constant size.
   std::optional<std::int64_t> integer() const;
 
  private:
@@ -143,29 +145,29 @@ class Scalar {
   Sort sort_ = Sort::Value;
 };
 
-/// Where an axis of a fold runs: from 0 to below `extent`, which may depend on outer indices.
+/// Reduction axis of a fold: runs from 0 to below `extent`, which may depend on outer indices.
 struct Bound {
   std::string axis;
   Scalar extent;
 };
 
-/// A fold of an associative monoid over a tuple: starting from `init`, `lift` of every index tuple
-/// within the bounds is taken in by `combine`, which is written over node::Partial. Sum, maximum,
-/// argmax, mean with variance and online softmax are instances. With a bound that depends on an
-/// outer index (`j <= i`) it is a scan.
+/// Reduction with an associative combiner over a tuple: starting from `init`, `lift` of every index
+/// tuple within the bounds is combined by `combine`, which is written over node::Partial. Sum,
+/// maximum, argmax, mean with variance and online softmax are instances. With a bound that depends
+/// on an outer index (`j <= i`) it is a scan.
 struct Fold {
   std::vector<Bound> bounds;
   std::vector<Scalar> init, lift, combine;
 
-  /// The function f where the fold has one component, combined as f(left, right).
+  /// Function f of a fold with one component that is combined as f(left, right).
   std::optional<Fn> simple() const;
 };
 
-/// Whether this is the constant 0, of whatever sort.
+/// Whether this is the constant 0 of any sort.
 bool is_zero(const Scalar& scalar);
 
 Scalar truth(bool value);
-/// A number of the same sort as x.
+/// Constant of the same sort as x.
 Scalar like(const Scalar& x, double number);
 Scalar index_of(std::string axis);
 Scalar apply(Fn fn, std::vector<Scalar> args);
@@ -200,25 +202,25 @@ Scalar tanh(const Scalar& a);
 Scalar erf(const Scalar& a);
 Scalar floor(const Scalar& a);
 Scalar ceil(const Scalar& a);
-/// To the nearest integer, ties to even.
+/// Rounds to the nearest integer, ties to even.
 Scalar round(const Scalar& a);
 Scalar is_nan(const Scalar& a);
 Scalar select(const Scalar& condition, const Scalar& then, const Scalar& otherwise);
 Scalar cast(DType to, const Scalar& a);
 
-/// Folds of one component.
+/// Reductions with one component.
 Scalar sum(std::vector<Bound> bounds, const Scalar& term);
 Scalar prod(std::vector<Bound> bounds, const Scalar& factor);
 Scalar max_of(std::vector<Bound> bounds, const Scalar& term);
 Scalar min_of(std::vector<Bound> bounds, const Scalar& term);
 Scalar any_of(std::vector<Bound> bounds, const Scalar& condition);
 
-/// A fold of several: `combine` is given the left and the right tuple.
+/// Reduction with several components: `combine` is given the left and the right tuple.
 using Tuple = std::vector<Scalar>;
 using Combine = std::function<Tuple(const Tuple& left, const Tuple& right)>;
 Tuple fold(std::vector<Bound> bounds, Tuple init, Tuple lift, const Combine& combine);
 
-/// The smallest or largest number of a dtype, as the start of a maximum or minimum.
+/// Smallest and largest number of a dtype, as the initial values of a maximum and a minimum.
 Scalar lowest(DType dtype);
 Scalar highest(DType dtype);
 

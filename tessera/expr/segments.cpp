@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-/// The position below which a condition on an axis holds.
+/// Recognizes a condition `axis < position`.
 std::optional<std::pair<std::string, std::int64_t>> below(const Scalar& condition,
                                                           const Sizes& sizes) {
   const auto* less = std::get_if<node::Apply>(&condition.node());

@@ -9,20 +9,20 @@
 
 namespace tessera {
 
-/// What an expression is from one position on along an axis.
+/// Value of an expression from one position on along an axis.
 struct Segment {
   std::int64_t begin = 0;
   Scalar value;
 };
 
-/// An expression that says itself what it is below some positions along an axis, as concat does:
-/// each part can be computed where it counts alone.
+/// Piecewise expression along an axis, such as a concat: each part can be computed on its own
+/// range.
 struct Segments {
   std::string axis = {};
   std::vector<Segment> parts = {};
 };
 
-/// At least two parts, in order; nullopt for other expressions.
+/// Splits an expression into at least two parts, in order; nullopt for other expressions.
 std::optional<Segments> segments_of(const Scalar& value, const Sizes& sizes);
 
 }  // namespace tessera

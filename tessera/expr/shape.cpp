@@ -64,8 +64,8 @@ Expected<Sizes> solve_sizes(const Definition& definition, const std::vector<Shap
     for (std::size_t axis = 0; axis < inputs[i].size(); ++axis)
       open.push_back({&operand.name, axis, operand.shape[axis], inputs[i][axis]});
   }
-  // Numbers first: where a symbol and a number meet, the size is the number. Then what need not be
-  // divided: that is an axis itself.
+  // Solves equations with numbers first, so that a number wins over a symbol; then those whose
+  // unknown is an axis itself and needs no division.
   std::ranges::stable_sort(open, {}, [](const Equation& equation) {
     return equation.found.constant() ? 0 : equation.pattern.as_symbol() ? 1 : 2;
   });

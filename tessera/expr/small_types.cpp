@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-/// Functions that are exact, whatever the type of their arguments.
+/// Functions that are exact for arguments of every type.
 bool is_exact(Fn fn) {
   switch (fn) {
     case Fn::Neg:
@@ -39,7 +39,7 @@ class SmallTypes {
   }
 
  private:
-  /// The small type whose element an expression is, without anything being computed.
+  /// Small type of an expression that is an element of an operand, without arithmetic.
   std::optional<DType> element(const Scalar& scalar) const {
     if (const auto* cast = std::get_if<node::Cast>(&scalar.node()))
       return is_small(cast->to) ? std::optional(cast->to) : std::nullopt;
@@ -54,7 +54,7 @@ class SmallTypes {
     return then ? then : element(apply->args[2]);
   }
 
-  /// In an expression that is stored as the dtype.
+  /// Small type on which an expression does arithmetic before it is stored as `stored`.
   std::optional<DType> within(const Scalar& value, DType stored) const {
     const bool is_constant = std::holds_alternative<node::Constant>(value.node());
     if (is_small(stored) && !is_constant && element(value) != stored) return stored;

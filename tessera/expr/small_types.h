@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-/// The small type that a definition computes with, if there is one. Elements of these are moved,
-/// compared, selected and converted; any other function of them is asked of what they are converted
-/// to.
+/// Small type (8 bits or less) that a definition does arithmetic on, if there is one. Elements of
+/// these types may be moved, compared, selected and converted only; arithmetic requires a
+/// conversion first.
 std::optional<DType> computed_small_type(const Definition& definition);
 
 }  // namespace tessera

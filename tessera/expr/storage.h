@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// Mapped weights need not be aligned.
+/// Loads an element; mapped weights may be misaligned.
 template <class S>
 S load(const std::byte* data, std::int64_t position) {
   S element;
@@ -18,7 +18,7 @@ S load(const std::byte* data, std::int64_t position) {
   return element;
 }
 
-/// Calls f with a tag of the stored type of an integer or bool dtype.
+/// Calls f with a value of the C++ type that stores an integer or bool dtype.
 template <class F>
 void with_integer_storage(DType dtype, F&& f) {
   switch (is_float(dtype) ? dtype : storage_of(dtype)) {
@@ -53,7 +53,7 @@ float as_float(SmallFloat<dtype> x) {
   return to_float(x);
 }
 
-/// The same for a float dtype.
+/// Calls f with a value of the C++ type that stores a float dtype.
 template <class F>
 void with_float_storage(DType dtype, F&& f) {
   switch (dtype) {

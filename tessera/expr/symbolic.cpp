@@ -28,7 +28,7 @@ class Evaluation {
       if (inputs[i] != nullptr) arguments_[definition.inputs[i].name] = inputs[i];
   }
 
-  /// All elements, row-major, as they are stored; nothing if one is not known.
+  /// All elements, row-major, in storage form; nothing if one is not known.
   std::optional<std::vector<Known>> elements(const Output& output) {
     std::vector<Axis> axes;
     std::vector<std::int64_t> shape;
@@ -51,13 +51,13 @@ class Evaluation {
  private:
   using Tuple = std::vector<Known>;
 
-  /// What was computed at the present indices.
+  /// Memo of values at the current indices.
   struct Memo {
     std::unordered_map<const void*, Maybe> values;
     std::unordered_map<const Fold*, std::optional<Tuple>> folds;
   };
 
-  /// At other indices nothing is computed yet; afterwards, all is as before.
+  /// Scope with an empty memo, for other values of the indices; restores the memo at its end.
   class Fresh {
    public:
     explicit Fresh(Memo& memo) : memo_(memo), outer_(std::exchange(memo, {})) {}
@@ -171,7 +171,7 @@ class Evaluation {
     if (it == arguments_.end()) return std::nullopt;
     const Argument& source = *it->second;
     if (source.type.shape.size() != n.at.size()) return std::nullopt;
-    // Whether an index is in range may be plain where the element is not known.
+    // Range checks may be decidable where the element is unknown.
     std::int64_t place = 0;
     bool numbered = source.value || source.content;  // such a source is small
     for (std::size_t axis = 0; axis < n.at.size(); ++axis) {
@@ -199,7 +199,7 @@ class Evaluation {
       const Maybe value = of(chosen);
       return value ? symbolic::joined(*value, sort) : std::nullopt;
     }
-    // Truth and falsehood can settle a condition by themselves.
+    // Short-circuit evaluation of && and ||.
     if ((n.fn == Fn::And || n.fn == Fn::Or) && sort == Sort::Bool) {
       const Known settles = Dim(n.fn == Fn::Or ? 1 : 0);
       for (const Scalar& arg : n.args)

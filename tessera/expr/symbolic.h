@@ -8,19 +8,19 @@
 
 namespace tessera {
 
-/// The elements of an output of at most 1024, computed over sizes: an integer is a Dim, and a
-/// condition is decided where no symbol matters. `inputs` are those of the definition's operands,
-/// in order; null or without value and content: unknown. Nothing if an element needs what is not
-/// known, or too much work.
+/// Symbolic evaluation of a small output (at most 1024 elements): integers are Dims, and a
+/// condition is decided where it holds for all sizes or for none. `inputs` are the definition's
+/// operands in order; null, or without value and content, means unknown. Nothing if an element
+/// depends on an unknown value or takes too much work.
 ///
-/// Elements that are truth values are 0 or 1. Elements of a float output are there if all are whole
-/// numbers: sizes pass through float arithmetic on their way, and are taken to fit.
+/// Booleans are 0 or 1. A float output has values if all are whole numbers: shape arithmetic may
+/// pass through floats, and sizes are assumed to be exact there.
 std::optional<std::vector<Dim>> symbolic_values(const Definition& definition, const Sizes& sizes,
                                                 const std::vector<const Argument*>& inputs,
                                                 std::size_t output = 0);
 
-/// The same as a tensor, if all elements are numbers without symbols. Values are computed in double
-/// and rounded to the dtype at the end.
+/// Constant folding of a small output: its elements as a tensor if all are numbers without symbols.
+/// Values are computed in double and rounded to the dtype at the end.
 std::optional<Tensor> known_content(const Definition& definition, const Sizes& sizes,
                                     const std::vector<const Argument*>& inputs,
                                     std::size_t output = 0);

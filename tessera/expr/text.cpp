@@ -13,7 +13,7 @@ namespace {
 
 using grammar::Level;
 
-/// A name where keywords and the other kinds of names could stand too.
+/// Name, quoted where it would read as a keyword or another kind of name.
 std::string name_of(std::string_view name) {
   const bool special = name.starts_with('#') || name.starts_with('%') ||
                        std::ranges::count(grammar::kReserved, name) != 0 ||
@@ -37,7 +37,7 @@ bool same_constant(const Scalar& a, const Scalar& b) {
          std::bit_cast<std::uint64_t>(x->number) == std::bit_cast<std::uint64_t>(y->number);
 }
 
-/// The name of a fold that is just what the function of that name makes.
+/// Name of a fold that equals the one that its named constructor builds.
 std::string_view name_of(const Fold& fold) {
   const std::optional<Fn> fn = fold.simple();
   if (!fn) return {};
@@ -51,12 +51,12 @@ std::string_view name_of(const Fold& fold) {
 
 class Writer {
  public:
-  /// Finds out what is used more than once below the roots.
+  /// Counts the uses of subexpressions below the roots.
   explicit Writer(const std::vector<Scalar>& roots) {
     for (const Scalar& root : roots) count(root);
   }
 
-  /// The names given to what is shared, each followed by `end`.
+  /// Definitions of shared subexpressions, each followed by `end`.
   std::string lets(std::string_view indent, std::string_view end) {
     std::string text;
     int next = 0;
@@ -93,7 +93,7 @@ class Writer {
  private:
   using enum Level;
 
-  // What is no longer than this is written again rather than named.
+  // Expressions up to this length are repeated rather than named.
   static constexpr int kShort = 6, kHeavy = 1000;
 
   int count(const Scalar& scalar) {

@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Definitions as text. What is printed parses back to the same definition and prints the same.
+/// Text form of definitions. The printed text parses back to the same definition.
 ///
 ///   define(image: f32[#n, 2*#c, #h], weight: f32[2*#f, #c, #r], bias: f32[2*#f]) {
 ///     out: f32[n, (g: 2, f), y: #h - #r + 3] =
@@ -23,10 +23,10 @@ namespace tessera {
 /// - `1.0` is a value, `1` an integer, `1u` an unsigned one, `true` a truth value. `f16(x[i])` is a
 ///   cast. Scalar functions are called by name (`max(a, b)`, `select(c, a, b)`), or written with
 ///   `|| && == != < <= > >= + - * / !`.
-/// - `x[i] else 0.0` is what is read out of range.
+/// - `x[i] else 0.0` states the value of an access out of range.
 /// - `sum prod max_of min_of any_of` take all that follows, or what is in braces. Other folds are
 ///   `fold(k) { from 0.0, 0  take x[k], k  by left.0 + right.0, max(left.1, right.1) }.1`.
-/// - What is used several times is named before the outputs, `let %0 = ...` or, for the components
+/// - Shared subexpressions are named before the outputs, `let %0 = ...` or, for the components
 ///   of one fold, `let (%0, %1) = fold...`; such a name stands for its text, and the axes in it are
 ///   those of the place where it is used.
 /// - A forward write follows its output: `scatter(i, j) at [index[i], j] add update[i, j]`, or with
@@ -34,15 +34,15 @@ namespace tessera {
 std::string to_text(const Definition& definition);
 std::string to_text(const Scalar& scalar);
 
-/// What is read has been checked: names, ranks and sorts fit, every size can be told from the
-/// operands, and nothing is so deep that a recursive reading could fail.
+/// Parses and checks a definition: names, ranks and sorts fit, the operands determine every size,
+/// and the nesting is limited so that recursive readings cannot overflow the stack.
 Expected<Definition> parse_definition(std::string_view text);
 Expected<Definition> parse_definition(Lexer& lexer);
 
-/// An expression over these operands and any axes.
+/// Parses an expression over these operands and any axes.
 Expected<Scalar> parse_scalar(std::string_view text, const std::vector<Operand>& operands = {});
 
-/// The form of Dim::to_string.
+/// Parses the text form of Dim::to_string.
 Expected<Dim> parse_dim(std::string_view text);
 Expected<Dim> parse_dim(Lexer& lexer);
 

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-/// Which expressions are elements of text operands.
+/// Analysis of which expressions are elements of string operands.
 class TextReading {
  public:
   explicit TextReading(std::set<std::string> operands) : operands_(std::move(operands)) {}
@@ -48,7 +48,7 @@ class TextReading {
     return false;
   }
 
-  /// Whether an expression can stand beside text: it is some, or the empty one.
+  /// Whether an expression is a string, or the empty string.
   bool fits(const Scalar& scalar, bool text) {
     return is_text(scalar) || (text && is_zero(scalar));
   }

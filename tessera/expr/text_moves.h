@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-/// Which outputs of a definition are text where some of its inputs are, with a number in place of
-/// each text; none where something is computed with text. Elements may be selected, compared for
-/// equality, and left out for 0, which is in place of the empty text.
+/// String outputs of a definition that gets strings as some inputs, where numbers stand in for
+/// strings; none if it computes with strings. Elements may be selected, compared for equality, and
+/// replaced by 0, which stands for the empty string.
 std::optional<std::vector<bool>> text_outputs(const Definition& definition,
                                               const std::vector<bool>& is_text_input);
 

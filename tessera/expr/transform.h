@@ -11,19 +11,19 @@
 
 namespace tessera {
 
-/// Makes an expression anew with some of its parts replaced. What is shared stays shared, also
-/// between several expressions that one Transform is applied to.
+/// Rewriter of scalar expressions. Shared subexpressions stay shared, also between several
+/// expressions that one Transform is applied to.
 class Transform {
  public:
-  /// What a position along an axis becomes; nothing: it stays.
+  /// Replacement of a position along an axis; nothing keeps it.
   std::function<std::optional<Scalar>(const std::string& axis)> index = {};
-  /// What a size becomes.
+  /// Replacement of a size.
   std::function<Dim(const Dim& size)> size = {};
-  /// What a read, whose indices have been transformed, becomes; nothing: it stays.
+  /// Replacement of a read, whose indices have been transformed; nothing keeps it.
   std::function<std::optional<Scalar>(const node::Read& read)> read = {};
-  /// What a component of a fold becomes; nothing: that of the fold with its parts replaced.
+  /// Replacement of a component of a fold; nothing transforms the fold's parts.
   std::function<std::optional<Scalar>(const node::Component& component)> component = {};
-  /// What the axis of a fold is called.
+  /// New name of a fold's axis.
   std::function<std::string(const std::string& axis)> bound = {};
 
   Scalar operator()(const Scalar& scalar);
@@ -34,7 +34,7 @@ class Transform {
 
   std::unordered_map<const void*, Scalar> made_;
   std::unordered_map<const void*, std::shared_ptr<const Fold>> folds_;
-  std::vector<Scalar> keep_;  // ids stay their own while the memo lives
+  std::vector<Scalar> keep_;  // keeps keys of the memo tables alive, so that ids stay unique
 };
 
 }  // namespace tessera

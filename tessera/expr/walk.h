@@ -8,9 +8,8 @@
 
 namespace tessera {
 
-/// Calls `visit` on each expression that this one is directly made of, in the order of their text:
-/// indices and what stands in for them, arguments, and of a fold its bounds, init, lift and
-/// combine.
+/// Visits the direct operands of an expression, in the order of their text: indices and the
+/// out-of-range value, arguments, and of a fold its bounds, init, lift and combine.
 template <class Visit>
 void for_each_part(const Scalar& scalar, Visit&& visit) {
   const Node& node = scalar.node();
@@ -29,21 +28,21 @@ void for_each_part(const Scalar& scalar, Visit&& visit) {
   }
 }
 
-/// What a memo table that does not tell the components of a fold apart goes by.
+/// Key for memo tables that treat all components of a fold as one.
 inline const void* shared_id(const Scalar& scalar) {
   const auto* component = std::get_if<node::Component>(&scalar.node());
   return component != nullptr ? component->fold.get() : scalar.id();
 }
 
-/// Calls `visit` on every expression that this one is made of, each once, outer ones first.
+/// Visits every subexpression once, outer ones first.
 void for_each_within(const Scalar& scalar, const std::function<void(const Scalar&)>& visit);
 
-/// The reads among them.
+/// Visits every read of an operand.
 void for_each_read(const Scalar& scalar, const std::function<void(const node::Read&)>& visit);
 
 bool has_fold(const Scalar& scalar);
 
-/// The axes whose positions occur.
+/// Axes whose positions occur in an expression.
 std::set<std::string> axes_in(const Scalar& scalar);
 
 }  // namespace tessera

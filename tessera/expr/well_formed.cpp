@@ -79,7 +79,7 @@ struct SortError {
   }
 };
 
-/// What an expression means only inside of something else, and the axes of the folds in it.
+/// Free axes and partials of an expression, and the axes of the folds in it.
 struct Free {
   std::set<std::string> axes;
   std::set<std::string> folded;
@@ -109,7 +109,7 @@ class Scopes {
         size->dim.collect_symbols(symbols);
       for_each_part(scalar, [&](const Scalar& part) { free.add(of(part)); });
     }
-    // Sets of names are carried up the whole expression: with very many this would not end.
+    // Limit on axes: sets of names are propagated through the whole expression, in quadratic time.
     constexpr std::size_t kMostAxes = 256;
     if (std::max(free.axes.size(), free.folded.size()) > kMostAxes)
       error = "there are too many axes";
@@ -153,7 +153,7 @@ class Scopes {
   std::unordered_map<const void*, Free> memo_;
 };
 
-/// The sizes that can be told from the shapes of the operands, by the steps of solve_sizes.
+/// Sizes that the shapes of the operands determine, by the steps of solve_sizes.
 std::set<std::string> told_by(const std::vector<Operand>& operands, std::string& error) {
   std::set<std::string> told;
   for (bool progress = true; progress;) {

@@ -6,13 +6,14 @@
 
 namespace tessera {
 
-/// Why an expression is not well sorted at its top, its parts being so; empty if it is: indices and
-/// bounds are integers, conditions truth values, bits are not taken of values, and a fold combines
-/// into the sorts that it starts from.
+/// Type error at the root of an expression, whose operands are well typed; empty if there is none.
+/// Indices and bounds are integers, conditions booleans, bitwise functions do not take floats, and
+/// a fold combines into the sorts that it starts from.
 std::string sort_error(const Scalar& scalar);
 
-/// Why a definition is not closed; empty if it is: every index is an axis around it, every partial
-/// belongs to a fold, no axis has two sizes in one place, and the operands tell all sizes.
+/// Scope error of a definition; empty if there is none. Every index is an axis in scope, every
+/// partial belongs to a fold, no axis has two sizes in one place, and the operands determine all
+/// sizes.
 std::string scope_error(const Definition& definition);
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-/// Walks an expression, each fold once; `positions` is how often it is computed.
+/// Counts multiply-adds of an expression, each fold once; `positions` is how often it is computed.
 class Counter {
  public:
   explicit Counter(const Sizes& sizes) : sizes_(sizes) {}
@@ -48,8 +48,8 @@ class Counter {
   }
 
  private:
-  /// How many of `steps` terms of a sum are products: all or none, or under a condition those for
-  /// which it can hold.
+  /// Number of the `steps` terms of a sum that are products: all or none, or under a condition
+  /// those for which it can hold.
   static Dim terms(const Scalar& lift, const Dim& steps) {
     const auto* apply = std::get_if<node::Apply>(&lift.node());
     if (apply == nullptr) return 0;
@@ -58,7 +58,7 @@ class Counter {
     return 0;
   }
 
-  /// Of so many positions, those where a condition holds: one in n for a remainder modulo n.
+  /// Number of positions where a condition holds: one in n for a remainder modulo n.
   static Dim rarer(const Scalar& condition, const Dim& positions) {
     const auto* apply = std::get_if<node::Apply>(&condition.node());
     if (apply == nullptr) return positions;

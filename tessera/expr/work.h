@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-/// How many multiply-adds an output takes: for every sum of products, one for each term that its
-/// condition lets count. A bound that is computed from data counts as one step.
+/// Number of multiply-adds of an output: for every sum of products, one for each term whose
+/// condition holds. A bound that is computed from data counts as one iteration.
 Dim multiply_adds(const Output& output, const Sizes& sizes);
 
 }  // namespace tessera

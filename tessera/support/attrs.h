@@ -12,27 +12,29 @@
 
 namespace tessera {
 
+/// Attributes of graph nodes: typed values by name, as in ONNX.
 using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<double>;
 using Strings = std::vector<std::string>;
 
-/// In a rule: an integer, or a list of integers, that is anything. The entries of a list `s` are
-/// called `s0`, `s1`, …
+/// Symbolic attribute value in a rewrite rule: stands for any integer or any list of integers. The
+/// entries of a list `s` are called `s0`, `s1`, …
 struct Symbol {
   std::string name;
   bool operator==(const Symbol&) const = default;
 };
 
-/// What an attribute of a node can be.
+/// Value of one attribute of a node.
 using Attr = std::variant<std::int64_t, double, std::string, Ints, Floats, Strings, Tensor, Symbol>;
 
+/// Name of the kind of an attribute value: `int`, `floats`, …
 std::string_view kind_of(const Attr& attr);
 
-/// Total order and hash by content (a tensor counts with its bytes).
+/// Equality and hash by content; tensors are compared byte by byte.
 bool equal(const Attr& a, const Attr& b);
 std::size_t hash_of(const Attr& attr);
 
-/// The attributes of a node, sorted by name.
+/// Attributes of a node, sorted by name.
 class Attrs {
  public:
   using Entry = std::pair<std::string, Attr>;
@@ -45,7 +47,7 @@ class Attrs {
   const Attr* find(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
-  /// The attribute, which is there and of this kind: the catalog has checked it.
+  /// Typed access to an attribute that exists and has this kind (the catalog has checked it).
   std::int64_t i(std::string_view name) const;
   double f(std::string_view name) const;
   const std::string& s(std::string_view name) const;
@@ -56,7 +58,7 @@ class Attrs {
 
   const std::vector<Entry>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
-  /// An attribute that only has a name for its value, or null: such a node cannot be run.
+  /// First attribute whose value is a Symbol, or null; a node with one cannot be executed.
   const Entry* symbolic() const;
   bool operator==(const Attrs& other) const;
   std::size_t hash() const;

@@ -7,22 +7,22 @@
 
 namespace tessera {
 
-/// Read-only memory, shared by its copies: a heap block or a part of a mapped file. A slice keeps
-/// the whole alive.
+/// Reference-counted, read-only memory: a heap block or a range of a mapped file. A slice keeps the
+/// whole block alive.
 class Bytes {
  public:
   Bytes() = default;
   Bytes(std::shared_ptr<const void> owner, std::span<const std::byte> view)
       : owner_(std::move(owner)), view_(view) {}
 
-  /// A copy on the heap.
+  /// Copies `source` to the heap.
   static Bytes copy(std::span<const std::byte> source);
 
   const std::byte* data() const { return view_.data(); }
   std::size_t size() const { return view_.size(); }
   std::span<const std::byte> view() const { return view_; }
 
-  /// The caller has checked that the slice lies inside.
+  /// Sub-range of the memory. The caller has checked that it lies inside.
   Bytes slice(std::size_t offset, std::size_t size) const {
     return {owner_, view_.subspan(offset, size)};
   }
@@ -32,8 +32,8 @@ class Bytes {
   std::span<const std::byte> view_;
 };
 
-/// Memory being filled in, zeroed and aligned for vector loads; `freeze` turns it into Bytes
-/// without a copy.
+/// Zero-initialized writable memory, aligned for vector loads; `freeze` turns it into Bytes without
+/// a copy.
 class Buffer {
  public:
   explicit Buffer(std::size_t size);

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Tessera itself is wrong: an invariant does not hold. Thrown by TESSERA_CHECK alone; the command
-/// line and the language bindings catch it and ask for a report. Never thrown for bad input.
+/// Violation of an internal invariant, thrown by TESSERA_CHECK only and never for bad input. The
+/// command line and the language bindings catch it and ask for a bug report.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -19,7 +19,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace tessera
 
-/// States an invariant, in release builds too. The condition is free of side effects.
+/// Asserts an invariant, in release builds too. The condition must be free of side effects.
 #define TESSERA_CHECK(condition, ...)                                                    \
   do {                                                                                   \
     if (!(condition)) [[unlikely]]                                                       \

@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// What a value of a graph is while it runs: a tensor, a sequence, an optional, or nothing (an
-/// optional input that was left out).
+/// Run-time value of a graph: a tensor, a sequence, an optional, or nothing (an optional input that
+/// was omitted).
 class Datum {
  public:
   enum class Kind { Nothing, Tensor, Sequence, Optional };
@@ -22,7 +22,7 @@ class Datum {
   static Datum sequence(std::vector<Datum> elements) {
     return {Kind::Sequence, std::move(elements)};
   }
-  /// An optional with or without content.
+  /// Optional values: empty, or with content.
   static Datum optional() { return {Kind::Optional, {}}; }
   static Datum optional(Datum content) {
     std::vector<Datum> one;
@@ -35,12 +35,13 @@ class Datum {
   bool is_tensor() const { return kind_ == Kind::Tensor; }
 
   const Tensor& tensor() const {
-    TESSERA_CHECK(is_tensor(), "a tensor is asked of something else");
+    TESSERA_CHECK(is_tensor(), "the value is not a tensor");
     return tensor_;
   }
-  /// The elements of a sequence; the content of an optional (none or one).
+  /// Elements of a sequence, or content of an optional (none or one element).
   const std::vector<Datum>& elements() const {
-    TESSERA_CHECK(kind_ == Kind::Sequence || kind_ == Kind::Optional, "elements of no sequence");
+    TESSERA_CHECK(kind_ == Kind::Sequence || kind_ == Kind::Optional,
+                  "the value is neither a sequence nor an optional");
     return *elements_;
   }
 

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-/// Names come from files: what a terminal would take for a command is spelled out.
+/// Escapes control characters: names come from files, and a terminal would interpret them.
 std::string printable(const std::string& text) {
   std::string result;
   for (const char c : text) {

@@ -4,10 +4,10 @@
 
 namespace tessera {
 
-/// Why an input or the machine does not allow what was asked. The message names the value that was
-/// found, the note what was expected, the help what to do; lower case, no full stop.
+/// Error about an input or the machine, as a value. The message names the value that was found, the
+/// note what was expected, the help what to do; lower case, no full stop.
 struct Diagnostic {
-  /// A file and, inside it, the thing that is meant (a node, a value, a line); either may be empty.
+  /// Location: a file and an item inside it (a node, a value, a line); either may be empty.
   struct Where {
     std::string file = {};
     std::string item = {};
@@ -23,14 +23,14 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
-/// The printed form, without a final line break:
+/// Printed form, without a final line break:
 ///
 ///   resnet.onnx: Conv_12: error[onnx-unsupported-attribute]: auto_pad=X is not supported
 ///     note: ...
 ///     help: ...
 std::string to_string(const Diagnostic& diagnostic);
 
-/// The same diagnostic with the blanks of its place filled in; what it already says is kept.
+/// Fills in the empty fields of the diagnostic's location; fields that are set are kept.
 Diagnostic located(Diagnostic diagnostic, const Diagnostic::Where& where);
 
 }  // namespace tessera

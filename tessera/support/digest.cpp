@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// MurmurHash3_x64_128 (Appleby), whose halves depend on all of the text each.
+// MurmurHash3_x64_128 (Appleby); both halves depend on the whole text.
 std::string digest(std::string_view text) {
   constexpr std::uint64_t c1 = 0x87c37b91114253d5ull, c2 = 0x4cf5ad432745937full;
   const auto first = [](std::uint64_t k) { return std::rotl(k * c1, 31) * c2; };

@@ -5,8 +5,9 @@
 
 namespace tessera {
 
-/// 128 bits of a text as 32 hexadecimal digits, the same on every machine: texts that differ by
-/// accident have different ones. It is no protection against those who look for equal ones.
+/// 128-bit hash of a text as 32 hexadecimal digits, identical on every machine. Not cryptographic:
+/// it distinguishes texts that differ by accident, and does not resist deliberate collisions (see
+/// Sha256).
 std::string digest(std::string_view text);
 
 }  // namespace tessera

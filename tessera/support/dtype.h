@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-/// The element types of tensors.
+/// Element types of tensors.
 enum class DType : std::uint8_t {
   F16,
   BF16,
@@ -36,19 +36,20 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kDTypeCount = static_cast<int>(DType::U2) + 1;
 
-/// What an element is, whatever its width: a number that an evaluation interprets in its own number
-/// type (Value), an integer modulo 2^64, signed or not, a truth value, or text.
+/// Kind of an element independent of its width: a real number that each evaluation represents in
+/// its own number type (Value), a signed or unsigned integer modulo 2^64, a boolean, or text.
 enum class Sort : std::uint8_t { Value, Integer, Unsigned, Bool, Text };
 
 std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-/// Bytes per element in memory; 0 for strings.
+/// Size of an element in memory, in bytes; 0 for strings.
 int byte_width(DType dtype);
-/// Bits of an element that carry information: 1 for bool, 0 for strings.
+/// Number of significant bits of an element: 1 for bool, 0 for strings.
 int bit_width(DType dtype);
 
-/// Unsigned is U64 alone: the narrower unsigned types fit into a signed 64-bit integer.
+/// Sort of an element type. Only U64 is Unsigned: the narrower unsigned types fit into a signed
+/// 64-bit integer.
 Sort sort_of(DType dtype);
 
 inline bool is_float(DType dtype) {
@@ -58,21 +59,21 @@ inline bool is_integer(DType dtype) {
   return sort_of(dtype) == Sort::Integer || sort_of(dtype) == Sort::Unsigned;
 }
 
-/// Integers of either kind, whatever their width.
+/// Signedness of an integer type of any width.
 bool is_signed(DType dtype);
 bool is_unsigned(DType dtype);
 
-/// An integer of less than 8 bits, or a float of 8 bits or less.
+/// Whether this is a sub-byte integer or a float of at most 8 bits.
 inline bool is_small(DType dtype) {
   return dtype > DType::String;
 }
-/// The type of a byte that holds an element of a small type: i8 for signed integers, else u8. Any
-/// other type is its own.
+/// Type of the byte that stores an element of a small type: i8 for signed integers, otherwise u8.
+/// Other types are stored as themselves.
 DType storage_of(DType dtype);
 
-/// An integer modulo 2^bits of an integer type, as that type reads it.
+/// Wraps an integer to the width of an integer type, with that type's signedness.
 std::int64_t wrapped_to(DType dtype, std::int64_t value);
-/// The least and the largest number of an integer type or of bool, as far as i64 has them.
+/// Smallest and largest number of an integer type or of bool, clamped to the range of i64.
 struct IntegerRange {
   std::int64_t least = 0, most = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// A result, or the diagnostic that says why there is none.
+/// Result of a function that can fail: a value or a Diagnostic (like llvm::Expected).
 template <class T>
 class [[nodiscard]] Expected {
  public:
@@ -43,7 +43,7 @@ class [[nodiscard]] Expected {
   std::variant<T, Diagnostic> state_;
 };
 
-/// Success without a value.
+/// Unit type: Expected<Done> is success without a value, or a diagnostic.
 struct Done {};
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ Diagnostic unwritable(const std::filesystem::path& path, const std::string& why)
   return {.id = "file-unwritable", .where = {.file = path.string()}, .message = why};
 }
 
-/// An open file, or none.
+/// RAII file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int file) : file_(file) {}
@@ -63,7 +63,7 @@ Expected<Bytes> map(const std::filesystem::path& path, int flags) {
   return Bytes{std::move(owner), {static_cast<const std::byte*>(memory), size}};
 }
 
-/// A stream into an open file that knows why a write failed.
+/// Output stream buffer over a file descriptor that keeps the errno of a failed write.
 class DescriptorBuffer : public std::streambuf {
  public:
   explicit DescriptorBuffer(int file) : file_(file) { setp(buffer_.data(), std::end(buffer_)); }
@@ -101,7 +101,7 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, 1 << 14> buffer_;
 };
 
-/// 0, or the error of a write.
+/// Writes the content; 0 or an errno.
 int write_content(int file, const std::function<void(std::ostream&)>& content) {
   DescriptorBuffer buffer(file);
   std::ostream out(&buffer);
@@ -110,7 +110,7 @@ int write_content(int file, const std::function<void(std::ostream&)>& content) {
   return buffer.error() == 0 && !out ? EIO : buffer.error();
 }
 
-/// Devices and pipes are written into, not replaced: `-o /dev/null`, `-o /dev/stdout`.
+/// Writes into a device or pipe without replacing it: `-o /dev/null`, `-o /dev/stdout`.
 Expected<Done> write_into(const std::filesystem::path& path, mode_t mode,
                           const std::function<void(std::ostream&)>& content) {
   if (S_ISDIR(mode)) return unwritable(path, std::strerror(EISDIR));
@@ -121,7 +121,7 @@ Expected<Done> write_into(const std::filesystem::path& path, mode_t mode,
   return Done{};
 }
 
-/// The path that a file is reached by without a link at its end, whether it exists or not.
+/// Target of a chain of symbolic links, whether it exists or not.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // as Linux; more of them are a cycle
   std::error_code error;
@@ -131,7 +131,7 @@ std::filesystem::path behind_links(std::filesystem::path path) {
   return path;
 }
 
-/// The name of a temporary file in a folder; the file is removed unless it is kept.
+/// Temporary file in a folder, removed on destruction unless it is kept.
 class Temporary {
  public:
   explicit Temporary(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -141,8 +141,8 @@ class Temporary {
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
 
-  /// Makes the file under a name that is free; the result of `make`, negative with errno set where
-  /// it fails.
+  /// Creates the file under an unused name; returns the result of `make`, negative with errno set
+  /// on failure.
   template <class Make>
   int take(Make make) {
     constexpr int kMostNames = 1000;  // of threads at the same time, and of killed processes
@@ -163,8 +163,8 @@ class Temporary {
   bool exists_ = false;
 };
 
-/// Puts the entries of a folder on the disk; 0 or an error. Where a file system does not offer
-/// that, there is nothing to do.
+/// Flushes a folder's entries to disk; 0 or an errno. Some file systems do not support it, which is
+/// not an error.
 int sync_folder(const std::filesystem::path& folder) {
   const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (*file < 0 || ::fsync(*file) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
@@ -198,7 +198,7 @@ Expected<Done> write_file(const std::filesystem::path& path,
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   const auto fail = [&](int error) { return unwritable(path, std::strerror(error)); };
 
-  // Where the file system can, the file has no name before it is whole: a process that is killed
+  // Creates an unnamed file (O_TMPFILE) where the file system supports it: a process that is killed
   // leaves nothing behind.
   Temporary temporary(folder);
   Descriptor file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));

@@ -10,12 +10,12 @@
 
 namespace tessera {
 
-/// Maps a regular file read-only; no page is read before it is touched.
+/// Maps a regular file read-only; pages are read when they are accessed first.
 Expected<Bytes> map_file(const std::filesystem::path& path);
-/// The same, but a symbolic link is refused.
+/// Maps a file as `map_file` does, but refuses a symbolic link.
 Expected<Bytes> map_file_itself(const std::filesystem::path& path);
 
-/// Reads a whole small file; a larger one than `limit` is a diagnostic.
+/// Reads a whole file as text; a file larger than `limit` bytes is a diagnostic.
 Expected<std::string> read_text(const std::filesystem::path& path,
                                 std::size_t limit = std::size_t{256} << 20);
 
@@ -25,7 +25,7 @@ Expected<std::string> read_text(const std::filesystem::path& path,
 Expected<Done> write_file(const std::filesystem::path& path,
                           const std::function<void(std::ostream&)>& content);
 
-/// A name as the name of a file inside a folder.
+/// Turns any name into a valid file name.
 std::string file_name(std::string name);
 
 }  // namespace tessera

@@ -6,12 +6,13 @@
 
 namespace tessera {
 
-/// IEEE binary16, as stored. Conversions round to nearest, ties to even.
+/// Storage of an IEEE binary16 number. Conversions round to nearest, ties to even.
 struct Half {
   std::uint16_t bits = 0;
 };
 
-/// The upper half of a binary32, as stored. Conversions round to nearest, ties to even.
+/// Storage of a bfloat16 number: the upper half of a binary32. Conversions round to nearest, ties
+/// to even.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
@@ -31,7 +32,7 @@ inline float to_float(Half x) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-/// From double at once: going through float would round twice.
+/// Converts directly from double: a conversion by way of float would round twice.
 inline Half to_half(double x) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
   const auto sign = static_cast<std::uint16_t>((bits >> 48) & 0x8000u);

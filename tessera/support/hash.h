@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// An order-dependent 64-bit hash, the same on every machine and in every run.
+/// Order-dependent 64-bit hash that is identical on every machine and in every run.
 class Hasher {
  public:
   void add(std::uint64_t word) {

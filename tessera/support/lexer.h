@@ -9,20 +9,20 @@
 
 namespace tessera {
 
-/// One word of a text form.
+/// Token of a text form.
 struct Token {
   enum class Kind : std::uint8_t { End, Name, Integer, Float, String, Punctuation, Bad };
 
   Kind kind = Kind::End;
-  std::string text = {};  // without quotes and escapes; of a Bad one, what is wrong with it
-  bool quoted = false;    // a name in quotes is never a keyword
+  std::string text = {};  // without quotes and escapes; for Bad, the error message
+  bool quoted = false;    // was written in quotes: never a keyword
   std::uint64_t integer = 0;
   bool is_unsigned = false;  // an integer written 1u
-  double number = 0;         // of a float; of an integer too
+  double number = 0;         // value of a float or an integer
   int line = 1, column = 1;
 };
 
-/// Splits a text into words, one at a time. All text forms share them:
+/// Tokenizer shared by all text forms (graphs, definitions, rules, kernels):
 ///
 ///   names        x  #n  %3  conv1.weight  'any name'       (letters, digits, _ . # %)
 ///   integers     12  12u
@@ -31,34 +31,34 @@ struct Token {
 ///   punctuation  ( ) [ ] { } , : ; . + - * / = < > ! ? @ & | ^ ~ $  -> => := == != <= >= && ||
 ///   comments     // to the end of the line
 ///
-/// A word that is none of these is Bad, and `error` reports it wherever the parser stops. The text
-/// has to outlive the lexer.
+/// Anything else is a Bad token, which `error` reports wherever the parser stops. The text must
+/// outlive the lexer.
 class Lexer {
  public:
   explicit Lexer(std::string_view text, std::string file = {});
 
-  /// The next word, or (`ahead` = 1) the one after it.
+  /// Next token, or with `ahead` = 1 the one after it.
   const Token& peek(int ahead = 0) const { return next_[static_cast<std::size_t>(ahead)]; }
   Token take();
 
-  /// Whether the next word is this punctuation or keyword.
+  /// Whether the next token is this punctuation or keyword.
   bool at(std::string_view word) const { return is(peek(), word); }
   bool accept(std::string_view word);
   Expected<Done> expect(std::string_view word);
 
-  /// The next word, if it is of the kind; `what` says in the diagnostic what is expected.
+  /// Consumes a token of one kind; `what` names the expected thing in the diagnostic.
   Expected<std::string> name(std::string_view what);
   Expected<std::string> string(std::string_view what);
-  /// With an optional sign.
+  /// Integer with an optional sign.
   Expected<std::int64_t> integer(std::string_view what);
-  /// A float or an integer, with an optional sign.
+  /// Float or integer with an optional sign.
   Expected<double> number(std::string_view what);
   Expected<Done> end();
 
-  /// A `text-syntax` diagnostic at the next word.
+  /// A `text-syntax` diagnostic at the next token.
   Diagnostic error(const std::string& message, std::string note = {}) const;
   Diagnostic expected(std::string_view what) const;
-  /// The place of a word, for diagnostics about what it means.
+  /// Location of a token, for diagnostics about its meaning.
   Diagnostic::Where where(const Token& token) const;
 
   static bool is(const Token& token, std::string_view word);
@@ -84,8 +84,8 @@ class Lexer {
   std::array<Token, 2> next_;
 };
 
-/// One level of a recursive parser, for as long as it lives. A parser that is too deep returns
-/// `lexer.error("this is nested too deeply")`.
+/// RAII counter of the nesting depth of a recursive-descent parser. A parser that is too deep
+/// returns `lexer.error("this is nested too deeply")`.
 class Nesting {
  public:
   explicit Nesting(Lexer& lexer) : lexer_(lexer) { ++lexer_.nesting_; }
@@ -100,13 +100,13 @@ class Nesting {
   Lexer& lexer_;
 };
 
-/// Text between quotes, escaped so that the lexer gives it back.
+/// Quoted and escaped text that the lexer reads back as a string.
 std::string quoted_text(std::string_view text, char quote = '"');
 
-/// A name as the lexer reads it: as it is, or in single quotes.
+/// Name in the form that the lexer reads back: plain, or in single quotes.
 std::string name_text(std::string_view name);
 
-/// The shortest text that reads as this float, and as a float: `1.0`, `1e-05`, `-inf`.
+/// Shortest text that parses back to this float, and as a float: `1.0`, `1e-05`, `-inf`.
 std::string float_text(double number);
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ constexpr std::size_t preamble_size = 8;  // the magic and two bytes of version
 constexpr std::size_t header_limit = std::size_t{1} << 16;
 constexpr std::size_t data_alignment = 64;
 
-/// An element type as NumPy writes it, after the mark of the byte order.
+/// Element type in NumPy's notation, without the byte-order mark.
 struct TypeCode {
   std::string_view code;
   DType dtype;
@@ -52,9 +52,9 @@ struct Header {
   std::vector<std::int64_t> shape;
 };
 
-/// Reads the header, a Python dictionary with exactly three keys:
+/// Parser of the header, a Python dictionary with exactly three keys:
 ///
-///   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+///     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, std::optional<DType> unnamed)
@@ -166,7 +166,7 @@ class HeaderParser {
   std::optional<std::vector<std::int64_t>> shape_;
 };
 
-/// The elements in row-major order and this machine's byte order, truth values as 0 and 1.
+/// Converts elements to row-major order and native byte order, and booleans to 0 and 1.
 Bytes rearranged(const Bytes& stored, const Header& header) {
   const auto width = static_cast<std::size_t>(byte_width(header.dtype));
   const std::size_t rank = header.shape.size();
@@ -185,7 +185,7 @@ Bytes rearranged(const Bytes& stored, const Header& header) {
     if (header.big_endian) std::reverse(element, element + width);
     if (header.dtype == DType::Bool && *element != std::byte{0}) *element = std::byte{1};
     if (is_small(header.dtype) && bit_width(header.dtype) < 8) {
-      // The bits beyond those of the element may be anything.
+      // Unused high bits of a sub-byte element may have any value.
       const DType integer = is_float(header.dtype) ? DType::U4 : header.dtype;
       store_integer(integer, element, 0, std::to_integer<int>(*element));
     }

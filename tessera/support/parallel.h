@@ -15,15 +15,16 @@ namespace tessera {
 /// first exception is thrown again here. Where the system has no more threads, fewer do the work.
 void on_threads(std::size_t threads, const std::function<void()>& work);
 
+/// Options of in_parallel.
 struct ParallelOptions {
   int threads = 1;
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(std::size_t item)> done = {};  // one call at a time
+  std::function<void(std::size_t item)> done = {};  // called after each item, never concurrently
 };
 
-/// make(0), make(1), … on several threads, until all are made, one fails, or it is told to stop
-/// (`stopped`). Items are begun in their order and what is begun is ended, so the first failure
-/// does not depend on luck.
+/// Parallel map: make(0), make(1), … on several threads, until all items exist, one fails, or
+/// `stop` is set (`stopped`). Items start in order and every started item finishes, so the reported
+/// failure is deterministic.
 template <class T>
 Expected<std::vector<T>> in_parallel(std::size_t count,
                                      const std::function<Expected<T>(std::size_t)>& make,

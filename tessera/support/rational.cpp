@@ -136,7 +136,7 @@ Rational operator+(const Rational& a, const Rational& b) {
 
 Rational operator*(const Rational& a, const Rational& b) {
   if (a.is_undefined() || b.is_undefined()) return Rational::undefined();
-  // Crosswise first, so that the products stay as small as they can.
+  // Reduces crosswise before multiplying, to keep the products small.
   const Rational x = Rational::reduced(a.numerator_, b.denominator_);
   const Rational y = Rational::reduced(b.numerator_, a.denominator_);
   Rational::Wide numerator = 0, denominator = 0;

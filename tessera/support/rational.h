@@ -7,14 +7,15 @@
 
 namespace tessera {
 
-/// An exact fraction in lowest terms. What leaves 127 bits, or divides by zero, is `undefined`,
-/// which poisons what is computed from it.
+/// Exact fraction in lowest terms. A result that exceeds 127 bits, or a division by zero, is
+/// `undefined`, which propagates like NaN.
 class Rational {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a number is a fraction
   Rational(std::int64_t value = 0) : numerator_(value) {}
   static Rational of(std::int64_t numerator, std::int64_t denominator);
-  /// A double is a dyadic fraction; undefined where it has too many digits, or is no number.
+  /// Exact value of a double, a dyadic fraction; undefined if it has too many digits or is not
+  /// finite.
   static Rational of(double value);
   static Rational undefined();
 
@@ -30,8 +31,8 @@ class Rational {
   double to_double() const;
   std::string to_string() const;
 
-  /// Writes a positive fraction as root * root * rest, with an integer `rest` free of the squares
-  /// of small primes.
+  /// Decomposition of a positive fraction as root * root * rest, where the integer `rest` is free
+  /// of squares of small primes.
   struct Squares;
   std::optional<Squares> squares() const;
 
@@ -43,13 +44,13 @@ class Rational {
   Rational& operator+=(const Rational& other) { return *this = *this + other; }
   Rational& operator*=(const Rational& other) { return *this = *this * other; }
 
-  /// A total order for sorting, not the order of the numbers.
+  /// Total order for sorting; not the numeric order.
   friend std::strong_ordering operator<=>(const Rational& a, const Rational& b);
   friend bool operator==(const Rational& a, const Rational& b) { return (a <=> b) == 0; }
-  /// The order of the numbers; false where one is undefined or the comparison is too large.
+  /// Numeric order; false if one side is undefined or the difference overflows.
   bool less_than(const Rational& other) const { return (*this - other).sign() < 0; }
 
-  /// The greatest number of which both are integer multiples, positive.
+  /// Greatest positive fraction of which both are integer multiples (the gcd of fractions).
   friend Rational common_measure(const Rational& a, const Rational& b);
 
  private:

@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-/// SplitMix64: small, seeded, the same on every machine.
+/// Seeded pseudo-random number generator (SplitMix64), identical on every machine.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) : state_(seed) {}

@@ -8,11 +8,11 @@
 
 namespace tessera {
 
-/// SHA-256 (FIPS 180-4): names content, where equal names have to mean equal content.
+/// SHA-256 (FIPS 180-4), for content addressing: equal digests have to mean equal content.
 class Sha256 {
  public:
   void add(std::span<const std::byte> bytes);
-  /// 64 hexadecimal digits; nothing may be added afterwards.
+  /// Digest as 64 hexadecimal digits; nothing may be added afterwards.
   std::string digits();
 
  private:

@@ -85,7 +85,7 @@ std::uint8_t encoded(DType dtype, double number) {
   const SmallFormat& f = small_format(dtype);
   const int sign = f.has_sign && std::signbit(number) ? f.sign_bit() : 0;
   const auto with_sign = [&](int magnitude) {
-    // The types with one zero have one NaN too, and its bits are the sign.
+    // Types without a negative zero use its encoding for their only NaN.
     const bool has_no_sign =
         f.specials == Specials::NanForMinus0 && (magnitude == 0 || magnitude == f.nan());
     return static_cast<std::uint8_t>(has_no_sign ? magnitude : magnitude | sign);

@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-/// A vector that keeps up to N elements in itself, and more of them on the heap.
+/// Vector with inline storage for up to N elements; more elements are stored on the heap (like
+/// llvm::SmallVector).
 template <class T, std::size_t N>
 class SmallVector {
  public:
@@ -58,7 +59,7 @@ class SmallVector {
     std::construct_at(data_ + size_, std::move(item));
     ++size_;
   }
-  /// The range may not be one of this vector.
+  /// Appends a range, which must not belong to this vector.
   template <class Iterator>
   void append(Iterator first, Iterator last) {
     reserve(size_ + static_cast<std::size_t>(std::distance(first, last)));
@@ -95,7 +96,7 @@ class SmallVector {
     size_ = size;
     capacity_ = static_cast<std::uint32_t>(capacity);
   }
-  /// This one is empty and its elements would be in itself.
+  /// Moves the content of `other` into this vector, which is empty and uses its inline storage.
   void take(SmallVector& other) noexcept {
     if (other.data_ != other.inline_data()) {
       data_ = std::exchange(other.data_, other.inline_data());

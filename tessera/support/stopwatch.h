@@ -5,13 +5,13 @@
 
 namespace tessera {
 
-/// How long something takes, in seconds of a clock on the wall.
+/// Wall-clock timer, in seconds.
 class Stopwatch {
  public:
-  /// Since it was made, or since the last lap.
+  /// Seconds since construction or since the last lap.
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  /// The same, and begins anew.
+  /// Returns seconds() and restarts the timer.
   double lap() {
     const Clock::time_point now = Clock::now();
     return std::chrono::duration<double>(now - std::exchange(start_, now)).count();

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// A dense row-major array, shared by its copies. Numbers lie in `bytes`, text in `strings`.
+/// Dense row-major array whose copies share memory. Numbers are in `bytes`, text is in `strings`.
 struct Tensor {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape = {};
@@ -21,7 +21,7 @@ struct Tensor {
 
   std::int64_t count() const;
 
-  /// Elements as stored; T has the width of the dtype.
+  /// Elements in storage form; T has the width of the dtype.
   template <class T>
   std::span<const T> as() const {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -34,18 +34,18 @@ struct Tensor {
   static Tensor of_strings(std::vector<std::int64_t> shape, std::vector<std::string> elements);
 };
 
-/// The product of the extents, or nothing if one is negative or the product exceeds 2^62.
+/// Product of the extents, or nothing if one is negative or the product exceeds 2^62.
 std::optional<std::int64_t> element_count(std::span<const std::int64_t> shape);
 
-/// One element as a number, whatever the dtype (not for strings).
+/// Element of any numeric dtype as a number.
 double number_at(const Tensor& tensor, std::int64_t position);
 std::int64_t integer_at(const Tensor& tensor, std::int64_t position);
 
-/// All elements of an integer or bool tensor.
+/// Elements of an integer or bool tensor.
 std::vector<std::int64_t> integers_of(const Tensor& tensor);
 
-/// Writes `value` as `dtype` at element `position` of raw memory: rounds to nearest even, wraps
-/// integers. A value outside of an integer type's range saturates; NaN becomes 0.
+/// Stores `value` as `dtype` at element `position` of raw memory: floats round to nearest even,
+/// integers wrap. A number outside of an integer type's range saturates; NaN becomes 0.
 void store_number(DType dtype, std::byte* memory, std::int64_t position, double value);
 void store_integer(DType dtype, std::byte* memory, std::int64_t position, std::int64_t value);
 

@@ -5,7 +5,8 @@
 
 namespace tessera {
 
-/// Names that are taken. One that is wanted again gets a number: `y`, `y_1`, `y_2`, …
+/// Generator of unique names: a name that is requested again gets a numeric suffix (`y`, `y_1`,
+/// `y_2`, …).
 class UniqueNames {
  public:
   void take(const std::string& name) { next_.emplace(name, 1); }
