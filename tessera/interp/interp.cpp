@@ -18,7 +18,7 @@
 namespace tessera::interp {
 namespace {
 
-/// Numbers other than floats cannot be stored in a float's place.
+/// Lifted types other than float and double have no storage form as a dtype.
 template <class T>
 inline constexpr bool kAlwaysLifts = !std::is_floating_point_v<T>;
 
@@ -96,7 +96,7 @@ bool is_text(const Value& value) {
   return value.datum.is_tensor() && value.datum.tensor().dtype == DType::String;
 }
 
-/// What a datum holds, whoever else holds it too.
+/// Bytes that a datum holds, shared or not.
 std::int64_t bytes_of(const Datum& datum) {
   std::size_t bytes = 0;
   if (datum.is_tensor()) {
@@ -111,7 +111,7 @@ std::int64_t bytes_of(const Datum& datum) {
   return static_cast<std::int64_t>(bytes);
 }
 
-/// The number that steers control flow: the first of a tensor, 0 of an empty one.
+/// Number that controls a branch or loop: the first of a tensor, 0 of an empty one.
 Expected<std::int64_t> steering(const Value& value) {
   if (!value.datum.is_tensor() || value.datum.tensor().dtype == DType::String)
     return bad_operands("control flow is steered by text or by no tensor",
@@ -119,7 +119,7 @@ Expected<std::int64_t> steering(const Value& value) {
   return value.datum.tensor().count() == 0 ? 0 : integer_at(value.datum.tensor(), 0);
 }
 
-/// How often each value is still to be read.
+/// Number of remaining reads of each value.
 std::vector<int> uses_of(const Graph& graph) {
   std::vector<int> uses(graph.value_count());
   for (const GraphNode& node : graph.nodes())
@@ -257,7 +257,8 @@ Expected<std::vector<Value>> Runner<T>::run_on_text(const OpDef& op, const Attrs
                                                     std::span<const Value> inputs, int outputs) {
   const std::optional<Signature> signature = signature_of(known_of(inputs));
   TESSERA_TRY(const std::vector<bool> text_results, tessera::text_results(op, attrs, *signature));
-  // Each different text is a number; the empty one is 0, which is what is read out of range.
+  // Maps each distinct string to a number; the empty string is 0, the value of an access out of
+  // range.
   std::vector<std::string> texts = {{}};
   std::unordered_map<std::string, std::int64_t> numbers = {{{}, 0}};
   Values numbered(inputs.begin(), inputs.end());
@@ -281,7 +282,7 @@ Expected<std::vector<Value>> Runner<T>::run_on_text(const OpDef& op, const Attrs
     for (std::int64_t at = 0; at < found.count(); ++at)
       bytes += static_cast<std::int64_t>(
           sizeof(std::string) + texts[static_cast<std::size_t>(integer_at(found, at))].size());
-    // The limit counts what the texts take; the block is only asked for.
+    // Checks the strings against the memory limit; the block itself is not used.
     TESSERA_TRY_DONE(memory_.allocate(std::array{bytes}, 1));
     std::vector<std::string> strings;
     strings.reserve(static_cast<std::size_t>(found.count()));

@@ -9,7 +9,7 @@
 namespace tessera::interp {
 namespace {
 
-/// What a result takes besides its elements: its shape, its owners, a margin of the heap.
+/// Bookkeeping overhead of a result: its shape, its owners, heap padding.
 constexpr std::int64_t kOverhead = 256;
 
 }  // namespace

@@ -11,13 +11,13 @@
 
 namespace tessera::interp {
 
-/// Hands out memory up to a limit on what is alive at one time.
+/// Allocator with a limit on the memory alive at one time.
 class Memory {
  public:
   explicit Memory(std::int64_t limit)
       : limit_(limit), used_(std::make_shared<std::atomic<std::int64_t>>(0)) {}
 
-  /// Memory that is being filled in; what becomes of it counts until its last copy is gone.
+  /// Writable memory; it counts until the last copy of the frozen bytes is gone.
   class Block {
    public:
     std::byte* data() { return buffer_.data(); }
@@ -31,10 +31,10 @@ class Memory {
     std::shared_ptr<void> charge_;
   };
 
-  /// For a tensor of this shape; beyond the limit it is a diagnostic.
+  /// Allocates memory for a tensor of this shape; exceeding the limit is a diagnostic.
   Expected<Block> allocate(std::span<const std::int64_t> shape, std::int64_t width);
 
-  /// Counts memory that came from elsewhere, for as long as the result is kept.
+  /// Accounts for memory that was allocated elsewhere, for as long as the result is kept.
   std::shared_ptr<void> charge(std::int64_t bytes);
 
   std::int64_t left() const { return limit_ - *used_; }

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-/// `s12` as s and 12.
+/// Splits a symbol of a list entry: `s12` into s and 12.
 std::optional<std::pair<std::string_view, std::size_t>> entry_of(std::string_view symbol) {
   const std::size_t digits = symbol.find_last_not_of("0123456789") + 1;
   std::size_t entry = 0;
@@ -16,7 +16,7 @@ std::optional<std::pair<std::string_view, std::size_t>> entry_of(std::string_vie
   return std::pair(symbol.substr(0, digits), entry);
 }
 
-/// The result of a node, if it consists of integers that are known.
+/// Value of an integer node result that is known.
 std::optional<Tensor> known_integers(const GraphBuilder& out, const GraphNode& node,
                                      const Vals& operands) {
   if (node.op->kind() != OpDef::Kind::Core || node.attrs->symbolic() != nullptr) return {};
@@ -45,7 +45,7 @@ bool Binding::bind_size(const std::string& name, const Dim& size) {
 bool Binding::bind_attr(const std::string& name, const Attr& value, std::int64_t neutral) {
   const auto [it, added] = attrs_.try_emplace(name, Entry{value, neutral});
   if (!added) return equal(it->second.value, value);
-  // Sizes that were told before have to agree.
+  // Sizes that were bound before have to agree.
   return std::ranges::all_of(sizes_, [&](const auto& known) {
     return of_attrs(known.first).value_or(known.second) == known.second;
   });

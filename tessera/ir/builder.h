@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Builds a graph, inferring types as it goes.
+/// Graph construction with type inference:
 ///
 ///   GraphBuilder g;
 ///   Val x = g.input("x", DType::F32, {Dim::symbol("n"), 64});
@@ -20,10 +20,12 @@ namespace tessera {
 ///   Val y = g.op("relu", {g.op("matmul", {x, w}) + 1.0});
 ///   Expected<Graph> graph = g.finish({{"y", y}});
 ///
-/// The first mistake is kept and returned by `finish`; what is built after it has unknown types.
+/// The first error is kept and returned by `finish`; values that are built after it have unknown
+/// types.
 class GraphBuilder final : public Body {
  public:
-  /// `scope` keeps the names of sizes that this graph makes up apart from those of other graphs.
+  /// `scope` is a prefix that keeps the size symbols that this graph introduces apart from those of
+  /// others.
   explicit GraphBuilder(std::string scope = {}) : scope_(std::move(scope)) {}
 
   Val input(std::string name, DType dtype, Shape shape);
@@ -36,14 +38,13 @@ class GraphBuilder final : public Body {
   Vals scan(const Vals& states, const Vals& elements, const Step& step) override;
 
   using Subgraphs = std::vector<std::shared_ptr<const Graph>>;
-  /// A node with subgraphs; `results` are the types of its results.
+  /// Adds a control-flow node; `results` are the types of its results.
   Vals call_control(const OpDef& op, const Vals& inputs, const Attrs& attrs, Subgraphs subgraphs,
                     const std::vector<Type>& results);
 
   const Argument& argument(const Val& value) const override;
   const Known& known(const Val& value) const;
-  /// States what is known of a value from elsewhere, where inference does not know better. A value
-  /// is refined before it is used.
+  /// Adds a declared type to what inference knows of a value. A value is refined before it is used.
   void refine(const Val& value, const Type& declared);
 
   void name(const Val& value, std::string name);
@@ -52,7 +53,8 @@ class GraphBuilder final : public Body {
   const std::optional<Diagnostic>& error() const { return error_; }
   void fail(Diagnostic diagnostic) const;
 
-  /// The graph with these outputs (named where a name is given), or the first mistake.
+  /// Completes the graph with these outputs (named where a name is given), or returns the first
+  /// error.
   Expected<Graph> finish(const std::vector<std::pair<std::string, Val>>& outputs);
   Expected<Graph> finish(const Vals& outputs);
 
@@ -66,7 +68,7 @@ class GraphBuilder final : public Body {
   std::string scope_;
   Graph graph_;
   std::deque<Known> known_;                                // by value
-  mutable std::deque<std::optional<Argument>> arguments_;  // by value, made when asked for
+  mutable std::deque<std::optional<Argument>> arguments_;  // by value, built on demand
   mutable std::optional<Diagnostic> error_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-/// By value: whether it is known at compile time, as a constant or computed from constants alone.
+/// Per value, whether it is a compile-time constant: a constant, or computed from constants only.
 std::vector<bool> constant_values(const Graph& graph);
 
 }  // namespace tessera

@@ -9,9 +9,9 @@ namespace {
 constexpr std::array<std::string_view, 2> kBranches = {"then", "else"};
 constexpr std::array<std::string_view, 1> kBody = {"body"};
 
-/// How the lists of a control-flow operator are divided: inputs that the subgraphs do not see, then
-/// states, elements and captures; results of a subgraph that the operator does not have, then
-/// states and stacked results.
+/// Layout of a control-flow operator's lists. Inputs: those that the subgraphs do not see, then
+/// states, elements and captures. Results of a subgraph: those that the operator does not have,
+/// then states and stacked results.
 struct Layout {
   std::size_t hidden_inputs = 0, states = 0, elements = 0;
   std::size_t hidden_results = 0;
@@ -41,7 +41,7 @@ Expected<Layout> layout_of(const OpDef& op, const Attrs& attrs, std::size_t inpu
   return layout;
 }
 
-/// The axis that a list of a scan names for element or result i; the first one if it has none.
+/// Axis that a scan attribute names for element or result i; 0 if the list is empty.
 Expected<std::size_t> axis_of(const Attrs& attrs, std::string_view list, std::size_t i,
                               std::size_t rank) {
   const Ints& axes = attrs.ints(list);
@@ -49,7 +49,7 @@ Expected<std::size_t> axis_of(const Attrs& attrs, std::string_view list, std::si
   return static_cast<std::size_t>(axis);
 }
 
-/// What is true of both.
+/// Least upper bound of two types.
 Type common(const Type& a, const Type& b) {
   if (a.kind != b.kind || a.dtype != b.dtype) return Type::unknown();
   Type result = a;
@@ -62,8 +62,8 @@ Type common(const Type& a, const Type& b) {
   return result;
 }
 
-/// What a value holds if it is an optional with content: a state may be the one and become the
-/// other.
+/// Kind of the content of an optional: a loop state may change between the optional and its
+/// content.
 Type::Kind content(Type::Kind kind) {
   if (kind == Type::Kind::Optional) return Type::Kind::Tensor;
   if (kind == Type::Kind::OptionalSequence) return Type::Kind::Sequence;

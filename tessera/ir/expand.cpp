@@ -14,7 +14,7 @@ Expected<Graph> built(GraphBuilder& body, const OpDef& op, const Attrs& attrs,
   Vals values;
   for (const Known& input : inputs) values.push_back(input.present ? body.input({}, input) : Val{});
   auto made = op.expand(body, attrs, values);
-  // The first mistake is the cause; what `expand` says of values after it means nothing.
+  // The builder's first error is the cause; later results of `expand` are meaningless.
   if (body.failed()) return located(*body.error(), {.item = op.name});
   if (!made) return located(std::move(made).error(), {.item = op.name});
   Vals results;
@@ -33,7 +33,7 @@ class Inliner {
   Inliner(GraphBuilder& out, const Which& which, NeedsValue needs_value)
       : out_(out), which_(which), needs_value_(needs_value) {}
 
-  /// The outputs of a graph whose inputs are these values.
+  /// Inlines a graph over these inputs and returns its outputs.
   Expected<Vals> inlined(const Graph& graph, const Vals& inputs) {
     Vals values(graph.value_count());
     for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
@@ -74,11 +74,11 @@ class Inliner {
       known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
       if (operand.present()) present.push_back(operand);
     }
-    // Sizes that bodies make up are told apart by their scopes.
+    // Size symbols that bodies introduce are distinguished by scope.
     GraphBuilder scope(fmt::format("e{}_", bodies_++));
     TESSERA_TRY(const Graph body, built(scope, *node.op, *node.attrs, known, wanted));
     TESSERA_TRY(Vals results, inlined(body, present));
-    // A result that is an input as it came in gets a name of its own.
+    // A result that is an unchanged input gets a value and a name of its own.
     for (std::size_t i = 0; i < results.size(); ++i) {
       const ValueId output = body.outputs()[i];
       const auto before = body.outputs().first(i);

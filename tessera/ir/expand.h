@@ -9,9 +9,9 @@
 
 namespace tessera {
 
-/// What a composite means on inputs of which this is known, as a graph of its own. Its inputs are
-/// those that are present, its outputs the first `outputs` results; one that the composite does not
-/// have on these inputs is a diagnostic. The attributes are complete.
+/// Body of a composite operator on these inputs, as a graph of its own. Its inputs are those that
+/// are present, its outputs the first `outputs` results; one that the composite does not have on
+/// these inputs is a diagnostic. The attributes are complete.
 Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
                         int outputs);
 

@@ -9,8 +9,8 @@
 namespace tessera {
 namespace {
 
-/// Gives equal things one address, for good. The pool only grows and is never seen: two programs
-/// that differ in what was interned before compute the same.
+/// Interning pool: equal objects share one address for the lifetime of the process. Its content is
+/// never observable: two runs that differ in what was interned before compute the same.
 template <class T>
 class Pool {
  public:
@@ -33,7 +33,7 @@ const T* interned(const T& thing) {
   return pool.intern(thing);
 }
 
-/// Of a large weight a few words speak for the rest: its pages stay on disk.
+/// Hashes a sample of a large weight, so that its pages stay on disk.
 void add_sample(Hasher& hasher, std::span<const std::byte> bytes) {
   constexpr std::size_t kWords = 32;
   hasher.add(bytes.size());

@@ -16,7 +16,8 @@
 
 namespace tessera {
 
-/// A value of one graph, by number. The default one stands for an optional input left out.
+/// Id of a value (SSA value) of one graph. A default-constructed id stands for an omitted optional
+/// input.
 struct ValueId {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   std::uint32_t index = kNone;
@@ -28,7 +29,8 @@ struct ValueId {
 using OpRef = const OpDef*;
 class Graph;
 
-/// One computation: small and trivially copyable. Lists live in the graph; ask it for them.
+/// Node of a graph: an operator with attributes, inputs and results. Small and trivially copyable;
+/// its lists are stored in the graph.
 class GraphNode {
  public:
   OpRef op = nullptr;
@@ -41,11 +43,11 @@ class GraphNode {
   std::uint32_t first_subgraph_ = 0, subgraphs_ = 0;
 };
 
-/// A dataflow graph: a value, cheap to copy, compare by hash and take apart.
+/// Dataflow graph of a tensor program, with value semantics: cheap to copy and comparable by hash.
 ///
-/// Values are numbered as they are made: inputs, constants and the results of nodes. Nodes are in
-/// topological order. Weights are shared memory, never copied. A subgraph (of if, loop and scan) is
-/// closed: what it uses of the outer graph is passed to it as further inputs.
+/// Values are numbered in order of construction: inputs, constants and the results of nodes. Nodes
+/// are in topological order. Weights are shared memory, never copied. A subgraph (of if, loop and
+/// scan) is closed: what it uses of the outer graph is passed to it as further inputs.
 class Graph {
  public:
   std::span<const ValueId> inputs() const { return inputs_; }
@@ -64,12 +66,12 @@ class Graph {
   }
 
   const Type& type(ValueId value) const { return *info(value).type; }
-  /// The weight, or null if the value is not one.
+  /// Constant tensor, or null if the value is not a constant.
   const Tensor* constant(ValueId value) const;
-  /// The node that computes it, or null for inputs and constants.
+  /// Node that computes the value, or null for inputs and constants.
   const GraphNode* producer(ValueId value) const;
 
-  /// Names are for people and files; a value without one is called `%index`.
+  /// Name of a value, for files and messages; one without a name is called `%index`.
   std::string name(ValueId value) const;
   bool is_named(ValueId value) const { return names_.contains(value.index); }
   void set_name(ValueId value, std::string name);
@@ -78,9 +80,9 @@ class Graph {
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
 
-  /// What an output depends on, whatever things are called and in which order they were made:
-  /// operators, attributes, wiring, types of inputs and weights (large ones by a sample of their
-  /// content, so equal hashes of two graphs call for a comparison).
+  /// Structural hash of the outputs, independent of names and of construction order: operators,
+  /// attributes, wiring, types of inputs and weights (large weights by a sample of their content,
+  /// so equal hashes call for a comparison with same_graph).
   std::uint64_t hash() const;
   std::uint64_t hash(ValueId value) const { return info(value).hash; }
 
@@ -94,7 +96,7 @@ class Graph {
     std::vector<Type> outputs = {};
     std::vector<std::shared_ptr<const Graph>> subgraphs = {};
   };
-  /// Returns the results.
+  /// Appends a node and returns its results.
   std::vector<ValueId> add_node(NewNode node);
   void set_outputs(std::vector<ValueId> outputs) { outputs_ = std::move(outputs); }
   void set_type(ValueId value, const Type& type);

@@ -16,8 +16,8 @@ std::vector<Known> nothing_known(const OpDef& op) {
   return std::vector<Known>(std::max<std::size_t>(op.outputs.size(), 1));
 }
 
-/// Definitions and bodies ask for integers and for single numbers; evaluating weights would cost
-/// more than all the rest.
+/// Excludes weights from constant propagation: definitions and bodies need integers and single
+/// numbers only.
 bool is_weight(const Type& type) {
   constexpr std::int64_t kMostNumbers = 16;
   if (!is_float(type.dtype) || !type.shape) return false;
@@ -68,7 +68,8 @@ Expected<std::vector<Known>> infer_core_on_text(const OpDef& op, const Attrs& at
   return results;
 }
 
-/// A size that the body of a composite made up means nothing outside of it.
+/// Whether a size symbol was introduced by the body of a composite and has no meaning outside of
+/// it.
 bool is_inner(const Dim& dim) {
   std::set<std::string> symbols;
   dim.collect_symbols(symbols);
@@ -108,7 +109,7 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
 
 Expected<std::vector<Known>> infer_opaque(const OpDef& op, const Attrs& attrs,
                                           const std::vector<Known>& inputs) {
-  // Opaque operators take sequences and tensors of unknown rank as well: they see what there is.
+  // Opaque operators also accept sequences and tensors of unknown rank.
   Signature in;
   for (const Known& input : inputs)
     in.push_back({.present = input.present,

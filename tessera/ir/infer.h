@@ -7,7 +7,8 @@
 
 namespace tessera {
 
-/// What is known of one value while a graph is built: its type and, of small tensors, the content.
+/// Static information about a value while a graph is built: its type and, for small tensors, the
+/// content.
 struct Known {
   Type type = Type::unknown();
   std::optional<std::vector<Dim>> value = {};  // of a small integer tensor, perhaps symbolic
@@ -15,22 +16,22 @@ struct Known {
   bool present = true;
 };
 
-/// The largest number of elements whose content is carried along.
+/// Largest number of elements for which content is propagated.
 inline constexpr std::int64_t kSmallTensor = 1024;
 
-/// What is known of a tensor that is there.
+/// Static information about a constant tensor.
 Known known(const Tensor& tensor);
 
-/// The types of the results of an operator that is not control flow, and their content where it
-/// follows. Something unknown among the inputs makes the results unknown, not wrong; inputs that
-/// the operator cannot take are a diagnostic.
+/// Type inference: types of the results of an operator that is not control flow, and their content
+/// where it follows. An unknown input makes results unknown, not wrong; inputs that the operator
+/// does not accept are a diagnostic.
 Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
                                    const std::vector<Known>& inputs);
 
-/// The signature that definitions are given; nothing where an input has no known rank.
+/// Signature for the operator's definition; nothing where an input has no known rank.
 std::optional<Signature> signature_of(const std::vector<Known>& inputs);
 
-/// The shapes of those that are present.
+/// Shapes of the inputs that are present.
 std::vector<Shape> shapes_of(const Signature& signature);
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// With as few digits as round to the same number of a 16-bit type.
+/// Shortest decimal that rounds to the same number of a 16-bit type.
 std::string shortest(double number, auto round) {
   if (!std::isfinite(number)) return float_text(number);
   for (int digits = 1;; ++digits) {
@@ -77,13 +77,13 @@ Expected<Done> parse_items(Lexer& lexer, Item item) {
   return Done{};
 }
 
-/// Whether an integer type other than u64 has this value.
+/// Whether an integer type other than u64 can represent this value.
 bool fits(std::int64_t integer, DType dtype) {
   const auto [least, most] = integer_range(dtype);
   return integer >= least && integer <= most;
 }
 
-/// Elements of a dtype, as they are stored.
+/// Parses elements into their storage form.
 Expected<Bytes> parse_numbers(Lexer& lexer, DType dtype) {
   const auto width = static_cast<std::size_t>(byte_width(dtype));
   std::vector<std::byte> bytes;
@@ -115,7 +115,7 @@ Expected<Bytes> parse_numbers(Lexer& lexer, DType dtype) {
   return Bytes::copy(bytes);
 }
 
-/// Whether every byte is an element of the dtype, which a byte of a small type need not be.
+/// Whether every byte is a valid element of a small type.
 bool has_valid_elements(const Tensor& tensor) {
   if (!is_small(tensor.dtype) || bit_width(tensor.dtype) == 8) return true;
   // The bits of a float are an unsigned integer.
@@ -235,7 +235,7 @@ Expected<Tensor> parse_tensor(Lexer& lexer, const DataSource& data) {
     return Diagnostic{.id = "text-constant",
                       .where = left_out.where,
                       .message = fmt::format("a byte is no element of {}", to_string(type.dtype))};
-  // Mapped memory at an odd offset cannot be read in place.
+  // Misaligned mapped memory cannot be used in place.
   if (reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % width != 0)
     tensor.bytes = Bytes::copy(tensor.bytes.view());
   return tensor;
@@ -309,7 +309,7 @@ Expected<Dim> parse_size(Lexer& lexer) {
   if (dim.constant() && *dim.constant() < 0) return negative;
   std::set<std::string> symbols;
   dim.collect_symbols(symbols);
-  // Definitions name the sizes of their own axes so.
+  // Definitions use this prefix for the sizes of their own axes.
   if (std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with('#'); }))
     return reserved;
   return dim;

@@ -9,29 +9,30 @@
 
 namespace tessera {
 
-/// `f32[2, 2] [1.0, -0.5, inf, 4.0]`, `i64[] 3`, `string[1] ["a"]`: type and elements, row-major.
-/// What no list of numbers gives back, such as a NaN with a payload, is written as its bytes in
-/// hexadecimal: `f32[1] hex("0100c07f")`.
+/// Text form of a tensor, type and elements in row-major order: `f32[2, 2] [1.0, -0.5, inf, 4.0]`,
+/// `i64[] 3`, `string[1] ["a"]`. Elements that have no exact decimal form, such as a NaN with a
+/// payload, are written as bytes in hexadecimal: `f32[1] hex("0100c07f")`.
 std::string to_text(const Tensor& tensor);
 
-/// An integer, a float (with a point or an exponent), a string, a list of these, a tensor, or
-/// `$name`.
+/// Text form of an attribute: an integer, a float (with a point or an exponent), a string, a list
+/// of these, a tensor, or `$name` for a symbol.
 std::string to_text(const Attr& attr);
 
-/// Where `data("file", offset, length)` finds its bytes.
+/// Provider of the bytes of `data("file", offset, length)`.
 using DataSource = std::function<Expected<Bytes>(const std::string& file, std::int64_t offset,
                                                  std::int64_t length)>;
 
 Expected<Tensor> parse_tensor(Lexer& lexer, const DataSource& data);
-/// `3`, `1.5`, `[2, 3]`: a number is a scalar, a list has one axis; integers are i64, floats f32.
+/// Parses a tensor without a type, `3`, `1.5` or `[2, 3]`: a number is a scalar, a list has one
+/// axis; integers are i64, floats f32.
 Expected<Tensor> parse_plain_tensor(Lexer& lexer);
 Expected<Attr> parse_attr(Lexer& lexer);
-/// A size in a type: not negative, and not named like an axis of a definition.
+/// Parses a size of a type: not negative, and not named like an axis of a definition.
 Expected<Dim> parse_size(Lexer& lexer);
-/// The form of to_string(Type).
+/// Parses the text form of a type (see to_string).
 Expected<Type> parse_type(Lexer& lexer);
 
-/// Whether a tensor with its type comes next.
+/// Whether the next tokens start a tensor with its type.
 bool at_tensor(const Lexer& lexer);
 
 }  // namespace tessera

@@ -7,16 +7,18 @@
 
 namespace tessera {
 
-/// An operator whose one result consists of elements of an operand, each read or cast as a whole.
+/// Data movement operator in index notation: its one result consists of elements of one operand,
+/// each read unchanged or cast.
 struct OneRead {
   Definition definition;
-  const node::Read* read = nullptr;  // of the definition
-  std::size_t operand = 0;           // which input of the node it is
+  const node::Read* read = nullptr;  // the only access in the definition
+  std::size_t operand = 0;           // number of the node's input that it reads
 
   const Output& output() const { return definition.outputs[0]; }
 };
 
-/// Nothing for an operator of another kind, or where the definition is not known on these inputs.
+/// Recognizes a data movement operator; nothing for other operators, or where the definition is not
+/// known on these inputs.
 std::optional<OneRead> one_read(const OpDef& op, const Attrs& attrs,
                                 const std::vector<Known>& inputs);
 

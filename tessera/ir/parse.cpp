@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// The files beside a text that it takes data from, each mapped once.
+/// Data files that a text refers to, each mapped once.
 class DataFiles {
  public:
   explicit DataFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -45,14 +45,14 @@ class DataFiles {
   std::map<std::string, Bytes> files_;
 };
 
-/// One graph, or one subgraph: names are its own.
+/// Parser of one graph or subgraph, which is one naming scope.
 class Parser {
  public:
   Parser(Lexer& lexer, const DataSource& data, std::string scope)
       : lexer_(lexer), data_(data), scope_(std::move(scope)), builder_(scope_) {}
 
-  /// From the name on. Inputs that do not say their type have those `given`; without them, any
-  /// number of inputs is f32.
+  /// Parses a graph from its name on. Inputs without a type have the types `given`; without those
+  /// they are f32 of unknown shape.
   Expected<Graph> graph(const std::vector<Type>* given) {
     const Nesting nesting(lexer_);
     if (nesting.too_deep()) return lexer_.error("this is nested too deeply");

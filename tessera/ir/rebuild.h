@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// A node of a graph as one to be added to another graph: the same operator, attributes, types of
-/// results and subgraphs, over the operands that `operand` gives for those that are present.
+/// Copy of a node for another graph: the same operator, attributes, result types and subgraphs,
+/// over the operands that `operand` returns for those that are present.
 template <class Operand>
 Graph::NewNode copied_node(const Graph& from, const GraphNode& node, const Operand& operand) {
   Graph::NewNode copy{.op = node.op, .attrs = *node.attrs};
@@ -21,7 +21,8 @@ Graph::NewNode copied_node(const Graph& from, const GraphNode& node, const Opera
   return copy;
 }
 
-/// A new graph that takes the place of an old one, node by node.
+/// State of a node-by-node graph rewrite: the old graph, the new graph and the map between their
+/// values.
 class Rebuilder {
  public:
   using Results = std::vector<ValueId>;
@@ -31,17 +32,17 @@ class Rebuilder {
   const Graph& from() const { return from_; }
   const Graph& made() const { return made_; }
 
-  /// Values of the old graph in the new one; a constant comes along when it is first asked for.
+  /// Values of the new graph for values of the old one; a constant is copied when it is first used.
   ValueId mapped(ValueId value);
   std::vector<ValueId> mapped(std::span<const ValueId> values);
-  /// The inputs of a node of the old graph, in the new one.
+  /// Inputs of an old node, in the new graph.
   std::vector<ValueId> inputs_of(const GraphNode& node) { return mapped(from_.inputs(node)); }
 
-  /// The node as it is, over the mapped inputs, or over others.
+  /// Copies a node over the mapped inputs, or over others.
   Results copy(const GraphNode& node) { return copy(node, inputs_of(node)); }
   Results copy(const GraphNode& node, std::vector<ValueId> inputs);
 
-  /// What the old graph does not have.
+  /// Adds new nodes and constants.
   Results add(Graph::NewNode node) { return made_.add_node(std::move(node)); }
   ValueId constant(Tensor tensor) { return made_.add_constant(std::move(tensor), {}); }
 
@@ -56,9 +57,9 @@ class Rebuilder {
   std::vector<std::optional<ValueId>> mapped_;  // by value of the old graph
 };
 
-/// Walks over the nodes in order. What the visitor returns takes the place of the node's results
-/// and has their names, unless it is called something already; a result for which it returns none
-/// is not used.
+/// Rewrites a graph node by node, in topological order. The values that the visitor returns replace
+/// the node's results and take over their names, unless they have names already; a result for which
+/// it returns none must be unused.
 ///
 /// Keeps: inputs and outputs in order, names, and of the constants those that are used.
 Graph rebuild(const Graph& graph,

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-/// Walks through both graphs from their outputs on, pair by pair.
+/// Simultaneous traversal of both graphs from their outputs, pair by pair.
 class GraphComparison {
  public:
   GraphComparison(const Graph& a, const Graph& b) : a_(a), b_(b), other_(a.value_count()) {}

@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// Whether two graphs are the same, whatever things are called and in which order they were made:
-/// operators, attributes, wiring, types of inputs, constants by content. Dead nodes do not count.
+/// Graph isomorphism, independent of names and construction order: equal operators, attributes,
+/// wiring, input types, and constants by content. Dead nodes are ignored.
 bool same_graph(const Graph& a, const Graph& b);
 
 }  // namespace tessera

@@ -88,7 +88,7 @@ class Printer {
     constants_before(static_cast<std::uint32_t>(graph.value_count()));
   }
 
-  /// The numbers that values will have once the text is read.
+  /// Numbers of the values after parsing the text back.
   static std::vector<std::uint32_t> numbering(const Graph& graph) {
     std::vector<std::uint32_t> numbers(graph.value_count());
     std::uint32_t next = 0;

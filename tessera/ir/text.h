@@ -11,16 +11,17 @@
 
 namespace tessera {
 
+/// Options of the printed form of graphs.
 struct TextOptions {
-  bool types = true;  // of the results of nodes
-  /// Constants with more elements lie in `data_file`. Where that is not named their content is left
-  /// out (`...`), and the text is for reading only.
+  bool types = true;  // print the types of node results
+  /// Constants with more elements are stored in `data_file`. Without one their content is elided
+  /// (`...`), and the text cannot be parsed.
   std::int64_t inline_limit = std::numeric_limits<std::int64_t>::max();
   std::string data_file = {};
 };
 
-/// A graph as text; docs/ir.md describes the form. What is printed parses back to the same graph
-/// and prints the same.
+/// Text form of a graph, which docs/ir.md describes. The printed text parses back to the same
+/// graph.
 ///
 ///   graph net(x: f32[n, 2], k: i64[1]) {
 ///     w = const f32[2, 2] [1.0, 2.0, 3.0, 4.0]
@@ -30,25 +31,26 @@ struct TextOptions {
 ///   }
 std::string to_text(const Graph& graph, const TextOptions& options = {});
 
+/// Options of the parser of graphs.
 struct ParseOptions {
   std::string file = {};              // for diagnostics
-  std::filesystem::path folder = {};  // where data files lie; empty: there are none
+  std::filesystem::path folder = {};  // folder of data files; empty: none are allowed
 };
 
-/// Reads what `to_text` writes and, for tests, what is shorter: inputs without a type (f32 of
-/// unknown shape), calls within calls, numbers and lists as operands.
+/// Parses the output of `to_text` and, for tests, a shorter form: inputs without a type (f32 of
+/// unknown shape), nested calls, numbers and lists as operands.
 Expected<Graph> parse_graph(std::string_view text, const ParseOptions& options = {});
 
-/// An input of a graph whose inputs are declared elsewhere.
+/// Input that is declared outside of the parsed text.
 struct NamedType {
   std::string name;
   Type type;
 };
 
-/// Reads `{ statements return … }`, what a graph is over these inputs.
+/// Parses the body `{ statements return … }` of a graph over these inputs.
 Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs);
 
-/// The attributes of a node that are not the default: ` {axis=1}`, or nothing.
+/// Attributes that differ from their defaults as text: ` {axis=1}`, or nothing.
 std::string attrs_text(const OpDef& op, const Attrs& attrs);
 
 /// Writes a graph to `path` and its weights to the file `path` + ".weights" beside it.

@@ -110,14 +110,14 @@ class Verifier {
       if (!agrees(type, inferred[i].type))
         return invalid(fmt::format("{} has type {}", graph_.name(results[i]), to_string(type)),
                        "inference says " + to_string(inferred[i].type));
-      // What the graph says goes on: it may know more.
+      // The declared type is propagated: it may be more precise.
       inferred[i].type = type;
       known_[results[i].index] = std::move(inferred[i]);
     }
     return Done{};
   }
 
-  /// Whether a type says all that is inferred; undefined sizes may be anything.
+  /// Whether a declared type implies the inferred one; undefined sizes match any size.
   static bool agrees(const Type& type, const Type& inferred) {
     if (inferred.kind == Type::Kind::Unknown) return true;
     if (type.kind != inferred.kind || type.dtype != inferred.dtype) return false;
@@ -170,7 +170,7 @@ Expected<Done> check_results(const OpDef& op, std::size_t count) {
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     if (op.outputs[i].ends_with('*') || op.outputs[i].ends_with('+'))
       most = std::numeric_limits<std::size_t>::max();
-    // The first result is what an operator is for; the rest may be of no interest.
+    // The first result is required; the others may be omitted.
     if (i == 0 && !op.outputs[i].ends_with('*')) least = 1;
   }
   if (count >= least && count <= most) return Done{};

@@ -4,10 +4,10 @@
 
 namespace tessera {
 
-/// Whether a graph is what every pass may rely on; the diagnostic names the first thing that is
-/// not:
+/// Graph verifier: checks the invariants that every pass relies on; the diagnostic names the first
+/// violation.
 ///
-/// - operands are made before they are used; inputs and outputs are values of the graph
+/// - operands are defined before they are used; inputs and outputs are values of the graph
 /// - names are used once
 /// - operators are in the catalog and get as many inputs and results as they take, all their
 ///   attributes with the defaults filled in, and no others
@@ -15,7 +15,7 @@ namespace tessera {
 /// - subgraphs are valid themselves and fit their node
 Expected<Done> verify(const Graph& graph);
 
-/// Whether an operator can have so many results; a diagnostic if not.
+/// Checks the number of results of an operator.
 Expected<Done> check_results(const OpDef& op, std::size_t count);
 
 }  // namespace tessera

@@ -5,14 +5,14 @@
 namespace tessera::op {
 namespace {
 
-/// Halving keeps the expression shallow.
+/// Combines by halves, which keeps the expression shallow.
 Scalar combined(std::span<const Scalar> values, const Binary& combine) {
   if (values.size() == 1) return values[0];
   const std::size_t half = (values.size() + 1) / 2;
   return combine(combined(values.first(half), combine), combined(values.subspan(half), combine));
 }
 
-/// A function of all inputs, taken two by two; `finish` is given how many there were.
+/// Variadic elementwise operator that combines its inputs pairwise; `finish` is given their number.
 OpDef variadic(std::string name, std::string summary, const Binary& combine,
                const std::function<Scalar(const Scalar&, std::size_t)>& finish = {}) {
   return {.name = std::move(name),
@@ -41,7 +41,7 @@ Scalar truncated_mod(const Scalar& x, const Scalar& y) {
   return select(x < 0.0, -magnitude, magnitude);
 }
 
-/// An amount beyond all bits leaves nothing, or the sign; negative ones count as such.
+/// Shift where an amount beyond the width gives 0, or the sign; negative amounts count as such.
 Scalar shifted(const Attrs& attrs, const Scalar& x, const Scalar& y) {
   if (attrs.s("direction") == "LEFT") return apply(Fn::ShiftLeft, {x, y});
   if (x.sort() == Sort::Unsigned) return apply(Fn::ShiftRight, {x, y});

@@ -11,17 +11,17 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// [batch, time, heads * size] as [batch, time, heads, size].
+/// Splits heads: [batch, time, heads * size] to [batch, time, heads, size].
 Val split_heads(const Val& x, std::int64_t heads) {
   return reshaped(x, {0, 0, heads, -1});
 }
 
-/// Exchanges time and heads.
+/// Swaps the axes time and heads.
 Val swapped(const Val& x) {
   return transposed(x, {0, 2, 1, 3});
 }
 
-/// The sizes and tensors of one call, with heads apart: [batch, heads, time, size].
+/// Sizes and tensors of one call, with separate heads: [batch, heads, time, size].
 struct Heads {
   Val q, k, v;
   Dim count, kv_count, size;
@@ -46,7 +46,7 @@ struct Heads {
                  floor_div(in[0].dim(2), count)};
   }
 
-  /// Each key and value head as often as there are query heads that share it.
+  /// Repeats each key and value head for the query heads that share it (grouped-query attention).
   Expected<Val> repeated(const Val& x) const {
     if (count == kv_count) return x;
     const auto all = count.constant(), kv = kv_count.constant();
@@ -60,7 +60,7 @@ struct Heads {
                 {wide, joined({sizes_of(x, 0, 1), b.ints({*all}), sizes_of(x, 2, 4)}, 0)});
   }
 
-  /// The root of 1/sqrt(size) if no scale is given: query and key are scaled alike.
+  /// Square root of the scale, by default of 1/sqrt(size): query and key are both multiplied by it.
   Val root_of_scale(const Attrs& attrs) const {
     Body& b = q.body();
     if (attrs.has("scale")) return b.number(std::sqrt(attrs.f("scale")), q.dtype());
@@ -70,14 +70,14 @@ struct Heads {
   }
 };
 
-/// 0, 1, … below the size of an axis.
+/// Positions 0, 1, … along an axis.
 Val positions(const Val& x, int axis) {
   Body& b = x.body();
   const Val count = picked(sizes_of(x, axis, axis + 1), 0, 0);
   return b.op("range", {b.number(0, DType::I64), count, b.number(1, DType::I64)});
 }
 
-/// What is added to the scores: nothing (absent) if all may be seen.
+/// Bias that is added to the scores; absent if there is no mask.
 class Bias {
  public:
   explicit Bias(DType dtype) : dtype_(dtype) {}
@@ -94,7 +94,7 @@ class Bias {
   Val sum_;
 };
 
-/// The mask, extended to all keys by what lets nothing through.
+/// Extends the mask to all keys with entries that mask out.
 Expected<Val> whole_mask(const Val& mask, const Dim& keys) {
   if (mask.rank() < 1 || mask.rank() > 4)
     return bad_operands(fmt::format("the mask has {} axes", mask.rank()), "it has to have 1 to 4");
@@ -107,7 +107,7 @@ Expected<Val> whole_mask(const Val& mask, const Dim& keys) {
   return joined({mask, filled(closed, mask.dtype(), sizes)}, last);
 }
 
-/// Which keys a query may see by their places: `past` keys came before the first query.
+/// Causal and sliding-window masking by position: `past` keys precede the first query.
 struct Places {
   Val ahead;  // how many places the query is ahead of the key: [batch, 1, queries, keys] or less
   Val key;
@@ -199,7 +199,7 @@ OpDef attention() {
           capped = b.op("tanh", {product / cap}) * cap;
         const Val biased = bias.sum().present() ? capped + bias.sum() : capped;
         Val weight = b.op("softmax", {converted(biased, precision)}, {{"axis", -1}});
-        // A query that may see nothing has no distribution; its result is zero.
+        // A query with all keys masked out has no distribution; its result is zero.
         if (given(in, 3) || padded || left >= 0 || right >= 0) {
           const Val most = reduced("reduce_max", bias.sum(), {-1});
           const Val blind = b.op("equal", {most, b.number(-kInfinity, dtype)});

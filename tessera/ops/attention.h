@@ -6,20 +6,22 @@
 
 namespace tessera {
 
-/// A function of the scores or probabilities of attention: [batch, heads, queries, keys] to the
-/// same. A default-made one changes nothing.
+/// Function of the scores or probabilities of attention, [batch, heads, queries, keys] to the same
+/// shape. An empty one is the identity.
 using AttentionModifier = std::function<Expected<Val>(const Val&)>;
 
+/// Parameters of flex_attention.
 struct FlexAttention {
-  std::optional<double> scale = {};     // 1 / sqrt(size of a head) if none is given
-  std::optional<DType> precision = {};  // of scores and probabilities; at least f32 if none is
+  std::optional<double> scale = {};     // default: 1 / sqrt(head size)
+  std::optional<DType> precision = {};  // type of scores and probabilities; default: at least f32
   AttentionModifier score_mod = {};
   AttentionModifier prob_mod = {};
 };
 
-/// prob_mod(softmax(score_mod(scale * query key^T))) value for each head, with a part of the
-/// computation given by the caller, so that it is a function and no operator of the catalog. Query,
-/// key and value have 4 axes; several query heads may share a key and value head.
+/// Attention with caller-defined score and probability functions, prob_mod(softmax(score_mod(scale
+/// * query key^T))) value for each head; a function rather than an operator of the catalog because
+/// of these functions. Query, key and value have 4 axes; several query heads may share a key and
+/// value head.
 Expected<Val> flex_attention(const FlexAttention& form, const Vals& in);
 
 }  // namespace tessera

@@ -12,8 +12,8 @@ namespace tessera {
 
 class Body;
 
-/// A value of a graph under construction; it knows its graph, so that arithmetic on it reads as
-/// arithmetic. A default-made one stands for an optional input that is left out.
+/// Handle of a value of a graph under construction; it knows its graph, so that operators on it
+/// build nodes. A default-constructed one stands for an omitted optional input.
 class Val {
  public:
   Val() = default;
@@ -23,7 +23,7 @@ class Val {
   Body& body() const;
   std::uint32_t id() const { return id_; }
 
-  /// What is known of it.
+  /// Type and known content of the value.
   const Argument& argument() const;
   int rank() const { return argument().rank(); }
   const Dim& dim(int axis) const { return argument().dim(axis); }
@@ -36,24 +36,25 @@ class Val {
 
 using Vals = std::vector<Val>;
 
-/// A graph under construction, as composites see it; ir/ makes it real. The first operator that
-/// does not fit its inputs is remembered, and what follows it has no meaning.
+/// Interface for building the bodies of composite operators, implemented by ir's GraphBuilder. The
+/// first operator that does not accept its inputs is recorded as the error; later values are
+/// meaningless.
 class Body {
  public:
   virtual ~Body() = default;
 
-  /// All results of an operator (`outputs` says how many are wanted; 0: as many as it has).
+  /// Adds a node and returns its results; `outputs` is the number of results wanted, 0 means all.
   virtual Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) = 0;
   virtual Val constant(Tensor tensor) = 0;
   virtual const Argument& argument(const Val& value) const = 0;
 
-  /// Runs `step` over the leading axis of `elements`, carrying `states`. It is given the states and
-  /// one slice of each element and returns the new states, then what is stacked up as results.
-  /// Returns the last states, then the stacked results.
+  /// Adds a scan over the leading axis of `elements`, carrying `states`. `step` is given the states
+  /// and one slice of each element and returns the new states, then the values to stack. Returns
+  /// the last states, then the stacked results.
   using Step = std::function<Vals(Body& inner, const Vals& states, const Vals& slices)>;
   virtual Vals scan(const Vals& states, const Vals& elements, const Step& step) = 0;
 
-  /// The first result.
+  /// Adds a node and returns its first result.
   Val op(std::string_view op, const Vals& inputs, const Attrs& attrs = {}) {
     return call(op, inputs, attrs, 1).at(0);
   }
@@ -67,7 +68,7 @@ Val operator-(const Val& a, const Val& b);
 Val operator*(const Val& a, const Val& b);
 Val operator/(const Val& a, const Val& b);
 Val operator-(const Val& a);
-/// With a number of the other's dtype.
+/// Arithmetic with a constant of the operand's dtype.
 Val operator+(const Val& a, double b);
 Val operator-(const Val& a, double b);
 Val operator*(const Val& a, double b);

@@ -7,10 +7,10 @@
 
 namespace tessera {
 
-/// Every operator, sorted by name.
+/// The catalog: definitions of all operators, sorted by name.
 const std::vector<OpDef>& catalog();
 
-/// The operator of this name, or null.
+/// Operator of this name, or null.
 const OpDef* find_op(std::string_view name);
 
 }  // namespace tessera

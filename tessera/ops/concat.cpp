@@ -5,11 +5,11 @@
 namespace tessera::op {
 namespace {
 
-/// Inputs and outputs beyond this are no model.
+/// Limit on the number of inputs and outputs.
 constexpr std::int64_t kMostParts = 1 << 16;
 
-/// The segment of a position: `parts[i]` where it lies below `ends[i]` and not below the end
-/// before. Halving keeps the expression shallow.
+/// Select by segment: `parts[i]` where the position lies below `ends[i]` and not below the end
+/// before. Nested by halves, which keeps the expression shallow.
 Scalar by_segment(const Scalar& position, std::span<const Scalar> parts,
                   std::span<const Dim> ends) {
   if (parts.size() == 1) return parts[0];
@@ -19,7 +19,7 @@ Scalar by_segment(const Scalar& position, std::span<const Scalar> parts,
                 by_segment(position, parts.subspan(half), ends.subspan(half)));
 }
 
-/// The sizes of the parts that a split makes.
+/// Sizes of the parts of a split.
 Expected<Shape> split_sizes(const Attrs& attrs, const Signature& in, const Dim& whole) {
   if (given(in, 1)) {
     TESSERA_TRY(const Shape sizes, known_sizes(in, 1, "split"));
@@ -44,7 +44,7 @@ Expected<Shape> split_sizes(const Attrs& attrs, const Signature& in, const Dim& 
   if (count < 1 || count > kMostParts)
     return bad_operands(fmt::format("num_outputs is {}", count),
                         fmt::format("it has to be in 1 .. {}", kMostParts));
-  // The last one is smaller where the size is no multiple.
+  // The last part is smaller if the size is not divisible.
   const Dim part = ceil_div(whole, count);
   Shape sizes(static_cast<std::size_t>(count), part);
   sizes.back() = whole - part * (count - 1);

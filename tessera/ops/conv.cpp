@@ -4,7 +4,8 @@
 namespace tessera::op {
 namespace {
 
-/// An image N C spatial…, weights of the same rank, and maybe one bias per channel.
+/// Checks image (N C spatial…), weights of the same rank and optional bias; returns the number of
+/// spatial axes.
 Expected<int> spatial_axes_of_any(const Attrs& attrs, const Signature& in) {
   if (in[0].rank() < 2 || in[1].rank() != in[0].rank())
     return bad_operands(
@@ -21,7 +22,7 @@ Expected<int> spatial_axes(const Attrs& attrs, const Signature& in) {
   return spatial_axes_of_any(attrs, in);
 }
 
-/// The definition once it is known what is summed up; adds the bias where there is one.
+/// Definition of a convolution from the value of its sum; adds the bias if there is one.
 Definition with_bias(const Signature& in, std::vector<Operand> inputs, std::vector<Merged> axes,
                      Scalar value) {
   if (given(in, 2)) {
@@ -40,7 +41,7 @@ Definition with_bias(const Signature& in, std::vector<Operand> inputs, std::vect
 
 namespace {
 
-/// What a convolution reads and how its result lies.
+/// Operands, accesses and output axes of a convolution.
 struct Windows {
   Operand x, w;
   std::vector<Scalar> pixel, weight;  // where they are read
@@ -62,7 +63,7 @@ Expected<Windows> windows_of(const Attrs& attrs, const Signature& in, int spatia
                  .sums = bounds(concat<Axis>({c}, tap))};
 }
 
-/// One number, or one for each channel.
+/// Operand that is a scalar or has one element per channel.
 Operand per_channel(std::string name, const Argument& given, const Merged& channel) {
   Operand operand{std::move(name), given.dtype()};
   if (given.rank() == 1) operand.shape.push_back(given.dim(0).is(1) ? Dim(1) : Dim(channel));
@@ -106,7 +107,7 @@ OpDef conv_integer() {
           if (in[2].rank() == 1) inputs.back().shape = {1};
           const Scalar zero =
               inputs.back()(in[2].rank() == 1 ? std::vector<Scalar>{0} : std::vector<Scalar>{});
-          // What is outside of the image is 0, which the zero point stands for.
+          // Padding is 0, which the zero point represents.
           pixel = at.x.or_else(at.pixel, zero) - zero;
         }
         if (given(in, 3)) {

@@ -17,7 +17,7 @@ OpDef dynamic_quantize_linear() {
             const Attrs whole{{"keepdims", 0}};
             const Val high = b.op("max", {b.op("reduce_max", {x}, whole), zero});
             const Val low = b.op("min", {b.op("reduce_min", {x}, whole), zero});
-            // All zeros are kept apart by any scale.
+            // An all-zero tensor may use any scale.
             const Val flat = b.op("equal", {high, low});
             const Val scale = b.op("where", {flat, b.number(1, DType::F32), high - low}) / most;
             const auto kept = [&](const Val& value) { return b.op("clip", {value, zero, most}); };

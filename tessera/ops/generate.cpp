@@ -6,7 +6,7 @@
 namespace tessera::op {
 namespace {
 
-/// The number that a float input with one element is known to be.
+/// Compile-time value of a float input with one element.
 Expected<double> known_number(const Signature& in, std::size_t index, std::string_view name) {
   if (!in[index].content) return needs_value(name);
   if (in[index].content->count() != 1)
@@ -15,7 +15,7 @@ Expected<double> known_number(const Signature& in, std::size_t index, std::strin
   return number_at(*in[index].content, 0);
 }
 
-/// The size that an input with one element, of whatever type, is known to be.
+/// Compile-time size from an input with one element of any type.
 Expected<Dim> known_size(const Signature& in, std::size_t index, std::string_view name) {
   if (in[index].value && in[index].value->size() == 1) return in[index].value->front();
   TESSERA_TRY(const double number, known_number(in, index, name));
@@ -25,7 +25,7 @@ Expected<Dim> known_size(const Signature& in, std::size_t index, std::string_vie
   return Dim(static_cast<std::int64_t>(std::ceil(number)));
 }
 
-/// How many numbers there are from start, by delta, below (or, going down, above) limit.
+/// Number of elements of a range from start, by delta, to below (or, descending, above) limit.
 Expected<Dim> range_count(const Signature& in) {
   if (is_integer(in[0].dtype())) {
     TESSERA_TRY(const Dim start, known_size(in, 0, "start"));
@@ -33,7 +33,7 @@ Expected<Dim> range_count(const Signature& in) {
     TESSERA_TRY(const Dim delta, known_size(in, 2, "delta"));
     if (delta.is(0)) return bad_operands("delta is 0");
     const Dim count = ceil_div(limit - start, delta);
-    // Up from 0, the limit is a size.
+    // Counting up from 0, the limit is a size and not negative.
     return start.is(0) && delta.is(1) && !limit.constant() ? count : tessera::max(count, 0);
   }
   TESSERA_TRY(const double start, known_number(in, 0, "start"));
@@ -46,7 +46,7 @@ Expected<Dim> range_count(const Signature& in) {
   return Dim(static_cast<std::int64_t>(std::fmax(count, 0.0)));
 }
 
-/// A list of sizes as a function of the position in it.
+/// Element of a list of sizes by position.
 Scalar listed(const Scalar& position, const std::vector<Axis>& run) {
   Scalar value = run.empty() ? Scalar(0) : Scalar(run.back().size());
   for (std::size_t i = run.size(); i-- > 1;)
@@ -113,7 +113,7 @@ OpDef eye_like() {
               return bad_operands(fmt::format("x has {} axes", in[0].rank()), "it has to have 2");
             TESSERA_TRY(const DType dtype, dtype_attr(attrs, "dtype", in[0].dtype()));
             const Axis i{"i"}, j{"j"};
-            // Taken apart from j, not added to i: k may be any number.
+            // Subtracts j - i rather than adding to i: k may be any number.
             const Scalar diagonal = tessera::equal(Scalar(j) - Scalar(i), Scalar(attrs.i("k")));
             return Definition{.inputs = {{"x", in[0].dtype(), {i, j}}},
                               .outputs = {output(dtype, each({i, j}), diagonal)}};

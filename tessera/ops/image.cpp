@@ -5,7 +5,7 @@
 namespace tessera::op {
 namespace {
 
-/// Axes as one, the last one fastest.
+/// Size of merged axes, the last one fastest.
 Dim size_of(const std::vector<Axis>& parts) {
   return product(sizes(parts));
 }

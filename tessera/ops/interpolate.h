@@ -7,28 +7,29 @@
 
 namespace tessera {
 
-/// How much a sample counts for a point at a distance from it; nothing beyond `reach`.
+/// Interpolation kernel: weight of a sample by its distance from the point, zero beyond `reach`.
 struct Kernel {
   int reach = 1;
   std::function<Scalar(const Scalar& distance)> weight;
 };
 
-/// The triangle 1 - |x|.
+/// Linear interpolation: the triangle 1 - |x|.
 Kernel linear_kernel();
-/// R. Keys, Cubic convolution interpolation for digital image processing (1981), with his a.
+/// Cubic interpolation: R. Keys, Cubic convolution interpolation for digital image processing
+/// (1981), with his parameter a.
 Kernel cubic_kernel(double a);
 
-/// A number as the integer that it is.
+/// Converts a whole number to an integer index.
 Scalar as_index(const Scalar& whole);
-/// x within [0, size - 1].
+/// Clamps x to [0, size - 1].
 Scalar clamped(const Scalar& x, const Dim& size);
 
-/// The value at a point between samples, along as many axes as it has coordinates: samples
-/// around the point, weighted by the kernel and summed up over the axes `t0, t1, …`.
+/// Interpolated value at a point, along as many axes as it has coordinates: the samples around the
+/// point, weighted by the kernel and summed over the axes `t0, t1, …`.
 using Samples = std::function<Scalar(const std::vector<Scalar>& position)>;
 Scalar interpolated(const std::vector<Scalar>& point, const Kernel& kernel, const Samples& samples);
 
-/// The same before it is summed up.
+/// Interpolation as a term and the axes over which it is summed.
 struct Weighted {
   std::vector<Bound> taps;
   Scalar term;

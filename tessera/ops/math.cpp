@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-// The scalar functions are few; the others are written with them such that no digits cancel.
+// Functions composed of the scalar functions such that no digits cancel.
 namespace tessera::op {
 namespace {
 
@@ -10,7 +10,7 @@ OpDef function(std::string name, std::string summary, Unary f) {
   return elementwise(std::move(name), std::move(summary), std::move(f), Domain::Floats);
 }
 
-/// log(1 + x) without the loss of small x (Kahan): what was lost in 1 + x is made good by a factor.
+/// log(1 + x) without cancellation for small x (Kahan): a factor corrects the rounding of 1 + x.
 Scalar log_one_plus(const Scalar& x) {
   const Scalar sum = 1.0 + x, kept = sum - 1.0;
   const Scalar corrected = log(sum) * (x / kept);
@@ -106,7 +106,7 @@ OpDef asinh() {
 OpDef acosh() {
   return function("acosh", "inverse hyperbolic cosine of x", [](const Scalar& x) {
     const Scalar above = x - 1.0;
-    // Below 1 there is no such number; without abs the root would have one again below -1.
+    // NaN below 1; without abs the root would be defined again below -1.
     return select(x > kLarge, tessera::log(x) + std::numbers::ln2,
                   log_one_plus(above + tessera::sqrt(above * tessera::abs(above + 2.0))));
   });

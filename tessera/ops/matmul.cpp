@@ -8,7 +8,7 @@
 namespace tessera::op {
 namespace {
 
-/// One side of a matrix product: batch axes and the axes of the matrix.
+/// Operand of a matmul: batch axes and the axes of the matrix.
 struct Factor {
   Operand operand;
   Scalar value;
@@ -30,7 +30,7 @@ struct Factors {
 Expected<Factors> factors_of(const Signature& in) {
   if (in[0].rank() < 1 || in[1].rank() < 1)
     return bad_operands("a factor has no axes", "it needs at least one");
-  // A factor with one axis is a row or a column, whose other axis is not in the result.
+  // A vector operand is a row or a column, whose other axis is not in the result.
   const bool has_m = in[0].rank() > 1, has_n = in[1].rank() > 1;
   const Axis m{"m"}, n{"n"}, k{"k"};
   const std::vector<Axis> left = has_m ? std::vector{m, k} : std::vector{k};
@@ -60,8 +60,8 @@ Expected<Definition> product_of_matrices(const Attrs&, const Signature& in) {
                                        tessera::sum({f.sum}, f.a.value * f.b.value))}};
 }
 
-/// What is taken off the elements of a factor: one number, one for each line (rows of the left
-/// factor, columns of the right one), or what is broadcast to it.
+/// Zero point of an operand: one number, one per row of the left or column of the right operand, or
+/// a broadcast tensor.
 Expected<Factor> zero_point(std::string name, const Argument& given, const Factor& of,
                             bool of_rows) {
   const int rank = static_cast<int>(of.at.size());
@@ -102,7 +102,7 @@ Expected<Definition> integer_product(const Attrs&, const Signature& in) {
                     .outputs = {output(DType::I32, each(f.result), tessera::sum({f.sum}, a * b))}};
 }
 
-/// x, of the type, times a factor that may be none of its numbers.
+/// Multiplies x by a factor that need not be representable in its type.
 Scalar scaled(const Scalar& x, double factor, DType dtype) {
   if (factor == 1.0) return x;
   return is_float(dtype) ? x * factor : tessera::cast(dtype, tessera::cast(dtype, x) * factor);
@@ -141,7 +141,7 @@ Expected<Definition> scaled_product(const Attrs& attrs, const Signature& in) {
   return Definition{.inputs = operands, .outputs = {output(dtype, each({m, n}), value)}};
 }
 
-/// The labels of one term of an equation; `dots` is where `...` stands among them.
+/// Labels of one term of an einsum equation; `dots` is the position of `...` among them.
 struct Term {
   std::string labels;
   std::optional<std::size_t> dots = {};
@@ -192,7 +192,7 @@ Term implicit_result(const std::vector<Term>& inputs) {
   return result;
 }
 
-/// The axes that a term runs through, `dotted` standing for the last of the axes under its dots.
+/// Axes of a term; `dotted` are the axes of its `...`.
 template <class T, class Labelled>
 std::vector<T> spread(const Term& term, const std::vector<T>& dotted, const Labelled& labelled) {
   std::vector<T> result;
@@ -211,7 +211,7 @@ Expected<Definition> einstein_sum(const Attrs& attrs, const Signature& in) {
     return bad_operands(fmt::format("the equation has {} terms", equation.inputs.size()),
                         fmt::format("there are {} inputs", in.size()));
 
-  // How many axes lie under the dots of each input.
+  // Number of axes that `...` stands for in each input.
   int dotted = 0;
   std::vector<int> under;
   for (std::size_t i = 0; i < in.size(); ++i) {

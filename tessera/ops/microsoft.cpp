@@ -8,12 +8,12 @@
 namespace tessera::op {
 namespace {
 
-/// x plus the bias, where there is one.
+/// Adds the bias if it is present.
 Val biased(const Vals& in, std::size_t i) {
   return given(in, i) ? in[0] + in[i] : in[0];
 }
 
-/// The sum of x, skip and the last input (a bias that may be left out), normalized.
+/// Normalization of the sum of x, skip and an optional bias.
 OpDef skip_norm(std::string name, std::string summary, std::vector<std::string> inputs,
                 std::function<Vals(Body&, const Attrs&, const Val& sum, const Vals& in)> norm) {
   const std::size_t bias = inputs.size() - 1;
@@ -31,8 +31,7 @@ OpDef skip_norm(std::string name, std::string summary, std::vector<std::string> 
           }};
 }
 
-/// What a fused operator may apply last, and what its parameters are called there; those of clip
-/// are its limits.
+/// Activation of a fused operator and the names of its parameters; those of clip are its limits.
 struct ConvActivation {
   std::string_view name, op;
   std::vector<std::string_view> parameters = {};
@@ -65,7 +64,7 @@ Expected<Val> activated(Body& b, const Val& x, const std::string& name, const Fl
   return b.op(known->op, inputs, attrs);
 }
 
-/// The attributes of an operator alone, of those that it was fused with others.
+/// Attributes of one operator among those of a fused one.
 Attrs own_attrs(const Attrs& attrs, std::initializer_list<std::string_view> others) {
   Attrs own = attrs;
   for (const std::string_view name : others) own.erase(name);

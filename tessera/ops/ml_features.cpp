@@ -70,7 +70,7 @@ OpDef ml_normalizer() {
         const std::string& norm = attrs.s("norm");
         Val divisor;
         if (norm == "MAX") {
-          // What is no number does not count.
+          // NaN entries are ignored.
           const double lowest = std::numeric_limits<float>::lowest();
           divisor =
               reduced("reduce_max", b.op("where", {b.op("is_nan", {x}), number(lowest), x}), {-1});

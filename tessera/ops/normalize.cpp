@@ -16,12 +16,12 @@ struct Moments {
   Val normalized(double epsilon) const { return centred / deviation(epsilon); }
 };
 
-/// A list of one number per channel, to be used next to x: N C spatial….
+/// Reshapes a per-channel vector to broadcast against x: N C spatial….
 Val per_channel(const Val& list, const Val& x) {
   return unsqueezed(list, counted(1, x.rank() - 1));
 }
 
-/// x, a scale and perhaps a bias per channel.
+/// Checks x, the scale and the optional bias per channel.
 Expected<Done> check_channels(const Vals& in) {
   if (in[0].rank() < 2)
     return bad_operands(fmt::format("the input has {} axes", in[0].rank()),
@@ -190,7 +190,7 @@ OpDef lrn() {
           return bad_operands(fmt::format("{} axes, size {}", in[0].rank(), size),
                               "there have to be channels, and size has to be at least 1");
         if (!is_float(in[0].dtype())) return bad_operands("x is not of a floating-point type");
-        // What lies beyond all channels counts for nothing.
+        // Channels out of range contribute nothing.
         const std::int64_t reach = in[0].dim(1).constant().value_or(size);
         const std::int64_t before = std::min((size - 1) / 2, reach);
         const std::int64_t after = std::min(size - 1 - (size - 1) / 2, reach);

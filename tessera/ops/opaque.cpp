@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-// Operators whose meaning is a host function; here is what their results are.
+// Opaque operators: type inference only, their meaning is a host function.
 namespace tessera::op {
 namespace {
 
@@ -16,7 +16,7 @@ OpaqueType sequence_of(DType dtype) {
   return {.dtype = dtype, .kind = OpaqueType::Kind::Sequence};
 }
 
-/// The shape with another size on one axis.
+/// Shape with another size on one axis.
 Shape resized(Shape shape, int axis, const Dim& size) {
   shape[static_cast<std::size_t>(axis)] = size;
   return shape;
@@ -39,12 +39,12 @@ Results same_sequence(const Attrs&, const Signature& in) {
   return std::vector{sequence_of(in[0].dtype())};
 }
 
-/// Of an optional one cannot tell what it holds before it runs.
+/// The content of an optional is unknown before run time.
 Results unknown_content(const Attrs&, const Signature&) {
   return needs_value("input");
 }
 
-/// The parts of a tensor that are selected: along `axis`, or of the flat tensor without one.
+/// Shape of a selection along `axis`, or of the flattened tensor without one.
 Expected<Shape> selected(const Attrs& attrs, const Argument& x) {
   if (!attrs.has("axis")) return Shape{Dim::undefined()};
   TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), x.rank()));
@@ -69,7 +69,7 @@ std::vector<AttrSpec> uniform() {
   return {{"low", 0.0}, {"high", 1.0}};
 }
 
-/// Random numbers of a shape that an attribute says.
+/// Random numbers of a shape given by an attribute.
 OpDef draw(std::string name, std::string summary, std::vector<AttrSpec> distribution) {
   distribution.push_back(required_attr("shape", Ints{}));
   return {.name = std::move(name),

@@ -10,15 +10,15 @@
 
 namespace tessera {
 
-/// An attribute that an operator takes: its kind is that of `value`.
+/// Declaration of an attribute: its kind is that of `value`.
 struct AttrSpec {
   enum class Need { Default, Optional, Required };
 
   std::string name;
-  Attr value;  // the default; of the others only the kind counts
+  Attr value;  // default value; for Optional and Required only its kind is used
   Need need = Need::Default;
-  /// What may be a name in a rule: an integer, or a list of them, where this is the meaning of an
-  /// empty list's entries.
+  /// Value of an empty list's entries, for an integer or list of integers that may be symbolic in a
+  /// rule; nullopt for attributes that may not.
   std::optional<std::int64_t> neutral = {};
 };
 inline AttrSpec optional_attr(std::string name, Attr kind) {
@@ -32,7 +32,7 @@ inline AttrSpec symbolic_attr(std::string name, Attr value, std::int64_t neutral
   return {std::move(name), std::move(value), AttrSpec::Need::Default, neutral};
 }
 
-/// What the result of an opaque operator is, as far as it can be told: a tensor (unknown rank: no
+/// Result type of an opaque operator, as far as it can be inferred: a tensor (unknown rank: no
 /// shape; an axis of unknown size: Dim::undefined()), or a sequence or optional of tensors.
 struct OpaqueType {
   enum class Kind { Tensor, Sequence, Optional };
@@ -42,63 +42,63 @@ struct OpaqueType {
   Kind kind = Kind::Tensor;
 };
 
-/// An operator: one value that says what its results are; everything else is derived from it.
+/// Definition of an operator: the single source from which shape inference, evaluation, proofs and
+/// code are derived.
 ///
 /// Core operators have `define`: index notation. Composites have `expand`: a graph of other
-/// operators. Opaque ones have `infer`, and their meaning is the host function of their name. Those
+/// operators. Opaque ones have `infer`, and are executed by the host function of their name. Those
 /// with `control` are control flow: their meaning is in their subgraphs.
 ///
-/// All attributes are present (defaults filled in) when these functions are called, all but the
-/// optional ones; the number of inputs fits `inputs`.
+/// When these functions are called, defaults are filled in (only optional attributes may be
+/// missing) and the number of inputs fits `inputs`.
 struct OpDef {
   enum class Kind { Core, Composite, Opaque, Control };
 
   std::string name;
   std::string summary;
-  /// Names; `b?` may be left out, a last `x*` stands for any number (`x+`: one or more).
+  /// Names of the inputs; `b?` is optional, a last `x*` stands for any number (`x+`: one or more).
   std::vector<std::string> inputs;
   std::vector<std::string> outputs = {"out"};
   std::vector<AttrSpec> attrs = {};
 
-  /// Definition over the inputs that are present, in order. A value that is not known yet is asked
-  /// for with `needs_value`.
+  /// Definition over the present inputs, in order. It requests a value that is not known at compile
+  /// time with `needs_value`.
   std::function<Expected<Definition>(const Attrs&, const Signature&)> define = {};
   std::function<Expected<Vals>(Body&, const Attrs&, const Vals&)> expand = {};
   std::function<Expected<std::vector<OpaqueType>>(const Attrs&, const Signature&)> infer = {};
   enum class Control { None, If, Loop, Scan };
   Control control = Control::None;
-  bool pure = true;  // false: every evaluation is a new draw
+  bool pure = true;  // false: random, every evaluation differs
 
   Kind kind() const;
 };
 
-/// The attributes with defaults filled in; an unknown one, a wrong kind or a missing one is a
-/// diagnostic.
+/// Fills in default attributes; an unknown one, a wrong kind or a missing one is a diagnostic.
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs);
 
-/// An integer attribute as a size: a name is a symbol.
+/// Integer attribute as a size; a symbolic one is a symbol.
 Dim size_attr(const Attrs& attrs, std::string_view name);
-/// A list attribute as `count` sizes: a name `s` gives `s0`, `s1`, …, an empty list (or none)
+/// List attribute as `count` sizes: a symbol `s` gives `s0`, `s1`, …, an empty list (or none)
 /// neutral entries.
 Expected<Shape> size_attrs(const Attrs& attrs, std::string_view name, std::size_t count,
                            std::int64_t neutral);
-/// The symbol that an entry of a list attribute called `name` is.
+/// Symbol of an entry of a symbolic list attribute.
 Dim entry_symbol(std::string_view name, std::size_t entry);
 
-/// Whether an operator can have so many inputs; a diagnostic if not.
+/// Checks the number of inputs of an operator.
 Expected<Done> check_arity(const OpDef& op, const std::vector<bool>& present);
 
-/// The definition cannot be told before the content of this input is known.
+/// Diagnostic: the definition depends on the content of this input, which is not known.
 Diagnostic needs_value(std::string_view input);
 bool is_needs_value(const Diagnostic& diagnostic);
 
-/// A diagnostic about the attributes or types that an operator is given.
+/// Diagnostic about the attributes or types that an operator is given.
 Diagnostic bad_operands(std::string message, std::string note = {});
 
-/// An operator over index notation was given text.
+/// Diagnostic: an operator in index notation was given strings.
 Diagnostic takes_no_text(const OpDef& op);
 
-/// An axis in [-rank, rank) as one in [0, rank).
+/// Normalizes an axis from [-rank, rank) to [0, rank).
 Expected<int> normal_axis(std::int64_t axis, int rank);
 
 }  // namespace tessera

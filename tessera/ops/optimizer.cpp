@@ -1,18 +1,18 @@
 #include "tessera/ops/composite.h"
 
-// One step of training. The inputs are the learning rate, the number of updates so far, then the
-// tensors to train, their gradients and the tensors of each further kind that the method keeps; the
-// outputs are the new tensors and then the new ones of each kind.
+// Optimizer steps of training. Inputs: learning rate, number of updates so far, then the
+// parameters, their gradients and the optimizer state tensors of each kind; outputs: the new
+// parameters, then the new state tensors of each kind.
 
 namespace tessera::op {
 namespace {
 
-/// What one tensor is trained with: itself, its gradient and what is kept along with it.
+/// One parameter with its gradient and optimizer state.
 struct Trained {
   Val rate, updates, x, gradient;
   Vals kept;
 
-  /// `then` after the first update, before it `otherwise`.
+  /// Selects `then` after the first update, `otherwise` before it.
   Val after_first(const Val& then, const Val& otherwise) const {
     Body& b = x.body();
     const Val later = b.op("greater", {updates, b.number(0, updates.dtype())});

@@ -14,13 +14,13 @@ Expected<Mode> mode_of(const std::string& name) {
   return bad_operands("mode is " + name, "it has to be constant, reflect, edge or wrap");
 }
 
-/// The place inside of an axis that a position outside of it takes its element from.
+/// Source position of an element in the padding.
 Scalar inside(Mode mode, const Scalar& position, const Dim& size) {
   const Dim last = size - 1;
   switch (mode) {
     case Mode::Constant: break;
     case Mode::Reflect: {
-      // There and back without repeating the ends; a single element is all there is.
+      // Reflection without repeating the ends; a single element is repeated.
       const Scalar phase = tessera::mod(position, Scalar(max(last * 2, 1)));
       return Scalar(last) - tessera::abs(Scalar(last) - phase);
     }

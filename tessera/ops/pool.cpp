@@ -4,7 +4,7 @@
 namespace tessera::op {
 namespace {
 
-/// The parts that all pools share: an image N C spatial… and a window over it.
+/// Common part of pooling operators: an image N C spatial… and a window over it.
 struct Pool {
   Window window;
   Operand x;
@@ -41,7 +41,7 @@ std::vector<AttrSpec> pool_attrs(const std::vector<AttrSpec>& more) {
   return attrs;
 }
 
-/// The number of an element of the image, in row-major or (its spatial part) column-major order.
+/// Flat index of an image element, in row-major or (its spatial part) column-major order.
 Scalar element_number(const Pool& pool, bool column_major) {
   const std::size_t spatial = pool.window.spatial();
   Scalar number = pool.at[0] * Scalar(pool.x.shape[1]) + pool.at[1];
@@ -74,7 +74,7 @@ OpDef max_pool() {
         TESSERA_TRY(const Pool pool, pool_of(attrs, in));
         const Scalar least = lowest(in[0].dtype());
         const Scalar pixel = pool.x.or_else(pool.at, least);
-        // The padding has no number, so that it loses against an element that is as small.
+        // Padding has no index, so that it loses ties against image elements.
         const Scalar number =
             select(inside(pool), element_number(pool, attrs.i("storage_order") != 0), Scalar(-1));
         const Tuple largest =
@@ -100,8 +100,8 @@ OpDef average_pool() {
       .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
         TESSERA_TRY_DONE(check_domain(Domain::Floats, in[0].dtype()));
         TESSERA_TRY(const Pool pool, pool_of(attrs, in));
-        // What counts is the image, or the padded image; beyond that, where rounding up leads a
-        // window, nothing does.
+        // Only the image, or the padded image, counts; positions that rounding up adds beyond it do
+        // not.
         const Window& window = pool.window;
         const bool padding = attrs.i("count_include_pad") != 0;
         Scalar count = 1;

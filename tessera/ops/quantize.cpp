@@ -5,14 +5,13 @@
 namespace tessera::op {
 namespace {
 
-/// A scale or zero point: its element for each element of the tensor that it goes with.
+/// Scale or zero point, as an element per element of the quantized tensor.
 struct Granular {
   Operand operand;
   Scalar element;
 };
 
-/// How the scales lie along a tensor: one for all, one for each index of an axis, or one for each
-/// block along an axis.
+/// Quantization granularity: per tensor, per axis, or per block along an axis.
 struct Granularity {
   std::vector<Axis> at;  // the axes of the tensor
   std::int64_t axis = 0, block = 0;
@@ -49,13 +48,13 @@ Expected<Granularity> granularity(const Attrs& attrs, const Argument& x) {
   return Granularity{axes("i", x.rank()), attrs.i("axis"), attrs.i("block_size")};
 }
 
-/// One number per channel, with `trailing` axes of size 1 behind it; of any other rank as it is.
+/// Reshapes a per-channel vector with `trailing` axes of size 1; other ranks stay.
 Val per_channel(const Val& x, int trailing) {
   return x.rank() == 1 && trailing > 0 ? unsqueezed(x, counted(1, 1 + trailing)) : x;
 }
 
-/// Sums of products of quantized numbers, multiplied and quantized again. As the common runtimes
-/// do, the scales are made one factor of type f32.
+/// Requantizes integer accumulators. As in common runtimes, the scales are combined into one f32
+/// factor.
 Val requantized(const Val& sums, const Val& factor, const Val& zero_point) {
   Body& b = sums.body();
   return b.op("quantize_linear",

@@ -7,7 +7,7 @@
 namespace tessera::op {
 namespace {
 
-/// A function that a cell may use, with its parameters where it has any.
+/// Activation function of a cell, with its parameters if it has any.
 struct Activation {
   std::string_view name;  // as ONNX spells it, in lower case
   std::string_view op;
@@ -37,8 +37,8 @@ constexpr std::array kActivations = {
     Activation{"softplus", "softplus"},
 };
 
-/// The functions of all directions, one direction after the other. Parameters that are given go to
-/// the functions that have them, in order.
+/// Activations of all directions, one direction after the other. Parameters are assigned in order
+/// to the functions that have them.
 Expected<std::vector<Activation>> activations(const Attrs& attrs, const Strings& usual,
                                               std::size_t directions) {
   Strings names = attrs.strings("activations");
@@ -65,7 +65,7 @@ Expected<std::vector<Activation>> activations(const Attrs& attrs, const Strings&
   return result;
 }
 
-/// What the step of one direction knows, apart from tensors.
+/// Static parameters of one direction's cell.
 struct Cell {
   const Attrs& attrs;
   std::int64_t hidden;
@@ -76,7 +76,7 @@ struct Cell {
   }
   Val gate(const Val& gates, std::int64_t k) const { return part(gates, 1, k); }
 
-  /// The k-th function of x, which is clipped before.
+  /// Applies the k-th activation to x after clipping.
   Val f(std::size_t k, Val x) const {
     if (attrs.has("clip")) {
       Body& b = x.body();
@@ -87,7 +87,7 @@ struct Cell {
   }
 };
 
-/// What multiplies the state: recurrent is [hidden, gates * hidden]; the others may be absent.
+/// Recurrent weights: recurrent is [hidden, gates * hidden]; the others may be absent.
 struct Weights {
   Val recurrent, bias, peephole = {};
 
@@ -97,7 +97,8 @@ struct Weights {
   }
 };
 
-/// The next states from those before (the hidden state first) and what the input adds to the gates.
+/// Cell update: next states from the previous ones (the hidden state first) and the input's
+/// contribution to the gates.
 using Advance = Vals (*)(const Cell&, const Weights&, const Val& x, const Vals& states);
 
 Vals advance_rnn(const Cell& cell, const Weights& weights, const Val& x, const Vals& states) {
@@ -151,7 +152,7 @@ Expected<Done> check_sizes(const Val& x, std::string_view name, const std::vecto
   return Done{};
 }
 
-/// The same tensor with time running backwards; what lies behind the end of a sequence stays.
+/// Reverses time per sequence; padding behind the end of a sequence stays.
 Val backwards(const Val& x, const Val& lengths) {
   Body& b = x.body();
   if (lengths.present())

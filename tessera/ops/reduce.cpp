@@ -6,7 +6,7 @@
 namespace tessera::op {
 namespace {
 
-/// The axes of a tensor, of which some are folded away.
+/// Axes of a reduction: kept and reduced ones.
 struct Folded {
   Operand x;
   std::vector<Scalar> at = {};      // where x is read
@@ -58,7 +58,7 @@ Scalar log_sum_exp(const Folded& over) {
   const Scalar x =
       is_float(over.x.dtype) ? over.element() : tessera::cast(DType::F64, over.element());
   const auto scaled = [](const Tuple& part, const Scalar& most) {
-    // Equal maxima may be infinite, where their difference is no number.
+    // Equal maxima may be infinite, and their difference would be NaN.
     return part[1] * select(tessera::equal(part[0], most), 1.0, tessera::exp(part[0] - most));
   };
   const Tuple result = fold(bounds(over.over), {lowest(DType::F64), 0.0}, {x, 1.0},
@@ -97,8 +97,8 @@ struct Extremum {
   bool largest = true;
 };
 
-/// The position of an extremum. Ties go by position and no number counts as the extremum, so that
-/// the order of combining does not matter.
+/// Argmin and argmax. Ties are broken by position and NaN counts as the extremum, so that the
+/// combiner is associative.
 OpDef position_of(const Extremum& extremum) {
   return {
       .name = extremum.name,

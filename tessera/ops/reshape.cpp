@@ -5,13 +5,13 @@
 namespace tessera::op {
 namespace {
 
-/// A part that an axis of the source and an axis of the target both run through.
+/// Common factor of an axis of the source and an axis of the target.
 struct Part {
   std::size_t source = 0, target = 0;
   Dim size;
 };
 
-/// Some consecutive axes of the source and of the target that hold equally many elements.
+/// Consecutive axes of the source and of the target with equally many elements.
 struct Group {
   std::vector<std::size_t> source, target;
 };
@@ -23,9 +23,8 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   return quotient;
 }
 
-/// An element stays where it is in the row-major order, and only the names of the positions change.
-/// Where the two shapes have a common refinement the positions are split and merged, without a
-/// division.
+/// Index map of a reshape. The row-major position stays; where the two shapes have a common
+/// refinement the indices are split and merged without division.
 class Reshaping {
  public:
   Reshaping(const Argument& x, Shape target)
@@ -46,8 +45,8 @@ class Reshaping {
  private:
   const Shape& source() const { return operand_.shape; }
 
-  /// Axes of size 1 hold no position. The others are cut at every place up to which both shapes
-  /// hold equally many elements.
+  /// Groups of axes: axes of size 1 are dropped, the others are split wherever both shapes have
+  /// equally many elements so far.
   std::vector<Group> groups() const {
     const auto proper = [](const Shape& shape) {
       std::vector<std::size_t> result;
@@ -122,7 +121,7 @@ class Reshaping {
     for (const Part& part : parts) at_[part.source] = read[part.source];
   }
 
-  /// From the position in the group: divide by what lies behind an axis, modulo its size.
+  /// Delinearizes the position in the group by division and remainder.
   void linearize(const Group& group) {
     Scalar position = 0;
     for (const std::size_t axis : group.target)
@@ -142,8 +141,8 @@ class Reshaping {
   std::vector<Scalar> at_;
 };
 
-/// The one size that makes the product of the others equal to that of x; sizes that x has too are
-/// cancelled, so that symbols and zeros among them do no harm.
+/// Size of the inferred axis (-1); sizes common to both shapes are cancelled, so that symbols and
+/// zeros among them do no harm.
 Dim missing_size(const Shape& source, Shape others) {
   Shape left;
   for (const Dim& size : source) {

@@ -16,12 +16,12 @@ struct Resized {
   std::optional<std::int64_t> whole = {};  // the scale, if it is an integer
   std::optional<Scalar> first = {}, last = {};  // the part that is resized, of [0, 1]
 
-  /// The sizes as numbers; that of the result may have a fraction, which is cut off.
+  /// Sizes as floats; that of the result may have a fraction, which is truncated.
   Scalar length() const { return 1.0 * Scalar(from.size()); }
   Scalar new_length() const { return scale * length(); }
 };
 
-/// How much an axis is to grow: a number, or the size that it shall have.
+/// Scale or target size of an axis.
 struct Target {
   std::optional<double> scale = {};
   std::optional<Dim> size = {};
@@ -89,7 +89,7 @@ Expected<Done> keep_aspect_ratio(bool fits, const Argument& x, const std::vector
   return Done{};
 }
 
-/// Where a sample of the result lies among the old ones.
+/// Source coordinate of a result sample.
 Scalar source(const std::string& mode, const Resized& r) {
   const Scalar y = 1.0 * Scalar(r.to);
   const Scalar half_pixel = (y + 0.5) / r.scale - 0.5;
@@ -116,15 +116,15 @@ Scalar nearest(const std::string& mode, const Scalar& x) {
   return mode == "round_prefer_ceil" ? floor(x + 0.5) : ceil(x - 0.5);
 }
 
-/// Whether the nearest old sample is simply that of the block in which a new one lies, where the
-/// scale is an integer: the centres of pixels keep clear of the edges of the old ones.
+/// Whether nearest-neighbour resampling with an integer scale is plain repetition: pixel centres
+/// stay clear of the edges of the source pixels.
 bool is_blockwise(const std::string& coordinates, const std::string& rounding) {
   if (coordinates == "asymmetric") return rounding == "floor";
   return coordinates.find("half_pixel") != std::string::npos &&
          coordinates != "tf_half_pixel_for_nn" && rounding.starts_with("round");
 }
 
-/// The weights of the old samples around a point along one axis.
+/// Interpolation weights of the source samples around a point along one axis.
 struct Taps {
   Axis tap;
   Scalar position, weight;

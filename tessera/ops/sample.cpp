@@ -6,27 +6,27 @@
 namespace tessera::op {
 namespace {
 
-/// A coordinate in [-1, 1] as one in samples; with `aligned` -1 and 1 are the outermost samples,
+/// Converts a coordinate in [-1, 1] to samples; with `aligned`, -1 and 1 are the outermost samples,
 /// otherwise the outermost edges.
 Scalar in_samples(const Scalar& x, const Dim& size, bool aligned) {
   if (aligned) return (x + 1.0) / 2.0 * (Scalar(size) - 1);
   return ((x + 1.0) * Scalar(size) - 1.0) / 2.0;
 }
 
-/// The other way round, for sample i. The one sample of an axis is its first corner.
+/// Inverse of in_samples, for sample i. The only sample of an axis of size 1 is its first corner.
 Scalar in_unit(const Scalar& i, const Dim& size, bool aligned) {
   if (aligned) return 2.0 * i / max(Scalar(size) - 1, 1) - 1.0;
   return (2.0 * i + 1.0) / Scalar(size) - 1.0;
 }
 
-/// What lies outside of an image.
+/// Padding mode outside of an image.
 struct Border {
   enum class Kind { Zeros, Border, Reflection };
 
   Kind kind = Kind::Zeros;
   bool aligned = false;
 
-  /// Which sample stands for one; one that is zero stays out of range.
+  /// Position of the sample that stands in; a zero sample stays out of range.
   Scalar position(const Scalar& at, const Dim& size) const {
     switch (kind) {
       case Kind::Zeros: break;
@@ -41,7 +41,7 @@ struct Border {
   }
 };
 
-/// The inputs have so many axes.
+/// Checks the ranks of the inputs.
 Expected<Done> check_ranks(const Signature& in, const std::vector<int>& ranks) {
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (in[i].rank() != ranks[i])

@@ -3,8 +3,8 @@
 namespace tessera::op {
 namespace {
 
-/// The fold of what lies before each position along an axis (reverse: behind it), with the position
-/// itself unless that is excluded.
+/// Prefix scan along an axis (reverse: suffix scan), including the position itself unless
+/// `exclusive`.
 OpDef prefixes(std::string name, std::string summary,
                Scalar (*fold)(std::vector<Bound>, const Scalar&)) {
   return {.name = std::move(name),
@@ -19,7 +19,7 @@ OpDef prefixes(std::string name, std::string summary,
             const std::vector<Axis> run = axes("i", in[0].rank());
             const Operand x{"x", in[0].dtype(), sizes(run)};
             const Scalar here = run[axis];
-            // Counted from the end where it comes first; each place is inside of x by itself.
+            // Indices count from the end where the scan is reversed; each one is within x.
             const bool reverse = attrs.i("reverse") != 0;
             const Scalar size = run[axis].size(), j = index_of("j");
             const Scalar count = reverse ? size - here : here + Scalar(1);

@@ -5,7 +5,7 @@
 namespace tessera::op {
 namespace {
 
-/// How an update meets what is there; none: it replaces it.
+/// Combiner of updates; none replaces the element.
 Expected<std::optional<Fn>> reduction_of(const Attrs& attrs) {
   static const std::map<std::string, std::optional<Fn>> kReductions = {{"none", std::nullopt},
                                                                        {"add", Fn::Add},
@@ -30,7 +30,7 @@ struct Written {
   Operand indices, updates;
 };
 
-/// A copy of x with the updates written into it.
+/// Definition of a scatter: a copy of x with the updates written into it.
 Expected<Definition> scattered(const Attrs& attrs, const Argument& argument, Written written) {
   TESSERA_TRY(const std::optional<Fn> combine, reduction_of(attrs));
   const std::vector<Axis> run = axes("i", argument.rank());

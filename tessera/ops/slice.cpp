@@ -9,17 +9,17 @@ struct Limits {
   Dim lowest, highest;
 };
 
-/// Whether a place counts from the end: a number says so itself; of symbolic places, which are made
-/// from sizes, it is told by what they are for large sizes.
+/// Whether a bound counts from the end: decided by the sign of a number; for symbolic bounds, which
+/// are computed from sizes, by their value for large sizes.
 bool counts_from_end(const Dim& place) {
   constexpr std::int64_t kLargeSize = 1 << 20;
   const Dim value = place.substituted([](std::string_view) { return Dim(kLargeSize); });
   return value.constant().value_or(0) < 0;
 }
 
-/// Where a slice starts or ends. A place that counts from the start is not below the lowest, nor
-/// one that counts from the end above the highest: only the other side is clamped, and that only
-/// where it is not sure, which keeps symbolic sizes small.
+/// Clamps a start or end. A bound that counts from the start cannot be below the lowest, nor one
+/// that counts from the end above the highest: only the other side is clamped, and only if
+/// necessary, which keeps symbolic sizes small.
 Dim clamped(const Dim& place, const Dim& size, const Limits& limits) {
   // Numbers beyond every size are how "to the end" is written.
   constexpr std::int64_t kBeyond = std::int64_t{1} << 31;
@@ -35,7 +35,7 @@ Dim clamped(const Dim& place, const Dim& size, const Limits& limits) {
   return sure ? limits.highest : max(place + size, limits.lowest);
 }
 
-/// How a slice runs along one axis.
+/// Start, step and length of a slice along one axis.
 struct Stride {
   Dim start = 0, count;
   std::int64_t step = 1;
@@ -74,7 +74,7 @@ Expected<std::vector<Range>> ranges_of(const Signature& in) {
   std::vector<Range> result;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     if (steps[i] == 0) return bad_operands("a step is 0");
-    // A longer step than every size takes one element, as any such does.
+    // Steps longer than any size select one element; they are limited to this.
     constexpr std::int64_t kLongest = std::int64_t{1} << 62;
     result.push_back({starts[i], ends[i], std::clamp(steps[i], -kLongest, kLongest)});
   }

@@ -3,7 +3,7 @@
 namespace tessera::op {
 namespace {
 
-/// A composite of x along one axis.
+/// Body of a composite along one axis.
 using Along = std::function<Val(Body&, const Val& x, int axis)>;
 OpDef along_axis(std::string name, std::string summary, Along f) {
   return {
@@ -17,7 +17,7 @@ OpDef along_axis(std::string name, std::string summary, Along f) {
       }};
 }
 
-/// x less its maximum: the same softmax, and no exponential overflows.
+/// x minus its maximum: the same softmax without overflow.
 Val shifted(Body& b, const Val& x, int axis) {
   return x - b.op("reduce_max", {x, b.ints({axis})});
 }

@@ -31,7 +31,7 @@ Expected<std::vector<bool>> text_results(const OpDef& op, const Attrs& attrs, co
   std::vector<bool> is_text_input;
   for (const Argument& argument : in)
     if (argument.present) is_text_input.push_back(is_text(argument));
-  // A conversion to one dtype is none of that dtype, so that two are tried.
+  // Tries two number types: a cast to one of them is the identity on that type.
   std::optional<std::vector<bool>> results;
   for (const DType dtype : {DType::I32, DType::I64}) {
     TESSERA_TRY(const Definition definition, op.define(attrs, with_dtype_for_text(in, dtype)));

@@ -22,7 +22,7 @@ struct Blocks {
   }
 
   std::vector<Merged> spread() const { return {{{n}}, {{c}}, merge(h, rows), merge(w, columns)}; }
-  /// With the place in the block outside of the channel (DCR) or inside of it (CRD).
+  /// Channel order: block position outside of the channel (DCR) or inside (CRD).
   Expected<std::vector<Merged>> stacked(const std::string& mode) const {
     if (mode != "DCR" && mode != "CRD")
       return bad_operands("mode is " + mode, "it has to be DCR or CRD");

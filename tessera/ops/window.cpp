@@ -61,7 +61,7 @@ std::vector<Scalar> Window::source() const {
 }
 
 Scalar Window::taps_inside(std::size_t axis, Counts counts) const {
-  // Counted from the beginning of the padding.
+  // Relative to the start of the padding.
   const Scalar start = Scalar(at[axis]) * strides[axis];
   const bool all = counts == Counts::Padding;
   const Scalar low = all ? Scalar(0) : Scalar(before[axis]);
