@@ -11,7 +11,7 @@
 namespace tessera::engine {
 namespace {
 
-/// The graphs of the texts that were asked for so far.
+/// Cache of parsed graphs by their text.
 class Graphs {
  public:
   Expected<std::shared_ptr<const Graph>> of(const std::string& text) {

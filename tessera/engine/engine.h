@@ -6,19 +6,20 @@
 #include "tessera/interp/interp.h"
 #include "tessera/runtime/session.h"
 
-/// Runs saved programs without a compiler: what has machine code through runtime/, what has none
-/// through the interpreter. tessera.h is the same for C.
+/// Inference engine for saved programs (.tsr), without the compiler: kernels run through runtime/,
+/// operators without machine code through the interpreter. tessera.h is the C interface.
 namespace tessera::engine {
 
-/// A host that reads the graph of a step once and runs it by the definitions of its operators. Safe
-/// to be asked by several threads.
+/// Host callback that runs the graphs of host steps by the interpreter; each is parsed once.
+/// Thread-safe.
 runtime::Host interpreter_host(const interp::Options& options = {});
 
-/// A saved program (.tsr), ready for any number of sessions. It is code: open only what you trust
-/// (docs/security.md).
+/// Loads a saved program for any number of sessions. It contains machine code: open trusted files
+/// only (docs/security.md).
 Expected<std::shared_ptr<const runtime::LoadedProgram>> open(const std::filesystem::path& file);
 
-/// One caller's memory for a program; where the options name no host, it is the interpreter's.
+/// Creates a session, the memory of one caller; without a host in the options, host steps are
+/// interpreted.
 Expected<std::unique_ptr<runtime::Session>> make_session(
     std::shared_ptr<const runtime::LoadedProgram> program, runtime::SessionOptions options = {});
 

@@ -40,7 +40,7 @@ std::string& last_error() {
   return error;
 }
 
-/// Calls what may fail in any way; nothing but a number leaves.
+/// Converts every error and exception to an error code.
 template <class Call>
 int guarded(Call call) noexcept {
   try {
@@ -186,7 +186,7 @@ int tessera_run_tensors(tessera_session* session, const tessera_tensor* inputs, 
       return misuse("another number of inputs or outputs is given");
     std::vector<Datum> data;
     for (std::size_t i = 0; i < input_count; ++i) {
-      // What a box holds may be seen in a result, which outlives the caller's memory.
+      // Copies boxed inputs: a result may share their memory and outlive the caller's.
       const bool boxed = program.values[program.inputs[i]].home == runtime::Value::Home::Boxed;
       TESSERA_TRY(data.emplace_back(), datum_of(inputs[i], boxed));
     }

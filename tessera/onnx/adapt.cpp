@@ -8,14 +8,14 @@
 namespace tessera::onnx::adapt {
 namespace {
 
-/// Makes a list attribute an input, where it is given.
+/// Turns a list attribute into an input, if it is present.
 Expected<Done> ints_become_input(Call& call, std::string_view attr, std::size_t input) {
   TESSERA_TRY(const std::optional<Ints> values, call.take_as<Ints>(attr));
   if (values) call.set_input(input, call.g.ints(*values));
   return Done{};
 }
 
-/// The dtype of an input; of one that is unknown, the most common.
+/// Dtype of an input; f32 if it is unknown.
 DType dtype_of_input(const Call& call, std::size_t i) {
   const Type type = call.known(i).type;
   return type.kind == Type::Kind::Tensor ? type.dtype : DType::F32;
@@ -44,7 +44,7 @@ std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + count : axis);
 }
 
-/// Looks text or numbers up by what x is: one list is the keys, the other the values.
+/// Dictionary lookup of strings or integers: one list is the keys, the other the values.
 Expected<Vals> looked_up(Call& call, const Strings& strings, const Ints& ints) {
   const Type type = call.known(0).type;
   if (type.kind != Type::Kind::Tensor)
@@ -55,7 +55,7 @@ Expected<Vals> looked_up(Call& call, const Strings& strings, const Ints& ints) {
   return call.emit();
 }
 
-/// Votes of trees with base values added, transformed.
+/// Tree votes with base values added and the post transform applied.
 Expected<Vals> transformed_votes(Call& call, const Floats& base, const std::string& transform) {
   Val scores = call.emit().at(0);
   if (!base.empty()) scores = scores + call.g.constant(floats(base));

@@ -2,8 +2,8 @@
 
 #include "tessera/onnx/call.h"
 
-/// What operators looked like in older opsets, brought to the form of the catalog; one function for
-/// each change of form. `rows.cpp` says where they apply.
+/// Adapters from older opset versions of ONNX operators to the form of the catalog, one function
+/// for each change of form. `rows.cpp` says which operators and opsets use them.
 namespace tessera::onnx::adapt {
 
 // Attributes that became inputs.
@@ -19,11 +19,12 @@ Expected<Vals> split_from_attribute(Call& call);
 
 // Other meanings of the same inputs.
 Expected<Vals> batch_norm_by_mode(Call& call);
-/// Softmax and its kin once took all axes from `axis` on as one.
+/// Flattened softmax of opsets below 13: all axes from `axis` on count as one.
 Expected<Vals> coerced_to_matrix(Call& call);
-/// `broadcast` and `axis` once said where the second operand is put against the first.
+/// Broadcasting by the attributes `broadcast` and `axis`, which aligned the second operand with the
+/// first.
 Expected<Vals> legacy_broadcast(Call& call);
-/// An interpolation that only knew scales, and pixels by their corners.
+/// Upsample and early Resize: scales only, asymmetric pixel coordinates.
 Expected<Vals> resize_by_scales(Call& call);
 Expected<Vals> scale_per_group(Call& call);
 Expected<Vals> slope_per_channel(Call& call);
@@ -37,26 +38,26 @@ Expected<Vals> without_broadcast(Call& call);
 Expected<Vals> without_output_sequence(Call& call);
 
 // Forms that ONNX still has.
-/// Two lists of categories, of which the default says which one is the keys.
+/// CategoryMapper: two lists of categories, of which the default says which one is the keys.
 Expected<Vals> categories_as_keys(Call& call);
-/// Classes whose numbers are their positions.
+/// LabelEncoder of a list of classes whose keys are their positions.
 Expected<Vals> classes_as_keys(Call& call);
-/// What is done with the sums of votes of trees is a node of its own.
+/// Tree ensembles: base values and post transform become nodes of their own.
 Expected<Vals> trees_from_base_values(Call& call);
 Expected<Vals> trees_transformed_by_number(Call& call);
-/// Integers of one width convert by wrapping, which keeps the bits.
+/// BitCast: integers of equal width convert by wrapping, which keeps the bits.
 Expected<Vals> bits_or_cast(Call& call);
 Expected<Vals> cast_or_text(Call& call);
 Expected<Vals> constant(Call& call);
-/// A sequence of pieces of one shape, and its elements, have that shape, which inference cannot
-/// tell.
+/// SplitToSequence and SequenceAt: the shape of pieces that all have one shape, which inference
+/// cannot know.
 Expected<Vals> pieces(Call& call);
 Expected<Vals> element_of_pieces(Call& call);
-/// Empty tensors once stood for inputs that are left out.
+/// Empty tensors that denote omitted inputs.
 Expected<Vals> empty_is_absent(Call& call);
-/// Of what is no tensor of numbers, the value itself.
+/// Identity of strings, sequences and optionals: the value itself.
 Expected<Vals> identity(Call& call);
-/// As many pieces as there are outputs, unless their sizes are given.
+/// Split into as many pieces as there are outputs, unless their sizes are given.
 Expected<Vals> split_evenly(Call& call);
 
 }  // namespace tessera::onnx::adapt

@@ -12,14 +12,15 @@ namespace {
 
 using ::onnx::AttributeProto;
 
-/// A sparse tensor is spread out up to this many bytes, and less where little of it is stored: a
-/// small file may have very many.
+/// Limit on the bytes of a densified sparse tensor, lower where few elements are stored: a small
+/// file may declare a huge tensor.
 constexpr std::uint64_t kDenseLimit = std::uint64_t{1} << 26;
 std::uint64_t dense_limit(std::uint64_t stored) {
   return std::min(kDenseLimit, (stored + 64) << 16);
 }
 
-/// Files of the first version of the format state no kind; the field that is filled tells.
+/// Attribute kind; files of the first IR version do not state it, and the field that is set
+/// decides.
 AttributeProto::AttributeType kind_of(const AttributeProto& proto) {
   if (proto.type() != AttributeProto::UNDEFINED) return proto.type();
   if (proto.has_f()) return AttributeProto::FLOAT;

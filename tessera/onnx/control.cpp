@@ -18,12 +18,12 @@ Diagnostic wrong_arity(const NodeProto& node, std::string message) {
   return {.id = "onnx-subgraph-arity", .message = fmt::format("{}: {}", node.op_type(), message)};
 }
 
-/// A size that changes from one run of a subgraph to the next.
+/// Symbol of a size that changes between iterations of a subgraph.
 Dim varying(const std::string& scope, std::size_t state, std::size_t axis) {
   return Dim::symbol(fmt::format("_{}v{}_{}", scope, state, axis));
 }
 
-/// What two types have in common; sizes that differ are `undefined`.
+/// Least upper bound of two types; sizes that differ are `undefined`.
 Type joined(const Type& a, const Type& b) {
   if (a.kind != b.kind || a.dtype != b.dtype) return Type::unknown();
   Type type = a;
@@ -40,7 +40,7 @@ Type joined(const Type& a, const Type& b) {
   return type;
 }
 
-/// A type as the graph around a subgraph sees it: sizes that are the subgraph's own are unknown.
+/// Type as seen outside of a subgraph: sizes that the subgraph introduced are unknown.
 Type seen_outside(Type type, const std::string& scope) {
   if (!type.shape) return type;
   for (Dim& size : *type.shape) {
@@ -53,7 +53,7 @@ Type seen_outside(Type type, const std::string& scope) {
   return joined(type, type);
 }
 
-/// One more axis at a place that may count from the end.
+/// Inserts an axis at a position that may count from the end.
 void insert_axis(Type& type, std::int64_t axis, const Dim& size) {
   if (!type.shape) return;
   const auto rank = static_cast<std::int64_t>(type.shape->size()) + 1;
@@ -131,7 +131,7 @@ Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& gra
         .id = "onnx-subgraph-arity",
         .message = fmt::format("subgraph {} has {} inputs", graph.name(), graph.input_size()),
         .note = fmt::format("it is given {}", given.inputs.size())};
-  // Looking for what a subgraph uses is work as well, and more so the deeper it is nested.
+  // Finding captures also counts as work, the more the deeper subgraphs are nested.
   reading_.nodes += static_cast<std::int64_t>(graph.ByteSizeLong() / 64);
   const std::string scope = new_scope();
   GraphBuilder builder(scope);
@@ -188,8 +188,8 @@ Expected<Vals> GraphReader::read_if(const NodeProto& node, Call& call) {
     return wrong_arity(node, fmt::format("{} inputs", call.inputs.size()));
   TESSERA_TRY(const GraphProto* then_graph, graph_attr(node, "then_branch"));
   TESSERA_TRY(const GraphProto* else_graph, graph_attr(node, "else_branch"));
-  // The branch that is not taken may not even fit the shapes: exporters guard with If what is only
-  // valid there.
+  // Reads only the taken branch of a constant condition: the other may not even type-check, since
+  // exporters guard invalid shapes with If.
   if (const std::optional<Tensor> known = call.known(0).content; known && known->count() == 1)
     return read_branch_in_place(integer_at(*known, 0) != 0 ? *then_graph : *else_graph);
 
@@ -224,8 +224,8 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
     if (!call.has_input(i + 2)) return wrong_arity(node, "a state is left out");
     given.inputs.push_back({.type = call.known(i + 2).type});
   }
-  // The body is read for states of the first shapes; where it changes them, again for what they
-  // have in common. A shape can lose its sizes, then its rank, then its kind.
+  // Reads the body for the initial types of the states; if it changes them, again for their upper
+  // bound, until a fixed point. A type can lose its sizes, then its rank, then its kind.
   const std::string scope = new_scope();
   std::optional<Subgraph> read;
   for (bool settled = false; !settled;) {

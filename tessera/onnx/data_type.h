@@ -8,17 +8,17 @@
 
 namespace tessera::onnx {
 
-/// The dtype with this number in ONNX (TensorProto.DataType); a diagnostic names the types that
-/// Tessera does not compute with.
+/// Dtype of an ONNX data type number (TensorProto.DataType); the diagnostic names types that are
+/// not supported.
 Expected<DType> dtype_of(std::int64_t data_type);
 
-/// The number of a dtype in ONNX.
+/// ONNX data type number of a dtype.
 std::int32_t data_type_of(DType dtype);
 
-/// The opset from which on a dtype is written.
+/// First opset that can express a dtype.
 std::int64_t first_opset(DType dtype);
 
-/// The name that ONNX gives to a data type, also to those newer than the installed schema.
+/// ONNX name of a data type, also of those newer than the installed schema.
 std::string data_type_name(std::int64_t data_type);
 
 }  // namespace tessera::onnx

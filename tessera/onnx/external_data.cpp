@@ -100,8 +100,8 @@ Expected<Bytes> ExternalData::map(const std::string& location) {
         fmt::format("external data at \"{}\" cannot be opened: {}", location, std::strerror(error)),
         "keep the files of weights beside the model");
   };
-  // The file is opened first and asked then where it lies, so that no link can be slipped in
-  // between looking and opening.
+  // Opens the file first and then resolves its path, so that no link can be exchanged between check
+  // and use.
   const Descriptor file(::open((model_.parent_path() / location).c_str(), O_PATH | O_CLOEXEC));
   struct stat info {};
   if (file.number() < 0 || ::fstat(file.number(), &info) != 0) return cannot(errno);

@@ -11,23 +11,23 @@
 
 namespace tessera::onnx {
 
-/// A part of a file beside the model, as a TensorProto states it; text as found.
+/// Location of a tensor in external data, as a TensorProto states it; numbers are text.
 struct ExternalRange {
   std::string location;
   std::optional<std::string> offset = std::nullopt;  // 0 when absent
   std::optional<std::string> length = std::nullopt;
 };
 
-/// The files that hold the weights of one model; each is mapped once, when first asked for.
+/// External data files of one model, each mapped on first use.
 ///
-/// A location is a path below the model's folder, without `..`. Symbolic links are followed as long
-/// as they lead to a file in that folder, or in the one that the model itself is a link into: a
-/// download cache keeps the contents of both beside each other.
+/// A location is a path below the model's folder, without `..`. Symbolic links are followed if they
+/// lead to a file in that folder, or in the one that the model itself is a link into: a download
+/// cache keeps the contents of both beside each other.
 class ExternalData {
  public:
   explicit ExternalData(std::filesystem::path model) : model_(std::move(model)) {}
 
-  /// Exactly `size` bytes; a stated length that differs is a diagnostic.
+  /// Reads exactly `size` bytes; a stated length that differs is a diagnostic.
   Expected<Bytes> read(const ExternalRange& range, std::uint64_t size);
 
  private:

@@ -17,7 +17,7 @@ using ::onnx::FunctionProto;
 using ::onnx::GraphProto;
 using ::onnx::NodeProto;
 
-/// Longer names inside of functions are left out: they repeat with every call.
+/// Longer names inside of functions are dropped: they repeat with every call.
 constexpr std::size_t kLongestInnerName = 512;
 
 Diagnostic unsupported_operator(const NodeProto& node, const Opsets& opsets) {
@@ -36,7 +36,7 @@ Diagnostic unsupported_operator(const NodeProto& node, const Opsets& opsets) {
   return diagnostic;
 }
 
-/// Attributes in the kinds that the catalog has: dtypes by name, whole numbers as such.
+/// Normalizes attributes to the kinds of the catalog: dtypes by name, whole numbers as integers.
 Expected<Done> settle_attrs(Call& call) {
   if (call.opset < 6) call.attrs.erase("consumed_inputs");
   for (const AttrSpec& spec : call.op->attrs) {
@@ -145,7 +145,7 @@ Expected<Done> GraphReader::refine(const std::string& name, const Val& value) {
 }
 
 Diagnostic GraphReader::placed(Diagnostic diagnostic, const std::string& label) const {
-  // What has a file was placed by a reader further in; the builder knows operators alone.
+  // A diagnostic with a file was located by an inner reader already.
   if (!diagnostic.where.file.empty()) return diagnostic;
   diagnostic.where = {.file = reading_.file.path.string(), .item = place_.prefix + label};
   if (diagnostic.id == "op-attribute") diagnostic.id = "onnx-unsupported-attribute";

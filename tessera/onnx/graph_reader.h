@@ -27,22 +27,23 @@ class ValueInfoProto;
 namespace tessera::onnx {
 
 struct Row;
+/// Opset versions by domain.
 using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 
-/// The domain of ONNX itself has two names; this is the shorter one.
+/// Normalizes a domain name: `ai.onnx` is the empty domain.
 std::string plain_domain(const std::string& domain);
 
-/// A function of the model and what its attributes are when they are not given.
+/// Local function of a model, with the default values of its attributes.
 struct Function {
   const ::onnx::FunctionProto* proto = nullptr;
   std::vector<std::shared_ptr<const ::onnx::AttributeProto>> defaults = {};
 };
 std::string function_id(const std::string& domain, const std::string& name);
 
-/// The opsets of a model as a function of it sees them.
+/// Opsets that apply inside of a function.
 Opsets opsets_in_function(const ::onnx::FunctionProto& function, Opsets opsets);
 
-/// How an operator is read; no row where it is not supported.
+/// Import rule of an operator; without a row it is not supported.
 struct Operator {
   std::int64_t opset = 1;
   const Row* row = nullptr;
@@ -51,43 +52,43 @@ struct Operator {
   explicit operator bool() const { return row != nullptr; }
 };
 Operator find_operator(const ::onnx::NodeProto& node, const Opsets& opsets);
-/// `ai.onnx.Conv of opset 17`.
+/// Operator name for messages: `ai.onnx.Conv of opset 17`.
 std::string operator_name(const ::onnx::NodeProto& node, const Opsets& opsets);
 
-/// What all readers of one model share.
+/// State shared by all readers of one model.
 struct Reading {
   const ModelFile& file;
   std::map<std::string, Function> functions = {};  // by their id
-  std::vector<std::string> calls = {};             // the functions being expanded
-  int graphs = 0;                                  // that were begun
-  /// A file may call functions that call functions; what they expand to has to end somewhere.
+  std::vector<std::string> calls = {};             // call stack of functions being expanded
+  int graphs = 0;                                  // number of graphs read so far
+  /// Limit on the expanded nodes: functions that call functions may grow exponentially.
   std::int64_t node_limit = 0;
-  std::int64_t nodes = 0;  // that were read, a loop's body perhaps more than once
+  std::int64_t nodes = 0;  // nodes read so far; a loop body may count more than once
 };
 
-/// Reads the nodes of one graph, function body or branch into a builder.
+/// Importer of the nodes of one graph, function body or branch into a GraphBuilder.
 class GraphReader {
  public:
-  /// Where a reader stands: inside which function, how deep, and how the operators are numbered.
+  /// Scope of a reader: enclosing function, nesting depth and opset versions.
   struct Place {
     const Opsets* opsets = nullptr;
     const Environment* env = nullptr;
-    std::string prefix = {};  // of the names of values and nodes
+    std::string prefix = {};  // prefix of the names of values and nodes
     int depth = 0;
   };
 
   GraphReader(Reading& reading, GraphBuilder& g, Place place);
 
   Expected<Done> read_inputs(const ::onnx::GraphProto& graph, const ImportOptions& options);
-  /// Initializers, nodes; then the outputs, in order.
+  /// Reads initializers and nodes; returns the outputs in order.
   Expected<Vals> read_body(const ::onnx::GraphProto& graph);
 
  private:
-  /// Reads into the builder of another reader.
+  /// Reader into the builder of another reader.
   GraphReader(GraphReader& around, Place place);
 
-  /// What a subgraph uses of this graph: values that are passed to it, and small constants that it
-  /// has for itself.
+  /// Captures of a subgraph: outer values that are passed to it, and small constants that are
+  /// copied into it.
   struct Captures {
     std::vector<std::pair<std::string, Val>> values;
     std::vector<std::pair<std::string, Tensor>> constants;
@@ -96,7 +97,7 @@ class GraphReader {
   struct Subgraph {
     Graph graph;
     std::vector<Type> results;
-    std::string scope;  // begins the names of the sizes that are its own
+    std::string scope;  // prefix of the size symbols that it introduces
   };
 
   Expected<Done> read_initializers(const ::onnx::GraphProto& graph);
@@ -119,7 +120,7 @@ class GraphReader {
   Expected<Captures> captures_of(const std::vector<const ::onnx::GraphProto*>& graphs);
   struct Given {
     std::vector<Known> inputs = {};
-    bool as_declared = true;  // what is unknown of an input is what the subgraph says
+    bool as_declared = true;  // declared types of the subgraph complete unknown ones
   };
   Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph, const Given& given,
                                    const Captures& captures);

@@ -39,7 +39,7 @@ AttributeProto& add_attribute(NodeProto& node, const std::string& name) {
   return attribute;
 }
 
-/// The name of an input in the catalog without the sign that says how often it occurs.
+/// Name of a catalog input without its suffix (`?`, `*`, `+`).
 std::string_view plain_input(const OpDef& op, std::size_t i) {
   if (op.inputs.empty()) return {};
   std::string_view name = op.inputs[std::min(i, op.inputs.size() - 1)];
@@ -69,11 +69,11 @@ void GraphWriter::name_values(const std::vector<std::string>& output_names) {
     mine = writing_.names.unique(graph_.is_named(value) ? graph_.name(value)
                                                         : fmt::format("value_{}", value.index));
   };
-  // What users of the model refer to comes first.
+  // Names of inputs and outputs take precedence, since users refer to them.
   for (const ValueId input : graph_.inputs()) name(input);
   for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
     const ValueId value = graph_.outputs()[i];
-    // A name can be an output once, and only that of a result; others are copied.
+    // A value can be an output once and must be a node result; others are copied.
     const auto before = graph_.outputs().first(i);
     const bool own_name = graph_.producer(value) != nullptr && !contains(before, value);
     if (own_name) name(value);
@@ -156,7 +156,7 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
   while (into.input_size() > 0 && into.input(into.input_size() - 1).empty())
     into.mutable_input()->RemoveLast();
   for (const ValueId output : graph_.outputs(node)) into.add_output(names_[output.index]);
-  // Our nodes leave out results that nothing reads.
+  // Adds required outputs that our nodes omit because nothing reads them.
   while (into.output_size() < required_outputs(node.op->name, *node.attrs))
     into.add_output(writing_.names.unique("unused"));
   return node.op->kind() == OpDef::Kind::Control ? write_control(node, into)

@@ -16,22 +16,23 @@ class NodeProto;
 
 namespace tessera::onnx {
 
-/// What all graphs of a model being written share.
+/// State shared by all graphs of a model that is written.
 struct Writing {
   Payloads payloads = {};
-  UniqueNames names = {};  // of values; those of subgraphs differ from the ones around
-  std::map<std::string, std::int64_t> domains = {};  // with the versions that are needed
-  std::int64_t opset = 0;                            // the least that has all that is written
+  UniqueNames names = {};                            // names of values, unique over all subgraphs
+  std::map<std::string, std::int64_t> domains = {};  // required version by domain
+  std::int64_t opset = 0;  // smallest opset that has all written operators
 };
 
-/// Writes one graph.
+/// Exporter of one graph to a GraphProto.
 class GraphWriter {
  public:
   GraphWriter(Writing& writing, const Graph& graph) : writing_(writing), graph_(graph) {}
 
-  /// The values of the graph around a subgraph that its last inputs stand for.
+  /// Names of the outer values that the last inputs of a subgraph stand for.
   void bind_captures(const std::vector<std::string>& outer);
-  /// `output_names` is for outputs that are inputs, constants or another output as well.
+  /// Writes the graph; `output_names` is for outputs that are inputs, constants or another output
+  /// as well.
   Expected<Done> write(::onnx::GraphProto& into, const std::vector<std::string>& output_names = {});
 
  private:

@@ -14,7 +14,7 @@ namespace {
 using ::onnx::FunctionProto;
 using ::onnx::ModelProto;
 
-/// Any model may have so many nodes; a large one as many as it has bytes besides its weights.
+/// Limit on nodes that every model gets; a large one gets as many as it has bytes besides weights.
 constexpr std::int64_t kLeastNodeLimit = 200'000;
 
 Expected<Opsets> opsets_of(const ModelFile& file) {
@@ -45,7 +45,7 @@ ModelInfo info_of(const ModelProto& model, const Opsets& opsets) {
   return info;
 }
 
-/// Default attributes came to functions later than the schema that is installed.
+/// Parses default attributes of functions, which are newer than the installed schema.
 Expected<Function> function_of(const FunctionProto& proto) {
   constexpr std::uint32_t kAttributeProto = 11;
   Function function{.proto = &proto};
@@ -55,7 +55,7 @@ Expected<Function> function_of(const FunctionProto& proto) {
       [&](std::uint32_t field, std::span<const std::byte> bytes) -> Expected<Done> {
         if (field != kAttributeProto) return Done{};
         auto attribute = std::make_shared<::onnx::AttributeProto>();
-        // A tensor here was not seen by the reader of raw data, so it has none.
+        // A tensor here was not rewritten by the raw-data reader, so it has no raw data.
         if (!attribute->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
             attribute->has_t() || attribute->has_g())
           return Diagnostic{.id = "onnx-unsupported-attribute",

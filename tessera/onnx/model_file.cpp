@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
 
-/// What protobuf can hold in one message.
+/// Size limit of a protobuf message.
 constexpr std::uint64_t message_limit = std::numeric_limits<std::int32_t>::max();
 
 /// Smaller initializers stay in the model, where tools look for shapes and axes; as onnx.save does.
@@ -29,7 +29,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What else people give to a program that asks for a model.
+/// Other file formats that are mistaken for ONNX models.
 struct Lookalike {
   std::string_view start;
   std::string_view what;
@@ -46,7 +46,7 @@ constexpr Lookalike lookalikes[] = {
     {"{", "JSON", "convert it to the binary form of ONNX"},
 };
 
-/// Adds to a diagnostic what the file seems to be instead.
+/// Adds what the file seems to be instead to a diagnostic.
 Diagnostic explained(Diagnostic diagnostic, std::span<const std::byte> file) {
   const std::string_view text = text_of(file);
   for (const Lookalike& other : lookalikes) {
@@ -74,7 +74,7 @@ Expected<Done> write_pieces(const Rewritten& message, const std::filesystem::pat
   });
 }
 
-/// The contents of a file of weights: each payload once, in the order of its first use.
+/// Content of a weights file: each payload once, in order of first use.
 class WeightsFile {
  public:
   std::uint64_t place(std::size_t index, const Bytes& payload) {
@@ -226,7 +226,7 @@ Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payl
   };
   TESSERA_TRY(const Rewritten small, rewrite_raw_data(source, Message::Model, apart));
   if (small.size > options.inline_limit) return too_large(small.size);
-  // The weights first: a model that is there has its weights.
+  // Writes the weights first, so that an existing model file always has its weights.
   TESSERA_TRY_DONE(weights.write(beside));
   return write_pieces(small, path);
 }

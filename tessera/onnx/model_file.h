@@ -21,17 +21,17 @@ class MessageLite;
 
 namespace tessera::onnx {
 
-/// The raw data of tensors, outside of protobuf, which would copy it.
+/// Raw data of tensors, kept outside of protobuf, which would copy it.
 ///
-/// In every message of this folder, `raw_data` is not the content but the token of a payload, eight
-/// bytes long. Reading turns each content into a token, however small; writing turns each token
-/// into a content. So a token cannot be taken for a content, whatever a file says.
+/// In every message of this folder, `raw_data` holds not the content but an eight-byte token of a
+/// payload. Reading replaces each content by a token, however small; writing replaces each token by
+/// the content. So no content of a file can be mistaken for a token.
 class Payloads {
  public:
-  /// Keeps the bytes and returns their token, the value of `raw_data`.
+  /// Stores the bytes and returns their token, the value of `raw_data`.
   std::string add(Bytes bytes);
 
-  /// The bytes of a token.
+  /// Bytes of a token.
   const Bytes& at(std::string_view token) const;
 
   /// Position of a token in the order of `add`.
@@ -43,37 +43,39 @@ class Payloads {
   std::vector<Bytes> payloads_;
 };
 
-/// Where the elements of the TensorProtos of one file lie.
+/// Storage of the TensorProtos of one file: payloads and external data.
 struct TensorStore {
-  std::filesystem::path path;  // of the file, for diagnostics
+  std::filesystem::path path;  // the file, for diagnostics
   Payloads payloads = {};
   std::shared_ptr<ExternalData> external = {};
 };
 
-/// A model as its file states it, weights mapped and not yet touched.
+/// Parsed model file; weights are mapped and not yet read.
 struct ModelFile : TensorStore {
   std::shared_ptr<const ::onnx::ModelProto> proto;
 };
 
 Expected<ModelFile> read_model(const std::filesystem::path& path);
 
-/// The same for a file already in memory; external data is looked for beside `path`.
+/// Parses a model file in memory; external data is resolved relative to `path`.
 Expected<ModelFile> parse_model(const Bytes& file, const std::filesystem::path& path);
 
-/// Fills in any one message; the raw data of its tensors stays where it lies.
+/// Parses one message; the raw data of its tensors is not copied.
 Expected<Done> parse_message(const Bytes& source, Message kind,
                              ::google::protobuf::MessageLite& into, Payloads& payloads);
 
+/// Options of write_model.
 struct WriteOptions {
-  /// Puts large initializers into a file beside the model, its name with the ending `.weights`. A
-  /// model that is too large for one protobuf message gets such a file in any case.
+  /// Stores large initializers in a file beside the model, its name with the extension `.weights`.
+  /// A model that is too large for one protobuf message gets such a file in any case.
   bool external = false;
-  /// What is too large, in bytes; others cannot read more than 2 GiB.
+  /// Size limit of a model without external data, in bytes; other tools cannot read more than 2
+  /// GiB.
   std::uint64_t inline_limit = (std::uint64_t{2} << 30) - (std::uint64_t{1} << 20);
 };
 
-/// Writes a model whose tensors refer to `payloads`; contents go from where they lie to the file.
-/// References to external data that the model itself states are written as they stand.
+/// Writes a model whose tensors refer to `payloads`, which are streamed to the file. References to
+/// external data that the model itself states are kept.
 Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payloads,
                            const std::filesystem::path& path, const WriteOptions& options = {});
 

@@ -14,7 +14,7 @@ using ::onnx::GraphProto;
 using ::onnx::NodeProto;
 using Names = std::unordered_set<std::string>;
 
-/// What a node uses: its inputs, and what its graphs use of those around them.
+/// Names that a node uses: its inputs, and the free names of its subgraphs.
 std::vector<std::string> names_used(const NodeProto& node) {
   std::vector<std::string> used;
   for (const std::string& input : node.input())

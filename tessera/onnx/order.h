@@ -16,14 +16,15 @@ namespace tessera::onnx {
 
 using Nodes = ::google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
-/// What a graph uses of those around it, each name once, in order of first use.
+/// Free names of a graph: values of enclosing graphs that it uses, each once, in order of first
+/// use.
 std::vector<std::string> free_names(const ::onnx::GraphProto& graph);
 
-/// An order in which each node follows those that it uses, their own order where it is one; a
-/// diagnostic if a name is made twice or nodes use each other.
+/// Topological order of the nodes, stable where the file is sorted already; a diagnostic if a name
+/// is defined twice or there is a cycle.
 Expected<std::vector<int>> order_of(const Nodes& nodes);
 
-/// How people call a node: its name, or `Conv #12`.
+/// Label of a node in messages: its name, or `Conv #12`.
 std::string label_of(const ::onnx::NodeProto& node, int index);
 
 }  // namespace tessera::onnx

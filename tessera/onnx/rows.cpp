@@ -347,7 +347,7 @@ constexpr LaterPart kLaterParts[] = {
     {"split", "num_outputs", 18},
 };
 
-/// Operators, separated by spaces, that take a dtype only later than the form in their row.
+/// Operators, separated by spaces, that accept a dtype later than the version in their row.
 struct LaterDType {
   DType dtype;
   std::int64_t since;

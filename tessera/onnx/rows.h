@@ -8,26 +8,27 @@
 
 namespace tessera::onnx {
 
-/// One operator of ONNX, from some opset on, and what it is here. Without an adapter inputs and
-/// attributes are those of the catalog. Without an operator of its own the adapter does it all.
+/// Row of the operator table: an ONNX operator from some opset on, and the operator of the catalog
+/// that it becomes. Without an adapter the inputs and attributes are those of the catalog. Without
+/// an operator of the catalog the adapter builds all nodes.
 struct Row {
   std::string_view name;
   std::string_view op;
   std::int64_t since = 1;
   Adapter adapt = nullptr;
-  std::string_view domain = {};  // the empty one is that of ONNX itself
+  std::string_view domain = {};  // empty for ai.onnx
 };
 
-/// All rows. Those of one operator follow each other, the newest form first.
+/// The operator table. Rows of one operator are adjacent, the newest version first.
 std::span<const Row> rows();
 
-/// The form that an operator has in an opset, or null if there is none.
+/// Row of an operator in an opset, or null if there is none.
 const Row* find_row(std::string_view domain, std::string_view name, std::int64_t opset);
 
-/// How an operator of the catalog is written in ONNX: its newest form; null if it has none.
+/// Row by which an operator of the catalog is exported: its newest version; null if it has none.
 const Row* spelling_of(std::string_view op);
 
-/// An attribute or input that an operator has only later than the form in its row.
+/// Attribute or input that an operator got later than the version in its row.
 struct LaterPart {
   std::string_view op;
   std::string_view part;
@@ -35,17 +36,17 @@ struct LaterPart {
 };
 std::span<const LaterPart> later_parts();
 
-/// The first opset in which an operator of ONNX itself takes operands of a dtype, where that is
-/// later than the form in its row; 1 elsewhere.
+/// First opset in which an operator of ai.onnx accepts operands of a dtype, if later than the
+/// version in its row; otherwise 1.
 std::int64_t first_opset(std::string_view op, DType dtype);
 
-/// The number of outputs that ONNX's schema does not make optional.
+/// Number of outputs that ONNX's schema requires.
 int required_outputs(std::string_view op, const Attrs& attrs);
 
-/// Whether an attribute states a data type, which ONNX gives by number.
+/// Whether an attribute is a data type, which ONNX states by number.
 bool is_dtype_attribute(std::string_view name);
 
-/// The newest opset that is read.
+/// Newest supported opset.
 inline constexpr std::int64_t kNewestOpset = 28;
 
 }  // namespace tessera::onnx

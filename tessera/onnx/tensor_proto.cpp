@@ -14,14 +14,14 @@
 namespace tessera::onnx {
 namespace {
 
-/// Data from here on stays mapped where its elements are not aligned.
+/// Data of at least this size stays mapped even if it is misaligned.
 constexpr std::size_t large_size = std::size_t{1} << 20;
 
 Diagnostic invalid(std::string message) {
   return {.id = "onnx-invalid-tensor", .message = std::move(message)};
 }
 
-/// A file may state any number of extents; a message shows the first.
+/// Text of a shape, limited to the first extents: a file may state any number of them.
 std::string shape_text(std::span<const std::int64_t> shape) {
   constexpr std::size_t shown = 8;
   const bool all = shape.size() <= shown;
@@ -29,7 +29,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
                      all ? "" : ", ...");
 }
 
-/// What the shape and dtype of a tensor ask for.
+/// Element count and bytes that the shape and dtype of a tensor require.
 struct Demand {
   DType dtype;
   std::int64_t count;
@@ -69,12 +69,12 @@ Expected<Bytes> typed_elements(const ::onnx::TensorProto& proto, const Demand& d
   return elements_of(proto.int32_data(), demand);
 }
 
-/// Types of less than a byte lie side by side in a byte, the first element in the lowest bits.
+/// Whether several elements share a byte, the first one in the lowest bits.
 bool is_packed(DType dtype) {
   return is_small(dtype) && bit_width(dtype) < 8;
 }
 
-/// How many elements lie in a byte, and how many bytes hold so many elements.
+/// Elements per byte, and bytes for a number of elements.
 int packed_per_byte(DType dtype) {
   return 8 / bit_width(dtype);
 }
@@ -120,7 +120,7 @@ Expected<Bytes> external_elements(const ::onnx::TensorProto& proto, const Tensor
   return store.external->read(range, size);
 }
 
-/// Bytes from a file, in the form that the rest of Tessera relies on.
+/// Normalizes bytes from a file: booleans become 0 and 1, misaligned small data is copied.
 Bytes settled(const Bytes& bytes, DType dtype) {
   const auto neither_0_nor_1 = [](std::byte b) { return b > std::byte{1}; };
   if (dtype == DType::Bool &&
@@ -191,7 +191,7 @@ Diagnostic unsupported_type() {
 
 Expected<Datum> datum_of(const Bytes& source, const ::onnx::TypeProto& type, TensorStore& store);
 
-/// The parts of a sequence or optional.
+/// Elements of a sequence or optional.
 Expected<std::vector<Datum>> contents_of(const Bytes& source, const ::onnx::TypeProto& type,
                                          TensorStore& store) {
   std::uint32_t content = TensorContent;

@@ -14,24 +14,24 @@ class TypeProto;
 
 namespace tessera::onnx {
 
-/// The tensor of a message, whatever way its elements are stored. Raw and external data is not
-/// copied, except to align it where it is small and to unpack elements of less than a byte; large
-/// data may lie misaligned for its dtype.
+/// Converts a TensorProto, in any of its encodings, to a Tensor. Raw and external data is not
+/// copied, except to align it where it is small and to unpack sub-byte elements; large data may be
+/// misaligned for its dtype.
 Expected<Tensor> tensor_of(const ::onnx::TensorProto& proto, const TensorStore& store);
 
-/// The inverse: shape, dtype and elements; the name is the caller's. Elements are not copied,
-/// except to pack those of less than a byte.
+/// Writes shape, dtype and elements to a TensorProto; the caller sets the name. Elements are not
+/// copied, except to pack sub-byte ones.
 void set_tensor(::onnx::TensorProto& proto, const Tensor& tensor, Payloads& payloads);
 
-/// A file with one value of the given type, as the tests of ONNX hold inputs and outputs: a
-/// TensorProto, SequenceProto or OptionalProto.
+/// Reads a file with one value of the given type, as in ONNX's test data: a TensorProto,
+/// SequenceProto or OptionalProto.
 Expected<Datum> read_datum(const std::filesystem::path& path, const ::onnx::TypeProto& type);
 
-/// The same for a file already in memory.
+/// Parses such a file in memory.
 Expected<Datum> parse_datum(const Bytes& file, const std::filesystem::path& path,
                             const ::onnx::TypeProto& type);
 
-/// The content of such a file.
+/// Serializes a value as such a file.
 std::string encode(const Datum& datum);
 
 }  // namespace tessera::onnx

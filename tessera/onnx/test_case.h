@@ -8,17 +8,17 @@
 
 namespace tessera::onnx {
 
-/// What a model is given and what it has to answer, as ONNX's own tests store it: files
-/// input_0.pb, output_0.pb, … in a folder beside the model.
+/// Test case of a model, as ONNX's own tests store it: files input_0.pb, output_0.pb, … in a folder
+/// beside the model.
 struct TestCase {
   std::vector<Datum> inputs, outputs;
 };
 
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, const ModelFile& model);
-/// The same of a model that takes and makes tensors alone, so many of them.
+/// Reads the test case of a model whose inputs and outputs are all tensors.
 Expected<TestCase> read_test_case(const std::filesystem::path& folder, std::size_t inputs,
                                   std::size_t outputs);
-/// Writes the files; the folder is made if need be.
+/// Writes a test case; creates the folder if necessary.
 Expected<Done> write_test_case(const TestCase& test, const std::filesystem::path& folder);
 
 }  // namespace tessera::onnx

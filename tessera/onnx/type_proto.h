@@ -11,14 +11,14 @@ class TypeProto;
 
 namespace tessera::onnx {
 
-/// The type that a file states for a value of this name; sizes that it does not state get names of
-/// their own. Nothing stated is an unknown type.
+/// Converts the declared type of a value; sizes that it does not state get symbols of their own. A
+/// missing declaration is an unknown type.
 Expected<Type> type_of(const ::onnx::TypeProto& proto, const std::string& name);
 
-/// The inverse, as far as the type is known.
+/// Writes a type as a TypeProto, as far as it is known.
 void set_type(::onnx::TypeProto& proto, const Type& type);
 
-/// Tensors have at most so many axes.
+/// Largest supported rank.
 inline constexpr int kMaxRank = 64;
 
 }  // namespace tessera::onnx

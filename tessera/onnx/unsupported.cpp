@@ -8,7 +8,7 @@
 namespace tessera::onnx {
 namespace {
 
-/// Nodes of a graph or of a function, and how their operators are numbered.
+/// Nodes of a graph or function body with their opsets.
 struct Body {
   const Nodes* nodes;
   std::shared_ptr<const Opsets> opsets;
@@ -19,7 +19,7 @@ struct Body {
 std::map<std::string, int> count_unsupported(const Reading& reading, const Opsets& opsets) {
   std::map<std::string, int> counts;
   std::set<std::string> called;
-  // A queue, for a hostile file may nest functions deeper than the stack is.
+  // Uses a queue instead of recursion: a hostile file may nest functions deeply.
   std::deque<Body> bodies = {
       {&reading.file.proto->graph().node(), std::make_shared<Opsets>(opsets)}};
   for (; !bodies.empty(); bodies.pop_front()) {

@@ -4,8 +4,8 @@
 
 namespace tessera::onnx {
 
-/// Says of all operators of a model that are not supported how many nodes they have; `first` is the
-/// diagnostic of the one that was met first.
+/// Diagnostic that lists all unsupported operators of a model with their node counts; `first` is
+/// the diagnostic of the first one.
 Diagnostic unsupported_operators(const Reading& reading, const Opsets& opsets, Diagnostic first);
 
 }  // namespace tessera::onnx

@@ -8,7 +8,7 @@ namespace {
 
 using Span = std::span<const std::byte>;
 
-/// Field `field` of `parent` is a `child`.
+/// Schema edge: field `field` of `parent` is a `child`.
 struct Edge {
   Message parent;
   std::uint32_t field;
@@ -63,7 +63,7 @@ struct Field {
   std::size_t begin, end;  // the content
 };
 
-/// Reads fields one after the other.
+/// Sequential reader of fields.
 class Cursor {
  public:
   Cursor(Span source, std::size_t begin, std::size_t end)
@@ -117,8 +117,8 @@ class Cursor {
   std::size_t at_, end_;
 };
 
-/// Builds the pieces in one walk. What lies before `copied_` is in the output already; the rest of
-/// the source follows as it is unless something inside is replaced.
+/// Single-pass rewriter. Source bytes before `copied_` are in the output already; the rest is
+/// copied unchanged unless a nested field is replaced.
 class Rewriter {
  public:
   Rewriter(Span source, const std::function<Replacement(const RawData&)>& replace)
