@@ -10,7 +10,7 @@
 namespace tessera::cost {
 namespace {
 
-/// An input whose numbers are neither large nor all alike.
+/// Generated input whose numbers are neither large nor all alike.
 Datum filled(const runtime::Value& value, Rng& rng) {
   Buffer buffer(static_cast<std::size_t>(value.bytes));
   const std::int64_t count = element_count(value.shape).value_or(0);
@@ -23,7 +23,7 @@ Datum filled(const runtime::Value& value, Rng& rng) {
   return Tensor{value.dtype, value.shape, std::move(buffer).freeze()};
 }
 
-/// A graph as a program that runs again and again on the same inputs.
+/// Compiled graph that is run repeatedly on the same inputs.
 class Competitor {
  public:
   static Expected<Competitor> make(const Graph& graph, const program::CompileOptions& options) {

@@ -12,7 +12,7 @@ double median(std::vector<double> samples) {
   return percentile(std::move(samples), 0.5);
 }
 
-/// Warms up; says how many runs make a block.
+/// Warms up; returns the number of runs per block.
 Expected<int> runs_per_block(const Timed& timed, const MeasureOptions& options) {
   TESSERA_TRY(const std::vector<double> first, timed(1));
   TESSERA_TRY(const std::vector<double> second, timed(2));
@@ -27,7 +27,7 @@ Expected<Done> go_on(const MeasureOptions& options) {
   return Done{};
 }
 
-/// Bootstrap over blocks: pairs are drawn again, with a seed of its own.
+/// Confidence interval by bootstrap over pairs of blocks, with a fixed seed.
 void find_interval(Contest& contest) {
   constexpr int kDraws = 2000;
   const std::size_t blocks = contest.our_blocks.size();

@@ -8,28 +8,30 @@
 
 namespace tessera::cost {
 
-/// The value below which this share (0 to 1) of the samples lies; 0 of none.
+/// Percentile of the samples, for a share from 0 to 1; 0 if there are none.
 double percentile(std::vector<double> samples, double share);
 
-/// Gives milliseconds of each of so many runs.
+/// Benchmark callback: times this many runs, in milliseconds each.
 using Timed = std::function<Expected<std::vector<double>>(int runs)>;
 
+/// Options of timing in blocks of runs.
 struct MeasureOptions {
   int blocks = 15;
-  double block_ms = 100;  // about; at least one run
+  double block_ms = 100;  // approximate length of a block, which has at least one run
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// Two competitors timed in turns, block by block, so that what else the computer does hits both.
+/// Interleaved timing of two competitors, block by block, so that other load on the computer
+/// affects both.
 struct Contest {
-  std::vector<double> ours = {}, theirs = {};              // of all runs
-  std::vector<double> our_blocks = {}, their_blocks = {};  // medians
+  std::vector<double> ours = {}, theirs = {};              // times of all runs
+  std::vector<double> our_blocks = {}, their_blocks = {};  // medians of the blocks
   double ratio = 0;                                        // median of ours over median of theirs
-  double low = 0, high = 0;                                // a 95 % interval of it
+  double low = 0, high = 0;                                // 95 % confidence interval of the ratio
 };
 Expected<Contest> contest(const Timed& ours, const Timed& theirs, const MeasureOptions& options);
 
-/// The same without a competitor.
+/// Times one program in blocks.
 Expected<std::vector<double>> measure(const Timed& ours, const MeasureOptions& options);
 
 }  // namespace tessera::cost

@@ -73,12 +73,14 @@ class StoredModel final : public Model {
     std::int64_t weights = 0;
     for (const runtime::Value& value : draft.program.values)
       if (value.home == runtime::Value::Home::Weight) weights += value.bytes;
-    // Parts of a graph that was seen are run as parts of it.
+    // Regions of a graph are timed as parts of it: with the weights of the largest graph seen so
+    // far.
     weight_bytes_ = std::max(weight_bytes_, weights);
     return draft;
   }
 
-  /// Code that has changed since is measured again; what other targets run is not known.
+  /// Measurement of a unit; if the code has changed since, it is measured again. The code of other
+  /// targets is not known.
   const Measurement* find(const Unit& unit) const {
     const auto it = known_.find(unit.key);
     if (it == known_.end() || (can_measure_ && it->second.code != unit.code)) return nullptr;
@@ -139,7 +141,7 @@ class StoredModel final : public Model {
     return Done{};
   }
 
-  /// The store knows the target before it knows its measurements.
+  /// Adds the target to the store before its measurements.
   Expected<Done> introduce() {
     if (std::exchange(is_introduced_, true)) return Done{};
     TESSERA_TRY(const std::optional<Target> found, store_.find(target_.name));
@@ -175,7 +177,8 @@ Expected<std::unique_ptr<Model>> open_model(ModelOptions options) {
   const std::string name = options.target.empty() ? target.name : options.target;
   TESSERA_TRY(const std::optional<Target> found, store.find(name));
   if (found && name == target.name) {
-    // Code is made for the machine that we know, not for one that a file says to be it.
+    // Generates code for the actual machine, not for the one that the file describes; only the
+    // rates are taken from it.
     target.flops_per_second = found->flops_per_second;
     target.bytes_per_second = found->bytes_per_second;
     target.seconds_per_launch = found->seconds_per_launch;

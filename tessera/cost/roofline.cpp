@@ -15,12 +15,13 @@ constexpr std::size_t kFeatures = 3;
 constexpr std::size_t kEnough = 8;  // measurements of a kind
 using Row = std::array<double, kFeatures>;
 
-/// Of what is not measured: usual clocks, pipes that issue 64 bytes of vectors, a usual memory.
+/// Defaults of a machine without measurements: clock, bytes of vectors issued per cycle, memory
+/// bandwidth.
 constexpr double kClock = 2.5e9, kBytesPerCycle = 64, kBytesPerSecond = 12e9;
 constexpr double kLaunchOne = 0.3e-6, kLaunchMany = 3e-6;
 
-/// How much of the peak a kind of work reaches, by operations (a product that is added to a sum is
-/// four: two reads, the product, the sum).
+/// Typical fraction of peak by kind of work, in operations (a multiply-add counts as four: two
+/// reads, a product, a sum).
 struct Usual {
   std::string_view kind;
   double of_peak;
@@ -30,8 +31,8 @@ constexpr std::array kUsual{Usual{"dot", 1.5}, Usual{"winograd", 3.0}, Usual{"at
 constexpr double kOtherwise = 0.5;
 constexpr double kHostSecondsPerByte = 20e-9;
 
-/// The factors that come closest to 1 for all rows, for the chosen features; nothing if they are
-/// not determined or one is negative.
+/// Least-squares factors for the chosen features, such that all rows come close to 1; nothing if
+/// they are not determined or one is negative.
 std::optional<Row> least_squares(const std::vector<Row>& rows, unsigned chosen) {
   std::vector<std::size_t> features;
   for (std::size_t f = 0; f < kFeatures; ++f)
@@ -43,7 +44,7 @@ std::optional<Row> least_squares(const std::vector<Row>& rows, unsigned chosen) 
       for (std::size_t j = 0; j < n; ++j) a[i][j] += row[features[i]] * row[features[j]];
       a[i][n] += row[features[i]];
     }
-  // Factors differ by many orders of magnitude: each by the size of its column.
+  // Scales each column: factors differ by many orders of magnitude.
   std::vector<double> scale(n);
   for (std::size_t i = 0; i < n; ++i) {
     if (a[i][i] <= 0) return std::nullopt;

@@ -9,10 +9,10 @@
 
 namespace tessera::cost {
 
-/// Seconds of work by what the target does per second: operations, bytes and launches added up, by
-/// factors of each kind of work. Where a kind was measured often enough, its factors are those that
-/// come closest to the measurements, relative to each; else those of a well-made kernel. Of the
-/// measurements that there are, half come out too large.
+/// Roofline-like cost model: seconds of work as a linear function of operations, bytes and
+/// launches, with factors per kind of work. A kind that was measured often enough has factors
+/// fitted to its measurements by least relative squares, centred so that half of them are
+/// overestimated; others have those of a well-tuned kernel on the target.
 class Roofline {
  public:
   Roofline(const Target& target, std::span<const Measurement> measured);
@@ -27,7 +27,7 @@ class Roofline {
     }
   };
   static Factors fit(std::span<const Measurement* const> measured);
-  /// So that half of the measurements come out too large.
+  /// Scales the factors so that half of the measurements are overestimated.
   static void centre(Factors& factors, std::span<const Measurement* const> measured);
   Factors usual(const std::string& kind) const;
 
@@ -35,8 +35,7 @@ class Roofline {
   std::map<std::string, Factors> fitted_;
 };
 
-/// How far two lists of numbers agree on what is larger: 1 if always (Spearman's coefficient, equal
-/// numbers sharing their ranks).
+/// Spearman's rank correlation of two lists, with average ranks for ties: 1 if they order alike.
 double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 }  // namespace tessera::cost

@@ -92,7 +92,7 @@ bool is_amount(double x) {
   return std::isfinite(x) && x >= 0;
 }
 
-/// Folders that only their owner sees.
+/// Creates folders with access for the owner only.
 void make_folders(const fs::path& folder) {
   std::error_code error;
   if (folder.empty() || fs::exists(folder, error)) return;
@@ -102,7 +102,7 @@ void make_folders(const fs::path& folder) {
 
 }  // namespace
 
-/// A statement, and what it gives row by row.
+/// Prepared statement and its result rows.
 class Statement {
  public:
   Statement(sqlite3* base, std::string file) : base_(base), file_(std::move(file)) {}
@@ -177,14 +177,14 @@ class Store::File {
         SQLITE_OK)
       return failure(base_, name_);
     sqlite3_busy_timeout(base_, kPatienceMs);
-    // Nothing in a file that somebody else may have made is run.
+    // Defensive mode: no code from an untrusted database file runs.
     sqlite3_db_config(base_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(base_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     TESSERA_TRY(std::int64_t application, number("PRAGMA application_id"));
     if (application == 0) {
       TESSERA_TRY(const std::int64_t tables, number("SELECT count(*) FROM sqlite_schema"));
       if (tables == 0) TESSERA_TRY_DONE(make());
-      // Asked again in any case: another process may have made it between the questions.
+      // Checked again: another process may have created it in between.
       TESSERA_TRY(application, number("PRAGMA application_id"));
     }
     if (application != kApplication)
@@ -213,7 +213,7 @@ class Store::File {
     return failure(base_, name_);
   }
 
-  /// All or nothing of what `change` does.
+  /// Runs `change` in a transaction.
   template <class Change>
   Expected<Done> transact(const Change& change) {
     TESSERA_TRY_DONE(run("BEGIN IMMEDIATE"));
@@ -273,7 +273,8 @@ Store::~Store() = default;
 Expected<Store> Store::open(const fs::path& file) {
   if (!file.empty()) {
     make_folders(file.parent_path());
-    // SQLite would make it for everyone. What fails here, it says below.
+    // Creates the file with restricted permissions, which SQLite would not. Errors are reported by
+    // SQLite below.
     if (const int made = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); made >= 0)
       ::close(made);
   }

@@ -14,57 +14,60 @@
 
 namespace tessera::cost {
 
-/// What kernels run on. Measurements on one target say nothing of another.
+/// Target of measurements: machine, threads and compiler version. Measurements on one target say
+/// nothing about another.
 struct Target {
-  std::string name = {};     // neoverse-v1-2t-5f0c91ab: the CPU, threads, a hash of all the rest
-  std::string version = {};  // of the compiler
+  std::string name = {};     // neoverse-v1-2t-5f0c91ab: CPU, threads, hash of the rest
+  std::string version = {};  // compiler version
   machine::Machine machine = {};
   int threads = 1;
-  /// What the roofline model reckons with, of all threads together; 0: what the machine promises.
+  /// Peak rates for the roofline model, of all threads together; 0: those of the machine
+  /// description.
   double flops_per_second = 0, bytes_per_second = 0;
   double seconds_per_launch = 0;
 
   bool operator==(const Target&) const = default;
 };
 
-/// The target that code of this compiler for a machine is measured on.
+/// Target for code of this compiler on a machine.
 Target target_of(const machine::Machine& machine, int threads);
 
-/// How long a kernel takes.
+/// Measured time of a kernel.
 struct Measurement {
-  std::string key = {};   // of the work, 32 hexadecimal digits
-  std::string code = {};  // of the code that was measured, likewise
+  std::string key = {};   // hash of the work, 32 hexadecimal digits
+  std::string code = {};  // hash of the code that was measured, likewise
   std::string what = {}, strategy = {};
-  double operations = 0, bytes = 0, launches = 0;  // as Work has them
-  double seconds = 0, best = 0;  // the least median of a block of runs; the least of all
+  double operations = 0, bytes = 0, launches = 0;  // as in Work
+  double seconds = 0, best = 0;                    // least block median; least of all runs
   std::int64_t samples = 0;
   std::int64_t when = 0;  // seconds since 1970
 
   bool operator==(const Measurement&) const = default;
 };
 
-/// Measurements in an SQLite file. Several processes may use it at a time; one that is killed loses
-/// no more than what it was writing. A file that is damaged or something else is a diagnostic.
+/// Store of measurements in an SQLite file. Several processes may use it at a time; one that is
+/// killed loses only what it was writing. A damaged file, or one of another format, is a
+/// diagnostic.
 class Store {
  public:
-  /// Makes the file, for its owner alone, and the folders that it is in, if it is not there. In
-  /// memory, if the path is empty.
+  /// Opens a store; creates the file, readable by its owner only, and its folders if necessary. In
+  /// memory if the path is empty.
   static Expected<Store> open(const std::filesystem::path& file);
-  /// The same of a file that is there, without making one.
+  /// Opens a store that exists.
   static Expected<Store> open_existing(const std::filesystem::path& file);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  /// All targets, by name.
+  /// All targets, sorted by name.
   Expected<std::vector<Target>> targets() const;
   Expected<std::optional<Target>> find(const std::string& target) const;
-  /// Adds a target, or replaces what is said of it.
+  /// Adds or replaces a target.
   Expected<Done> put(const Target& target);
 
-  /// All measurements on a target, by key.
+  /// All measurements on a target, sorted by key.
   Expected<std::vector<Measurement>> measurements(const std::string& target) const;
-  /// Adds measurements on a target that is there, all or none; newer ones replace older ones.
+  /// Adds measurements on an existing target in one transaction; newer ones replace older ones.
   Expected<Done> put(const std::string& target, std::span<const Measurement> measurements);
 
  private:

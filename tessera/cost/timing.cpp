@@ -25,7 +25,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return lower::ceil_div(bytes, kAlignment) * kAlignment;
 }
 
-/// Zeros, then numbers that are normal ones of every float type, whichever the bytes are read as.
+/// Pool of input data: zeros, then bytes that are normal numbers in every float type.
 Bytes pool_of(std::int64_t zeros, std::int64_t numbers) {
   Buffer buffer(static_cast<std::size_t>(zeros + numbers));
   std::vector<std::uint16_t> some(std::size_t{1} << 16);
@@ -38,13 +38,14 @@ Bytes pool_of(std::int64_t zeros, std::int64_t numbers) {
   return std::move(buffer).freeze();
 }
 
-/// A program whose steps are units, over and over.
+/// Benchmark program whose steps are the units, repeated.
 class Bench {
  public:
   Bench(const program::Draft& draft, std::span<const Unit> units, const TimingOptions& options)
       : draft_(draft), units_(units), options_(options) {}
 
-  /// So that all weights together are as much as asked for, but no more than time allows.
+  /// Lays out copies of the weights up to the requested total size, as far as the time budget
+  /// allows.
   void lay_out() {
     std::int64_t weights = 0, largest = 0, zeros = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -153,7 +154,7 @@ class Bench {
     return std::holds_alternative<runtime::step::Host>(draft_.program.steps[unit.first]);
   }
 
-  /// The values of a unit: what it finds, of that what is constant, and what it makes.
+  /// Values of a unit: inputs, constants among them, and outputs.
   struct Uses {
     std::vector<ValueIndex> inputs = {}, weights = {}, made = {};
   };
@@ -200,7 +201,7 @@ class Bench {
     return static_cast<ValueIndex>(program_.values.size() - 1);
   }
 
-  /// Where the pool has numbers for a value that were not read for long.
+  /// Next range of the pool that was not read recently.
   ValueIndex add_content(ValueIndex of) {
     const Value& value = draft_.program.values[of];
     if (!is_float(value.dtype)) return add_value(of, Value::Home::Weight, 0);

@@ -9,22 +9,25 @@
 
 namespace tessera::cost {
 
+/// Timing of a unit on this computer.
 struct Timing {
-  double seconds = 0;        // the least median of a block of runs
-  double best = 0;           // the least of all
-  std::int64_t samples = 0;  // 0: it cannot be timed alone
+  double seconds = 0;        // least block median
+  double best = 0;           // least of all runs
+  std::int64_t samples = 0;  // number of runs; 0: it cannot be timed alone
 };
 
+/// Options of time_units.
 struct TimingOptions {
   program::CompileOptions code = {};
   double seconds_per_unit = 0.02;
-  double expected_seconds = 0;  // of all units once, about
-  /// Weights are read as if so many bytes of others had been read since.
+  double expected_seconds = 0;  // approximate time of one run of all units
+  /// Bytes of weights in the whole model: between two runs of a unit, about as many bytes of other
+  /// weights are read, as in a real program.
   std::int64_t weight_bytes = 0;
 };
 
-/// Compiles units of a draft and times them on this computer as they run in a program: all in
-/// turns, what they read just written, weights that the caches may have lost since.
+/// Compiles units of a draft program and times them as they run in it: interleaved, inputs freshly
+/// written, weights possibly evicted from the caches.
 Expected<std::vector<Timing>> time_units(const program::Draft& draft, std::span<const Unit> units,
                                          const TimingOptions& options);
 

@@ -8,28 +8,29 @@
 
 namespace tessera::cost {
 
-/// How much is to be done, whatever with.
+/// Amount of work of a unit, independent of the target.
 struct Work {
-  std::string kind = {};  // how: dot, winograd, elements, copy, …
-  double operations = 0;  // scalar ones, about
+  std::string kind = {};  // kind of kernel: dot, winograd, elements, copy, …
+  double operations = 0;  // approximate number of scalar operations
   double bytes = 0;       // read and written
   double launches = 0;
 };
 
-/// Steps of a program that are timed together: the kernels of a group, a copy, a step of the host.
+/// Unit of measurement: program steps that are timed together (the kernels of a group, a copy, a
+/// host step).
 struct Unit {
-  std::size_t first = 0, count = 1;  // steps
-  std::string key = {}, code = {};   // as measurements have them
+  std::size_t first = 0, count = 1;  // range of program steps
+  std::string key = {}, code = {};   // hashes, as in Measurement
   std::string what = {}, strategy = {};
-  double rounds = 1;  // of the loops that it is in
+  double rounds = 1;  // trip count of the enclosing loops
   double flops = 0;
   Work work = {};
 };
 
-/// All that a program does, in order.
+/// All units of a program, in order.
 std::vector<Unit> units_of(const runtime::Program& program, const program::CompileReport& report);
 
-/// The first word of a strategy: what units are alike in.
+/// Kind of a unit: the first word of its strategy.
 std::string kind_of(const std::string& strategy);
 
 }  // namespace tessera::cost

@@ -17,8 +17,8 @@ using runtime::step::Launch;
 
 constexpr std::size_t kMostDifferences = 8;
 
-/// Says how memory of one element type differs; empty if it does not. The tolerance is relative to
-/// the largest element.
+/// Description of how memory of one element type differs; empty if it does not. The tolerance is
+/// relative to the largest element.
 std::string difference(DType dtype, const Bytes& found, const Bytes& expected, double tolerance) {
   if (std::ranges::equal(found.view(), expected.view())) return "";
   const auto count = static_cast<std::int64_t>(found.size()) / byte_width(dtype);
@@ -39,7 +39,7 @@ std::string difference(DType dtype, const Bytes& found, const Bytes& expected, d
                      element(a), element(e));
 }
 
-/// The words of a launch with its patches set to the addresses in `memory`.
+/// Argument words of a launch, patched with the addresses in `memory`.
 std::vector<std::uint64_t> words_at(const Launch& launch, std::span<std::byte* const> memory) {
   std::vector<std::uint64_t> words = launch.words;
   for (std::size_t i = 0; i < launch.patches.size(); ++i)
@@ -82,7 +82,7 @@ class StepChecker {
     return made->run(inputs);
   }
 
-  /// An access out of bounds names the step.
+  /// Interprets a launch; an access out of bounds names the step.
   Expected<Done> interpret(const Launch& launch, std::span<const std::uint64_t> words) const {
     const tile::Kernel& kernel = *compiled_.kernels[launch.kernel];
     auto done =

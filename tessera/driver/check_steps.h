@@ -9,35 +9,35 @@
 
 namespace tessera {
 
-/// The result of running a program step by step.
+/// Result of check_steps.
 struct StepCheckReport {
-  std::size_t launches = 0;  // that were compared
-  bool interpreted = false;  // there is no GPU to run the program on
+  std::size_t launches = 0;  // kernel launches that were compared
+  bool interpreted = false;  // interpreted, as there is no GPU to run the program on
   struct Difference {
-    std::size_t step = 0;  // of the program; kWhole: of all of it
+    std::size_t step = 0;  // step of the program, or kWhole for the whole program
     std::string what = {};
   };
   static constexpr std::size_t kWhole = ~std::size_t{0};
   std::vector<Difference> differences = {};  // the first ones
-  std::vector<Datum> outputs = {};           // of the run step by step
+  std::vector<Datum> outputs = {};           // outputs of the step-by-step run
 };
 
+/// Options of check_steps.
 struct StepCheckOptions {
   ReadyOptions run = {};
   double tolerance = 1e-4;  // of an element, relative to the largest of its tensor
-  int runs = 3;             // that have to give the same bits
+  int runs = 3;             // ordinary runs, which have to agree bit for bit
   std::function<void(std::size_t done, std::size_t all, const std::string& what)> progress = {};
 };
 
-/// Runs a compiled program in every way that may show a mistake of a launch or of the order of
-/// launches:
+/// Checks a compiled program for wrong kernels, and for races between launches:
 ///
 /// - step by step, in an arena full of NaN, each launch compared with its tile program, which is
 ///   interpreted on the memory that the launch found;
-/// - several times as usual, and once in an arena full of NaN: all results have the same bits.
+/// - several ordinary runs, and one in an arena full of NaN: all outputs have the same bits.
 ///
-/// A program for a GPU is interpreted as a whole where there is none: that shows mistakes of its
-/// steps and memory, and none of its kernels.
+/// Without a GPU, a program for one is interpreted as a whole: that checks its steps and memory,
+/// but not its kernels.
 Expected<StepCheckReport> check_steps(const CompiledModel& compiled, std::span<const Datum> inputs,
                                       const StepCheckOptions& options);
 

@@ -21,7 +21,7 @@ Expected<std::vector<Datum>> answers(const runtime::Program& program,
   return made.session->run(inputs);
 }
 
-/// How far a program is from another one, on sine and random inputs.
+/// Largest error of a program against another one, on sine and random inputs.
 Expected<double> largest_error(const Graph& graph, const runtime::Program& program,
                                const runtime::Program& reference) {
   double largest = 0;
@@ -37,7 +37,7 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   return largest;
 }
 
-/// Candidate types for the factors of products, the fastest first.
+/// Candidate element types of matmul operands, the fastest first.
 std::vector<DType> products_of(const CompileModelOptions& options) {
   const machine::Machine& machine = options.code.machine;
   const bool bf16 = has_bf16_products(machine);
@@ -53,7 +53,8 @@ std::vector<DType> products_of(const CompileModelOptions& options) {
   return {DType::F32};
 }
 
-/// Compiles with the first precision that is near enough to f32; a single one is taken as it is.
+/// Compiles with the first precision that is close enough to f32; a single candidate is not
+/// checked.
 Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOptions& options,
                                        CompiledModel& result) {
   const std::vector<DType> candidates = products_of(options);

@@ -14,38 +14,39 @@
 
 namespace tessera {
 
-/// What products are computed from: f32, or bf16 with sums of f32 where the machine has matrix
-/// units for it, on a GPU also f16. Auto is bf16, on a GPU rather f16, where outputs stay within a
-/// bound of what f32 gives.
+/// Element type of matmul and convolution operands: f32, or bf16 with f32 accumulation where the
+/// machine has matrix units for it, on a GPU also f16. Auto is the fastest type whose outputs stay
+/// within an error bound of f32: bf16, on a GPU first f16.
 enum class Precision : std::uint8_t { F32, F16, Bf16, Auto };
 
+/// Options of compile_model.
 struct CompileModelOptions {
   program::CompileOptions code = {};
   Precision precision = Precision::F32;
-  double max_error = 1e-2;  // of Auto, relative to the root mean square of an output
+  double max_error = 1e-2;  // error bound of Auto, relative to the root mean square of an output
   std::optional<SearchOptions> search = {};
 };
 
+/// Compiled program with everything a report needs.
 struct CompiledModel {
   runtime::Program program = {};
   program::CompileReport report = {};
-  std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};  // as tile programs
+  std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};  // tile programs of the kernels
   std::vector<passes::Record> passes = {};
   std::optional<SearchReport> search = {};
-  Inventory before = {}, after = {};  // of the passes
-  DType products = DType::F32;
-  std::optional<double> error = {};  // Auto: how far bf16 is from f32
+  Inventory before = {}, after = {};  // the graph before and after the passes
+  DType products = DType::F32;        // element type of matmul operands
+  std::optional<double> error = {};   // Auto: measured error of the chosen type against f32
   double seconds = 0;
 };
 
-/// The graph on inputs of these shapes; symbols are replaced by their sizes everywhere. A shape of
-/// nothing leaves an input as it is declared.
+/// Shapes of the inputs, and the graph specialized to them: symbols are replaced by sizes
+/// everywhere. An input without a shape stays as declared.
 using InputShapes = std::vector<std::optional<std::vector<std::int64_t>>>;
 Expected<Graph> specialized(const Graph& graph, const InputShapes& shapes);
 InputShapes shapes_of(std::span<const Datum> inputs);
 
-/// The whole way from a model to a program for inputs of these shapes: passes, groups, machine
-/// code, memory.
+/// Compiles a model for inputs of these shapes: passes, fusion groups, machine code, memory plan.
 Expected<CompiledModel> compile_model(const Model& model, const InputShapes& shapes,
                                       const CompileModelOptions& options);
 

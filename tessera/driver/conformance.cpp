@@ -23,7 +23,7 @@ bool is_random(const Graph& graph) {
   });
 }
 
-/// Why two tensors differ; empty if they agree.
+/// Description of how two tensors differ; empty if they agree.
 std::string difference(const Tensor& actual, const Tensor& expected,
                        const ConformanceOptions& options) {
   if (actual.dtype != expected.dtype)
@@ -31,8 +31,8 @@ std::string difference(const Tensor& actual, const Tensor& expected,
   if (actual.shape != expected.shape) return "another shape";
   if (actual.dtype == DType::String)
     return *actual.strings == *expected.strings ? "" : "other text";
-  // Stored answers are rounded themselves: a unit of the largest element is granted. To bf16 some
-  // suites truncate and round between steps: two units of each.
+  // Expected outputs are rounded themselves: one unit of the largest element is tolerated. Some
+  // suites truncate to bf16 and round between steps: two units of each element.
   double largest = 0;
   for (std::int64_t i = 0; is_float(actual.dtype) && i < expected.count(); ++i)
     if (const double e = std::fabs(number_at(expected, i)); std::isfinite(e))

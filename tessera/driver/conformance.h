@@ -12,13 +12,13 @@
 
 namespace tessera {
 
-/// What became of one test of ONNX's backend suite.
+/// Outcome of one test of ONNX's backend suite.
 struct ConformanceResult {
   enum class Outcome {
     Passed,
-    Wrong,        // ran, with other outputs than expected
-    Failed,       // an error, or an internal one, in place of outputs
-    Unsupported,  // a diagnostic says that it is not supported, or it is random by nature
+    Wrong,        // ran with wrong outputs
+    Failed,       // ended with a diagnostic or an internal error
+    Unsupported,  // not supported, or random and so not comparable
   };
 
   std::string name;
@@ -27,18 +27,19 @@ struct ConformanceResult {
   double seconds = 0;
 };
 
+/// Options of conformance().
 struct ConformanceOptions {
   enum class Engine { Native, Reference };
 
   Engine engine = Engine::Native;
   double relative = 1e-3, absolute = 1e-7;  // as ONNX's own runner compares
-  CompileModelOptions compile = {};         // of the native engine
-  ReadyOptions run = {};                    // threads and limits, of both engines
+  CompileModelOptions compile = {};         // for the native engine
+  ReadyOptions run = {};                    // threads and limits, for both engines
   std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 
-/// Runs every folder below `folder` that holds model.onnx and test_data_set_*. A test without
-/// expected outputs fails.
+/// Runs ONNX backend tests: every folder below `folder` that holds model.onnx and test_data_set_*.
+/// A test without expected outputs fails.
 Expected<std::vector<ConformanceResult>> conformance(const std::filesystem::path& folder,
                                                      const ConformanceOptions& options);
 

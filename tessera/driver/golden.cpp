@@ -58,7 +58,7 @@ nlohmann::json output_json(const Golden::Output& output) {
   return json;
 }
 
-/// |a - b| in units of `scale`; equal infinities and NaNs are no distance apart.
+/// Relative difference |a - b| / scale; equal infinities and NaNs have difference 0.
 double apart(double a, double b, double scale) {
   if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
   const double difference = std::fabs(a - b) / scale;
@@ -114,7 +114,7 @@ Golden::Output golden_of(const Tensor& tensor, std::int64_t most_samples) {
   }
   golden.mean = sum / static_cast<double>(std::max<std::int64_t>(count, 1));
   golden.l2 = std::sqrt(squares);
-  // One of each stretch, at random: a regular distance would meet the same channel again and again.
+  // Stratified sampling: a regular stride would hit the same channel again and again.
   Rng rng(0);
   for (std::int64_t i = 0; i < samples; ++i) {
     const std::int64_t width = count / samples, rest = count % samples;

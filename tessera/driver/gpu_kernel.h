@@ -9,27 +9,27 @@
 
 namespace tessera {
 
-/// A kernel on the GPU of this computer, as programs of models have theirs: written for its
-/// generation, with blocks that go on and with tensor maps where those pay; and for launches where
-/// the same strides and integers are 1 (tile/passes/for_ones.h).
+/// Tile kernel compiled for the local GPU in the same way as the kernels of models: for its
+/// architecture, with persistent blocks and tensor maps where they pay, and specialized to strides
+/// and integers that are 1 (tile/passes/for_ones.h).
 class GpuKernel {
  public:
   struct Options {
     codegen::Precision precision = codegen::Precision::Exact;
-    bool tf32 = false;  // whether factors of f32 may be rounded for tensor cores
+    bool tf32 = false;  // allow rounding f32 operands to tf32 for tensor cores
   };
-  /// For launches on such arguments. Without a GPU, or with one that is too old: `cuda-missing`,
-  /// `cuda-architecture`.
+  /// Compiles the kernel for launches with arguments like these. Without a supported GPU:
+  /// `cuda-missing`, `cuda-architecture`.
   static Expected<GpuKernel> compile(const tile::Kernel& kernel,
                                      std::span<const tile::Argument> arguments,
                                      const Options& options);
 
-  /// Runs every program of the grid on a copy of the memory, which then takes its place. Arguments
-  /// are checked; an access outside of their memory is an error of the driver's at best.
+  /// Launches the grid on a copy of the data in GPU memory, and copies the results back. Arguments
+  /// are checked; an access out of bounds is at best an error of the driver.
   Expected<Done> launch(KernelData& data, const tile::Grid& grid) const;
 
-  /// What launches take, in seconds, from the shortest to the longest. Several copies of the memory
-  /// take turns, so that little of it is in the GPU's cache. Ends early where `stop` is set.
+  /// Launch times in seconds, in ascending order. Several copies of the data are used in turn, to
+  /// keep most of it out of the GPU's cache. Ends early when `stop` is set.
   Expected<std::vector<double>> times(const KernelData& data, const tile::Grid& grid,
                                       const std::atomic<bool>& stop) const;
 
@@ -41,19 +41,19 @@ class GpuKernel {
   GpuKernel(tile::Kernel kernel, runtime::cuda::Device device)
       : kernel_(std::move(kernel)), device_(std::move(device)) {}
 
-  /// Arguments whose memory lies on the GPU.
+  /// Arguments in GPU memory.
   struct There {
-    std::vector<runtime::cuda::Memory> memory = {};  // by argument; none for numbers
+    std::vector<runtime::cuda::Memory> memory = {};  // by argument; empty for numbers
     std::vector<std::uint64_t> words = {};
   };
   Expected<There> put(const KernelData& data) const;
   Expected<Done> check(const KernelData& data, const tile::Grid& grid) const;
 
-  tile::Kernel kernel_;     // as it was given
-  std::vector<bool> ones_;  // words that it was compiled for
+  tile::Kernel kernel_;     // the original kernel
+  std::vector<bool> ones_;  // words that are 1 in the compiled specialization
   runtime::cuda::Device device_;
   codegen::PtxKernel ptx_;
-  runtime::cuda::Function function_;  // after its device, which it must not outlive
+  runtime::cuda::Function function_;  // declared after its device, which it must not outlive
 };
 
 }  // namespace tessera

@@ -9,11 +9,12 @@
 
 namespace tessera {
 
+/// Limit of an input that is not used as an index.
 inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
-/// Per input of a graph with inputs of these shapes the size of the smallest axis that its elements
-/// index, as they are or moved about and converted; kNoLimit for one that is no index, or where
-/// that cannot be told.
+/// Upper bounds for index inputs: per input of a graph on these shapes, the size of the smallest
+/// axis that its elements index, directly or after data movement and casts; kNoLimit for an input
+/// that is not an index, or where this is unknown.
 std::vector<std::int64_t> index_limits(
     const Graph& graph, const std::vector<std::optional<std::vector<std::int64_t>>>& shapes);
 

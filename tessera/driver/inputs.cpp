@@ -45,7 +45,7 @@ Expected<std::vector<std::int64_t>> concrete_shape(const std::string& name, cons
   return shape;
 }
 
-/// Integers are below `index_limit`.
+/// Generated tensor; integers are below `index_limit`.
 Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::int64_t> shape,
                         const InputOptions& options, std::int64_t index_limit) {
   if (dtype == DType::String)
@@ -62,13 +62,13 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
         .help = "allow more with --memory-limit"};
   Buffer buffer(static_cast<std::size_t>(*count * byte_width(dtype)));
   Rng rng(options.seed);
-  // Where an axis without positions is indexed, nothing is right.
+  // An axis of size 0 has no valid index.
   const auto numbers = std::max<std::int64_t>(1, std::min<std::int64_t>(index_limit, 1000));
   for (std::int64_t i = 0; i < *count; ++i) {
     const bool random = options.fill == InputOptions::Fill::Random;
     if (is_float(dtype)) {
       const double number = random ? 2 * rng.uniform() - 1 : std::sin(static_cast<double>(i));
-      // Scales have no zero and no sign.
+      // f8e8m0 (scales) has neither zero nor sign.
       store_number(dtype, buffer.data(), i, dtype == DType::F8E8M0 ? std::exp2(number) : number);
     } else {
       store_integer(dtype, buffer.data(), i,
@@ -81,8 +81,8 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
   return Tensor{dtype, std::move(shape), std::move(buffer).freeze()};
 }
 
-/// The elements of a file as those of an input whose dtype NumPy does not know; a diagnostic names
-/// one that the dtype does not have.
+/// Converts a file's elements to an input dtype that NumPy does not have; the diagnostic names an
+/// element that the dtype cannot represent.
 Expected<Tensor> restored(const std::string& name, const Tensor& file, DType dtype) {
   Buffer buffer(static_cast<std::size_t>(file.count() * byte_width(dtype)));
   for (std::int64_t i = 0; i < file.count(); ++i)
@@ -99,7 +99,7 @@ Expected<Tensor> restored(const std::string& name, const Tensor& file, DType dty
   return tensor;
 }
 
-/// Whether a tensor can be what an input is declared as; sizes of symbols must agree among inputs.
+/// Checks a tensor against the declared type of an input; sizes of symbols must agree among inputs.
 Expected<Done> check_fits(const std::string& name, const Tensor& tensor, const Type& type,
                           std::map<std::string, std::int64_t>& dims) {
   const auto problem = [&](std::string message) {

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-/// What is known of every value of a graph: types, and the content of small constants.
+/// Static information about the inputs of a node: types, and the content of small constants.
 std::vector<Known> known_inputs(const Graph& graph, const GraphNode& node) {
   std::vector<Known> result;
   for (const ValueId input : graph.inputs(node)) {
@@ -39,8 +39,8 @@ std::optional<Dim> work_of_graph(const Graph& graph) {
   return total;
 }
 
-/// A scan takes as many steps as its first element has slices; how long a loop runs and which
-/// branch is taken shows in a run only.
+/// Work of a scan: as many iterations as its first element has slices. The trip counts of loops and
+/// the branches taken are unknown before run time.
 std::optional<Dim> work_of_scan(const Graph& graph, const GraphNode& node) {
   const auto states = static_cast<std::size_t>(node.attrs->i("states"));
   const auto elements = static_cast<std::size_t>(node.attrs->i("elements"));

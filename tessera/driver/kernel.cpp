@@ -26,7 +26,7 @@ Diagnostic bad_argument(const std::string& name, std::string message, std::strin
           .help = "an argument is given as --arg x=f32[128,64] or --arg n=1000"};
 }
 
-/// What a text says of an argument.
+/// Parsed description of an argument.
 struct Spec {
   std::optional<DType> dtype = {};
   tile::Extents shape = {};
@@ -96,7 +96,7 @@ Expected<std::pair<std::string, Spec>> parse_spec(const std::string& text) {
   return std::pair{name, spec};
 }
 
-/// What is long repeats itself: drawing takes longer than anything that is done with it.
+/// Random content, which repeats in long arrays: drawing every element would dominate the run time.
 std::vector<std::byte> filled(DType dtype, std::int64_t count, const Spec& spec, Rng& rng) {
   constexpr std::int64_t kDrawn = (1 << 22) + 7;
   std::vector<std::byte> memory(static_cast<std::size_t>(count * byte_width(dtype)));

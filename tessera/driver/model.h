@@ -11,21 +11,21 @@
 
 namespace tessera {
 
-/// A graph, what its file called the outputs, and what the file said about itself.
+/// Model: a graph with the output names and metadata of its file.
 struct Model {
   Graph graph;
   std::vector<std::string> output_names;
   onnx::ModelInfo info = {};
-  std::int64_t file_bytes = 0;  // the model and the weights beside it
+  std::int64_t file_bytes = 0;  // size of the model file and its external weights
 };
 
-/// Reads an ONNX file, or our text form where the name ends in `.tessera` or `.txt`.
+/// Reads an ONNX file, or the text form if the extension is `.tessera` or `.txt`.
 Expected<Model> load_model(const std::filesystem::path& path);
 
-/// Writes a model in the form that the name asks for.
+/// Writes a model in the format of the file extension.
 Expected<Done> save_model(const Model& model, const std::filesystem::path& path);
 
-/// Whether a file is taken for the text form.
+/// Whether a file has an extension of the text form.
 bool is_text_form(const std::filesystem::path& path);
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ Diagnostic foreign(std::string message, std::string note = {}) {
   return {.id = "certificate-foreign", .message = std::move(message), .note = std::move(note)};
 }
 
-/// A model file as a certificate names it.
+/// Identity of a model file in a certificate.
 struct Identity {
   std::string name, file, weights;  // the hashes of the file, and of the constants that it has
 
@@ -39,7 +39,7 @@ Expected<Identity> identity_of(const fs::path& path, const Graph& graph) {
   return Identity{path.filename().string(), file.digits(), weights.digits()};
 }
 
-/// What a certificate of models says, but for the lemmas.
+/// Statement of a certificate of models, without the lemmas.
 struct Statement {
   Identity source, target;
   std::uint64_t seed = 1;
@@ -144,7 +144,7 @@ Expected<prove::SweepResult> prove_models_with_certificate(const fs::path& sourc
     if (proved == nullptr || !proved->guard.empty()) return verdict;
     const auto made = rules::certified(lemma_of(a, b), *proved);
     if (!made) return prove::Verdict(prove::Unknown{made.error().message});
-    // What is assumed is said of all numbers, not of those of the weights.
+    // Assumptions are about all numbers, not about the values of the weights.
     const auto shown = rules::check_certificate(*made, {});
     if (!shown) return prove::Verdict(prove::Unknown{shown.error().message});
     proved->assumptions = shown->assumptions;

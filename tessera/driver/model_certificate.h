@@ -7,22 +7,21 @@
 
 namespace tessera {
 
-/// Proves that two models are equal, and writes a certificate where they are: what the files are,
-/// the assumptions, and the proof of each pair of windows, as a certificate of its own.
+/// Proves two models equal and, on success, writes a certificate: hashes of the files, assumptions,
+/// and a certificate for each pair of windows.
 Expected<prove::SweepResult> prove_models_with_certificate(
     const std::filesystem::path& source, const std::filesystem::path& target,
     prove::SweepOptions options, const std::filesystem::path& certificate);
 
 bool is_model_certificate(std::string_view text);
 
-/// The files that a certificate of models is about, where they are not beside it under the names
-/// that it has for them.
+/// Paths of the model files, if they are not beside the certificate under their recorded names.
 struct ModelFiles {
   std::filesystem::path source = {}, target = {};
 };
 
-/// Reads both models again, pairs their values, and replays the proof of each window that is not
-/// equal by congruence; searches for none. Gives the claim in words.
+/// Checks a certificate of models without any search: reads both models, pairs their values, and
+/// replays the proof of each window that is not equal by congruence. Returns the claim in words.
 Expected<std::string> check_model_certificate(const std::filesystem::path& path,
                                               const ModelFiles& files);
 

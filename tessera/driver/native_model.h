@@ -9,8 +9,8 @@
 
 namespace tessera {
 
-/// A model as machine code for whatever sizes its inputs have: compiled when inputs of new sizes
-/// come; the programs used last are kept.
+/// Model compiled just in time for the input shapes it is run with; the most recently used programs
+/// are cached.
 class NativeModel {
  public:
   static constexpr std::size_t kMostPrograms = 8;
@@ -20,10 +20,10 @@ class NativeModel {
 
   struct Entry {
     InputShapes shapes;
-    CompiledModel made;  // its program is in `ready`
+    CompiledModel made;  // without its program, which is in `ready`
     Ready ready;
   };
-  /// The program for such inputs; valid until kMostPrograms others were asked for.
+  /// Program for inputs of these shapes; valid until kMostPrograms others were requested.
   Expected<Entry*> program_for(std::span<const Datum> inputs);
   Expected<std::vector<Datum>> run(std::span<const Datum> inputs);
 
@@ -33,7 +33,7 @@ class NativeModel {
   const Model& model_;
   CompileModelOptions compile_;
   ReadyOptions run_;
-  std::list<Entry> programs_;  // the one used last first
+  std::list<Entry> programs_;  // most recently used first
 };
 
 }  // namespace tessera

@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Reads commands, answers each with a line of JSON. Its arguments are a JSON object.
+/// Worker script: reads commands, answers each with a line of JSON. Its arguments are a JSON
+/// object.
 constexpr const char* kWorker = R"python(
 import json, sys, time
 
@@ -188,7 +189,7 @@ Expected<std::vector<Tensor>> Peer::outputs() {
   std::vector<Tensor> outputs;
   for (int i = 0; i < count.get<int>(); ++i) {
     TESSERA_TRY(Tensor output, read_npy(folder_ / fmt::format("output_{}.npy", i)));
-    // The file stays mapped after its name is gone, but not after it is written anew.
+    // Copies the outputs: the mapped file is overwritten by the next run.
     outputs.push_back({output.dtype, output.shape, Bytes::copy(output.bytes.view())});
   }
   return outputs;

@@ -11,21 +11,22 @@
 
 namespace tessera {
 
+/// Options of an ONNX Runtime process.
 struct PeerOptions {
   std::filesystem::path model = {};  // an ONNX file
   std::vector<std::string> input_names = {};
   int threads = 1;
-  bool bf16 = false;  // products of bf16, where ONNX Runtime has them
+  bool bf16 = false;  // bf16 matmuls, where ONNX Runtime supports them
   std::string python = "python3";
 };
 
-/// ONNX Runtime, as PyPI has it, in a process of its own that is stopped except while it works for
-/// us. Of its settings (optimization off, basic or all; spinning or not) it has those that are
-/// fastest for the model.
+/// ONNX Runtime (from PyPI) in a separate process as a baseline for benchmarks; the process is
+/// suspended except while it is timed. Of its settings (optimization off, basic or all; spinning or
+/// not) the fastest for the model are used.
 class Peer {
  public:
-  /// `peer-missing` where there is no Python or no onnxruntime in it, `peer-failed` where it does
-  /// not run the model.
+  /// Starts the process: `peer-missing` without Python or onnxruntime, `peer-failed` if it does not
+  /// run the model.
   static Expected<std::unique_ptr<Peer>> start(const PeerOptions& options,
                                                std::span<const Tensor> inputs);
   ~Peer();
@@ -35,9 +36,9 @@ class Peer {
   const std::string& version() const { return version_; }
   const std::string& settings() const { return settings_; }
 
-  /// Milliseconds of each of so many runs.
+  /// Times of this many runs, in milliseconds.
   Expected<std::vector<double>> time(int runs);
-  /// What it answers.
+  /// Outputs of a run.
   Expected<std::vector<Tensor>> outputs();
 
  private:
@@ -46,7 +47,7 @@ class Peer {
   Expected<std::string> answer();
 
   int process_ = -1, socket_ = -1;
-  std::filesystem::path folder_;  // of inputs and outputs
+  std::filesystem::path folder_;  // temporary folder of inputs and outputs
   std::string unread_, version_, settings_;
 };
 

@@ -9,12 +9,13 @@
 
 namespace tessera {
 
-/// Whether two model files compute the same function; the names of outputs are those of the files.
+/// Equivalence check of two model files; outputs are matched by the names in the files.
 Expected<prove::SweepResult> prove_models(const std::filesystem::path& source,
                                           const std::filesystem::path& target,
                                           prove::SweepOptions options);
 
-/// Writes the inputs of a refutation as .npy files, for `tessera run --input`; gives their paths.
+/// Writes the inputs of a counterexample as .npy files, for `tessera run --input`; returns their
+/// paths.
 Expected<std::vector<std::filesystem::path>> save_counterexample(
     const prove::SweepResult& result, const std::filesystem::path& folder);
 

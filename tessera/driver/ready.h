@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// A program with memory to run in.
+/// Loaded program with a session to run it.
 struct Ready {
   std::shared_ptr<const runtime::LoadedProgram> loaded = {};
   std::unique_ptr<runtime::Session> session = {};
@@ -17,21 +17,23 @@ struct Ready {
   const runtime::Program& program() const { return loaded->program(); }
 };
 
+/// Options for running a program.
 struct ReadyOptions {
   int threads = 1;
-  /// Of the program's memory, unless that is a GPU's, and of host steps.
+  /// Limit on host memory of the program and of host steps, in bytes.
   std::int64_t memory_limit = std::int64_t{4} << 30;
-  std::filesystem::path cache = {};         // of code for a GPU; nowhere if empty
-  std::int64_t most_rounds = 100'000;       // of loops in host steps
-  const std::atomic<bool>* stop = nullptr;  // of host steps
+  std::filesystem::path cache = {};         // cache of GPU code; none if empty
+  std::int64_t most_rounds = 100'000;       // limit on loop iterations in host steps
+  const std::atomic<bool>* stop = nullptr;  // cancellation flag of host steps
   decltype(runtime::SessionOptions::observe) observe = {};
 };
 
-/// Options of a session whose host steps are run by the interpreter.
+/// Session options whose host steps are run by the interpreter.
 runtime::SessionOptions session_options(const ReadyOptions& options);
+/// Loads a program and creates a session for it.
 Expected<Ready> ready(runtime::Program program, const ReadyOptions& options);
 
-/// Whether a file is a saved program, by its name.
+/// Whether a file is a saved program, by its extension.
 bool is_saved_program(const std::filesystem::path& path);
 
 }  // namespace tessera

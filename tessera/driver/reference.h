@@ -9,7 +9,7 @@ namespace tessera {
 
 std::string_view kind_name(OpDef::Kind kind);
 
-/// docs/operators.md: every operator of the catalog, and how many there are of each kind.
+/// Content of docs/operators.md: all operators of the catalog by kind, with counts.
 std::string operator_reference();
 
 }  // namespace tessera

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using rules::Guards;
 using rules::RuleProof;
 
-/// Whether the first line that says something is `rule 7: …`.
+/// Whether the first significant line has TASO's form `rule 7: …`.
 bool is_taso(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -175,7 +175,7 @@ Expected<std::string> check_certificate(const fs::path& path, const rules::Known
 
 namespace {
 
-/// A definition, and what the operator asks of sizes beyond it: `asks k == m`.
+/// Definition with the operator's conditions on sizes: `asks k == m`.
 std::string definition_text(const certify::Value& value, const prove::GraphClaim& claim) {
   std::string text = to_text(value.definition);
   if (const auto asked = claim.asked.find(value.call); asked != claim.asked.end())
@@ -196,7 +196,7 @@ Expected<std::string> definitions_of(const RuleBook& book) {
     for (const rules::Rule& instance : all) {
       auto claims = rules::claims_of(instance);
       if (!claims) continue;  // its sizes contradict each other
-      // What the source asks of sizes is told by its definitions before anything is put in.
+      // The source's conditions on sizes are derived from its definitions before simplification.
       if (auto source = prove::bound_claim_of(instance.source, instance.source, {}))
         claims->push_back(*std::move(source));
       for (const prove::GraphClaim& claim : *claims) {

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-/// What is said of the rules that were applied.
+/// Descriptions of the applied rules.
 std::map<std::string, RuleNote> notes_on(
     const search::Found& found,
     std::initializer_list<std::reference_wrapper<const std::vector<rules::Rule>>> known) {
@@ -31,7 +31,7 @@ std::map<std::string, RuleNote> notes_on(
   return notes;
 }
 
-/// So many turns that they fit into the time that is left.
+/// Number of timing blocks that fit into the remaining time.
 int turns(double seconds_left, const search::Found& found) {
   constexpr int kLeast = 7, kMost = 30;
   const double one = std::max(1e-6, found.before + found.after);

@@ -9,30 +9,31 @@
 
 namespace tessera {
 
-/// How a graph is searched for a better one.
+/// Options of the graph search of a model.
 struct SearchOptions {
-  double seconds = 60;                     // for all of it
-  std::optional<std::int64_t> steps = {};  // in place of time: see search::Options
+  double seconds = 60;                     // time budget
+  std::optional<std::int64_t> steps = {};  // step budget in place of time: see search::Options
   double alpha = 1.05;
   bool exact = false;
-  std::filesystem::path store = {};  // of measurements; in memory alone, if empty
-  std::string target = {};           // whose measurements count: see cost::ModelOptions
-  /// Set from elsewhere: the best so far is the answer. It is cleared then, as what comes after the
-  /// search is to be done.
+  std::filesystem::path store = {};  // file of measurements; in memory if empty
+  std::string target = {};           // target of the measurements: see cost::ModelOptions
+  /// Cancellation flag: ends the search with the best graph so far, and is cleared, as compilation
+  /// continues after the search.
   std::atomic<bool>* stop = nullptr;
   std::function<void(const search::Progress&)> progress = {};
 };
 
-/// What is known of a rule that was applied.
+/// Description of an applied rule, for reports.
 struct RuleNote {
   std::string about, guard, numerics;
 };
 
+/// Report of a graph search.
 struct SearchReport {
   search::Found found = {};                         // without its graph
-  std::map<std::string, RuleNote> rules = {};       // by name, those that were applied
-  std::optional<cost::Comparison> comparison = {};  // of the whole, where it was measured
-  bool kept = false;                                // the found graph is the answer
+  std::map<std::string, RuleNote> rules = {};       // applied rules by name
+  std::optional<cost::Comparison> comparison = {};  // measurement of the whole graph, if any
+  bool kept = false;                                // the new graph is used
   double seconds = 0;
 };
 
@@ -41,8 +42,9 @@ struct Searched {
   SearchReport report;
 };
 
-/// The better of a graph and of what a search finds. Without `steps`, the two are run in turns on
-/// this computer, and the one that is found is taken only if it is faster beyond doubt.
+/// Searches for a faster graph and returns the better of the two. Without `steps`, both are timed
+/// on this computer, interleaved, and the new one is used only if it is faster beyond the
+/// confidence interval.
 Expected<Searched> searched(const Graph& graph, const program::CompileOptions& code,
                             const SearchOptions& options);
 
