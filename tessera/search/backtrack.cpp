@@ -34,7 +34,7 @@ class Backtracking {
   }
 
  private:
-  /// False when the search is over.
+  /// Expands a state; false when the search is over.
   bool expand(std::size_t number) {
     const State from = states_[number];
     bool goes_on = true;

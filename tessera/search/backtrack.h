@@ -11,51 +11,50 @@
 
 namespace tessera::search {
 
-/// Why a search ended.
+/// Reason why a search ended.
 enum class Stop : std::uint8_t {
-  Exhausted,  // every graph within reach was looked at
-  Steps,      // so many were
-  Time,
-  Stopped,  // from elsewhere
+  Exhausted,  // every reachable graph was visited
+  Steps,      // step budget
+  Time,       // time budget
+  Stopped,    // cancelled
 };
 std::string_view to_string(Stop stop);
 
 using Clock = std::chrono::steady_clock;
 
-/// How far a search goes.
+/// Limits of a search.
 struct Limits {
-  double alpha = 1.05;
-  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // graphs whose cost is asked
-                                                                  // for
+  double alpha = 1.05;  // a graph is kept if it costs less than alpha times the best
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // number of cost queries
   Clock::time_point deadline = Clock::time_point::max();
-  std::size_t most_states = 10'000;         // kept at a time
-  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
-  std::set<std::string> first = {};         // rules to be tried before the others
+  std::size_t most_states = 10'000;         // size of the queue
+  const std::atomic<bool>* stop = nullptr;  // cancellation flag
+  std::set<std::string> first = {};         // rules that are tried before the others
 
   bool is_stopped() const { return stop != nullptr && *stop; }
   bool is_late() const { return deadline != Clock::time_point::max() && Clock::now() >= deadline; }
 };
 
-/// A graph that was reached, and how.
+/// State of the search: a graph, its cost, and the rules that led to it.
 struct State {
   Graph graph;
-  double seconds = 0;  // as the cost model expects
+  double seconds = 0;  // cost by the model
   std::vector<Applied> path = {};
 };
 
+/// Outcome of a search.
 struct Tree {
   std::vector<State> best = {};  // cheapest first
   Stop why = Stop::Exhausted;
   std::int64_t steps = 0;
 };
 
-/// TASO's search (Jia et al., SOSP 2019, section 5): the cheapest graph that
-/// was not looked at yet is replaced by all that one rule makes of it, and of
-/// these every one is kept that costs less than `alpha` times the best. A
-/// rewrite that costs something may so lead to one that pays. Begins with
-/// several graphs whose costs are known; gives the `keep` cheapest of all.
+/// Backtracking search of TASO (Jia et al., SOSP 2019, section 5), a best-first search: the
+/// cheapest unvisited graph is expanded by every applicable rule, and each new graph is kept if it
+/// costs less than `alpha` times the best, so that a rewrite that costs something may lead to one
+/// that pays. Starts from several graphs with known costs; returns the `keep` cheapest of all.
 ///
-/// Deterministic but for the deadline: ties go to what came first.
+/// Deterministic but for the deadline: ties are broken by order.
 Expected<Tree> backtrack(std::vector<State> from, const Moves& moves, cost::Model& model,
                          const Limits& limits, std::size_t keep);
 

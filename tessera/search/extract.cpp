@@ -18,7 +18,7 @@ Extraction::Extraction(const egraph::EGraph& egraph, const Graph& from,
   solve();
 }
 
-/// What is there before anything is computed.
+/// Whether a class is an input or constant.
 bool Extraction::is_leaf(ClassId id) const {
   const egraph::Class& found = egraph_.at(id);
   return found.input.has_value() || found.constant != nullptr;
@@ -40,8 +40,8 @@ double Extraction::weight_of(const Chosen& chosen) const {
   return sum;
 }
 
-/// A node with the best of what its operands need; nothing if they need what it
-/// computes.
+/// Solution by this node: the union of its operands' best solutions; nothing if that would be
+/// cyclic.
 std::optional<Extraction::Solution> Extraction::made_by(NodeId node) const {
   Solution made;
   for (const ClassId input : egraph_.node(node).inputs) {
@@ -58,8 +58,7 @@ std::optional<Extraction::Solution> Extraction::made_by(NodeId node) const {
   return made;
 }
 
-/// Until nothing gets better: an operand that costs less may make another node
-/// the best.
+/// Iterates to a fixed point: a cheaper operand may make another node the best.
 void Extraction::solve() {
   const std::vector<ClassId> classes = egraph_.classes();
   constexpr int kMostRounds = 50;

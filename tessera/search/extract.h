@@ -9,31 +9,29 @@
 
 namespace tessera::search {
 
-/// Which node computes each class that a graph needs.
+/// Extraction choice: the node that computes each class that a graph needs.
 using Chosen = std::map<egraph::ClassId, egraph::NodeId>;
 
-/// Takes graphs out of an e-graph: no value depends on itself, and what is
-/// needed twice is computed, and counts, once.
+/// Extraction of graphs from an e-graph. Extracted graphs are acyclic, and a shared node counts
+/// once (DAG cost).
 class Extraction {
  public:
-  /// `from` is the graph that the e-graph was made of, `values` the class of
-  /// each of its values.
+  /// `from` is the graph that the e-graph was built from, `values` the class of each of its values.
   Extraction(const egraph::EGraph& egraph, const Graph& from,
              const std::vector<egraph::ClassId>& values,
              const std::function<double(const egraph::Node&)>& weight);
 
-  /// Of the least weight, nearly: of each class the node whose needs weigh
-  /// least together with those of its operands. Nothing where an output cannot
-  /// be computed.
+  /// Greedy extraction of a graph of nearly least weight: for each class the node whose
+  /// dependencies have the least total weight. Nothing where an output cannot be computed.
   std::optional<Chosen> least() const;
 
-  /// The same choices but for one class, and what that needs.
+  /// Changes the choice of one class, and completes what the new node depends on.
   std::optional<Chosen> with(const Chosen& chosen, egraph::ClassId id, egraph::NodeId node) const;
 
-  /// Nodes that compute a class, in order.
+  /// Nodes of a class, in order.
   std::vector<egraph::NodeId> alternatives(egraph::ClassId id) const;
 
-  /// Nothing if a value would depend on itself.
+  /// Builds the chosen graph; nothing if it has a cycle.
   std::optional<Graph> graph(const Chosen& chosen) const;
 
  private:

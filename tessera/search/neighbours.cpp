@@ -13,8 +13,7 @@ namespace {
 
 using rules::Rule;
 
-/// The operators that lead to an output, and how; what the inputs are does not
-/// count.
+/// Appends the operators that compute an output, as a word; inputs are anonymous.
 void spell(const Graph& graph, ValueId id, std::vector<const void*>& words) {
   const GraphNode* node = id.present() ? graph.producer(id) : nullptr;
   words.push_back(node == nullptr ? nullptr : static_cast<const void*>(node->op));
@@ -23,8 +22,7 @@ void spell(const Graph& graph, ValueId id, std::vector<const void*>& words) {
   for (const ValueId input : graph.inputs(*node)) spell(graph, input, words);
 }
 
-/// Whether a rule joins values that are alike: then the order in which they are
-/// joined is no choice.
+/// Whether a rule merges similar values: then the order in which they are merged is not a choice.
 bool joins_alike(const Rule& rule) {
   const auto outputs = rule.source.outputs();
   if (outputs.size() < 2) return false;
@@ -37,7 +35,7 @@ bool joins_alike(const Rule& rule) {
   });
 }
 
-/// The rule alone, in the direction of the pattern.
+/// Rule set of one pattern, in its direction.
 rules::RuleSet alone(const rules::Pattern& pattern) {
   Rule rule = pattern.rule;
   rule.both_ways = false;
@@ -72,8 +70,8 @@ Expected<Moves> Moves::make(const std::vector<Rule>& rules, bool exact) {
 
 Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& applied) const {
   constexpr int kMostRounds = 3;
-  // Numbers are computed, weights stay as they are: they are many, and one
-  // region stands for others with other weights.
+  // Limits of constant folding: scalars are folded, weights are not, since they are large and one
+  // region stands for others with different weights.
   constexpr passes::FoldLimits kNumbers{.most_bytes = 1024, .most_numbers = 16};
   Graph current = graph;
   for (int round = 0; round < kMostRounds; ++round) {

@@ -10,45 +10,45 @@
 
 namespace tessera::search {
 
-/// A rule that was applied.
+/// Application of a rewrite rule, for reports.
 struct Applied {
   std::string rule;
-  int times = 1;                       // one after the other, the first at `where`
-  std::string where;                   // the first value that it computes in another way
-  std::vector<std::string> also = {};  // rules that help everywhere, applied to what came out
-  double before = 0, after = 0;        // seconds, as the cost model expects
+  int times = 1;                       // number of consecutive applications, the first at `where`
+  std::string where;                   // first value that is rewritten
+  std::vector<std::string> also = {};  // normalization rules that were applied to the result
+  double before = 0, after = 0;        // seconds by the cost model
 };
 
-/// A graph that is one rule away from another.
+/// Graph that is one rule application away from another.
 struct Neighbour {
   Graph graph;
   Applied by;
 };
 
-/// Rules as a search uses them.
+/// Rewrite rules as the successor function of a search.
 ///
-/// Those that help everywhere are applied wherever they match, after every
-/// other rule: they are no choice. What is left to choose is the rest, in both
-/// directions where a rule holds in both.
+/// Normalization rules, which are always beneficial, are applied wherever they match after every
+/// other rule, and are not a choice. The choices are the other rules, in both directions where a
+/// rule is bidirectional.
 class Moves {
  public:
-  /// With `exact`, only rules that keep every bit.
+  /// With `exact`, only rules that preserve results bit for bit are used.
   static Expected<Moves> make(const std::vector<rules::Rule>& rules, bool exact);
 
-  /// All graphs that one rule leads to, in the order of places and rules. A rule that joins values
-  /// that are alike also leads to the graph in which it has joined all that it can: eight products
-  /// that share a factor are one product in one step, not in seven. Work on weights alone is left
-  /// as it is, to be done when a graph is chosen.
+  /// All successors of a graph, in the order of places and rules. A rule that merges similar values
+  /// also leads to the graph in which it has merged all it can: eight matmuls that share a factor
+  /// become one in one step, not in seven. Work on weights only is left unfolded until a graph is
+  /// chosen.
   std::vector<Neighbour> from(const Graph& graph) const;
-  /// One by one, until the visitor says false; those of the rules with these names come first.
+  /// Visits successors until the visitor returns false; rules named in `first` are tried first.
   void from(const Graph& graph, const std::set<std::string>& first,
             const std::function<bool(Neighbour)>& visit) const;
 
-  /// The graph after the rules that help everywhere, without what is computed
-  /// twice or never.
+  /// Normal form of a graph: after the normalization rules, common subexpression elimination and
+  /// dead code elimination.
   Expected<Graph> settled(const Graph& graph, std::vector<std::string>& applied) const;
 
-  /// As they were given.
+  /// All rules, as passed to make().
   const std::vector<rules::Rule>& rules() const { return rules_; }
   std::size_t size() const { return set_.size(); }
   bool exact() const { return exact_; }

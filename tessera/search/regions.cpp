@@ -12,7 +12,7 @@
 namespace tessera::search {
 namespace {
 
-/// Where a graph is cut: before these nodes, from 0 to the number of nodes.
+/// Partition of a graph: cut positions from 0 to the number of nodes.
 class Cuts {
  public:
   Cuts(const Graph& graph, const std::vector<bool>& constant, const CutOptions& options)
@@ -38,7 +38,7 @@ class Cuts {
     }
   }
 
-  /// The cuts of the least sum of widths, where a narrow one is a gain.
+  /// Optimal cuts by dynamic programming over the sum of widths, where a narrow cut is a gain.
   std::vector<std::size_t> best() const {
     constexpr double kNarrow = 1.25;
     const std::size_t n = width_.size() - 1;
@@ -67,7 +67,7 @@ class Cuts {
   std::vector<double> width_;  // by node: of what goes across before it
 };
 
-/// Puts nodes of a graph into one of their own.
+/// Copies nodes of a graph into a graph of their own.
 class RegionExtraction {
  public:
   RegionExtraction(const Graph& whole, const std::vector<bool>& constant)
@@ -140,7 +140,7 @@ class RegionExtraction {
   std::map<ValueId, ValueId> made_;
 };
 
-/// Whether a constant is one of those that equal skeletons may differ in.
+/// Whether a constant is a weight, in which equal skeletons may differ.
 bool is_weight(const Tensor& tensor) {
   constexpr std::int64_t kMostNumbers = 16;
   if (!is_float(tensor.dtype) || tensor.count() <= kMostNumbers) return false;
@@ -151,7 +151,7 @@ bool is_weight(const Tensor& tensor) {
   return false;
 }
 
-/// The weights of a graph, each piece of memory once, in the order of their uses.
+/// Weights of a graph, each memory block once, in order of use.
 std::vector<Tensor> weights_of(const Graph& graph) {
   std::vector<Tensor> all;
   std::set<const std::byte*> seen;
@@ -208,7 +208,7 @@ Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
   }
   for (std::size_t r = 0; r < regions.size(); ++r) {
     const Graph& graph = replacements[r];
-    // One that was made for another region of the same form has that one's names.
+    // A replacement that was derived from another region has that region's names.
     std::set<std::string> own_names;
     for (std::size_t n = 0; n < regions[r].graph.nodes().size(); ++n)
       own_names.insert(regions[r].graph.node_name(n));
@@ -258,7 +258,7 @@ Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
 
 std::string skeleton(const Graph& graph) {
   std::string text;
-  // Weights of equal memory, and those that may have equal content, are so everywhere.
+  // Weights that share memory, or may have equal content, do so in all graphs of one skeleton.
   std::map<const std::byte*, std::uint32_t> weights;
   std::map<std::uint64_t, std::uint32_t> contents;
   std::map<ValueId, std::uint32_t> numbers;

@@ -8,31 +8,32 @@
 
 namespace tessera::search {
 
-/// A part of a graph that is searched on its own.
+/// Region of a graph that is searched on its own.
 struct Region {
   std::vector<ValueId> inputs = {}, outputs = {};  // values of the whole graph
   Graph graph = {};                                // over these, with their names
 };
 
+/// Options of regions_of.
 struct CutOptions {
-  std::size_t least_nodes = 4, most_nodes = 64;  // of a region
+  std::size_t least_nodes = 4, most_nodes = 64;  // nodes of a region
 };
 
-/// Cuts a graph into regions, in order. Wherever few values go across, best where one value goes to
-/// many readers: as between the blocks of a model. A value with one reader is better not cut off
-/// from it, as the two may be computed together. Work on weights alone goes with those who use it.
+/// Partitions a graph into consecutive regions where few values cross, preferably where one value
+/// has many readers, as between the blocks of a model. A value with one reader should stay with it,
+/// as the two may be fused. Work on weights belongs to the region that uses it.
 std::vector<Region> regions_of(const Graph& graph, const CutOptions& options);
 
-/// The graph with others in place of its regions, over the same inputs.
+/// Replaces the regions of a graph by other graphs over the same inputs.
 Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
                          const std::vector<Graph>& replacements);
 
-/// What a graph is but for its weights: equal skeletons are equal graphs with other weights in the
-/// same places. Numbers, integers and tensors of one repeated number count.
+/// Key of a graph without its weights: equal skeletons are equal graphs with different weights in
+/// the same places. Scalars, integers and uniform tensors are part of the skeleton.
 std::string skeleton(const Graph& graph);
 
-/// A graph that was made of `from` without looking at weights, with the weights of `to`, which has
-/// the same skeleton as `from`.
+/// Transfers a rewritten graph to other weights: `made` was derived from `from` without looking at
+/// weights; the result uses those of `to`, which has the same skeleton as `from`.
 Graph with_weights_of(const Graph& made, const Graph& from, const Graph& to);
 
 }  // namespace tessera::search

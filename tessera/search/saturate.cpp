@@ -15,7 +15,7 @@ namespace {
 using egraph::ClassId;
 using egraph::NodeId;
 
-/// Of an e-graph of a region, before a graph is taken out of it.
+/// Size limit of a region's e-graph.
 constexpr std::size_t kMostNodes = 1500;
 constexpr int kMostRounds = 5;
 
@@ -38,14 +38,14 @@ double multiply_adds_of(const egraph::Application& applied) {
   return sum;
 }
 
-/// Seconds of a node by itself, roughly, on no computer in particular: it ranks
-/// graphs before the cost model is asked.
+/// Rough cost of a single node, independent of the machine: ranks graphs before the cost model is
+/// queried.
 double weight_of(const egraph::EGraph& graph, const egraph::Node& node) {
   constexpr double kPerMultiplyAdd = 2.0 / 50e9, kPerByte = 1.0 / 20e9, kPerNode = 1e-6;
   const auto is_known = [&](ClassId id) {
     return !id.present() || graph.at(id).from_constants || graph.at(id).constant != nullptr;
   };
-  // Work on weights alone is free; still, less of it is better.
+  // Work on weights is free (folded at compile time); still, less of it is better.
   if (std::ranges::all_of(node.inputs, is_known)) return 1e-12;
   double bytes = 0;
   for (const ClassId id : node.inputs)
@@ -54,7 +54,7 @@ double weight_of(const egraph::EGraph& graph, const egraph::Node& node) {
   return kPerNode + kPerByte * bytes + kPerMultiplyAdd * multiply_adds_of(*node.application);
 }
 
-/// Changes one choice after the other as long as it helps.
+/// Local search over extraction choices.
 class Improving {
  public:
   Improving(const Moves& moves, cost::Model& model, const Limits& limits, const Graph& from,
@@ -102,7 +102,7 @@ class Improving {
     }
   }
 
-  /// Whether it is the best so far.
+  /// Evaluates a choice; true if it is the best so far.
   bool try_out(const Chosen& chosen) {
     const std::optional<Graph> graph = extraction_.graph(chosen);
     if (!graph || !verify(*graph)) return false;
@@ -116,8 +116,7 @@ class Improving {
     return true;
   }
 
-  /// The rules that made what is used, each with the value that it computes in
-  /// another way.
+  /// Rules that created the chosen nodes, each with the value that it rewrites.
   std::vector<Applied> path_of(const Chosen& chosen, double seconds) const {
     std::map<std::string, std::string> places;
     for (const auto& [id, node] : chosen)

@@ -5,22 +5,18 @@
 
 namespace tessera::search {
 
-/// Equality saturation (Tate et al., POPL 2009; Yang et al., Tensat, MLSys
-/// 2021): all rules are applied at once to an e-graph, and a graph is taken out
-/// of it.
+/// Search by equality saturation (Tate et al., POPL 2009; Yang et al., Tensat, MLSys 2021): applies
+/// all rules at once to an e-graph, and extracts a graph.
 ///
-/// What is taken out first is the least by the work of single nodes, where a
-/// node that is needed twice counts once and no value depends on itself. Then
-/// choices are changed one by one as long as the cost model, which sees what is
-/// computed together, says that it helps.
+/// The first extraction minimizes the sum of node weights, where a shared node counts once and
+/// graphs are acyclic. A local search then changes choices one by one as long as the cost model,
+/// which accounts for fusion, improves.
 class Saturating {
  public:
-  /// Of the rules, those that the moves choose from and those that are always
-  /// applied.
+  /// Uses both the choice and the normalization rules of `moves`.
   explicit Saturating(const Moves& moves);
 
-  /// The best graph that was found, if there is one besides the one that was
-  /// given. Steps are graphs whose cost is asked for.
+  /// Returns the best extracted graph, if there is one besides `from`. Steps are cost queries.
   Expected<Tree> run(const Graph& from, cost::Model& model, const Limits& limits);
 
  private:

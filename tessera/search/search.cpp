@@ -17,14 +17,14 @@ constexpr double kLeastGain = 0.005;      // of a region, to be worth a change
 constexpr std::int64_t kLeastSteps = 20;  // of a region
 constexpr double kSaturating = 4;         // one part in so many of the time or steps
 
-/// Regions of one form.
+/// Regions with equal skeletons.
 struct Form {
   std::vector<std::size_t> places = {};  // regions; the first stands for all
   double seconds = 0;                    // of one
   double share() const { return seconds * static_cast<double>(places.size()); }
 };
 
-/// Rules, for both ways to search.
+/// Rules for both search methods.
 struct Rules {
   explicit Rules(Moves rules) : moves(std::move(rules)), saturating(moves) {}
   Rules(const Rules&) = delete;
@@ -84,7 +84,7 @@ class Search {
     Choice choice;
   };
 
-  /// The rules that help everywhere, on the whole graph, weights included.
+  /// Applies the normalization rules to the whole graph, including weights.
   Expected<Graph> settled(const Graph& graph, std::vector<std::string>& applied) const {
     TESSERA_TRY(passes::Optimized made,
                 passes::optimize(graph, {.exact = options_.exact, .disabled = {"recognize"}}));
@@ -99,7 +99,7 @@ class Search {
     return estimate.seconds;
   }
 
-  /// Those that take most time first.
+  /// Distinct regions, the most expensive first.
   Expected<std::vector<Form>> forms_of_regions() {
     std::map<std::string, std::size_t> known;
     std::vector<Form> forms;
@@ -116,9 +116,8 @@ class Search {
     return forms;
   }
 
-  /// A better form, found within a share of what is left to spend. Where costs
-  /// can be measured, the best few are, and the search begins anew with what is
-  /// known by then.
+  /// Improved form of a region, within a share of the remaining budget. Where costs can be
+  /// measured, the best few are, and the search restarts with the refined costs.
   Expected<std::optional<Better>> better_form(const Form& form, double share, Found& found) {
     const Graph& given = regions_[form.places[0]].graph;
     const bool measures = !options_.steps && model_.can_measure();
@@ -149,7 +148,8 @@ class Search {
                                  .measured = best.measured}});
   }
 
-  /// What the rules lead to; where that is not far, all rules get about as much again.
+  /// Searches with the hand-written rules; where these lead no further, with all rules for about as
+  /// long again.
   Expected<Tree> looked_at(const Graph& given, double share, Found& found) {
     TESSERA_TRY(Tree tree, looked_at(given, {}, few_, [&](double part) {
                   return limits_of(part * share, found.steps);
@@ -169,13 +169,13 @@ class Search {
                   return limits;
                 }));
     found.steps += further.steps;
-    // That they got no more is no limit of whoever asked.
+    // Their own share of steps is not the caller's limit.
     if (further.why == Stop::Steps && limits_of(1, found.steps).steps > 0)
       further.why = Stop::Exhausted;
     return further;
   }
 
-  /// Backtracking begins with what saturation finds, and with what was found before.
+  /// Backtracking starts from the results of saturation and of earlier searches.
   Expected<Tree> looked_at(const Graph& given, std::vector<State> from, Rules& rules,
                            const std::function<Limits(double part)>& limits_of_part) {
     TESSERA_TRY(Tree seeds, rules.saturating.run(given, model_, limits_of_part(1 / kSaturating)));
@@ -188,7 +188,7 @@ class Search {
     return tree;
   }
 
-  /// A graph for a region; what was given has no path.
+  /// Candidate for a region; the original has no path.
   struct Candidate {
     State state;
     bool measured = false;
@@ -221,7 +221,7 @@ class Search {
     return now + std::chrono::duration_cast<Clock::duration>((end_ - now) * std::min(1.0, share));
   }
 
-  /// Asks the computer instead of the model, what was given first.
+  /// Measures the candidates instead of estimating them, the original first.
   Expected<Done> measure(std::vector<Candidate>& candidates) {
     for (Candidate& one : candidates) {
       if (one.measured) continue;
@@ -235,8 +235,8 @@ class Search {
     return Done{};
   }
 
-  /// With nothing that is computed twice or never. Work on weights stays: the compiler does it, as
-  /// other runtimes do, and a proof sees where weights come from.
+  /// Final cleanup: common subexpressions and dead code are removed. Work on weights stays: the
+  /// compiler folds it, as other runtimes do, and a proof sees where weights come from.
   Expected<Graph> finished(const Graph& graph) const {
     std::vector<std::string> applied;
     TESSERA_TRY(const Graph made, few_.moves.settled(graph, applied));

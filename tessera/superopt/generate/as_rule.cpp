@@ -11,7 +11,7 @@
 namespace tessera::superopt {
 namespace {
 
-/// What an attribute is on each choice of sizes.
+/// Value of an attribute for each choice of sizes.
 using Quotients = std::vector<std::int64_t>;
 
 class Side {
@@ -165,7 +165,7 @@ std::optional<rules::Rule> as_rule(const Terms& terms, const Candidate& candidat
     if (!graph) return std::nullopt;
     (is_source ? rule.source : rule.target) = *std::move(graph);
   }
-  // Hashes do not tell inputs of one type apart.
+  // Hashes do not distinguish inputs of one type.
   if (rule.source.hash() == rule.target.hash() &&
       rules::body_text(rule.source, 0) == rules::body_text(rule.target, 0))
     return std::nullopt;

@@ -5,15 +5,15 @@
 
 namespace tessera::superopt {
 
-/// How much of the sizes of inputs a rule leaves open.
+/// Generality of a rule's input sizes.
 enum class Form {
-  General,   // all that their declaration does
-  Declared,  // sizes that are numbers stay
-  AnyRank,   // all inputs that are not scalars are of one shape, of any rank
+  General,   // all sizes that the declaration leaves open are symbolic
+  Declared,  // sizes that are numbers in the declaration stay numbers
+  AnyRank,   // all inputs but scalars have one shape of any rank
 };
 
-/// A candidate as a rule over symbolic sizes, without a guard; nothing where it cannot be stated
-/// so, or both sides are the same graph.
+/// Candidate as a rule over symbolic sizes, without a guard; nothing where it has no such form, or
+/// both sides are the same graph.
 std::optional<rules::Rule> as_rule(const Terms& terms, const Candidate& candidate, Form form);
 
 }  // namespace tessera::superopt

@@ -10,7 +10,7 @@
 namespace tessera::superopt {
 namespace {
 
-/// Entries that look equal.
+/// Entries with equal fingerprints.
 struct Group {
   std::size_t begin = 0, end = 0;
 };
@@ -27,7 +27,7 @@ struct Code {
   std::vector<std::uint8_t> variables;
   std::size_t ops = 0;
 
-  /// The first operator that means the same.
+  /// First operator of the set with the same meaning.
   static std::size_t meaning(const OperatorSet& set, std::size_t op) {
     const auto same = [&](const OperatorSet::Operator& other) {
       return other.args.size() == set.operators[op].args.size() &&
@@ -69,7 +69,7 @@ Code code_of(const Terms& terms, Candidate& candidate) {
   return source;
 }
 
-/// Whether one list of variables is another with some made equal.
+/// Whether one list of variables is another with some unified.
 bool is_special(const std::vector<std::uint8_t>& special,
                 const std::vector<std::uint8_t>& general) {
   std::map<std::uint8_t, std::uint8_t> to;
@@ -127,7 +127,7 @@ class Pairing {
   }
 
  private:
-  /// Where a thread works: values on the first sizes, and elsewhere, in another field.
+  /// Workspace of a thread: values on the first sizes, and in another field on other sizes.
   struct Place {
     explicit Place(const Terms& terms)
         : here(terms, {.sizes = 0, .seed = 3, .draws = 2}),
@@ -142,7 +142,8 @@ class Pairing {
 
   std::vector<Candidate> of_group(Place& at, const Group& group, CandidateCounts& counts) const {
     at.tidy();
-    // Terms that look equal by chance look different elsewhere; each look has its own center.
+    // Separates terms whose fingerprints collide by chance, by their values elsewhere; each group
+    // has its own representative.
     std::map<std::uint64_t, const Entry*> centers;
     std::set<std::uint64_t> nodes;
     std::vector<Candidate> found;
@@ -189,7 +190,7 @@ class Pairing {
     for (std::size_t i = 0; i < term.args; ++i) collect(terms_.arg(named, i), into);
   }
 
-  /// Whether the sides are equal whatever a part that both have is: then there is a smaller rule.
+  /// Whether the sides are equal for any value of a common subterm: then there is a smaller rule.
   bool holds_without_common(Place& at, const Candidate& candidate) const {
     std::set<Named> source, target;
     for (const Named& output : candidate.source) collect(output, source);
@@ -206,7 +207,7 @@ class Pairing {
     return false;
   }
 
-  /// The smallest term that looks like this one.
+  /// Smallest term with the same fingerprint.
   Named smallest(Values<FieldA>& values, const Named& named) const {
     const std::uint64_t look = values.fingerprint(named);
     const auto first = std::ranges::lower_bound(made_.entries, look, {}, &Entry::value);

@@ -9,11 +9,12 @@
 
 namespace tessera::superopt {
 
-/// Decisions that survive the process: a file to which each is appended, with a checksum, as it is
-/// made. A last line that was cut off is taken back; any other damage is a diagnostic.
+/// Append-only log of decisions with checksums, to resume an interrupted generation. A truncated
+/// last line is dropped; any other damage is a diagnostic.
 class Checkpoint {
  public:
-  /// `run` says what the decisions are about. Without `resume` the file begins anew.
+  /// Opens a log; `run` is a hash of what the decisions are about. Without `resume` the file is
+  /// truncated.
   static Expected<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& path,
                                                     std::uint64_t run, bool resume);
 

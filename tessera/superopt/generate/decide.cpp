@@ -17,11 +17,12 @@ namespace {
 using rules::Rule;
 
 prove::Options proof_options(const std::atomic<bool>* stop) {
-  // Candidates agree on random inputs already: few numbers tell whether sizes made them do so.
+  // Small limits: candidates agree on random inputs already, so few tries refute those that are
+  // true only for these sizes.
   return {.tries = 8, .most_terms = 500, .most_steps = 600, .named_reals = false, .stop = stop};
 }
 
-/// What the target as a source needs of sizes for the source to fit.
+/// Guard of the reverse direction: conditions under which the source fits where the target matches.
 Expected<Guard> guard_back(const Rule& rule, const Guard& forth) {
   TESSERA_TRY(const prove::SizeRelations own, prove::relate_sizes(rule.target));
   TESSERA_TRY(const prove::SizeRelations given, prove::relate_sizes(forth, own));
@@ -126,7 +127,7 @@ Rule finished(const Terms& terms, const Candidate& candidate, Form form, const G
   return rule;
 }
 
-/// Whether it speaks of scalars and of inputs of one shape alone.
+/// Whether all inputs are scalars or of one shape.
 bool may_be_of_any_rank(const Terms& terms, const Candidate& candidate) {
   std::set<std::string> shapes;
   for (const auto* side : {&candidate.source, &candidate.target})
@@ -183,7 +184,7 @@ Decision decide(const Terms& terms, const Candidate& candidate, const std::atomi
 std::vector<Rule> rules_of(const Terms& terms, const Candidate& candidate,
                            const Decision& decision) {
   using Kind = rules::Numerics::Kind;
-  // The order in which a sum is taken hangs on how long it is.
+  // The order of a sum's terms depends on its length.
   const bool exact = std::ranges::all_of(terms.set().sizes, [&](const SizeValues& sizes) {
     return is_exact(terms, candidate, sizes);
   });
@@ -198,7 +199,7 @@ std::vector<Rule> rules_of(const Terms& terms, const Candidate& candidate,
   const bool two = decision.back && !forth.both_ways;
   add(std::move(forth));
   if (two) {
-    // The sizes of the other source have names of their own.
+    // The reverse rule names its sizes by its own source.
     Candidate other = candidate;
     std::swap(other.source, other.target);
     if (as_rule(terms, other, decision.form))

@@ -9,22 +9,22 @@
 
 namespace tessera::superopt {
 
-/// What became of a candidate.
+/// Decision about a candidate.
 struct Decision {
   enum class Verdict : std::uint8_t { Proved, Refuted, Unknown, Trivial, Derivable };
   Verdict verdict = Verdict::Unknown;
-  Form form = Form::General;       // in which it was proved
-  Guard forth = {};                // from source to target
-  std::optional<Guard> back = {};  // from target to source, where that can be used so
+  Form form = Form::General;       // generality in which it was proved
+  Guard forth = {};                // guard from source to target
+  std::optional<Guard> back = {};  // guard from target to source, if that direction is usable
 
   bool operator==(const Decision&) const = default;
 };
 
-/// Proves a candidate in its most general form, or in one that says more of sizes.
+/// Proves a candidate in its most general form, or else in one with more specific sizes.
 Decision decide(const Terms& terms, const Candidate& candidate, const std::atomic<bool>* stop);
 
-/// The rules that a candidate that is proved makes: one, or one for each way where their guards
-/// differ. Sizes that the source makes equal have one name, and names are short.
+/// Rules of a proved candidate: one, or one per direction if their guards differ. Sizes that the
+/// source equates share one symbol, and names are short.
 std::vector<rules::Rule> rules_of(const Terms& terms, const Candidate& candidate,
                                   const Decision& decision);
 

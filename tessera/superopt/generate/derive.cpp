@@ -12,25 +12,25 @@ std::uint32_t root_of(const Term& term) {
   return term.op * 16U + term.result;
 }
 
-/// A term, or a pattern with its variables replaced: its value, and how it was made.
+/// Term or instantiated pattern: its value and structure.
 struct Made {
   const Value<FieldA>* value = nullptr;  // null: it does not fit, or is undefined
   ShapeId shape = 0;
   std::uint64_t node = 0, structure = 0;
   std::size_t size = 0;  // operators, counted wherever they are
   bool like = false;     // an input of which only the sizes are read
-  // Terms that look like it.
+  // Terms with the same fingerprint.
   std::optional<std::pair<std::size_t, std::size_t>> alike = {};
   std::unique_ptr<Value<FieldA>> own = {};
 };
 
-/// What the variables of a pattern stand for.
+/// Substitution of pattern variables.
 using Bound = std::vector<std::pair<std::uint8_t, Made*>>;
 
 }  // namespace
 
-/// Finds what one step makes of a term. The values of terms tell which are equal; what is equal
-/// below the root is taken to be so by smaller candidates.
+/// One-step rewriting of terms. Fingerprints decide which subterms are equal; equality below the
+/// root is attributed to smaller candidates.
 class Steps {
  public:
   explicit Steps(const Enumeration& made)
@@ -68,8 +68,8 @@ class Steps {
  private:
   using Then = std::function<void()>;
 
-  /// Of one pattern with one term. Deep patterns match in as many ways as there are terms alike at
-  /// each of their operators; what the first ones do not give is kept.
+  /// Limit on matches of one pattern with one term. Deep patterns match in as many ways as there
+  /// are equal terms at each operator; a candidate that is not derived within the limit is kept.
   static constexpr int kMostMatches = 4'000;
 
   void forget() {
@@ -146,7 +146,8 @@ class Steps {
       if (root_of(terms_[term.term]) == root_of(wanted)) match_args(pattern, term, 0, then);
       return;
     }
-    // The smallest of many are enough: what they do not give is kept.
+    // Limit on equal terms that are tried, smallest first; a candidate that is not derived within
+    // it is kept.
     constexpr std::size_t kMostAlike = 64;
     std::size_t tried = 0;
     for (std::size_t i = begin; i < end && tried < kMostAlike && !met_; ++i) {
@@ -172,8 +173,8 @@ class Steps {
     return std::ranges::find(bound_, variable, &Bound::value_type::first)->second;
   }
 
-  /// Adds what a side has become; the sides have met where they are the same graph, or equal by
-  /// smaller equations.
+  /// Adds a reached term; the sides meet where they are the same graph, or equal by smaller
+  /// equations.
   void reach(const Made& made) {
     Derivations::Reached& own = attempt_->sides[side_];
     const Derivations::Reached& other = attempt_->sides[1 - side_];

@@ -12,21 +12,22 @@ namespace tessera::superopt {
 
 class Steps;
 
-/// Candidates that are known to hold, and what follows from them: by a step at the root of either
-/// side, and from equations between smaller terms inside.
+/// Redundancy filter of rule generation: candidates that hold, and what follows from them by one
+/// rewrite at the root of either side and by equations between smaller terms inside.
 class Derivations {
  public:
-  /// What one step makes of the sides of a candidate, as far as it has been looked at.
+  /// Terms reachable in one step from the sides of a candidate, as far as explored.
   struct Reached {
-    std::map<std::uint64_t, std::size_t> nodes;  // with the operators of the smallest that has it
+    std::map<std::uint64_t, std::size_t>
+        nodes;  // with the number of operators of the smallest such term
     std::unordered_set<std::uint64_t> structures;
   };
   struct Attempt {
     Reached sides[2];
-    std::size_t seen = 0;  // patterns
+    std::size_t seen = 0;  // number of patterns that were tried
     std::size_t total = 0;
   };
-  /// One side of a candidate, as a pattern for the other.
+  /// Rewrite pattern: one side of a candidate, with the other as the replacement.
   struct Pattern {
     Named from, to;
     std::size_t candidate = 0;
@@ -36,12 +37,11 @@ class Derivations {
   explicit Derivations(const Enumeration& made);
   ~Derivations();
 
-  /// Whether a candidate follows; an attempt that failed is taken up where it ended. May be called
-  /// by several threads.
+  /// Whether a candidate follows; a failed attempt is continued where it ended. Thread-safe.
   bool derivable(const Candidate& candidate, Attempt& attempt);
 
   void add(const Candidate& candidate, std::size_t number);
-  /// Takes back what was added; attempts that were made with it have to begin anew.
+  /// Removes a candidate; attempts that used it have to restart.
   void remove(std::size_t number);
 
  private:

@@ -14,7 +14,7 @@ Diagnostic stopped() {
   return {.id = "stopped", .message = "the enumeration was stopped"};
 }
 
-/// An operator applied to terms, and how its results look under the names they may have.
+/// Operator applied to terms, with the fingerprints of its results under all names.
 struct Found {
   Terms::New made;
   std::vector<std::vector<Entry>> entries;  // by result; terms are numbered later
@@ -51,7 +51,7 @@ class Enumerator {
   }
 
  private:
-  /// What is built on one largest argument.
+  /// Workspace for terms built on one largest argument.
   struct Workplace {
     Workplace(const Enumerator& owner, TermId id)
         : largest{id, owner.terms()[id].own},
@@ -65,7 +65,7 @@ class Enumerator {
     Values<FieldA> values;
     std::vector<Found> found;
   };
-  /// An operator some of whose arguments are chosen.
+  /// Operator with some of its arguments chosen.
   struct Partial {
     std::size_t op = 0, position = 0;  // of the largest argument
     std::vector<Named> args;
@@ -143,7 +143,7 @@ class Enumerator {
     }
   }
 
-  /// Values and looks of terms with few operators, which are arguments under all names.
+  /// Computes values and fingerprints of small terms, which are arguments under all names.
   void finish_level(int level, TermId first) {
     level_begin_.push_back(first);
     made_.by_ops.push_back(terms().size() - first);
@@ -224,7 +224,7 @@ class Enumerator {
       }
   }
 
-  /// Whether an operator of two arguments takes this one.
+  /// Whether a binary operator accepts this argument.
   bool may_fit(const Partial& partial, std::size_t next, const Choice& choice) const {
     if (partial.args.size() != 2) return true;
     std::vector<ShapeId> shapes = partial.shapes;
@@ -247,8 +247,8 @@ class Enumerator {
     return true;
   }
 
-  /// Of an operator whose two arguments may change places and are equally large, the one order that
-  /// counts.
+  /// Symmetry breaking: for a commutative operator with equally large arguments, whether this order
+  /// is the redundant one.
   bool is_twin(const Partial& partial) const {
     const Named &a = partial.args[0], &b = partial.args[1];
     if (terms()[a.term].ops != terms()[b.term].ops) return partial.position != 0;
@@ -297,8 +297,8 @@ class Enumerator {
     at.found.push_back(std::move(found));
   }
 
-  /// How the results look under all orders of their variables; false where they are undefined, or
-  /// do not hang on what they are made of: all of x - x, y / y… would be equal to each other.
+  /// Computes fingerprints under all permutations of the variables; false where results are
+  /// undefined or constant: x - x, y / y … would all be equal to each other.
   bool looks(Workplace& at, Found& found) const {
     const Terms::New& made = found.made;
     const bool later = is_small(made.ops);  // only whether it is defined
@@ -323,7 +323,7 @@ class Enumerator {
     return true;
   }
 
-  /// Whether what was computed last does not hang on its variables, though there are some.
+  /// Whether the last result is independent of its variables, though there are some.
   bool is_idle(const Workplace& at, const Terms::New& made) const {
     bool read = false;
     for (std::size_t i = 0; i < made.variables; ++i) read = read || !is_like(made.own[i]);

@@ -13,7 +13,7 @@
 namespace tessera::superopt {
 namespace {
 
-/// What the decisions of a run are about.
+/// Hash of the inputs of a run.
 std::uint64_t run_key(const OperatorSet& set, int max_ops) {
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(max_ops));
@@ -95,9 +95,9 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
   };
   using enum Decision::Verdict;
 
-  // Small candidates come first. Those of a batch that do not follow from what holds already are
-  // taken to hold while the others are looked at, then proved; what could not be proved is no
-  // reason to leave out others.
+  // Processes candidates in order of size. Those of a batch that are not derivable are assumed to
+  // hold while the others are filtered, then proved; candidates that were filtered by one that
+  // could not be proved are tried again.
   Derivations known(made);
   constexpr std::size_t kBatch = 64;
   for (std::size_t start = 0; start < all.size() && !stopped(); start += kBatch) {

@@ -9,29 +9,31 @@
 
 namespace tessera::superopt {
 
+/// Options of generate().
 struct GenerateOptions {
   int max_ops = 3;
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{12} << 30;
   const std::atomic<bool>* stop = nullptr;
-  std::filesystem::path checkpoint = {};  // where decisions are kept; empty: nowhere
-  bool resume = false;                    // take up those that are there
+  std::filesystem::path checkpoint = {};  // log of decisions; none if empty
+  bool resume = false;                    // reuse the decisions of an earlier run
   std::function<void(std::string_view stage, std::size_t done, std::size_t all)> progress = {};
 };
 
+/// Generated rules with statistics.
 struct Generated {
-  std::vector<rules::Rule> rules;  // proved, small ones first
-  std::size_t graphs = 0;          // different up to names and order, connected
+  std::vector<rules::Rule> rules;  // proved rules, small ones first
+  std::size_t graphs = 0;          // connected graphs, distinct up to names and order
   CandidateCounts counts;
   std::size_t derivable = 0;  // pairs that follow from smaller ones
   std::size_t candidates = 0, proved = 0, refuted = 0, unknown = 0, trivial = 0;
   double enumeration_seconds = 0, proof_seconds = 0;
-  bool stopped = false;  // before all candidates were decided
+  bool stopped = false;  // cancelled before all candidates were decided
 };
 
-/// Finds rules: enumerates all terms of a set up to a number of operators, pairs those that look
-/// equal, and proves the pairs for all sizes. The same for any number of threads, and whether it
-/// was interrupted or not.
+/// Generates rewrite rules: enumerates all terms over an operator set up to a number of operators,
+/// pairs those with equal fingerprints, and proves the pairs for all sizes. Deterministic for any
+/// number of threads and with resumption.
 Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& options);
 
 }  // namespace tessera::superopt

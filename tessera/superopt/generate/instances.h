@@ -14,17 +14,17 @@ namespace tessera::superopt {
 
 using ShapeId = std::uint32_t;
 
-/// An operator of a set on arguments of some shapes: what it gives, and how that is computed on
-/// each choice of sizes.
+/// Operator applied to arguments of fixed symbolic shapes: result shapes, and a tape that computes
+/// the results for each choice of sizes.
 struct Instance {
   std::vector<ShapeId> results;
-  std::vector<Tape> tapes;  // by choice of sizes; computes all results, one after the other
-  bool commutes = false;    // of two arguments: either order gives the same
+  std::vector<Tape> tapes;  // by choice of sizes; computes all results, concatenated
+  bool commutes = false;    // binary and commutative
 };
 
-/// The shapes that occur, over the sizes of a set, and the instances of its operators. Instances
-/// are made when they are asked for first, by recording an evaluation of the operator's definition;
-/// may be used by several threads, which wait for each other only where something is new.
+/// Cache of shapes and operator instances of a set. Instances are created on demand, by tracing an
+/// evaluation of the operator's definition. Thread-safe; threads block only while something new is
+/// added.
 class Instances {
  public:
   explicit Instances(const OperatorSet& set) : set_(set), buckets_(kBuckets) {}
@@ -35,12 +35,13 @@ class Instances {
   const OperatorSet& set() const { return set_; }
   ShapeId intern(const Shape& shape);
   const Shape& shape(ShapeId id) const;
-  /// The same in every run, whatever the order in which shapes were met.
+  /// Hash of a shape that does not depend on the order in which shapes were interned.
   std::uint64_t hash(ShapeId id) const;
-  /// The number of elements on a choice of sizes.
+  /// Number of elements for a choice of sizes.
   std::int64_t count(ShapeId id, std::size_t sizes) const;
 
-  /// Null where the operator does not take these arguments or gives too large a result.
+  /// Instance of an operator on these arguments; null if it does not accept them or the result is
+  /// too large.
   const Instance* find(std::size_t op, std::span<const ShapeId> args);
 
  private:
@@ -50,7 +51,7 @@ class Instances {
     std::vector<std::int64_t> counts;
     std::uint64_t hash = 0;
   };
-  /// What is known of an operator on shapes; those of one bucket are a list that only grows.
+  /// Hash table entry; the entries of a bucket form a list that only grows.
   struct Entry {
     std::size_t op = 0;
     std::vector<ShapeId> args;
@@ -62,7 +63,7 @@ class Instances {
   bool fits(const OperatorSet::Operator& op, std::span<const ShapeId> args) const;
   std::optional<Graph> on_shapes(const OperatorSet::Operator& op,
                                  std::span<const ShapeId> args) const;
-  /// A body, and the shapes of its results.
+  /// Operator body with the shapes of its results.
   struct Shaped {
     const Graph& graph;
     const std::vector<Shape>& results;
@@ -71,13 +72,14 @@ class Instances {
                                std::span<const ShapeId> args, std::size_t sizes) const;
 
   const OperatorSet& set_;
-  std::mutex mutex_;  // of whoever adds something
+  std::mutex mutex_;  // held while adding
   std::size_t shapes_ = 0;
   std::array<std::atomic<Known*>, kChunks> chunks_ = {};  // of 64, 128, 256, … shapes
   std::vector<std::atomic<const Entry*>> buckets_;
 };
 
-/// A size that is a sum of two sizes or of twice one, as these; nothing for any other.
+/// Splits a size that is a sum of two sizes, or twice a size, into these two; nothing for any
+/// other.
 std::optional<std::pair<Dim, Dim>> two_parts(const Dim& dim);
 
 }  // namespace tessera::superopt

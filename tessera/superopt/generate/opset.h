@@ -12,7 +12,7 @@
 
 namespace tessera::superopt {
 
-/// What graphs are enumerated over: operators and inputs. As text:
+/// Operator set that rules are enumerated over: operators and inputs. As text:
 ///
 ///   set small
 ///   sizes n=2 k=3                                  // at least two choices of sizes that differ
@@ -37,7 +37,7 @@ struct OperatorSet {
     bool like = false;
   };
 
-  /// One axis of an argument.
+  /// Axis of an argument.
   struct AxisOf {
     std::size_t arg = 0, axis = 0;
   };
@@ -48,10 +48,10 @@ struct OperatorSet {
   };
   struct Arg {
     std::string name;
-    std::optional<std::vector<Item>> shape = {};  // nothing: any
+    std::optional<std::vector<Item>> shape = {};  // nullopt: any shape
     bool like = false;
   };
-  /// An attribute that is one size divided by another.
+  /// Attribute that is a quotient of two sizes.
   struct Quotient {
     std::string attr;
     AxisOf whole, part;
@@ -75,10 +75,10 @@ struct OperatorSet {
 
 Expected<OperatorSet> parse_set(std::string_view text, const std::string& file = {});
 
-/// A set that comes with Tessera, by its name, or one in a file.
+/// Loads a shipped set by name, or a set from a file.
 Expected<OperatorSet> load_set(const std::string& name_or_path);
 
-/// A file of `sets/`, as it was when this library was built.
+/// File of `sets/`, embedded at build time.
 struct ShippedSet {
   std::string_view name, text;
 };

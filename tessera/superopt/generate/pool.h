@@ -7,8 +7,8 @@
 
 namespace tessera::superopt {
 
-/// Places to work at, as many as there are threads that need one at a time. What one remembers is
-/// there for whoever takes it next.
+/// Pool of workspaces (such as memo tables) for worker threads: grows to the number of concurrent
+/// users; a workspace keeps its content for the next user.
 template <class T>
 class Pool {
  public:
@@ -22,7 +22,7 @@ class Pool {
   }
 
  private:
-  /// Puts a place back when the work is done.
+  /// Returns a workspace to the pool on destruction.
   struct Back {
     Pool& pool;
     std::unique_ptr<T>& place;

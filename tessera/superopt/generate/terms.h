@@ -13,7 +13,7 @@ namespace tessera::superopt {
 
 using TermId = std::uint32_t;
 
-/// Which inputs stand for the variables of a term: up to eight small numbers.
+/// Assignment of inputs to the variables of a term: up to eight small numbers, packed.
 class Naming {
  public:
   static constexpr std::size_t kMost = 8;
@@ -25,7 +25,8 @@ class Naming {
     bits_ = (bits_ & ~(std::uint64_t{0xff} << place(i))) | (std::uint64_t{name} << place(i));
   }
   std::uint64_t bits() const { return bits_; }
-  /// The first name counts most, so that a term's own names come first.
+  /// Lexicographic order, the first name being the most significant, so that a term's own names
+  /// come first.
   auto operator<=>(const Naming&) const = default;
 
  private:
@@ -33,30 +34,30 @@ class Naming {
   std::uint64_t bits_ = 0;
 };
 
-/// A term whose variables have been given names.
+/// Term with an assignment of inputs to its variables.
 struct Named {
   TermId term = 0;
   Naming naming = {};
   auto operator<=>(const Named&) const = default;
 };
 
-/// A tensor that is computed from inputs by operators of a set, up to the names of its inputs: the
-/// largest argument of each operator comes first, and variables are numbered as they are met, so
-/// that of all renamings there is one term.
+/// Term: a tensor computed from inputs by operators of a set, canonical up to renaming of inputs:
+/// the largest argument of each operator comes first, and variables are numbered in order of
+/// occurrence.
 struct Term {
   static constexpr std::uint16_t kVariable = 0xffff;
 
   std::uint16_t op = kVariable;
-  std::uint8_t result = 0;  // of the operator's results
-  std::uint8_t ops = 0;     // different operators in it
+  std::uint8_t result = 0;  // index among the operator's results
+  std::uint8_t ops = 0;     // number of distinct operator applications
   std::uint8_t variables = 0, args = 0;
   std::uint32_t first_arg = 0;
   ShapeId shape = 0;
   const Instance* instance = nullptr;
-  Naming own = {};  // the names of its variables: the first of each kind
+  Naming own = {};  // canonical names of its variables: the first of each kind
 };
 
-/// Terms, each once. Arguments name the variables of the term they are arguments of by position.
+/// Hash-consed table of terms. Arguments refer to the variables of their parent by position.
 class Terms {
  public:
   explicit Terms(Instances& instances);
@@ -68,27 +69,27 @@ class Terms {
   std::span<const Named> args(TermId id) const {
     return {args_.data() + terms_[id].first_arg, terms_[id].args};
   }
-  /// An argument of a term under its names.
+  /// Argument of a named term, with its names.
   Named arg(const Named& of, std::size_t i) const { return renamed(args(of.term)[i], of.naming); }
   Named renamed(const Named& positions, Naming names) const;
 
-  /// The declaration that an input belongs to, and the first input of a declaration.
+  /// Declaration (kind) of an input, and the first input of a declaration.
   std::size_t kind(std::uint8_t variable) const { return kind_of_[variable]; }
   std::uint8_t first(std::size_t kind) const { return first_of_[kind]; }
   std::size_t alike(std::size_t kind) const { return set().inputs[kind].names.size(); }
   std::size_t variables() const { return kind_of_.size(); }
-  /// The input itself as a term.
+  /// Term of a single input.
   Named variable(std::uint8_t variable) const;
   std::string name(std::uint8_t variable) const;
 
-  /// All ways to name the variables of a term differently: by its own names, or by all that are
-  /// alike.
+  /// All assignments of distinct names to the variables of a term: permutations of its own names,
+  /// or all inputs of the right kind.
   std::vector<Naming> namings(const Term& term, bool own_alone) const;
 
-  /// One hash for each operator in it, and the same for the same operator on the same arguments.
+  /// Collects one hash per operator application, equal for the same operator on the same arguments.
   void collect_operators(const Named& named, std::vector<std::uint64_t>& into) const;
   std::uint64_t structure(const Named& named) const;
-  /// The same by the hash of its operator and arguments.
+  /// Structural hash from the hash of the operator and arguments.
   static std::uint64_t structure(const Term& term, std::uint64_t operation);
 
   struct New {
@@ -98,7 +99,7 @@ class Terms {
     std::vector<Named> args;
     const Instance* instance = nullptr;
   };
-  /// Adds a term for each result of the operator, and gives the first.
+  /// Adds a term for each result of the operator, and returns the first.
   TermId add(const New& term);
 
  private:

@@ -5,7 +5,7 @@
 namespace tessera::superopt {
 namespace {
 
-/// A hash that goes on where another ended.
+/// Continues a hash.
 template <class F>
 void mix(std::uint64_t& state, F element) {
   __extension__ using Wide = unsigned __int128;

@@ -18,13 +18,13 @@ using rules::Rule;
 constexpr std::size_t kMostSwaps = 10;   // commutative nodes whose operands are tried both ways
 constexpr std::size_t kMostOutputs = 4;  // that are tried in all orders
 
-/// Which of the texts of a rule is written.
+/// Order of operands and outputs that selects one of a rule's texts.
 struct Ordering {
   std::uint32_t swaps = 0;           // by commutative node of both sides
   std::vector<std::size_t> outputs;  // their order
 };
 
-/// Writes a rule down from its outputs, and names things as they come.
+/// Writer of a rule from its outputs, which names things in order of occurrence.
 class Writer {
  public:
   Writer(const rules::Pattern& source, const rules::Pattern& target, const Ordering& choice)
@@ -145,7 +145,7 @@ class Writer {
   std::string text_;
 };
 
-/// The least of the texts of a rule, this way round.
+/// Least text of a rule in one direction.
 std::string least_text(const rules::Pattern& source, const rules::Pattern& target) {
   const auto swaps = static_cast<std::size_t>(std::ranges::count(source.commutes, true) +
                                               std::ranges::count(target.commutes, true));

@@ -6,14 +6,14 @@
 
 namespace tessera::superopt {
 
-/// The rule with what its sides and its guard ask of sizes put into the types of its inputs: sizes
-/// that have to agree go by one name. What cannot be solved stays in the guard. A rule with `*s`
-/// stays as it is. That its sizes contradict each other is a diagnostic.
+/// Normalizes a rule: conditions on sizes from its sides and its guard are solved into the types of
+/// its inputs, so that equal sizes share a symbol. Conditions that cannot be solved stay in the
+/// guard. A rule with `*s` is not changed. Contradictory sizes are a diagnostic.
 Expected<rules::Rule> resolved(const rules::Rule& rule);
 
-/// A text that two rules share only if they are the same up to what inputs, sizes and attributes
-/// are called, the order of operands that commute, of outputs and of conditions, and which side is
-/// the source. Few that are the same in this sense have different texts.
+/// Canonical text of a rule: equal texts mean that two rules are the same up to the names of
+/// inputs, sizes and attributes, the order of commuting operands, outputs and conditions, and the
+/// direction. A few rules that are the same in this sense have different texts.
 std::string canonical(const rules::Rule& rule);
 
 }  // namespace tessera::superopt

@@ -15,7 +15,7 @@ using egraph::ClassId;
 using egraph::EGraph;
 using rules::Rule;
 
-/// Both sides of a rule in one e-graph, where what they share is one class.
+/// Both sides of a rule in one e-graph, where common subterms are one class.
 class Sides {
  public:
   explicit Sides(const Rule& rule) : rule_(rule) {
@@ -51,13 +51,14 @@ class Sides {
     return outputs;
   }
 
-  /// The one node behind a class; null for inputs and constants.
+  /// The only node of a class; null for inputs and constants.
   const egraph::Node* by(ClassId id) const {
     const auto& members = graph_.at(id).members;
     return members.empty() ? nullptr : &graph_.node(members[0].node);
   }
 
-  /// Takes the last node off both sides while it is the same and all operands but one are.
+  /// Removes the root of both sides while it is the same operator and all operands but one are
+  /// equal.
   bool strip() {
     bool any = false;
     while (source_.size() == 1) {

@@ -4,14 +4,16 @@
 
 #include "tessera/rules/rule.h"
 
+/// Trivial rules and common context of a rule's two sides.
 namespace tessera::superopt {
 
-/// Whether the two sides compute the same by congruence alone: operands that commute in another
-/// order, attributes that mean the same.
+/// Whether the two sides are equal by congruence alone: up to the order of commuting operands and
+/// equivalent attributes.
 bool is_trivial(const rules::Rule& rule);
 
-/// The rule without what both sides have in common: f(a) = f(b) without f, and with an input for
-/// what both compute. It says more, if it is true. Nothing where they have nothing in common.
+/// Generalizes a rule by removing common context: f(a) = f(b) without f, and an input for a common
+/// subterm. The result implies the rule, if it is true. Nothing where the sides have nothing in
+/// common.
 std::optional<rules::Rule> without_common(const rules::Rule& rule);
 
 }  // namespace tessera::superopt

@@ -13,7 +13,7 @@ namespace {
 
 using rules::Rule;
 
-/// What a person would look at first: few operators, then few inputs.
+/// Size of a rule for sorting: number of operators, then of inputs.
 auto size_of(const Rule& rule) {
   const std::size_t source = rule.source.nodes().size(), target = rule.target.nodes().size();
   return std::tuple(source + target, std::max(source, target), rule.source.outputs().size(),
@@ -25,7 +25,7 @@ bool is_stopped(const PruneOptions& options) {
          options.theory.limits.stop->load(std::memory_order_relaxed);
 }
 
-/// The rules known so far, by key: how exact the most exact one is.
+/// Rules seen so far by canonical text: the numerics class of the most exact one.
 using Keys = std::map<std::string, rules::Numerics::Kind>;
 
 bool is_known(const Keys& keys, const std::string& key, const Rule& rule) {
@@ -37,7 +37,7 @@ void note(Keys& keys, const std::string& key, const Rule& rule) {
   it->second = std::min(it->second, rule.numerics.kind);
 }
 
-/// Whether a smaller rule is there that differs by what both sides have in common.
+/// Whether a smaller rule exists that differs by a common context.
 bool is_common(const Rule& plain, const Keys& keys) {
   const auto less = without_common(plain);
   return less && is_known(keys, canonical(*less), plain);

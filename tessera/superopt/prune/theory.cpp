@@ -13,7 +13,7 @@ using egraph::ClassId;
 using egraph::EGraph;
 using rules::Rule;
 
-/// One side of a rule on numbers for sizes; integers that follow from them are constants.
+/// One side of a rule specialized to sizes; integers that follow from them become constants.
 Expected<Graph> sized(const Graph& side, const SizeValues& sizes) {
   const Binding binding(sizes);
   GraphBuilder out;

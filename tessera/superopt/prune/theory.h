@@ -9,18 +9,19 @@
 
 namespace tessera::superopt {
 
+/// Limits of derivations.
 struct TheoryOptions {
   egraph::Limits limits = {.nodes = 3'000, .rounds = 8, .matches = 2'000};
-  int draws = 3;  // of sizes that a rule is tried on
+  int draws = 3;  // number of size assignments that a rule is tried on
   std::uint64_t seed = 1;
 };
 
-/// Rules, and what follows from them.
+/// Set of rules, with a decision procedure (up to limits) for what follows from them.
 ///
-/// A rule follows if its two sides meet in an e-graph that is saturated with the rules, used both
-/// ways: for every rank that it is for, on several draws of sizes that satisfy its own guard and as
-/// little else as possible (prove/draw.h). So a rule is not said to follow from one that needs more
-/// than it. A rule that keeps results bit for bit has to follow from such rules alone.
+/// A rule follows if its two sides become equal in an e-graph that is saturated with the rules in
+/// both directions: for every rank that it applies to, on several draws of sizes that satisfy its
+/// own guard and as little else as possible (prove/draw.h), so that it does not follow from a rule
+/// with a stronger guard. A rule that is exact bit for bit has to follow from exact rules only.
 class Theory {
  public:
   explicit Theory(const TheoryOptions& options) : options_(options) {}
@@ -28,8 +29,8 @@ class Theory {
   /// Adds a rule, which has to be true.
   Expected<Done> add(const rules::Rule& rule);
 
-  /// The names of rules by which this one follows, in no particular order; nothing where it does
-  /// not, or where the limits were too narrow to tell.
+  /// Rules by which this one follows, in no particular order; nothing if it does not follow, or the
+  /// limits were too small to tell.
   std::optional<std::vector<std::string>> derivation(const rules::Rule& rule);
 
  private:
