@@ -29,9 +29,9 @@ constexpr const char* kFooter =
     "  tessera prove model.onnx optimized.onnx\n"
     "  tessera rules prove\n"
     "\n"
-    "Exit codes: 0 success, 1 the answer is no (outputs differ, a test failed), 2 wrong usage,\n"
-    "3 bad input, 4 a limit was reached, 5 the answer is not known, 130 interrupted,\n"
-    "70 an error in tessera itself.";
+    "Exit codes: 0 success, 1 negative result (outputs differ, a test failed), 2 wrong usage,\n"
+    "3 bad input, 4 a limit was reached, 5 unknown result, 130 interrupted,\n"
+    "70 internal error.";
 
 Diagnostic out_of_memory() {
   return {.id = "memory-limit",
@@ -75,8 +75,8 @@ int parse_and_run(int argc, char** argv) {
   return context.exit_code;
 }
 
-/// A standard stream that is closed would become the next file that is opened; in its place,
-/// writing fails to standard output and goes nowhere from standard error.
+/// Reopens closed standard streams, so that no other file gets their descriptors: writes to
+/// standard output then fail, those to standard error are discarded.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
@@ -85,7 +85,7 @@ void reserve_standard_streams() {
   }
 }
 
-/// Whether all that was printed has been written.
+/// Flushes standard output; false if a write failed.
 bool flush_output() {
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }

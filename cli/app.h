@@ -2,7 +2,8 @@
 
 namespace tessera::cli {
 
-/// The command line: parses the arguments, runs the command, returns the exit code of the process.
+/// Command line entry point: parses the arguments, runs the command, returns the exit code of the
+/// process.
 int run_app(int argc, char** argv);
 
 }  // namespace tessera::cli

@@ -20,7 +20,7 @@ struct BenchOptions {
   cost::MeasureOptions measure;
 };
 
-/// How a run of ours compares with one of the peer.
+/// Comparison of Tessera with the peer.
 struct Against {
   std::string version, settings;
   cost::Contest contest;
@@ -43,7 +43,7 @@ std::string percentiles_text(const std::vector<double>& times) {
                      cost::percentile(times, 0.99), times.size());
 }
 
-/// How far apart programs that answer alike may be: of bf16, both round to eight bits.
+/// Tolerance between outputs of equivalent programs: with bf16, both round to eight bits.
 double tolerance_of(const BenchOptions& options, const CompiledModel* compiled) {
   if (options.tolerance >= 0) return options.tolerance;
   const std::string_view products = compiled == nullptr
@@ -125,7 +125,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
       (is_saved_program(options.model) || is_text_form(options.model))) {
     return Diagnostic{.id = "cli-against",
                       .message = fmt::format("{} does not read this file", options.against),
-                      .help = "bench the ONNX model that it was made from"};
+                      .help = "bench the ONNX model that it was compiled from"};
   }
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source, given));
@@ -161,25 +161,31 @@ Expected<Done> bench(BenchOptions options, Context& context) {
 }  // namespace
 
 void add_bench(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("bench", "how long a model takes, beside another runtime");
+  CLI::App* command = app.add_subcommand(
+      "bench", "measures the latency of a model, optionally against another runtime");
   auto options = std::make_shared<BenchOptions>();
-  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+  command
+      ->add_option("model", options->model,
+                   "ONNX file, graph in text form, or compiled program (.tsr)")
       ->required();
   add_input_flags(*command, options->inputs);
-  command->add_option("--against", options->against, "the peer; its outputs are compared")
+  command->add_option("--against", options->against, "runtime to compare latency and outputs with")
       ->check(CLI::IsMember({"onnxruntime"}));
-  command->add_option("--python", options->python, "the Python that has the peer")
+  command->add_option("--python", options->python, "Python interpreter that has the peer installed")
       ->capture_default_str();
-  command->add_option("--blocks", options->measure.blocks, "how often the two take turns")
+  command->add_option("--blocks", options->measure.blocks, "number of interleaved timing blocks")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--block-ms", options->measure.block_ms, "how long a turn takes, about")
+  command
+      ->add_option("--block-ms", options->measure.block_ms,
+                   "approximate length of a timing block in milliseconds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--tolerance", options->tolerance,
-                   "how far outputs may be apart, over their root mean square (f32 1e-3, f16 1e-2, "
-                   "bf16 6e-2)")
+      ->add_option(
+          "--tolerance", options->tolerance,
+          "largest allowed error of the outputs, relative to their RMS (default: f32 1e-3, "
+          "f16 1e-2, bf16 6e-2)")
       ->check(CLI::NonNegativeNumber);
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
@@ -188,9 +194,9 @@ void add_bench(CLI::App& app, Context& context) {
       "Example:\n"
       "  tessera bench resnet50.onnx --threads 2 --fill random:7 --against onnxruntime\n"
       "\n"
-      "The peer runs in a process of its own, with the fastest of its settings (optimization off,\n"
-      "basic, all; spinning or not), and is stopped while tessera is timed. Without --fill,\n"
-      "inputs are filled with sines.");
+      "The peer runs in a separate process, with its fastest settings (optimization off, basic or\n"
+      "all; spinning or not), which is suspended while tessera is timed. Without --fill, inputs\n"
+      "are sines.");
   command->callback([options, &context] {
     if (const auto done = bench(*options, context); !done)
       context.fail(located(done.error(), {.file = options->model}));

@@ -28,17 +28,17 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
     TESSERA_TRY(compile_as.code.machine, machine::named(options.machine));
   }
   if (!is_cpu && (options.machine != "host" || options.search.search))
-    return Diagnostic{.id = "cli-target",
-                      .message = fmt::format("--target {} goes with neither --machine nor --search",
-                                             options.compile.target),
-                      .note = "these are about processors: what is searched for is timed on one"};
-  if (options.machine != "host" && compile_as.precision == Precision::Auto)
     return Diagnostic{
-        .id = "cli-precision",
-        .message = fmt::format("--precision auto is decided by running the model, which "
-                               "code for {} does not do here",
-                               options.machine),
-        .help = "say f32 or bf16"};
+        .id = "cli-target",
+        .message = fmt::format("--target {} cannot be combined with --machine or --search",
+                               options.compile.target),
+        .note = "these are for CPUs: the search times candidates on a CPU"};
+  if (options.machine != "host" && compile_as.precision == Precision::Auto)
+    return Diagnostic{.id = "cli-precision",
+                      .message = fmt::format("--precision auto needs to run the model, which "
+                                             "code for {} cannot do on this machine",
+                                             options.machine),
+                      .help = "use --precision f32 or bf16"};
   TESSERA_TRY(compile_as.search, search_options(options.search, context, line));
   if (compile_as.search) compile_as.search->exact = compile_as.code.passes.exact;
   TESSERA_TRY(const Model model, load_model(options.model));
@@ -61,11 +61,11 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
 }  // namespace
 
 void add_compile(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "compile", "compiles a model to machine code, for this computer or another");
+  CLI::App* command =
+      app.add_subcommand("compile", "compiles a model to a program for this machine or another");
   auto options = std::make_shared<CompileOptions>();
-  command->add_option("model", options->model, "an ONNX file, or a graph in text form")->required();
-  command->add_option("-o,--out", options->out, "the program as a file, MODEL.tsr");
+  command->add_option("model", options->model, "ONNX file, or graph in text form")->required();
+  command->add_option("-o,--out", options->out, "output file, MODEL.tsr");
   command
       ->add_option("--machine", options->machine,
                    "target machine: host, neoverse-v1, haswell, sapphirerapids, …")
@@ -81,8 +81,8 @@ void add_compile(CLI::App& app, Context& context) {
       "  tessera compile bert.onnx -o bert.tsr --machine haswell\n"
       "  tessera compile model.onnx -o model.tsr --search --budget 60s\n"
       "\n"
-      "--memory-limit: of the activations. What does not fit is computed again where that is\n"
-      "cheap, else kept in a temporary file.");
+      "--memory-limit limits the activations. Values that do not fit are recomputed where that is\n"
+      "cheap, and otherwise kept in a temporary file.");
   command->callback([options, &context] {
     if (const auto done = compile(*options, context); !done)
       context.fail(located(done.error(), {.file = options->model}));

@@ -83,12 +83,12 @@ Expected<Done> run_conformance(const ConformanceFlags& flags, Context& context) 
 
 void add_conformance(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "conformance", "runs ONNX's backend tests: folders with model.onnx and test_data_set_*");
+      "conformance", "runs ONNX backend tests: folders with model.onnx and test_data_set_*");
   auto flags = std::make_shared<ConformanceFlags>();
-  command->add_option("folder", flags->folder, "the folder of the tests, or one test")->required();
+  command->add_option("folder", flags->folder, "folder of the tests, or of one test")->required();
   command
       ->add_option("--engine", flags->engine,
-                   "native: as machine code; reference: by the definitions of the operators")
+                   "native: compiled; reference: interpreted by the definitions of the operators")
       ->check(CLI::IsMember({"native", "reference"}))
       ->capture_default_str();
   add_compile_flags(*command, flags->compile);
@@ -100,8 +100,8 @@ void add_conformance(CLI::App& app, Context& context) {
       "  tessera conformance onnx/backend/test/data/node --engine reference\n"
       "  tessera conformance onnx/backend/test/data/node --target cuda\n"
       "\n"
-      "Exit code 1: a test has other outputs than expected, or failed with an error that does not\n"
-      "say that something is unsupported.");
+      "Exit code 1: a test has wrong outputs, or failed with an error other than unsupported\n"
+      "content.");
   command->callback([flags, &context] {
     if (const auto done = run_conformance(*flags, context); !done) context.fail(done.error());
   });

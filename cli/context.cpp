@@ -27,7 +27,7 @@ Diagnostic bad_quantity(const std::string& text, const std::string& examples) {
           .note = "for example " + examples};
 }
 
-/// A number and its unit, or nothing.
+/// Number with a unit.
 struct Quantity {
   double number;
   std::string unit;
@@ -51,8 +51,8 @@ std::filesystem::path user_cache() {
   return {};
 }
 
-/// Private memory beyond this makes allocation fail, which main reports. Mapped files do not count.
-/// Sanitizers reserve more address space than any limit.
+/// Limits private memory: allocation beyond it fails, which main reports. Mapped files do not
+/// count. Sanitizers reserve more address space than any limit.
 void limit_memory([[maybe_unused]] std::int64_t bytes) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   constexpr std::int64_t for_ourselves = std::int64_t{256} << 20;
@@ -91,7 +91,8 @@ Expected<double> parse_seconds(const std::string& text) {
   return bad_quantity(text, "90, 90s, 2m or 1h");
 }
 
-/// Ctrl-C asks the work to end, so that no half of a file is left; a second one ends the process.
+/// Handles Ctrl-C: the first requests an orderly stop, so that no file is left half written; a
+/// second one ends the process.
 void Context::listen() {
   sigset_t awaited;
   sigemptyset(&awaited);
@@ -201,13 +202,12 @@ void print_error(const std::string& text) {
 
 void add_common(CLI::App& command, Context& context) {
   command.add_flag("--json", context.json, "print one JSON object");
-  command.add_flag("-q,--quiet", context.quiet, "no progress line");
+  command.add_flag("-q,--quiet", context.quiet, "do not show a progress line");
   command.add_option(
       "--memory-limit", context.memory_limit_text,
-      "most memory to use, for example 512MB or 2GiB; without it, inputs and results "
-      "of a run take up to 3/4 of the computer's memory");
-  command.add_option("--time-limit", context.time_limit_text,
-                     "most time to take, for example 90s or 5m");
+      "memory limit, for example 512MB or 2GiB; by default, inputs and results of a run may use "
+      "3/4 of the computer's memory");
+  command.add_option("--time-limit", context.time_limit_text, "time limit, for example 90s or 5m");
 }
 
 ProgressLine::ProgressLine(const Context& context)

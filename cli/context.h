@@ -18,44 +18,44 @@ class App;
 
 namespace tessera::cli {
 
-/// What scripts can trust.
+/// Exit codes of the process, a stable interface for scripts.
 enum ExitCode : int {
   kSuccess = 0,
-  kNo = 1,        // the answer is no: outputs differ, a test failed
-  kUsage = 2,     // the command line is wrong
+  kNo = 1,        // negative result: outputs differ, a test failed
+  kUsage = 2,     // wrong command line
   kBadInput = 3,  // a diagnostic about an input
   kLimit = 4,     // --memory-limit or --time-limit was reached
-  kUnknown = 5,   // neither yes nor no was found
+  kUnknown = 5,   // neither proved nor refuted
   kInterrupted = 130,
-  kInternal = 70,  // tessera is wrong; please report it
+  kInternal = 70,  // internal error, a bug in Tessera
 };
 
-/// What --memory-limit is a limit of: the process, or the program that is compiled.
+/// Scope of --memory-limit: the process, or the activations of the compiled program.
 enum class Limits { Process, Program };
 
-/// What all commands share: limits, the form of the output, the exit code.
+/// State shared by all commands: limits, output format, exit code.
 struct Context {
   bool json = false;
   bool quiet = false;
   std::string memory_limit_text, time_limit_text;
-  std::optional<std::int64_t> memory_limit;  // bytes, where one was asked for
+  std::optional<std::int64_t> memory_limit;  // bytes, if there is one
   std::atomic<bool> stop = false;
   int exit_code = kSuccess;
-  /// Prints the result of a command that does not end soon after its time limit, and gives the exit
-  /// code; without it, reaching the limit is an error.
+  /// Prints a partial result when a command exceeds its time limit, and returns the exit code;
+  /// without it, reaching the limit is an error.
   std::function<int()> at_time_limit = {};
 
-  /// Reads the limits and puts them in force. From here on, Ctrl-C sets `stop`.
+  /// Parses the limits and enforces them. From here on, Ctrl-C sets `stop`.
   Expected<Done> start(Limits memory = Limits::Process);
-  /// Bytes that inputs and results of a run may take: what was asked for, or three quarters of the
-  /// memory of this computer.
+  /// Limit on the bytes of inputs and results of a run: --memory-limit, or three quarters of the
+  /// computer's memory.
   std::int64_t run_memory() const;
 
-  /// Rounds that loops may take where no time limit ends them.
+  /// Limit on loop iterations, if no time limit ends them.
   std::int64_t most_rounds() const;
 
-  /// The folder of object code and measurements if the command line names none. Empty, after a
-  /// warning, if it cannot be written.
+  /// Default cache folder of object code and measurements. Empty, after a warning, if it is not
+  /// writable.
   const std::filesystem::path& default_cache() const;
 
   void fail(const Diagnostic& diagnostic);
@@ -66,17 +66,17 @@ struct Context {
   void listen();
 
   std::atomic<bool> interrupted_ = false;
-  mutable std::optional<std::filesystem::path> default_cache_;  // once it was asked for
+  mutable std::optional<std::filesystem::path> default_cache_;  // computed on first use
   std::unique_ptr<std::jthread> watchdog_, listener_;
 };
 
-/// Writes to standard error, where that can be written to.
+/// Writes to standard error; failures are ignored.
 void print_error(const std::string& text);
 
-/// The flags of every command.
+/// Adds the flags that all commands share.
 void add_common(CLI::App& command, Context& context);
 
-/// A line that is written over again on a terminal, and nothing elsewhere.
+/// Progress line on a terminal, which is overwritten in place; silent elsewhere.
 class ProgressLine {
  public:
   explicit ProgressLine(const Context& context);
@@ -93,7 +93,7 @@ class ProgressLine {
   std::chrono::steady_clock::time_point start_, last_;
 };
 
-/// `1536`, `512MB`, `2GiB`; `90`, `90s`, `2m`, `1h`.
+/// Parses `1536`, `512MB`, `2GiB`, and `90`, `90s`, `2m`, `1h`.
 Expected<std::int64_t> parse_bytes(const std::string& text);
 Expected<double> parse_seconds(const std::string& text);
 

@@ -13,11 +13,12 @@ void add_convert(CLI::App& app, Context& context) {
   struct Options {
     std::string from, to;
   };
-  CLI::App* command =
-      app.add_subcommand("convert", "reads a model and writes it again, as ONNX or in text form");
+  CLI::App* command = app.add_subcommand("convert", "converts a model between ONNX and text form");
   auto options = std::make_shared<Options>();
-  command->add_option("in", options->from, "an ONNX file, or a graph in text form")->required();
-  command->add_option("out", options->to, "text form if it ends in .tessera or .txt, else ONNX")
+  command->add_option("in", options->from, "ONNX file, or graph in text form")->required();
+  command
+      ->add_option("out", options->to,
+                   "output file: text form with extension .tessera or .txt, else ONNX")
       ->required();
   add_common(*command, context);
   command->footer("Example:\n  tessera convert model.onnx model.tessera");

@@ -23,7 +23,7 @@ struct CostsOptions {
   int rows = 20;
 };
 
-/// How near a model comes to measurements.
+/// Accuracy of the cost model against measurements.
 struct Nearness {
   double ratio = 1;  // of modelled over measured: the median
   double off = 1;    // by which factor the middle one is wrong
@@ -52,7 +52,7 @@ std::string to_text(const Nearness& near) {
                      near.ratio, near.off, near.rank);
 }
 
-// --- what a store holds ---------------------------------------------------------------------
+// --- content of a store -----------------------------------------------------------------------
 
 struct Held {
   cost::Target target;
@@ -132,11 +132,11 @@ Expected<Done> list(const CostsOptions& options, const Context& context) {
   if (context.json)
     print_json({{"store", file.string()}, {"targets", std::move(all)}});
   else if (targets.empty())
-    fmt::print("nothing is measured yet\n");
+    fmt::print("no measurements yet\n");
   return Done{};
 }
 
-// --- what a model costs ---------------------------------------------------------------------
+// --- cost of a model --------------------------------------------------------------------------
 
 Expected<Done> show_costs(const CostsOptions& options, Context& context) {
   TESSERA_TRY(const InputOptions given, input_options(options.inputs, context));
@@ -214,14 +214,14 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
 }  // namespace
 
 void add_costs(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "costs", "what kernels take: those that were measured, or those of a model");
+  CLI::App* command =
+      app.add_subcommand("costs", "shows the cost of kernels: measured ones, or those of a model");
   auto options = std::make_shared<CostsOptions>();
   command->add_option("model", options->model,
-                      "measures the kernels of a model that are not known yet, and shows all");
+                      "model whose kernels are measured (if not in the store yet) and shown");
   add_store_flags(*command, options->store);
   add_size_flags(*command, options->inputs);
-  command->add_option("--rows", options->rows, "how many kernels are shown")
+  command->add_option("--rows", options->rows, "number of kernels to show")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   add_compile_flags(*command, options->compile);
@@ -231,8 +231,8 @@ void add_costs(CLI::App& app, Context& context) {
       "  tessera costs\n"
       "  tessera costs resnet50.onnx --threads 1 --store costs.sqlite --json\n"
       "\n"
-      "A kernel's time is the least median of several blocks of runs, with what it reads just\n"
-      "written and its weights from memory; the roofline model is what is reckoned with before.");
+      "The time of a kernel is the least median over several blocks of runs, with inputs in the\n"
+      "cache and weights in memory; the roofline model estimates kernels that were not measured.");
   command->callback([options, &context] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     const auto done =

@@ -34,12 +34,12 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// A picture in Graphviz's language as SVG, by `dot`.
+/// Renders Graphviz text as SVG with `dot`.
 Expected<std::string> svg_of(const std::string& dot) {
   const std::unique_ptr<std::FILE, Close> in(std::tmpfile()), out(std::tmpfile());
   if (!in || !out || std::fwrite(dot.data(), 1, dot.size(), in.get()) != dot.size() ||
       std::fflush(in.get()) != 0)
-    return no_graphviz(fmt::format("there is no room for a picture: {}", std::strerror(errno)));
+    return no_graphviz(fmt::format("cannot create a picture: {}", std::strerror(errno)));
   std::rewind(in.get());
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -67,14 +67,15 @@ Expected<Done> draw(const std::string& dot, const std::filesystem::path& path) {
   if (path.extension() == ".svg") {
     TESSERA_TRY(picture, svg_of(dot));
   } else if (path.extension() != ".dot") {
-    return Diagnostic{.id = "cli-picture",
-                      .message = fmt::format("'{}' is no kind of picture", path.string()),
-                      .note = "names of pictures end in .dot or .svg"};
+    return Diagnostic{
+        .id = "cli-picture",
+        .message = fmt::format("'{}' is not a supported picture format", path.string()),
+        .note = "supported extensions are .dot and .svg"};
   }
   return write_file(path, [&](std::ostream& out) { out << picture; });
 }
 
-/// The verdict, what it rests on, and how long the proof is.
+/// Verdict, assumptions and length of the proof as text.
 std::string proof_text(const rules::RuleProof& proof,
                        const std::map<std::string, std::size_t>& steps) {
   if (const auto* unknown = std::get_if<prove::Unknown>(&proof.verdict))
@@ -131,15 +132,16 @@ Expected<Done> explain_rule(const ExplainOptions& options, Context& context) {
 }  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("explain", "a rule as an equation and a picture, and how its proof goes");
+  CLI::App* command = app.add_subcommand(
+      "explain", "shows a rewrite rule as an equation and a drawing, with its proof");
   auto options = std::make_shared<ExplainOptions>();
-  command->add_option("rule", options->rule, "the name of the rule")->required();
-  command->add_option("rules", options->path,
-                      "a file of rules, a folder of *.rules, or TASO's text form; those that come "
-                      "with tessera if not given");
-  command->add_flag("--dot", options->dot, "print the picture alone, for Graphviz");
-  command->add_option("-o,--output", options->picture, "draw the picture in a .dot or .svg file");
+  command->add_option("rule", options->rule, "name of the rule")->required();
+  command->add_option(
+      "rules", options->path,
+      "file of rules, folder of *.rules, or file in TASO's text format; default: the "
+      "rules that come with tessera");
+  command->add_flag("--dot", options->dot, "print only the drawing, for Graphviz");
+  command->add_option("-o,--output", options->picture, "write the drawing to a .dot or .svg file");
   add_common(*command, context);
   command->footer("Example:\n  tessera explain batch_norm_into_conv -o picture.svg");
   command->callback([options, &context] {

@@ -101,14 +101,14 @@ void inspect_model(const InspectOptions& options, Context& context) {
 
 void add_inspect(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "inspect", "what is in a model: operators, shapes, parameters, multiply-adds, memory");
+      "inspect", "shows a model's operators, shapes, parameters, multiply-adds and memory");
   auto options = std::make_shared<InspectOptions>();
   command
       ->add_option("model", options->model,
-                   "an ONNX file, a graph in text form, or a saved program")
+                   "ONNX file, graph in text form, or compiled program (.tsr)")
       ->required();
   command->add_flag("--text", options->text,
-                    "print the graph in text form; of a program, its steps");
+                    "print the graph in text form, or the steps of a program");
   add_common(*command, context);
   command->footer("Example:\n  tessera inspect resnet50.onnx --json");
   command->callback([options, &context] { inspect_model(*options, context); });

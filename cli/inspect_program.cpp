@@ -50,7 +50,7 @@ class Describe {
     return {"jump", fmt::format("{}", jump.target)};
   }
   Described operator()(const step::Loop& loop) const {
-    return {"loop", fmt::format("{} rounds up to {}{}", loop.rounds, loop.end,
+    return {"loop", fmt::format("{} iterations up to {}{}", loop.rounds, loop.end,
                                 loop.backwards ? ", backwards" : "")};
   }
   Described operator()(const step::Swap& swap) const {

@@ -6,7 +6,7 @@
 
 namespace tessera::cli {
 
-/// What is in a saved program: what it takes and gives, memory, steps; with `text`, each step.
+/// Prints a saved program: inputs, outputs, memory and number of steps; with `text`, each step.
 void inspect_program(const std::filesystem::path& file, bool text, Context& context);
 
 }  // namespace tessera::cli

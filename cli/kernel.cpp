@@ -38,7 +38,7 @@ struct KernelOptions {
   bool is_for_gpu() const { return target != "cpu"; }
 };
 
-/// A kernel with the launch that it comes with, if it is an example.
+/// Kernel with its default launch, if it is an example.
 struct KernelSource {
   tile::Kernel kernel;
   std::vector<std::string> arguments = {};
@@ -46,7 +46,7 @@ struct KernelSource {
   std::string schedule = {}, loops = {};  // of a definition
 };
 
-/// A definition on the tensors that --arg gives, by its schedule.
+/// Kernel lowered from a definition on the tensors of --arg, by its schedule.
 Expected<KernelSource> lowered_kernel(const KernelOptions& options) {
   std::vector<Operand> inputs;
   for (const std::string& text : options.arguments) {
@@ -70,7 +70,7 @@ Expected<KernelSource> lowered_kernel(const KernelOptions& options) {
   }
   TESSERA_TRY(std::vector<lower::Lowered> kernels, lower::lower(*schedule));
   KernelSource source{.kernel = std::move(kernels[0].kernel), .grid = kernels[0].grid};
-  // Pointers do not say how many elements they point to; what is not viewed has one or none.
+  // Pointers carry no element count; one that is not viewed has at most one element.
   for (const tile::ValueId param : source.kernel.params())
     if (source.kernel.type(param).is_pointer())
       source.arguments.push_back(fmt::format("{}={}[1]", source.kernel.values[param].name,
@@ -84,8 +84,8 @@ Expected<KernelSource> find_kernel(const KernelOptions& options) {
   if (!options.definition.empty()) {
     if (!options.kernel.empty())
       return Diagnostic{.id = "kernel-definition",
-                        .message = "there is a kernel and a definition",
-                        .note = "one of them is run"};
+                        .message = "both a kernel and a definition are given",
+                        .note = "give one of them"};
     if (!options.grid.empty())
       return Diagnostic{.id = "kernel-definition",
                         .message = "the grid of a definition follows from its schedule"};
@@ -108,7 +108,7 @@ Expected<KernelSource> find_kernel(const KernelOptions& options) {
                       .note = "a kernel is the name of an example or a file of tile text",
                       .help = "list the examples with: tessera kernel list"};
   }
-  // What the command line says comes after, and so counts.
+  // Arguments of the command line come last and take precedence.
   source.arguments.insert(source.arguments.end(), options.arguments.begin(),
                           options.arguments.end());
   if (!options.grid.empty()) {
@@ -123,7 +123,7 @@ codegen::Options codegen_options(const KernelOptions& options) {
   return result;
 }
 
-/// Debug mode is of code for this computer.
+/// Checks that debug mode is only used for the CPU.
 Expected<Done> check_target(const KernelOptions& options) {
   if (!options.is_for_gpu() && options.tf32)
     return Diagnostic{
@@ -131,7 +131,7 @@ Expected<Done> check_target(const KernelOptions& options) {
   if (!options.is_for_gpu() || !options.checked) return Done{};
   return Diagnostic{
       .id = "cli-target",
-      .message = fmt::format("--checked does not go with --target {}", options.target),
+      .message = fmt::format("--checked is not supported with --target {}", options.target),
       .note = "kernel run compares with the interpreter, which checks every access"};
 }
 
@@ -207,7 +207,8 @@ void run(const KernelOptions& options, Context& context) {
     if (!compiled) return context.fail(compiled.error());
     gpu.emplace(*std::move(compiled));
   }
-  // The interpreter first: it checks every access, so that code that leaves its memory never runs.
+  // Runs the interpreter first: it checks every access, so that code with an access out of bounds
+  // never runs.
   const auto interpreted = tile::interpret(source->kernel, expected.arguments, source->grid);
   if (!interpreted) return context.fail(interpreted.error());
   const auto launched = [&]() -> Expected<Done> {
@@ -254,7 +255,8 @@ double bytes_of(const KernelData& data) {
   return bytes;
 }
 
-/// On a GPU, nothing is checked before: there, an access outside of its memory harms nobody else.
+/// Times a kernel on a GPU. Nothing is checked before: an access out of bounds there harms no other
+/// process.
 void bench_on_gpu(const KernelSource& source, const KernelData& data, const KernelOptions& options,
                   Context& context) {
   const Stopwatch begin;
@@ -301,9 +303,9 @@ void bench_kernel(const KernelOptions& options, Context& context) {
   const auto compiled = codegen::compile(source->kernel, code);
   if (!compiled) return context.fail(compiled.error());
   const double compile_seconds = begin.seconds();
-  // In debug mode first, on a copy: code that leaves its memory is not timed. What a second launch
-  // leaves as it was may be launched again and again; else every launch gets the memory of the
-  // first.
+  // Runs in debug mode first, on a copy: code with accesses out of bounds is not timed. A kernel
+  // that is idempotent is launched repeatedly on the same memory; otherwise every launch gets a
+  // fresh copy.
   const KernelData given = copy_of(*data);
   KernelData copy = copy_of(*data);
   const auto checked = codegen::compile(source->kernel, {.checked = true});
@@ -373,47 +375,53 @@ void add_kernel(CLI::App& app, Context& context) {
     return sub;
   };
   const auto add_source = [&](CLI::App* sub) {
-    sub->add_option("kernel", options->kernel, "an example's name, or a file of tile text");
+    sub->add_option("kernel", options->kernel, "name of an example, or a file of tile text");
     sub->add_option("--definition", options->definition,
-                    "in place of a kernel: what it computes, on tensors given by --arg");
-    sub->add_option("--schedule", options->schedule, "a file that says how; see docs/schedules.md");
-    sub->add_option("--arg", options->arguments,
-                    "x=f32[128,64] is memory, n=1000 a number; behind extents, by [1,128] are "
-                    "strides, below 7 has integers from 0 to 6")
+                    "definition in index notation in place of a kernel, on the tensors of --arg");
+    sub->add_option("--schedule", options->schedule,
+                    "schedule file for --definition; see docs/schedules.md");
+    sub->add_option(
+           "--arg", options->arguments,
+           "argument: x=f32[128,64] is memory, n=1000 a number; after the extents, by [1,128] "
+           "sets strides, below 7 limits integers to 0 to 6")
         ->type_name("NAME=VALUE");
-    sub->add_option("--precision", options->precision, "of exp and its like")
+    sub->add_option("--precision", options->precision, "accuracy of transcendental functions")
         ->check(CLI::IsMember({"exact", "fast"}))
         ->capture_default_str();
-    sub->add_flag("--checked", options->checked, "debug mode: check every access and assertion");
-    sub->add_flag("--tf32", options->tf32, "on a GPU, factors of f32 may be rounded to tf32");
+    sub->add_flag("--checked", options->checked,
+                  "debug mode: check every memory access and assertion");
+    sub->add_flag("--tf32", options->tf32, "on a GPU, allow rounding f32 matmul operands to tf32");
   };
   const auto add_target = [&](CLI::App* sub, const std::vector<std::string>& targets) {
-    sub->add_option("--target", options->target, "cpu, or cuda: the NVIDIA GPU of this computer")
+    sub->add_option("--target", options->target,
+                    "target: cpu, or cuda for the NVIDIA GPU of this computer")
         ->check(CLI::IsMember(targets))
         ->capture_default_str();
   };
   const auto add_launch = [&](CLI::App* sub) {
-    sub->add_option("--grid", options->grid, "programs along up to three axes: 64 or 8,12");
-    sub->add_option("--seed", options->seed, "of what the memory is filled with")
+    sub->add_option("--grid", options->grid, "launch grid of up to three axes: 64 or 8,12");
+    sub->add_option("--seed", options->seed, "seed of the random memory content")
         ->capture_default_str();
-    sub->add_option("--threads", options->threads, "0 for one per core")
+    sub->add_option("--threads", options->threads, "number of threads, 0 for one per core")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
-    sub->add_option("--cache", options->cache, "a folder for object code");
+    sub->add_option("--cache", options->cache, "folder of the object code cache");
   };
 
   add("list", "lists the example kernels", [](const KernelOptions&, Context& c) { list(c); });
 
-  CLI::App* shown = add("show", "prints a form of a kernel", show);
+  CLI::App* shown = add("show", "prints a kernel in one of its intermediate forms", show);
   add_source(shown);
   shown
       ->add_option(
           "--form", options->form,
-          "T as written, S as loop nests, llvm, asm; gpu: what was decided for one, ptx; of a "
-          "definition, its schedule and loops")
+          "T: tile IR; S: loop nests; llvm; asm; gpu: layouts and other GPU decisions; ptx; loops: "
+          "schedule and loops of a definition")
       ->check(CLI::IsMember({"loops", "T", "S", "llvm", "asm", "gpu", "ptx"}))
       ->capture_default_str();
-  shown->add_option("--machine", options->machine, "host, neoverse-v1, haswell, sapphirerapids, …")
+  shown
+      ->add_option("--machine", options->machine,
+                   "target machine: host, neoverse-v1, haswell, sapphirerapids, …")
       ->capture_default_str();
   shown->footer(
       "Examples:\n"
@@ -428,11 +436,11 @@ void add_kernel(CLI::App& app, Context& context) {
   add_launch(ran);
   add_target(ran, {"cpu", "cuda"});
   ran->add_option("--tolerance", options->tolerance,
-                  "of floats, relative above 1 (default: by dtype)");
+                  "largest allowed error of floats, relative above 1 (default: by dtype)");
   ran->footer(
       "Examples:\n  tessera kernel run vector_add --arg n=777\n"
       "  tessera kernel run my.tile --arg 'x=f16[100,64]' --grid 4 --target cuda\n\nExit code 1: "
-      "they differ.");
+      "the results differ.");
 
   CLI::App* timed = add("bench", "times a kernel", bench_kernel);
   add_source(timed);

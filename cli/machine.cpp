@@ -36,11 +36,11 @@ nlohmann::ordered_json to_json(const machine::Machine& machine) {
 }  // namespace
 
 void add_machine(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "machine", "prints what a computer has: cores, caches, vector and matrix units");
+  CLI::App* command =
+      app.add_subcommand("machine", "prints a machine's cores, caches, vector and matrix units");
   add_common(*command, context);
   const auto name = std::make_shared<std::string>("host");
-  command->add_option("NAME", *name, "this computer, or a processor by LLVM's name")
+  command->add_option("NAME", *name, "target machine: host, or LLVM's name of a CPU")
       ->capture_default_str();
   command->footer("Example:\n  tessera machine sapphirerapids --json");
   command->callback([&context, name] {

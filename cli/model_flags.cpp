@@ -14,7 +14,7 @@
 namespace tessera::cli {
 namespace {
 
-/// `NAME=VALUE`, split at the last `=`: names may hold one, values do not.
+/// Splits `NAME=VALUE` at the last `=`: names may contain one, values do not.
 Expected<std::pair<std::string, std::string>> assignment(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -50,7 +50,7 @@ ReadyOptions ready_options(const CompileFlags& flags, const Context& context) {
 Expected<InputOptions> input_options(const InputFlags& flags, const Context& context) {
   InputOptions result{.memory_limit = context.run_memory()};
   for (const std::string& text : flags.files) {
-    // A path may hold '=' too; the name of an input hardly does.
+    // Splits at the first '=': a path may contain one, the name of an input hardly does.
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       return Diagnostic{.id = "cli-assignment",
@@ -80,20 +80,20 @@ Expected<InputOptions> input_options(const InputFlags& flags, const Context& con
     result.seed = static_cast<std::uint64_t>(seed);
   } else if (!flags.fill.empty()) {
     return Diagnostic{.id = "cli-fill",
-                      .message = fmt::format("'{}' is no way to fill an input", flags.fill),
-                      .note = "sin and random:SEED are"};
+                      .message = fmt::format("'{}' is not a known fill", flags.fill),
+                      .note = "known fills are sin and random:SEED"};
   }
   return result;
 }
 
 void add_size_flags(CLI::App& command, InputFlags& flags) {
-  command.add_option("--set", flags.dims, "DIM=N: the size of a symbolic dimension");
-  command.add_option("--reshape", flags.shapes, "NAME=8x3x224x224: the shape of an input");
+  command.add_option("--set", flags.dims, "size of a symbolic dimension, DIM=N");
+  command.add_option("--reshape", flags.shapes, "shape of an input, NAME=8x3x224x224");
 }
 
 void add_input_flags(CLI::App& command, InputFlags& flags) {
-  command.add_option("--input", flags.files, "NAME=FILE.npy, once for each input");
-  command.add_option("--fill", flags.fill, "the other inputs: sin, or random:SEED");
+  command.add_option("--input", flags.files, "file of an input, NAME=FILE.npy; may be repeated");
+  command.add_option("--fill", flags.fill, "content of the other inputs: sin, or random:SEED");
   add_size_flags(command, flags);
 }
 
@@ -120,7 +120,7 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
-      .add_option("--most-error", flags.max_error)  // its name before
+      .add_option("--most-error", flags.max_error)  // former name
       ->check(CLI::NonNegativeNumber)
       ->group("");
   command.add_option("--cache", flags.cache, "folder of the object code cache, or none")
@@ -131,8 +131,8 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags) {
 void add_target_flag(CLI::App& command, CompileFlags& flags) {
   command
       .add_option("--target", flags.target,
-                  "cpu, or cuda: an NVIDIA GPU, the one of this computer or with cuda:sm_80, "
-                  "cuda:sm_90a any of its kind")
+                  "target: cpu, or an NVIDIA GPU: cuda for the one of this computer, cuda:sm_80 or "
+                  "cuda:sm_90a for an architecture")
       ->check(CLI::IsMember({"cpu", "cuda", "cuda:sm_80", "cuda:sm_90a"}))
       ->capture_default_str();
 }

@@ -14,7 +14,7 @@
 
 namespace tessera::cli {
 
-/// What the inputs of a model are.
+/// Flags that describe the inputs of a model.
 struct InputFlags {
   std::vector<std::string> files, dims, shapes;
   std::string fill;
@@ -23,7 +23,7 @@ void add_size_flags(CLI::App& command, InputFlags& flags);
 void add_input_flags(CLI::App& command, InputFlags& flags);
 Expected<InputOptions> input_options(const InputFlags& flags, const Context& context);
 
-/// How a model is compiled.
+/// Flags of compilation.
 struct CompileFlags {
   PassFlags passes;
   std::string target = "cpu", precision = "f32", cache = "default";
@@ -34,25 +34,25 @@ void add_compile_flags(CLI::App& command, CompileFlags& flags);
 void add_target_flag(CLI::App& command, CompileFlags& flags);
 Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const Context& context,
                                               ProgressLine& line);
-/// The folder of object code; empty if none is kept.
+/// Cache folder of object code; empty if there is no cache.
 std::filesystem::path cache_folder(const CompileFlags& flags, const Context& context);
 /// Options to run a compiled model with.
 ReadyOptions ready_options(const CompileFlags& flags, const Context& context);
 void add_threads_flag(CLI::App& command, int& threads);
 
-/// A model, or the signature of a saved program with the program itself.
+/// Model, or a saved program with its signature as a model.
 struct Source {
   Model model = {};
   std::optional<runtime::Program> program = {};
-  double seconds = 0;  // to read it
+  double seconds = 0;  // time to read it
 };
 Expected<Source> open_source(const std::string& path);
-/// The inputs of a model or program.
+/// Reads or generates the inputs of a model or program.
 Expected<std::vector<Datum>> make_inputs(const Source& source, InputOptions options);
 
-/// How a model was compiled, for people and for scripts.
+/// Compilation report in readable form and as JSON.
 void print_report(const CompiledModel& compiled, const CompileFlags& flags);
-/// The same in a line or a few.
+/// Short form of the report.
 std::string summary(const CompiledModel& compiled);
 nlohmann::json report_json(const CompiledModel& compiled);
 

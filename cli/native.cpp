@@ -46,7 +46,7 @@ Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vec
       native->in_place_ = false;
       continue;
     }
-    // Sessions want aligned memory, and files that are mapped need not be.
+    // Sessions require aligned memory, and mapped files may be misaligned.
     const Tensor& tensor = input.tensor();
     input = Tensor{tensor.dtype, tensor.shape, Bytes::copy(tensor.bytes.view()), tensor.strings};
     native->from_.push_back(input.tensor().bytes.data());

@@ -5,10 +5,11 @@
 
 namespace tessera::cli {
 
-/// A model or a saved program with its inputs, ready to run again and again.
+/// Compiled model or saved program with its inputs, ready for repeated runs.
 class Native {
  public:
-  /// compiled() is null for a saved program. `observe` is told how long each step took.
+  /// Compiles or loads the program; compiled() is null for a saved one. `observe` is called with
+  /// the time of each step.
   static Expected<std::unique_ptr<Native>> prepare(const Source& source, std::vector<Datum> inputs,
                                                    const CompileFlags& flags, Context& context,
                                                    decltype(ReadyOptions::observe) observe = {});
@@ -17,9 +18,9 @@ class Native {
   const CompiledModel* compiled() const { return compiled_; }
 
   Expected<std::vector<Datum>> run() { return ready_->session->run(inputs_); }
-  /// Milliseconds of each of so many runs, into the same memory where that is possible.
+  /// Times of this many runs in milliseconds, in place where possible.
   Expected<std::vector<double>> time(int runs);
-  /// Milliseconds on a GPU, without the copies of inputs and outputs; see Session::time_steps.
+  /// Milliseconds on a GPU, without copies of inputs and outputs; see Session::time_steps.
   Expected<std::optional<double>> time_steps();
 
  private:

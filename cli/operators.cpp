@@ -30,7 +30,8 @@ Expected<Done> print_definitions(const std::string& rules, const Context& contex
 }  // namespace
 
 void add_operators(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("operators", "lists every operator, as docs/operators.md");
+  CLI::App* command =
+      app.add_subcommand("operators", "lists all operators, as in docs/operators.md");
   add_common(*command, context);
   command->footer(
       "Examples:\n"
@@ -41,10 +42,11 @@ void add_operators(CLI::App& app, Context& context) {
       "A definition is that of an operator with attributes and arguments: those of rules are "
       "printed.");
   auto options = std::make_shared<OperatorsOptions>();
-  command->add_flag("--definitions", options->definitions,
-                    "the definitions of the operators that rules use, as certificates name them");
+  command->add_flag(
+      "--definitions", options->definitions,
+      "print the definitions of the operators that rules use, as certificates name them");
   command->add_option("--rules", options->rules,
-                      "rules, with --definitions; those that come with tessera if not given");
+                      "rules for --definitions; default: the rules that come with tessera");
   command->callback([&context, options] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     if (options->definitions) {

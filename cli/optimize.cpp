@@ -22,7 +22,7 @@ struct OptimizeOptions {
   int threads = 1;
 };
 
-/// With the sizes that were given, if any.
+/// Specializes the graph to the sizes of the command line, if any.
 Expected<Graph> sized(const Graph& graph, const InputFlags& flags, const Context& context) {
   if (flags.dims.empty() && flags.shapes.empty()) return graph;
   TESSERA_TRY(const InputOptions given, input_options(flags, context));
@@ -83,10 +83,12 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
 
 void add_optimize(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("optimize", "writes a model that computes the same with less work");
+      app.add_subcommand("optimize", "optimizes a model and writes an equivalent one");
   auto options = std::make_shared<OptimizeOptions>();
-  command->add_option("in", options->from, "an ONNX file, or a graph in text form")->required();
-  command->add_option("out", options->to, "text form if it ends in .tessera or .txt, else ONNX")
+  command->add_option("in", options->from, "ONNX file, or graph in text form")->required();
+  command
+      ->add_option("out", options->to,
+                   "output file: text form with extension .tessera or .txt, else ONNX")
       ->required();
   add_pass_flags(*command, options->passes);
   add_size_flags(*command, options->sizes);
@@ -98,8 +100,10 @@ void add_optimize(CLI::App& app, Context& context) {
       "  tessera optimize model.onnx faster.onnx --explain\n"
       "  tessera optimize model.onnx faster.onnx --search --budget 60s\n"
       "\n"
-      "Only what helps on every machine is done; any runtime can use the result. With --search\n"
-      "what is faster on this computer, with code of tessera's, is done as well: docs/search.md.");
+      "Only machine-independent optimizations are applied, so that any runtime can use the "
+      "result.\n"
+      "--search also applies rewrites that are faster on this machine with tessera's code:\n"
+      "docs/search.md.");
   command->callback([options, &context] {
     if (auto done = optimize_file(*options, context); !done) context.fail(done.error());
   });

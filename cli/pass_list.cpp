@@ -17,15 +17,13 @@ void add_passes(CLI::App& app, Context& context) {
       "Example:\n"
       "  tessera passes --json\n"
       "\n"
-      "stage     canonical and algebra: for every target, sizes may be symbols; target: static\n"
+      "stage     canonical and algebra: for every target, sizes may be symbolic; target: static\n"
       "          shapes, after the search\n"
-      "numerics  exact: keeps every bit; reals: skipped by --numerics exact; per rule: applies "
-      "the\n"
-      "          rules that keep every bit\n"
+      "numerics  exact: results are bit-identical; reals: skipped by --numerics exact; per rule:\n"
+      "          applies only the bit-exact rules with --numerics exact\n"
       "\n"
-      "compile, run and bench take --disable-pass, --print-after, --validate and --explain for "
-      "all\n"
-      "of them, optimize for those of the stages canonical and algebra, which it runs.");
+      "compile, run and bench accept --disable-pass, --print-after, --validate and --explain for\n"
+      "all passes, optimize for those of the stages canonical and algebra, which it runs.");
   command->callback([&context] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     if (context.json) {

@@ -39,18 +39,21 @@ std::map<std::string, int> counted(const std::vector<std::string>& changes) {
 
 void add_pass_flags(CLI::App& command, PassFlags& flags) {
   const std::vector<std::string> names = passes::pass_names();
-  command.add_option("--disable-pass", flags.disabled, "leaves a pass out")
+  command.add_option("--disable-pass", flags.disabled, "skip a pass; may be repeated")
       ->check(CLI::IsMember(names));
-  command.add_option("--print-after", flags.print_after, "prints the graph after a pass")
+  command
+      .add_option("--print-after", flags.print_after,
+                  "print the graph after a pass; may be repeated")
       ->check(CLI::IsMember(names));
   command
       .add_option("--numerics", flags.numerics,
-                  "reals: results may round in another way; exact: every bit stays")
+                  "reals: results may round differently; exact: results are bit-identical")
       ->check(CLI::IsMember({"exact", "reals"}))
       ->capture_default_str();
-  command.add_flag("--explain", flags.explain, "what each pass changed, and how long it took");
-  command.add_flag("--validate", flags.validate,
-                   "proves each pass right on this model, or evaluates before against after");
+  command.add_flag("--explain", flags.explain, "print what each pass changed, and its time");
+  command.add_flag(
+      "--validate", flags.validate,
+      "validate each pass on this model: prove it, or compare outputs before and after");
 }
 
 passes::Options pass_options(const PassFlags& flags) {

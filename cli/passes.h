@@ -13,7 +13,7 @@ class App;
 
 namespace tessera::cli {
 
-/// Which passes run, and what is said of them.
+/// Flags of the pass pipeline and its reports.
 struct PassFlags {
   std::string numerics = "reals";
   std::vector<std::string> disabled, print_after;
@@ -22,11 +22,11 @@ struct PassFlags {
 void add_pass_flags(CLI::App& command, PassFlags& flags);
 passes::Options pass_options(const PassFlags& flags);
 
-/// What each pass changed, and how long it took.
+/// Per-pass log: changes and times.
 void print_log(const std::vector<passes::Record>& log);
 nlohmann::json log_json(const std::vector<passes::Record>& log);
 
-/// Operator by operator, before and after; a star where there are fewer.
+/// Operator counts before and after; a star marks those that decreased.
 void print_operators(const Inventory& before, const Inventory& after);
 nlohmann::json operators_json(const Inventory& before, const Inventory& after);
 

@@ -26,7 +26,7 @@ struct ProfileOptions {
   int runs = 20, rows = 40;
 };
 
-/// When a step of a run began and ended; one in a loop does so in every iteration.
+/// Start and end of one execution of a step; a step in a loop has one per iteration.
 struct Span {
   int run = 0;
   std::size_t step = 0;
@@ -50,7 +50,7 @@ std::string how_of(const runtime::Program& program, std::size_t step, const Comp
   return launch == nullptr ? "" : program.kernels[launch->kernel].name;
 }
 
-/// Each step by the median of what all its calls in a run took, the longest first.
+/// Steps with the median over runs of their total time in a run, the longest first.
 std::vector<StepRow> rows_of(const runtime::Program& program, const std::vector<Span>& spans,
                              const CompiledModel* made, double peak) {
   struct Run {
@@ -92,7 +92,7 @@ std::vector<StepRow> rows_of(const runtime::Program& program, const std::vector<
   return rows;
 }
 
-/// What the cost model expected of the steps of a program.
+/// Adds the cost model's estimates of the steps.
 Expected<Done> add_expected(const ProfileOptions& options, Context& context, const Native& native,
                             std::vector<StepRow>& rows) {
   ProgressLine line(context);
@@ -145,7 +145,7 @@ void print_table(const std::vector<StepRow>& rows, int most, double peak, int th
       threads, threads == 1 ? "" : "s");
 }
 
-/// The last run as Perfetto and chrome://tracing read it.
+/// Trace of the last run in the format of Perfetto and chrome://tracing.
 nlohmann::json trace_of(const runtime::Program& program, const std::vector<Span>& last,
                         const CompiledModel* made) {
   nlohmann::json events = nlohmann::json::array();
@@ -225,16 +225,19 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
 }  // namespace
 
 void add_profile(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("profile", "where the time of a model goes, step by step");
+  CLI::App* command = app.add_subcommand("profile", "measures the time of each step of a model");
   auto options = std::make_shared<ProfileOptions>();
-  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+  command
+      ->add_option("model", options->model,
+                   "ONNX file, graph in text form, or compiled program (.tsr)")
       ->required();
-  command->add_option("-o,--out", options->trace, "a trace for Perfetto (ui.perfetto.dev), JSON");
+  command->add_option("-o,--out", options->trace,
+                      "trace file for Perfetto (ui.perfetto.dev), JSON");
   add_input_flags(*command, options->inputs);
-  command->add_option("--runs", options->runs, "how often it is run")
+  command->add_option("--runs", options->runs, "number of runs")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--rows", options->rows, "how many steps are shown")
+  command->add_option("--rows", options->rows, "number of steps to show")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   add_store_flags(*command, options->store);
@@ -245,10 +248,9 @@ void add_profile(CLI::App& app, Context& context) {
       "Example:\n"
       "  tessera profile resnet50.onnx --threads 1 -o trace.json\n"
       "\n"
-      "Times are medians over the runs, of all calls of a step in a run: one in a loop is called "
-      "in\n"
-      "every iteration. The peak is of f32 products, measured by chains of them in registers.\n"
-      "Expected is what the store of measurements knows, or with ~ what the roofline model says.");
+      "Times are medians over runs of the total time of a step in a run; a step in a loop is\n"
+      "executed in every iteration. The peak is that of f32 multiply-adds, measured in registers.\n"
+      "Expected times are from the store of measurements or, with ~, from the roofline model.");
   command->callback([options, &context] {
     if (const auto done = profile(*options, context); !done)
       context.fail(located(done.error(), {.file = options->model}));

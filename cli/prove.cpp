@@ -49,7 +49,7 @@ nlohmann::json described(const prove::Divergence& divergence) {
   return object;
 }
 
-/// What is to be printed, as JSON; the readable form is made from the same.
+/// Report as JSON; the readable form is derived from it.
 nlohmann::json described(const prove::SweepResult& result, double seconds) {
   nlohmann::json object = verdict_json(result.verdict);
   object["seconds"] = seconds;
@@ -106,7 +106,7 @@ void show(const nlohmann::json& object, const Context& context) {
 Expected<Done> prove_files(const ProveOptions& options, Context& context) {
   if (context.time_limit_text.empty()) context.time_limit_text = kTimeLimit;
   const Stopwatch watch;
-  // Without an answer in time, the answer is not known.
+  // Without a proof in time, the verdict is unknown.
   const auto out_of_time = [&] {
     prove::SweepResult result;
     result.verdict =
@@ -157,21 +157,23 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
 
 void add_prove(CLI::App& app, Context& context) {
   CLI::App* command =
-      app.add_subcommand("prove", "whether two models compute the same function, for all inputs");
+      app.add_subcommand("prove", "proves or refutes that two models compute the same function");
   auto options = std::make_shared<ProveOptions>();
-  command->add_option("source", options->source, "an ONNX file, or a graph in text form")
+  command->add_option("source", options->source, "ONNX file, or graph in text form")->required();
+  command->add_option("target", options->target, "model to compare with, in either format")
       ->required();
-  command->add_option("target", options->target, "what it may be equal to")->required();
-  command->add_option("--picture", options->picture,
-                      "where no proof is found: a file for the subgraphs in question (Graphviz)");
+  command->add_option(
+      "--picture", options->picture,
+      "file for a drawing (Graphviz) of the subgraphs that could not be proved equal");
   command->add_option("--save-input", options->save,
-                      "folder for the input that shows a difference, as .npy");
-  command->add_option("--certificate", options->certificate,
-                      "a file for the proof, which `tessera rules check-certificate` replays");
-  command->add_option("--seed", options->seed, "of the inputs that are tried")
+                      "folder for the inputs of a counterexample, as .npy");
+  command->add_option(
+      "--certificate", options->certificate,
+      "file for the proof certificate, which `tessera rules check-certificate` checks");
+  command->add_option("--seed", options->seed, "seed of the random inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--threads", options->threads, "threads of the interpreter")
+  command->add_option("--threads", options->threads, "number of threads of the interpreter")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_common(*command, context);
@@ -181,14 +183,14 @@ void add_prove(CLI::App& app, Context& context) {
       "\n"
       "Inputs and outputs are paired by name, or by position where the names differ. \"Proved\" "
       "is\n"
-      "over the real numbers; what it assumes is printed. \"Refuted\" comes with an input on "
+      "over the real numbers; assumptions are printed. \"Refuted\" comes with an input on "
       "which\n"
       "the outputs differ by more than 1e-4 of their root mean square, and by more than 30 times\n"
       "what single precision changes.\n"
       "It names the first value that differs, with its two subgraphs.\n"
       "Without --time-limit, the search for a proof ends after " +
       std::string(kTimeLimit) +
-      "; without an answer by then\n"
+      "; without a result by then\n"
       "the verdict is unknown.\n"
       "Exit codes: 0 proved, 1 refuted, 5 unknown, 2 wrong usage, 3 bad input, 4 a limit.");
   command->callback([options, &context] {

@@ -6,7 +6,7 @@
 
 namespace tessera::cli {
 
-/// A number of something with three digits: `25.56 M`, `102.23 MB`.
+/// Number with three significant digits and an SI prefix: `25.56 M`, `102.23 MB`.
 std::string readable(std::int64_t number, std::string_view unit);
 
 }  // namespace tessera::cli

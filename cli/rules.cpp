@@ -25,7 +25,7 @@ struct RulesOptions {
   std::int64_t seed = 1;
 };
 
-/// The inputs of a counterexample as numbers.
+/// Inputs of a counterexample as JSON numbers.
 nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < refuted.inputs.size(); ++i) {
@@ -39,7 +39,7 @@ nlohmann::json inputs_json(const Rule& rule, const prove::Refuted& refuted) {
   return list;
 }
 
-/// A rule and its verdict; what is printed is made from this.
+/// Rule and verdict as JSON; the printed form is derived from it.
 nlohmann::json described(const RuleProof& proof) {
   nlohmann::json object = verdict_json(proof.verdict);
   object["name"] = proof.name;
@@ -94,7 +94,7 @@ Expected<std::vector<RuleProof>> judged(const RulesOptions& options, Context& co
                       }});
 }
 
-/// Every rule, and the seconds of all.
+/// Summary of all proofs with the total time.
 nlohmann::json proof_summary(const std::vector<RuleProof>& proofs) {
   nlohmann::json list = nlohmann::json::array();
   double seconds = 0;
@@ -110,7 +110,7 @@ std::size_t count(const nlohmann::json& rules, std::string_view verdict) {
       rules, [&](const nlohmann::json& rule) { return rule["verdict"] == verdict; }));
 }
 
-/// A line for every rule whose verdict is not what it should be, or for all.
+/// Prints a line for every rule with an unexpected verdict, or for all.
 void print_lines(const nlohmann::json& rules, const RulesOptions& options,
                  std::string_view expected) {
   for (const nlohmann::json& rule : rules)
@@ -192,7 +192,7 @@ Expected<Done> show_rule(const RulesOptions& options, Context& context) {
   return Done{};
 }
 
-/// The claim of a certificate of a rule or of models, in words.
+/// Checks a certificate file of a rule or of models; returns the claim in words.
 Expected<std::string> checked_file(const std::string& file, const rules::KnownRules& known,
                                    const RulesOptions& options) {
   TESSERA_TRY(const std::string text, read_text(file));
@@ -262,28 +262,30 @@ constexpr RuleCommand kCheck = {
 void add_rules(CLI::App& app, Context& context) {
   CLI::App* rules = app.add_subcommand("rules", "proves, lists, shows and tests rewrite rules");
   rules->require_subcommand(1);
-  rules->footer("Example:\n  tessera rules prove\n\nThe form of rules is in docs/rules.md.");
+  rules->footer(
+      "Example:\n  tessera rules prove\n\ndocs/rules.md describes the text form of rules.");
   auto options = std::make_shared<RulesOptions>();
   const auto of_rules = [&](const RuleCommand& command) -> CLI::App& {
     CLI::App& added = add(*rules, command, options, context);
     if (command.run == show_rule)
-      added.add_option("name", options->name, "the name of the rule")->required();
-    added.add_option("rules", options->path,
-                     "a file of rules, a folder of *.rules, or TASO's text form; those that come "
-                     "with tessera if not given");
+      added.add_option("name", options->name, "name of the rule")->required();
+    added.add_option(
+        "rules", options->path,
+        "file of rules, folder of *.rules, or file in TASO's text format; default: the "
+        "rules that come with tessera");
     return added;
   };
   CLI::App& prove = of_rules(kProve);
-  prove.add_flag("-v,--verbose", options->verbose, "a line for every rule");
-  prove.add_option("--certificates", options->certificates, "folder for the proofs");
+  prove.add_flag("-v,--verbose", options->verbose, "print a line for every rule");
+  prove.add_option("--certificates", options->certificates, "folder for the proof certificates");
   of_rules(kList);
   of_rules(kShow);
   CLI::App& fuzz = of_rules(kFuzz);
-  fuzz.add_flag("-v,--verbose", options->verbose, "a line for every rule");
-  fuzz.add_option("--tries", options->tries, "random shapes for each rule")
+  fuzz.add_flag("-v,--verbose", options->verbose, "print a line for every rule");
+  fuzz.add_option("--tries", options->tries, "number of random shapes per rule")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  fuzz.add_option("--seed", options->seed, "of shapes and inputs")
+  fuzz.add_option("--seed", options->seed, "seed of shapes and inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   add_rules_generate(*rules, context);
@@ -291,11 +293,11 @@ void add_rules(CLI::App& app, Context& context) {
   CLI::App& check = add(*rules, kCheck, options, context);
   check.add_option("files", options->files, "certificates")->required();
   check.add_option("--rules", options->path,
-                   "the rules that certificates are about; those that come with tessera have to be "
-                   "what they are in any case");
-  check.add_option("--source", options->source, "of a certificate of models: the first file");
+                   "rules that the certificates are about, besides those that come with tessera, "
+                   "which must not differ");
+  check.add_option("--source", options->source, "first model of a certificate of models");
   check.add_option("--target", options->target,
-                   "the second; both are looked for beside the certificate if not given");
+                   "second model; default: both are found beside the certificate");
 }
 
 }  // namespace tessera::cli

@@ -7,7 +7,7 @@
 
 namespace tessera::cli {
 
-/// A command of `tessera rules`.
+/// Subcommand of `tessera rules`.
 template <typename Options>
 struct RulesCommand {
   const char* name;

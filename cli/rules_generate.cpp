@@ -26,7 +26,7 @@ Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& cont
   const std::filesystem::path progress = options.out + ".progress";
   superopt::Generated made;
   {
-    // What is left of a stage is told from how long that stage has taken.
+    // The remaining time of a stage is estimated from its own progress.
     std::optional<ProgressLine> line;
     std::string stage_shown;
     superopt::GenerateOptions how{
@@ -81,7 +81,7 @@ Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& cont
   fmt::print("{} proved, {} refuted, {} unknown in {:.2f} s: {} rules in {}; {} MB at most\n",
              made.proved, made.refuted, made.unknown, made.proof_seconds, made.rules.size(),
              options.out, peak_memory() >> 20);
-  if (made.stopped) fmt::print("stopped before the end; --resume takes it up again\n");
+  if (made.stopped) fmt::print("stopped before the end; continue with --resume\n");
   return Done{};
 }
 
@@ -90,27 +90,26 @@ constexpr RulesCommand<RulesGenerateOptions> kGenerate = {
     "Example:\n"
     "  tessera rules generate --set taso --max-ops 3 --out found.rules\n"
     "\n"
-    "All programs of up to so many operators of a set are evaluated in a finite field; those "
-    "that\n"
-    "look equal are proved for all sizes. Ctrl-C keeps what was found; `--resume` goes on where "
-    "a\n"
-    "run was interrupted. Sets are described in docs/rules.md. Exit codes: 0 done, 130\n"
-    "interrupted."};
+    "Enumerates all programs over an operator set up to a number of operators, evaluates them\n"
+    "in a finite field, and proves those that agree equal for all sizes. Ctrl-C keeps the rules\n"
+    "found so far; `--resume` continues an interrupted run. docs/rules.md describes operator\n"
+    "sets. Exit codes: 0 done, 130 interrupted."};
 
 }  // namespace
 
 void add_rules_generate(CLI::App& rules, Context& context) {
   auto options = std::make_shared<RulesGenerateOptions>();
   CLI::App& command = add(rules, kGenerate, options, context);
-  command.add_option("--set", options->set, "taso, modern, or a file")->capture_default_str();
-  command.add_option("--max-ops", options->max_ops, "operators of a program")
+  command.add_option("--set", options->set, "operator set: taso, modern, or a file")
+      ->capture_default_str();
+  command.add_option("--max-ops", options->max_ops, "largest number of operators of a program")
       ->check(CLI::Range(1, 6))
       ->capture_default_str();
-  command.add_option("--threads", options->threads, "threads")
+  command.add_option("--threads", options->threads, "number of threads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command.add_option("--out", options->out, "the file that rules are written to")->required();
-  command.add_flag("--resume", options->resume, "take up a run that was interrupted");
+  command.add_option("--out", options->out, "output file of the rules")->required();
+  command.add_flag("--resume", options->resume, "continue an interrupted run");
 }
 
 }  // namespace tessera::cli

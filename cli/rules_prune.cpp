@@ -13,12 +13,12 @@ using superopt::Cover;
 
 struct RulesPruneOptions {
   std::size_t nodes;
-  int rounds;
+  int iterations;
   std::string path = {}, out = {}, basis = {};
   bool verbose = false;
 };
 
-/// The rules of a file, each with the guard that makes it true.
+/// Reads the rules of a file, each with the guard that makes it true.
 Expected<TrueRules> true_rules(const std::string& path, Context& context, ProgressLine& line) {
   TESSERA_TRY(const RuleBook book, read_rules(path));
   return with_guards(
@@ -31,7 +31,7 @@ superopt::PruneOptions prune_options(const RulesPruneOptions& options, Context& 
                                      ProgressLine& line) {
   superopt::PruneOptions made;
   made.theory.limits.nodes = options.nodes;
-  made.theory.limits.rounds = options.rounds;
+  made.theory.limits.rounds = options.iterations;
   made.theory.limits.stop = &context.stop;
   made.progress = [&line](std::size_t done, std::size_t all) { line.show(done, all, "rules"); };
   return made;
@@ -88,7 +88,7 @@ Expected<Done> prune_all(const RulesPruneOptions& options, Context& context) {
   if (basis.stopped)
     return Diagnostic{.id = "stopped",
                       .where = {.file = options.path},
-                      .message = "what was not looked at is kept"};
+                      .message = "rules that were not examined are kept"};
   return Done{};
 }
 
@@ -107,7 +107,7 @@ Expected<Done> cover_all(const RulesPruneOptions& options, Context& context) {
     list.push_back({{"name", cover.name}, {"cover", to_string(cover.kind)}, {"by", cover.by}});
     if (cover.kind == Cover::Kind::Missing) missing.push_back(cover.name);
   }
-  // What could not be proved may yet be a rule that the basis does not have.
+  // A rule that could not be proved may still be one that the basis lacks.
   for (const rules::RuleProof& proof : in.unknown) missing.push_back(proof.name);
   const nlohmann::json object = {
       {"total", in.rules.size() + in.refuted.size() + in.unknown.size()},
@@ -140,59 +140,61 @@ Expected<Done> cover_all(const RulesPruneOptions& options, Context& context) {
 using PruneCommand = RulesCommand<RulesPruneOptions>;
 
 constexpr PruneCommand kPrune = {
-    "prune", "drops rules that others make superfluous", prune_all,
+    "prune", "removes redundant rules", prune_all,
     "Example:\n"
     "  tessera rules prune all.rules --out basis.rules\n"
     "\n"
-    "Dropped is what differs from another rule by names, by what is the "
-    "same around or inside both\n"
-    "sides, and what follows from smaller rules wherever its own guard "
-    "holds. Rules have to be true\n"
-    "(tessera rules prove); TASO's, which state no guard, are proved "
-    "first. After Ctrl-C, what was\n"
-    "not looked at is kept."};
+    "Removes rules that differ from another one in names or in a common context of both sides,\n"
+    "and rules that follow from smaller ones wherever their own guard holds. The rules have to\n"
+    "be true (tessera rules prove); TASO's, which state no guard, are proved first. After\n"
+    "Ctrl-C, rules that were not examined are kept."};
 constexpr PruneCommand kCovers = {
-    "covers", "whether rules are in a basis or follow from it", cover_all,
+    "covers", "checks whether rules are in a basis or follow from it", cover_all,
     "Examples:\n"
     "  tessera rules covers taso_rules.txt --rules basis.rules\n"
-    "  tessera rules covers my.rules -v            # by those that come with tessera\n"
+    "  tessera rules covers my.rules -v            # by the rules that come with tessera\n"
     "\n"
-    "Exit codes: 0 all that are true are covered, 1 some are missing."};
+    "Exit codes: 0 all true rules are covered, 1 some are missing."};
 
-/// A command that derives rules from others.
+/// Adds a subcommand that derives rules from others.
 CLI::App& add_deriving(CLI::App& rules, const PruneCommand& command,
                        const std::shared_ptr<RulesPruneOptions>& options, Context& context) {
   CLI::App& added = add(rules, command, options, context);
-  added.add_option("rules", options->path, "a file or folder of rules, or TASO's text form")
+  added
+      .add_option("rules", options->path, "file or folder of rules, or file in TASO's text format")
       ->required();
-  added.add_option("--nodes", options->nodes, "the largest e-graph that a derivation may take")
+  added.add_option("--nodes", options->nodes, "limit on the nodes of the e-graph of a derivation")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
   added
-      .add_option("--rounds", options->rounds, "the longest derivation, in steps from either side")
+      .add_option("--iterations", options->iterations,
+                  "limit on the saturation iterations of a derivation")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
+  added
+      .add_option("--rounds", options->iterations)  // former name
+      ->check(CLI::Range(1, 1'000))
+      ->group("");
   return added;
 }
 
 }  // namespace
 
 void add_rules_prune(CLI::App& rules, Context& context) {
-  // What follows is found long before the limits; what does not, costs them, so they are narrow
-  // where most rules do not.
+  // Derivations are found long before the limits are reached; rules that do not follow always reach
+  // them, so the limits are small where most rules do not follow.
   constexpr egraph::Limits kNarrow = superopt::TheoryOptions{}.limits;
   auto pruning = std::make_shared<RulesPruneOptions>(
-      RulesPruneOptions{.nodes = kNarrow.nodes, .rounds = kNarrow.rounds});
+      RulesPruneOptions{.nodes = kNarrow.nodes, .iterations = kNarrow.rounds});
   add_deriving(rules, kPrune, pruning, context)
-      .add_option("--out", pruning->out, "file for the rules that are kept")
+      .add_option("--out", pruning->out, "output file of the remaining rules")
       ->required();
   auto options = std::make_shared<RulesPruneOptions>(
-      RulesPruneOptions{.nodes = 8 * kNarrow.nodes, .rounds = 2 * kNarrow.rounds});
+      RulesPruneOptions{.nodes = 8 * kNarrow.nodes, .iterations = 2 * kNarrow.rounds});
   CLI::App& covers = add_deriving(rules, kCovers, options, context);
-  covers.add_option("--rules", options->basis,
-                    "the basis; the rules that come with tessera if not given");
+  covers.add_option("--rules", options->basis, "basis; default: the rules that come with tessera");
   covers.add_flag("-v,--verbose", options->verbose,
-                  "a line for every rule, with what it follows by");
+                  "print a line for every rule, with the rules that it follows from");
 }
 
 }  // namespace tessera::cli

@@ -39,7 +39,7 @@ Expected<Done> save_outputs(const Model& model, const std::vector<Datum>& output
   return Done{};
 }
 
-/// Samples of the outputs, as another run can be compared with.
+/// Saves samples of the outputs for later comparisons.
 Expected<Done> save_golden(const Model& model, const std::vector<Datum>& outputs,
                            const InputOptions& given, const RunOptions& options) {
   constexpr std::int64_t kSamples = 256;  // as many as the goldens of our models have
@@ -91,7 +91,7 @@ Expected<std::vector<ComparisonRow>> compare(const Model& model, const std::vect
   return rows;
 }
 
-/// What a run answered, how long it and what came before it took, and how the program was made.
+/// Outputs of a run, its times, and the compilation report.
 struct Ran {
   std::vector<Datum> outputs = {};
   double seconds = 0, load_seconds = 0;
@@ -175,7 +175,7 @@ void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, co
   if (!agrees || (ran.steps && !ran.steps->differences.empty())) context.exit_code = kNo;
 }
 
-/// By the definitions of the operators.
+/// Runs the model by the reference interpreter.
 Expected<Ran> run_reference(const RunOptions& options, const Model& model,
                             const std::vector<Datum>& inputs, std::int64_t memory,
                             Context& context) {
@@ -210,13 +210,13 @@ Expected<Ran> run_native(const RunOptions& options, const Source& source,
           !std::ranges::equal(again[i].tensor().bytes.view(), ran.outputs[i].tensor().bytes.view()))
         return Diagnostic{.id = "run-not-repeatable",
                           .where = {.item = source.model.output_names[i]},
-                          .message = fmt::format("run {} gives other bits than the first", run),
+                          .message = fmt::format("run {} differs from the first", run),
                           .help = "find the step with --check-steps"};
   }
   return ran;
 }
 
-/// Compares every launch with its tile program, and several runs with each other.
+/// Checks every launch against its tile program, and several runs against each other.
 Expected<Ran> run_steps(const RunOptions& options, const Source& source,
                         const std::vector<Datum>& inputs, Context& context) {
   if (source.program)
@@ -290,33 +290,33 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("run", "runs a model and compares what it answers");
+  CLI::App* command = app.add_subcommand("run", "runs a model and optionally compares its outputs");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("model", options->model, "an ONNX file, a graph in text form, or a .tsr")
+  command
+      ->add_option("model", options->model,
+                   "ONNX file, graph in text form, or compiled program (.tsr)")
       ->required();
   command
       ->add_option("--engine", options->engine,
-                   "native: as machine code; reference: by the definitions of the operators")
+                   "native: compiled; reference: interpreted by the definitions of the operators")
       ->check(CLI::IsMember({"native", "reference"}))
       ->capture_default_str();
   add_input_flags(*command, options->inputs);
-  command->add_option("--save", options->save, "folder for the outputs, as .npy");
+  command->add_option("--save", options->save, "folder for the outputs, as .npy files");
   command->add_option("--save-golden", options->save_golden,
-                      "file (JSON) for samples of the outputs, for --compare");
+                      "JSON file for samples of the outputs, for --compare");
   command->add_option("--compare", options->golden,
-                      "outputs to compare with: a file of --save-golden, a folder of --save, or "
-                      "ONNX's test_data_set_N, whose inputs are taken if no others are given");
-  command
-      ->add_option("--tolerance", options->tolerance, "how far outputs may be from the golden ones")
+                      "expected outputs: a file of --save-golden, a folder of --save, or ONNX's "
+                      "test_data_set_N, whose inputs are the default");
+  command->add_option("--tolerance", options->tolerance, "largest allowed error of the outputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command
-      ->add_option("--repeat", options->repeat,
-                   "so many runs, all of which have to give the same bits")
+  command->add_option("--repeat", options->repeat, "number of runs, which have to be bit-identical")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_flag("--check-steps", options->check_steps,
-                    "compares every launch with its tile program, and runs with each other");
+  command->add_flag(
+      "--check-steps", options->check_steps,
+      "check every kernel launch against the interpreter, and runs against each other");
   add_compile_flags(*command, options->compile);
   add_target_flag(*command, options->compile);
   add_common(*command, context);

@@ -10,7 +10,7 @@
 
 namespace tessera::cli {
 
-/// Whether a better graph is searched for, and how far.
+/// Flags of the graph search.
 struct SearchFlags {
   bool search = false;
   std::string budget = "60s";
@@ -19,11 +19,12 @@ struct SearchFlags {
   double alpha = 1.05;
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);
-/// Nothing if there is to be no search. Ctrl-C ends the search and keeps the best so far.
+/// Options of the search, or nothing if it is not requested. Ctrl-C ends the search with the best
+/// graph so far.
 Expected<std::optional<SearchOptions>> search_options(const SearchFlags& flags, Context& context,
                                                       ProgressLine& line);
 
-/// What was found: which rules, where, why they are right, and what they bring.
+/// Search report: applied rules, places, guards and gains.
 void print_search(const SearchReport& report, bool explain);
 nlohmann::json search_json(const SearchReport& report);
 

@@ -55,28 +55,29 @@ nlohmann::json rule_json(const SearchReport& report, const std::string& rule) {
 
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
   CLI::Option* search = command.add_flag(
-      "--search", flags.search, "looks for a faster graph with proved rules and measured costs");
+      "--search", flags.search, "search for a faster graph with proved rules and measured costs");
   CLI::Option* budget =
-      command.add_option("--budget", flags.budget, "of the search: time, for example 60s")
+      command.add_option("--budget", flags.budget, "time budget of the search, for example 60s")
           ->capture_default_str();
   command
       .add_option("--steps", flags.steps,
-                  "of the search: graphs to look at, in place of time; nothing is measured, "
-                  "and the same store gives the same result")
+                  "step budget of the search in place of time; nothing is measured, and the same "
+                  "store gives the same result")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->excludes(budget)
       ->needs(search);
   command
       .add_option("--alpha", flags.alpha,
-                  "of the search: how much dearer than the best a graph may be to go on from it")
+                  "search only from graphs that cost less than this times the best")
       ->check(CLI::Range(1.0, 10.0))
       ->capture_default_str();
   command
-      .add_option("--store", flags.costs.store, "of the search: the file of measurements, or none")
+      .add_option("--store", flags.costs.store,
+                  "file of kernel measurements for the search, or none")
       ->capture_default_str();
   command.add_option("--cost-target", flags.costs.target,
-                     "of the search: a target of the store, whose measurements count in place of "
-                     "this computer's");
+                     "target of the store whose measurements the search uses in place of this "
+                     "computer's");
   budget->needs(search);
 }
 
@@ -111,7 +112,7 @@ void print_search(const SearchReport& report, bool explain) {
         "  measured      {:.3f} ms -> {:.3f} ms, speedup {:.3f}x (95% CI {:.3f} to {:.3f})\n",
         1e3 * c.a_seconds, 1e3 * c.b_seconds, 1 / c.ratio, 1 / c.high, 1 / c.low);
   }
-  fmt::print("  looked at     {} graphs of {} regions, {} of them different, in {:.1f} s: {}\n",
+  fmt::print("  visited       {} graphs of {} regions, {} of them distinct, in {:.1f} s: {}\n",
              found.steps, found.regions, found.distinct, report.seconds,
              search::to_string(found.why));
   if (explain && !found.settled.empty()) {

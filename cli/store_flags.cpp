@@ -5,10 +5,10 @@
 namespace tessera::cli {
 
 void add_store_flags(CLI::App& command, StoreFlags& flags) {
-  command.add_option("--store", flags.store, "the file of measured kernels, or none")
+  command.add_option("--store", flags.store, "file of kernel measurements, or none")
       ->capture_default_str();
   command.add_option("--measured-on", flags.target,
-                     "a target of the store in place of this computer (tessera costs lists them)");
+                     "target of the store in place of this computer (tessera costs lists them)");
 }
 
 std::filesystem::path store_file(const StoreFlags& flags, const Context& context) {

@@ -8,16 +8,16 @@
 
 namespace tessera::cli {
 
-/// Which measurements are used, and where new ones go.
+/// Flags of the store of kernel measurements.
 struct StoreFlags {
   std::string store = "default", target = {};
 };
 void add_store_flags(CLI::App& command, StoreFlags& flags);
 
-/// The file; empty for `none`, and where there is no default cache.
+/// File of the store; empty for `none`, and where there is no default cache.
 std::filesystem::path store_file(const StoreFlags& flags, const Context& context);
 
-/// A cost model of what is compiled with these options.
+/// Options of a cost model for these compile options.
 cost::ModelOptions cost_options(const StoreFlags& flags, const program::CompileOptions& code,
                                 const Context& context);
 

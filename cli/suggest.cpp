@@ -22,7 +22,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-/// A name that less than half of the letters tell apart.
+/// Nearest name, if fewer than half of its letters differ.
 std::string nearest(const std::string& name, const std::vector<std::string>& names) {
   std::string best;
   std::size_t least = std::max<std::size_t>(2, name.size() / 2);

@@ -9,8 +9,8 @@ class App;
 
 namespace tessera::cli {
 
-/// The subcommand or option whose name is nearest to the first argument that is neither; empty
-/// where all are known or none is near. By the edit distance.
+/// Spelling suggestion for the first unknown argument: the subcommand or option of least edit
+/// distance; empty if none is near.
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace tessera::cli

@@ -12,7 +12,7 @@ void add_verify(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("verify", "checks the checksums of a saved program and its weights");
   auto file = std::make_shared<std::string>();
-  command->add_option("program", *file, "a saved program (.tsr)")->required();
+  command->add_option("program", *file, "compiled program (.tsr)")->required();
   add_common(*command, context);
   command->footer("Example:\n  tessera verify resnet50.tsr");
   command->callback([file, &context] {

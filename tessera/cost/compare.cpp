@@ -34,9 +34,10 @@ class Competitor {
     for (const runtime::ValueIndex input : loaded->program().inputs) {
       const runtime::Value& value = loaded->program().values[input];
       if (value.home == runtime::Value::Home::Boxed || value.dtype == DType::String)
-        return Diagnostic{.id = "compare-input",
-                          .where = {.item = value.name},
-                          .message = "programs whose inputs are no plain tensors are not compared"};
+        return Diagnostic{
+            .id = "compare-input",
+            .where = {.item = value.name},
+            .message = "programs whose inputs are not plain tensors cannot be compared"};
       made.inputs_.push_back(filled(value, rng));
     }
     TESSERA_TRY(made.session_, engine::make_session(loaded, {.threads = options.threads}));

@@ -49,8 +49,8 @@ Diagnostic failure(sqlite3* base, const std::string& file) {
     case SQLITE_NOTADB:
       return {.id = "store-foreign",
               .where = where,
-              .message = "this is no store of measurements",
-              .help = "choose another file; one that is not there is made"};
+              .message = "this is not a store of measurements",
+              .help = "choose another file; a missing file is created"};
     case SQLITE_CORRUPT:
       return {
           .id = "store-damaged",
@@ -67,7 +67,7 @@ Diagnostic failure(sqlite3* base, const std::string& file) {
       return {.id = "store-unusable",
               .where = where,
               .message = fmt::format("the store of measurements cannot be used: {}", said),
-              .help = "choose a file that is yours, in a folder that can be written to"};
+              .help = "choose a file that you own, in a writable folder"};
   }
 }
 
@@ -190,9 +190,9 @@ class Store::File {
     if (application != kApplication)
       return Diagnostic{.id = "store-foreign",
                         .where = {.file = name_},
-                        .message = "this is no store of measurements",
+                        .message = "this is not a store of measurements",
                         .note = "it is an SQLite file of something else",
-                        .help = "choose another file; one that is not there is made"};
+                        .help = "choose another file; a missing file is created"};
     TESSERA_TRY(const std::int64_t version, number("PRAGMA user_version"));
     if (version != kVersion)
       return Diagnostic{.id = "store-version",
@@ -289,7 +289,7 @@ Expected<Store> Store::open_existing(const fs::path& file) {
     return Diagnostic{.id = "store-missing",
                       .where = {.file = file.string()},
                       .message = "there is no store of measurements",
-                      .help = "name one that a search or `tessera costs MODEL` has made"};
+                      .help = "name one that a search or `tessera costs MODEL` created"};
   return open(file);
 }
 

@@ -51,7 +51,7 @@ Expected<Tensor> filled(const std::string& name, DType dtype, std::vector<std::i
   if (dtype == DType::String)
     return Diagnostic{.id = "run-input-type",
                       .where = {.item = name},
-                      .message = "a text input cannot be filled in"};
+                      .message = "a string input cannot be generated"};
   const auto count = element_count(shape);
   if (!count || *count > options.memory_limit / byte_width(dtype))
     return Diagnostic{

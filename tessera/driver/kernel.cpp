@@ -64,7 +64,7 @@ Expected<Spec> parse_memory(const std::string& name, const std::string& value) {
     TESSERA_TRY(spec.strides, parse_extents(lexer, name));
     if (spec.strides->size() != spec.shape.size())
       return bad_argument(
-          name, fmt::format("{} strides of {} axes", spec.strides->size(), spec.shape.size()));
+          name, fmt::format("{} strides for {} axes", spec.strides->size(), spec.shape.size()));
   }
   if (lexer.accept("below")) {
     auto below = lexer.integer("what numbers are less than");
@@ -91,7 +91,8 @@ Expected<std::pair<std::string, Spec>> parse_spec(const std::string& text) {
     if (lexer.end()) spec.integer = *integer;
   Lexer lexer(value);
   const auto number = lexer.number("a number");
-  if (!number || !lexer.end()) return bad_argument(name, fmt::format("'{}' is no number", value));
+  if (!number || !lexer.end())
+    return bad_argument(name, fmt::format("'{}' is not a number", value));
   spec.number = *number;
   return std::pair{name, spec};
 }
@@ -120,7 +121,7 @@ Expected<tile::Argument> number_of(const std::string& name, DType dtype, const S
   if (spec.dtype) return bad_argument(name, fmt::format("{} is a number, not memory", name));
   if (is_float(dtype)) return tile::Argument::number(dtype, spec.number);
   if (!spec.integer)
-    return bad_argument(name, fmt::format("{} is no {}", spec.number, to_string(dtype)),
+    return bad_argument(name, fmt::format("{} is not a valid {}", spec.number, to_string(dtype)),
                         "the parameter is an integer");
   return tile::Argument::integer(dtype, *spec.integer);
 }
@@ -139,14 +140,14 @@ Expected<tile::Grid> parse_grid(std::string_view text) {
     auto count = lexer.integer("a number of programs");
     if (!count || axis >= grid.size() || *count < 0) {
       return Diagnostic{.id = "kernel-grid",
-                        .message = fmt::format("'{}' is no grid", text),
+                        .message = fmt::format("'{}' is not a grid", text),
                         .note = "a grid is one to three counts, such as 64 or 8,12"};
     }
     grid[axis] = *count;
     if (lexer.end()) return grid;
     if (!lexer.accept(",")) {
       return Diagnostic{.id = "kernel-grid",
-                        .message = fmt::format("'{}' is no grid", text),
+                        .message = fmt::format("'{}' is not a grid", text),
                         .note = "a grid is one to three counts, such as 64 or 8,12"};
     }
   }

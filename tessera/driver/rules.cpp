@@ -86,7 +86,7 @@ Expected<RuleBook> read_rules(const fs::path& path) {
     return Diagnostic{.id = "rules-none",
                       .where = {.file = path.string()},
                       .message = "there are no rules",
-                      .note = "of a folder, the files *.rules are read"};
+                      .note = "the files *.rules of a folder are read"};
   return book;
 }
 

@@ -10,8 +10,8 @@ Diagnostic mismatch(const std::string& operand, std::size_t axis, const Dim& fou
   return {.id = "shape-mismatch",
           .message = fmt::format("axis {} of {} has size {}", axis, operand, found.to_string()),
           .note = expected.is_undefined()
-                      ? "the other operands ask for a size beyond 64 bits"
-                      : fmt::format("the other operands ask for {}", expected.to_string())};
+                      ? "the other operands require a size beyond 64 bits"
+                      : fmt::format("the other operands require {}", expected.to_string())};
 }
 
 bool is_unknown(std::string_view symbol) {

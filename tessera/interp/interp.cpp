@@ -114,8 +114,8 @@ std::int64_t bytes_of(const Datum& datum) {
 /// Number that controls a branch or loop: the first of a tensor, 0 of an empty one.
 Expected<std::int64_t> steering(const Value& value) {
   if (!value.datum.is_tensor() || value.datum.tensor().dtype == DType::String)
-    return bad_operands("control flow is steered by text or by no tensor",
-                        "it takes a truth value or an integer");
+    return bad_operands("the condition is text or not a tensor",
+                        "a boolean or an integer is expected");
   return value.datum.tensor().count() == 0 ? 0 : integer_at(value.datum.tensor(), 0);
 }
 
@@ -215,8 +215,9 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   if (std::ranges::any_of(inputs, is_text)) return run_on_text(op, attrs, inputs, outputs);
   auto defined = op.define(attrs, *signature);
   if (!defined && is_needs_value(defined.error()))
-    return bad_operands(defined.error().message,
-                        fmt::format("it is known of tensors of up to {} elements", kSmallTensor));
+    return bad_operands(
+        defined.error().message,
+        fmt::format("content is tracked for tensors of up to {} elements", kSmallTensor));
   TESSERA_TRY(const Definition definition, std::move(defined));
   TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
@@ -361,11 +362,11 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
   for (std::int64_t step = 0; step < trips && go != 0; ++step) {
     if (stopped()) return stop_diagnostic();
     if (++rounds_ > options_.most_rounds)
-      return Diagnostic{
-          .id = "loop-limit",
-          .message = fmt::format("the loop is not over after {} rounds", step),
-          .note = fmt::format("the loops of a run may take {} rounds", options_.most_rounds),
-          .help = "allow as many as fit into a time with --time-limit"};
+      return Diagnostic{.id = "loop-limit",
+                        .message = fmt::format("the loop did not end after {} iterations", step),
+                        .note = fmt::format("the loops of a run are limited to {} iterations",
+                                            options_.most_rounds),
+                        .help = "allow as many as fit into a time with --time-limit"};
     std::vector<Value> arguments;
     arguments.push_back({Tensor::of<std::int64_t>(DType::I64, {}, std::span(&step, 1))});
     const std::uint8_t truth = 1;

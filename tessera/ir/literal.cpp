@@ -49,7 +49,7 @@ std::string hex_text(std::span<const std::byte> bytes) {
 
 Expected<Bytes> parse_hex(Lexer& lexer) {
   TESSERA_TRY_DONE(lexer.expect("("));
-  const Diagnostic bad = lexer.error("these are no bytes in hexadecimal");
+  const Diagnostic bad = lexer.error("these are not hexadecimal bytes");
   TESSERA_TRY(const std::string digits, lexer.string("hexadecimal digits"));
   TESSERA_TRY_DONE(lexer.expect(")"));
   const auto value = [](char c) {
@@ -136,7 +136,7 @@ Expected<Strings> parse_strings(Lexer& lexer) {
 }
 
 Expected<Bytes> parse_data(Lexer& lexer, const DataSource& data) {
-  const Diagnostic none = lexer.error("there is no folder to take data from here");
+  const Diagnostic none = lexer.error("data files are not allowed here");
   TESSERA_TRY_DONE(lexer.expect("("));
   TESSERA_TRY(const std::string file, lexer.string("the name of a file"));
   TESSERA_TRY_DONE(lexer.expect(","));
@@ -232,9 +232,10 @@ Expected<Tensor> parse_tensor(Lexer& lexer, const DataSource& data) {
   if (tensor.bytes.size() != static_cast<std::size_t>(*count) * width)
     return wrong_count((tensor.bytes.size() + width - 1) / width);
   if (!has_valid_elements(tensor))
-    return Diagnostic{.id = "text-constant",
-                      .where = left_out.where,
-                      .message = fmt::format("a byte is no element of {}", to_string(type.dtype))};
+    return Diagnostic{
+        .id = "text-constant",
+        .where = left_out.where,
+        .message = fmt::format("a byte is not an element of {}", to_string(type.dtype))};
   // Misaligned mapped memory cannot be used in place.
   if (reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % width != 0)
     tensor.bytes = Bytes::copy(tensor.bytes.view());
@@ -248,7 +249,7 @@ Expected<Attr> parse_attr(Lexer& lexer) {
   }
   if (lexer.peek().kind == Token::Kind::String) return Attr(lexer.take().text);
   if (lexer.accept("$")) {
-    const Diagnostic reserved = lexer.error("a size has no name that starts with #");
+    const Diagnostic reserved = lexer.error("the name of a size must not start with #");
     TESSERA_TRY(std::string name, lexer.name("a name"));
     if (name.starts_with('#')) return reserved;
     return Attr(Symbol{std::move(name)});
@@ -304,7 +305,7 @@ Expected<Tensor> parse_plain_tensor(Lexer& lexer) {
 
 Expected<Dim> parse_size(Lexer& lexer) {
   const Diagnostic negative = lexer.error("a size is not negative");
-  const Diagnostic reserved = lexer.error("a size has no name that starts with #");
+  const Diagnostic reserved = lexer.error("the name of a size must not start with #");
   TESSERA_TRY(Dim dim, parse_dim(lexer));
   if (dim.constant() && *dim.constant() < 0) return negative;
   std::set<std::string> symbols;

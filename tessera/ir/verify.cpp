@@ -25,7 +25,7 @@ class Verifier {
       if (auto checked = check(node); !checked)
         return placed(std::move(checked).error(), title(node));
     for (const ValueId output : graph_.outputs())
-      if (!is_made(output)) return invalid("an output is no value of the graph");
+      if (!is_made(output)) return invalid("an output is not a value of the graph");
     return Done{};
   }
 

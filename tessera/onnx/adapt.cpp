@@ -213,7 +213,7 @@ Expected<Vals> scale_per_group(Call& call) {
   const std::optional<std::int64_t> channels =
       shape.size() < 2 ? std::nullopt : shape[1].constant();
   if (count == nullptr || *count < 1 || !channels || *channels % *count != 0)
-    return call.unsupported("the number of channels is unknown or no multiple of num_groups");
+    return call.unsupported("the number of channels is unknown or not a multiple of num_groups");
   for (std::size_t i = 1; i < 3 && call.has_input(i); ++i) {
     const Val column = call.g.op("unsqueeze", {call.inputs[i], call.g.ints({1})});
     const Val all = call.g.op("expand", {column, call.g.ints({*count, *channels / *count})});

@@ -82,7 +82,7 @@ Expected<Bytes> ExternalData::read(const ExternalRange& range, std::uint64_t siz
     TESSERA_TRY(const std::uint64_t length, number_of("length", *range.length));
     if (length != size)
       return refused(
-          fmt::format("external data has {} bytes, but its shape asks for {}", length, size));
+          fmt::format("external data has {} bytes, but its shape requires {}", length, size));
   }
   TESSERA_TRY(const Bytes file, map(range.location));
   if (offset > file.size() || size > file.size() - offset)

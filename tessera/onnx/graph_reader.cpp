@@ -24,7 +24,7 @@ Diagnostic unsupported_operator(const NodeProto& node, const Opsets& opsets) {
   Diagnostic diagnostic{
       .id = "onnx-unsupported-operator",
       .message = fmt::format("operator {} is not supported", operator_name(node, opsets)),
-      .note = "docs/operators.md lists those that are read"};
+      .note = "docs/operators.md lists the supported operators"};
   if (node.domain() != "ai.onnx.ml") return diagnostic;
   if (node.op_type() == "ZipMap") {
     diagnostic.note = "it makes maps, and values are tensors, sequences and optionals";
@@ -127,7 +127,7 @@ Expected<Done> GraphReader::define(const std::string& name, Val value) {
   if (value.present()) named_.insert(value.id());
   if (!values_.emplace(name, value).second)
     return Diagnostic{.id = "onnx-duplicate-name",
-                      .message = fmt::format("value {} is made twice", name)};
+                      .message = fmt::format("value {} is defined twice", name)};
   return refine(name, value);
 }
 

@@ -63,7 +63,8 @@ Diagnostic explained(Diagnostic diagnostic, std::span<const std::byte> file) {
     diagnostic.note = "the file looks like text";
     diagnostic.help = "a model is read in the binary form of ONNX";
   } else if (diagnostic.help.empty()) {
-    diagnostic.help = "the file is no ONNX model, or was damaged or cut off while it was copied";
+    diagnostic.help =
+        "the file is not an ONNX model, or was damaged or cut off while it was copied";
   }
   return diagnostic;
 }

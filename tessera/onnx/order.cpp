@@ -53,7 +53,7 @@ Expected<std::vector<int>> order_of(const Nodes& nodes) {
       if (!output.empty() && !maker.emplace(output, i).second)
         return Diagnostic{.id = "onnx-duplicate-name",
                           .where = {.item = label_of(nodes[i], i)},
-                          .message = fmt::format("value {} is made twice", output)};
+                          .message = fmt::format("value {} is defined twice", output)};
 
   std::vector<std::vector<int>> users(static_cast<std::size_t>(nodes.size()));
   std::vector<int> waiting(static_cast<std::size_t>(nodes.size()), 0);

@@ -41,7 +41,7 @@ template <class Field>
 Expected<Bytes> elements_of(const Field& field, const Demand& demand) {
   using Element = std::remove_cvref_t<decltype(field.Get(0))>;
   if (field.size() != demand.count)
-    return invalid(fmt::format("{} elements are stored, but the shape asks for {}", field.size(),
+    return invalid(fmt::format("{} elements are stored, but the shape requires {}", field.size(),
                                demand.count));
   Buffer buffer(static_cast<std::size_t>(demand.size));
   if (sizeof(Element) == static_cast<std::size_t>(byte_width(demand.dtype))) {
@@ -146,7 +146,7 @@ Expected<Bytes> elements_of(const ::onnx::TensorProto& proto, const TensorStore&
   if (raw.size() == 0) return typed_elements(proto, demand);
   if (raw.size() != demand.size)
     return invalid(
-        fmt::format("{} bytes are stored, but the shape asks for {}", raw.size(), demand.size));
+        fmt::format("{} bytes are stored, but the shape requires {}", raw.size(), demand.size));
   return settled(raw, demand.dtype);
 }
 
@@ -168,7 +168,7 @@ Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& sto
     return Tensor{dtype, std::move(shape), std::move(bytes)};
   }
   if (proto.string_data_size() != *count)
-    return invalid(fmt::format("{} strings are stored, but the shape asks for {}",
+    return invalid(fmt::format("{} strings are stored, but the shape requires {}",
                                proto.string_data_size(), *count));
   return Tensor::of_strings(std::move(shape),
                             {proto.string_data().begin(), proto.string_data().end()});

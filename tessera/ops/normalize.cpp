@@ -229,10 +229,9 @@ OpDef dropout() {
         if (!training) return needs_value("training_mode");
         if (*training != 0 && !ratio) return needs_value("ratio");
         if (*training != 0 && *ratio != 0)
-          return Diagnostic{
-              .id = "op-unsupported-random",
-              .message = "training_mode is true, and then the result is random by nature",
-              .note = "training_mode has to be false or ratio 0"};
+          return Diagnostic{.id = "op-unsupported-random",
+                            .message = "training_mode is true, so the result is random",
+                            .note = "training_mode has to be false or ratio 0"};
         return Vals{b.op("identity", {in[0]}), filled(1, DType::Bool, {b.op("shape", {in[0]})})};
       }};
 }

@@ -128,7 +128,8 @@ Diagnostic bad_operands(std::string message, std::string note) {
 }
 
 Diagnostic takes_no_text(const OpDef& op) {
-  return {.id = "op-unsupported-text", .message = fmt::format("{} does not take text", op.name)};
+  return {.id = "op-unsupported-text",
+          .message = fmt::format("{} does not support strings", op.name)};
 }
 
 Expected<int> normal_axis(std::int64_t axis, int rank) {

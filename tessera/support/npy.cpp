@@ -61,7 +61,7 @@ class HeaderParser {
       : rest_(text), unnamed_(unnamed) {}
 
   Expected<Header> parse() {
-    if (!take("{")) return malformed("the header is no dictionary");
+    if (!take("{")) return malformed("the header is not a dictionary");
     while (!take("}")) {
       TESSERA_TRY_DONE(entry());
       if (take(",")) continue;
@@ -202,7 +202,7 @@ Bytes rearranged(const Bytes& stored, const Header& header) {
 Expected<Tensor> parse(const Bytes& file, std::optional<DType> unnamed) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(magic) || text.size() < preamble_size)
-    return malformed("the file is no NumPy array");
+    return malformed("the file is not a NumPy array");
   const int version = static_cast<unsigned char>(text[magic.size()]);
   if (version < 1 || version > 3) return unsupported(fmt::format("format version {}", version));
 
@@ -222,7 +222,7 @@ Expected<Tensor> parse(const Bytes& file, std::optional<DType> unnamed) {
   const Bytes stored = file.slice(header_at + length, file.size() - header_at - length);
   if (stored.size() != size)
     return malformed(
-        fmt::format("{} bytes are stored, but the shape asks for {}", stored.size(), size));
+        fmt::format("{} bytes are stored, but the shape requires {}", stored.size(), size));
 
   const bool plain_order = !header.fortran_order || header.shape.size() < 2;
   const auto address = reinterpret_cast<std::uintptr_t>(stored.data());

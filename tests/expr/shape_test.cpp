@@ -63,10 +63,10 @@ TEST(Shape, OfSeveralOutputsIsAList) {
 
 TEST(Shape, ReportsSizesThatDoNotFit) {
   EXPECT_EQ(inferred(kMatmul, {shape({"2", "3"}), shape({"5", "4"})}),
-            "error[shape-mismatch]: axis 0 of b has size 5\n  note: the other operands ask for 3");
+            "error[shape-mismatch]: axis 0 of b has size 5\n  note: the other operands require 3");
   EXPECT_EQ(inferred(kConv, {shape({"1", "7", "8"}), shape({"4", "3", "3"})}),
             "error[shape-mismatch]: axis 1 of image has size 7\n"
-            "  note: the other operands ask for 2*#c");
+            "  note: the other operands require 2*#c");
   EXPECT_EQ(inferred(kMatmul, {shape({"2", "3", "4"}), shape({"3", "4"})}),
             "error[shape-rank]: a has 3 axes\n  note: 2 are expected");
 }

@@ -36,7 +36,7 @@ TEST(GraphBuilder, KeepsTheFirstMistake) {
   ASSERT_FALSE(graph);
   EXPECT_EQ(to_string(graph.error()),
             "matmul: error[shape-mismatch]: axis 0 of b has size 2\n"
-            "  note: the other operands ask for 3");
+            "  note: the other operands require 3");
 }
 
 TEST(GraphBuilder, BelievesWhatIsDeclaredWhereItKnowsNothing) {

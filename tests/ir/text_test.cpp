@@ -225,7 +225,7 @@ TEST(GraphTextErrors, SayWhereAndWhat) {
                      "line 1:25: error[text-graph]: a is defined twice");
   expect_parse_error("graph(x: f32[2, 3], y: f32[4, 5]) { return matmul(x, y) }",
                      "line 1:44: matmul: error[shape-mismatch]: axis 0 of b has size 4\n"
-                     "  note: the other operands ask for 3");
+                     "  note: the other operands require 3");
   expect_parse_error("graph(x) { return relu(x, x) }",
                      "line 1:19: relu: error[op-arity]: relu has 2 inputs\n  note: it takes 1");
   expect_parse_error("graph(x) { a, b = relu(x)  return a }",
@@ -243,7 +243,7 @@ TEST(GraphTextErrors, SayWhereAndWhat) {
   expect_parse_error("graph() { return const i4[1] [8] }",
                      "line 1:31: error[text-constant]: 8 does not fit i4");
   expect_parse_error("graph() { return const u4[2] hex(\"0f10\") }",
-                     "line 1:30: error[text-constant]: a byte is no element of u4");
+                     "line 1:30: error[text-constant]: a byte is not an element of u4");
   expect_parse_error(
       "graph(c: bool[], x) { return if_else(c, x) { then(p) { return p } "
       "else(p) { return x } } }",

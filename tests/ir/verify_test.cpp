@@ -86,7 +86,7 @@ TEST(Verify, RejectsANameThatIsUsedTwice) {
 TEST(Verify, RejectsAnOutputThatIsNoValue) {
   Graph graph = parsed("graph(x: f32[2]) { return x }");
   graph.set_outputs({ValueId{7}});
-  expect_invalid(graph, "error[graph-invalid]: an output is no value of the graph");
+  expect_invalid(graph, "error[graph-invalid]: an output is not a value of the graph");
 }
 
 TEST(Verify, RejectsAConstantOfAnotherType) {

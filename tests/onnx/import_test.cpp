@@ -175,7 +175,7 @@ TEST(Import, RefusesCyclesDanglingAndDuplicateNames) {
   ::onnx::ModelProto twice = model(17, {2});
   add_node(*twice.mutable_graph(), "Relu", {"x"}, {"y"});
   add_node(*twice.mutable_graph(), "Exp", {"x"}, {"y"});
-  EXPECT_THAT(text_of(twice), HasSubstr("error[onnx-duplicate-name]: value y is made twice"));
+  EXPECT_THAT(text_of(twice), HasSubstr("error[onnx-duplicate-name]: value y is defined twice"));
 
   ::onnx::ModelProto weights = model(17, {2});
   add_floats(*weights.mutable_graph(), "w", {1, 2});

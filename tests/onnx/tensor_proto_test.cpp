@@ -162,7 +162,7 @@ TEST(TensorProto, PacksElementsOfLessThanAByte) {
 TEST(TensorProto, CountsThePackedBytes) {
   TensorProto proto = proto_of(22, {5});
   proto.set_raw_data("12");
-  EXPECT_THAT(error_of(proto), HasSubstr("2 bytes are stored, but the shape asks for 3"));
+  EXPECT_THAT(error_of(proto), HasSubstr("2 bytes are stored, but the shape requires 3"));
 }
 
 TEST(TensorProto, MakesTruthValuesZeroOrOne) {
@@ -176,7 +176,7 @@ TEST(TensorProto, MakesTruthValuesZeroOrOne) {
 TEST(TensorProto, ReadsStrings) {
   TensorProto proto = proto_of(TensorProto::STRING, {2});
   proto.add_string_data("a");
-  EXPECT_THAT(error_of(proto), HasSubstr("1 strings are stored, but the shape asks for 2"));
+  EXPECT_THAT(error_of(proto), HasSubstr("1 strings are stored, but the shape requires 2"));
   proto.add_string_data("b");
   EXPECT_THAT(*decoded(proto)->strings, ElementsAre("a", "b"));
 }
@@ -203,13 +203,13 @@ TEST(TensorProto, KnowsTheNumberOfEveryDtype) {
 
 TEST(TensorProto, RefusesASizeThatIsNotThatOfTheShape) {
   EXPECT_EQ(error_of(proto_of(TensorProto::FLOAT, {1 << 30, 1 << 30})),
-            "t.pb: w: error[onnx-invalid-tensor]: 0 elements are stored, but the shape asks for "
+            "t.pb: w: error[onnx-invalid-tensor]: 0 elements are stored, but the shape requires "
             "1152921504606846976");
   TensorProto proto = proto_of(TensorProto::FLOAT, {1});
   proto.set_raw_data("12345");
-  EXPECT_THAT(error_of(proto), HasSubstr("5 bytes are stored, but the shape asks for 4"));
+  EXPECT_THAT(error_of(proto), HasSubstr("5 bytes are stored, but the shape requires 4"));
   proto.mutable_dims()->Set(0, 0);
-  EXPECT_THAT(error_of(proto), HasSubstr("5 bytes are stored, but the shape asks for 0"));
+  EXPECT_THAT(error_of(proto), HasSubstr("5 bytes are stored, but the shape requires 0"));
 }
 
 TEST(TensorProto, RefusesAShapeWithoutACount) {
@@ -367,7 +367,7 @@ TEST_F(ExternalDataTest, RefusesARangeOutsideOfTheFile) {
               HasSubstr("2 bytes at offset 3 exceed \"w\", which has 4"));
   EXPECT_THAT(error({{"location", "w"}, {"offset", "18446744073709551615"}}), HasSubstr("exceed"));
   EXPECT_THAT(error({{"location", "w"}, {"length", "4"}}),
-              HasSubstr("has 4 bytes, but its shape asks for 2"));
+              HasSubstr("has 4 bytes, but its shape requires 2"));
   for (const char* text : {"-1", "one", "", "1x", " 1", "99999999999999999999"})
     EXPECT_THAT(error({{"location", "w"}, {"offset", text}}), HasSubstr("not a number of bytes"));
 }

@@ -73,7 +73,7 @@ Expected<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::pa
   };
   if (std::error_code error; resume && std::filesystem::exists(path, error)) {
     TESSERA_TRY(const std::string text, read_text(path));
-    if (!text.starts_with(kHeader)) return damaged("this is no file of progress");
+    if (!text.starts_with(kHeader)) return damaged("this is not a checkpoint file");
     if (!text.starts_with(header)) return damaged("the progress is of another set or size");
     std::size_t at = header.size();
     for (std::size_t number = 2; at < text.size(); ++number) {
