@@ -10,9 +10,9 @@
 
 namespace tessera::tile {
 
-/// Builds a kernel operation by operation. Types are inferred and checked as it goes: the first
-/// mistake is kept, with the line it was made on (`at`), and `finish` returns it; what is built
-/// after a mistake is of no meaning and does no harm.
+/// Builder of kernels, operation by operation, like LLVM's IRBuilder. Types are inferred and
+/// checked on the way: the first error is kept, with its source line (`at`), and `finish` returns
+/// it; operations appended after an error have no meaning and do no harm.
 class Builder {
  public:
   explicit Builder(std::string name) {
@@ -20,7 +20,7 @@ class Builder {
     open_.push_back({});
   }
 
-  /// The line that the next operations come from.
+  /// Sets the source line of the operations that follow.
   void at(Source source) { source_ = std::move(source); }
   const Type& type(ValueId id) const { return kernel_.type(id); }
   void name(ValueId id, std::string name) { kernel_.values[id].name = std::move(name); }
@@ -30,7 +30,7 @@ class Builder {
   ValueId pid(int axis);
   ValueId npid(int axis);
   ValueId constant(const Type& type, Literal literal);
-  /// In the elements of the type, whatever it is.
+  /// Constant with the number converted to the element type.
   ValueId constant(const Type& type, double number);
   ValueId index(std::int64_t integer) { return constant(Type::scalar(DType::I64), {0, integer}); }
   ValueId iota(DType dtype, std::int64_t count);
@@ -50,7 +50,7 @@ class Builder {
   ValueId reduce(Function function, ValueId x, int axis);
   ValueId scan(Function function, ValueId x, int axis, bool reverse = false);
   ValueId gather(ValueId x, ValueId index, int axis);
-  /// Given the left and the right elements, the combined ones.
+  /// Combiner of a reduction or scan, given the left and the right elements.
   using Combine = std::function<std::vector<ValueId>(const std::vector<ValueId>& left,
                                                      const std::vector<ValueId>& right)>;
   std::vector<ValueId> reduce(std::vector<ValueId> x, int axis, const Combine& combine);
@@ -62,7 +62,7 @@ class Builder {
   ValueId load(ValueId pointer, std::optional<ValueId> mask = {},
                std::optional<ValueId> other = {});
   void store(ValueId pointer, ValueId x, std::optional<ValueId> mask = {});
-  /// `open` are the extents and strides that the type leaves open, in order.
+  /// Makes a view; `open` are the dynamic extents and strides of the type, in order.
   ValueId view(ValueId pointer, Type type, const std::vector<ValueId>& open = {});
   ValueId dim(ValueId view, int axis);
   ValueId stride(ValueId view, int axis);
@@ -72,7 +72,8 @@ class Builder {
   ValueId atomic(Function function, ValueId pointer, ValueId x, std::optional<ValueId> mask = {});
   ValueId cas(ValueId pointer, ValueId expected, ValueId x);
 
-  /// A loop is opened, filled and closed; what it yields becomes its results.
+  /// Loop under construction: opened, filled and closed; the values that it yields become its
+  /// results.
   struct Loop {
     ValueId index = 0;
     std::vector<ValueId> carried = {};
@@ -84,7 +85,7 @@ class Builder {
   std::vector<ValueId> for_loop(ValueId from, ValueId to, ValueId step, std::vector<ValueId> start,
                                 const Body& body);
   using Step = std::function<std::vector<ValueId>(const std::vector<ValueId>&)>;
-  /// `condition` yields one truth value.
+  /// Appends a While; `condition` yields one bool.
   std::vector<ValueId> while_loop(std::vector<ValueId> start, const Step& condition,
                                   const Step& body);
   using Branch = std::function<std::vector<ValueId>()>;
@@ -96,14 +97,14 @@ class Builder {
   void print(std::string text, std::vector<ValueId> values);
   void barrier();
 
-  /// Takes note of a mistake that was found outside (the first one counts).
+  /// Records an error that was found by the caller; the first one counts.
   void fail(Diagnostic diagnostic);
   bool failed() const { return error_.has_value(); }
   Expected<Kernel> finish();
 
  private:
   ValueId value(Type type);
-  /// Appends it to the open region, after a check of its types.
+  /// Appends an operation to the open region, after a check of its types.
   OpId append(Operation op);
   ValueId append_value(Operation op, Type type);
   std::vector<ValueId> append_values(Operation op, const std::vector<Type>& types);
@@ -115,12 +116,12 @@ class Builder {
 
   Kernel kernel_;
   std::vector<Region> open_;      // innermost last
-  std::vector<Operation> loops_;  // of open_for, innermost last
+  std::vector<Operation> loops_;  // opened by open_for, innermost last
   Source source_;
   std::optional<Diagnostic> error_;
 };
 
-/// The literal of this dtype that is nearest to the number.
+/// Literal of this dtype that is nearest to the number.
 Literal literal_of(DType dtype, double number);
 
 }  // namespace tessera::tile

@@ -8,9 +8,8 @@
 
 namespace tessera::tile {
 
-/// What tells things apart, as bytes: numbers by their bits, so that the two zeros stay apart and
-/// NaN equals itself. Every list has its length before it, so that different things never have the
-/// same bytes.
+/// Serializer of cache keys: numbers by their bits, so that the two zeros differ and NaN equals
+/// itself; lists with their length before them, so that different content never has the same bytes.
 class ByteKey {
  public:
   template <class T>

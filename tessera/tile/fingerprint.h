@@ -6,8 +6,9 @@
 
 namespace tessera::tile {
 
-/// All that a kernel does, as bytes: kernels with equal fingerprints do the same, whatever they and
-/// their values are called. Shorter than the text, and many times faster to make.
+/// Fingerprint of a kernel, as bytes, for caches: kernels with equal fingerprints compute the same,
+/// regardless of the names of kernels and values. Shorter than the text, and many times faster to
+/// make.
 std::string fingerprint(const Kernel& kernel);
 
 }  // namespace tessera::tile

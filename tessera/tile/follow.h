@@ -8,11 +8,12 @@
 
 namespace tessera::tile {
 
-/// The types of the operands that are values; none for those that are numbers.
+/// Types of the operands of an operation under construction; none for operands that are untyped
+/// numbers.
 using KnownTypes = std::vector<std::optional<Type>>;
 
-/// The type of the number that is operand `i`, where the other operands or the declared type of the
-/// result say it.
+/// Type of the untyped number at operand `i`, where it follows from the other operands or from the
+/// declared type of the result.
 std::optional<Type> following_type(const Operation& op, const KnownTypes& known, std::size_t i,
                                    const std::optional<Type>& declared);
 

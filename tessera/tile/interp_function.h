@@ -8,9 +8,9 @@
 
 #include "tessera/tile/kernel.h"
 
-/// What each Function means on one element, as lambdas over the type that it is computed in: float
+/// Scalar functions of the interpreter, as lambdas over the type that each is computed in: float
 /// (f16 and bf16 too), double, the integers, bool. `visit` is called with the lambda, so that the
-/// loop around it is compiled for it; nothing is called where the function has no meaning.
+/// loop around it is specialized; it is not called where the function is not defined.
 namespace tessera::tile::interp {
 
 // NOLINTBEGIN(google-runtime-int): the widest products have no other name
@@ -30,7 +30,7 @@ constexpr std::uint64_t extended(C x) {
   return static_cast<std::uint64_t>(x);  // copies the sign
 }
 
-/// The smaller of two that are no NaN; -0 is less than +0.
+/// Minimum of two numbers that are not NaN; -0 is less than +0.
 template <class C>
 C lesser(C a, C b) {
   if constexpr (std::floating_point<C>)
@@ -49,7 +49,7 @@ bool is_nan(C x) {
   return x != x;
 }
 
-/// The functions that Reduce, Scan and Atomic have too.
+/// Functions that Reduce, Scan and Atomic share with Map.
 template <class C, class Visit>
 bool with_monoid(Function function, const Visit& visit) {
   if constexpr (Number<C>) {
@@ -112,7 +112,8 @@ bool with_compare(Function function, const Visit& visit) {
   }
 }
 
-/// Of floats alone. What is not correctly rounded anyway is computed in double, then rounded.
+/// Functions of floats only. Those that are not correctly rounded are computed in double, then
+/// rounded.
 template <std::floating_point C, class Visit>
 bool with_real(Function function, const Visit& visit) {
   const auto by_double = [&](auto f) {
@@ -149,7 +150,7 @@ bool with_real(Function function, const Visit& visit) {
   }
 }
 
-/// Of integers alone: everything wraps.
+/// Functions of integers only; arithmetic wraps.
 template <std::integral C, class Visit>
 bool with_integer(Function function, const Visit& visit) {
   using Unsigned = std::make_unsigned_t<C>;
@@ -191,7 +192,7 @@ bool with_integer(Function function, const Visit& visit) {
   }
 }
 
-/// Every function of Map but Select, which asks nothing of the numbers.
+/// All functions of Map but Select, which does not depend on the dtype.
 template <class C, class Visit>
 bool with_function(Function function, const Visit& visit) {
   if (with_monoid<C>(function, visit) || with_compare<C>(function, visit)) return true;

@@ -10,10 +10,11 @@
 
 namespace tessera::tile::interp {
 
-/// Where an access was not allowed, if it was not: that element and those after it are untouched.
+/// Result of an access: the first address out of bounds, if any; that element and those after it
+/// are untouched.
 using Access = std::optional<Address>;
 
-/// The elements that an access speaks of, and which of them it leaves alone.
+/// Addresses of a tile of pointers, with the mask of an access.
 struct Pointers {
   DType dtype = DType::F32;
   std::int64_t count = 0;
@@ -21,21 +22,21 @@ struct Pointers {
   const Truth* mask = nullptr;  // none: all
 };
 
-/// The memory of the arguments. Elements are accessed in order; each is checked first.
+/// Memory of the launch arguments. Elements are accessed in order, each with a bounds check.
 class Memory {
  public:
   explicit Memory(std::span<const Argument> arguments) : arguments_(arguments) {}
 
-  /// What the mask leaves out is not written to `out`.
+  /// Masked load; elements that are masked out leave `out` as it is.
   Access load(const Pointers& pointers, std::byte* out) const;
   Access store(const Pointers& pointers, const std::byte* x) const;
-  /// `out` has what was there.
+  /// Atomic read-modify-write; `out` receives the old values.
   Access atomic(Function function, const Pointers& pointers, const std::byte* x,
                 std::byte* out) const;
   Access compare_and_swap(const Pointers& pointers, const std::byte* expected, const std::byte* x,
                           std::byte* out) const;
 
-  /// A tile at a place of a view, as far as it lies inside of the view's bounds.
+  /// A tile at a position of a view, clipped to the view's bounds.
   struct Part {
     const Window& window;
     const Extents& at;
@@ -45,7 +46,7 @@ class Memory {
   Access store(const Part& part, const std::byte* x) const;
 
  private:
-  /// Where `bytes` bytes lie; null where the argument does not have them.
+  /// Host address of `bytes` bytes; null where they are out of bounds.
   std::byte* find(Address at, std::int64_t bytes) const {
     const Argument& argument = arguments_[static_cast<std::size_t>(at.argument)];
     if (at.offset < 0 || at.offset > argument.bytes - bytes) return nullptr;

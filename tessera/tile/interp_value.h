@@ -15,32 +15,33 @@
 
 namespace tessera::tile::interp {
 
-/// A pointer while it runs: the argument that it comes from and where in it, in bytes. Nothing but
-/// an argument makes one, so every access can be held to the memory that was given.
+/// Run-time pointer of the interpreter: an argument and a byte offset into it. Only arguments
+/// create pointers, so every access can be checked against the memory of its argument.
 struct Address {
   std::int64_t argument = 0;
   std::int64_t offset = 0;
 };
 
-/// A position some steps further on; it wraps.
+/// Position advanced by a number of strides; it wraps.
 inline std::int64_t moved(std::int64_t from, std::int64_t steps, std::int64_t stride) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(from) +
                                    static_cast<std::uint64_t>(steps) *
                                        static_cast<std::uint64_t>(stride));
 }
 
-/// A view while it runs: nothing is left open.
+/// Run-time view of the interpreter: all extents and strides are known.
 struct Window {
   Address base = {};
   Extents shape = {}, strides = {};
 };
 
-/// What a value holds: the elements of a scalar or a tile, row by row (numbers as in memory,
-/// pointers as Address), or a view. Copies share what they hold; only its maker writes to it.
+/// Run-time value of the interpreter: the elements of a scalar or a tile in row-major order
+/// (numbers as in memory, pointers as Address), or a view. Copies share the content; only its
+/// creator writes to it.
 class Datum {
  public:
   Datum() = default;
-  /// Elements that are yet to be written.
+  /// Uninitialized elements.
   explicit Datum(std::int64_t bytes) : bytes_(bytes) {
     if (bytes > static_cast<std::int64_t>(sizeof(few_)))
       many_.reset(new std::byte[static_cast<std::size_t>(bytes)]);
@@ -67,7 +68,7 @@ class Datum {
   const Window& window() const { return *window_; }
 
  private:
-  // Scalars are most of what a loop computes, so they need no memory of their own.
+  // Scalars, which are most values of a loop, need no allocation.
   alignas(16) std::array<std::byte, 16> few_ = {};
   std::shared_ptr<std::byte[]> many_;
   std::int64_t bytes_ = 0;
@@ -86,7 +87,7 @@ struct Truth {
 template <class T>
 constexpr bool is_real =
     std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-/// What a stored number is computed in.
+/// C++ type in which a stored number is computed.
 template <class T>
 using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float,
                                     std::conditional_t<std::is_same_v<T, Truth>, bool, T>>;
@@ -101,7 +102,7 @@ Computed<T> loaded(T x) {
     return to_float(x);
 }
 
-/// Rounds once, to nearest even; an integer or a truth value is given as itself.
+/// Converts to the stored type: rounds once, to nearest even; integers and bools are unchanged.
 template <class T, class C>
 T stored(C x) {
   if constexpr (std::is_same_v<T, Half>)
@@ -137,7 +138,7 @@ decltype(auto) with_type(DType dtype, const Visit& visit) {
   std::abort();
 }
 
-/// Calls visit with something as wide as an element: enough to move it.
+/// Calls visit with an integer as wide as an element, for copies.
 template <class Visit>
 decltype(auto) with_width(std::int64_t bytes, const Visit& visit) {
   switch (bytes) {

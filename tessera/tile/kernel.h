@@ -14,12 +14,12 @@ namespace tessera::tile {
 using ValueId = std::uint32_t;
 using OpId = std::uint32_t;
 
-/// What an operation is. `in` are its operands, `out` its results; the fields that an operation
-/// does not name are empty. docs/tile.md says what each means.
+/// Opcode of a tile operation. `in` are its operands, `out` its results; fields that an operation
+/// does not name are empty. docs/tile.md specifies each.
 enum class Code : std::uint8_t {
   // the grid of programs
-  Pid,   // () -> i64             ints {axis}: which program this is
-  Npid,  // () -> i64             ints {axis}: how many there are
+  Pid,   // () -> i64             ints {axis}: program id
+  Npid,  // () -> i64             ints {axis}: number of programs
   // making tiles
   Const,      // () -> scalar or tile   literal, in every element
   Iota,       // () -> integer[n]       0, 1, … n-1
@@ -47,11 +47,11 @@ enum class Code : std::uint8_t {
   Dim,     // (view) -> i64                ints {axis}
   Stride,  // (view) -> i64                ints {axis}
   Base,    // (view) -> pointer
-  Vload,   // (view, at…) -> tile          literal out of the view's bounds
-  Vstore,  // (view, at…, x)               what is out of bounds is dropped
+  Vload,   // (view, at…) -> tile          `literal` where out of bounds
+  Vstore,  // (view, at…, x)               elements out of bounds are dropped
   Atomic,  // (pointer, x [, mask]) -> what was there    function: add min max and or xor, or
            // exchange
-  Cas,     // (pointer, expected, x) -> what was there
+  Cas,     // (pointer, expected, x) -> the old value
   // control; a region ends with a Yield
   For,  // (from, to, step, x…) -> x…     region (i, x…) yields the next x…; ints {stages, unroll}
   While,  // (x…) -> x…                     regions: (x…) yields bool; (x…) yields the next x…
@@ -62,11 +62,11 @@ enum class Code : std::uint8_t {
   Hint,     // (x) -> x    text: multiple_of, max_contiguous or max_constancy; ints: one per axis
   Assert,   // (bool or bool tile)          text; checked in debug mode and by the interpreter
   Print,    // (x…)                         text
-  Barrier,  // what was stored before is seen by what is loaded after
+  Barrier,  // stores before it are visible to loads after it
 };
 
-/// The functions of Map, Reduce, Scan and Atomic. A float min or max passes over NaN; minimum and
-/// maximum hand it on.
+/// Scalar functions of Map, Reduce, Scan and Atomic. Float min and max ignore NaN; minimum and
+/// maximum propagate it.
 enum class Function : std::uint8_t {
   None,
   // of one argument
@@ -121,30 +121,31 @@ std::string_view to_string(Code code);
 std::optional<Code> parse_code(std::string_view name);
 std::string_view to_string(Function function);
 std::optional<Function> parse_function(std::string_view name);
-/// How many operands a Map of it has.
+/// Number of operands of a Map of the function.
 int arity(Function function);
 bool is_compare(Function function);
 
-/// A number of some dtype: floats in `number`, integers and bools in `integer`.
+/// Constant of some dtype: floats in `number`, integers and bools in `integer`.
 struct Literal {
   double number = 0;
   std::int64_t integer = 0;
   bool operator==(const Literal&) const = default;
 };
 
-/// The line of a program or of a text that an operation comes from.
+/// Source location of an operation: a line of C++ or of text.
 struct Source {
   std::string file = {};
   int line = 0;
   bool operator==(const Source&) const = default;
 };
 
-/// Operations in order, and the values that they are given.
+/// A list of operations with its parameters, as in MLIR.
 struct Region {
   std::vector<ValueId> params = {};
   std::vector<OpId> ops = {};
 };
 
+/// An operation of a kernel: opcode, operands, results, attributes and nested regions.
 struct Operation {
   Code code = Code::Yield;
   Function function = Function::None;
@@ -156,13 +157,15 @@ struct Operation {
   Source source = {};
 };
 
+/// An SSA value: the result of an operation or the parameter of a region.
 struct Value {
   Type type = {};
-  std::string name = {};  // for people; may be empty, need not be unique
+  std::string name = {};  // for printing; may be empty, need not be unique
 };
 
-/// A tile program: what one program of a grid does. A value; ids are indices. Operations may lie
-/// unused in `ops`: the program is what `body` reaches. What touches memory happens in order.
+/// Tile IR of a kernel (form T): what one program of a grid does, in SSA form with regions. A value
+/// type; ids are indices. Operations that `body` does not reach are dead. Memory operations execute
+/// in order.
 struct Kernel {
   std::string name = {};
   std::vector<Value> values = {};
@@ -178,9 +181,9 @@ bool has_effect(Code code);
 bool reads_memory(Code code);
 bool writes_memory(Code code);
 
-/// The operation that makes each value, if one does (not a parameter).
+/// Operation that defines each value; none for parameters.
 std::vector<std::optional<OpId>> definitions(const Kernel& kernel);
-/// How many times each value is used, by operations that the body reaches.
+/// Number of uses of each value by operations that the body reaches.
 std::vector<int> uses(const Kernel& kernel);
 
 /// Calls visit(op id) for every operation that the region reaches, outer before inner, in order.

@@ -49,7 +49,7 @@ Val floor(const Operand& x);
 Val ceil(const Operand& x);
 Val round(const Operand& x);  // ties to even
 
-/// What becomes of NaN: passed over, or handed on.
+/// NaN handling of maximum and minimum: ignore NaN, or propagate it.
 enum class Nan : std::uint8_t { Ignore, Propagate };
 Val maximum(const Operand& a, const Operand& b, Nan nan = Nan::Ignore);
 Val minimum(const Operand& a, const Operand& b, Nan nan = Nan::Ignore);
@@ -74,7 +74,7 @@ Val num_programs(int axis, Place where = Place::current());
 /// from, from + 1, … to - 1.
 Val arange(std::int64_t from, std::int64_t to, DType dtype = DType::I64,
            Place where = Place::current());
-/// A shape without axes makes a number.
+/// Tile filled with a value; a scalar where the shape has no axes.
 Val full(const Extents& shape, const Operand& value, DType dtype = DType::F32);
 Val zeros(const Extents& shape, DType dtype = DType::F32, Place where = Place::current());
 Val zeros_like(const Operand& x);
@@ -83,21 +83,21 @@ Val zeros_like(const Operand& x);
 
 Val broadcast_to(const Operand& x, const Extents& shape);
 Val reshape(const Operand& x, const Extents& shape);
-/// Result axis i is axis order[i] of the tile.
+/// Transpose: result axis i is axis order[i] of the tile.
 Val permute(const Operand& x, const std::vector<std::int64_t>& order);
-/// The last two axes exchanged.
+/// Transpose of the last two axes.
 Val trans(const Operand& x);
 Val expand_dims(const Operand& x, int axis);
 Val concat(const Operands& parts, int axis, Place where = Place::current());
 Val slice(const Operand& x, const std::vector<std::int64_t>& from, const Extents& shape);
-/// x at the index along the axis.
+/// Elements of x at the indices along the axis.
 Val gather(const Operand& x, const Operand& index, int axis);
 
 // -------------------------------------------------------------------------------- along an axis
 
-/// All axes: the tile is reduced to one number.
+/// All axes: the tile is reduced to a scalar.
 constexpr int kAllAxes = 1 << 20;
-/// Whether the axis that a reduction takes stays, with extent 1.
+/// Whether a reduced axis stays, with extent 1.
 enum class Dims : std::uint8_t { Drop, Keep };
 
 /// An axis below 0 is counted from the end. Sums and products of narrow integers are 32 bits wide.
@@ -109,12 +109,12 @@ Val max(const Operand& x, double) = delete;                      // of two: maxi
 Val min(const Operand& x, double) = delete;                      // of two: minimum
 Val argmax(const Operand& x, int axis, Dims dims = Dims::Drop);  // i64; the first of equals
 Val argmin(const Operand& x, int axis, Dims dims = Dims::Drop);
-/// The extreme and its index.
+/// Maximum or minimum, and its index.
 std::pair<Val, Val> max_with_index(const Operand& x, int axis, Dims dims = Dims::Drop);
 std::pair<Val, Val> min_with_index(const Operand& x, int axis, Dims dims = Dims::Drop);
 Val cumsum(const Operand& x, int axis = 0);
 Val cumprod(const Operand& x, int axis = 0);
-/// Several tiles at once, by a function of the left and the right elements.
+/// Combiner of a reduction or scan of several tiles, given the left and the right elements.
 using Combine = std::function<std::vector<Val>(const std::vector<Val>&, const std::vector<Val>&)>;
 std::vector<Val> reduce(const Operands& x, int axis, const Combine& combine,
                         Place where = Place::current());
@@ -122,21 +122,21 @@ std::vector<Val> associative_scan(const Operands& x, int axis, const Combine& co
                                   Place where = Place::current());
 Val softmax(const Operand& x, int axis = -1);
 
-/// What sums of many numbers of this dtype are kept in: f32 for halves, 32 bits for narrow
+/// Accumulator dtype of sums and dots of this dtype: f32 for f16 and bf16, 32 bits for narrow
 /// integers.
 DType accumulator(DType dtype);
 
-/// a·b + c. Without c: into the accumulator of a's dtype.
+/// Matrix multiplication a·b + c; without c, into the accumulator type of a's dtype.
 Val dot(const Operand& a, const Operand& b, const Maybe& c = {});
 
 // --------------------------------------------------------------------------------------- memory
 
-/// Where the mask is false nothing is read, and `other`, or 0, is the result.
+/// Masked load: where the mask is false nothing is read, and the result is `other`, or 0.
 Val load(const Operand& pointer, const Maybe& mask = {}, const Maybe& other = {});
-/// x is converted to what the pointers point to.
+/// Masked store; x is converted to the element type of the pointers.
 void store(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 
-/// Atomics return what was there.
+/// Atomic read-modify-write operations; they return the old value.
 Val atomic_add(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_max(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_min(const Operand& pointer, const Operand& x, const Maybe& mask = {});
@@ -146,18 +146,20 @@ Val atomic_xor(const Operand& pointer, const Operand& x, const Maybe& mask = {})
 Val atomic_xchg(const Operand& pointer, const Operand& x, const Maybe& mask = {});
 Val atomic_cas(const Operand& pointer, const Operand& expected, const Operand& x);
 
-/// A view of what lies at a pointer; C++ numbers become part of its type. Without strides: row by
-/// row, without gaps.
+/// View of the memory at a pointer; C++ numbers become static extents and strides. Without strides:
+/// row-major and contiguous.
 View make_view(const Operand& pointer, const Operands& extents, const Operands& strides = {});
 
 // -------------------------------------------------------------------------------------- control
 
+/// Loop attributes: number of pipeline stages, unroll factor; 0 leaves the choice to the compiler.
 struct LoopHints {
   std::int64_t stages = 0, unroll = 0;
 };
 
-/// `for (const Val k : range(0, n, block)) …` is recorded as one loop. Variables of type Val that
-/// the body assigns are carried from round to round; their types stay. It cannot be left early.
+/// A loop of a traced kernel: `for (const Val k : range(0, n, block)) …` is recorded as one For.
+/// Variables of type Val that the body assigns are carried from iteration to iteration; their types
+/// stay. No early exit.
 class Range {
  public:
   Range(const Operand& from, const Operand& to, const Operand& step, const LoopHints& hints);
@@ -188,34 +190,34 @@ class Range {
   int exceptions_;
 };
 
-/// From `from`, by steps that are greater than 0, up to and without `to`.
+/// Loop from `from` up to and excluding `to`; the step is greater than 0.
 Range range(const Operand& from, const Operand& to, const Operand& step = 1,
             const LoopHints& hints = {});
 Range range(const Operand& to);
 
-/// Does one of the two. Variables that they assign keep their types; one that had no value before
+/// Conditional. Variables that the branches assign keep their types; one that had no value before
 /// has one afterwards if both assign it. A condition that is a C++ bool is decided while tracing.
 void when(const Operand& condition, const std::function<void()>& then,
           const std::function<void()>& otherwise = {});
-/// Repeats the body as long as the condition, computed anew each time, holds.
+/// While loop: repeats the body as long as the condition, computed anew each time, holds.
 void loop_while(const std::function<Val()>& condition, const std::function<void()>& body,
                 Place where = Place::current());
 
-/// Where program `pid` works if the tiles of a rows × columns grid are done in groups of `group`
-/// rows, so that neighbours in time share operands.
+/// Tile coordinates of program `pid` under a grouped order: the tiles of a rows × columns grid are
+/// visited in groups of `group` rows, for L2 reuse.
 std::pair<Val, Val> swizzle2d(const Operand& pid, const Operand& rows, const Operand& columns,
                               const Operand& group);
 
 // --------------------------------------------------------------------------- facts and debugging
 
 void assume(const Operand& condition);
-/// Every element, or the first of each group along an axis, is a multiple.
+/// Hint that every element, or the first of each group along an axis, is a multiple of a number.
 Val multiple_of(const Operand& x, std::vector<std::int64_t> values);
 Val max_contiguous(const Operand& x, std::vector<std::int64_t> values);
 Val max_constancy(const Operand& x, std::vector<std::int64_t> values);
 void device_assert(const Operand& condition, std::string message);
 void device_print(std::string text, const Operands& values = {}, Place where = Place::current());
-/// What was stored before is seen by what is loaded after.
+/// Memory barrier: stores before it are visible to loads after it.
 void barrier(Place where = Place::current());
 
 }  // namespace tessera::tile

@@ -32,7 +32,7 @@ constexpr DType dtype_of() {
 template <class T>
 concept Memory = std::ranges::contiguous_range<T> && std::ranges::sized_range<T>;
 
-/// Numbers, memory (as a pointer and its size) and arguments as they are.
+/// Kernel argument from a C++ number, from memory (as a pointer and its size), or as given.
 inline Argument argument(const Argument& given) {
   return given;
 }
@@ -66,14 +66,14 @@ Argument view_of(T&& memory, Extents shape, Extents strides) {
   return view;
 }
 
-/// What a kernel is launched on: `arguments(x, view_of(y, {4, 8}), n)`.
+/// List of kernel arguments for a launch: `arguments(x, view_of(y, {4, 8}), n)`.
 template <class... T>
 std::vector<Argument> arguments(T&&... values) {
   return {argument(std::forward<T>(values))...};
 }
 
-/// The same, with numbers in the types that the kernel asks for where those can hold them: an int
-/// for an i64, a double for an f32.
+/// Arguments with numbers converted to the parameter types of the kernel where those can hold them:
+/// an int for an i64, a double for an f32.
 std::vector<Argument> fitted(const Kernel& kernel, std::vector<Argument> arguments);
 template <class... T>
 std::vector<Argument> arguments_of(const Kernel& kernel, T&&... values) {

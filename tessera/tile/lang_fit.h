@@ -4,10 +4,10 @@
 
 namespace tessera::tile {
 
-/// How operands are brought to one dtype and one shape: what the language does on the way to
-/// operations whose operands are alike.
+/// Type promotion and broadcasting of the C++ kernel language: brings operands to one dtype and one
+/// shape.
 
-/// The builder of the kernel that is traced, and the value of the operation that it made last.
+/// Builder of the kernel that is being traced; value of the operation that was appended last.
 inline Builder& build() {
   return Trace::current().builder();
 }
@@ -15,7 +15,7 @@ inline Val made(ValueId id) {
   return Val::of(Trace::current().checked(id));
 }
 
-/// What an operand is; a C++ number by itself is a bool, an i64 or an f32.
+/// Type of an operand; a C++ number by itself is a bool, an i64 or an f32.
 Type type_of(const Operand& x);
 
 /// The dtype that operands are computed in, by Triton's rules: a C++ number adapts unless it is
@@ -25,16 +25,16 @@ Type type_of(const Operand& x);
 enum class Division : std::uint8_t { No, Yes };
 DType common_dtype(const Operands& list, Division division = Division::No);
 
-/// The shape that both fit into: axes are aligned at the end, extents are equal or 1.
+/// Broadcast shape: axes are aligned at the end, extents are equal or 1.
 Extents common_shape(const Extents& a, const Extents& b);
 
-/// The operand as it is.
+/// Value of an operand, unconverted.
 ValueId value_of(const Operand& x);
-/// The operand converted and spread; a mistake where it does not fit into the shape.
+/// Operand converted and broadcast; a diagnostic where it does not fit into the shape.
 ValueId fit(const Operand& x, DType dtype, const Extents& shape);
-/// Of whatever dtype.
+/// Operand broadcast to a shape, of any dtype.
 ValueId spread(const Operand& x, const Extents& shape);
-/// A bool for each element: itself, or whether it is not 0.
+/// Operand as bool: itself, or whether it is not 0.
 ValueId truth(const Operand& x, const Extents& shape);
 ValueId truth(const Operand& x);
 

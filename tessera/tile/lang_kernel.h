@@ -13,7 +13,7 @@
 
 namespace tessera::tile {
 
-/// Parameters of a body that know their C++ type.
+/// Typed parameters of a kernel body: a number, a pointer, a view.
 template <class T>
 struct Num : Val {
   explicit Num(const Val& value) : Val(value) {}
@@ -22,7 +22,7 @@ template <class T>
 struct Ptr : Val {
   explicit Ptr(const Val& value) : Val(value) {}
 };
-/// Row by row without gaps, of any extents.
+/// Contiguous row-major view with dynamic extents.
 template <class T, int Rank>
 struct ViewOf : View {
   using View::View;
@@ -42,12 +42,12 @@ Param number(std::string name, DType dtype = DType::I64);
 Param pointer(std::string name, DType dtype);
 /// `kDynamic` extents are known at launch.
 Param view(std::string name, DType dtype, Extents shape);
-/// With strides of its own.
+/// View with explicit strides.
 Param view(std::string name, DType dtype, Extents shape, Extents strides);
 
 namespace detail {
 
-/// What a body's parameter of a C++ type stands for.
+/// Parameter that a C++ type in the signature of a body stands for.
 struct Formal {
   Type::Kind kind;  // a Number may turn out to be a pointer if the type is not known
   std::optional<Type> type;
@@ -108,8 +108,8 @@ struct FormalsOf<Result (Class::*)(Args...) const> : Formals<Args...> {};
 
 }  // namespace detail
 
-/// Traces a body: a lambda or a function of parameters of type Val, View, Num<T>, Ptr<T> or
-/// ViewOf<T, rank>.
+/// Traces a kernel body: a lambda or a function with parameters of type Val, View, Num<T>, Ptr<T>
+/// or ViewOf<T, rank>.
 template <class Body>
 Expected<Kernel> kernel(const std::string& name, const std::vector<Param>& params, const Body& body,
                         Place where = Place::current()) {

@@ -10,7 +10,7 @@ namespace tessera::tile {
 
 class Val;
 
-/// A line of the program. As a default argument, the line of the call.
+/// Source line of a traced program; as a default argument, the line of the call.
 struct Place {
   const char* file = "";
   int line = 0;
@@ -20,7 +20,7 @@ struct Place {
   }
 };
 
-/// The kernel that is being traced on this thread, and the variables that are alive.
+/// Tracer of the kernel that is being recorded on this thread, with the variables that are alive.
 ///
 /// A `Val` is a variable of the C++ program that traces. When a region opens, every variable that
 /// has a value is given the region's own; when it closes, those that were assigned get what the
@@ -33,7 +33,7 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
   ~Trace();
 
-  /// The one of this thread; there is one while a body is traced.
+  /// Tracer of this thread; there is one while a body is traced.
   static Trace& current();
   static Trace* current_or_null();
 
@@ -41,17 +41,17 @@ class Trace {
   Expected<Kernel> run(const std::function<void(Builder&)>& body);
 
   Builder& builder() { return builder_; }
-  /// The value of the last operation, unless a mistake was made: that ends the trace.
+  /// The value of the last operation, unless there was an error: that ends the trace.
   ValueId checked(ValueId id);
   void check() const;
   [[noreturn]] void fail(std::string id, std::string message, std::string note = {},
                          std::string help = {});
-  /// The same for a mistake made at the line of another operation.
+  /// Reports an error at the line of another operation.
   [[noreturn]] void fail_at(const Source& source, std::string id, std::string message,
                             std::string note = {});
 
-  /// Operations come from this line as long as it lives; those inside of a library function come
-  /// from the line that called it.
+  /// Scope that attributes operations to a source line; operations inside of a library function are
+  /// attributed to the line that called it.
   class Line {
    public:
     Line(Trace& trace, const Place& where);
@@ -67,12 +67,13 @@ class Trace {
   void open_for(ValueId from, ValueId to, ValueId step, std::vector<std::int64_t> hints,
                 ValueId& index);
   void close_for();
-  /// A loop was left before its end: noted, without ending the trace (a destructor calls this).
+  /// Records that a loop was left before its end, without ending the trace (a destructor calls
+  /// this).
   void abandon_for() noexcept;
   void while_loop(const std::function<ValueId()>& condition, const std::function<void()>& body);
   void if_else(ValueId condition, const std::function<void()>& then,
                const std::function<void()>& otherwise);
-  /// Calls what the user wrote, from whose region nothing but its result is used afterwards.
+  /// Runs a user function in a scope of its own, from which only the result escapes.
   std::vector<ValueId> apart(const std::function<std::vector<ValueId>()>& body);
 
  private:
@@ -94,15 +95,15 @@ class Trace {
   void enlist(Val* variable) { alive_.push_back(variable); }
   void dismiss(const Val* variable);
   bool alive(const Val* variable) const;
-  /// The variables that have a value, with it.
+  /// Variables that have a value, with it.
   std::vector<Entry> assigned() const;
   std::vector<ValueId> values_of(const std::vector<Entry>& entries) const;
-  /// What the variables of the entries hold now; a changed type is a mistake.
+  /// Current values of the variables of the entries; a changed type is an error.
   std::vector<ValueId> next_of(const Open& region);
   void give(const std::vector<Entry>& entries, const std::vector<ValueId>& values);
-  /// What was made in the region is out of reach from now on.
+  /// Ends the scope of values that were defined in the region.
   void leave(const Open& region);
-  /// The line that the operation which makes a value comes from.
+  /// Source line of the operation that defines a value.
   Source source_of(ValueId id) const;
 
   Builder builder_;
@@ -113,7 +114,7 @@ class Trace {
   int pinned_ = 0;
 };
 
-/// A kernel without what its loops and branches hand on unchanged, numbered in order.
+/// Kernel without loop-carried values and branch results that never change, renumbered in order.
 Kernel without_unchanged(const Kernel& kernel);
 
 }  // namespace tessera::tile

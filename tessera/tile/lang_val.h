@@ -10,7 +10,7 @@
 
 namespace tessera::tile {
 
-/// An operand: a value, or a C++ number; and the line it is used on.
+/// An operand of the kernel language: a traced value or a C++ number, with the line of its use.
 class Operand {
  public:
   // NOLINTBEGIN(google-explicit-constructor): this is what operators and functions convert to
@@ -27,7 +27,7 @@ class Operand {
   }
   // NOLINTEND(google-explicit-constructor)
 
-  /// A C++ number that has not met a value yet.
+  /// A C++ number whose dtype is not decided yet.
   struct Number {
     Sort sort = Sort::Value;
     Literal literal = {};
@@ -46,7 +46,7 @@ class Operand {
 
 using Operands = std::vector<Operand>;
 
-/// An operand that may be left out.
+/// An optional operand.
 class Maybe {
  public:
   Maybe() = default;
@@ -65,7 +65,7 @@ class Maybe {
   std::optional<Operand> operand_;
 };
 
-/// The axes of `x[{All, None}]`: one of the tile, or a new one of extent 1.
+/// Index expression `x[{All, None}]`: each entry is an axis of the tile, or a new one of extent 1.
 enum Axis : std::uint8_t { All, None };
 struct Axes {
   // NOLINTNEXTLINE(google-explicit-constructor): x[{All, None}]
@@ -75,11 +75,11 @@ struct Axes {
   Place where;
 };
 
-/// A number, a tile of numbers, a pointer or a tile of pointers. A variable: it can be assigned,
-/// inside of traced loops and branches too.
+/// A variable of the kernel language: a number, a tile of numbers, a pointer or a tile of pointers.
+/// It can be assigned, inside of traced loops and branches too.
 class Val {
  public:
-  /// Without a value until it is assigned.
+  /// A variable without a value until it is assigned.
   Val();
   template <class Number>
   requires std::is_arithmetic_v<Number>
@@ -89,7 +89,7 @@ class Val {
   Val& operator=(const Val& other);
   ~Val();
 
-  /// For those who build with the Builder beside.
+  /// Conversion from and to values of the Builder.
   static Val of(ValueId id);
   ValueId id() const;
 
@@ -100,7 +100,7 @@ class Val {
 
   Val to(DType dtype, Place where = Place::current()) const;
   Val bitcast(DType dtype, Place where = Place::current()) const;
-  /// With new axes of extent 1: `rows[{All, None}]`.
+  /// Tile with new axes of extent 1: `rows[{All, None}]`.
   Val operator[](const Axes& axes) const;
 
   Val& operator+=(const Operand& x);
@@ -121,7 +121,7 @@ class Val {
   Trace* trace_ = nullptr;
   mutable State state_ = State::Nothing;
   mutable ValueId id_ = 0;
-  mutable Source gone_ = {};  // the region that took its value along
+  mutable Source gone_ = {};  // the region at whose end its value went out of scope
 };
 
 // ------------------------------------------------------------------------------------ operators
@@ -150,8 +150,8 @@ Val operator-(const Operand& x);
 
 // ---------------------------------------------------------------------------------------- views
 
-/// Memory with extents and strides. What is loaded outside of them is the pad; what is stored there
-/// is dropped. No variable: a loop cannot carry it.
+/// A view of the kernel language: memory with extents and strides. Loads out of bounds give the
+/// padding value; stores out of bounds are dropped. Not assignable: a loop cannot carry it.
 class View {
  public:
   explicit View(ValueId id) : value_(Val::of(id)) {}
@@ -167,10 +167,10 @@ class View {
   Val dim(int axis, Place where = Place::current()) const;
   Val stride(int axis, Place where = Place::current()) const;
   Val base(Place where = Place::current()) const;
-  /// The tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
+  /// Loads the tile of this shape at these offsets: `x.load({m * block, 0}, {block, width})`.
   Val load(const Operands& at, const Extents& shape, double pad = 0,
            Place where = Place::current()) const;
-  /// x is converted to the type of the view.
+  /// Stores a tile; x is converted to the element type of the view.
   void store(const Operands& at, const Operand& x) const;
 
  private:

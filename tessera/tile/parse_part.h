@@ -10,37 +10,37 @@
 
 namespace tessera::tile {
 
-/// A number as it is written, before it has a type.
+/// A numeric token before it has a type.
 struct Number {
   Token token = {};  // true and false are names
   bool negative = false;
 };
 
-/// A name with the type that is written after it, if one is.
+/// A declaration: a name with the type that is written after it, if any.
 struct Declared {
   std::string name = {};
   std::optional<Type> type = {};
   Token token = {};
 };
 
-/// Reads the parts of a kernel's text that need no kernel: types, numbers, declarations.
+/// Parser of the context-free parts of tile IR text: types, numbers, declarations.
 class PartReader {
  public:
   PartReader(std::string_view text, const std::string& file) : lexer(text, file), file_(file) {}
 
   /// f32  f32[128, 64]  *f32  view f32[?, 64]  view f32[?, 64] by [?, 1]
   Expected<Type> type();
-  /// A name, and a type after a colon.
+  /// Parses a name, and a type after a colon.
   Expected<Declared> declared();
-  /// true and false are numbers too.
+  /// Whether the next token is a number; true and false are numbers too.
   bool at_number() const;
   Expected<Number> number();
-  /// The number in a dtype that can hold it.
+  /// The number as a literal of a dtype; a diagnostic where that cannot hold it.
   Expected<Literal> literal(const Number& number, DType dtype) const;
   Expected<std::int64_t> integer();
 
   Source source(const Token& token) const { return {file_, token.line}; }
-  /// Mistakes at a word: of a type, and of the structure.
+  /// Diagnostics at a token: of a type, and of the structure.
   Diagnostic ill_typed(const Token& token, std::string found, std::string expected) const;
   Diagnostic unsound(const Token& token, std::string found, std::string expected) const;
 

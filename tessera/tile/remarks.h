@@ -7,11 +7,10 @@
 
 namespace tessera::tile {
 
-/// What is said of operations, for people.
+/// Remarks on operations, such as decisions of a compiler pass, printed beside them.
 using Remarks = std::map<OpId, std::string>;
 
-/// The kernel as text (text.h), with remarks as comments at the ends of lines: it parses all the
-/// same.
+/// Prints the kernel as text (text.h) with remarks as trailing comments; the text still parses.
 std::string to_text(const Kernel& kernel, const Remarks& remarks);
 
 }  // namespace tessera::tile

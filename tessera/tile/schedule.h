@@ -14,8 +14,8 @@
 
 namespace tessera::tile {
 
-/// One output of a definition, with its sizes as numbers. A later stage reads an earlier one by the
-/// name of its output.
+/// One output of a definition with static sizes (Halide: Func). A later stage reads an earlier one
+/// by the name of its output.
 struct Stage {
   std::vector<tessera::Operand> operands = {};
   Output output;
@@ -25,29 +25,30 @@ struct Stage {
 };
 using Stages = std::vector<Stage>;
 
-/// The outputs of a definition as stages; inputs of these shapes.
+/// Stages of the outputs of a definition, for inputs of these shapes.
 Expected<Stages> stages_of(const Definition& definition, const std::vector<Shape>& inputs);
-/// The same where the sizes have been solved for; all have to be numbers.
+/// Stages with sizes that are solved already; all have to be numbers.
 Expected<Stages> stages_of(const Definition& definition, const Sizes& sizes);
 
-/// A stage that reads what the stages before it compute.
+/// Appends a definition as a further stage that reads the stages before it.
 Expected<Stages> then(Stages stages, const Definition& definition,
                       const std::vector<tessera::Operand>& inputs);
 
+/// A loop of a scheduled stage.
 struct Loop {
   enum class Kind : std::uint8_t { Serial, Parallel, Vector, Unrolled };
 
   std::string name;
   std::int64_t extent = 1;
-  bool reduces = false;  // it runs through what a fold takes in
+  bool reduces = false;  // iterates over a reduction axis
   Kind kind = Kind::Serial;
-  std::int64_t rounds_in_flight = 0;  // of pipeline
+  std::int64_t rounds_in_flight = 0;  // pipeline depth; 0: not pipelined
   bool operator==(const Loop&) const = default;
 };
 
-/// The loops of one stage, outermost first; vectors come last.
+/// Loop nest of one stage, outermost first; vectorized loops come last.
 struct Nest {
-  /// An index variable of the stage as an expression over the loops.
+  /// Index variable of the stage as an expression over the loops.
   struct Axis {
     std::string name;
     std::int64_t extent = 1;
@@ -62,25 +63,26 @@ struct Nest {
   std::string stage;
   std::vector<Loop> loops = {};
   std::vector<Axis> axes = {};
-  /// What has to stay in its range for a position to count: a loop that was split with a remainder
-  /// or skewed. It has the name of the index variable if it is one, else none.
+  /// Guards: expressions that have to be in range for a position to be computed, for a loop that
+  /// was split with a remainder or skewed. Named like the index variable where it is one, else
+  /// unnamed.
   std::vector<Axis> guards = {};
   bool tensorized = false;
   std::vector<Place> reads = {};  // operands, and the loops in which they are loaded
   std::optional<Place> at = {};   // the stage and the loop that it is computed in, if in one
-  std::optional<std::string> write = {};  // the loop in which the result is stored, if it is said
+  std::optional<std::string> write = {};  // the loop in which the result is stored, if one is set
 
   const Loop* find(std::string_view loop) const;
 };
 
-/// One application of a primitive: `split(i, 64)`.
+/// One scheduling step, an application of a primitive: `split(i, 64)`.
 struct Step {
   enum class Primitive : std::uint8_t {
     Split,       // (i, n)         i = i.o * n + i.i
-    Cover,       // (i, n)         as Split, with the last part moved back so that it is whole
+    Cover,       // (i, n)         as Split, with the last part shifted back so that it is whole
     Tile,        // (i, j, n, m)   splits both: i.o j.o i.i j.i
-    Reorder,     // (i, j, …)      these loops in this order, in the places that they have
-    Fuse,        // (i, j)         one loop i_j for two that follow each other
+    Reorder,     // (i, j, …)      these loops in this order, in the positions that they have
+    Fuse,        // (i, j)         one loop i_j for two consecutive loops
     Fission,     // (i)            the stages that are computed in the loop get loops of their own
     Skew,        // (i, j, n)      j.s = j + n*i
     Unroll,      // (i)            straight-line code
@@ -89,8 +91,8 @@ struct Step {
     ComputeAt,   // (s, i)         stage s is computed in a loop of the stage that reads it
     CacheRead,   // (x, i)         operand x is loaded in the loop
     CacheWrite,  // (i)           the result is collected in a tile and stored in the loop
-    Pipeline,    // (i, n)        n rounds are in flight
-    Tensorize,   // (s)           the vectors of stage s are a product of matrices
+    Pipeline,    // (i, n)        software pipelining with n iterations in flight
+    Tensorize,   // (s)           the vectors of stage s are a matrix multiplication
   };
   Primitive primitive = Primitive::Split;
   std::vector<std::string> names = {};
@@ -98,15 +100,15 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-/// How stages are computed: the steps that were taken, and the loops that came of them. A value;
-/// every primitive returns another. One that would change what is computed is a diagnostic,
-/// `schedule-illegal`. docs/schedules.md says what each does.
+/// Schedule of stages, as in Halide and TVM: the list of primitives that were applied, and the
+/// resulting loops. An immutable value; every primitive returns a new one. A primitive that would
+/// change the result is a diagnostic, `schedule-illegal`. docs/schedules.md specifies each.
 ///
 /// Loops are named by the index variables; where there are several stages, `stage/loop` tells
 /// them apart.
 class Schedule {
  public:
-  /// Every loop serial, in the order of the definition, those of the fold last.
+  /// Default schedule: every loop serial, in the order of the definition, reduction loops last.
   static Expected<Schedule> of(Stages stages);
 
   const Stages& stages() const { return *stages_; }
@@ -134,7 +136,7 @@ class Schedule {
   Expected<Schedule> pipeline(const std::string& loop, std::int64_t rounds) const;
   Expected<Schedule> tensorize(const std::string& stage) const;
 
-  /// The same for equal steps on every machine and in every run.
+  /// Hash of the steps; the same on every machine and in every run.
   std::uint64_t hash() const;
 
  private:
@@ -144,24 +146,24 @@ class Schedule {
   std::vector<Step> steps_;
 };
 
-/// One line per step. What is printed parses back.
+/// Prints a schedule, one line per step; the text parses back.
 std::string to_text(const std::vector<Step>& steps);
 inline std::string to_text(const Schedule& schedule) {
   return to_text(schedule.steps());
 }
 Expected<std::vector<Step>> parse_schedule(std::string_view text, const std::string& file = {});
-/// The loops, for people: one line each, indented.
+/// Prints the loops for inspection: one line each, indented.
 std::string loops_text(const Schedule& schedule);
 
-/// The fold whose axes are loops: the only one that the output's value is made of, if its extents
-/// are numbers; null if there is none such.
+/// The reduction that is scheduled as loops: the only fold that the output's value consists of, if
+/// its extents are numbers; null if there is none.
 std::shared_ptr<const Fold> main_fold(const Stage& stage);
-/// A size as a number.
+/// Numeric value of a size expression, if it has one.
 std::optional<std::int64_t> number_of_size(const Scalar& extent, const Sizes& sizes);
-/// The two factors of the products of that sort that the main fold sums up, if that is what it
-/// does.
+/// The two factors that the main reduction multiplies and sums (a contraction), if that is what it
+/// computes.
 std::optional<std::pair<Scalar, Scalar>> product_of(const Fold& fold, Sort sort = Sort::Value);
-/// The loops that an expression over axes varies with.
+/// Loops that an expression over axes depends on.
 std::vector<std::string> loops_of(const Nest& nest, const Scalar& scalar);
 
 }  // namespace tessera::tile

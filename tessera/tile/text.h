@@ -8,8 +8,8 @@
 
 namespace tessera::tile {
 
-/// Kernels as text; docs/tile.md has the whole form. What is printed parses back to the same kernel
-/// and prints the same.
+/// Text form of tile IR; docs/tile.md specifies it. Printed text parses back to the same kernel and
+/// prints the same.
 ///
 ///   kernel softmax(x: view f32[?, 1024], out: view f32[?, 1024]) {
 ///     row: i64 = pid() {axis = 0}
@@ -24,12 +24,13 @@ namespace tessera::tile {
 ///     vstore(out, row, zero, y)
 ///   }
 ///
-/// A map is written by the name of its function. By hand, more can be left out: types that follow
-/// from the operands, numbers and scalars where a type or a shape follows from the others, names of
-/// values that are used once (`vload(x, mul(pid(), 64), 0)`). All of it is printed in full.
+/// A map is written by the name of its function. In hand-written text, more can be left out: types
+/// that follow from the operands, types of numbers that follow from the other operands, broadcasts
+/// of scalars, names of values that are used once (`vload(x, mul(pid(), 64), 0)`). All of it is
+/// printed in full.
 std::string to_text(const Kernel& kernel);
 
-/// What is read has been verified. Operations know their lines.
+/// Parses and verifies a kernel. Operations keep their source lines.
 Expected<Kernel> parse_kernel(std::string_view text, const std::string& file = {});
 
 }  // namespace tessera::tile

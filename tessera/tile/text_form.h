@@ -8,9 +8,10 @@
 
 namespace tessera::tile {
 
-/// What stands in braces after an operation: `reduce(x) {fn = max, axis = 1}`.
+/// Attribute of an operation in the text form, in braces after it: `reduce(x) {fn = max, axis =
+/// 1}`.
 struct Attribute {
-  /// The field of Operation that it is.
+  /// Field of Operation that holds the attribute.
   enum class Field : std::uint8_t {
     Function,
     First,   // ints[0]; 0 where it is left out
@@ -25,7 +26,7 @@ struct Attribute {
   Field field;
 };
 
-/// The printer and the parser both go by it.
+/// Table of all attributes, shared by the printer and the parser.
 inline constexpr std::array kAttributes = {
     Attribute{Code::Pid, "axis", Attribute::Field::First},
     Attribute{Code::Npid, "axis", Attribute::Field::First},

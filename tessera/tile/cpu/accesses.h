@@ -8,15 +8,16 @@
 
 namespace tessera::tile::cpu {
 
-/// The map of an operand that is read at other positions than the nest's own.
+/// Index map of an operand that may be read at any position, not only the nest's own.
 inline IndexMap anywhere() {
   return {{-1, 0}};
 }
 
-/// Values and the positions that they are read at: what a walk over shared expressions has seen.
+/// Values and the positions that they are read at: the visited set of a walk over shared
+/// expressions.
 using ReadPositions = std::set<std::pair<ValueId, IndexMap>>;
 
-/// Which buffers steps and values read and write, by what is scheduled so far.
+/// Buffer accesses of steps and values, for dependence tests while nests are scheduled.
 class Accesses {
  public:
   Accesses(const Scheduled& scheduled, const Placement& placement)
@@ -24,7 +25,8 @@ class Accesses {
 
   bool writes(const Step& step, int buffer) const;
   bool reads(const Step& step, int buffer) const;
-  /// Of a value that is written: it is computed, whether it has a buffer or not.
+  /// Whether computing a stored value reads the buffer, whether or not the value has a buffer of
+  /// its own.
   bool root_reads(ValueId value, int buffer) const;
   bool expression_reads(ValueId value, int buffer) const;
   /// Whether the step reads buffer `to` only where it then writes the same position of `from`.
@@ -38,7 +40,7 @@ class Accesses {
   bool is_tile(ValueId id) const { return kernel().type(id).is_tile(); }
   bool nest_reads(const Nest& nest, int buffer) const;
   bool dot_reads(const DotSource& source, int buffer) const;
-  // `seen` has what a walk came by, without an answer: values are shared, and paths to them many.
+  // `seen` is the visited set: values are shared, and paths to them are many.
   bool root_reads(ValueId value, int buffer, Values& seen) const;
   bool expression_reads(ValueId value, int buffer, Values& seen) const;
   bool reads_at(ValueId value, const IndexMap& map, int buffer, ReadPositions& seen) const;

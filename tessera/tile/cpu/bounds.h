@@ -7,8 +7,8 @@
 
 namespace tessera::tile::cpu {
 
-/// Whether a value is known to be at most 0, or NaN: x - max(x, …), where the maximum may be along
-/// an axis of x. `definition` has the operation of each value, where it is one's result.
+/// Whether a value is known to be at most 0, or NaN: x - max(x, …), where the maximum may be a
+/// reduction along an axis of x. `definition` has the defining operation of each value.
 bool is_never_positive(const Kernel& kernel, const std::vector<std::optional<OpId>>& definition,
                        ValueId value);
 

@@ -8,17 +8,17 @@
 
 namespace tessera::tile::cpu {
 
-/// Gives dots the nests behind them that make something of their sums and store it, position by
-/// position:
+/// Epilogue fusion: attaches to a dot the elementwise nest after it that reads its accumulators and
+/// stores the result, so that it runs on registers:
 ///
 ///   dot a x b into buffer 0                 dot a x b into buffer 0
 ///   nest [112, 96]                    =>      nest [112, 96]
 ///     vstore(out, max(s + bias, 0))             vstore(out, max(s + bias, 0))
 ///
-/// Nothing else may need the buffer afterwards (`is_needed`), every access is known to be inside of
-/// its view, nothing is computed by a polynomial, and what is stored is not what the dot reads.
-/// What is added to the sums first of all
-/// (`bias`) is where they may start.
+/// Applies where no later step needs the buffer (`is_needed`), every access is known to be in
+/// bounds, no function is computed by a polynomial (its constants need registers), and the stores
+/// do not write what the dot reads. A first addend (`bias`) becomes the initial value of the
+/// accumulators.
 void finish_dots(std::vector<Step>& steps, const Scheduled& scheduled, const Placement& placement,
                  const machine::Machine& machine,
                  const std::function<bool(std::size_t step, int buffer)>& is_needed);

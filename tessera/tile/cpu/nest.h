@@ -11,25 +11,25 @@
 
 namespace tessera::tile::cpu {
 
-/// Form S on a CPU: the operations of a kernel arranged into loop nests.
+/// Loop-nest IR of the CPU back end (form S): the operations of a kernel arranged into loop nests.
 ///
-/// Most tile values never exist as a whole: they are computed element by element inside of the nest
-/// that uses them. Only what crosses a reduction, a transpose, a dot or a round of a loop is kept
-/// in a scratch buffer. A softmax of a row becomes three nests and one buffer:
+/// Most tile values are never materialized: they are computed element by element inside of the nest
+/// that uses them. Only values that cross a reduction, a transpose, a dot or an iteration of a loop
+/// are kept in a scratch buffer. A softmax of a row becomes three nests and one buffer:
 ///
 ///   nest [1, 1024] lanes 1 x 4 x 8          m = reduce(t)
 ///   nest [1, 1024] lanes 1 x 4 x 8          e -> buffer 0, s = reduce(e)
 ///   nest [1, 1024] lanes 1 x 4 x 8          vstore(e / s)
 
-/// Scratch memory that holds a tile, row by row.
+/// Scratch memory that holds a tile in row-major order.
 struct Buffer {
   DType dtype = DType::F32;
   Extents shape = {};
   std::int64_t offset = 0;  // bytes from the start of the scratch memory
 };
 
-/// How one axis of a value is reached from the axes of a nest: position + offset of one of them, or
-/// `offset` alone.
+/// Map from the axes of a nest to one axis of a value: position + offset along one of them, or the
+/// constant `offset`.
 struct AxisMap {
   int axis = -1;
   std::int64_t offset = 0;
@@ -37,7 +37,7 @@ struct AxisMap {
 };
 using IndexMap = std::vector<AxisMap>;  // one per axis of the value
 
-/// What a nest does at each position of its space.
+/// Action of a nest at each position of its iteration space.
 struct Root {
   enum class Kind : std::uint8_t {
     Write,   // `value` into `buffer`, shifted by `at`
@@ -53,16 +53,17 @@ struct Root {
   Extents at = {};    // of Write: where its part of the buffer begins
 };
 
+/// A loop nest over an iteration space, with its vectorization and the actions of its body.
 struct Nest {
   Extents space = {};
   std::optional<int> fold = {};  // the axis along which roots reduce or scan
-  int lane = -1;                 // the axis whose positions go into vectors; -1: none
-  int width = 1;                 // elements of a vector
-  int unroll = 1;                // vectors at a time
+  int lane = -1;                 // the vectorized axis; -1: none
+  int width = 1;                 // elements per vector
+  int unroll = 1;                // vectors per iteration
   std::vector<Root> roots = {};
 };
 
-/// A matrix that a dot reads: memory of a view as it is, or a buffer.
+/// Matrix operand of a dot: the memory of a view in place, or a buffer.
 struct DotSource {
   std::optional<OpId> vload = {};  // its tile is the matrix,
   IndexMap map = {};               // whose view axes follow from (row, column)
@@ -71,15 +72,17 @@ struct DotSource {
   ValueId value = 0;         // otherwise: has a buffer
 };
 
+/// A dot with its operands, its accumulator buffer and its fused epilogue.
 struct DotStep {
   OpId op = 0;
   DotSource a = {}, b = {};
   int out = -1;             // buffer
   bool accumulate = false;  // on what the buffer holds
-  /// Stores what it makes of the sums, while they are in registers; nothing else reads the buffer.
+  /// Epilogue: computes the stored results from the accumulators in registers; nothing else reads
+  /// the buffer.
   std::optional<Nest> finish = {};
-  /// What `finish` adds to the sums before anything else, at positions of its space: products may
-  /// be added to it instead, which makes them `total`.
+  /// First addend of the epilogue (a bias, a residual), at positions of its space: the accumulators
+  /// may start from it, which makes them `total`.
   struct Start {
     ValueId value = 0, total = 0;
     IndexMap at = {};
@@ -87,6 +90,7 @@ struct DotStep {
   std::optional<Start> start = {};
 };
 
+/// A step of the scheduled kernel: a scalar operation, a loop nest, a dot, or control flow.
 struct Step {
   enum class Kind : std::uint8_t { Scalar, Nest, Dot, For, While, If };
   Kind kind = Kind::Scalar;
@@ -96,6 +100,7 @@ struct Step {
   std::vector<std::vector<Step>> bodies = {};  // one per region of the operation
 };
 
+/// A kernel in loop-nest form.
 struct Scheduled {
   Kernel kernel = {};
   std::vector<Buffer> buffers = {};
@@ -105,26 +110,28 @@ struct Scheduled {
 };
 
 struct NestOptions {
-  /// Arguments may share memory: what is loaded is kept before anything is stored elsewhere.
+  /// Arguments may share memory: loaded values are kept before anything is stored elsewhere.
   bool overlap = false;
   /// Plain loops without vectors, for the debug mode.
   bool scalar = false;
 };
 
+/// Arranges a kernel into loop nests for a machine.
 Scheduled schedule(const Kernel& kernel, const machine::Machine& machine,
                    const NestOptions& options);
 
+/// Prints loop nests for inspection.
 std::string to_text(const Scheduled& scheduled);
 
-/// The map of an operation's first operand where `map` is that of its result, for operations that
-/// only move elements along axes (Broadcast, Permute, Slice, Reshape by axes of extent 1). Nothing
-/// for others.
+/// Index map of an operation's first operand, given the map of its result, for operations that only
+/// move elements along axes (Broadcast, Permute, Slice, Reshape by axes of extent 1); none for
+/// others.
 std::optional<IndexMap> operand_map(const Kernel& kernel, const Operation& op, const IndexMap& map);
 
-/// The identity on a space.
+/// Identity map of a space.
 IndexMap identity_map(std::size_t rank);
 
-/// The parameter that a pointer or view comes from, where that is known.
+/// Parameter that a pointer or view is derived from, where that is known.
 std::optional<ValueId> parameter_of(const Kernel& kernel,
                                     const std::vector<std::optional<OpId>>& definition,
                                     ValueId value);

@@ -9,24 +9,28 @@
 
 namespace tessera::tile::cpu {
 
-/// Which values are kept in buffers and what the others are computed in.
+/// Materialization decisions of a kernel: which values are kept in buffers; the others are computed
+/// where they are used.
 struct Placement {
   std::vector<std::optional<OpId>> definition = {};  // by value
   std::vector<bool> kept = {};                       // by value: has a buffer of its own
-  /// By value: the value whose buffer it is another shape of (a reshape of a kept value).
+  /// By value: the value whose buffer it reinterprets (a reshape of a kept value).
   std::vector<std::optional<ValueId>> reshaped = {};
-  /// Panels of a packed matrix are whole vectors of this many bytes, or they are not read in place.
+  /// Vector width in bytes; panels of a packed matrix are read in place only if they are whole
+  /// vectors.
   int vector_bytes = 16;
-  std::vector<Panels> narrow = {};  // panels of bf16 and of bytes that have instructions, if any
+  std::vector<Panels> narrow =
+      {};  // panel layouts of bf16 and i8 where the CPU has instructions for them
 };
 
+/// Decides which values are materialized.
 Placement place(const Kernel& kernel, const machine::Machine& machine, const NestOptions& options);
 
 /// Whether a tile is computed where it is used unless it is kept.
 bool is_inline(const Kernel& kernel, const Operation& op);
 
-/// Where a dot reads its operand from: through what only moves elements, to a load or a kept value.
-/// `base` is a value that has to be kept unless `source.vload` is set.
+/// Origin of a dot operand, traced through data movement to a load or a kept value. `base` is a
+/// value that has to be kept unless `source.vload` is set.
 struct TracedSource {
   DotSource source = {};
   ValueId base = 0;

@@ -4,12 +4,12 @@
 
 namespace tessera::tile::cpu {
 
-/// The passes that a kernel goes through before it is scheduled: simplify, recover, narrow,
-/// simplify, split, and dots that add up in a narrow type rewritten to add up in f32. With
-/// `keep_pointers` (debug mode) accesses stay as they were written.
+/// Runs the passes before scheduling: simplify, recover, narrow, simplify, split; and rewrites dots
+/// with narrow accumulators to accumulate in f32. With `keep_pointers` (debug mode) accesses stay
+/// as written.
 Kernel prepare(const Kernel& kernel, bool keep_pointers);
 
-/// An estimate of the nanoseconds that one program takes; loops of unknown length count 16 rounds.
+/// Estimated cost of one program in nanoseconds; loops of unknown length count as 16 iterations.
 double work_of(const Kernel& kernel);
 
 }  // namespace tessera::tile::cpu

@@ -8,8 +8,8 @@
 
 namespace tessera::tile::cpu {
 
-/// Which stores into views may be done in one nest with what is computed beside them, so that what
-/// they have in common (the weights of neighbouring pixels, a sum that is stored and normalized) is
+/// Legality of fusing stores to views into one nest with other computations, so that common
+/// subexpressions (the weights of neighbouring pixels, a sum that is stored and normalized) are
 /// computed once.
 class Sharing {
  public:
@@ -19,8 +19,8 @@ class Sharing {
         shares_(!options.overlap && !options.scalar),
         forms_(kernel) {}
 
-  /// Whether a root may join those of a nest as far as memory goes: none of them reads what another
-  /// stores, stores do not meet, and all of them end at the same place.
+  /// Whether a root may join the roots of a nest as far as memory dependences go: none of them
+  /// reads what another stores, stores do not overlap, and all of them end at the same place.
   bool may_join(const Nest& nest, const Root& root) const;
 
  private:

@@ -9,37 +9,41 @@
 
 namespace tessera::tile::gpu {
 
-/// An operand of a loop's products that is copied some rounds ahead: each stage of a ring in shared
-/// memory has room for one round.
+/// A matmul operand of a loop that is prefetched into a multi-stage buffer in shared memory by
+/// asynchronous copies: each stage holds the tile of one iteration. Where extents are rounded up to
+/// powers of two, the rest of the panels is filled with zeros.
 struct Ring {
   OpId load = 0;
   Panels panels = {};
-  std::int64_t offset = 0;  // bytes from the beginning of a stage
-  /// The axis of the load whose neighbours lie in a row; the others, one after the other, are the
-  /// rows.
+  std::int64_t offset = 0;  // bytes from the start of a stage
+  /// Axis of the load that is contiguous in a row of the buffer; the other axes, flattened in
+  /// order, are the rows.
   std::size_t column = 1;
-  std::vector<bool> inside = {};  // axes along which no round leaves the view
-  /// What its panels have more than the tile, up to powers of two, is filled with zeros.
+  std::vector<bool> inside = {};  // axes along which no iteration leaves the bounds of the view
 };
 
-/// The operands of a loop that are copied ahead.
+/// Software pipeline of a loop: the operands that are prefetched, and the matmuls that overlap with
+/// the next iteration.
 struct Ahead {
   std::vector<Ring> rings = {};
-  std::int64_t bytes = 0;  // of a stage
-  /// Products that go on while the next round begins: their sums are read after the loop alone.
+  std::int64_t bytes = 0;  // size of one stage
+  /// Matmuls left in flight when the next iteration begins: their accumulators are read after the
+  /// loop only.
   std::set<OpId> pending = {};
 };
 
-/// Which loads of a loop are copied ahead: those that only products of tensor cores read, as they
-/// are, turned, or as the rows of a box, from places that can be known ahead.
+/// Software pipelining of a loop: selects the loads to prefetch, which are those that only
+/// tensor-core matmuls read, directly, transposed or reshaped to rows, from addresses computable in
+/// advance.
 ///
 /// Needs:  `loop` is a For.
-/// Leaves: nothing where the loop writes, because what is read must not come before what is
-///         written. With more than two stages, which product may go on into the next round.
+/// Leaves: nothing where the loop stores to memory, because prefetching would move loads before
+///         stores. With more than two stages, also selects the matmul that overlaps with the next
+///         iteration.
 Decided<Ahead> copies_ahead(const Planned& planned, const Operation& loop, int stages);
 
-/// How a number changes with the index of a loop. Linear: the first and the last round tell the
-/// bounds of all. Known: it can be computed ahead.
+/// Dependence of a scalar on the index of a loop. Linear: the first and the last iteration bound
+/// all others. Known: computable before the iteration runs.
 enum class Course : std::uint8_t { Fixed, Linear, Known, Unknown };
 Course course_of(const Planned& planned, const Operation& loop, ValueId id);
 

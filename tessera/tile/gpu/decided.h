@@ -8,12 +8,14 @@
 
 namespace tessera::tile::gpu {
 
-/// Why something was not done, in a few words for people: "a write comes before the loop".
+/// Reason why an optimization does not apply, as a short phrase for reports: "a write comes before
+/// the loop".
 struct No {
   std::string why;
 };
 
-/// What was decided, or why not. Neither is a failure.
+/// An optimization decision: its parameters, or the reason why it does not apply. Neither is an
+/// error.
 template <class T>
 class [[nodiscard]] Decided {
  public:
@@ -28,7 +30,7 @@ class [[nodiscard]] Decided {
     return std::get<0>(state_);
   }
   const T* operator->() const { return &**this; }
-  /// Empty where something was decided.
+  /// Reason for not applying it; empty where it applies.
   std::string why_not() const { return state_.index() == 0 ? "" : std::get<1>(state_).why; }
 
  private:

@@ -7,8 +7,8 @@
 
 namespace tessera::tile::gpu {
 
-/// One tensor map for each ring, so that the GPU's copy engine can fill them: of a view that is an
-/// argument, or that the kernel makes of one, with all else known.
+/// TMA tensor maps, one for each prefetched operand of a pipelined loop. Needs views that are
+/// parameters of the kernel, or are made of one with extents and strides known.
 Decided<std::vector<runtime::cuda::TensorMap>> maps_of(const Planned& planned, const Ahead& ahead);
 
 }  // namespace tessera::tile::gpu

@@ -11,50 +11,56 @@
 
 namespace tessera::tile::gpu {
 
-/// How a block of threads computes a product.
+/// Instruction that computes a matmul.
 enum class Product : std::uint8_t {
   Half,     // mma.m16n8k16 of f16
-  BFloat,   // the same of bf16
+  BFloat,   // mma.m16n8k16 of bf16
   Byte,     // mma.m16n8k32 of i8
-  Tf32,     // mma.m16n8k8 of f32, rounded to 10 bits after the point
-  Scalars,  // multiplications and additions, in the type of the sum
+  Tf32,     // mma.m16n8k8 of f32 rounded to tf32 (10 mantissa bits)
+  Scalars,  // scalar fma, in the type of the accumulator
 };
-/// What its instructions take at once along k.
+/// Extent along k of one instruction.
 inline std::int64_t k_step(Product product) {
   return product == Product::Byte ? 32 : product == Product::Tf32 ? 8 : 16;
 }
 
-/// How many threads run one program, and which of them holds which elements of each tile.
+/// Layout assignment of a kernel: the number of threads that run one program, and the distributed
+/// layout of each tile.
 ///
-/// Layouts begin where memory is read and at products, and are handed on. A tile that anyone can
-/// compute at no cost, such as a constant, an iota, a broadcast and what follows from such alone,
-/// has no home: it is made where it is used, in the layout that is asked for.
+/// Layouts originate at loads, stores and matmuls, and propagate along operations. A tile that
+/// every thread can recompute at no cost (a constant, an iota, a broadcast, and elementwise
+/// operations on those) is assigned none: it is rematerialized at each use, in the layout of that
+/// use.
 class Plan {
  public:
+  /// Target features and tuning parameters.
   /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
   struct Target {
-    bool warpgroups = true;     // can multiply together: Hopper
-    bool tf32 = false;          // products of f32 may be rounded so
-    int bytes_per_thread = 64;  // of the largest tile that memory has
-    bool together = false;      // rows of several programs: what one has of each, all threads have
+    bool warpgroups = true;     // the target has wgmma (Hopper)
+    bool tf32 = false;          // f32 matmuls may round their factors to tf32
+    int bytes_per_thread = 64;  // bytes of the largest loaded or stored tile that a thread holds
+    bool together = false;  // rows of several programs form one tile: layouts of tiles of one row
+                            // are shared by all rows
   };
   static Expected<Plan> make(const Kernel& kernel, const Target& target);
 
   int threads() const { return threads_; }
+  /// Layout of a value; none where it is rematerialized.
   const std::optional<Layout>& home(ValueId id) const { return homes_[id]; }
 
-  /// For any tile of this shape; for an access to a view, 16 bytes in a row where its strides
-  /// allow.
+  /// Default layout of a tile of this shape; of an access to a view: with vector accesses of 16
+  /// bytes where its strides allow.
   Layout standard(const Extents& shape) const;
   Layout access(const Type& view, const Extents& shape) const;
   Layout product(const Operation& dot) const;
   Product means(const Operation& dot) const;
-  /// Whether warpgroups compute a product, by wgmma; and what speaks against it, if anything.
+  /// Whether a matmul uses wgmma; and the reason where it does not, empty otherwise.
   bool by_warpgroups(const Operation& dot) const { return against_warpgroups(dot).empty(); }
   std::string_view against_warpgroups(const Operation& dot) const;
-  /// Where the first operand of a product can be multiplied from registers. The sums of one
-  /// product, two patches beside each other, lie in a thread as the next product wants it: the same
-  /// rows, and all columns of them in the four threads of a row.
+  /// Register layout of the first operand of a matmul, where it can be multiplied from registers:
+  /// the accumulators of one matmul are then the operand of the next one without exchange (flash
+  /// attention), because each thread holds the same rows and the four threads of a row hold all
+  /// columns.
   std::optional<Layout> fragments(const Operation& dot) const;
   bool any_warpgroups() const { return any_warpgroups_; }
 
@@ -74,22 +80,23 @@ class Plan {
   int threads_ = 32;
   bool any_warpgroups_ = false;
   bool rows_first_ = false;
-  std::map<Extents, int> widths_;  // the narrowest element that memory has in this shape
+  std::map<Extents, int>
+      widths_;  // by shape: bytes of the narrowest element that is loaded or stored
   std::vector<std::optional<Layout>> homes_;
-  std::vector<int> depth_;  // how many operations make a tile without a home
+  std::vector<int> depth_;  // by value: number of operations to rematerialize it
 };
 
-/// The layout of a reshaped tile whose registers stay where they are, if there is one.
+/// Layout of the result of a reshape that moves no element between registers, if there is one.
 std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const Extents& to);
 
-/// The axis along which neighbours lie in memory, as far as the type says; else the last.
+/// Axis of a view with stride 1, as far as the type says; else the last.
 int contiguous_axis(const Type& view);
 
-/// Elements that one access takes along the axis whose neighbours lie in memory side by side, if
-/// its place is aligned: a power of two of up to 16 bytes.
+/// Elements per vector access along the contiguous axis, where the address is aligned: a power of
+/// two of up to 16 bytes.
 int run_of(const Type& view, const Layout& layout, const Extents& shape);
 
-/// Most elements of a tile that a thread holds.
+/// Maximum number of elements of a tile per thread.
 constexpr int kMostRegisters = 256;
 
 }  // namespace tessera::tile::gpu

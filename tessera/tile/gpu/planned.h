@@ -10,7 +10,8 @@
 
 namespace tessera::tile::gpu {
 
-/// A kernel with its layouts, and who makes and who uses each value: what decisions are made from.
+/// A kernel with its layouts, def-use information and bounds analysis: the input of the GPU
+/// optimization decisions.
 struct Planned {
   Planned(const Kernel& of, const Plan& by)
       : kernel(of),
@@ -26,16 +27,16 @@ struct Planned {
   Bounds bounds;
 
   const Type& type(ValueId id) const { return kernel.type(id); }
-  /// Where a tile is kept, or would be.
+  /// Layout of a tile; the default one where it is rematerialized.
   Layout home(ValueId id) const {
     const std::optional<Layout>& home = plan.home(id);
     return home ? *home : plan.standard(type(id).shape);
   }
-  /// The operation that makes a value; null: it is a parameter.
+  /// Operation that defines a value; null for parameters.
   const Operation* maker(ValueId id) const {
     return definitions[id] ? &kernel.ops[*definitions[id]] : nullptr;
   }
-  /// Whether a value is made in the body of a loop, nested loops apart.
+  /// Whether a value is defined in the body of a loop, nested loops excluded.
   bool made_in(const Operation& loop, ValueId id) const {
     const std::vector<OpId>& body = loop.regions[0].ops;
     return definitions[id] && std::find(body.begin(), body.end(), *definitions[id]) != body.end();

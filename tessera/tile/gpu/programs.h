@@ -10,36 +10,37 @@
 
 namespace tessera::tile::gpu {
 
-/// Numbers and views that follow from parameters and the grid alone: whether they are the same in
-/// all programs along axis 0, or differ. Views that differ are none of them.
+/// Dependence of scalars and views on the program id along axis 0, for those that are computed from
+/// parameters and program ids alone. Views that vary are left out.
 enum class ByProgram : std::uint8_t { Same, Differs };
 using Courses = std::map<ValueId, ByProgram>;
 Courses courses_of(const Kernel& kernel);
 
-/// The argument that a view is one of, where the kernel moved none of its pointers.
+/// Parameter that a view is based on without pointer arithmetic, if there is one.
 std::optional<ValueId> root_of(const Planned& planned, ValueId view);
 
-/// A load that all programs do before they write. Where a block goes on with further programs, each
-/// thread copies what it will read itself, for the next program while this one runs, or once, if it
-/// is the same for all.
+/// A load that is executed by all programs before any store. In a persistent block, each thread
+/// prefetches its own elements for the next program by cp.async while the current program runs, or
+/// loads them once if they are the same for all programs.
 struct Stream {
   OpId load = 0;
-  std::int64_t bytes = 0;  // of a program
-  bool fixed = false;
+  std::int64_t bytes = 0;  // loaded by one program
+  bool fixed = false;      // whether all programs load the same
 };
 std::vector<Stream> streams_of(const Planned& planned, const Courses& courses);
 
-/// An access whose place is known before the program runs, with what the launch may find to be so;
-/// code is written for that, without branches, and again for all else.
+/// A load or store whose address is computed before the program starts, with the properties that a
+/// check at launch guards: code is generated for them without branches (a fast version), and again
+/// for the general case.
 struct Sure {
-  int run = 1;            // elements that are taken at once; from two on, they are aligned
-  bool constant = false;  // read by all programs, of which there are several, and written by none
-  bool anywhere = false;  // where it is not aligned, two words are read for one
-  bool edge = false;      // some elements may lie outside of the row, where nobody looks
-  std::vector<bool> inside = {};  // by axis
+  int run = 1;            // elements per vector access; from 2 on, accesses are aligned
+  bool constant = false;  // read-only data that several programs share
+  bool anywhere = false;  // unaligned: each word is combined from two aligned loads
+  bool edge = false;  // elements may lie beyond the end of the row, where their values are unused
+  std::vector<bool> inside = {};  // by axis: the access is in bounds
   bool aligned() const { return run > 1; }
 };
-/// By access, in the order of the kernel.
+/// Accesses with known addresses, in the order of the kernel.
 std::vector<std::pair<OpId, Sure>> sure_accesses(const Planned& planned, const Courses& courses);
 
 }  // namespace tessera::tile::gpu

@@ -9,13 +9,14 @@
 
 namespace tessera::tile::gpu {
 
-/// Threads of a block that copy for the others: a warpgroup, because registers change hands by
-/// warpgroups.
+/// Producer threads of a warp-specialized block: one warpgroup, because setmaxnreg reallocates
+/// registers per warpgroup.
 constexpr int kCopyThreads = 128;
 constexpr int kRegistersOfAMultiprocessor = 65536;
-/// Those that compute are one team, or two where 128 threads run a program: each has programs of
-/// its own, and one writes its results while the other multiplies. All begin with equal shares of
-/// the registers; those that copy give away what they do not need.
+/// Consumer groups of a warp-specialized block and the registers of each thread: one group, or two
+/// where 128 threads run a program. With two (CUTLASS: ping-pong), each has programs of its own,
+/// and the epilogue of one overlaps with the matmuls of the other. All warps start with equal
+/// shares of the registers; producers release what they do not need (setmaxnreg).
 struct Teams {
   int count = 1, copy_registers = 0, compute_registers = 0;
 };
@@ -23,21 +24,21 @@ constexpr Teams teams_of(int threads_of_a_program) {
   constexpr int kCopy = 64, kMost = 240, kUnit = 8;
   const int count = threads_of_a_program <= kCopyThreads ? 2 : 1;
   const int computing = threads_of_a_program * count, all = computing + kCopyThreads;
-  // What a block is given when it begins is all that it has to share.
+  // Registers are allocated when the block starts; reallocation only redistributes them.
   const int given = kRegistersOfAMultiprocessor / all / kUnit * kUnit * all;
   const int share = (given - kCopyThreads * kCopy) / computing / kUnit * kUnit;
   return {
       .count = count, .copy_registers = kCopy, .compute_registers = share < kMost ? share : kMost};
 }
 
-/// Whether roles are worth it where the rounds of a loop are known, as they are in models. Measured
-/// on an H200 with convolutions of f16, microseconds of a kernel without and with them:
+/// Cost model of warp specialization for loops whose number of k-steps is known, as in models.
+/// Measured on an H200 with f16 convolutions, microseconds per kernel without and with it:
 ///
-///   sums     rounds   without    with
+///   tile     k-steps  without    with
 ///   64x32    4           2.6      3.0
-///   64x32    36         10.7      9.2   few programs: what counts is when a round arrives
+///   64x32    36         10.7      9.2   few programs: latency of the loads dominates
 ///   64x64    2           9.2      7.0
-///   64x64    32         10.7     16.1   two blocks in a multiprocessor do better than two teams
+///   64x64    32         10.7     16.1   two blocks per SM beat two consumer groups
 ///   64x128   4          25.5     21.7
 ///   64x128   16         10.4     13.2
 ///   64x128   36         44.8     32.8
@@ -57,30 +58,30 @@ constexpr bool roles_pay(const RoleCost& cost) {
   return cost.rounds >= 9;
 }
 
-/// A kernel around one loop of products: some threads of a block fill its rings, the others
-/// multiply and do all else.
+/// Warp specialization of a kernel around one loop of matmuls: producer warps fill the multi-stage
+/// buffers, consumer warpgroups compute everything else.
 struct Roles {
   OpId loop = 0;
   Ahead ahead = {};
-  std::vector<OpId> needed = {};  // to know what to copy: numbers and views, in order
-  /// Small loads that need not wait for the loop, and the numbers that they need.
+  std::vector<OpId> needed = {};  // scalars and views that the addresses depend on, in order
+  /// Small loads hoisted before the loop, and the scalars that they depend on.
   struct Early {
     OpId load = 0;
     std::vector<OpId> numbers = {};
   };
   std::vector<Early> early = {};
-  std::vector<runtime::cuda::TensorMap> maps = {};  // of the rings, or none,
-  std::string no_maps = {};                         // for this reason
+  std::vector<runtime::cuda::TensorMap> maps = {};  // TMA tensor maps of the operands; none
+  std::string no_maps = {};                         // where this reason is given
 };
 
-/// The first loop that has roles.
+/// Finds the first loop that warp specialization applies to.
 ///
-/// Needs:  the loop comes before any write, a product of it goes on into the next round, and where
-///         it reads follows from arguments and the grid alone, because those that copy compute
-///         nothing else. Programs do not wait for each other.
+/// Needs:  the loop comes before any store, one of its matmuls overlaps with the next iteration,
+///         and its addresses follow from parameters and program ids alone, because producers
+///         compute nothing else. Programs do not synchronize with each other.
 struct RoleOptions {
   int stages = 0;
-  bool maps = false;  // who launches can make them
+  bool maps = false;  // the caller can encode TMA tensor maps
 };
 Decided<Roles> find_roles(const Planned& planned, const RoleOptions& options);
 

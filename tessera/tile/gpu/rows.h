@@ -6,8 +6,9 @@
 
 namespace tessera::tile::gpu {
 
-/// How a kernel without products is spread over threads. What is chosen was measured on an H200, as
-/// shares of a copy's bandwidth:
+/// Schedule of a kernel without matmuls: how rows (softmax, layer norm, elementwise) are
+/// distributed over threads. The choices were measured on an H200, as fractions of the bandwidth of
+/// a copy:
 ///
 ///   rows of   alone (softmax)                     with parameters (layer norm)
 ///   512 B     two rows a warp, 0.99               two rows a warp, packed, 40 registers, 0.99
@@ -25,26 +26,28 @@ namespace tessera::tile::gpu {
 /// Rows of 16 KB that begin anywhere: parts of a quarter, kept, 0.86 and 0.77.
 struct Rows {
   bool any = false;  // whether the kernel is of this kind
-  /// Whether a block goes on with further programs, whose rows are read ahead: where a
-  /// multiprocessor has no room for two rows.
+  /// Whether blocks are persistent, with rows of the next programs prefetched: where an SM has no
+  /// room for two rows.
   bool loops = false;
-  int ahead = 1;  // rows that are read ahead
+  int ahead = 1;  // number of rows prefetched
   int bytes_per_thread = 64;
-  int together = 1;  // programs of the grid that are run as one: each has a row of a tile
-  /// That a thread may have, so that enough blocks run at once; 0: as many as it likes.
+  int together =
+      1;  // programs of the grid merged into one (coarsening): each has a row of the tile
+  /// Maximum number of registers per thread, for occupancy; 0: no limit.
   int registers = 0;
-  bool packed = false;      // 16-bit rows wait for a reduction as they lie in memory
+  bool packed = false;      // 16-bit elements stay packed in registers until a reduction
   std::int64_t extent = 0;  // elements of a row
-  /// Where the registers of a block do not hold a row: what is read of it at once, by how many
-  /// threads; 0: the row.
+  /// Elements of a row processed per pass, where a row exceeds the registers of a block, with the
+  /// bytes and registers per thread of a pass; 0: the whole row.
   std::int64_t part = 0;
   int part_bytes_per_thread = 16, part_registers = 32;
-  std::int64_t keep_bytes = 0;  // of it, in shared memory
+  std::int64_t keep_bytes = 0;  // of a row, cached in shared memory between passes
 };
+/// Selects the schedule of a kernel; `any` is false where it is of another kind.
 Rows rows_of(const Kernel& kernel);
 
-/// Puts reductions that do not need each other one after the other, so that warps meet once for all
-/// of them; loads and stores stay where they are among what follows from reductions.
+/// Groups independent reductions so that their cross-warp exchanges share one barrier; loads and
+/// stores keep their place relative to values that depend on reductions.
 void gather_reductions(Kernel& kernel);
 
 }  // namespace tessera::tile::gpu

@@ -13,82 +13,84 @@
 
 namespace tessera::tile::gpu {
 
-/// What the GPU has, what who launches knows, and what is wished for in place of a choice.
+/// Features of the target GPU, capabilities of the launcher, and overrides of scheduling choices.
 struct Options {
-  bool warpgroups = true;                 // can multiply together: Hopper
-  bool tf32 = false;                      // products of f32 may be rounded so
-  std::int64_t shared_bytes = 227 << 10;  // that a block may have
-  /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short;
-  /// up to `more_stages` where two blocks still find room in a multiprocessor.
+  bool warpgroups = true;                 // the target has wgmma (Hopper)
+  bool tf32 = false;                      // f32 matmuls may round their factors to tf32
+  std::int64_t shared_bytes = 227 << 10;  // shared memory limit per block
+  /// Number of pipeline stages of a loop's operands; fewer where shared memory is short; up to
+  /// `more_stages` where two blocks still fit on an SM.
   int stages = 4, more_stages = 0;
-  bool loops = false;  // blocks may go on with further programs
-  bool roles = true;   // then, some threads may copy for the others
-  bool maps = false;   // and have the GPU copy boxes
-  /// Of kernels without products; as rows_of says where it is 0, for `rows_ahead` -1.
+  bool loops = false;  // blocks may be persistent
+  bool roles = true;   // persistent blocks may be warp-specialized
+  bool maps = false;   // producers may copy by TMA
+  /// Overrides for kernels without matmuls; 0 (for `rows_ahead`: -1) keeps the choice of rows_of.
   int bytes_per_thread = 0, rows_ahead = -1, together = 0, registers = 0;
-  /// Whether rows of 16-bit numbers wait packed; -1: as rows_of says.
+  /// Whether 16-bit elements of rows stay packed until a reduction; -1 keeps the choice of rows_of.
   int packed = -1;
-  /// Elements of the parts that rows are read in, 0: as rows_of says; and what is kept of a row in
-  /// shared memory, -1: as rows_of says.
+  /// Elements of a row per pass, 0 keeps the choice of rows_of; bytes of a row cached in shared
+  /// memory, -1 keeps it.
   std::int64_t part = 0, keep_bytes = -1;
 };
 
-/// How blocks share the programs of the grid.
+/// Mapping of the programs of the grid to thread blocks.
 struct Shape {
-  int programs = 1;     // of the kernel in one block, along axis 0: each has a warp
-  int together = 1;     // of the grid in one program of the kernel (coarsen)
-  bool loops = false;   // a block goes on with further programs of the grid
-  int ahead = 1;        // of programs whose loads have begun, besides the one that runs
-  bool rows = false;    // straight code with reductions
-  bool packed = false;  // 16-bit rows wait for a reduction as they lie in memory
-  /// The kernel is what is done with parts of rows, which are read in several passes.
+  int programs = 1;     // programs of the kernel per block, along axis 0, each run by a warp
+  int together = 1;     // programs of the grid merged into one program of the kernel (coarsen)
+  bool loops = false;   // persistent: a block runs several programs of the grid in turn
+  int ahead = 1;        // number of programs prefetched by a persistent block
+  bool rows = false;    // straight-line code with reductions
+  bool packed = false;  // 16-bit elements of rows stay packed until a reduction
+  /// Kernel that processes rows in several passes over parts of them; null where rows are whole.
   const CutRows* cut = nullptr;
-  std::int64_t keep_bytes = 0;  // of a row, in shared memory
-  /// Some more threads copy for the others.
+  std::int64_t keep_bytes = 0;  // bytes of a row cached in shared memory between passes
+  /// Whether the block is warp-specialized.
   bool roles = false;
-  std::int64_t own_bytes = 0;  // of shared memory, of each team that computes
-  int stages = 0;              // of rings; fewer than two: nothing is copied ahead
-  int maps = 0;                // of tensors: the function's last parameters
-  /// Then a parameter after the kernel's is how many programs there are in all.
+  std::int64_t own_bytes = 0;  // shared memory of each consumer group
+  int stages = 0;              // pipeline stages of loops; fewer than 2: no prefetching
+  int maps = 0;                // number of TMA tensor maps: the last parameters
+  /// Whether a parameter after the kernel's own is the number of programs along axis 0.
   bool counted() const { return programs > 1 || together > 1 || loops || roles; }
-  /// Of parameters between the kernel's and the maps: with maps, one says whether they are made.
+  /// Number of words between the kernel's own parameters and the tensor maps; with maps, one word
+  /// says whether they could be encoded.
   int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
 };
 
-/// All that is decided of a kernel before its code is written. It stays where it is: its parts
-/// point at its kernel.
+/// GPU schedule of a kernel: everything decided before code generation. Not movable, because its
+/// parts refer to its kernel.
 struct Scheduled {
   Scheduled() = default;
   Scheduled(const Scheduled&) = delete;
   Scheduled& operator=(const Scheduled&) = delete;
 
-  Kernel kernel = {};  // simplified; with rows of several programs, coarsened; or of parts of rows
+  Kernel kernel = {};  // simplified; coarsened, or cut into parts of rows, where the shape says so
   std::optional<CutRows> cut = {};
   Rows rows = {};
   std::optional<Plan> plan = {};
   std::optional<Planned> planned = {};
   Decided<Roles> roles = No{"no product"};
   Shape shape = {};
-  std::int64_t shared_bytes = 0;  // of a block; known once code has been written
+  std::int64_t shared_bytes = 0;  // per block; known after code generation
 
-  /// Of a block.
+  /// Threads per block.
   int threads() const;
 };
 
-/// Decides. What shared memory allows is told by the code alone: `fit` follows.
+/// Makes the schedule of a kernel. Code generation determines the shared memory that it needs;
+/// `fit` then adjusts the schedule.
 Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& kernel, const Options& options);
 
-/// What the code of a shape takes of shared memory.
+/// Shared memory that the generated code uses.
 struct Taken {
   std::int64_t bytes = 0, own_bytes = 0;
-  bool exchanges = false;  // threads of different warps meet there
+  bool exchanges = false;  // warps exchange data through it
 };
 
-/// Whether the code that was written fits; if not, changes the shape that it is to be written in.
-/// A kernel that fits in none is a diagnostic: `ptx-shared-memory`.
+/// Whether the generated code fits into shared memory; if not, changes the shape, and code is to be
+/// generated again. A kernel that fits in no shape is a diagnostic: `ptx-shared-memory`.
 Expected<bool> fit(Scheduled& scheduled, const Options& options, const Taken& taken);
 
-/// The kernel in form T, with what was decided and why as comments.
+/// Prints the kernel as tile IR with the decisions and their reasons as comments.
 std::string to_text(const Scheduled& scheduled);
 
 }  // namespace tessera::tile::gpu

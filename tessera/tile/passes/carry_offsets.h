@@ -4,7 +4,8 @@
 
 namespace tessera::tile {
 
-/// Loops that move a whole tile of pointers or indices carry how far it has moved instead:
+/// Strength reduction of pointer tiles: a loop that advances a tile of pointers or indices carries
+/// a scalar offset instead.
 ///
 ///   for (…, p = start) { … yield(offset(p, broadcast(s))) }
 ///     =>  for (…, by = 0) { p = offset(start, broadcast(by)) … yield(by + s) }

@@ -6,12 +6,13 @@
 
 namespace tessera::tile {
 
-/// Appends an operation on values of the result, or finds a value that is already what it computes.
+/// Appends an operation to the result, simplified: returns an existing value where one already
+/// equals it.
 ValueId make(Rewrite& out, Operation op, Type type);
 
-/// The value that an operation on values of the result need not compute, where an identity says so.
-/// Operations of one result; `fold_shape` knows those that move elements, `fold_number` those that
-/// compute with them, `fold_memory` those that speak of memory.
+/// Simplification of one operation by identities: the equal existing value, if there is one. For
+/// operations of one result: `fold_shape` handles data movement, `fold_number` arithmetic,
+/// `fold_memory` pointers and views.
 std::optional<ValueId> fold_shape(Rewrite& out, const Operation& op, const Type& type);
 std::optional<ValueId> fold_number(Rewrite& out, const Operation& op, const Type& type);
 std::optional<ValueId> fold_memory(Rewrite& out, const Operation& op, const Type& type);

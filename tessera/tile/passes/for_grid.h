@@ -5,18 +5,18 @@
 
 namespace tessera::tile {
 
-/// The kernel as it is for launches of one grid alone: numbers of programs are constants, and a
-/// program's own number is known to be below them. So what divides evenly needs no bounds.
+/// Specializes a kernel for one grid: numbers of programs become constants, and program ids are
+/// known to be below them, so that extents which divide evenly need no bounds checks.
 ///
 /// Keeps:  what launches of that grid do.
-/// Leaves: no number of programs along an axis with one.
+/// Leaves: no program id or number of programs along axes with one program.
 Kernel for_grid(const Kernel& kernel, const Grid& grid);
 
-/// The kernel for a grid of as many programs along the first axis alone, those that were along the
-/// first one fastest.
+/// Linearizes the grid: a kernel for a one-dimensional grid of as many programs, in which the first
+/// axis of the original grid varies fastest.
 ///
 /// Keeps:  what a launch does.
-/// Leaves: numbers of programs, and numbers along them, of the first axis alone.
+/// Leaves: program ids and numbers of programs along the first axis only.
 Kernel along_one_axis(const Kernel& kernel, const Grid& grid);
 
 }  // namespace tessera::tile

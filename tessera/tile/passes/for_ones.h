@@ -8,12 +8,12 @@
 
 namespace tessera::tile {
 
-/// What is 1 among the words of a launch that a kernel leaves open and where that matters: strides
-/// of views, and integers, which strides are where kernels use pointers.
+/// Launch words, open in the kernel, that are 1 and worth specializing for: strides of views, and
+/// integers, which are strides where kernels use pointers.
 std::vector<bool> ones_of(const Kernel& kernel, std::span<const Argument> arguments);
 
-/// The kernel as it is for launches whose words are 1 at least where these are: what lies side by
-/// side is then known to, and is read as one piece.
+/// Specializes a kernel for launches whose words are 1 where `ones` says so: unit strides become
+/// static, so that accesses are known to be contiguous.
 ///
 ///   f(x: view f16[?, ?] by [?, ?], n: i64)  =>  f(x: view f16[?, ?] by [?, 1], n: i64), n is 1
 ///

@@ -8,20 +8,20 @@
 
 namespace tessera::tile {
 
-/// Vload or Vstore.
+/// Whether the operation is an access to a view: Vload or Vstore.
 bool is_access(const Operation& op);
 
-/// Where the accesses of a kernel lie in their views.
+/// Bounds analysis: whether accesses to views are in bounds.
 class Bounds {
  public:
   explicit Bounds(const Kernel& kernel);
 
   const LinearForms& forms() const { return forms_; }
-  /// How far the end of an access lies before that of the view, along an axis.
+  /// Distance from the end of an access to the end of the view, along an axis.
   std::optional<Linear> gap(const Operation& access, std::size_t axis) const;
-  /// Whether it is known not to begin before the view.
+  /// Whether the access is known not to start before the view.
   bool begins_inside(const Operation& access, std::size_t axis) const;
-  /// Whether a form is known not to be negative.
+  /// Whether a linear form is known to be non-negative.
   bool not_negative(Linear form) const;
   /// Whether a loop's step is known to be positive.
   bool steps_forward(const Operation& loop) const;
@@ -35,7 +35,7 @@ class Bounds {
   const Kernel& kernel_;
   LinearForms forms_;
   std::vector<std::optional<OpId>> definitions_;
-  std::map<ValueId, const Operation*> loops_;                    // by their index
+  std::map<ValueId, const Operation*> loops_;                    // by index variable
   std::map<std::pair<ValueId, std::int64_t>, ValueId> extents_;  // by view and axis
 };
 

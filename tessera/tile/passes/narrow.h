@@ -4,9 +4,10 @@
 
 namespace tessera::tile {
 
-/// Computes tiles of 64-bit integers in 32 bits where nothing reads more of them: sums, differences
-/// and products that end in a cast to fewer bits, or in one to a float of a number that fits. A
-/// vector holds twice as many, and few machines convert vectors of 64-bit integers to floats.
+/// Narrows 64-bit integer arithmetic on tiles to 32 bits where the upper bits are never read: sums,
+/// differences and products that end in a cast to fewer bits, or to a float of a number that fits.
+/// A vector holds twice as many elements, and few machines convert vectors of 64-bit integers to
+/// floats.
 ///
 ///   cast(sub(cast(x): i64[8], 126)): f32[8]  =>  cast(sub(cast(x): i32[8], 126)): f32[8]
 ///

@@ -8,10 +8,10 @@
 
 namespace tessera::tile {
 
-/// A kernel that is copied operation by operation, with changes on the way. `visit` is called for
+/// Rewriter of kernels: copies a kernel operation by operation, with changes. `visit` is called for
 /// each operation of the source in order (yields apart, they follow their regions); it copies the
-/// operation, emits others in its place, or says which value stands for its results. What it emits
-/// goes to the region that is open.
+/// operation, emits others in its place, or maps its results to existing values. New operations are
+/// appended to the open region.
 class Rewrite {
  public:
   using Visit = std::function<void(Rewrite& out, const Operation& op)>;
@@ -22,26 +22,27 @@ class Rewrite {
   const Kernel& result() const { return result_; }
   const Type& type(ValueId now) const { return result_.type(now); }
 
-  /// What stands for a value of the source.
+  /// Value of the result that replaces a value of the source.
   ValueId of(ValueId old) const { return *now_[old]; }
   std::vector<ValueId> of(const std::vector<ValueId>& old) const;
   void set(ValueId old, ValueId now) { now_[old] = now; }
 
-  /// The operation that makes a value of the result; none for a parameter, or while it is open.
+  /// Operation that defines a value of the result; none for a parameter, or while its region is
+  /// open.
   const Operation* definition(ValueId now) const;
-  /// The number that a value of the result is, in all of its elements.
+  /// Constant that a value of the result holds in all of its elements.
   std::optional<Literal> literal(ValueId now) const;
-  /// Whether a value of the result may be used in the region that is open.
+  /// Whether a value of the result dominates the insertion point.
   bool visible(ValueId now) const;
 
   /// Copies an operation; its regions are visited.
   void copy(const Operation& op);
-  /// The same without those results of a loop or a branch that are not kept, and without what
-  /// carries them. Parameters that are not kept must have been set.
+  /// Copies a loop or a branch without the results that are not kept and their carried values.
+  /// Parameters that are not kept must have been set.
   void copy(const Operation& op, const std::vector<bool>& keep);
-  /// The same on other operands, which are values of the result.
+  /// Copies an operation with other operands, which are values of the result.
   void copy(const Operation& op, std::vector<ValueId> in, const std::vector<bool>& keep);
-  /// Visits what is in a region as if it stood here; returns what it yields.
+  /// Inlines a region at the insertion point; returns the values that it yields.
   std::vector<ValueId> inline_region(const Region& region, const std::vector<ValueId>& params);
 
   /// Appends an operation on values of the result.
@@ -68,23 +69,23 @@ class Rewrite {
   const Kernel& source_;
   const Visit& visit_;
   Kernel result_;
-  std::vector<std::optional<ValueId>> now_;      // by id of the source
-  std::vector<std::optional<OpId>> definition_;  // by id of the result, as is the next
-  std::vector<int> home_;                        // the serial of the region it is defined in
+  std::vector<std::optional<ValueId>> now_;      // by value of the source
+  std::vector<std::optional<OpId>> definition_;  // by value of the result, as is the next
+  std::vector<int> home_;  // serial number of the region that defines the value
   std::vector<Open> open_;
   int regions_ = 0;
-  Source line_;  // that what is emitted comes from
+  Source line_;  // source line of emitted operations
 };
 
-/// Whether an operation's results follow from its operands alone and nothing else happens.
+/// Whether an operation is pure: its results follow from its operands alone, without effects.
 bool is_pure(const Kernel& kernel, const Operation& op);
-/// Whether anything in a region, or in those of an operation, does.
+/// Whether any operation in the regions of `op` has the property.
 bool any_op(const Kernel& kernel, const Operation& op, bool (*what)(Code));
 
-/// Equal but for names and lines.
+/// Whether two kernels are equal up to names and source lines.
 bool same(const Kernel& a, const Kernel& b);
 
-/// What a region yields.
+/// Values that a region yields.
 const std::vector<ValueId>& yields(const Kernel& kernel, const Region& region);
 
 }  // namespace tessera::tile

@@ -4,9 +4,9 @@
 
 namespace tessera::tile {
 
-/// Folds constants and identities (x+0, transposes of transposes, reshapes of reshapes, casts that
-/// change nothing, broadcasts before maps), computes equal values once, moves what a loop does not
-/// change out of it, and drops what nothing uses: operations, carried values, branches never taken.
+/// Canonicalizes a kernel: constant and identity folding (x+0, transposes of transposes, reshapes
+/// of reshapes, no-op casts, broadcasts before maps), common subexpression elimination,
+/// loop-invariant code motion, dead code elimination.
 ///
 /// Keeps:  the meaning bit for bit, every effect and its order.
 /// Leaves: ids dense, no operation outside of the body's reach; a second run changes nothing.

@@ -5,14 +5,14 @@
 
 namespace tessera::tile {
 
-// While facts are computed, 0 is the divisor of what is zero everywhere: gcd(0, x) = x.
+// While facts are computed, 0 is the divisor of values that are zero everywhere: gcd(0, x) = x.
 
-/// What the type alone says.
+/// Facts that follow from the type alone.
 Facts unknown(const Type& type);
-/// What holds of values that are one or the other, both of this type.
+/// Facts that hold for both of two values of this type (the join of the lattice).
 Facts join(const Facts& a, const Facts& b, const Type& type);
-/// What is known of the result of an operation that has one and no regions, by what is known of its
-/// operands.
+/// Transfer function: facts of the result of an operation with one result and no regions, given the
+/// facts of its operands.
 Facts transfer(const Kernel& kernel, const std::vector<Facts>& facts, const Operation& op);
 
 }  // namespace tessera::tile
