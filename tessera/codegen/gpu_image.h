@@ -9,20 +9,22 @@
 
 namespace tessera::codegen {
 
-/// Kernels as texts of PTX, each with one entry, `kGpuEntry`, and ended by a zero.
+/// PTX of all kernels of a program: one zero-terminated text per kernel, each with the entry
+/// `kGpuEntry`.
 struct GpuImage {
   Bytes text = {};
-  std::vector<runtime::Program::Kernel> kernels = {};  // as they are launched, without names
-  std::int64_t from_cache = 0;                         // kernels whose text was there already
+  std::vector<runtime::Program::Kernel> kernels = {};  // launch parameters, without names
+  std::int64_t from_cache = 0;                         // number of kernels found in the cache
 };
 
-/// What is written for a GPU: `sm_80` or `sm_90a`, of machine::cuda().
+/// PTX options for a GPU: `sm_80` or `sm_90a`, of machine::cuda().
 PtxOptions ptx_options(const machine::Machine& gpu, Precision precision);
 
-/// Whether code can be made of a kernel: it is planned and written, but not compiled.
+/// Checks whether a kernel can be compiled to PTX: it is planned and emitted as LLVM IR, but not
+/// compiled.
 Expected<Done> check_ptx(const tile::Kernel& kernel, const PtxOptions& options);
 
-/// Compiles all kernels for a GPU; as build_image otherwise.
+/// Compiles all kernels for a GPU; otherwise as build_image.
 Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
                                    const machine::Machine& gpu, const ImageOptions& options = {});
 

@@ -10,8 +10,8 @@
 
 namespace tessera::codegen {
 
-/// Kernels as one piece of machine code: position-independent, without imports, to be mapped
-/// wherever there is room, read and execute; its start aligned to a page.
+/// Machine code of all kernels of a program, in one piece: position-independent, without imports,
+/// to be mapped read and execute at any page-aligned address.
 struct Image {
   struct Entry {
     std::int64_t offset = 0;
@@ -19,9 +19,11 @@ struct Image {
   };
   Bytes code = {};
   std::vector<Entry> entries = {};  // one per kernel
-  std::int64_t from_cache = 0;      // kernels whose object code was there already
+  std::int64_t from_cache = 0;      // number of kernels whose object code was found in the cache
 };
 
+/// Options of an image build: kernel options, number of compilation threads, progress and
+/// cancellation.
 struct ImageOptions {
   Options kernel = {};
   int threads = 1;

@@ -13,32 +13,34 @@ class LLVMContext;
 
 namespace tessera::codegen {
 
-/// What object code is made for.
+/// Compilation target of object code: machine, options and aliasing of arguments.
 struct ObjectFor {
   const machine::Machine& machine;
   const Options& options;
-  /// Arguments may share memory.
+  /// Whether arguments may alias.
   bool overlap = false;
 };
 
-/// The way of a kernel, which is valid, to a module that is not optimized yet.
+/// LLVM module of a valid kernel, before optimization.
 Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, const ObjectFor& what,
                                                   llvm::LLVMContext& context);
 
-/// Everything that the object code of a kernel depends on: kernels with equal keys have the same,
-/// whatever they are called.
+/// Cache key of object code: everything that it depends on. Kernels with equal keys have the same
+/// object code, whatever their names.
 std::string object_key(const tile::Kernel& kernel, const ObjectFor& what);
 
+/// Object code of one kernel.
 struct KernelObject {
   ObjectBytes bytes = {};
   bool from_cache = false;
 };
 
-/// The object code of a valid kernel with this key, from the cache if there is one that has it.
+/// Object code of a valid kernel with this key: from the cache if it is there, else compiled and
+/// stored.
 Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
                                  const std::string& key, const runtime::ObjectCache* cache);
 
-/// That a kernel needs so much scratch memory.
+/// Diagnostic for a kernel that needs too much scratch memory.
 Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes);
 
 }  // namespace tessera::codegen

@@ -9,16 +9,17 @@
 
 namespace tessera::runtime {
 
+/// Whether memory is aligned to kAlignment.
 bool is_aligned(const void* memory);
 
-/// Whether a caller gives as many arguments as the program has.
+/// Checks the number of arguments of a caller against the program.
 Expected<Done> check_count(std::size_t given, std::size_t expected);
 
-/// Whether memory of a caller is there and aligned, for values that have a size before a run.
+/// Checks that a caller's memory is present and aligned, for values with a static size.
 Expected<Done> check_memory(std::span<const std::byte* const> given, const Program& program,
                             const std::vector<ValueIndex>& values);
 
-/// The memory of a tensor that is what the value says.
+/// Memory of a tensor, after a check that its type and shape are those of the value.
 Expected<Bytes> bytes_of(const Datum& datum, const Value& value);
 
 }  // namespace tessera::runtime

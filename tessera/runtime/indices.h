@@ -6,7 +6,7 @@
 
 namespace tessera::runtime {
 
-/// The first index that a step looks at and that is out of range, in these elements.
+/// First index out of range among the elements that a CheckIndices step covers, if there is one.
 std::optional<std::int64_t> index_outside(const step::CheckIndices& step, DType dtype,
                                           const std::byte* elements, int threads);
 

@@ -12,22 +12,22 @@
 
 namespace tessera::runtime {
 
-/// Object code on disk, found by what it was made from. The key is stored in the entry and
-/// compared, so that neither a collision nor a damaged file is ever run. The folder belongs to the
-/// user alone (0700, no links); entries are written beside their place and renamed, so that writers
-/// at the same time and a process that is killed leave nothing half.
+/// Cache of object code on disk, keyed by everything that the code depends on. The key is stored in
+/// the entry and compared, so that neither a collision nor a damaged file is ever executed. The
+/// folder belongs to the user alone (0700, no links); entries are written to a temporary file and
+/// renamed, so that concurrent writers and killed processes leave no partial entry.
 class ObjectCache {
  public:
-  /// Makes the folder if it is not there; a folder that is a link, that others may write to or that
+  /// Opens the folder, creating it if needed; a folder that is a link, is writable by others or
   /// belongs to another user is a diagnostic (`cache-unsafe`).
   static Expected<ObjectCache> open(std::filesystem::path folder);
-  /// Nothing where no folder is named: then nothing is kept.
+  /// No cache where no folder is named.
   static Expected<std::optional<ObjectCache>> open_unless_empty(
       const std::filesystem::path& folder);
 
-  /// What was stored under this key; nothing where there is none or it is damaged.
+  /// Entry of a key; none where it is missing or damaged.
   std::optional<std::vector<std::byte>> find(std::string_view key) const;
-  /// Stores it; a disk that is full or read-only is not an error, only slower next time.
+  /// Stores an entry; a full or read-only disk is not an error: the entry is not cached.
   void store(std::string_view key, std::span<const std::byte> object) const;
 
   const std::filesystem::path& folder() const { return folder_; }

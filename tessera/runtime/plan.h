@@ -9,10 +9,10 @@
 
 namespace tessera::runtime {
 
-/// All of a program but its code and its weights, as bytes.
+/// Serializes a program without its code and its weights.
 std::string encode_plan(const Program& program);
 
-/// Reads them, whatever they are: what comes out may still be nonsense, and check() says so.
+/// Deserializes untrusted bytes: the result may still be invalid, which check() tells.
 Expected<Program> decode_plan(std::span<const std::byte> bytes);
 
 }  // namespace tessera::runtime

@@ -12,41 +12,37 @@
 
 namespace tessera::runtime {
 
-/// Of weights, of the arena, and of the caller's memory.
+/// Alignment of weights, of the arena, and of the caller's memory.
 inline constexpr std::int64_t kAlignment = 64;
 
-/// Of every kernel for a GPU.
+/// Entry name of every GPU kernel.
 inline constexpr const char* kGpuEntry = "tessera_kernel";
 
-/// A compiled model: flat buffers and flat steps, all sizes and offsets decided. Knows no compiler.
-///
-/// What is reached by its index (values, kernels, texts, steps) is checked once, when a program is
-/// loaded (check()), and not while it runs. docs/program.md describes steps and file.
-
-/// A tensor of the program, as it lies in memory: row by row, without gaps. Several may share
-/// memory.
+/// A tensor of the program: contiguous, row-major memory. Several may share memory.
 struct Value {
+  /// Memory that holds the tensor.
   enum class Home : std::uint8_t {
-    Input,   // the caller's; `offset` says which
-    Output,  // the caller's; `offset` says which
+    Input,   // memory of the caller; `offset` is the number of the input
+    Output,  // memory of the caller; `offset` is the number of the output
     Weight,  // at `offset` of the weights
-    Arena,   // at `offset` of the arena, which each session has
+    Arena,   // at `offset` of the arena of the session
     File,    // at `offset` of the session's temporary file, which is mapped
-    Boxed,   // kept by host steps alone: text, sequences, sizes that depend on data
+    Boxed,   // held by host steps only: text, sequences, data-dependent sizes
   };
   std::string name = {};
   Home home = Home::Arena;
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape = {};
   std::int64_t offset = 0;
-  std::int64_t bytes = 0;  // at least what the elements take; just that where it is the caller's
+  std::int64_t bytes =
+      0;  // at least the size of the elements; exactly that for memory of the caller
 
   bool operator==(const Value&) const = default;
 };
 
 using ValueIndex = std::uint32_t;
 
-/// A place in the memory of a value, which may move on with each round of the innermost loop.
+/// Address in the memory of a value; `per_round` is its stride per iteration of the innermost loop.
 struct Address {
   ValueIndex value = 0;
   std::int64_t offset = 0;     // bytes
@@ -56,14 +52,13 @@ struct Address {
 
 namespace step {
 
-/// Runs the programs of a grid. `words` are the arguments as compiled kernels read them (an
-/// address, then extents and strides of a view); those that are addresses are filled in before each
-/// run.
+/// Kernel launch. `words` are the arguments as compiled kernels read them (an address, then extents
+/// and strides of a view); words that are addresses are patched before each run.
 struct Launch {
   struct Patch {
     std::uint32_t word = 0;
     Address at = {};
-    std::int64_t bytes = 0;  // that the kernel may touch from there on
+    std::int64_t bytes = 0;  // that the kernel may access from there on
     bool operator==(const Patch&) const = default;
   };
   std::uint32_t kernel = 0;
@@ -79,15 +74,15 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// What has no machine code: a graph in its text form, which the session's host runs.
+/// Host step, without machine code: a graph in its text form, which the session's host interprets.
 struct Host {
   std::uint32_t text = 0;
   std::vector<ValueIndex> inputs = {}, outputs = {};
   bool operator==(const Host&) const = default;
 };
 
-/// Goes on at step `otherwise` where the condition, one bool, is false. This and Jump stay in the
-/// loop they are in; its `end` begins the next round.
+/// Conditional branch: continues at step `otherwise` where the condition, one bool, is false.
+/// Branch and Jump stay in their loop; its `end` begins the next iteration.
 struct Branch {
   ValueIndex condition = 0;
   std::uint32_t otherwise = 0;
@@ -99,8 +94,8 @@ struct Jump {
   bool operator==(const Jump&) const = default;
 };
 
-/// The steps up to `end` (itself not), `rounds` times; loops may be nested. Backwards, addresses
-/// begin with the last round.
+/// Loop over the steps up to `end` (exclusive), `rounds` iterations; loops may be nested.
+/// Backwards, addresses start with those of the last iteration.
 struct Loop {
   std::int64_t rounds = 0;
   std::uint32_t end = 0;
@@ -108,7 +103,7 @@ struct Loop {
   bool operator==(const Loop&) const = default;
 };
 
-/// Moves a part of the arena into the session's temporary file, or back.
+/// Moves a part of the arena to the session's temporary file (swap out), or back.
 struct Swap {
   Address memory = {};
   std::int64_t bytes = 0, file_offset = 0;
@@ -116,9 +111,9 @@ struct Swap {
   bool operator==(const Swap&) const = default;
 };
 
-/// Looks whether indices are in range, before a kernel that reads or writes there. Of `count`
-/// elements, those are looked at whose number, divided by `stride`, has the remainder `phase` by
-/// `period`. On a GPU, those alone that the caller gives.
+/// Bounds check of indices before a kernel that gathers or scatters by them. Of `count` elements,
+/// those are checked whose index, divided by `stride`, is `phase` modulo `period`. On a GPU, only
+/// inputs of the caller are checked.
 struct CheckIndices {
   Address at = {};
   std::int64_t count = 0;
@@ -132,23 +127,28 @@ struct CheckIndices {
 using Step = std::variant<step::Launch, step::Copy, step::Host, step::Branch, step::Jump,
                           step::Loop, step::Swap, step::CheckIndices>;
 
+/// A compiled model: flat buffers and a flat list of steps, with all sizes and offsets decided. It
+/// runs without the compiler.
+///
+/// Indices (of values, kernels, texts, steps) are checked once, when a program is loaded (check()),
+/// and not while it runs. docs/program.md describes the steps and the file format.
 struct Program {
   struct Kernel {
     std::string name = {};
-    std::int64_t entry = 0;          // in the image
-    std::int64_t scratch_bytes = 0;  // on a GPU: of shared memory
-    std::int64_t threads = 0;        // on a GPU: of a block
-    /// On a GPU: of the grid, along its first axis, in one block. `loops`: blocks go on with
-    /// further ones. Where either is so, a last word says how many there are along it.
+    std::int64_t entry = 0;          // offset in the image
+    std::int64_t scratch_bytes = 0;  // on a GPU: dynamic shared memory
+    std::int64_t threads = 0;        // on a GPU: threads per block
+    /// On a GPU: programs per block, along the first axis of the grid. `loops`: blocks are
+    /// persistent. In either case an additional word is the number of programs along that axis.
     std::int64_t programs = 1;
     bool loops = false;
-    /// On a GPU, where blocks go on: after that word, one that is 1 if all of these could be made,
-    /// and the maps.
+    /// On a GPU, for persistent blocks: TMA tensor maps, the last parameters; a word before them is
+    /// 1 if all could be encoded.
     std::vector<cuda::TensorMap> maps = {};
     bool operator==(const Kernel&) const = default;
   };
-  /// What a step does, for people, and how much (0: not known). Sessions leave little work on one
-  /// thread.
+  /// Description of a step for profiles, and its work (0: not known). Sessions run steps with
+  /// little work on one thread.
   struct Note {
     std::string what = {};
     double flops = 0, bytes = 0;
@@ -156,19 +156,19 @@ struct Program {
   };
 
   std::string name = {};
-  /// Of the code: as machine::to_string has it, or of a GPU: `sm_80`, `sm_90a`.
+  /// Architecture of the code: as machine::to_string has it; of a GPU: `sm_80`, `sm_90a`.
   std::string architecture = {};
-  std::vector<std::string> features = {};  // that the code uses
+  std::vector<std::string> features = {};  // CPU features that the code uses
   std::vector<Value> values = {};
-  /// What the caller gives and gets: of home Input or Output, in this order, or Boxed.
+  /// Inputs and outputs of the caller: of home Input or Output, in this order, or Boxed.
   std::vector<ValueIndex> inputs = {}, outputs = {};
   std::vector<Kernel> kernels = {};
   std::vector<std::string> texts = {};
   std::vector<Step> steps = {};
   std::vector<Note> notes = {};  // one per step
   std::int64_t arena_bytes = 0, swap_bytes = 0;
-  /// Machine code without imports, position-independent; for a GPU, texts of PTX, each with an
-  /// entry kGpuEntry and ended by a zero.
+  /// Position-independent machine code without imports; for a GPU, one zero-terminated PTX text per
+  /// kernel, each with the entry kGpuEntry.
   Bytes image = {};
   Bytes weights = {};  // aligned to kAlignment
 

@@ -9,8 +9,8 @@
 
 namespace tessera::runtime {
 
-/// What sessions on all processors do alike: the order of steps, loops, host steps, boxes. The
-/// memory of values, launches and copies are a processor's.
+/// Execution of steps that CPU and GPU sessions share: order of steps, control flow, host steps,
+/// boxed values. Memory of values, launches and copies are up to the device.
 class Stepping : public Session {
  public:
   Expected<std::vector<Datum>> run(std::span<const Datum> inputs) final;
@@ -20,33 +20,33 @@ class Stepping : public Session {
  protected:
   Stepping(std::shared_ptr<const LoadedProgram> loaded, const SessionOptions& options);
 
-  /// All steps, for these inputs, into these outputs.
+  /// Runs all steps for these inputs, into these outputs.
   virtual Expected<Done> execute(std::span<const std::byte* const> inputs,
                                  std::span<std::byte* const> outputs) = 0;
   virtual Expected<Done> make(const step::Launch& launch, std::size_t step) = 0;
   virtual Expected<Done> make(const step::Copy& copy, std::size_t step) = 0;
   virtual Expected<Done> make(const step::Swap& swap, std::size_t step) = 0;
   virtual Expected<Done> make(const step::CheckIndices& check, std::size_t step) = 0;
-  /// The elements of a value that is not boxed; those of its memory itself, or a copy.
+  /// Elements of a value that is not boxed: its memory, or a copy.
   virtual Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool copied) = 0;
   virtual Expected<Done> write(ValueIndex value, std::span<const std::byte> from) = 0;
-  /// A copy of what lies there in this round.
+  /// Copy of the memory at an address in the current iteration.
   virtual Expected<Bytes> copy_of(const Address& address, std::size_t bytes) = 0;
 
   Expected<Done> run_steps();
-  /// Looks at the elements that the check is of.
+  /// Checks the elements that the step covers.
   Expected<Done> check_indices(const step::CheckIndices& check, std::size_t step,
                                const std::byte* elements) const;
-  /// Around every step where somebody observes: by the clock of this computer.
+  /// Called around every step while a profiler observes; measures with the clock of the host.
   virtual Expected<Done> begin_step(std::size_t step);
   virtual Expected<Done> end_step(std::size_t step);
-  /// Of the innermost loop.
+  /// Current iteration of the innermost loop.
   std::int64_t round() const { return loops_.empty() ? 0 : loops_.back().round(); }
   const Program& program() const { return program_; }
   const SessionOptions& options() const { return options_; }
 
  private:
-  /// A loop while it runs.
+  /// State of a running loop.
   struct Frame {
     std::size_t begin = 0, end = 0;
     std::int64_t rounds = 0, done = 0;

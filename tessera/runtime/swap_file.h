@@ -10,10 +10,10 @@
 
 namespace tessera::runtime {
 
-/// A file without a name, which is gone with the process however that ends.
+/// Unnamed temporary file for swapped activations; it disappears with the process.
 class SwapFile {
  public:
-  /// In the folder, which has room for so many bytes.
+  /// Creates a file of so many bytes in the folder; a diagnostic where there is no room.
   static Expected<SwapFile> create(const std::filesystem::path& folder, std::int64_t bytes);
   ~SwapFile();
   SwapFile(SwapFile&& other) noexcept;
@@ -21,7 +21,7 @@ class SwapFile {
   SwapFile(const SwapFile&) = delete;
   SwapFile& operator=(const SwapFile&) = delete;
 
-  /// The whole file as memory, as long as this is there.
+  /// The whole file, mapped; valid as long as this object lives.
   std::byte* memory() const { return memory_.get(); }
 
   Expected<Done> write(std::span<const std::byte> memory, std::int64_t offset);

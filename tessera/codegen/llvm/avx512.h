@@ -2,16 +2,17 @@
 
 #include "tessera/codegen/llvm/lanes.h"
 
-/// Instructions of AVX-512 for which LLVM has no other name, on whole vectors of f32 or f64.
+/// AVX-512 instructions that LLVM exposes as target intrinsics only, on whole vectors of f32 or
+/// f64.
 namespace tessera::codegen::avx512 {
 
-/// Whether the processor has them for x.
+/// Whether the target CPU has them for the type of x.
 bool takes(const Lanes& x);
 
-/// x less the nearest integer, exactly; 0 of an infinity.
+/// Fraction: x minus the nearest integer, exactly; 0 for infinities.
 Lanes fraction(const Lanes& x);
 
-/// x · 2^n for an integer n or an infinity, rounded once, whatever n is.
+/// Scaling: x · 2^n for an integer n of any size or an infinity, rounded once.
 Lanes scaled(const Lanes& x, const Lanes& n);
 
 }  // namespace tessera::codegen::avx512

@@ -11,14 +11,13 @@
 
 namespace tessera::codegen {
 
-/// A matrix in memory: element (row, column) is at base + row * row_stride + column *
-/// column_stride, in elements. A stride that is an llvm::ConstantInt is a fact that code is chosen
-/// by.
+/// Matrix operand in memory: element (row, column) is at base + row * row_stride + column *
+/// column_stride, in elements. Code is specialized for strides that are llvm::ConstantInt.
 ///
-/// b may come packed: cut into panels of `panel` columns with `panel_stride` elements between them.
-/// Inside of a panel element (k, j) is at ((k / g) * panel + j) * g + k % g, where g is the plan's
-/// k_group; so for f32 the columns lie side by side and k runs slowly. The last panel, and the last
-/// group of k, are filled up with zeros. Then the strides are not used.
+/// b may be prepacked: panels of `panel` columns with `panel_stride` elements between them. Within
+/// a panel, element (k, j) is at ((k / g) * panel + j) * g + k % g, where g is the plan's k_group;
+/// so for f32 the columns are contiguous and k is the slow axis. The last panel and the last group
+/// of k are padded with zeros. Strides are then unused.
 struct DotOperand {
   llvm::Value* base = nullptr;
   llvm::Value* row_stride = nullptr;
@@ -27,48 +26,48 @@ struct DotOperand {
   llvm::Value* panel_stride = nullptr;
 };
 
-/// What is known of a dot before code is made: types, and the largest extents it will have. c is
-/// F32, F64 or an integer, and what is multiplied and added; for sums of F16 and BF16 it is F32.
+/// Compile-time description of a dot: types, and upper bounds of its extents. c is the type of
+/// multiplication and accumulation: F32, F64 or an integer; for results of F16 and BF16 it is F32.
 struct DotShape {
   DType a = DType::F32, b = DType::F32, c = DType::F32;
   std::int64_t m = 0, n = 0, k = 0;
 };
 
-/// How a dot is computed: the register tile, the blocks that stay in caches, what is packed.
+/// Blocking of a dot: register tile, cache blocks, and which operands are packed.
 struct DotPlan {
   int mr = 0, nr = 0;                   // register tile
-  int k_group = 1;                      // k's that one instruction adds up: 4 of bf16, 8 of i8
-  std::int64_t mc = 0, nc = 0, kc = 0;  // rows, columns and k's of a block
-  bool pack_a = true, pack_b = true;    // where the strides of the operands let one choose
+  int k_group = 1;                      // k's per instruction: 4 of bf16, 8 of i8
+  std::int64_t mc = 0, nc = 0, kc = 0;  // cache block: rows, columns and k's
+  bool pack_a = true, pack_b = true;    // where the strides of the operands allow a choice
   std::int64_t scratch_bytes = 0;
 
   bool operator==(const DotPlan&) const = default;
 };
 
-/// The plan that suits the machine; with `packed_b`, b comes in panels of that many columns.
+/// Blocking for a machine; with `packed_b`, b comes in panels of that many columns.
 DotPlan plan_dot(const DotShape& shape, const machine::Machine& machine, std::int64_t packed_b = 0);
 
-/// Columns in a panel of b that is packed ahead for products with m rows, and its element type.
+/// Panel width of a b that is prepacked for matmuls with m rows, and its element type.
 std::int64_t panel_columns(const DotShape& shape, const machine::Machine& machine);
 DType panel_dtype(const DotShape& shape, const machine::Machine& machine);
 
-/// Whether a dot can take what it adds to from elsewhere than c: where one block of k holds the
-/// sums.
+/// Whether the accumulators may be initialized from other memory than c: where one block covers all
+/// of k.
 bool can_add_from(const DotShape& shape, const DotPlan& plan, const machine::Machine& machine);
 
-/// The extents of one execution, i64 each and at most those of the shape; any may be 0.
+/// Run-time extents, i64 each and at most those of the shape; any may be 0.
 struct DotExtents {
   llvm::Value *m = nullptr, *n = nullptr, *k = nullptr;
 };
 
-/// Rows and vectors along n of c, from a row and a column on.
+/// A block of accumulators: rows, and vectors along n, from a row and a column on.
 struct DotPart {
   llvm::Value *row = nullptr, *column = nullptr;
   int rows = 0, vectors = 0;
 };
-/// What is made of sums while they are in registers: emitted before the products are added, for
-/// what they start from (in the order [row][vector]; nothing: zeros), and after. Only some
-/// instructions can start from anything.
+/// Epilogue of a dot, emitted on accumulators in registers: `start` before the multiplications
+/// gives their initial values (in the order [row][vector]; nothing: zeros), `finish` after them
+/// uses the sums. Only some instructions support initial values.
 class DotFinish {
  public:
   virtual ~DotFinish() = default;
@@ -80,8 +79,8 @@ class DotFinish {
 /// Micro-kernels, packers and the loops around them become functions of the module, shared by equal
 /// dots. `scratch` has the plan's bytes, aligned to 128.
 ///
-/// With `finish`, as many of the first columns as can be go there and not to c: returns how many.
-/// The loops and micro-kernels are then written in place.
+/// With an epilogue, the leading columns that support it are passed to it and not stored to c:
+/// returns their number. The loops and micro-kernels are then emitted inline.
 struct DotCall {
   DotShape shape = {};
   DotPlan plan = {};
@@ -90,8 +89,8 @@ struct DotCall {
   llvm::Value* c = nullptr;
   llvm::Value* c_row_stride = nullptr;
   bool accumulate = true;
-  /// Where c is what lies elsewhere and the product: see can_add_from. With `adds` (i1), only if
-  /// that holds; else c is the product alone.
+  /// Initial value of c in other memory: c = from + a·b, see can_add_from. With `adds` (i1), only
+  /// if that is true; else c = a·b.
   llvm::Value *from = nullptr, *from_row_stride = nullptr, *adds = nullptr;
   llvm::Value* scratch = nullptr;
   DotFinish* finish = nullptr;

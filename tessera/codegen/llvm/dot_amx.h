@@ -4,33 +4,34 @@
 
 namespace tessera::codegen {
 
-/// Dots by AMX, whose instructions multiply tiles, of 16 rows of 64 bytes at most: instructions of
-/// Form::Tiles. While k runs, 2 x 2 tiles of c stay in registers.
+/// Dots by AMX, whose instructions multiply tiles of at most 16 rows of 64 bytes
+/// (Instruction::Form::Tiles). 2 x 2 tiles of c stay in tile registers while k advances.
 ///
-/// A tile of a has rows of a, each 64 bytes along k; one of b 16 groups of k, each of 16 columns:
-/// as they lie in a panel, so that panels are those of the other instructions. Tiles are filled up
-/// with zeros where a matrix ends; all of a have the same number of rows, so that few are.
+/// A tile of a has rows of a, each 64 bytes along k; a tile of b has 16 groups of k, each of 16
+/// columns: the panel layout of the other instructions. Tiles are padded with zeros at the end of a
+/// matrix; all tiles of a have the same number of rows, to keep the padding small.
 DotPlan plan_amx_dot(const DotShape& shape, const Instruction& instruction,
                      const machine::Machine& machine, std::int64_t packed_b);
 
+/// Loops around the AMX micro-kernel: packing, cache blocking and the epilogue.
 class AmxLoops {
  public:
   AmxLoops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine,
            const DotArguments& in);
 
-  /// As many of the first columns as can be finished.
+  /// Number of leading columns that the epilogue can process.
   std::int64_t finished_columns() const;
   void emit();
 
  private:
-  /// Rows or columns that are computed together: those that exist, and tiles.
+  /// Block of rows or columns that is computed together: the valid ones, and the number of tiles.
   struct Piece {
     llvm::Value *first, *live;
     int tiles;
   };
   using PieceBody = llvm::function_ref<void(const Piece&)>;
   struct PanelOfB {
-    llvm::Value *base, *stride, *rest;  // bytes between groups; the last tile, if it is not whole
+    llvm::Value *base, *stride, *rest;  // bytes between groups; the last tile, if it is partial
   };
 
   void each_piece(llvm::Value* extent, int tile, int tiles, PieceBody body);
@@ -53,9 +54,9 @@ class AmxLoops {
   Instruction instruction_;
   llvm::Module& module_;
   int height_ = 16;  // rows of the tiles of a
-  int chunk_ = 0;    // k's of a tile
+  int chunk_ = 0;    // k's per tile
 
-  // Of the loop that is being emitted: where the block begins and how much of it there is.
+  // Current block of the loops that are being emitted: start and size.
   llvm::Value *k_ = nullptr, *k_size_ = nullptr, *k_padded_ = nullptr;
   llvm::Value *n_ = nullptr, *n_size_ = nullptr, *m_ = nullptr, *m_size_ = nullptr;
   llvm::Value* accumulate_ = nullptr;

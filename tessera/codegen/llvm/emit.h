@@ -14,21 +14,22 @@ class Module;
 
 namespace tessera::codegen {
 
+/// Options of LLVM IR generation.
 struct EmitOptions {
   Precision precision = Precision::Exact;
   bool checked = false;
-  bool overlap = false;  // arguments may share memory
+  bool overlap = false;  // arguments may alias
 };
 
-/// The function and the record that a module of a kernel defines.
+/// Function and metadata that the module of a kernel defines.
 ///
 ///   int tessera_kernel(const uint64_t* launch, int64_t first, int64_t last, std::byte* scratch)
 ///
 /// runs the programs [first, last), axis 0 fastest. `launch` holds the grid (3 words), then the
 /// words of the arguments; in debug mode then the first and the last address of each argument's
-/// memory. The result is 0, or in debug mode 1 + the number of the operation that failed its check.
+/// memory. The result is 0, or in debug mode 1 + the index of the operation that failed its check.
 constexpr const char* kEntrySymbol = "tessera_kernel";
-/// The bytes of scratch memory that a thread needs.
+/// Global that holds the bytes of scratch memory per thread.
 constexpr const char* kScratchSymbol = "tessera_scratch_bytes";
 
 std::unique_ptr<llvm::Module> emit(const tile::cpu::Scheduled& scheduled,

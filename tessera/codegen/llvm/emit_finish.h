@@ -8,8 +8,8 @@
 
 namespace tessera::codegen {
 
-/// What a dot is finished by: a nest whose axes but the last run through the rows of the sums, in
-/// order, and whose last axis is their columns.
+/// Dot epilogue given by a loop nest: all axes but the last enumerate the rows of the accumulators,
+/// in order, and the last axis is their columns.
 class FinishingNest final : public DotFinish {
  public:
   FinishingNest(Emitter& emitter, const tile::cpu::DotStep& step) : e_(emitter), step_(step) {}

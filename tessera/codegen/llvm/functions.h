@@ -4,8 +4,8 @@
 
 namespace tessera::codegen {
 
-// The functions of floats that no processor has, of f32 or f64. Within 2 ulp, except where the
-// precision is Fast: that is for f32, and f64 stays exact.
+// Math functions of f32 and f64 that CPUs have no instruction for. Within 2 ulp, except where the
+// precision is Fast: that applies to f32, and f64 stays exact.
 
 Lanes exp(const Lanes& x, Precision precision, Sign sign = Sign::Any);
 Lanes exp2(const Lanes& x, Precision precision, Sign sign = Sign::Any);
@@ -13,7 +13,7 @@ Lanes sigmoid(const Lanes& x, Precision precision);
 Lanes tanh(const Lanes& x, Precision precision);
 Lanes erf(const Lanes& x, Precision precision);
 
-/// 2^(high + low) where |high| is below twice the largest exponent and low is a correction of less
+/// 2^(high + low), where |high| is below twice the largest exponent and low is a correction of less
 /// than an ulp of high.
 Lanes exp2_of_sum(const Lanes& high, const Lanes& low);
 
@@ -24,13 +24,13 @@ Lanes pow(const Lanes& x, const Lanes& y);
 Lanes sin(const Lanes& x);
 Lanes cos(const Lanes& x);
 
-/// The remainder of x / y with the sign of x, exactly. Ends in another basic block than it began.
+/// Remainder of x / y with the sign of x, exact. Leaves the builder in another basic block.
 Lanes rem(const Lanes& x, const Lanes& y);
 
-/// A function of Map on integers or bools. Nothing traps and nothing is poison.
+/// Map function on integers or bools. Nothing traps and nothing is poison.
 Lanes map_integers(tile::Function function, bool is_signed, std::span<const Lanes> in);
 
-/// A conversion as Code::Cast means it.
+/// Conversion with the semantics of Code::Cast.
 Lanes cast(const Lanes& x, DType from, DType to);
 
 }  // namespace tessera::codegen

@@ -10,11 +10,12 @@ class TargetMachine;
 
 namespace tessera::codegen {
 
-/// Functions with this in their names keep the order in which their instructions were written.
+/// Marker in function names that disables instruction scheduling: instructions keep the emitted
+/// order.
 inline constexpr const char* kInOrder = "in_order.";
 
-/// Machine code of a module, as an object file or as assembly, by LLVM's code generator without
-/// those of its passes that cost more than they give.
+/// Machine code of a module, as an object file or as assembly, by LLVM's code generator without the
+/// passes that cost more compile time than they gain.
 ///
 /// Needs:  a valid module, prepared by set_target.
 llvm::SmallVector<char, 0> generate(llvm::Module& module, llvm::TargetMachine& target,

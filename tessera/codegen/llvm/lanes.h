@@ -10,8 +10,8 @@
 
 namespace tessera::codegen {
 
-/// A value cut into pieces, with arithmetic. Each operation is emitted for all pieces before the
-/// next, so that formulas written in Lanes come out as interleaved chains.
+/// A vectorized value split into pieces, with arithmetic. Each operation is emitted for all pieces
+/// before the next one, so that formulas written in Lanes become interleaved dependence chains.
 ///
 /// Whether + means floats or integers follows from the pieces. Arithmetic on floats carries no
 /// fast-math flags: the algorithms here live on exact rounding.
@@ -26,17 +26,17 @@ class Lanes {
   unsigned bits() const { return type()->getScalarSizeInBits(); }
   bool is_float() const { return type()->isFPOrFPVectorTy(); }
   bool is_double() const { return element()->isDoubleTy(); }
-  /// The piece's type with other elements.
+  /// Type of a piece with other elements.
   llvm::Type* type_of(llvm::Type* element) const { return type()->getWithNewType(element); }
 
-  /// A constant of this type in every element.
+  /// Constant in every element.
   Lanes constant(double value) const { return same(llvm::ConstantFP::get(type(), value)); }
   Lanes constant(std::uint64_t value) const { return same(llvm::ConstantInt::get(type(), value)); }
   Lanes constant(const llvm::APInt& value) const {
     return same(llvm::ConstantInt::get(type(), value));
   }
 
-  /// The bits as integers of the same width, and back as the floats of that width.
+  /// Bitcast to integers of the same width, and back to floats of that width.
   Lanes as_integer() const;
   Lanes as_float() const;
   Lanes cast(llvm::Instruction::CastOps op, llvm::Type* element) const;
@@ -99,25 +99,25 @@ inline Lanes compare(llvm::CmpInst::Predicate predicate, const Lanes& a, double 
 }
 Lanes select(const Lanes& condition, const Lanes& yes, const Lanes& no);
 
-/// An intrinsic of LLVM that is overloaded by the type of its operands alone.
+/// LLVM intrinsic that is overloaded by the type of its operands only.
 Lanes intrinsic(llvm::Intrinsic::ID id, const Lanes& a);
 Lanes intrinsic(llvm::Intrinsic::ID id, const Lanes& a, const Lanes& b);
 
 Lanes abs(const Lanes& a);  // floats
-/// NaN stays NaN.
+/// Propagates NaN.
 Lanes clamp_below(const Lanes& a, double most);
 Lanes clamp_above(const Lanes& a, double least);
 Lanes copysign(const Lanes& magnitude, const Lanes& sign);
 
-/// c[0] + c[1] x + c[2] x² …, in independent parts: the many short chains of Estrin's scheme, and
-/// Horner's few operations to join them.
+/// Polynomial c[0] + c[1] x + c[2] x² …, evaluated in independent parts: Estrin's scheme for short
+/// dependence chains, joined by Horner's scheme for few operations.
 Lanes polynomial(const Lanes& x, std::span<const double> c);
 
-/// Whether code is for a processor with one of these features, as far as the function that is being
-/// written says ("target-features").
+/// Whether the target has one of these features, by the "target-features" of the function that is
+/// being emitted.
 bool target_has(const Lanes& x, std::initializer_list<llvm::StringRef> features);
 
-/// The coefficients that suit each format.
+/// Polynomial coefficients, for f32 and for f64.
 struct Coefficients {
   std::span<const double> f32, f64;
 };

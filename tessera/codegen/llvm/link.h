@@ -7,9 +7,9 @@
 
 namespace tessera::codegen {
 
-/// Objects of kernels, one after the other as one image with an entry per object. What an object
-/// defines is its own, so that names may repeat. An object that needs something from outside,
-/// memory to write to, or its address when it is linked is a diagnostic (`object-unlinkable`).
+/// Links objects of kernels into one image with an entry per object. Symbols are local to their
+/// object, so names may repeat. An object with imports, writable data or absolute relocations is a
+/// diagnostic (`object-unlinkable`).
 Expected<Image> link(std::span<const ObjectBytes> objects, machine::Architecture architecture);
 
 }  // namespace tessera::codegen

@@ -7,14 +7,13 @@ class TargetMachine;
 
 namespace tessera::codegen {
 
-/// Runs a short list of LLVM's passes on a module whose code is written in native vectors and whose
-/// loops are nested as they are to run.
+/// Runs a short list of LLVM passes on a module that already uses native vectors and final loop
+/// order.
 ///
 /// Needs:  a valid module, prepared by set_target.
 /// Keeps:  the meaning of every function, the order of loops.
 /// Leaves: no stack slot that a register can hold, no repeated or dead computation in a function,
-/// no
-///         invariant computation in a loop.
+///         no invariant computation in a loop.
 void optimize(llvm::Module& module, llvm::TargetMachine& target);
 
 }  // namespace tessera::codegen

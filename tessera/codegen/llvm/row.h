@@ -10,8 +10,8 @@
 
 namespace tessera::codegen {
 
-/// A position along one axis of a value: a part that is the same for a whole row of the nest, plus
-/// the running index of the lanes, plus that of the fold.
+/// Position along one axis of a value: a part that is uniform over a row of the nest, plus the lane
+/// index, plus the fold index.
 struct Position {
   llvm::Value* uniform = nullptr;
   bool lane = false, fold = false;
@@ -19,28 +19,27 @@ struct Position {
 };
 using Positions = std::vector<Position>;
 
-/// The innermost part of a nest: all positions of the lane axis, and of the fold axis, for fixed
-/// outer ones. What does not depend on either is computed once, before the row.
+/// Innermost loops of a nest: all positions of the lane axis and of the fold axis, for fixed outer
+/// ones. Values that depend on neither are computed once, before the row.
 ///
-/// The lanes are done by whole unrolled vectors as far as every load is inside of its view, then by
-/// single vectors, then element by element with guards; or, where nothing needs a guard, by one
-/// vector that ends with the row and does some lanes again. Loads that may be outside of their view
-/// for all lanes alike (a row of padding above an image) are masked in a second version of the
-/// vectors, which runs where there are such.
+/// The lanes are processed by unrolled vectors as far as every load is in bounds, then by single
+/// vectors, then element by element with bounds checks; or, where no check is needed, by one last
+/// vector that ends with the row and recomputes some lanes. Loads that may be out of bounds for all
+/// lanes alike (a row of padding above an image) are masked in a second version of the vector loop.
 class Row {
  public:
   /// `outer` has an index for every axis but the lane's and the fold's. lane < 0: there is none.
   Row(Emitter& emitter, const tile::cpu::Nest& nest, int lane,
       const std::vector<llvm::Value*>& outer);
 
-  /// Lanes from `from` to below `to`.
+  /// Emits the lanes in [from, to).
   void emit(llvm::Value* from, llvm::Value* to);
-  /// The value at the row's only position.
+  /// Value at the only position of the row.
   llvm::Value* single(tile::ValueId id);
 
-  /// In place of emit(), for a row that needs no guards: one vector at a time, beginning at a lane.
-  /// `held` stands for what a buffer would hold there, or for a value that is made of it. What is
-  /// computed is written afterwards; `close` ends the row.
+  /// Alternative to emit() for a row without bounds checks: one vector at a time, starting at a
+  /// lane. `held` provides the contents of a buffer there, or a value computed from it. Results are
+  /// written afterwards; `close` ends the row.
   struct Held {
     int buffer = -1;
     std::optional<tile::ValueId> total = {};
@@ -48,33 +47,33 @@ class Row {
   };
   void compute_held(const Held& held, llvm::Value* lane);
   void write_held();
-  /// A value at positions of the nest's space.
+  /// Value at positions of the nest's space.
   llvm::Value* vector(tile::ValueId id, const tile::cpu::IndexMap& at, llvm::Value* lane);
   void close() { row_.CreateBr(start_); }
 
  private:
-  /// A value for the lanes at hand: pieces of vectors, or one scalar for all of them.
+  /// Value of the current lanes: vectors, or one scalar for all of them.
   struct Lanes {
     Pieces pieces = {};
     bool uniform = false;  // one scalar for all lanes
-    bool early = false;    // and computed before the row
+    bool early = false;    // and loop-invariant: computed before the row
   };
-  /// How the lanes at hand are cut.
+  /// Vectorization of the current lanes.
   struct Mode {
     int pieces = 1, width = 1;
     bool guarded = true;
-    bool masked = false;  // loads that are outside as a whole give their pad
-    int repeated = 0;     // lanes that others do as well: folds leave them out
+    bool masked = false;  // loads out of bounds in all lanes give their padding value
+    int repeated = 0;     // lanes that another vector computes as well: folds leave them out
   };
-  /// Where the elements of a load or store are.
+  /// Address of the elements of a load or store.
   struct Place {
     llvm::Value* pointer = nullptr;                              // for lane and fold 0
     llvm::Value *lane_stride = nullptr, *fold_stride = nullptr;  // null: does not depend on it
-    std::int64_t beyond = 0;  // elements: accesses that differ by this alone share an address
-    int buffer = -1;          // -1: of a view
+    std::int64_t beyond = 0;  // elements: accesses that differ only by this share an address
+    int buffer = -1;          // -1: access to a view
   };
-  /// What a fold has gathered so far; lanes that are folded keep one scalar more for what is done
-  /// element by element.
+  /// Accumulator of a fold; folds along the lanes have an additional scalar for the elements that
+  /// are processed one by one.
   struct Accumulator {
     std::vector<llvm::AllocaInst*> pieces = {};
     llvm::AllocaInst* scalar = nullptr;
@@ -91,8 +90,8 @@ class Row {
   Lanes map(const tile::Operation& op, const std::vector<Lanes>& operands);
   Lanes iota(DType dtype, const Position& position);
   Lanes vload(tile::OpId id, const Positions& positions);
-  /// Asks for what the next program loads or stores there, where a program is one row. x86-64
-  /// foresees loads within a page and stalls on stores.
+  /// Prefetches what the next program loads or stores there, where a program is one row. x86-64
+  /// prefetchers stop at page boundaries, and stores stall.
   void prefetch(const tile::Operation& op, DType dtype, const Place& place);
   bool prefetches_stored() const {
     return e_.machine.architecture == machine::Architecture::X86_64;
@@ -120,14 +119,15 @@ class Row {
 
   // roots
   void body(const Mode& mode);
-  /// All roots at one position of the fold; the first one starts folds that have no neutral
-  /// element.
+  /// Emits all roots at one position of the fold; the first position initializes folds without a
+  /// neutral element.
   void step(bool first);
   bool ends_in_vector(const llvm::Value* from, const llvm::Value* to) const;
-  /// What several roots are made of, in an order in which few values are alive: what is equally far
-  /// from the loads one after the other, each with the loads that it is the first to need.
+  /// Evaluates shared operands of several roots in an order that keeps few values live: level by
+  /// level from the loads, each with the loads that it is the first to need.
   void evaluate_by_levels();
-  /// Writes that wait until everything is computed: a root may read what another replaces.
+  /// Delayed write: all roots are computed before any of them writes, because one may read what
+  /// another replaces.
   struct Waiting {
     DType dtype = DType::F32;
     Place place = {};
@@ -154,7 +154,7 @@ class Row {
   const tile::cpu::Nest& nest_;
   int lane_, fold_;  // -1: none, or the same axis as the lane
   llvm::BasicBlock* start_;
-  llvm::IRBuilder<> row_;  // before the row
+  llvm::IRBuilder<> row_;  // insertion point before the row
   std::vector<llvm::Value*> outer_;
 
   Mode mode_;
@@ -163,11 +163,11 @@ class Row {
   static Key key(tile::ValueId id, const Positions& positions);
   std::map<Key, Lanes> uniform_, local_;
   std::map<std::pair<llvm::Value*, int>, llvm::Value*> spread_;
-  std::map<Key, Place> places_;  // by all that they depend on
+  std::map<Key, Place> places_;  // by everything that they depend on
   std::map<Key, bool> collected_;
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
-  llvm::Value* unmasked_ = nullptr;                        // whether no load is outside; null: yes
-  std::map<tile::ValueId, Accumulator> accumulators_;      // by result
+  llvm::Value* unmasked_ = nullptr;                    // whether all loads are in bounds; null: yes
+  std::map<tile::ValueId, Accumulator> accumulators_;  // by result
   Held held_;
   std::vector<Waiting> waiting_;
 };

@@ -8,8 +8,8 @@ class TargetMachine;
 
 namespace tessera::codegen {
 
-/// LLVM's view of a machine. The calling thread keeps it for its next kernels: making one takes
-/// longer than compiling many a kernel.
+/// LLVM target machine for a machine, cached per thread: creating one takes longer than compiling
+/// many a kernel.
 llvm::TargetMachine& target_of(const machine::Machine& machine);
 
 }  // namespace tessera::codegen

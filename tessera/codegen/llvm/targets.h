@@ -8,11 +8,11 @@ class Target;
 
 namespace tessera::codegen {
 
-/// Makes the processors and GPUs that kernels are compiled for known to LLVM, once in a process.
-/// LLVM's own list of them is not safe from several threads.
+/// Registers the CPU and GPU targets of kernels with LLVM, once per process. LLVM's own registry is
+/// not thread-safe.
 void register_targets();
 
-/// The target of a triple, one of those.
+/// Registered LLVM target of a triple.
 const llvm::Target& target_named(const std::string& triple);
 
 }  // namespace tessera::codegen

@@ -24,15 +24,14 @@ using tile::gpu::kSharedAlignment;
 using tile::gpu::Layout;
 using tile::gpu::shared_room;
 
-/// What one thread of a block is written with: where it stands, how it meets the others, and the
-/// memory that they share.
+/// Code generation for a thread block: thread indices, barriers, warp shuffles and shared memory.
 ///
-/// Shared memory is a stack: `reserve` and `release` for what lives long, and above it scratch that
-/// the next user takes over. Barriers are written where scratch changes hands.
+/// Shared memory is allocated as a stack: `reserve` and `release` for long-lived buffers, and
+/// scratch above it that the next user reuses. Barriers are emitted where scratch is reused.
 class Block {
  public:
-  /// `threads` run one program. `several`: other programs have their own warps in the block, so
-  /// that a program's threads are one warp and share no memory.
+  /// `threads` run one program. `several`: other programs run in other warps of the block, so that
+  /// a program's threads are one warp and use no shared memory.
   Block(llvm::Function& function, int threads, bool several = false);
 
   llvm::IRBuilder<> ir;
@@ -40,49 +39,50 @@ class Block {
   int threads() const { return threads_; }
   llvm::Value* i32(std::int64_t value) { return ir.getInt32(static_cast<std::uint32_t>(value)); }
   llvm::Value* i64(std::int64_t value) { return ir.getInt64(static_cast<std::uint64_t>(value)); }
-  /// In registers; a pointer is an i64. In memory a bool is a byte.
+  /// Type of an element in registers; a pointer is an i64. In memory a bool is a byte.
   llvm::Type* element(DType dtype);
 
   llvm::Value* thread() const { return thread_; }
-  /// Which of the block's programs this thread runs; null: there is one.
+  /// Index of the block's program that this thread runs; null: there is one.
   llvm::Value* which() const { return which_; }
-  /// Bits [from, from + count) of the thread's number.
+  /// Bits [from, from + count) of the thread index.
   llvm::Value* thread_bits(int from, int count);
-  /// The part of the index along an axis that is the thread's own, and the whole index, as i32.
+  /// Thread part of the index along an axis, and the whole index of a register, as i32.
   llvm::Value* coordinate(const Layout& layout, int axis, int from_bit = 0);
   llvm::Value* index(const Layout& layout, int axis, int reg);
-  /// Whether this thread is the first of those that hold the same elements; null: each holds other
-  /// ones.
+  /// Whether this thread is the first of those that hold copies of the same elements; null: there
+  /// are no copies.
   llvm::Value* is_first(const Layout& layout);
-  /// Whether a register holds an element of a tile of this shape; null: always.
+  /// Whether a register holds an element of a tile of this shape, not padding; null: always.
   llvm::Value* is_inside(const Layout& layout, const tile::Extents& shape, int reg);
 
-  /// Of the thread whose number differs in this bit, of the same warp.
+  /// Warp shuffle: the value of the thread whose index differs in this bit.
   llvm::Value* across(llvm::Value* value, int thread_bit);
   void barrier();
-  /// Where a condition holds, which is the same in all threads; orders nothing elsewhere.
+  /// Barrier under a condition that is uniform over the block; it orders accesses nowhere else.
   void barrier_if(llvm::Value* condition);
-  /// From here on code is for some of the block's threads, those from `first` on: teams of
-  /// `threads` each, which meet at barriers of their own, the first team at `barrier`. Each team
-  /// has the shared memory that is not reserved yet to itself: `own_bytes`, one after the other.
+  /// Subset of the block's threads that the following code is for, from `first` on: groups of
+  /// `threads` threads, which synchronize at named barriers, the first group at `barrier`. Each
+  /// group has its own part of the shared memory that is not reserved yet: `own_bytes`, one after
+  /// the other.
   struct Role {
     int first = 0, threads = 0, barrier = 0;
     int teams = 1;
     std::int64_t own_bytes = 0;
   };
   void become(const Role& role);
-  /// The number of the team, i32, the same in a warp; null: there is one.
+  /// Index of the group of threads, i32, uniform over a warp; null: there is one.
   llvm::Value* team() const { return team_; }
-  /// Of what was reserved before, for `shared`.
+  /// Offset of memory that was reserved before the groups split, for `shared`.
   llvm::Value* common(llvm::Value* offset) {
     return own_ == nullptr ? offset : ir.CreateSub(offset, own_);
   }
-  /// Ends what the barriers so far have ordered: code comes that is reached in several ways.
+  /// Invalidates what barriers have ordered so far, before code with several predecessors.
   void forget();
-  /// How many barriers have been written: two accesses with the same count may meet.
+  /// Number of barriers emitted: two accesses with the same count are not ordered.
   int barriers() const { return barriers_; }
 
-  /// Values of one dtype as one of up to 16 bytes that memory takes, and back.
+  /// Packs values of one dtype into one value of up to 16 bytes for a vector access, and back.
   llvm::Value* pack(std::span<llvm::Value* const> values, DType dtype);
   Pieces unpack(llvm::Value* packed, DType dtype, int count);
   llvm::Type* packed_type(DType dtype, int count);
@@ -90,17 +90,18 @@ class Block {
   llvm::Value* shared(llvm::Value* offset);
   std::int64_t reserve(std::int64_t bytes);
   void release(std::int64_t bytes) { top_ -= bytes; }
-  /// Bytes for the next exchange. Whoever takes it puts, meets at a barrier, and reads.
+  /// Offset of scratch for the next exchange: the user stores, emits a barrier, and loads.
   std::int64_t scratch(std::int64_t bytes);
-  /// The same where nothing was before, in code that runs once: nobody has to wait for it.
+  /// Offset of scratch that was not used before, in code that runs once: no barrier is needed
+  /// before it.
   std::int64_t fresh(std::int64_t bytes);
   std::int64_t shared_bytes() const { return peak_; }
-  /// Of it, what is not reserved now.
+  /// Bytes of it that are not reserved now.
   std::int64_t scratch_bytes() const { return shared_room(peak_ - top_); }
-  /// Whether threads have exchanged anything through it.
+  /// Whether threads exchange data through shared memory.
   bool exchanges() const { return exchanges_; }
 
-  /// A tile in shared memory, row by row; a row ends with a gap that spreads columns over banks.
+  /// A tile in shared memory, row-major with padded rows against bank conflicts.
   struct Buffer {
     std::int64_t offset = 0;
     llvm::Value* base = nullptr;  // i32, added to the offset
@@ -113,7 +114,7 @@ class Block {
   };
   static Buffer buffer(const tile::Extents& extents, DType dtype);
   llvm::Value* address(const Buffer& buffer, std::span<llvm::Value* const> indices);
-  /// Elements outside of `shape`, where it is given, are not written.
+  /// Stores registers; elements outside of `shape`, if it is given, are not written.
   void put(const Buffer& buffer, const Layout& layout, const Pieces& registers,
            std::span<const std::int64_t> at = {}, const tile::Extents* shape = nullptr);
   Pieces take(const Buffer& buffer, const Layout& layout, std::span<const std::int64_t> at = {});
@@ -121,7 +122,7 @@ class Block {
 
   Pieces convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to);
 
-  /// Conditions that are null hold always: both of two, and what is run where one holds.
+  /// Conjunction of conditions, and conditional code; null is true.
   llvm::Value* both(llvm::Value* a, llvm::Value* b) {
     return a == nullptr ? b : b == nullptr ? a : ir.CreateAnd(a, b);
   }
@@ -136,7 +137,7 @@ class Block {
     ir.CreateBr(after);
     ir.SetInsertPoint(after);
   }
-  /// Runs `body` with the numbers from `from` on, below `to`, in a loop.
+  /// Emits a loop over the numbers from `from` on, below `to`.
   template <class Body>
   void repeat(llvm::Value* from, std::int64_t to, std::int64_t step, const Body& body) {
     llvm::BasicBlock *before = ir.GetInsertBlock(), *header = block("repeat"),
@@ -155,24 +156,24 @@ class Block {
   llvm::BasicBlock* block(const char* name);
   llvm::Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<llvm::Value*> arguments,
                          llvm::ArrayRef<llvm::Type*> types = {});
-  /// An instruction that NVVM has no intrinsic for, by its name (instructions.h).
+  /// Instruction without NVVM intrinsic, by its name (instructions.h).
   llvm::Value* special(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
                        llvm::Type* result = nullptr);
-  /// Of this thread alone, for a number that changes from place to place.
+  /// Stack slot of this thread, for a variable.
   llvm::Value* slot(llvm::Value* initial);
   llvm::Module& module() { return *function_->getParent(); }
   llvm::Function& function() { return *function_; }
 
  private:
-  /// Where a register of a tile lies that is put at `at`.
+  /// Address of a register of a tile that is stored at `at`.
   llvm::Value* address(const Buffer& buffer, const Layout& layout, int reg,
                        std::span<const std::int64_t> at);
-  /// Runs of registers that shared memory takes at once: their length.
+  /// Elements per vector access to shared memory.
   int shared_run(const Buffer& buffer, const Layout& layout,
                  std::span<const std::int64_t> at) const;
 
   llvm::Function* function_;
-  llvm::Instruction* entry_end_;  // what is computed once stands before it
+  llvm::Instruction* entry_end_;  // insertion point for computations that are done once
   llvm::GlobalVariable* memory_;
   llvm::Value *thread_, *which_ = nullptr;
   llvm::Value *team_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;

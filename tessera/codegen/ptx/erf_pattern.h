@@ -8,21 +8,22 @@
 
 namespace tessera::codegen::ptx {
 
-/// Finds what GELU is made of, however it is spelled, where functions may be fast: together its
-/// operations cost less, but erf is no longer within 2 ulp.
+/// Pattern matcher for GELU in any of its spellings, for fast precision: fused, its operations cost
+/// less, but erf is no longer within 2 ulp.
 struct ErfPattern {
   const tile::Kernel& kernel;
   const std::vector<std::optional<tile::OpId>>& definitions;
   Precision precision;
 
-  /// scale · of.
+  /// A product with a constant: scale · of.
   struct Multiple {
     tile::ValueId of = 0;
     double scale = 1;
   };
-  /// Of an operation that is 1 + erf(scale · of), of f32.
+  /// Matches 1 + erf(scale · of) in f32.
   std::optional<Multiple> plus_one(const tile::Operation& op) const;
-  /// Of one that is factor · (1 + erf(scale · of)), with a factor that is a positive multiple too.
+  /// Matches factor · (1 + erf(scale · of)), with a factor that is a positive multiple of the same
+  /// value too.
   struct Product {
     tile::ValueId factor = 0;
     Multiple erf;

@@ -6,8 +6,8 @@
 
 namespace tessera::codegen {
 
-/// The kernel in form T with what was decided of it as comments (docs/gpu.md). Code is written, so
-/// that what shared memory allows is decided too, but not compiled.
+/// Prints a kernel as tile IR with its GPU schedule as comments (docs/gpu.md). Code is emitted, to
+/// know the shared memory that it needs, but not compiled.
 Expected<std::string> gpu_form_of(const tile::Kernel& kernel, const PtxOptions& options = {});
 
 }  // namespace tessera::codegen

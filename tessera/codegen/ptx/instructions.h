@@ -9,31 +9,32 @@ class Module;
 
 namespace tessera::codegen::ptx {
 
-/// NVPTX's numbers of address spaces.
+/// NVPTX address spaces.
 constexpr unsigned kGlobal = 1, kShared = 3;
 
-/// Instructions that NVVM has no intrinsic for are calls of functions with this prefix, until
-/// `expand` makes inline PTX of them; so that what stands for them can be emulated.
+/// Prefix of calls that stand for instructions without NVVM intrinsic, until `expand` replaces them
+/// by inline PTX. Tests emulate the calls.
 ///
-///   fence.proxy.async()          what this thread wrote to shared memory, wgmma and TMA may read
-///   wgmma.fence()                before products: registers and shared memory are as written
+///   fence.proxy.async()          makes this thread's writes to shared memory visible to wgmma, TMA
+///   wgmma.fence()                orders register and shared memory accesses before wgmma
 ///   wgmma.mma.N.TYPE.XY(a, b, sums…) -> sums
 ///                                d[64, N] += a[64, 16] · b[16, N] by the four warps of a
-///                                warpgroup; X, Y: 1 where neighbours of a, b along k lie in
-///                                different rows. An operand in shared memory is an address and the
-///                                upper bits of its descriptor (Matrix64); four words: a in
+///                                warpgroup; X, Y: 1 where a, b are transposed: neighbours along k
+///                                lie in different rows. An operand in shared memory is an address
+///                                and the upper bits of its descriptor (Matrix64); four words: a in
 ///                                registers
-///   wgmma.commit()               what came since the last one is a group
-///   wgmma.wait.N.COUNT…(x…) -> x until all but the last N groups are done; the kinds of x follow
-///   mbarrier.wait(at, parity)    until the phase of this parity, 0 at first, is over
-///   mbarrier.expect(at, bytes)   arrives; and the phase is over when so many bytes have come too
+///   wgmma.commit()               ends a group of asynchronous wgmma
+///   wgmma.wait.N.COUNT…(x…) -> x waits until at most N groups are pending; the kinds of x follow
+///   mbarrier.wait(at, parity)    waits for the end of the phase of this parity, 0 at first
+///   mbarrier.expect(at, bytes)   arrives; the phase also waits for so many bytes
 ///   map.copy(to, map, at, place…)
-///                                the box of a map (PtxKernel::maps) at a place, innermost axis
-///                                first, to shared memory: its bytes count at a barrier
+///                                TMA copy of the box of a tensor map (PtxKernel::maps) at a
+///                                position, innermost axis first, to shared memory; completes its
+///                                bytes at an mbarrier
 constexpr const char* kSpecial = "tessera.";
 
-/// How a matrix in shared memory is described to wgmma, but for its address: all in bytes. Rows of
-/// `panel` bytes (32, 64 or 128) are exchanged in chunks of 16 by the number of the row.
+/// Matrix descriptor of wgmma without its address; all in bytes. Rows of `panel` bytes (32, 64 or
+/// 128) are swizzled in chunks of 16 by the row number.
 struct Matrix64 {
   std::int64_t panel = 128;
   std::int64_t leading = 0;  // from a panel to the next, where rows run along k
@@ -43,7 +44,9 @@ struct Matrix64 {
   static Matrix64 of(std::uint64_t bits);
 };
 
-/// Needs:  calls of the functions above alone.
+/// Replaces the calls above by inline PTX.
+///
+/// Needs:  no other functions with the prefix.
 /// Leaves: no function with the prefix.
 void expand(llvm::Module& module);
 

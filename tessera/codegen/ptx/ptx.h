@@ -16,69 +16,73 @@ class Module;
 
 namespace tessera::codegen {
 
-/// The generations that code is written for: all from Ampere on, and Hopper with what it alone has.
+/// GPU architectures that PTX is generated for: Ampere and later, and Hopper with its specific
+/// instructions.
 enum class PtxTarget : std::uint8_t { Sm80, Sm90a };
 
+/// Target features, launcher capabilities and overrides of scheduling choices.
 struct PtxOptions {
   PtxTarget target = PtxTarget::Sm90a;
   Precision precision = Precision::Exact;
-  /// Whether factors of f32 may be rounded to tf32, for tensor cores.
+  /// Whether f32 matmuls may round their factors to tf32, for tensor cores.
   bool tf32 = false;
-  /// Copies of a loop's operands that are in flight at once; fewer where shared memory is short.
+  /// Number of pipeline stages of a loop's operands; fewer where shared memory is short.
   int stages = 4;
-  /// Up to so many where two blocks still find room in a multiprocessor.
+  /// Maximum number of pipeline stages where two blocks still fit on an SM; 0: `stages`.
   int more_stages = 0;
-  /// Whether blocks may go on with further programs (PtxKernel::loops), which who launches must
-  /// know.
+  /// Whether blocks may be persistent (PtxKernel::loops), which the launcher must support.
   bool loops = false;
-  /// Whether some threads may copy for the others, where blocks go on (docs/gpu.md, Roles).
+  /// Whether persistent blocks may be warp-specialized (docs/gpu.md).
   bool roles = true;
-  /// Whether who launches can describe views to the GPU (PtxKernel::maps): threads that copy then
-  /// have the GPU copy boxes.
+  /// Whether the launcher can encode TMA tensor maps (PtxKernel::maps), so that producer warps copy
+  /// by TMA.
   bool maps = false;
-  /// Of the largest tile that memory has, without products; 0: as rows_of says.
+  /// Bytes of the largest tile per thread, in kernels without matmuls; 0: as rows_of says.
   int bytes_per_thread = 0;
-  /// How many rows are read ahead by blocks that go on; 0: blocks do not; -1: as rows_of says.
+  /// Number of rows prefetched by persistent blocks; 0: blocks are not persistent; -1: as rows_of
+  /// says.
   int rows_ahead = -1;
-  /// Programs of the grid that are run as one, without products; 0: as rows_of says.
+  /// Number of programs merged into one (coarsening), in kernels without matmuls; 0: as rows_of
+  /// says.
   int together = 0;
-  /// That a thread may have, without products; 0: as rows_of says.
+  /// Maximum number of registers per thread, in kernels without matmuls; 0: as rows_of says.
   int registers = 0;
-  /// Whether rows of 16-bit numbers wait for a reduction as they lie in memory; -1: as rows_of
+  /// Whether 16-bit elements of rows stay packed in registers until a reduction; -1: as rows_of
   /// says.
   int packed = -1;
-  /// Elements of a row that are read at once, where it has more; 0: as rows_of says.
+  /// Elements of a row per pass, where it has more; 0: as rows_of says.
   std::int64_t part = 0;
-  /// Of such a row, bytes that stay in shared memory; -1: as rows_of says.
+  /// Bytes of such a row cached in shared memory between passes; -1: as rows_of says.
   std::int64_t keep_bytes = -1;
 };
 
-/// Equal for equal options alone: for caches.
+/// Cache key of the options: equal for equal options only.
 std::string key_of(const PtxOptions& options);
 
-/// A kernel for NVIDIA GPUs. Each program is a block of `threads` threads, or small ones share it;
-/// its parameters are the words of the arguments (tile::words_of), 64 bits each.
+/// A kernel as PTX. A program runs on a block of `threads` threads, or small programs share one;
+/// the parameters are the words of the arguments (tile::words_of), 64 bits each.
 struct PtxKernel {
   std::string text;
   std::string entry;
   int threads = 0;
   int words = 0;
-  int shared_bytes = 0;  // to be asked for at launch
-  /// Programs of the grid in a block, along axis 0.
+  int shared_bytes = 0;  // dynamic shared memory
+  /// Programs of the grid per block, along axis 0.
   int programs = 1;
-  /// Whether a block goes on with further programs, so that as many blocks as run at once are
-  /// enough. Where it does, and where a block has several programs, a last word is how many there
-  /// are along axis 0.
+  /// Whether blocks are persistent: each runs several programs in turn, so that one wave of blocks
+  /// suffices. Then, and where a block has several programs, an additional word is the number of
+  /// programs along axis 0.
   bool loops = false;
-  /// Then a further word is 1 if all of these could be made, and the maps are the last parameters.
+  /// TMA tensor maps, the last parameters; a word before them is 1 if all of them could be encoded.
   std::vector<runtime::cuda::TensorMap> maps = {};
 };
 
-/// Compiles a kernel. A tile that does not fit and an operation that this backend does not know are
-/// diagnostics: `ptx-tile-too-large`, `ptx-shared-memory`, `ptx-unsupported`.
+/// Compiles a kernel to PTX. A tile that does not fit and an unsupported operation are diagnostics:
+/// `ptx-tile-too-large`, `ptx-shared-memory`, `ptx-unsupported`.
 Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options = {});
 
-/// The same before LLVM's NVPTX backend sees it: what each thread does, with NVVM's intrinsics.
+/// LLVM module of a kernel before the NVPTX back end: the code of each thread, with NVVM
+/// intrinsics.
 struct PtxModule {
   std::unique_ptr<llvm::Module> module;
   PtxKernel kernel;  // without text

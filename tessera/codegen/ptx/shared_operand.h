@@ -11,9 +11,9 @@ using tile::gpu::kPanel;
 using tile::gpu::kSharedAlignment;
 using tile::gpu::shared_room;
 
-/// An operand of a product in shared memory.
+/// A matmul operand in shared memory.
 struct SharedOperand : tile::gpu::Panels {
-  llvm::Value* base = nullptr;  // i32, in bytes: of the first panel
+  llvm::Value* base = nullptr;  // i32: byte offset of the first panel
 };
 
 }  // namespace tessera::codegen::ptx

@@ -15,7 +15,7 @@
 
 namespace tessera::runtime::cuda {
 
-/// A handle that the driver gave and that is given back once.
+/// Owning handle of a driver object (RAII).
 template <class Handle>
 class Owned {
  public:
@@ -41,7 +41,7 @@ class Owned {
 
 class Device;
 
-/// Memory of a GPU.
+/// Device memory.
 class Memory {
  public:
   Memory() = default;
@@ -58,17 +58,17 @@ class Memory {
   std::int64_t bytes_ = 0;
 };
 
-/// A kernel on a GPU, with the module that it lies in.
+/// A loaded GPU kernel with its module.
 class Function {
  public:
-  /// Programs along each axis; a grid without any does nothing. `words` are the parameters.
+  /// Grid of programs, which may be empty, and the parameters as words.
   struct Launch {
     std::array<std::int64_t, 3> grid = {1, 1, 1};
     std::span<const std::uint64_t> words = {};
   };
   Expected<Done> launch(const Launch& launch, StreamHandle stream = nullptr) const;
   int registers() const { return registers_; }
-  /// Of a thread, in memory: registers that did not fit, for the most part.
+  /// Local memory per thread in bytes: mostly spilled registers.
   int local_bytes() const { return local_bytes_; }
 
  private:
@@ -78,10 +78,10 @@ class Function {
   FunctionHandle function_ = nullptr;
   int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
   std::vector<TensorMap> maps_;
-  std::int64_t resident_ = 0;  // blocks that run at once, if they go on with further programs
+  std::int64_t resident_ = 0;  // maximum number of resident blocks, for persistent kernels
 };
 
-/// What a stream was given while it was captured, to be given again at once.
+/// CUDA graph: work captured from a stream, to be launched at once.
 class Graph {
  public:
   Expected<Done> launch(StreamHandle stream) const {
@@ -94,16 +94,16 @@ class Graph {
   Owned<GraphRunHandle> run_;
 };
 
-/// Work in order. Made by Device::stream.
+/// CUDA stream. Created by Device::stream.
 class Stream {
  public:
   StreamHandle get() const { return stream_.get(); }
   Expected<Done> wait() const { return driver_->check(driver_->wait_stream(get()), "waiting"); }
-  /// To memory of the GPU and back, in order; the computer's memory must stay until `wait`.
+  /// Asynchronous copies to the device and back; host memory must stay valid until `wait`.
   Expected<Done> send(Address to, std::span<const std::byte> from) const;
   Expected<Done> fetch(std::span<std::byte> to, Address from) const;
   Expected<Done> copy(Address to, Address from, std::int64_t bytes) const;
-  /// What `work` gives this stream is not done, but becomes a graph.
+  /// Captures the work that is submitted to this stream as a graph; it is not executed.
   Expected<Graph> capture(const std::function<Expected<Done>()>& work) const;
 
  private:
@@ -112,11 +112,11 @@ class Stream {
   Owned<StreamHandle> stream_;
 };
 
-/// A moment in a stream.
+/// CUDA event: a point in a stream.
 class Event {
  public:
   Expected<Done> record(StreamHandle stream = nullptr);
-  /// Milliseconds from another event to this one, once both have passed.
+  /// Elapsed milliseconds between two events, once both have completed.
   Expected<double> since(const Event& earlier) const;
 
  private:
@@ -125,12 +125,12 @@ class Event {
   Owned<EventHandle> event_;
 };
 
-/// A GPU, current in the thread that opened it. What is made by it must not outlive it.
+/// A GPU, current in the thread that opened it. Objects created by it must not outlive it.
 class Device {
  public:
   static Expected<Device> open(int number = 0);
 
-  /// Makes it current in this thread.
+  /// Makes the device current in this thread.
   Expected<Done> use() const {
     return driver_->check(driver_->set_context(handle_), "using a GPU");
   }
@@ -140,24 +140,24 @@ class Device {
   int driver_version() const { return driver_version_; }
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
-  /// From a pool that all who opened this GPU share: what is given back is kept for who asks next.
-  /// Work on it must have ended before it is given back.
+  /// Allocates from a pool that all users of this GPU share and that keeps freed memory. Work on
+  /// the memory must have completed before it is freed.
   Expected<Memory> allocate(std::int64_t bytes) const;
-  /// PTX or machine code, and how its kernel is to be launched.
+  /// PTX or machine code, with launch parameters.
   struct Code {
     std::string text;
     std::string entry;
     int threads = 32, shared_bytes = 0;
-    /// Of the grid, along axis 0, in one block.
+    /// Programs of the grid per block, along axis 0.
     int programs = 1;
-    /// Blocks go on with further programs: no more are launched than run at once. Then, and where a
-    /// block has several programs, a last word says how many there are in all.
+    /// Whether blocks are persistent: no more are launched than are resident at once. Then, and
+    /// where a block has several programs, an additional word is the number of programs.
     bool loops = false;
-    /// After the words, and the last one: a word that is 1 if all maps could be made, and the maps.
+    /// TMA tensor maps, the last parameters; a word before them is 1 if all could be encoded.
     std::vector<TensorMap> maps = {};
   };
   Expected<Function> load(const Code& code) const;
-  /// Machine code of PTX for this GPU.
+  /// Assembles PTX to machine code of this GPU.
   Expected<std::string> assembled(const std::string& ptx) const;
   Expected<Stream> stream() const;
   Expected<Event> event() const;
@@ -168,7 +168,8 @@ class Device {
   const Driver* driver_ = nullptr;
   Owned<DeviceHandle> context_;
   ContextHandle handle_ = nullptr;
-  std::shared_ptr<const Owned<PoolHandle>> pool_;  // none where the GPU knows no pools
+  std::shared_ptr<const Owned<PoolHandle>>
+      pool_;  // none where the GPU does not support memory pools
   std::string name_;
   int multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
   std::int64_t memory_bytes_ = 0;

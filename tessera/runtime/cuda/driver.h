@@ -8,7 +8,7 @@
 
 namespace tessera::runtime::cuda {
 
-// The CUDA driver as its documentation declares it: names and numbers of the interface alone.
+// Declarations of the CUDA driver API, from its documentation: names and numbers only.
 using Result = int;
 using DeviceHandle = int;
 using ContextHandle = struct CudaContext*;
@@ -26,7 +26,7 @@ enum DeviceAttribute : int {
   kMultiprocessors = 16,
   kComputeMajor = 75,
   kComputeMinor = 76,
-  kSharedBytesOfABlock = 97,  // at most, when asked for
+  kSharedBytesOfABlock = 97,  // maximum, opt-in
   kHasPools = 115,
 };
 enum FunctionAttribute : int {
@@ -38,26 +38,26 @@ enum JitOption : int {
   kErrorLog = 5,
   kErrorLogBytes = 6,
 };
-/// What a pool of memory is made of; the rest is zero.
+/// Properties of a memory pool (CUmemPoolProps); the rest is zero.
 struct PoolProperties {
   int kind = 1;      // pinned
-  int handles = 0;   // none to share with others
-  int location = 1;  // a GPU,
-  int number = 0;    // this one
+  int handles = 0;   // no sharing between processes
+  int location = 1;  // device,
+  int number = 0;    // its ordinal
   void* security = nullptr;
   std::size_t most_bytes = 0;  // no limit
   std::uint16_t usage = 0;
   std::array<unsigned char, 54> reserved = {};
 };
-constexpr int kKeptBytes = 4;  // of a pool: so many it does not give back to the system
+constexpr int kKeptBytes = 4;  // pool attribute: release threshold in bytes
 constexpr int kCaptureThisThread = 1;
 constexpr int kLinkText = 1;  // PTX
-/// Of encode_map.
+/// Constants of encode_map.
 constexpr int kMapOfBytes = 0, kMapOf16Bits = 1, kMapOf32Bits = 2, kMapOf128BytesAtOnce = 2;
 /// `extra` of launch: the parameters as one buffer.
 constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2, kBufferEnd = 0;
 
-/// The functions of libcuda.so.1, found when the program runs.
+/// Function table of libcuda.so.1, resolved at run time.
 struct Driver {
   Result (*init)(unsigned);
   Result (*driver_version)(int*);
@@ -114,16 +114,17 @@ struct Driver {
   Result (*complete_link)(LinkHandle, void**, std::size_t*);
   Result (*destroy_link)(LinkHandle);
 
-  /// Loaded once. Where there is no driver, no GPU, or one that does not start: `cuda-missing`;
-  /// where the driver is too old to assemble what is compiled: `cuda-driver`.
+  /// Loads the driver once. No driver, no GPU, or one that does not start: `cuda-missing`; a driver
+  /// too old for the generated PTX: `cuda-driver`.
   static Expected<const Driver*> load();
 
-  /// A result that is not success as a diagnostic, `cuda-error`: what was tried, and what the
-  /// driver says of it.
+  /// Turns an error code into a diagnostic, `cuda-error`: what was attempted, and the driver's
+  /// description.
   Expected<Done> check(Result result, const char* what) const;
 };
 
-/// Whether a driver of a version, as it says it (12030 is CUDA 12.3), knows the PTX of kernels.
+/// Whether a driver of a version in CUDA's encoding (12030 is CUDA 12.3) supports the PTX version
+/// of kernels.
 Expected<Done> check_version(int version);
 
 }  // namespace tessera::runtime::cuda

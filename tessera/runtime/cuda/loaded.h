@@ -9,15 +9,15 @@
 
 namespace tessera::runtime::cuda {
 
-/// What all sessions of a program share on a GPU.
+/// GPU state that all sessions of a program share: loaded kernels and uploaded weights.
 struct Loaded {
   Device device;
   std::vector<Function> functions = {};  // by kernel
   Memory weights = {};
 };
 
-/// Made by the first session that asks. Kernels are assembled on several threads; a cache, where
-/// there is one, keeps what comes of them.
+/// The shared state, created by the first session that asks. Kernels are assembled on several
+/// threads; the cache, if there is one, keeps the machine code.
 Expected<std::shared_ptr<const Loaded>> loaded(const LoadedProgram& program,
                                                const std::filesystem::path& cache);
 

@@ -8,41 +8,41 @@
 
 namespace tessera::runtime::cuda {
 
-/// A box of a view that a kernel has the GPU copy at once. Who launches describes the view to the
-/// GPU, from the words of the launch.
+/// TMA tensor map of a kernel: a box of a view that the GPU copies by one instruction. The launcher
+/// encodes it from the words of the launch.
 struct TensorMap {
-  int word = 0;    // where the view begins: its base, its extents, its strides in elements
-  int column = 0;  // the axis whose neighbours lie side by side
-  int width = 2;   // bytes of an element
-  /// Elements along each axis. Along the column they are 32, 64 or 128 bytes, whose chunks of 16
-  /// are exchanged by the number of the row.
+  int word = 0;    // first word of the view: its base, its extents, its strides in elements
+  int column = 0;  // the contiguous axis
+  int width = 2;   // bytes per element
+  /// Extents of the box. Along the column they are 32, 64 or 128 bytes, which are swizzled in
+  /// chunks of 16 by the row number.
   std::vector<std::int64_t> box = {};
-  /// Of a view that the kernel makes itself of that base: so many elements behind it, with these
-  /// extents and strides. Else empty.
+  /// Static view that the kernel makes of that base: offset in elements, extents and strides. Else
+  /// empty.
   std::int64_t offset = 0;
   std::vector<std::int64_t> extents = {}, strides = {};
   bool operator==(const TensorMap&) const = default;
 
-  /// Words that are read, from `word` on.
+  /// Number of words that are read, from `word` on.
   std::size_t words() const { return extents.empty() ? 1 + 2 * box.size() : 1; }
 };
 
-inline constexpr std::size_t kMostMaps = 8;  // of a kernel
+inline constexpr std::size_t kMostMaps = 8;  // per kernel
 
-/// Whether a map is one that the GPU may have: up to five axes, of boxes of up to 256 elements.
+/// Whether the hardware supports the map: up to five axes, boxes of up to 256 elements along each.
 bool is_valid(const TensorMap& map);
 
-/// What the driver is told of a view, innermost axis first.
+/// Arguments of cuTensorMapEncodeTiled, innermost axis first.
 struct MapShape {
   std::uint64_t base = 0;
   std::vector<std::uint64_t> extents = {}, strides = {};  // strides in bytes, from the second on
   std::vector<std::uint32_t> box = {};
 };
-/// None where the GPU has no such maps: places or strides that are no multiples of 16 bytes,
-/// extents of nothing or past 2^30.
+/// Encoding arguments of a map; none where the hardware does not support them: addresses or strides
+/// that are no multiples of 16 bytes, extents of 0 or past 2^30.
 std::optional<MapShape> shape_of(const TensorMap& map, std::span<const std::uint64_t> words);
 
-/// As the driver writes it.
+/// CUtensorMap: encoded by the driver.
 struct alignas(64) EncodedMap {
   std::array<std::uint64_t, 16> words = {};
 };

@@ -13,8 +13,8 @@ namespace tessera::host {
 
 using Shape = std::vector<std::int64_t>;
 
-/// What a function takes from its call. Whatever the data does not allow becomes a diagnostic of
-/// the function's name.
+/// Typed access to the inputs and attributes of a call. Data that the operator does not allow
+/// becomes a diagnostic with the function's name.
 class Arguments {
  public:
   Arguments(const Call& call, std::string_view name) : call_(call), name_(name) {}
@@ -31,13 +31,13 @@ class Arguments {
   Expected<Tensor> float_tensor(std::size_t index) const;
   Expected<Tensor> integer_tensor(std::size_t index) const;
   Expected<Tensor> text_tensor(std::size_t index) const;
-  /// The elements of a sequence of tensors.
+  /// Elements of a sequence of tensors.
   Expected<std::vector<Datum>> sequence(std::size_t index) const;
-  /// The value of a tensor with one element.
+  /// Value of a tensor with one element.
   Expected<std::int64_t> integer(std::size_t index) const;
   Expected<double> number(std::size_t index) const;
 
-  /// An index into `extent` places; a negative one counts from the back.
+  /// Normalized index along an axis of `extent` elements; a negative one counts from the end.
   Expected<std::int64_t> place(std::string_view what, std::int64_t index,
                                std::int64_t extent) const;
   Expected<std::size_t> axis(std::int64_t axis, std::size_t rank) const;
@@ -48,12 +48,12 @@ class Arguments {
   Strings strings(std::string_view attr) const;
   Expected<DType> dtype(std::string_view attr, DType otherwise) const;
 
-  /// A new tensor within the memory limit; a tensor of strings counts with the bytes of `text` that
-  /// it is going to hold.
+  /// Allocates a tensor within the memory limit; a tensor of strings also counts the bytes of
+  /// `text` that it will hold.
   Expected<Draft> allocate(DType dtype, Shape shape, std::int64_t text = 0) const;
   Expected<Done> fits(std::int64_t count, std::size_t bytes_each) const;
 
-  /// As many of the results as are asked for.
+  /// The first results, as many as the call asks for.
   std::vector<Datum> results(std::vector<Datum> all) const;
 
  private:
@@ -64,8 +64,9 @@ class Arguments {
   std::string_view name_;
 };
 
-/// A shape seen along one axis: an element lies at (outer * extent + index) * inner + rest. A
-/// tensor without elements has outer = inner = 0, so that loops over them are as long as the data.
+/// Decomposition of a shape around an axis: an element is at (outer * extent + index) * inner +
+/// rest. A tensor without elements has outer = inner = 0, so that loops over them are as long as
+/// the data.
 struct Lanes {
   std::int64_t outer = 1;
   std::int64_t extent = 1;
@@ -75,13 +76,13 @@ struct Lanes {
 };
 Lanes lanes_along(const Shape& shape, std::size_t axis);
 
-/// The shape with another extent on one axis.
+/// Shape with another extent on one axis.
 Shape with_extent(Shape shape, std::size_t axis, std::int64_t extent);
 
-/// The bytes of text in a tensor of strings; 0 for numbers.
+/// Total bytes of the strings of a tensor; 0 for numbers.
 std::int64_t text_bytes(const Tensor& tensor);
 
-/// A tensor of i64 with one axis.
+/// Tensor of i64 with one axis.
 Tensor index_tensor(std::span<const std::int64_t> values);
 
 std::string shape_text(const Shape& shape);

@@ -9,10 +9,10 @@
 
 namespace tessera::host {
 
-/// A tensor being filled in: zeros or empty texts at first.
+/// A tensor under construction: zeros or empty strings at first.
 class Draft {
  public:
-  /// The caller has bounded the size; see Arguments::allocate.
+  /// Allocates; the caller has checked the size, see Arguments::allocate.
   Draft(DType dtype, std::vector<std::int64_t> shape);
 
   DType dtype() const { return dtype_; }
@@ -26,7 +26,7 @@ class Draft {
   }
   std::string& text(std::int64_t position) { return strings_[static_cast<std::size_t>(position)]; }
 
-  /// Copies a run of `count` elements as they are; the dtypes are equal.
+  /// Copies `count` consecutive elements; the dtypes are equal.
   void copy(std::int64_t to, const Tensor& source, std::int64_t from, std::int64_t count);
 
   Tensor finish() &&;

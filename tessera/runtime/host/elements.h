@@ -13,7 +13,7 @@
 
 namespace tessera::host {
 
-/// A truth value as stored.
+/// Storage type of a bool.
 enum class StoredBool : std::uint8_t {};
 
 template <class Stored>
@@ -26,7 +26,8 @@ auto widened(Stored value) {
     return value;
 }
 
-/// The elements of a tensor of numbers; 16-bit floats read as float, truth values as 0 and 1.
+/// Read access to the elements of a numeric tensor; 16-bit floats are read as float, bools as 0 and
+/// 1.
 template <class Stored>
 class Numbers {
  public:
@@ -45,7 +46,7 @@ class Numbers {
   const std::byte* memory_;
 };
 
-/// The elements of a tensor of small floats, read as float.
+/// Read access to the elements of a tensor of 8-bit or 4-bit floats, as float.
 class SmallFloats {
  public:
   using Key = float;
@@ -59,6 +60,7 @@ class SmallFloats {
   const Tensor& tensor_;
 };
 
+/// Read access to the elements of a tensor of strings.
 class Texts {
  public:
   using Key = std::string;
@@ -72,8 +74,8 @@ class Texts {
   std::span<const std::string> strings_;
 };
 
-/// Calls `visitor` with the elements of the tensor, whatever their type: an object that is indexed
-/// by position.
+/// Calls `visitor` with an accessor of the tensor's elements, which is indexed by position, for any
+/// dtype.
 template <class Visitor>
 auto visit_elements(const Tensor& tensor, Visitor&& visitor) {
   if (is_small(tensor.dtype) && is_float(tensor.dtype)) return visitor(SmallFloats(tensor));
@@ -97,7 +99,7 @@ auto visit_elements(const Tensor& tensor, Visitor&& visitor) {
   return visitor(Texts(tensor));
 }
 
-/// A strict weak order of elements: NaN is the largest number.
+/// Strict weak order of elements: NaN is the largest number.
 struct Before {
   template <class T>
   bool operator()(const T& a, const T& b) const {

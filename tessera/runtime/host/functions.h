@@ -2,8 +2,8 @@
 
 #include "tessera/runtime/host/host.h"
 
-/// The functions that the table in host.cpp names. Semantics are those of the ONNX operator of the
-/// same name; only what ONNX leaves open is said here.
+/// Host functions of the table in host.cpp. Semantics are those of the ONNX operator of the same
+/// name; comments specify only what ONNX leaves open.
 namespace tessera::host {
 
 // select.cpp. NaN counts as larger than every number and equal to itself, as in NumPy.
@@ -28,8 +28,8 @@ Results sequence_insert(const Call& call);
 Results sequence_length(const Call& call);
 Results split_to_sequence(const Call& call);
 
-// text.cpp. Case changes know the common Latin, Greek, Cyrillic and Armenian letters; other
-// characters, and bytes that are no UTF-8, stay.
+// text.cpp. Case conversion covers the common Latin, Greek, Cyrillic and Armenian letters; other
+// characters, and bytes that are not UTF-8, stay.
 Results regex_full_match(const Call& call);
 Results string_concat(const Call& call);
 Results string_normalizer(const Call& call);
@@ -44,11 +44,11 @@ Results cast_string(const Call& call);
 // image_decoder.cpp. A damaged image is a diagnostic, not an empty one.
 Results image_decoder(const Call& call);
 
-// labels.cpp. Keys that are no numbers are equal; the last of equal keys counts.
+// labels.cpp. NaN keys are equal to each other; the last of equal keys counts.
 Results ml_label_encoder(const Call& call);
 Results ml_one_hot_encoder(const Call& call);
 
-// trees.cpp. Votes are summed in f32, of x in f64 in that.
+// trees.cpp. Votes are summed in f32; in f64 where x is f64.
 Results ml_tree_ensemble(const Call& call);
 Results ml_tree_ensemble_regressor(const Call& call);
 
@@ -66,7 +66,7 @@ Results random_uniform_like(const Call& call);
 // matrix.cpp. Computes in double.
 Results det(const Call& call);
 
-// unpool.cpp. Indices count in the shape without output_shape, whose positions are then kept.
+// unpool.cpp. Indices refer to the shape without output_shape, whose positions are then kept.
 Results max_unpool(const Call& call);
 
 }  // namespace tessera::host

@@ -10,31 +10,31 @@
 
 namespace tessera::host {
 
-/// A regular expression. The time of a match is bounded by the length of the text times the size of
-/// the unfolded pattern: all places where the pattern may stand are followed at once (Thompson,
-/// "Regular Expression Search Algorithm", 1968).
+/// Regular expression matcher in time linear in the text length times the size of the compiled
+/// pattern: all states of the automaton are simulated at once (Thompson, "Regular Expression Search
+/// Algorithm", 1968).
 class Regex {
  public:
-  /// A bad pattern, and one that unfolds to too many steps, is a diagnostic.
+  /// Compiles a pattern; a bad pattern, and one that compiles to too many states, is a diagnostic.
   static Expected<Regex> parse(std::string_view text);
 
   /// Whether the whole text, which is UTF-8, matches.
   bool matches(std::string_view text) const;
 
-  /// A place in the unfolded pattern.
+  /// State of the automaton.
   struct Step {
     enum class Kind : std::uint8_t { Test, Fork, Accept };
     Kind kind = Kind::Accept;
-    Atom atom = Atom::Read;  // Test: what must hold
+    Atom atom = Atom::Read;  // Test: the condition
     std::size_t next = 0;
-    std::size_t other = 0;  // Fork: the second way on; Read: which set of characters
+    std::size_t other = 0;  // Fork: the second successor; Read: index of the character set
   };
 
  private:
   Regex() = default;
 
   std::vector<PointRanges> sets_;
-  std::vector<Step> steps_;  // begins at the last
+  std::vector<Step> steps_;  // the last one is the initial state
 };
 
 }  // namespace tessera::host

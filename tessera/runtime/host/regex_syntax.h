@@ -11,24 +11,24 @@
 
 namespace tessera::host {
 
-/// Code points: ranges with both ends, in order and apart from each other.
+/// Set of code points: inclusive ranges, sorted and disjoint.
 using PointRanges = std::vector<std::pair<char32_t, char32_t>>;
 
 bool contains(const PointRanges& ranges, char32_t point);
 bool is_word_character(char32_t point);
 
-/// What a pattern asks at one place of the text: a character, or something of the surroundings.
+/// Condition at a position of the text: a character, or an assertion about its surroundings.
 enum class Atom : std::uint8_t { Read, TextStart, TextEnd, WordEdge, WordInside };
 
-/// A part of a pattern, as a tree: repeated parts are not yet unfolded.
+/// Syntax tree of a pattern; repetitions are not expanded yet.
 struct Part {
   enum class Kind : std::uint8_t { Leaf, Sequence, Choice, Repeat };
   Kind kind = Kind::Sequence;
   Atom atom = Atom::Read;
-  std::size_t set = 0;  // of Pattern::sets, for Read
+  std::size_t set = 0;  // index in Pattern::sets, for Read
   std::vector<Part> parts = {};
   int least = 0;
-  std::optional<int> most = {};  // none: without end
+  std::optional<int> most = {};  // none: unbounded
 };
 
 struct Pattern {
@@ -36,7 +36,7 @@ struct Pattern {
   std::vector<PointRanges> sets;
 };
 
-/// Reads the syntax of RE2, without \p, \Q and the flag m. The depth of the tree is bounded.
+/// Parser of RE2 syntax, without \p, \Q and the flag m. The depth of the tree is bounded.
 Expected<Pattern> parse_pattern(std::string_view text);
 
 }  // namespace tessera::host

@@ -6,25 +6,26 @@
 
 namespace tessera::host {
 
-/// The last code point of Unicode; what is no UTF-8 decodes to something beyond.
+/// Last code point of Unicode; invalid UTF-8 decodes to numbers beyond it.
 constexpr char32_t kLastPoint = 0x10FFFF;
 
-/// White space, as far as it is ASCII.
+/// ASCII white space.
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
+/// A decoded character.
 struct Character {
   char32_t point = 0;
   std::size_t length = 1;  // in bytes
 };
 
-/// The first character of a text that is not empty. A byte that starts no well-formed character is
-/// one of its own, beyond kLastPoint.
+/// First character of a text that is not empty. A byte that starts no well-formed character is a
+/// character of its own, beyond kLastPoint.
 Character first_character(std::string_view text);
 
 char32_t lower_case(char32_t point);
 char32_t upper_case(char32_t point);
 
-/// The text with `change`, which is lower_case or upper_case, applied to each character.
+/// Text with `change`, which is lower_case or upper_case, applied to each character.
 std::string changed_case(std::string_view text, char32_t (*change)(char32_t));
 
 }  // namespace tessera::host
