@@ -1,60 +1,16 @@
 #include "tessera/expr/scalar.h"
 
-#include <array>
 #include <limits>
 
+#include "tessera/expr/function.h"
 #include "tessera/support/check.h"
 
 namespace tessera {
 namespace {
 
-struct FnRow {
-  Fn fn;
-  std::string_view name;
-  int arity;
-};
-
-constexpr std::array kFns = {
-    FnRow{Fn::Neg, "neg", 1},
-    FnRow{Fn::Abs, "abs", 1},
-    FnRow{Fn::Exp, "exp", 1},
-    FnRow{Fn::Log, "log", 1},
-    FnRow{Fn::Sqrt, "sqrt", 1},
-    FnRow{Fn::Sin, "sin", 1},
-    FnRow{Fn::Cos, "cos", 1},
-    FnRow{Fn::Atan, "atan", 1},
-    FnRow{Fn::Tanh, "tanh", 1},
-    FnRow{Fn::Erf, "erf", 1},
-    FnRow{Fn::Floor, "floor", 1},
-    FnRow{Fn::Round, "round", 1},
-    FnRow{Fn::Not, "not", 1},
-    FnRow{Fn::Add, "add", 2},
-    FnRow{Fn::Sub, "sub", 2},
-    FnRow{Fn::Mul, "mul", 2},
-    FnRow{Fn::Div, "div", 2},
-    FnRow{Fn::FloorDiv, "floor_div", 2},
-    FnRow{Fn::Mod, "mod", 2},
-    FnRow{Fn::Pow, "pow", 2},
-    FnRow{Fn::Max, "max", 2},
-    FnRow{Fn::Min, "min", 2},
-    FnRow{Fn::Equal, "equal", 2},
-    FnRow{Fn::Less, "less", 2},
-    FnRow{Fn::LessEqual, "less_equal", 2},
-    FnRow{Fn::And, "and", 2},
-    FnRow{Fn::Or, "or", 2},
-    FnRow{Fn::Xor, "xor", 2},
-    FnRow{Fn::ShiftLeft, "shift_left", 2},
-    FnRow{Fn::ShiftRight, "shift_right", 2},
-    FnRow{Fn::Select, "select", 3},
-};
-
-constexpr const FnRow& row(Fn fn) {
-  return kFns[static_cast<std::size_t>(fn)];
-}
-
 constexpr bool fns_in_order() {
-  for (std::size_t i = 0; i < kFns.size(); ++i)
-    if (static_cast<std::size_t>(kFns[i].fn) != i) return false;
+  for (std::size_t i = 0; i < kFnInfos.size(); ++i)
+    if (static_cast<std::size_t>(kFnInfos[i].fn) != i) return false;
   return true;
 }
 static_assert(fns_in_order());
@@ -134,15 +90,15 @@ Scalar one_of(Sort sort) {
 }  // namespace
 
 std::string_view to_string(Fn fn) {
-  return row(fn).name;
+  return info_of(fn).name;
 }
 int arity(Fn fn) {
-  return row(fn).arity;
+  return info_of(fn).arity;
 }
 
 std::optional<Fn> parse_fn(std::string_view name) {
-  for (const FnRow& r : kFns)
-    if (r.name == name) return r.fn;
+  for (const FnInfo& info : kFnInfos)
+    if (info.name == name) return info.fn;
   return std::nullopt;
 }
 

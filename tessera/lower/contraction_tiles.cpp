@@ -5,6 +5,7 @@
 
 #include "tessera/lower/contraction.h"
 
+#include "tessera/expr/function.h"
 #include "tessera/expr/walk.h"
 #include "tessera/tile/verify.h"
 
@@ -36,16 +37,14 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most) {
   return part;
 }
 
-/// Whether a function is computed by a polynomial, whose constants take the registers of sums.
-bool has_series(const Scalar& value) {
+/// Whether a transcendental function is in an expression, whose constants take the registers of
+/// sums.
+bool has_transcendental(const Scalar& value) {
   std::set<const void*> seen;
   const std::function<bool(const Scalar&)> walk = [&](const Scalar& part) {
     if (!seen.insert(part.id()).second) return false;
     const auto* call = std::get_if<node::Apply>(&part.node());
-    bool found = false;
-    if (call != nullptr)
-      for (const Fn fn : {Fn::Exp, Fn::Log, Fn::Sin, Fn::Cos, Fn::Tanh, Fn::Erf, Fn::Pow})
-        found = found || call->fn == fn;
+    bool found = call != nullptr && info_of(call->fn).is_transcendental;
     for_each_part(part, [&](const Scalar& inner) { found = found || walk(inner); });
     return found;
   };
@@ -65,7 +64,7 @@ class Cost {
       at_once_ = static_cast<double>(panels.k_group);
       size_ = 0.25;
     }
-    has_series_ = has_series(c.stage->output.value);
+    has_transcendental_ = has_transcendental(c.stage->output.value);
   }
 
   /// Until the last core is done, where each takes the next program when it has done one.
@@ -104,7 +103,7 @@ class Cost {
 
   /// Whether sums are finished while they are in registers: all tiles are whole, and so is the sum.
   bool finishes(const ContractionTiles& tiles) const {
-    if (has_series_) return false;
+    if (has_transcendental_) return false;
     for (std::size_t i = 0; i < c_.rows.size(); ++i)
       if (c_.rows[i].extent % tiles.rows[i] != 0) return false;
     return c_.column.extent % tiles.columns == 0 && tiles.sum_count() == count(c_.sums) &&
@@ -149,7 +148,7 @@ class Cost {
   double sum_ = 0;
   std::int64_t lanes_ = 4, mr_ = 4;
   double at_once_ = 1, size_ = 1;  // of elements, where 4 bytes are 1
-  bool has_series_ = false;
+  bool has_transcendental_ = false;
 };
 
 /// At most so much of the sum, in parts of one size: a multiple of `unit` if that can be.

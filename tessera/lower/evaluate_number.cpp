@@ -5,9 +5,11 @@
 #include <limits>
 #include <utility>
 
+#include "tessera/expr/function.h"
 #include "tessera/expr/number.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/lower/small_types.h"
+#include "tessera/tile/function.h"
 
 namespace tessera::lower {
 
@@ -49,6 +51,10 @@ constexpr FunctionRow kRows[] = {
     {Fn::Xor, Function::Xor, Function::None},
     {Fn::Select, Function::Select, Function::Select},
 };
+static_assert(std::ranges::all_of(kRows, [](const FunctionRow& row) {
+  return row.values == Function::None ||
+         info_of(row.fn).is_transcendental == tile::is_transcendental(row.values);
+}));
 
 bool compares(Fn fn) {
   return fn == Fn::Equal || fn == Fn::Less || fn == Fn::LessEqual;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <set>
 
+#include "tessera/expr/function.h"
 #include "tessera/expr/text.h"
 #include "tessera/expr/walk.h"
 #include "tessera/support/digest.h"
@@ -15,11 +15,9 @@
 namespace tessera::program {
 namespace {
 
-/// What a function costs beside an addition, about.
-double weight_of(Fn fn) {
-  constexpr std::array slow{Fn::Exp,  Fn::Log,  Fn::Sin, Fn::Cos,
-                            Fn::Atan, Fn::Tanh, Fn::Erf, Fn::Pow};
-  return std::ranges::find(slow, fn) != slow.end() ? 12 : 1;
+/// Estimated cost of a function, in additions.
+double cost_of(Fn fn) {
+  return info_of(fn).is_transcendental ? 12 : 1;
 }
 
 /// Operations of a stage: those of an element, for every element, and within folds for every term.
@@ -32,7 +30,7 @@ double operations_of(const tile::Stage& stage) {
   const std::function<void(const Scalar&, double)> walk = [&](const Scalar& scalar, double times) {
     if (!seen.insert(shared_id(scalar)).second) return;
     if (const auto* apply = std::get_if<node::Apply>(&scalar.node()))
-      total += times * weight_of(apply->fn);
+      total += times * cost_of(apply->fn);
     else if (std::holds_alternative<node::Read>(scalar.node()))
       total += times;
     const auto* component = std::get_if<node::Component>(&scalar.node());

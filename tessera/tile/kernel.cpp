@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "tessera/tile/function.h"
+
 namespace tessera::tile {
 namespace {
 
@@ -12,21 +14,12 @@ constexpr std::array<std::string_view, 36> kCodes = {
     "store", "view",  "dim",     "stride", "base",      "vload",   "vstore",  "atomic", "cas",
     "for",   "while", "if",      "yield",  "assume",    "hint",    "assert",  "print",  "barrier"};
 
-struct FunctionRow {
-  std::string_view name;
-  int arity;
-};
-
-constexpr std::array<FunctionRow, 43> kFunctions = {{
-    {"none", 0},     {"neg", 1},     {"abs", 1},     {"exp", 1},   {"exp2", 1},  {"log", 1},
-    {"log2", 1},     {"sin", 1},     {"cos", 1},     {"tanh", 1},  {"erf", 1},   {"sqrt", 1},
-    {"rsqrt", 1},    {"sigmoid", 1}, {"floor", 1},   {"ceil", 1},  {"round", 1}, {"not", 1},
-    {"add", 2},      {"sub", 2},     {"mul", 2},     {"div", 2},   {"rem", 2},   {"min", 2},
-    {"max", 2},      {"minimum", 2}, {"maximum", 2}, {"and", 2},   {"or", 2},    {"xor", 2},
-    {"shl", 2},      {"shr", 2},     {"pow", 2},     {"mulhi", 2}, {"eq", 2},    {"ne", 2},
-    {"lt", 2},       {"le", 2},      {"gt", 2},      {"ge", 2},    {"fma", 3},   {"select", 3},
-    {"exchange", 2},
-}};
+constexpr bool functions_in_order() {
+  for (std::size_t i = 0; i < kFunctionInfos.size(); ++i)
+    if (static_cast<std::size_t>(kFunctionInfos[i].function) != i) return false;
+  return true;
+}
+static_assert(functions_in_order());
 
 }  // namespace
 
@@ -42,18 +35,18 @@ std::optional<Code> parse_code(std::string_view name) {
 }
 
 std::string_view to_string(Function function) {
-  return kFunctions[static_cast<std::size_t>(function)].name;
+  return info_of(function).name;
 }
 
 std::optional<Function> parse_function(std::string_view name) {
-  for (std::size_t i = 1; i < kFunctions.size(); ++i) {
-    if (kFunctions[i].name == name) return static_cast<Function>(i);
+  for (const FunctionInfo& info : kFunctionInfos) {
+    if (info.name == name && info.function != Function::None) return info.function;
   }
   return {};
 }
 
 int arity(Function function) {
-  return kFunctions[static_cast<std::size_t>(function)].arity;
+  return info_of(function).arity;
 }
 
 bool is_compare(Function function) {

@@ -2,102 +2,41 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <initializer_list>
 #include <utility>
 
+#include "tessera/tile/function.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::tile {
 namespace {
-
-/// Sets of element kinds.
-enum Kinds : unsigned { kFloats = 1, kIntegers = 2, kBools = 4 };
 
 unsigned dtype_mask(DType dtype) {
   if (dtype == DType::Bool) return kBools;
   return is_float(dtype) ? kFloats : kIntegers;
 }
 
-/// What a function is defined on; 0 where it is no function of a map.
-unsigned domain(Function function) {
-  switch (function) {
-    case Function::None:
-    case Function::Exchange: return 0;
-    case Function::Exp:
-    case Function::Exp2:
-    case Function::Log:
-    case Function::Log2:
-    case Function::Sin:
-    case Function::Cos:
-    case Function::Tanh:
-    case Function::Erf:
-    case Function::Sqrt:
-    case Function::Rsqrt:
-    case Function::Sigmoid:
-    case Function::Floor:
-    case Function::Ceil:
-    case Function::Round:
-    case Function::Pow:
-    case Function::Fma: return kFloats;
-    case Function::Shl:
-    case Function::Shr:
-    case Function::MulHi: return kIntegers;
-    case Function::Not:
-    case Function::And:
-    case Function::Or:
-    case Function::Xor: return kIntegers | kBools;
-    case Function::Equal:
-    case Function::NotEqual:
-    case Function::Select: return kFloats | kIntegers | kBools;
-    case Function::Neg:
-    case Function::Abs:
-    case Function::Add:
-    case Function::Sub:
-    case Function::Mul:
-    case Function::Div:
-    case Function::Rem:
-    case Function::Min:
-    case Function::Max:
-    case Function::Minimum:
-    case Function::Maximum:
-    case Function::Less:
-    case Function::LessEqual:
-    case Function::Greater:
-    case Function::GreaterEqual: return kFloats | kIntegers;
-  }
-  return 0;
-}
-
-bool is_one_of(Function function, std::initializer_list<Function> functions) {
-  return std::find(functions.begin(), functions.end(), function) != functions.end();
-}
-
 }  // namespace
 
 bool takes(Function function, DType dtype) {
-  return (domain(function) & dtype_mask(dtype)) != 0;
+  return (info_of(function).domain & dtype_mask(dtype)) != 0;
 }
 
 std::string domain_text(Function function) {
   std::string text;
   for (const auto& [kind, name] : {std::pair{kFloats, "floats"}, std::pair{kIntegers, "integers"},
                                    std::pair{kBools, "bools"}}) {
-    if ((domain(function) & kind) == 0) continue;
+    if ((info_of(function).domain & kind) == 0) continue;
     text += fmt::format("{}{}", text.empty() ? "" : " or ", name);
   }
   return text;
 }
 
 bool folds(Function function) {
-  return is_one_of(function,
-                   {Function::Add, Function::Mul, Function::Min, Function::Max, Function::Minimum,
-                    Function::Maximum, Function::And, Function::Or, Function::Xor});
+  return (info_of(function).traits & kFold) != 0;
 }
 
 bool is_atomic(Function function) {
-  return is_one_of(function, {Function::Add, Function::Min, Function::Max, Function::And,
-                              Function::Or, Function::Xor, Function::Exchange});
+  return (info_of(function).traits & kAtomic) != 0;
 }
 
 bool fits(DType dtype, std::int64_t integer) {

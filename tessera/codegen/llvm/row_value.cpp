@@ -5,7 +5,7 @@
 #include "tessera/support/check.h"
 #include "tessera/tile/cpu/bounds.h"
 #include "tessera/tile/cpu/placement.h"
-#include "tessera/tile/cpu/vectors.h"
+#include "tessera/tile/function.h"
 
 namespace tessera::codegen {
 
@@ -153,7 +153,7 @@ Row::Lanes Row::map(const Operation& op, const std::vector<Lanes>& operands) {
   Pieces result;
   switch (op.code) {
     case Code::Map: {
-      const bool low = tile::cpu::is_series(op.function) &&
+      const bool low = tile::is_transcendental(op.function) &&
                        tile::cpu::is_never_positive(e_.kernel, e_.definition, op.in[0]);
       result = emit_map(at, op.function, from, pieces, e_.options.precision,
                         low ? Sign::NotPositive : Sign::Any);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "tessera/tile/cpu/vectors.h"
+#include "tessera/tile/function.h"
 
 namespace tessera::tile::cpu {
 namespace {
@@ -106,7 +106,7 @@ class Finishing {
     if (op.code == Code::Vload) return is_all_inside(op, map.size());
     if (const auto moved = operand_map(kernel(), op, map)) return is_at_hand(op.in[0], *moved);
     // The constants of a polynomial would push sums out of their registers.
-    if (op.code == Code::Map && is_series(op.function)) return false;
+    if (op.code == Code::Map && is_transcendental(op.function)) return false;
     const bool maps = op.code == Code::Map || op.code == Code::Cast || op.code == Code::Bitcast ||
                       op.code == Code::Const || op.code == Code::Iota;
     return maps && std::ranges::all_of(op.in, [&](ValueId in) { return is_at_hand(in, map); });

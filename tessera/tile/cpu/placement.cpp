@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "tessera/tile/cpu/vectors.h"
+#include "tessera/tile/function.h"
 
 namespace tessera::tile::cpu {
 namespace {
@@ -18,7 +18,7 @@ bool is_unit_reshape(const Kernel& kernel, const Operation& op) {
 int cost_of(const Operation& op) {
   if (op.code == Code::Gather) return 8;
   if (op.code != Code::Map) return op.code == Code::Load ? 8 : 1;
-  if (is_series(op.function)) return 16;
+  if (is_transcendental(op.function)) return 16;
   switch (op.function) {
     case Function::Div:
     case Function::Rem:

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "tessera/tile/function.h"
+
 namespace tessera::tile::cpu {
 namespace {
 
@@ -16,7 +18,7 @@ struct Survey {
   int narrowest = 8, widest = 1;
   bool has_addresses = false;  // gathers, scatters, atomics: element by element
   bool has_region_fold = false;
-  bool has_series = false;                   // functions that are computed by polynomials
+  bool has_transcendentals = false;
   std::array<std::int64_t, 9> lengths = {};  // operations, by the bytes of their results
 
   /// An estimate of the instructions for vectors of so many elements.
@@ -29,7 +31,7 @@ struct Survey {
   }
 };
 
-constexpr std::int64_t kSeriesLength = 20;
+constexpr std::int64_t kTranscendentalLength = 20;
 /// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
 constexpr std::int64_t kLongest = 440;
 
@@ -116,9 +118,9 @@ class Surveyor {
     ++length;
     if (op.code == Code::Vload) return access(map, type(op.in[0]).strides);
     if (op.code == Code::Load || op.code == Code::Gather) survey_.has_addresses = true;
-    const bool series = op.code == Code::Map && is_series(op.function);
-    survey_.has_series = survey_.has_series || series;
-    if (series) length += kSeriesLength;
+    const bool transcendental = op.code == Code::Map && is_transcendental(op.function);
+    survey_.has_transcendentals = survey_.has_transcendentals || transcendental;
+    if (transcendental) length += kTranscendentalLength;
     if (const auto moved = operand_map(kernel(), op, map)) return value(op.in[0], *moved);
     for (const ValueId in : op.in) {
       if (op.code == Code::Gather && in == op.in[0]) continue;
@@ -147,22 +149,6 @@ class Surveyor {
 };
 
 }  // namespace
-
-bool is_series(Function function) {
-  switch (function) {
-    case Function::Exp:
-    case Function::Exp2:
-    case Function::Log:
-    case Function::Log2:
-    case Function::Sin:
-    case Function::Cos:
-    case Function::Tanh:
-    case Function::Erf:
-    case Function::Sigmoid:
-    case Function::Pow: return true;
-    default: return false;
-  }
-}
 
 void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& placement,
                     const machine::Machine& machine, const NestOptions& options) {
@@ -193,7 +179,9 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   // temporaries. Polynomials have many constants besides, and long chains, of which more at a time
   // pay where each ends in a lane of its own. What only streams needs little.
   const bool folds_lanes = nest.fold && *nest.fold == lane;
-  const int sixteenths = survey.has_series && (folds_lanes || !nest.fold) ? 3 : nest.fold ? 4 : 2;
+  const int sixteenths = survey.has_transcendentals && (folds_lanes || !nest.fold) ? 3
+                         : nest.fold                                               ? 4
+                                                                                   : 2;
   const std::int64_t registers = std::max(1, machine.vector_registers * sixteenths / 16);
   const std::int64_t each = std::max<std::int64_t>(1, width * survey.widest / machine.vector_bytes);
   const std::int64_t fit = std::min(nest.space[static_cast<std::size_t>(lane)] / width,

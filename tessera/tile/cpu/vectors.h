@@ -4,9 +4,6 @@
 
 namespace tessera::tile::cpu {
 
-/// Whether a function is computed by a polynomial, whose constants need registers.
-bool is_series(Function function);
-
 /// Vectorizes a nest: chooses the axis along which most accesses are contiguous, the vector width
 /// of the narrowest type, and an unroll factor that the registers allow.
 void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& placement,
