@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/driver/ready.h"
-#include "tessera/runtime/cuda/session.h"
+#include "tessera/driver/target_selection.h"
 #include "tessera/runtime/program_file.h"
 #include "tessera/support/stopwatch.h"
 
@@ -142,32 +142,13 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
   CompileModelOptions options;
   options.code.passes = pass_options(flags.passes);
   options.code.threads = flags.threads;
-  const bool tf32 = flags.precision == "tf32";
-  if (flags.target == "cuda") {
-    machine::Machine& gpu = options.code.machine;
-    gpu = machine::cuda();
-    if (const auto found = runtime::cuda::this_gpu()) {
-      gpu = machine::cuda(found->architecture);
-      gpu.multiprocessors = gpu.cores = found->multiprocessors;
-    }
-  } else if (flags.target != "cpu") {
-    options.code.machine = machine::cuda(flags.target.substr(flags.target.find(':') + 1));
-  }
-  if (tf32) options.code.machine.features.emplace_back("tf32");
-  if ((flags.precision == "f16" || tf32) && flags.target == "cpu")
-    return Diagnostic{.id = "cli-precision",
-                      .message = fmt::format("--precision {} is for GPUs", flags.precision),
-                      .help = "say bf16, or --target cuda"};
+  TESSERA_TRY_DONE(select_target(flags.target, flags.precision, options));
   options.code.cache = cache_folder(flags, context);
   options.code.memory_limit = context.memory_limit.value_or(0);
   options.code.stop = &context.stop;
   options.code.progress = [&line](std::size_t done, std::size_t count) {
     line.show(done, count, "kernels compiled");
   };
-  options.precision = flags.precision == "f32" || tf32 ? Precision::F32
-                      : flags.precision == "f16"       ? Precision::F16
-                      : flags.precision == "bf16"      ? Precision::Bf16
-                                                       : Precision::Auto;
   options.max_error = flags.max_error;
   return options;
 }

@@ -66,6 +66,8 @@ const std::map<std::string, std::string> kOfTheLibraryAlone = {
     {"cuda-missing", "depends on the machine; tests/codegen/ptx_test.cpp looks at it"},
     {"cuda-driver", "depends on the machine; tests/codegen/gpu_test.cpp looks at it"},
     {"cuda-error", "depends on the machine"},
+    {"compile-precision", "the command line accepts the names of precisions alone"},
+    {"compile-target", "the command line accepts the names of targets alone"},
     {"cuda-grid", "depends on the machine"},
     {"cuda-memory", "depends on the machine"},
     {"cuda-architecture", "depends on the machine"},

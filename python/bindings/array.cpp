@@ -1,0 +1,340 @@
+#include "python/bindings/array.h"
+
+#include <fmt/format.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+#include "python/bindings/error.h"
+
+namespace nb = nanobind;
+
+namespace tessera::python {
+namespace {
+
+/// Names of an element type: in DLPack (code and bits), and what numpy and ml_dtypes call it.
+struct ElementType {
+  DType dtype;
+  std::uint8_t code, bits;
+  const char* name;
+};
+using Code = nb::dlpack::dtype_code;
+constexpr std::uint8_t code(Code value) {
+  return static_cast<std::uint8_t>(value);
+}
+constexpr std::array kElementTypes = {
+    ElementType{DType::F16, code(Code::Float), 16, "float16"},
+    ElementType{DType::BF16, code(Code::Bfloat), 16, "bfloat16"},
+    ElementType{DType::F32, code(Code::Float), 32, "float32"},
+    ElementType{DType::F64, code(Code::Float), 64, "float64"},
+    ElementType{DType::I8, code(Code::Int), 8, "int8"},
+    ElementType{DType::I16, code(Code::Int), 16, "int16"},
+    ElementType{DType::I32, code(Code::Int), 32, "int32"},
+    ElementType{DType::I64, code(Code::Int), 64, "int64"},
+    ElementType{DType::U8, code(Code::UInt), 8, "uint8"},
+    ElementType{DType::U16, code(Code::UInt), 16, "uint16"},
+    ElementType{DType::U32, code(Code::UInt), 32, "uint32"},
+    ElementType{DType::U64, code(Code::UInt), 64, "uint64"},
+    ElementType{DType::Bool, code(Code::Bool), 8, "bool"},
+    ElementType{DType::F8E4M3FN, 10, 8, "float8_e4m3fn"},
+    ElementType{DType::F8E4M3FNUZ, 11, 8, "float8_e4m3fnuz"},
+    ElementType{DType::F8E5M2, 12, 8, "float8_e5m2"},
+    ElementType{DType::F8E5M2FNUZ, 13, 8, "float8_e5m2fnuz"},
+    ElementType{DType::F8E8M0, 14, 8, "float8_e8m0fnu"},
+    ElementType{DType::F4E2M1, 17, 4, "float4_e2m1fn"},
+    ElementType{DType::I4, code(Code::Int), 4, "int4"},
+    ElementType{DType::U4, code(Code::UInt), 4, "uint4"},
+    ElementType{DType::I2, code(Code::Int), 2, "int2"},
+    ElementType{DType::U2, code(Code::UInt), 2, "uint2"},
+};
+
+const ElementType* by_name(std::string_view name) {
+  const auto* const found = std::ranges::find_if(
+      kElementTypes, [&](const ElementType& type) { return name == type.name; });
+  return found == kElementTypes.end() ? nullptr : found;
+}
+
+[[noreturn]] void fail(std::string message, std::string note = {}, std::string help = {}) {
+  throw DiagnosticError({.id = "python-array",
+                         .message = std::move(message),
+                         .note = std::move(note),
+                         .help = std::move(help)});
+}
+
+/// The element type of a buffer by its format character, whose width the platform decides.
+std::optional<DType> dtype_of(const Py_buffer& buffer) {
+  const std::string_view format = buffer.format == nullptr ? "B" : buffer.format;
+  const std::string_view letter =
+      format.starts_with('@') || format.starts_with('=') || format.starts_with('<')
+          ? format.substr(1)
+          : format;
+  if (letter.size() != 1) return std::nullopt;
+  const int width = static_cast<int>(buffer.itemsize);
+  const auto integer = [&](bool is_signed) -> std::optional<DType> {
+    switch (width) {
+      case 1: return is_signed ? DType::I8 : DType::U8;
+      case 2: return is_signed ? DType::I16 : DType::U16;
+      case 4: return is_signed ? DType::I32 : DType::U32;
+      case 8: return is_signed ? DType::I64 : DType::U64;
+      default: return std::nullopt;
+    }
+  };
+  switch (letter[0]) {
+    case '?': return DType::Bool;
+    case 'e': return DType::F16;
+    case 'f': return DType::F32;
+    case 'd': return width == 8 ? std::optional(DType::F64) : std::nullopt;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return integer(true);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N': return integer(false);
+    default: return std::nullopt;
+  }
+}
+
+/// A Python buffer, released with the GIL held by whichever thread drops it last.
+std::shared_ptr<Py_buffer> buffer_of(nb::handle object, int flags) {
+  auto buffer = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object.ptr(), buffer.get(), flags) != 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  return {buffer.release(), [](Py_buffer* held) {
+            const nb::gil_scoped_acquire gil;
+            PyBuffer_Release(held);
+            delete held;
+          }};
+}
+
+std::optional<ArrayView> view_of_buffer(nb::handle object, bool writable) {
+  if (PyObject_CheckBuffer(object.ptr()) == 0) return std::nullopt;
+  const auto buffer =
+      buffer_of(object, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0));
+  if (!buffer) return std::nullopt;
+  const auto dtype = dtype_of(*buffer);
+  if (!dtype) return std::nullopt;
+  ArrayView view{.dtype = *dtype, .data = static_cast<std::byte*>(buffer->buf), .owner = buffer};
+  for (int axis = 0; axis < buffer->ndim; ++axis) {
+    view.shape.push_back(buffer->shape[axis]);
+    if (buffer->strides[axis] % buffer->itemsize != 0) fail("its elements are not aligned");
+    view.strides.push_back(buffer->strides[axis] / buffer->itemsize);
+  }
+  return view;
+}
+
+bool is_torch(nb::handle object) {
+  const nb::handle module = nb::getattr(object.type(), "__module__", nb::none());
+  return nb::isinstance<nb::str>(module) &&
+         std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("torch");
+}
+
+/// The view of an array that DLPack gives, if it gives one.
+template <class Array>
+std::optional<ArrayView> view_by_dlpack(nb::handle object) {
+  Array array;
+  try {
+    array = nb::cast<Array>(object);
+  } catch (const nb::cast_error&) {
+    return std::nullopt;
+  }
+  if (array.device_type() != nb::device::cpu::value)
+    fail("the array is not in the memory of this computer",
+         "programs take and give arrays in host memory", "copy it with .cpu() first");
+  const nb::dlpack::dtype type = array.dtype();
+  const auto* const found = std::ranges::find_if(kElementTypes, [&](const ElementType& known) {
+    return known.code == type.code && known.bits == type.bits && type.lanes == 1;
+  });
+  if (found == kElementTypes.end())
+    fail(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
+  ArrayView view{
+      .dtype = found->dtype,
+      .data = static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(array.data())))};
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+    view.shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+    view.strides.push_back(array.stride(axis));
+  }
+  view.owner = {new Array(array), [](const Array* held) {
+                  const nb::gil_scoped_acquire gil;
+                  delete held;
+                }};
+  return view;
+}
+
+/// An array by DLPack: torch, jax, cupy.
+std::optional<ArrayView> view_of_dlpack(nb::handle object, bool writable) {
+  if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
+  nb::object source = nb::borrow(object);
+  if (is_torch(object) && nb::cast<bool>(object.attr("requires_grad")))
+    source = object.attr("detach")();
+  return writable ? view_by_dlpack<nb::ndarray<>>(source)
+                  : view_by_dlpack<nb::ndarray<nb::ro>>(source);
+}
+
+/// An array of a type that buffers do not have (bfloat16 and the like, by ml_dtypes), seen as
+/// integers of its width.
+std::optional<ArrayView> view_of_extension(nb::handle object, bool writable) {
+  if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "view")) return std::nullopt;
+  const nb::object name = nb::getattr(object.attr("dtype"), "name", nb::none());
+  if (!nb::isinstance<nb::str>(name)) return std::nullopt;
+  const ElementType* const type = by_name(nb::cast<nb::str>(name).c_str());
+  if (type == nullptr || (type->dtype != DType::BF16 && !is_small(type->dtype)))
+    return std::nullopt;
+  auto view = view_of_buffer(object.attr("view")(byte_width(type->dtype) == 2 ? "uint16" : "uint8"),
+                             writable);
+  if (view) view->dtype = type->dtype;
+  return view;
+}
+
+std::int64_t count_of(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+bool is_dense(const ArrayView& view) {
+  std::int64_t expected = 1;
+  for (std::size_t axis = view.shape.size(); axis-- > 0;) {
+    if (view.shape[axis] != 1 && view.strides[axis] != expected) return count_of(view.shape) == 0;
+    expected *= view.shape[axis];
+  }
+  return true;
+}
+
+/// Elements of a strided array, row by row.
+Bytes gathered(const ArrayView& view) {
+  const auto width = static_cast<std::size_t>(byte_width(view.dtype));
+  const std::int64_t count = count_of(view.shape);
+  Buffer buffer(static_cast<std::size_t>(count) * width);
+  std::vector<std::int64_t> index(view.shape.size(), 0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0;
+    for (std::size_t axis = 0; axis < index.size(); ++axis)
+      offset += index[axis] * view.strides[axis];
+    std::memcpy(buffer.data() + static_cast<std::size_t>(i) * width,
+                view.data + offset * static_cast<std::int64_t>(width), width);
+    for (std::size_t axis = index.size(); axis-- > 0;) {
+      if (++index[axis] < view.shape[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  return std::move(buffer).freeze();
+}
+
+Tensor tensor_of(const ArrayView& view) {
+  if (!is_dense(view)) return {view.dtype, view.shape, gathered(view)};
+  const auto bytes = static_cast<std::size_t>(count_of(view.shape) * byte_width(view.dtype));
+  return {view.dtype, view.shape, Bytes(view.owner, {view.data, bytes})};
+}
+
+std::optional<ArrayView> view_of(nb::handle object, bool writable) {
+  if (auto view = view_of_buffer(object, writable)) return view;
+  if (auto view = view_of_extension(object, writable)) return view;
+  return view_of_dlpack(object, writable);
+}
+
+/// An array of text, by numpy.
+std::optional<Tensor> text_of(nb::handle object) {
+  if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "ravel")) return std::nullopt;
+  const std::string kind = nb::cast<std::string>(nb::str(object.attr("dtype").attr("kind")));
+  if (kind != "U" && kind != "O" && kind != "T") return std::nullopt;
+  std::vector<std::string> elements;
+  for (const nb::handle element : object.attr("ravel")().attr("tolist")())
+    elements.push_back(nb::isinstance<nb::bytes>(element)
+                           ? std::string(nb::cast<nb::bytes>(element).c_str())
+                           : nb::cast<std::string>(nb::str(element)));
+  return Tensor::of_strings(nb::cast<std::vector<std::int64_t>>(nb::list(object.attr("shape"))),
+                            std::move(elements));
+}
+
+nb::object text_array(const Tensor& tensor) {
+  nb::list elements;
+  for (const std::string& element : *tensor.strings) elements.append(element);
+  const nb::object numpy = nb::module_::import_("numpy");
+  return numpy.attr("array")(elements, nb::arg("dtype") = "object")
+      .attr("reshape")(nb::tuple(nb::cast(tensor.shape)));
+}
+
+}  // namespace
+
+std::optional<ArrayView> writable_view(nb::handle object) {
+  auto view = view_of(object, true);
+  if (!view) {
+    if (view_of(object, false)) fail("the array is read-only");
+    return std::nullopt;
+  }
+  std::int64_t last = 1;
+  for (std::size_t axis = 0; axis < view->shape.size(); ++axis) {
+    if (view->strides[axis] < 0) fail("an array with negative strides is not supported");
+    last += (view->shape[axis] - 1) * view->strides[axis];
+  }
+  view->bytes = count_of(view->shape) == 0 ? 0 : last * byte_width(view->dtype);
+  return view;
+}
+
+Datum datum_of(nb::handle object, ArrayKind& kind) {
+  if (object.is_none()) return Datum::optional();
+  if (is_torch(object)) kind = ArrayKind::Torch;
+  if (const auto view = view_of(object, false)) return tensor_of(*view);
+  if (auto text = text_of(object)) return *std::move(text);
+  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
+    std::vector<Datum> elements;
+    for (const nb::handle element : object) elements.push_back(datum_of(element, kind));
+    return Datum::sequence(std::move(elements));
+  }
+  fail(fmt::format("'{}' is not an array", nb::cast<std::string>(nb::str(object.type()))),
+       "arrays of numpy and torch, and what has a buffer or __dlpack__");
+}
+
+nb::object to_python(const Datum& datum, ArrayKind kind) {
+  if (datum.kind() == Datum::Kind::Nothing) return nb::none();
+  if (!datum.is_tensor()) {
+    if (datum.kind() == Datum::Kind::Optional)
+      return datum.elements().empty() ? nb::none() : to_python(datum.elements()[0], kind);
+    nb::list elements;
+    for (const Datum& element : datum.elements()) elements.append(to_python(element, kind));
+    return elements;
+  }
+  const Tensor& tensor = datum.tensor();
+  if (tensor.dtype == DType::String) return text_array(tensor);
+  const auto* const type = std::ranges::find(kElementTypes, tensor.dtype, &ElementType::dtype);
+  // Types that numpy lacks are handed out as the integers that hold them, unless ml_dtypes has
+  // them.
+  const bool foreign =
+      kind == ArrayKind::Numpy
+          ? tensor.dtype == DType::BF16 || is_small(tensor.dtype)
+          : is_small(tensor.dtype) && byte_width(tensor.dtype) == 1 && type->bits < 8;
+  const int width = byte_width(tensor.dtype) * 8;
+  const nb::dlpack::dtype element =
+      foreign ? nb::dlpack::dtype{code(Code::UInt), static_cast<std::uint8_t>(width), 1}
+              : nb::dlpack::dtype{type->code, static_cast<std::uint8_t>(width), 1};
+  const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
+  auto* const held = new Bytes(tensor.bytes);
+  const nb::capsule owner(held, [](void* bytes) noexcept { delete static_cast<Bytes*>(bytes); });
+  // The memory belongs to the result alone: sessions hand out what they do not keep.
+  void* const data = const_cast<std::byte*>(tensor.bytes.data());
+  if (kind == ArrayKind::Torch)
+    return nb::cast(
+        nb::ndarray<nb::pytorch>(data, shape.size(), shape.data(), owner, nullptr, element));
+  const nb::object array =
+      nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, element));
+  if (!foreign) return array;
+  try {
+    return array.attr("view")(nb::module_::import_("ml_dtypes").attr(type->name));
+  } catch (const nb::python_error&) {
+    return array;
+  }
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,19 @@
+#include "python/bindings/bind.h"
+#include "python/bindings/error.h"
+#include "tessera/machine/machine.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_tessera, module) {
+  module.doc() = "Bindings of the Tessera compiler; import the package `tessera`.";
+  module.attr("__version__") = TESSERA_VERSION;
+  tessera::python::bind_errors(module);
+  tessera::python::bind_models(module);
+  tessera::python::bind_programs(module);
+  tessera::python::bind_proofs(module);
+  tessera::python::bind_kernels(module);
+  tessera::python::bind_graphs(module);
+  module.def(
+      "cores", [] { return tessera::machine::host().cores; },
+      "Number of physical cores of this computer.");
+}

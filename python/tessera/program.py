@@ -1,0 +1,82 @@
+"""Compiled programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Mapping, Optional, Sequence, Union
+
+from . import _tessera
+
+
+class Profile:
+    """Times of the steps of a program: medians over runs, the longest first."""
+
+    def __init__(self, steps: list[dict], trace: str):
+        self.steps = steps
+        self.trace = json.loads(trace)
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds of all steps together."""
+        return sum(step["ms"] for step in self.steps)
+
+    def save(self, path: Union[str, os.PathLike]) -> None:
+        """Writes the trace of the last run for Perfetto (ui.perfetto.dev) and chrome://tracing."""
+        pathlib.Path(path).write_text(json.dumps(self.trace))
+
+    def __str__(self) -> str:
+        lines = [f"{'step':>5} {'calls':>6} {'ms':>9} {'share':>6} {'GFLOP/s':>8} {'GB/s':>7}  what"]
+        for row in self.steps:
+            how = f" [{row['how']}]" if row["how"] else ""
+            lines.append(
+                f"{row['step']:>5} {row['calls']:>6} {row['ms']:>9.4f} {100 * row['share']:>5.1f}% "
+                f"{row['gflops']:>8.1f} {row['gbytes_per_second']:>7.1f}  {row['what']}{how}"
+            )
+        return "\n".join(lines)
+
+
+class Program:
+    """A program: machine code, packed weights and a memory plan. Threads may call it at the same time.
+
+    program(x, y) takes inputs in order or by name, as arrays of numpy or torch, and gives one array or a
+    tuple of them, of the same kind. Dense arrays that are aligned to 64 bytes are read where they are; others
+    are copied first.
+    """
+
+    def __init__(self, handle: _tessera.Program):
+        self._handle = handle
+        self._call = handle.__call__
+
+    def __call__(self, *inputs, **named):
+        return self._call(*inputs, **named)
+
+    def run(self, inputs: Mapping, outputs: Optional[Sequence[str]] = None) -> dict:
+        """Runs on inputs by name, and gives outputs by name: all, or those asked for."""
+        return self._handle.run(dict(inputs), None if outputs is None else list(outputs))
+
+    @property
+    def input_names(self) -> list[str]:
+        return self._handle.input_names
+
+    @property
+    def output_names(self) -> list[str]:
+        return self._handle.output_names
+
+    def save(self, path: Union[str, os.PathLike]) -> None:
+        """Writes the program as one file (.tsr) for tessera.open, `tessera run` and the C API."""
+        self._handle.save(pathlib.Path(path))
+
+    def profile(self, *inputs, runs: int = 20, **named) -> Profile:
+        """Times every step over so many runs."""
+        if not isinstance(runs, int) or runs < 1:
+            raise ValueError(f"runs is a positive number, not {runs!r}")
+        return Profile(*self._handle.profile(runs, *inputs, **named))
+
+    def explain(self) -> dict:
+        """How the program was compiled: passes, steps with their strategies, interpreted operators, memory."""
+        return self._handle.explain()
+
+    def __repr__(self) -> str:
+        return f"<tessera.Program of {', '.join(self.input_names)} to {', '.join(self.output_names)}>"
