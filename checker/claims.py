@@ -314,9 +314,20 @@ class Binding:
                 if not reader.at("("):
                     reader.name()
                 graph = GraphReader(reader)
-                inner = [name for name, _, _ in graph.inputs()]
-                return self.outputs(graph.body(), dict(zip(inner, [o for o in operands if o != "_"])))
+                inner, given = [name for name, _, _ in graph.inputs()], [o for o in operands if o != "_"]
+                return self.outputs(graph.body(), dict(zip(inner, given + self.attribute_inputs(e, inner[len(given):]))))
         raise Refused(f"the operator {e.op} of the rule is not among the values")
+
+    def attribute_inputs(self, e, names):
+        """The inputs of rank 0 that float attributes of an operator are called by, which its body has beside operands."""
+        reals = {words[1][1] for name, words in e.attrs.items() if self.is_named_real(e, name)}
+        inputs = {name: f"x{i}" for i, (name, _, shape) in enumerate(self.rule.inputs) if not shape}
+        require(set(names) <= reals & set(inputs), f"the body of {e.op} has other inputs")
+        return [inputs[name] for name in names]
+
+    def is_named_real(self, e, name):
+        default = self.catalog.defaults.get(e.op, {}).get(name, ((),))
+        return e.attrs.get(name, ((),))[0] == ("sign", "$") and default[-1][:1] == ("float",)
 
     def fits_known(self, arg, name):
         try:
@@ -329,7 +340,7 @@ class Binding:
         found = {}
         for name, words in attrs.items():
             given = e.attrs.get(name, self.catalog.defaults.get(e.op, {}).get(name))
-            if given is not None and given[0] == ("sign", "$"):
+            if given is not None and given[0] == ("sign", "$") and not self.is_named_real(e, name):
                 symbol, size = given[1][1], None
                 if words[0] == ("sign", "$"):
                     size = sym(words[1][1])

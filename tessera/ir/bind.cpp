@@ -85,6 +85,15 @@ Tensor Binding::constant(const Tensor& tensor) const {
   return {.dtype = real_, .shape = tensor.shape, .bytes = std::move(buffer).freeze()};
 }
 
+std::optional<Tensor> Binding::real(std::string_view name) const {
+  const auto it = attrs_.find(name);
+  const auto* number = it == attrs_.end() ? nullptr : std::get_if<double>(&it->second.value);
+  if (number == nullptr) return std::nullopt;
+  Buffer buffer(static_cast<std::size_t>(byte_width(real_)));
+  store_number(real_, buffer.data(), 0, *number);
+  return Tensor{.dtype = real_, .bytes = std::move(buffer).freeze()};
+}
+
 Type Binding::type(Type type) const {
   if (type.kind == Type::Kind::Tensor) type.dtype = dtype(type.dtype);
   if (type.shape)

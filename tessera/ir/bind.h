@@ -27,6 +27,8 @@ class Binding {
   Type type(Type type) const;
   DType dtype(DType dtype) const { return dtype == DType::F32 ? real_ : dtype; }
   Tensor constant(const Tensor& tensor) const;
+  /// Bound float attribute as a constant of rank 0, of the type that f32 stands for.
+  std::optional<Tensor> real(std::string_view name) const;
   /// Attributes with bound symbols replaced; unbound ones stay.
   Attrs attrs(const OpDef& op, const Attrs& attrs) const;
 

@@ -28,6 +28,17 @@ Val GraphBuilder::constant(Tensor tensor, std::string name) {
   return add(graph_.add_constant(std::move(tensor), std::move(name)), std::move(known));
 }
 
+std::optional<Val> GraphBuilder::find_input(std::string_view name) {
+  for (const ValueId id : graph_.inputs())
+    if (graph_.is_named(id) && graph_.name(id) == name) return Val(*this, id.index);
+  return std::nullopt;
+}
+
+Val GraphBuilder::named_real(const std::string& name, DType dtype) {
+  if (const std::optional<Val> input = find_input(name)) return *input;
+  return input(name, dtype, {});
+}
+
 void GraphBuilder::fail(Diagnostic diagnostic) const {
   if (!error_) error_ = std::move(diagnostic);
 }

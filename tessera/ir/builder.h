@@ -32,6 +32,8 @@ class GraphBuilder final : public Body {
   Val input(std::string name, const Known& known);
   Val constant(Tensor tensor) override { return constant(std::move(tensor), {}); }
   Val constant(Tensor tensor, std::string name);
+  std::optional<Val> find_input(std::string_view name);
+  Val named_real(const std::string& name, DType dtype) override;
 
   Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) override;
   Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs);

@@ -77,6 +77,16 @@ class Inliner {
     // Size symbols that bodies introduce are distinguished by scope.
     GraphBuilder scope(fmt::format("e{}_", bodies_++));
     TESSERA_TRY(const Graph body, built(scope, *node.op, *node.attrs, known, wanted));
+    // Inputs beyond the operands are those that attributes are called by.
+    for (const ValueId id : body.inputs().subspan(present.size())) {
+      const std::optional<Val> input = out_.find_input(body.name(id));
+      if (!input || out_.known(*input).type != body.type(id))
+        return bad_operands(
+            fmt::format("${} is the value of an attribute of {}", body.name(id), node.op->name),
+            fmt::format("there has to be an input {}: {}", body.name(id),
+                        to_string(body.type(id))));
+      present.push_back(*input);
+    }
     TESSERA_TRY(Vals results, inlined(body, present));
     // A result that is an unchanged input gets a value and a name of its own.
     for (std::size_t i = 0; i < results.size(); ++i) {

@@ -10,8 +10,9 @@
 namespace tessera {
 
 /// Body of a composite operator on these inputs, as a graph of its own. Its inputs are those that
-/// are present, its outputs the first `outputs` results; one that the composite does not have on
-/// these inputs is a diagnostic. The attributes are complete.
+/// are present, then those named by symbolic float attributes; its outputs are the first `outputs`
+/// results; one that the composite does not have on these inputs is a diagnostic. The attributes
+/// are complete.
 Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
                         int outputs);
 

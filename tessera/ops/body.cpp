@@ -26,6 +26,12 @@ Val Body::ints(const Ints& values) {
       Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(values.size())}, values));
 }
 
+Val Body::real(const Attrs& attrs, std::string_view name, DType dtype) {
+  const Attr* attr = attrs.find(name);
+  const auto* symbol = attr == nullptr ? nullptr : std::get_if<Symbol>(attr);
+  return symbol != nullptr ? named_real(symbol->name, dtype) : number(attrs.f(name), dtype);
+}
+
 Val operator+(const Val& a, const Val& b) {
   return a.body().op("add", {a, b});
 }

@@ -47,6 +47,8 @@ class Body {
   virtual Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) = 0;
   virtual Val constant(Tensor tensor) = 0;
   virtual const Argument& argument(const Val& value) const = 0;
+  /// The input of rank 0 that a float attribute is called by; added where there is none.
+  virtual Val named_real(const std::string& name, DType dtype) = 0;
 
   /// Adds a scan over the leading axis of `elements`, carrying `states`. `step` is given the states
   /// and one slice of each element and returns the new states, then the values to stack. Returns
@@ -61,6 +63,8 @@ class Body {
   /// Constants of rank 0 and 1.
   Val number(double value, DType dtype);
   Val ints(const Ints& values);
+  /// A float attribute as a value of rank 0: a constant or, in a rule, the input that names it.
+  Val real(const Attrs& attrs, std::string_view name, DType dtype);
 };
 
 Val operator+(const Val& a, const Val& b);

@@ -3,6 +3,11 @@
 namespace tessera::op {
 namespace {
 
+/// sqrt(x + epsilon)
+Val root(const Val& x, const Attrs& attrs) {
+  return x.body().op("sqrt", {x + x.body().real(attrs, "epsilon", x.dtype())});
+}
+
 /// Mean and variance over some axes.
 struct Moments {
   Val mean, centred, variance;
@@ -12,8 +17,8 @@ struct Moments {
         centred(x - mean),
         variance(reduced("reduce_mean", centred * centred, axes)) {}
 
-  Val deviation(double epsilon) const { return variance.body().op("sqrt", {variance + epsilon}); }
-  Val normalized(double epsilon) const { return centred / deviation(epsilon); }
+  Val deviation(const Attrs& attrs) const { return root(variance, attrs); }
+  Val normalized(const Attrs& attrs) const { return centred / deviation(attrs); }
 };
 
 /// Reshapes a per-channel vector to broadcast against x: N C spatial….
@@ -41,7 +46,7 @@ OpDef batch_normalization() {
           .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias for each channel",
           .inputs = {"x", "scale", "bias", "input_mean", "input_var"},
           .outputs = {"out", "running_mean", "running_var"},
-          .attrs = {{"epsilon", 1e-5}, {"momentum", 0.9}, {"training_mode", 0}},
+          .attrs = {real_attr("epsilon", 1e-5), {"momentum", 0.9}, {"training_mode", 0}},
           .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             if (in[0].rank() != 1) TESSERA_TRY_DONE(check_channels(in));
             // Statistics may be kept in more precision than the data; those of a batch are
@@ -53,7 +58,7 @@ OpDef batch_normalization() {
             Vals list;
             for (std::size_t i = 1; i < 5; ++i) list.push_back(converted(in[i], dtype));
             const auto scaled = [&](const Val& centred, const Val& variance) {
-              const Val deviation = x.body().op("sqrt", {variance + attrs.f("epsilon")});
+              const Val deviation = root(variance, attrs);
               const Val y =
                   centred / deviation * per_channel(list[0], in[0]) + per_channel(list[1], in[0]);
               return converted(y, in[0].dtype());
@@ -80,13 +85,13 @@ OpDef layer_normalization() {
           .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias over the axes from `axis` on",
           .inputs = {"x", "scale", "bias?"},
           .outputs = {"out", "mean", "inv_std_dev"},
-          .attrs = {{"axis", -1}, {"epsilon", 1e-5}, {"stash_type", "f32"}},
+          .attrs = {{"axis", -1}, real_attr("epsilon", 1e-5), {"stash_type", "f32"}},
           .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             const Val& x = in[0];
             TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), x.rank()));
             TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
             const Moments moments(converted(x, stash), counted(axis, x.rank()));
-            const Val inverse = b.op("reciprocal", {moments.deviation(attrs.f("epsilon"))});
+            const Val inverse = b.op("reciprocal", {moments.deviation(attrs)});
             Val y = converted(moments.centred * inverse, x.dtype()) * in[1];
             if (given(in, 2)) y = y + in[2];
             return Vals{y, moments.mean, inverse};
@@ -97,13 +102,13 @@ OpDef rms_normalization() {
   return {.name = "rms_normalization",
           .summary = "x / sqrt(mean(x^2) + epsilon) * scale over the axes from `axis` on",
           .inputs = {"x", "scale"},
-          .attrs = {{"axis", -1}, {"epsilon", 1e-5}, {"stash_type", "f32"}},
-          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+          .attrs = {{"axis", -1}, real_attr("epsilon", 1e-5), {"stash_type", "f32"}},
+          .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             TESSERA_TRY(const int axis, normal_axis(attrs.i("axis"), in[0].rank()));
             TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
             const Val x = converted(in[0], stash);
             const Val square = reduced("reduce_mean", x * x, counted(axis, in[0].rank()));
-            const Val y = x / b.op("sqrt", {square + attrs.f("epsilon")});
+            const Val y = x / root(square, attrs);
             return Vals{converted(y, in[0].dtype()) * in[1]};
           }};
 }
@@ -113,40 +118,41 @@ OpDef instance_normalization() {
       .name = "instance_normalization",
       .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias for each channel of each image",
       .inputs = {"x", "scale", "bias"},
-      .attrs = {{"epsilon", 1e-5}},
+      .attrs = {real_attr("epsilon", 1e-5)},
       .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
         TESSERA_TRY_DONE(check_channels(in));
         const Val& x = in[0];
         const Moments moments(widened(x), counted(2, x.rank()));
-        const Val y = converted(moments.normalized(attrs.f("epsilon")), x.dtype());
+        const Val y = converted(moments.normalized(attrs), x.dtype());
         return Vals{y * per_channel(in[1], x) + per_channel(in[2], x)};
       }};
 }
 
 OpDef group_normalization() {
-  return {.name = "group_normalization",
-          .summary =
-              "(x - mean) / sqrt(var + epsilon) for each group of channels of each image, "
-              "times scale plus bias for each channel (or, if so many, each group)",
-          .inputs = {"x", "scale", "bias"},
-          .attrs = {required_attr("num_groups", 1), {"epsilon", 1e-5}, {"stash_type", "f32"}},
-          .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
-            TESSERA_TRY_DONE(check_channels(in));
-            TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
-            const Val& x = in[0];
-            const std::int64_t groups = attrs.i("num_groups");
-            if (const auto channels = x.dim(1).constant();
-                groups < 1 || (channels && *channels % groups != 0))
-              return bad_operands(fmt::format("num_groups is {}", groups),
-                                  fmt::format("it has to divide {}", x.dim(1).to_string()));
-            const Val grouped = reshaped(converted(x, stash), {0, groups, -1});
-            Val y = converted(Moments(grouped, {2}).normalized(attrs.f("epsilon")), x.dtype());
-            const bool by_group = in[1].dim(0).is(groups) && !x.dim(1).is(groups);
-            if (by_group) y = y * unsqueezed(in[1], {1}) + unsqueezed(in[2], {1});
-            y = b.op("reshape", {y, b.op("shape", {x})});
-            if (!by_group) y = y * per_channel(in[1], x) + per_channel(in[2], x);
-            return Vals{y};
-          }};
+  return {
+      .name = "group_normalization",
+      .summary =
+          "(x - mean) / sqrt(var + epsilon) for each group of channels of each image, "
+          "times scale plus bias for each channel (or, if so many, each group)",
+      .inputs = {"x", "scale", "bias"},
+      .attrs = {required_attr("num_groups", 1), real_attr("epsilon", 1e-5), {"stash_type", "f32"}},
+      .expand = [](Body& b, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
+        TESSERA_TRY_DONE(check_channels(in));
+        TESSERA_TRY(const DType stash, float_type(attrs, "stash_type", DType::F32));
+        const Val& x = in[0];
+        const std::int64_t groups = attrs.i("num_groups");
+        if (const auto channels = x.dim(1).constant();
+            groups < 1 || (channels && *channels % groups != 0))
+          return bad_operands(fmt::format("num_groups is {}", groups),
+                              fmt::format("it has to divide {}", x.dim(1).to_string()));
+        const Val grouped = reshaped(converted(x, stash), {0, groups, -1});
+        Val y = converted(Moments(grouped, {2}).normalized(attrs), x.dtype());
+        const bool by_group = in[1].dim(0).is(groups) && !x.dim(1).is(groups);
+        if (by_group) y = y * unsqueezed(in[1], {1}) + unsqueezed(in[2], {1});
+        y = b.op("reshape", {y, b.op("shape", {x})});
+        if (!by_group) y = y * per_channel(in[1], x) + per_channel(in[2], x);
+        return Vals{y};
+      }};
 }
 
 OpDef mean_variance_normalization() {

@@ -58,6 +58,12 @@ Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
   return result;
 }
 
+bool is_named_real(const OpDef& op, const Attrs::Entry& attribute) {
+  if (!std::holds_alternative<Symbol>(attribute.second)) return false;
+  const auto spec = std::ranges::find(op.attrs, attribute.first, &AttrSpec::name);
+  return spec != op.attrs.end() && std::holds_alternative<double>(spec->value);
+}
+
 Dim size_attr(const Attrs& attrs, std::string_view name) {
   const Attr* attr = attrs.find(name);
   const auto* symbol = attr == nullptr ? nullptr : std::get_if<Symbol>(attr);

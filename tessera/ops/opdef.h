@@ -17,8 +17,8 @@ struct AttrSpec {
   std::string name;
   Attr value;  // default value; for Optional and Required only its kind is used
   Need need = Need::Default;
-  /// Value of an empty list's entries, for an integer or list of integers that may be symbolic in a
-  /// rule; nullopt for attributes that may not.
+  /// Present for an attribute that may be symbolic in a rule: an integer, a float or a list of
+  /// integers, for which it is the value of an empty list's entries.
   std::optional<std::int64_t> neutral = {};
 };
 inline AttrSpec optional_attr(std::string name, Attr kind) {
@@ -28,6 +28,10 @@ inline AttrSpec required_attr(std::string name, Attr kind) {
   return {std::move(name), std::move(kind), AttrSpec::Need::Required};
 }
 
+/// A float that a composite reads by `Body::real`, so that a rule may give it a name.
+inline AttrSpec real_attr(std::string name, double value) {
+  return {std::move(name), value, AttrSpec::Need::Default, 0};
+}
 inline AttrSpec symbolic_attr(std::string name, Attr value, std::int64_t neutral) {
   return {std::move(name), std::move(value), AttrSpec::Need::Default, neutral};
 }
@@ -75,6 +79,9 @@ struct OpDef {
 
 /// Fills in default attributes; an unknown one, a wrong kind or a missing one is a diagnostic.
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs);
+
+/// Whether an attribute is a symbolic float.
+bool is_named_real(const OpDef& op, const Attrs::Entry& attribute);
 
 /// Integer attribute as a size; a symbolic one is a symbol.
 Dim size_attr(const Attrs& attrs, std::string_view name);

@@ -8,7 +8,6 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/algebra.h"
-#include "tessera/passes/batch_norm.h"
 #include "tessera/passes/batch_norm_to_affine.h"
 #include "tessera/passes/conv_transpose_subpixel.h"
 #include "tessera/passes/cse.h"
@@ -77,7 +76,6 @@ Expected<Graph> algebra(const Graph& graph, const Context& context, Changes& cha
     Changes folded, moved;
     std::vector<Rewriter::Change> all = {folding(fold_limits(options), folded),
                                          joining_moves(moved), std::move(rules)};
-    if (!options.exact) all.push_back(plain_batch_norms());
     TESSERA_TRY(current, Rewriter(current, std::move(all)).run());
     changes.insert(changes.end(), now.begin(), now.end());
     if (now.empty()) break;

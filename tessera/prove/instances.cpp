@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tessera/ir/bind.h"
+#include "tessera/ir/expand.h"
 #include "tessera/prove/draw.h"
 
 namespace tessera::prove {
@@ -85,7 +86,15 @@ std::optional<Instance> instance_at(SizeValues sizes, const Graph& source, const
 
 }  // namespace
 
-/// The target at the sizes of the source; symbols that only the target has follow from them.
+Expected<Graph> with_real_operands(const Graph& graph) {
+  std::set<const OpDef*> ops;
+  for (const GraphNode& node : graph.nodes())
+    for (const Attrs::Entry& attribute : node.attrs->entries())
+      if (is_named_real(*node.op, attribute)) ops.insert(node.op);
+  if (ops.empty()) return graph;
+  return expand(graph, [&](const OpDef& op) { return ops.contains(&op); });
+}
+
 Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng) {
   TESSERA_TRY(Graph sized, bound(target, sizes));
   if (is_sized(sized) && has_sizes_of_at_least_one(sized)) {
@@ -101,9 +110,13 @@ Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng) {
   return bound(sized, *rest);
 }
 
-Draws draw_instances(const Graph& source, const Graph& target, const Guard& guard,
-                     const Options& options,
+Draws draw_instances(const Graph& with_attributes, const Graph& target_with_attributes,
+                     const Guard& guard, const Options& options,
                      const std::function<bool(const Instance&, Rng&)>& visit) {
+  const auto from = with_real_operands(with_attributes),
+             to = with_real_operands(target_with_attributes);
+  if (!from || !to) return {.why = (from ? to : from).error().message};
+  const Graph &source = *from, &target = *to;
   if (!takes_same_inputs(source, target))
     return {.why = "the two graphs do not take the same inputs"};
   if (source.outputs().size() != target.outputs().size())

@@ -28,6 +28,9 @@ Draws draw_instances(const Graph& source, const Graph& target, const Guard& guar
                      const Options& options,
                      const std::function<bool(const Instance&, Rng&)>& visit);
 
+/// The graph with composites expanded whose float attributes are inputs, so that it can be run.
+Expected<Graph> with_real_operands(const Graph& graph);
+
 /// The target at the sizes of the source; symbols that only the target has follow from them.
 Expected<Graph> target_at(SizeValues& sizes, const Graph& target, Rng& rng);
 

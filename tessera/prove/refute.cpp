@@ -122,7 +122,10 @@ Verdict refute(const Graph& source, const Graph& target, const Guard& guard,
                      : fmt::format("no difference was found on {} choices of sizes", draws.tried)};
 }
 
-Expected<bool> replay(const Graph& source, const Graph& target, const Refuted& refuted) {
+Expected<bool> replay(const Graph& with_attributes, const Graph& target_with_attributes,
+                      const Refuted& refuted) {
+  TESSERA_TRY(const Graph source, with_real_operands(with_attributes));
+  TESSERA_TRY(const Graph target, with_real_operands(target_with_attributes));
   TESSERA_TRY(const Graph from, bound(source, refuted.sizes));
   const auto to = bound(target, refuted.sizes);
   if (!to || refuted.inputs.empty()) {

@@ -236,10 +236,9 @@ GraphSymbols symbols_of(const Graph& graph) {
       const auto* symbol = std::get_if<Symbol>(&attr);
       if (symbol == nullptr) continue;
       const auto spec = std::ranges::find(node.op->attrs, name, &AttrSpec::name);
-      if (!std::holds_alternative<Ints>(spec->value)) {
+      if (std::holds_alternative<std::int64_t>(spec->value))
         symbols.attributes.insert(symbol->name);
-        continue;
-      }
+      if (!std::holds_alternative<Ints>(spec->value)) continue;
       for (std::size_t i = 0; i < entry_count(graph, node, name); ++i)
         entry_symbol(symbol->name, i).collect_symbols(symbols.entries);
     }

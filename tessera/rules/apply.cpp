@@ -205,6 +205,8 @@ Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
     const Type& wanted = rule.source.type(rule.source.inputs()[i]);
     values.push_back(
         out.input({}, inputs[i].present ? inputs[i] : Known{.type = binding.type(wanted)}));
+    if (auto real = binding.real(rule.source.name(rule.source.inputs()[i])))
+      values.back() = out.constant(*std::move(real));
   }
   TESSERA_TRY(const Vals outputs, placed(out, rule.target, values, binding, KnownSizes::Constant));
   return out.finish(outputs);

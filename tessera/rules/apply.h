@@ -9,7 +9,7 @@ namespace tessera::rules {
 Expected<Graph> target_of(const Graph& graph, const Match& match);
 
 /// The same for inputs of which this is known; for one that the source says nothing of, its type is
-/// what the binding makes it.
+/// what the binding makes it. One that is an attribute is a constant of the target.
 Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
                           const Binding& binding);
 

@@ -5,6 +5,7 @@
 
 #include "tessera/ir/bind.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/literal.h"
 #include "tessera/rules/meaning.h"
 
 namespace tessera::rules {
@@ -95,10 +96,22 @@ bool is_same_in_all(const Tensor& tensor) {
 
 }  // namespace
 
+std::optional<ValueId> attribute_input(const Graph& graph, const OpDef& op,
+                                       const Attrs::Entry& attribute) {
+  if (!is_named_real(op, attribute)) return std::nullopt;
+  const std::string& name = std::get<Symbol>(attribute.second).name;
+  const auto inputs = graph.inputs();
+  const auto input = std::ranges::find(inputs, name, [&](ValueId id) { return graph.name(id); });
+  return input == inputs.end() ? std::nullopt : std::optional(*input);
+}
+
 std::set<ValueId> used_inputs(const Graph& graph) {
   std::set<ValueId> used(graph.outputs().begin(), graph.outputs().end());
-  for (const GraphNode& node : graph.nodes())
+  for (const GraphNode& node : graph.nodes()) {
     for (const ValueId id : graph.inputs(node)) used.insert(id);
+    for (const Attrs::Entry& attribute : node.attrs->entries())
+      if (const auto input = attribute_input(graph, *node.op, attribute)) used.insert(*input);
+  }
   std::erase_if(used, [&](ValueId id) {
     return !id.present() || graph.producer(id) != nullptr || graph.constant(id) != nullptr;
   });
@@ -115,6 +128,35 @@ Rule reversed(const Rule& rule) {
   return other;
 }
 
+namespace {
+
+/// A float attribute that the source names is an input of rank 0 that is no operand there: a match
+/// tells its value in one way. Its name is not that of a size.
+Expected<Done> check_attribute_inputs(const Rule& rule) {
+  const Graph& source = rule.source;
+  std::set<std::string> sizes;
+  for (const ValueId id : source.inputs()) collect(source.type(id), sizes);
+  for (const GraphNode& node : source.nodes())
+    for (const Attrs::Entry& attribute : node.attrs->entries()) {
+      const auto input = attribute_input(source, *node.op, attribute);
+      if (!input && is_named_real(*node.op, attribute))
+        return invalid(rule, fmt::format("the source says nothing of the value of {}",
+                                         to_text(attribute.second)));
+      if (!input) continue;
+      const std::string name = source.name(*input);
+      if (!source.type(*input).shape->empty() || !is_float(source.type(*input).dtype))
+        return invalid(rule, fmt::format("the input {} is an attribute, so its rank is 0", name));
+      if (sizes.contains(name))
+        return invalid(rule, fmt::format("{} is a size and an attribute", name));
+      for (const GraphNode& user : source.nodes())
+        if (std::ranges::count(source.inputs(user), *input) != 0)
+          return invalid(rule, fmt::format("the source has {} as attribute and operand", name));
+    }
+  return Done{};
+}
+
+}  // namespace
+
 Expected<Done> check(const Rule& rule) {
   const auto inputs = rule.source.inputs();
   if (!std::ranges::equal(inputs, rule.target.inputs(), [&](ValueId a, ValueId b) {
@@ -127,6 +169,7 @@ Expected<Done> check(const Rule& rule) {
                                      rule.source.outputs().size(), rule.target.outputs().size()));
   if (rule.source.outputs().empty()) return invalid(rule, "it has no outputs");
 
+  TESSERA_TRY_DONE(check_attribute_inputs(rule));
   const std::set<ValueId> bound = used_inputs(rule.source);
   std::set<ValueId> untold = used_inputs(rule.target);
   std::erase_if(untold, [&](ValueId id) { return bound.contains(id); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct Numerics {
 /// Two graphs that compute the same: where the source is found, the target may take its place.
 ///
 /// Both have the same inputs, by position and name. Sizes in their types and `$name` attributes
-/// stand for anything, the same everywhere; a size `*s` stands for any number of axes. `f32` stands
-/// for any float type, the same everywhere, unless the rule speaks of several of them.
+/// stand for anything, the same everywhere; a size `*s` stands for any number of axes. A float
+/// attribute `$e` is the input `e` of rank 0. `f32` stands for any float type, the same everywhere,
+/// unless the rule speaks of several of them.
 struct Rule {
   std::string name;
   std::string about;  // one sentence
@@ -47,8 +49,12 @@ Rule reversed(const Rule& rule);
 /// type alone counts), sizes, attributes; so many outputs; a diagnostic if not.
 Expected<Done> check(const Rule& rule);
 
-/// The inputs of a side that something is computed from.
+/// The inputs of a side that something is computed from, as operands or as float attributes.
 std::set<ValueId> used_inputs(const Graph& graph);
+
+/// The input that a float attribute is called by, `e` of `{epsilon=$e}`; none for any other one.
+std::optional<ValueId> attribute_input(const Graph& graph, const OpDef& op,
+                                       const Attrs::Entry& attribute);
 
 /// Whether `f32` stands for any float type: all values and attributes are of this one, and the
 /// constants are numbers that every float type has.

@@ -17,8 +17,9 @@ using Ints = std::vector<std::int64_t>;
 using Floats = std::vector<double>;
 using Strings = std::vector<std::string>;
 
-/// Symbolic attribute value in a rewrite rule: stands for any integer or any list of integers. The
-/// entries of a list `s` are called `s0`, `s1`, …
+/// Symbolic attribute value in a rewrite rule: stands for any value. An integer is a size of this
+/// name, the entries of a list `s` are `s0`, `s1`, …, and a float is the input of this name, of
+/// rank 0.
 struct Symbol {
   std::string name;
   bool operator==(const Symbol&) const = default;

@@ -62,6 +62,17 @@ TEST(Apply, TakesAttributesFromTheGraph) {
                 "{ return conv(x, add(v, u)) {group=2, pads=[1, 1, 1, 1]} }"});
 }
 
+TEST(Apply, ComputesWithTheValueOfAFloatAttribute) {
+  expect_rewrite(
+      {.rule = "rule norm { source (x: f32[n, c], k: f32[c], b: f32[c], m: f32[c], v: f32[c], "
+               "e: f32[]) { return batch_normalization(x, k, b, m, v) {epsilon=$e} } "
+               "target { return add(mul(div(sub(x, m), sqrt(add(v, e))), k), b) } }",
+       .before = "graph(x: f64[2, 3], k: f64[3], v: f64[3]) "
+                 "{ return batch_normalization(x, k, k, k, v) {epsilon=0.1} }",
+       .after = "graph(x: f64[2, 3], k: f64[3], v: f64[3]) "
+                "{ return add(mul(div(sub(x, k), sqrt(add(v, f64[] 0.1))), k), k) }"});
+}
+
 TEST(Apply, WritesSizesThatAreKnownAsConstants) {
   expect_rewrite(
       {.rule = "rule p { source (x: f32[m, k], y: f32[k, n], z: f32[k, l]) "

@@ -1,5 +1,6 @@
 #include "tessera/rules/certified.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tessera/rules/text.h"
@@ -67,6 +68,27 @@ TEST(Certified, SaysWhatItIsAbout) {
 struct Forgery {
   const char *from, *to;
 };
+
+constexpr const char* kNorm =
+    "rule norm {{\n"
+    "  source (x: f32[n, c], k: f32[c], b: f32[c], m: f32[c], v: f32[c], e: f32[]) {{ "
+    "return batch_normalization(x, k, b, m, v) {{epsilon=$e}} }}\n"
+    "  target {{ return add(mul(div(sub(x, m), sqrt(add(v, {}))), k), b) }}\n"
+    "}}\n";
+
+TEST(Certified, AFloatAttributeIsAnyNumber) {
+  const Rule rule = parsed(fmt::format(kNorm, "e"));
+  const auto shown = checked(to_text(certificate_of(rule)), {.rules = {rule}, .only = true});
+  ASSERT_TRUE(shown) << to_string(shown.error());
+  EXPECT_THAT(shown->words(), ::testing::HasSubstr("{epsilon=$e}"));
+}
+
+TEST(Certified, ARuleForOneValueOfAFloatAttributeIsRefuted) {
+  for (const char* value : {"1e-05", "mul(e, 2.0)", "mul(e, e)"}) {
+    const RuleProof proof = prove_rule(parsed(fmt::format(kNorm, value)), Guards::Stated, {});
+    EXPECT_TRUE(std::holds_alternative<prove::Refuted>(proof.verdict)) << value;
+  }
+}
 
 TEST(Certified, ForgeriesAreRejected) {
   const std::string text = to_text(certificate_of(parsed(kScaledRelu)));

@@ -71,6 +71,23 @@ TEST(RuleText, KeepsAttributesThatAreNames) {
   EXPECT_EQ(to_text(rules_of(text)[0]), text);
 }
 
+constexpr std::string_view kNorm =
+    "rule norm {{ source (x: f32[n, c, h], k: f32[c], {}) {{ return batch_normalization({}, k, k, "
+    "k, "
+    "k) {{epsilon=$e}} }} target {{ return batch_normalization(x, k, k, k, k) {{epsilon=$e}} }} }}";
+
+TEST(RuleText, RefusesAFloatAttributeWhoseValueIsNotToldOnce) {
+  const auto error = [](std::string_view inputs, std::string_view operand) {
+    const auto rules = rules::parse_rules(fmt::format(kNorm, inputs, operand));
+    return rules ? std::string() : rules.error().message;
+  };
+  EXPECT_EQ(error("e: const f32[]", "x"), "");
+  EXPECT_EQ(error("e: f32[c]", "x"), "the input e is an attribute, so its rank is 0");
+  EXPECT_EQ(error("e: f32[], y: f32[e]", "x"), "e is a size and an attribute");
+  EXPECT_EQ(error("e: f32[]", "add(x, e)"), "the source has e as attribute and operand");
+  EXPECT_EQ(error("y: f32[]", "x"), "the source says nothing of the value of $e");
+}
+
 TEST(RuleText, SaysWhereAMistakeIs) {
   expect_error("rule a {\n  about 3\n}",
                "a.rules: line 2:9: error[text-syntax]: found 3\n"

@@ -86,7 +86,9 @@ class Writer {
     text_ += fmt::format("{}.{}", node.op->name, output);
     for (const auto& [name, attr] : node.attrs->entries()) {
       text_ += fmt::format(" {}", name);
-      if (const auto* symbol = std::get_if<Symbol>(&attr))
+      if (const auto id = rules::attribute_input(graph(), *node.op, {name, attr}))
+        input(*id);
+      else if (const auto* symbol = std::get_if<Symbol>(&attr))
         text_ += '$' + renamed(symbol->name);
       else
         text_ += fmt::format("={}", hash_of(attr));
