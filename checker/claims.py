@@ -2,12 +2,11 @@
 import re
 from collections import namedtuple
 from fractions import Fraction
-from itertools import product
-from math import prod
 
-import sums
+import expressions
 from assumptions import required_assumptions
-from elements import constant_of_file, element, element_factor, linear_in, shape_of, solved
+from contents import Contents
+from elements import linear_in, shape_of, solved
 from named_reals import single
 from reader import WIDE, DefinitionReader, Reader
 from sizes import Refused, num, sym
@@ -136,19 +135,24 @@ class Catalog:
     """What `tessera operators --definitions` prints."""
 
     def __init__(self, text):
-        self.defaults, self.definitions, self.composites, self.asked = {}, {}, {}, {}
-        for block in re.split(r"^(?=defaults |composite |operator )", text, flags=re.M):
+        self.defaults, self.definitions, self.composites, self.asked, self.results = {}, {}, {}, {}, {}
+        self.random = set()
+        for block in re.split(r"^(?=defaults |random |composite |operator |results )", text, flags=re.M):
             kind, _, rest = block.partition(" ")
             head, _, body = rest.partition("\n")
             if kind == "defaults":
                 op, _, attrs = head.partition(" {")
                 self.defaults[op] = GraphReader(Reader(attrs)).attributes()
+            elif kind == "random":
+                self.random.add(head)
             elif kind == "operator":
                 lines = body.strip().split("\nasks ")
                 self.definitions[head] = lines[0].strip()
                 self.asked[head] = [Reader(line).condition()[0] for line in lines[1:]]
             elif kind == "composite":
                 self.composites.setdefault(head.split(" ")[0], []).append((head, body))
+            elif kind == "results":
+                self.results.setdefault(head.split(" ")[0], []).append((head, body))
         self.calls = {}
         for text in self.definitions:
             self.calls.setdefault(text.split(" ")[0], []).append(text)
@@ -178,7 +182,7 @@ class Binding:
         require(re.match(r"rule \S+ \{\n  numerics reals\n(?!.*^  (about|found|helps))", certificate.rule, re.M | re.S),
                 "the rule is not written as certificates write it")
         self.rule = parsed_rule(certificate.rule)
-        self.sigma, self.contents, self.values = {}, {}, {}
+        self.sigma, self.contents, self.values = {}, Contents(tensors), {}
         self.sources, self.written = [], []
 
     def check(self):
@@ -194,7 +198,7 @@ class Binding:
                         [num(n) for n in literal.shape] == given.shape and
                         (given.uniform is None or all(x == given.uniform for x in literal.elements)),
                         f"the content of {given.name} does not fit")
-                self.contents[given.name] = literal
+                self.contents.literals[given.name] = literal
         require(len(c.inputs) >= len(self.rule.inputs), "an input is missing")
         for value in c.values:
             self.value(value)
@@ -205,7 +209,7 @@ class Binding:
         require(list(zip(source, target)) == c.pairs and len(source) == len(target),
                 "the pairs are not the outputs of the rule")
         self.sizes()
-        required = required_assumptions(c, self.contents)
+        required = required_assumptions(c, self.contents.literals)
         require(set(c.assumptions) == required and len(c.assumptions) == len(required) and
                 c.named_reals == any(kind == "constant" for kind, _ in required),
                 "the assumptions are not those of the claim")
@@ -232,41 +236,8 @@ class Binding:
         names = tuple("_" if arg is None else next(operands, None) for arg in call.args)
         require(next(operands, None) is None and None not in names, f"{value.name} has other operands")
         for arg, name in zip(call.args, names):
-            require(arg is None or self.fits(arg, name), f"{value.name}: {name} is not what the operator is given")
+            require(arg is None or self.contents.fits(arg, name), f"{value.name}: {name} is not what the operator is given")
         self.values.setdefault((call.op, names), []).append((call.attrs, value.output, value.name))
-
-    def fits(self, arg, name):
-        tensor = self.tensors[name]
-        if arg.dtype != tensor.dtype or arg.shape != tensor.shape:
-            return False
-        if arg.content is not None and name in self.contents:
-            return arg.content == self.contents[name]
-        if arg.known is None and arg.content is None:
-            return True
-        wanted = [sums.number(d) for d in arg.known] if arg.known is not None else \
-            [constant_of_file(x, False) for x in arg.content.elements]
-        return [sums.key(x) for x in wanted] == [sums.key(x) for x in self.elements(tensor)]
-
-    def elements(self, tensor):
-        """The elements of a small tensor, which follow from constants and sizes."""
-        counts = [size.constant() for size in tensor.shape]
-        require(None not in counts and prod(counts) <= 1024, "the content of a tensor is not known")
-        return [self.unfolded(element_factor(tensor, [num(i) for i in at])) for at in product(*map(range, counts))]
-
-    def unfolded(self, terms):
-        def put_in(f):
-            tensor = self.tensors.get(f.name) if f.kind == "read" else None
-            if f.kind == "read" and f.name in self.contents:
-                place, literal = 0, self.contents[f.name]
-                for d, count in zip(f.at, literal.shape):
-                    require(d.constant() is not None and 0 <= d.constant() < count, "an element is not known")
-                    place = place * count + d.constant()
-                return constant_of_file(literal.elements[place], False)
-            if tensor is None or tensor.value is None:
-                return None
-            return self.unfolded(element(self.tensors, tensor, f.at, False))
-        terms = [t for term in sums.normal(terms) for t in written_out(term)]
-        return sums.normal(sums.changed(terms, put_in))
 
     # --- the graphs of the rule, in terms of the values of the certificate
 
@@ -284,8 +255,8 @@ class Binding:
             require(e in names, f"{e} is not known in the rule")
             return [names[e]]
         if isinstance(e, Literal):
-            found = next((n for n, literal in self.contents.items() if literal == e), None) or \
-                next((n for n in self.written if self.is_written(n, e)), None)
+            found = next((n for n, literal in self.contents.literals.items() if literal == e), None) or \
+                next((n for n in self.written if self.contents.is_literal(n, e)), None)
             require(found is not None, "a constant of the rule is not among the inputs")
             return [found]
         operands = tuple(self.results(a, names)[0] for a in e.args)
@@ -297,25 +268,15 @@ class Binding:
             return [outputs.get(i, "?") for i in range(max(outputs) + 1)]
         return self.expanded(e, operands)
 
-    def is_written(self, name, literal):
-        tensor = self.tensors[name]
-        return tensor.dtype == literal.dtype and tensor.shape == [num(n) for n in literal.shape] and \
-            [sums.key(constant_of_file(x, False)) for x in literal.elements] == \
-            [sums.key(x) for x in self.elements(tensor)]
-
     def expanded(self, e, operands):
         for head, text in self.catalog.composites.get(e.op, []):
             call = parsed_call(head)
             if len(call.args) == len(operands) and all(
-                    (arg is None) == (name == "_") and (arg is None or self.fits_known(arg, name))
+                    (arg is None) == (name == "_") and (arg is None or self.contents.fits_known(arg, name))
                     for arg, name in zip(call.args, operands)) and self.same_attributes(e, call.attrs):
-                reader = Reader(text)
-                reader.expect("graph")
-                if not reader.at("("):
-                    reader.name()
-                graph = GraphReader(reader)
-                inner, given = [name for name, _, _ in graph.inputs()], [o for o in operands if o != "_"]
-                return self.outputs(graph.body(), dict(zip(inner, given + self.attribute_inputs(e, inner[len(given):]))))
+                inputs, body = parsed_graph(text)
+                inner, given = [name for name, _, _ in inputs], [o for o in operands if o != "_"]
+                return self.outputs(body, dict(zip(inner, given + self.attribute_inputs(e, inner[len(given):]))))
         raise Refused(f"the operator {e.op} of the rule is not among the values")
 
     def attribute_inputs(self, e, names):
@@ -328,12 +289,6 @@ class Binding:
     def is_named_real(self, e, name):
         default = self.catalog.defaults.get(e.op, {}).get(name, ((),))
         return e.attrs.get(name, ((),))[0] == ("sign", "$") and default[-1][:1] == ("float",)
-
-    def fits_known(self, arg, name):
-        try:
-            return self.fits(arg, name)
-        except Refused:
-            return False
 
     def same_attributes(self, e, attrs):
         """All attributes of the operator are those of the rule, or the default."""
@@ -426,7 +381,7 @@ class Binding:
             names = [s for s in whole.symbols() if s not in self.sigma and s not in used and
                      whole == sym(s) * factor.substituted(self.sigma)]
             used.update(names[:1])
-            value = sym(names[0]) if names else sym(sums.fresh())
+            value = sym(names[0]) if names else sym(expressions.fresh())
         equations.append(size - value * factor)
 
     def witness(self):
@@ -448,17 +403,6 @@ class Binding:
         said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.certificate.assumptions)
         return (f"rule {self.rule.name}{case}: for all inputs of all sizes of at least 1 that the source accepts and "
                 f"that satisfy `where`, the outputs of both are equal over the reals\n{text}{said}")
-
-
-def written_out(term):
-    """A term for each value of its variables, where their ranges are numbers."""
-    if not term.bound:
-        return [term]
-    name = term.bound[0]
-    last = min((c for c in ((g + sym(name)).constant() for g in term.guards) if c is not None), default=-1)
-    require(0 <= last < 1024, "the content of a tensor is not known")
-    inner = term.like(bound=term.bound[1:])
-    return [t for i in range(last + 1) for t in written_out(sums.substituted(inner, {name: num(i)}))]
 
 
 def cancelled(zero, positive):
@@ -492,6 +436,18 @@ def fixed(dim, rho):
     for _ in range(len(rho) + 1):
         dim = dim.substituted(rho)
     return dim
+
+
+def parsed_graph(text):
+    """Inputs and body of a graph."""
+    reader = Reader(text)
+    reader.expect("graph")
+    if not reader.at("("):
+        reader.name()
+    graph = GraphReader(reader)
+    inputs, body = graph.inputs(), graph.body()
+    require(reader.peek().kind == "end", "the graph does not end")
+    return inputs, body
 
 
 def parsed_rule(text):

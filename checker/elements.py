@@ -4,10 +4,15 @@ from fractions import Fraction
 from math import isinf
 
 import named_reals
+import expressions
+import functions
+import maxima
 import sums
 from reader import SORTS
 from sizes import OPERATIONS, Dim, Refused, num, of_atom, sym
-from sums import Factor, Term, apply, apply_to_integers, constant, indicator, number, product, scaled
+from expressions import Factor, Term, constant, indicator, number, scaled
+from functions import apply, apply_to_integers
+from sums import product
 
 # `value` is that of the certificate; none for inputs, of which `uniform` is the number of all elements.
 Tensor = namedtuple("Tensor", "name dtype shape uniform value sizes operands")
@@ -111,7 +116,7 @@ class ElementReader:
     of_size = of_index
 
     def of_partial(self, s):
-        return sums.factor_sum(Factor("read", f"%{s.parts[0]}{s.parts[1]}", to="f32"))
+        return expressions.factor_sum(Factor("read", f"%{s.parts[0]}{s.parts[1]}", to="f32"))
 
     def operand(self, name):
         for operand, given in zip(self.tensor.value.definition.inputs, self.tensor.operands):
@@ -126,7 +131,7 @@ class ElementReader:
         for size, index in zip(tensor.shape, at):
             last, where = size - num(1), self.dim(index)
             if where is None:  # x[d] for data d is the sum over k of x[k] where k = d
-                k = sums.fresh()
+                k = expressions.fresh()
                 data = apply("equal", [number(sym(k)), self.read(index)])
                 chosen = product(chosen, product([Term(bound=[k], guards=[last - sym(k)])], data))
                 if otherwise is not None and not is_zero(otherwise):
@@ -220,7 +225,7 @@ class ElementReader:
         wide = to in ("f32", "f64", "i64") and (SORTS[to] == "value" or arg.sort == "integer")
         if wide or (arg.sort == "bool" and to != "f8e8m0"):
             return value
-        return sums.cast(to, value)
+        return functions.cast(to, value)
 
     def of_component(self, s):
         fold, which = s.parts
@@ -229,7 +234,7 @@ class ElementReader:
             size = self.dim(extent)
             if size is None:
                 raise Refused("the range of a fold hangs on data")
-            bound.append(sums.fresh())
+            bound.append(expressions.fresh())
             guards.append(size - num(1) - sym(bound[-1]))
             axes[axis] = sym(bound[-1])
         body = ElementReader(self.tensors, self.tensor, axes, self.named)
@@ -240,13 +245,13 @@ class ElementReader:
             sign = 1 if fn in ("max", "or") else -1
             limits, value = body.piece(fold.lift[0], sign)
             piece = sums.group(scaled(value, sign)).like(bound=bound, guards=guards + limits)
-            return scaled(sums.most([piece, sums.group(scaled(self.read(fold.init[0]), sign))]), sign)
+            return scaled(maxima.most([piece, sums.group(scaled(self.read(fold.init[0]), sign))]), sign)
         groups = [sums.group(body.read(lift)).factors[0] for lift in fold.lift]
         if len(bound) > 1 and fn != "mul":  # the order of several axes counts
             groups += [sums.group(number(sym(name))).factors[0] for name in bound]
         args = [[Term(bound=bound, guards=guards, factors=groups)]]
         args += [sums.collected(self.read(x)) for x in list(fold.init) + list(fold.combine)]
-        return sums.factor_sum(Factor("fold", component=which, args=args))
+        return expressions.factor_sum(Factor("fold", component=which, args=args))
 
     def piece(self, lift, sign):
         """What a maximum is taken of: below every number outside of a range is not in it."""
@@ -274,7 +279,7 @@ def is_zero(s):
 
 
 def element_factor(tensor, at):
-    return sums.factor_sum(Factor("read", tensor.name, to=tensor.dtype, truth=tensor.dtype == "bool", at=at))
+    return expressions.factor_sum(Factor("read", tensor.name, to=tensor.dtype, truth=tensor.dtype == "bool", at=at))
 
 
 def element(tensors, tensor, at, named):

@@ -2,14 +2,17 @@
 from fractions import Fraction
 
 import signs
+import expressions
+import functions
 import sums
-from sums import constant, constant_of, normal, only_factor, power, product, scaled
+from expressions import constant, constant_of, only_factor, scaled
+from sums import normal, power, product
 
 MOST_TERMS, MOST_ROUNDS, MOST_TIMES = 300, 24, 4
 
 
 def opened(terms):
-    return [sums.opened(t) for t in terms]
+    return [expressions.opened(t) for t in terms]
 
 
 def are_equal(a, b):
@@ -26,7 +29,7 @@ def by_exponentials(f):
     if f.kind != "apply" or f.name != "tanh":
         return None
     arg = normal(sums.changed(opened(f.args[0]), by_exponentials))
-    return constant(1) + scaled(power(sums.apply("exp", [scaled(arg, 2)]) + constant(1), -1), -2)
+    return constant(1) + scaled(power(functions.apply("exp", [scaled(arg, 2)]) + constant(1), -1), -2)
 
 
 def by_angles(f):
@@ -37,13 +40,13 @@ def of_angle(fn, angle):
     """sin(a + b) = sin(a)*cos(b) + cos(a)*sin(b), cos(a + b) = cos(a)*cos(b) - sin(a)*sin(b)"""
     angle = sums.collected(angle)
     if not angle:
-        return sums.apply(fn, [angle])
+        return functions.apply(fn, [angle])
     first, times = angle[0], angle[0].coefficient
     if times.denominator == 1 and 1 < abs(times) <= MOST_TIMES:
         first = first.like(coefficient=signs.sign(times))
     rest = sums.collected(angle + scaled([first], -1))
     if not rest:
-        return sums.apply(fn, [angle])
+        return functions.apply(fn, [angle])
     other, sign = ("cos", 1) if fn == "sin" else ("sin", -1)
     return product(of_angle(fn, [first]), of_angle("cos", opened(rest))) + \
         scaled(product(of_angle(other, opened([first])), of_angle("sin", opened(rest))), sign)
@@ -62,7 +65,7 @@ def is_zero(terms, depth):
     if all(t.is_plain() for t in terms):
         return False
     ranges = {}  # sums over the same range are zero if what they add up is
-    for t in [sums.named_by_use(t, str(depth)) for t in terms]:
+    for t in [expressions.named_by_use(t, str(depth)) for t in terms]:
         ranges.setdefault((t.bound, frozenset(g.key for g in t.guards)), []).append(t.like(bound=(), guards=()))
     return all(is_zero(inner, depth - 1) for inner in ranges.values())
 
@@ -73,10 +76,10 @@ def without_cosines(terms):
     for t in terms:
         made = [t.like(factors=())]
         for f in t.factors:
-            one = sums.factor_sum(f)
+            one = expressions.factor_sum(f)
             if f.kind == "apply" and f.name == "cos" and f.exponent.denominator == 1 and 2 <= f.exponent <= 8:
-                square = constant(1) + scaled(sums.factor_sum(f.like(name="sin", exponent=2)), -1)
-                one = product(power(square, f.exponent // 2), sums.factor_sum(f.like(exponent=f.exponent % 2))
+                square = constant(1) + scaled(expressions.factor_sum(f.like(name="sin", exponent=2)), -1)
+                one = product(power(square, f.exponent // 2), expressions.factor_sum(f.like(exponent=f.exponent % 2))
                               if f.exponent % 2 else constant(1))
             made = product(made, one)
         result += made
@@ -113,7 +116,7 @@ def times_power(term, over, exponent):
     rest = term.like(factors=[f for f in term.factors if f.base() != over.base()])
     whole = exponent // 1
     result = product([rest], power(opened(over.args[0]), whole)) if whole else [rest]
-    return product(result, sums.factor_sum(over.like(exponent=exponent - whole))) if exponent != whole else result
+    return product(result, expressions.factor_sum(over.like(exponent=exponent - whole))) if exponent != whole else result
 
 
 def without_logarithms(terms):
@@ -126,7 +129,7 @@ def without_logarithms(terms):
         measure = sums.gcd(measure, t.coefficient) if is_log else measure
     if not logs or sum(abs(t.coefficient / measure) for t in logs) > sums.MOST_FACTORS:
         return None
-    sides = {1: constant(1), -1: sums.apply("exp", [scaled(opened(rest), -1 / measure)])}
+    sides = {1: constant(1), -1: functions.apply("exp", [scaled(opened(rest), -1 / measure)])}
     for t in logs:
         times = t.coefficient / measure
         side = signs.sign(times)

@@ -3,7 +3,8 @@ import struct
 from fractions import Fraction
 from math import acos, copysign, floor, inf, nextafter, sqrt
 
-from sums import Factor, Term, constant, power, product, scaled
+from expressions import Factor, Term, constant, scaled
+from sums import power, product
 
 HALF = Fraction(1, 2)
 # name, the square of the rational part, twice the exponent of pi

@@ -4,7 +4,7 @@ from collections import namedtuple
 from fractions import Fraction
 
 from sizes import OPERATIONS, Refused, num, sym
-from sums import WIDE, Factor, Term
+from expressions import WIDE, Factor, Term
 
 TOKEN = re.compile(r"""
     (?P<space>(?:\s+|//[^\n]*)+)

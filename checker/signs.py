@@ -1,6 +1,8 @@
 """Which signs a sum may have, as far as it is seen: sets of -1, 0 and 1 (docs/verification.md)."""
 from fractions import Fraction
 
+import expressions
+import maxima
 import sums
 
 ANY, NOT_NEGATIVE, POSITIVE = frozenset((-1, 0, 1)), frozenset((0, 1)), frozenset((1,))
@@ -35,10 +37,10 @@ def of_base(f, known):
         return of(f.args[0], known)
     found = ANY
     if f.kind == "most":  # at least any part that is always there
-        if sums.absolute(f) is not None:
+        if maxima.absolute(f) is not None:
             found = NOT_NEGATIVE
         for piece in f.args[0]:
-            own = of(sums.value_of(piece), known) if piece.is_plain() else ANY
+            own = of(expressions.value_of(piece), known) if piece.is_plain() else ANY
             if -1 not in own:
                 found &= POSITIVE if own == POSITIVE else NOT_NEGATIVE
     return found
@@ -47,7 +49,7 @@ def of_base(f, known):
 def of_factor(f, known=()):
     found = of_base(f, known)
     for terms, its in known:
-        only = sums.only_factor(terms)
+        only = expressions.only_factor(terms)
         if only is not None and only.exponent == 1 and only.base() == f.base():
             found &= {sign(terms[0].coefficient) * its}
     if f.exponent.denominator != 1:
@@ -75,7 +77,7 @@ def of_exponentials(terms):
         if not t.is_plain() or any(f.kind != "apply" or f.name != "exp" for f in t.factors):
             return None
         for f in t.factors:
-            difference += sums.scaled(f.args[0], t.coefficient * f.exponent)
+            difference += expressions.scaled(f.args[0], t.coefficient * f.exponent)
     return sums.collected(difference)
 
 
@@ -84,16 +86,16 @@ def bounds(t):
     if not t.factors and t.is_plain():
         low, high = 1, 1
     else:
-        f = sums.only_factor([t])
+        f = expressions.only_factor([t])
         if f is None or f.exponent != 1:
             return None
-        by = sums.constant_of(f.args[1]) if f.kind == "apply" and f.name == "mod" else None
+        by = expressions.constant_of(f.args[1]) if f.kind == "apply" and f.name == "mod" else None
         if f.truth:
             low, high = 0, 1
         elif by is not None and by > 0:
             low, high = 0, by
-        elif f.kind in ("read", "cast") and f.to[0] in "ui" and sums.WIDE[f.to] <= 32:
-            width = sums.WIDE[f.to]
+        elif f.kind in ("read", "cast") and f.to[0] in "ui" and expressions.WIDE[f.to] <= 32:
+            width = expressions.WIDE[f.to]
             low, high = (0, 2 ** width - 1) if f.to[0] == "u" else (-2 ** (width - 1), 2 ** (width - 1) - 1)
         else:
             return None
@@ -123,7 +125,7 @@ def of(terms, known=(), depth=2):
         own = next((t for t in terms if first is not None and t.body() == first.body()), None)
         if own is not None:
             ratio = own.coefficient / first.coefficient
-            rest = sums.collected(terms + sums.scaled(of_what, -ratio))
+            rest = sums.collected(terms + expressions.scaled(of_what, -ratio))
             found &= of_sum({sign(ratio) * its}, of(rest, known, depth - 1))
     return found
 
@@ -131,12 +133,12 @@ def of(terms, known=(), depth=2):
 def solved(zero):
     """The factor and its value, of a sum that is zero: one that stands alone in a term, where nothing
     else in the sum could speak of it."""
-    for term in sums.in_order(zero):
-        f = sums.only_factor([term])
+    for term in expressions.in_order(zero):
+        f = expressions.only_factor([term])
         if f is None or f.exponent != 1 or f.kind in ("number", "bottom"):
             continue
         if not any(g is not f and (g.args or g.base() == f.base()) for t in zero for g in t.factors):
-            return f, sums.scaled([t for t in zero if t is not term], -1 / term.coefficient)
+            return f, expressions.scaled([t for t in zero if t is not term], -1 / term.coefficient)
     return None
 
 
@@ -147,27 +149,27 @@ def decided(terms, known):
     def put_in(f):
         for factor, value in zeros:
             if factor.base() == f.base():
-                return [sums.opened(t) for t in value]
+                return [expressions.opened(t) for t in value]
         own = of_factor(f.like(exponent=1), known) if f.truth else ANY
         if len(own) == 1:
-            return sums.constant(Fraction(*own))
+            return expressions.constant(Fraction(*own))
         if f.kind == "apply" and f.truth:
             found, wanted = of(f.args[0], known), -1 if f.name == "less" else 0
             if found == {wanted} or wanted not in found:
-                return sums.constant(Fraction(int(wanted in found)))
+                return expressions.constant(Fraction(int(wanted in found)))
         if f.kind == "most":
             pieces = list(f.args[0])
             for piece in f.args[0]:
                 others = [p for p in pieces if p is not piece]
-                if sums.is_lower(piece, others, known):
+                if maxima.is_lower(piece, others, known):
                     pieces = others
             if len(pieces) < len(f.args[0]):
-                return sums.most([sums.opened(p) for p in pieces])
+                return maxima.most([expressions.opened(p) for p in pieces])
         return None
     before = None
     for _ in range(4):
         terms = sums.normal(sums.changed(sums.normal(terms), put_in))
-        if sums.key(terms) == before:
+        if expressions.key(terms) == before:
             break
-        before = sums.key(terms)
+        before = expressions.key(terms)
     return terms

@@ -3,11 +3,14 @@ from fractions import Fraction
 
 import equal
 import signs
+import expressions
+import functions
 import sums
 from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
 from reader import SORTS, Reader
-from sizes import Refused, num, sym
-from sums import Factor, Term, indicator, key, normal, number, product
+from sizes import Refused, num, of_atom, sym
+from expressions import Term, key, number
+from sums import normal, product
 
 
 def require(condition, why):
@@ -61,28 +64,33 @@ def tensors_of(certificate, facts):
         tensors[i.name] = Tensor(i.name, i.dtype, i.shape, i.uniform, None, {}, [])
     for value in certificate.values:
         require(not value.name.startswith("%") and value.name not in tensors, f"{value.name} is made twice")
-        operands = []
-        for name in value.operands:
-            require(name in tensors, f"{name} is not known")
-            operands.append(tensors[name])
-        definition = value.definition
-        require(len(operands) == len(definition.inputs) and 0 <= value.output < len(definition.outputs),
-                f"{value.name} does not fit its definition")
-        for given, wanted in zip(operands, definition.inputs):
-            require(given.dtype == wanted.dtype and len(given.shape) == len(wanted.shape),
-                    f"the type of an operand of {value.name} does not fit")
-        sizes = solved(definition, [t.shape for t in operands])
-        for given, wanted in zip(operands, definition.inputs):
-            for size, pattern in zip(given.shape, wanted.shape):
-                require(are_equal(pattern.substituted(sizes), size, facts),
-                        f"a size of an operand of {value.name} does not fit")
-        output = definition.outputs[value.output]
-        require(SORTS[output.dtype] == output.value.sort, f"the type of {value.name} does not fit")
-        shape = shape_of(output, sizes)
-        require(not any(s.startswith("#") for size in shape for s in size.symbols()), "an axis has no size")
-        require(all((size.constant() or 0) >= 0 for size in shape), "a size is negative")
-        tensors[value.name] = Tensor(value.name, output.dtype, shape, None, value, sizes, value.operands)
+        tensors[value.name] = computed_tensor(value, tensors, facts)
     return tensors
+
+
+def computed_tensor(value, tensors, facts):
+    """The tensor that a definition makes of others; what does not fit it is refused."""
+    operands = []
+    for name in value.operands:
+        require(name in tensors, f"{name} is not known")
+        operands.append(tensors[name])
+    definition = value.definition
+    require(len(operands) == len(definition.inputs) and 0 <= value.output < len(definition.outputs),
+            f"{value.name} does not fit its definition")
+    for given, wanted in zip(operands, definition.inputs):
+        require(given.dtype == wanted.dtype and len(given.shape) == len(wanted.shape),
+                f"the type of an operand of {value.name} does not fit")
+    sizes = solved(definition, [t.shape for t in operands])
+    for given, wanted in zip(operands, definition.inputs):
+        for size, pattern in zip(given.shape, wanted.shape):
+            require(are_equal(pattern.substituted(sizes), size, facts),
+                    f"a size of an operand of {value.name} does not fit")
+    output = definition.outputs[value.output]
+    require(SORTS[output.dtype] == output.value.sort, f"the type of {value.name} does not fit")
+    shape = shape_of(output, sizes)
+    require(not any(s.startswith("#") for size in shape for s in size.symbols()), "an axis has no size")
+    require(all((size.constant() or 0) >= 0 for size in shape), "a size is negative")
+    return Tensor(value.name, output.dtype, shape, None, value, sizes, value.operands)
 
 
 class Site:
@@ -154,8 +162,8 @@ def place_of(f, bound, guards):
     """A key of what is partial, and those of its guards, up to the names of bound variables."""
     what = f if f.kind in ("bottom", "apply") else f.like(exponent=Fraction(-1 if f.exponent < 0 else Fraction(1, 2)))
     own = [v for v in bound if v in f.free()]
-    names = {**dict.fromkeys(bound, "?"), **sums.by_use(Term(bound=own, factors=[what]), {})}
-    return sums.factor_key(what, names), {sums.dim_key(g, names) for g in guards if not g.never_negative()}
+    names = {**dict.fromkeys(bound, "?"), **expressions.by_use(Term(bound=own, factors=[what]), {})}
+    return expressions.factor_key(what, names), {expressions.dim_key(g, names) for g in guards if not g.never_negative()}
 
 
 def are_defined(terms, made):
@@ -293,7 +301,7 @@ class Goal:
 
     def substituted(self, term, name, value):
         """The term with a variable, no longer bound, replaced; the value may speak of the others."""
-        made = sums.substituted(term.like(bound=()), {name: value})
+        made = expressions.substituted(term.like(bound=()), {name: value})
         return [made.like(bound=[b for b in term.bound if b != name])]
 
     def solve(self, step, site):
@@ -331,7 +339,7 @@ class Goal:
     def divide(self, step, site):
         name, size = self.variable(step, site)
         require(is_shown(size - num(1), step.reasons, 0, site.premises), "the size may be less than 1")
-        multiple, rest = sums.fresh(), sums.fresh()
+        multiple, rest = expressions.fresh(), expressions.fresh()
         made, = self.substituted(site.term, name, sym(multiple) * size + sym(rest))
         return [made.like(bound=made.bound + (multiple, rest), guards=made.guards + (size - num(1) - sym(rest),))]
 
@@ -346,7 +354,7 @@ class Goal:
         values = {position: multiple * size + rest}
         self.facts = [f.substituted(values) for f in self.facts] + [size - num(1) - rest]
         require(len(step.results) == 2, "the results are not stated")
-        self.sides = [self.stated(text, [sums.substituted(t, values) for t in side],
+        self.sides = [self.stated(text, [expressions.substituted(t, values) for t in side],
                                   "another sum is made than is stated")
                       for text, side in zip(step.results, self.sides)]
 
@@ -381,7 +389,7 @@ class Goal:
         require(atom.op in ("floor_div", "mod"), "a quotient is needed")
         require(is_shown(b - num(1), step.reasons, 0, site.premises) and
                 is_shown(a, step.reasons, 1, site.premises), "what is divided may be negative")
-        q = sym(sums.fresh())
+        q = sym(expressions.fresh())
         made = replaced_atom(site.term, atom, a - b * q if atom.op == "mod" else q)
         return [made.like(bound=made.bound + (q.symbol(),),
                           guards=made.guards + (a - b * q, b * q + b - num(1) - a))]
@@ -427,7 +435,7 @@ class Goal:
         values = [p.factors[0].args[0] for p in pieces]
         least = None
         if len(pieces) == 2:
-            least = key(normal(sums.scaled(sums.apply("min", values), -1)))
+            least = key(normal(expressions.scaled(functions.apply("min", values), -1)))
         goals = []
         for i, value in enumerate(values):
             def put_in(f, value=value, i=i):
@@ -435,7 +443,7 @@ class Goal:
                 if this == target:
                     return value
                 if this is not None and this == least:
-                    return sums.scaled(values[1 - i], -1)
+                    return expressions.scaled(values[1 - i], -1)
                 return None
             sides = self.sides
             for _ in range(4):
@@ -453,7 +461,7 @@ class Goal:
                     "two parts of the maximum are needed")
             parts = [chosen.args[0][i] for i in which]
             require(all(p.is_plain() for p in parts), "the part is over a range")
-            of = sums.value_of(parts[0]) + sums.scaled(sums.value_of(parts[1]), -1)
+            of = expressions.value_of(parts[0]) + expressions.scaled(expressions.value_of(parts[1]), -1)
         else:
             require(chosen.truth, "the factor is neither a maximum nor 0 or 1")
             of = chosen.args[0] if chosen.kind == "apply" else [Term(factors=[chosen])]
@@ -487,10 +495,10 @@ class Goal:
         require(all(are_defined(form, [Term(factors=[fold])]) for form in after), "a closed form may be undefined")
 
         def form(c, steps):  # H(steps), of H(k + 1)
-            return [sums.substituted(t, {"%k": steps - num(1)}) for t in after[c]]
+            return [expressions.substituted(t, {"%k": steps - num(1)}) for t in after[c]]
 
         def lift(c, at):
-            return [sums.substituted(t, {name: at}) for t in run.factors[c].args[0]]
+            return [expressions.substituted(t, {name: at}) for t in run.factors[c].args[0]]
 
         def combined(c, left, right):
             def put_in(f):
@@ -506,7 +514,7 @@ class Goal:
                            form(c, k + num(1))), site.premises + [k - num(1)], self.known))
         self.prove(step, goals)
         made = form(fold.component, last + num(1))
-        return product([without(site.term, step.item)], sums.power([sums.opened(t) for t in made], fold.exponent))
+        return product([without(site.term, step.item)], sums.power([expressions.opened(t) for t in made], fold.exponent))
 
 
 def without(term, factor):
@@ -546,7 +554,7 @@ class Replay:
             facts.append(x - num(1) - at[-1])
             for atom in x.operations():
                 if atom.op == "floor_div" and (atom.b.constant() or 0) >= 1:
-                    whole = sums.of_atom(atom)
+                    whole = of_atom(atom)
                     for e in (atom.a - atom.b * whole, atom.b * whole + atom.b - num(1) - atom.a):
                         if e not in facts:
                             facts.append(e)

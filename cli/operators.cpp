@@ -5,6 +5,7 @@
 
 #include "cli/context.h"
 #include "cli/json.h"
+#include "tessera/driver/model_certificate.h"
 #include "tessera/driver/reference.h"
 #include "tessera/driver/rules.h"
 #include "tessera/ops/catalog.h"
@@ -14,12 +15,19 @@ namespace {
 
 struct OperatorsOptions {
   bool definitions = false;
-  std::string rules;
+  std::string rules, certificate, source, target;
 };
 
-Expected<Done> print_definitions(const std::string& rules, const Context& context) {
-  TESSERA_TRY(const RuleBook book, read_rules(rules));
-  TESSERA_TRY(const std::string text, definitions_of(book));
+Expected<prove::CallMeanings> meanings_of(const OperatorsOptions& options) {
+  if (!options.certificate.empty())
+    return meanings_of_models(options.certificate, {options.source, options.target});
+  TESSERA_TRY(const RuleBook book, read_rules(options.rules));
+  return meanings_of(book);
+}
+
+Expected<Done> print_definitions(const OperatorsOptions& options, const Context& context) {
+  TESSERA_TRY(const prove::CallMeanings meanings, meanings_of(options));
+  const std::string text = to_text(meanings);
   if (context.json)
     print_json({{"definitions", text}});
   else
@@ -38,20 +46,26 @@ void add_operators(CLI::App& app, Context& context) {
       "  tessera operators > docs/operators.md\n"
       "  tessera operators --definitions > catalog.txt\n"
       "  tessera operators --definitions --rules my.rules\n"
+      "  tessera operators --definitions --certificate ab.certificate\n"
       "\n"
       "A definition is that of an operator with attributes and arguments: those of rules are "
-      "printed.");
+      "printed,\n"
+      "or those of two models and of the lemmas of their certificate.");
   auto options = std::make_shared<OperatorsOptions>();
   command->add_flag(
       "--definitions", options->definitions,
       "print the definitions of the operators that rules use, as certificates name them");
   command->add_option("--rules", options->rules,
                       "rules for --definitions; default: the rules that come with tessera");
+  command->add_option("--certificate", options->certificate,
+                      "a certificate of models, with --definitions");
+  command->add_option("--source", options->source,
+                      "the first model, if it is not beside the certificate");
+  command->add_option("--target", options->target, "the second model");
   command->callback([&context, options] {
     if (const auto started = context.start(); !started) return context.fail(started.error());
     if (options->definitions) {
-      if (const auto done = print_definitions(options->rules, context); !done)
-        context.fail(done.error());
+      if (const auto done = print_definitions(*options, context); !done) context.fail(done.error());
       return;
     }
     if (!context.json) {

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "tessera/driver/model.h"
+#include "tessera/driver/rules.h"
 #include "tessera/rules/certified.h"
 #include "tessera/rules/text.h"
 #include "tessera/support/file.h"
@@ -25,17 +27,20 @@ Diagnostic foreign(std::string message, std::string note = {}) {
 
 /// Identity of a model file in a certificate.
 struct Identity {
-  std::string name, file, weights;  // the hashes of the file, and of the constants that it has
+  std::string name, file, weights;  // hashes of the file, and of its named constants
 
   bool operator==(const Identity&) const = default;
 };
 
 Expected<Identity> identity_of(const fs::path& path, const Graph& graph) {
-  TESSERA_TRY(const std::string text, read_text(path));
+  TESSERA_TRY(const Bytes bytes, map_file(path));
   Sha256 file, weights;
-  file.add(std::as_bytes(std::span(text)));
+  file.add(bytes.view());
+  std::map<std::string, const Tensor*> constants;
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
-    if (const Tensor* constant = graph.constant({i})) weights.add(constant->bytes.view());
+    if (graph.constant({i}) != nullptr && graph.is_named({i}))
+      constants.emplace(graph.name({i}), graph.constant({i}));
+  for (const auto& [name, constant] : constants) weights.add(constant->bytes.view());
   return Identity{path.filename().string(), file.digits(), weights.digits()};
 }
 
@@ -113,16 +118,62 @@ Expected<std::string> header_name(Lexer& lexer, std::string_view word) {
   return lexer.string(word);
 }
 
-/// The lemmas of a certificate, by the text of the windows. Each is replayed.
-Expected<std::map<std::string, rules::CertifiedRule>> lemmas_of(std::string_view text) {
-  std::map<std::string, rules::CertifiedRule> lemmas;
+/// A certificate of models as its file has it.
+struct CertificateFile {
+  std::string statement;  // all but the lemmas
+  std::string source_name, target_name;
+  std::uint64_t seed = 1;
+  fs::path source, target;  // where the models are
+  std::vector<certify::Certificate> lemmas = {};
+};
+
+Expected<CertificateFile> read_certificate(const fs::path& path, const ModelFiles& files) {
+  TESSERA_TRY(const std::string whole, read_text(path));
+  std::string_view text = whole;
+  const std::size_t end = text.rfind("// seal ");
+  if (!is_model_certificate(text) || end == std::string_view::npos ||
+      text != certify::sealed(text.substr(0, end)))
+    return Diagnostic{.id = "certificate-seal",
+                      .message = "the certificate has been changed or is not whole"};
+  text = text.substr(kHeader.size(), end - kHeader.size());
+  CertificateFile result;
+  result.statement = text.substr(0, std::min(text.find(kLemma), text.size()));
+  text.remove_prefix(result.statement.size());
+  Lexer lexer(result.statement);
+  TESSERA_TRY(result.source_name, header_name(lexer, "source"));
+  TESSERA_TRY_DONE(header_name(lexer, "file"));
+  TESSERA_TRY_DONE(header_name(lexer, "weights"));
+  TESSERA_TRY(result.target_name, header_name(lexer, "target"));
+  TESSERA_TRY_DONE(header_name(lexer, "file"));
+  TESSERA_TRY_DONE(header_name(lexer, "weights"));
+  TESSERA_TRY_DONE(lexer.expect("seed"));
+  TESSERA_TRY(const std::int64_t seed, lexer.integer("a number"));
+  result.seed = static_cast<std::uint64_t>(seed);
+  for (const std::string& name : {result.source_name, result.target_name})
+    if (fs::path(name).filename() != name || name.empty())
+      return foreign("a model is not named by a plain name");
+  const auto place = [&](const fs::path& given, const std::string& name) {
+    return given.empty() ? path.parent_path() / name : given;
+  };
+  result.source = place(files.source, result.source_name);
+  result.target = place(files.target, result.target_name);
   while (!text.empty()) {
     if (!text.starts_with(kLemma)) return foreign("the certificate is not whole");
     text.remove_prefix(kLemma.size());
-    const std::size_t end = std::min(text.find("\nlemma\n"), text.size() - 1) + 1;
-    const std::string one(text.substr(0, end));
-    text.remove_prefix(end);
-    TESSERA_TRY(const certify::Certificate certificate, certify::parse_certificate(one));
+    const std::size_t next = std::min(text.find("\nlemma\n"), text.size() - 1) + 1;
+    TESSERA_TRY(certify::Certificate lemma,
+                certify::parse_certificate(std::string(text.substr(0, next))));
+    result.lemmas.push_back(std::move(lemma));
+    text.remove_prefix(next);
+  }
+  return result;
+}
+
+/// The lemmas of a certificate, by the text of the windows. Each is replayed.
+Expected<std::map<std::string, rules::CertifiedRule>> replayed(
+    const std::vector<certify::Certificate>& certificates) {
+  std::map<std::string, rules::CertifiedRule> lemmas;
+  for (const certify::Certificate& certificate : certificates) {
     TESSERA_TRY(rules::CertifiedRule shown, rules::check_certificate(certificate, {}));
     if (!lemmas.emplace(certificate.subject.rule, std::move(shown)).second)
       return foreign("a lemma is there twice");
@@ -170,38 +221,13 @@ bool is_model_certificate(std::string_view text) {
 }
 
 Expected<std::string> check_model_certificate(const fs::path& path, const ModelFiles& files) {
-  TESSERA_TRY(const std::string whole, read_text(path));
-  std::string_view text = whole;
-  const std::size_t end = text.rfind("// seal ");
-  if (!is_model_certificate(text) || end == std::string_view::npos ||
-      text != certify::sealed(text.substr(0, end)))
-    return Diagnostic{.id = "certificate-seal",
-                      .message = "the certificate has been changed or is not whole"};
-  text = text.substr(kHeader.size(), end - kHeader.size());
-  const std::string_view lemma_text = text.substr(std::min(text.find(kLemma), text.size()));
-  Lexer lexer(text.substr(0, text.size() - lemma_text.size()));
-  TESSERA_TRY(const std::string source_name, header_name(lexer, "source"));
-  TESSERA_TRY_DONE(header_name(lexer, "file"));
-  TESSERA_TRY_DONE(header_name(lexer, "weights"));
-  TESSERA_TRY(const std::string target_name, header_name(lexer, "target"));
-  TESSERA_TRY_DONE(header_name(lexer, "file"));
-  TESSERA_TRY_DONE(header_name(lexer, "weights"));
-  TESSERA_TRY_DONE(lexer.expect("seed"));
-  TESSERA_TRY(const std::int64_t seed, lexer.integer("a number"));
-  for (const std::string& name : {source_name, target_name})
-    if (fs::path(name).filename() != name || name.empty())
-      return foreign("a model is not named by a plain name");
-  const auto place = [&](const fs::path& given, const std::string& name) {
-    return given.empty() ? path.parent_path() / name : given;
-  };
-  const fs::path source = place(files.source, source_name),
-                 target = place(files.target, target_name);
-  TESSERA_TRY(Statement statement, statement_of(source, target));
-  statement.source.name = source_name;
-  statement.target.name = target_name;
-  statement.seed = static_cast<std::uint64_t>(seed);
+  TESSERA_TRY(const CertificateFile file, read_certificate(path, files));
+  TESSERA_TRY(Statement statement, statement_of(file.source, file.target));
+  statement.source.name = file.source_name;
+  statement.target.name = file.target_name;
+  statement.seed = file.seed;
 
-  TESSERA_TRY(const auto lemmas, lemmas_of(lemma_text));
+  TESSERA_TRY(const auto lemmas, replayed(file.lemmas));
   std::set<std::string> used;
   prove::SweepOptions options{.seed = statement.seed};
   options.prover = [&](const Graph& a, const Graph& b, const prove::Options&) -> prove::Verdict {
@@ -210,15 +236,31 @@ Expected<std::string> check_model_certificate(const fs::path& path, const ModelF
     used.insert(here->first);
     return prove::Proved{{}, {}, here->second.assumptions};
   };
-  TESSERA_TRY(const prove::SweepResult result, prove_models(source, target, options));
+  TESSERA_TRY(const prove::SweepResult result, prove_models(file.source, file.target, options));
   const auto* proved = std::get_if<prove::Proved>(&result.verdict);
   if (proved == nullptr) return foreign("the lemmas do not show that the models are equal");
   if (used.size() != lemmas.size()) return foreign("a lemma is not about these models");
   statement.assumptions.insert(proved->assumptions.begin(), proved->assumptions.end());
-  if (std::string_view(statement.text()) != text.substr(0, text.size() - lemma_text.size()))
+  if (statement.text() != file.statement)
     return foreign("the certificate is about other models, or assumes something else",
                    statement.words());
   return statement.words();
+}
+
+Expected<prove::CallMeanings> meanings_of_models(const fs::path& certificate,
+                                                 const ModelFiles& files) {
+  TESSERA_TRY(const CertificateFile file, read_certificate(certificate, files));
+  RuleBook lemmas;
+  for (const certify::Certificate& lemma : file.lemmas) {
+    TESSERA_TRY(std::vector<rules::Rule> parsed, rules::parse_rules(lemma.subject.rule));
+    std::ranges::move(parsed, std::back_inserter(lemmas.rules));
+  }
+  prove::CallMeanings meanings = meanings_of(lemmas);
+  for (const fs::path& path : {file.source, file.target}) {
+    TESSERA_TRY(const Model model, load_model(path));
+    TESSERA_TRY_DONE(prove::add_calls(model.graph, meanings));
+  }
+  return meanings;
 }
 
 }  // namespace tessera

@@ -25,4 +25,8 @@ struct ModelFiles {
 Expected<std::string> check_model_certificate(const std::filesystem::path& path,
                                               const ModelFiles& files);
 
+/// What the operators of both models, and of the lemmas of their certificate, mean.
+Expected<prove::CallMeanings> meanings_of_models(const std::filesystem::path& certificate,
+                                                 const ModelFiles& files);
+
 }  // namespace tessera

@@ -173,21 +173,8 @@ Expected<std::string> check_certificate(const fs::path& path, const rules::Known
   return checked;
 }
 
-namespace {
-
-/// Definition with the operator's conditions on sizes: `asks k == m`.
-std::string definition_text(const certify::Value& value, const prove::GraphClaim& claim) {
-  std::string text = to_text(value.definition);
-  if (const auto asked = claim.asked.find(value.call); asked != claim.asked.end())
-    for (const Condition& condition : asked->second)
-      text += fmt::format("asks {}\n", to_text(condition));
-  return text;
-}
-
-}  // namespace
-
-Expected<std::string> definitions_of(const RuleBook& book) {
-  std::map<std::string, std::string> definitions, bodies;
+prove::CallMeanings meanings_of(const RuleBook& book) {
+  prove::CallMeanings meanings;
   for (const rules::Rule& rule : book.rules) {
     std::vector<rules::Rule> all = rules::instances(rule);
     for (std::size_t i = all.size(); i-- > 0;)
@@ -199,13 +186,13 @@ Expected<std::string> definitions_of(const RuleBook& book) {
       // The source's conditions on sizes are derived from its definitions before simplification.
       if (auto source = prove::bound_claim_of(instance.source, instance.source, {}))
         claims->push_back(*std::move(source));
-      for (const prove::GraphClaim& claim : *claims) {
-        for (const certify::Value& value : claim.claim.values)
-          definitions.emplace(value.call, definition_text(value, claim));
-        bodies.insert(claim.bodies.begin(), claim.bodies.end());
-      }
+      for (const prove::GraphClaim& claim : *claims) meanings.merge(claim.meanings);
     }
   }
+  return meanings;
+}
+
+std::string to_text(const prove::CallMeanings& meanings) {
   std::string text;
   for (const OpDef& op : catalog()) {
     std::string defaults;
@@ -214,10 +201,14 @@ Expected<std::string> definitions_of(const RuleBook& book) {
         defaults +=
             fmt::format("{}{}={}", defaults.empty() ? "" : ", ", attr.name, to_text(attr.value));
     if (!defaults.empty()) text += fmt::format("defaults {} {{{}}}\n", op.name, defaults);
+    if (!op.pure) text += fmt::format("random {}\n", op.name);
   }
-  for (const auto& [call, body] : bodies) text += fmt::format("composite {}\n{}\n", call, body);
-  for (const auto& [call, definition] : definitions)
+  for (const auto& [call, body] : meanings.bodies)
+    text += fmt::format("composite {}\n{}\n", call, body);
+  for (const auto& [call, definition] : meanings.definitions)
     text += fmt::format("operator {}\n{}\n", call, definition);
+  for (const auto& [call, types] : meanings.results)
+    text += fmt::format("results {}\n{}\n\n", call, types);
   return text;
 }
 

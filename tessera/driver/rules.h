@@ -62,8 +62,12 @@ std::map<std::string, std::size_t> steps_by_kind(const rules::RuleProof& proof);
 Expected<std::string> check_certificate(const std::filesystem::path& path,
                                         const rules::KnownRules& known);
 
-/// Definitions of all operators that the rules use, each once: a line `operator NAME {attributes}
-/// (arguments)`, then the definition.
-Expected<std::string> definitions_of(const RuleBook& book);
+/// Definitions of the operators of rules by the catalog.
+prove::CallMeanings meanings_of(const RuleBook& book);
+
+/// Text of definitions, each once: a line `operator NAME {attributes} (arguments)`, then the
+/// definition; `composite …`, then the body; `results …`, then types. Before them the defaults of
+/// attributes, and `random NAME` for operators whose results differ from run to run.
+std::string to_text(const prove::CallMeanings& meanings);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 
+#include "tessera/expr/text.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/infer.h"
 #include "tessera/ir/literal.h"
@@ -80,29 +81,71 @@ bool is_composite(const OpDef& op) {
   return op.kind() == OpDef::Kind::Composite;
 }
 
-/// What the composites of a graph mean, as graphs of core operators.
-Expected<Done> add_bodies(const Graph& graph, std::map<std::string, std::string>& bodies) {
-  std::vector<Known> known(graph.value_count());
-  for (std::uint32_t index = 0; index < graph.value_count(); ++index) {
-    const Tensor* constant = graph.constant({index});
-    known[index] =
-        constant != nullptr ? tessera::known(*constant) : Known{.type = graph.type({index})};
+/// A definition, and what the operator asks of sizes beyond it: `asks k == m`.
+Expected<std::string> definition_text(const GraphNode& node, const Signature& signature) {
+  TESSERA_TRY(const Definition definition, node.op->define(*node.attrs, signature));
+  std::string text = tessera::to_text(definition);
+  for (const Condition& condition : asked_of_sizes(*node.op, *node.attrs, signature))
+    text += fmt::format("asks {}\n", tessera::to_text(condition));
+  return text;
+}
+
+bool has_control_flow(const Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes(), [](const GraphNode& node) { return node.op->kind() == OpDef::Kind::Control; });
+}
+
+/// The types of results; empty where one is not known.
+std::string types_text(const std::vector<Known>& results) {
+  std::string text;
+  for (const Known& result : results) {
+    if (!result.type.is_ranked_tensor()) return {};
+    text += (text.empty() ? "" : ", ") + to_string(result.type);
   }
+  return text;
+}
+
+/// `inputs` is what is known of the inputs of the graph.
+Expected<Done> add_calls(const Graph& graph, const std::vector<Known>& inputs,
+                         CallMeanings& meanings) {
+  std::vector<Known> known(graph.value_count());
+  for (std::uint32_t index = 0; index < graph.value_count(); ++index)
+    if (const Tensor* constant = graph.constant({index})) known[index] = tessera::known(*constant);
+  for (std::size_t i = 0; i < inputs.size(); ++i) known[graph.inputs()[i].index] = inputs[i];
   for (const GraphNode& node : graph.nodes()) {
-    std::vector<Known> inputs;
-    for (const ValueId id : graph.inputs(node))
-      inputs.push_back(id.present() ? known[id.index] : Known{.present = false});
-    if (node.op->kind() == OpDef::Kind::Control) continue;
-    TESSERA_TRY(const std::vector<Known> inferred, infer(*node.op, *node.attrs, inputs));
+    std::vector<Known> operands, present;
+    for (const ValueId id : graph.inputs(node)) {
+      operands.push_back(id.present() ? known[id.index] : Known{.present = false});
+      if (id.present()) present.push_back(known[id.index]);
+    }
     const auto results = graph.outputs(node);
-    for (std::size_t i = 0; i < results.size() && i < inferred.size(); ++i)
-      known[results[i].index] = inferred[i];
-    const std::optional<Signature> signature = signature_of(inputs);
-    if (!is_composite(*node.op) || !signature) continue;
-    TESSERA_TRY(Graph body,
-                body_of(*node.op, *node.attrs, inputs, static_cast<int>(results.size())));
-    TESSERA_TRY(body, expand(body, is_composite));
-    bodies.emplace(call_text(node, *signature), tessera::to_text(body));
+    if (node.op->kind() == OpDef::Kind::Control) {
+      for (const ValueId result : results) known[result.index].type = graph.type(result);
+      continue;
+    }
+    TESSERA_TRY(std::vector<Known> inferred, infer(*node.op, *node.attrs, operands));
+    inferred.resize(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) known[results[i].index] = inferred[i];
+    const std::optional<Signature> signature = signature_of(operands);
+    if (!signature) continue;
+    const std::string call = call_text(node, *signature);
+    if (node.op->kind() == OpDef::Kind::Core) {
+      TESSERA_TRY(std::string text, definition_text(node, *signature));
+      meanings.definitions.emplace(call, std::move(text));
+      continue;
+    }
+    if (is_composite(*node.op)) {
+      TESSERA_TRY(Graph body,
+                  body_of(*node.op, *node.attrs, operands, static_cast<int>(results.size())));
+      TESSERA_TRY(body, expand(body, is_composite));
+      if (!has_control_flow(body)) {
+        TESSERA_TRY_DONE(add_calls(body, present, meanings));
+        meanings.bodies.emplace(call, tessera::to_text(body));
+        continue;
+      }
+    }
+    if (std::string types = types_text(inferred); !types.empty())
+      meanings.results.emplace(call, std::move(types));
   }
   return Done{};
 }
@@ -152,10 +195,7 @@ class Builder {
         const std::optional<Signature> signature = signature_of(inputs);
         if (signature) {
           TESSERA_TRY(definition, node.op->define(*node.attrs, *signature));
-          if (named_) {
-            call = call_text(node, *signature);
-            result_.asked.emplace(call, asked_of_sizes(*node.op, *node.attrs, *signature));
-          }
+          if (named_) call = call_text(node, *signature);
         }
       }
       for (std::size_t i = 0; i < results.size(); ++i) {
@@ -326,6 +366,18 @@ std::optional<GraphClaim> with_contents(const GraphClaim& claim) {
   return result;
 }
 
+void CallMeanings::merge(const CallMeanings& other) {
+  definitions.insert(other.definitions.begin(), other.definitions.end());
+  bodies.insert(other.bodies.begin(), other.bodies.end());
+  results.insert(other.results.begin(), other.results.end());
+}
+
+Expected<Done> add_calls(const Graph& graph, CallMeanings& meanings) {
+  std::vector<Known> inputs;
+  for (const ValueId id : graph.inputs()) inputs.push_back({.type = graph.type(id)});
+  return add_calls(graph, inputs, meanings);
+}
+
 std::string input_name(std::size_t input) {
   return fmt::format("x{}", input);
 }
@@ -338,8 +390,8 @@ Expected<GraphClaim> built(const Graph& source, const Graph& target, const Guard
   result.claim.facts = facts;
   Builder builder(result, named);
   if (named) {
-    TESSERA_TRY_DONE(add_bodies(source, result.bodies));
-    TESSERA_TRY_DONE(add_bodies(target, result.bodies));
+    TESSERA_TRY_DONE(add_calls(source, result.meanings));
+    TESSERA_TRY_DONE(add_calls(target, result.meanings));
   }
   TESSERA_TRY(const Graph a, expanded(source));
   TESSERA_TRY(const Graph b, expanded(target));

@@ -10,15 +10,25 @@
 
 namespace tessera::prove {
 
+/// What operators mean where graphs call them, as text, by the call: an operator with all its
+/// attributes and what is known of its operands.
+struct CallMeanings {
+  std::map<std::string, std::string> definitions = {};  // and `asks k == m` for equal sizes
+  std::map<std::string, std::string> bodies = {};       // of composites, as graphs
+  std::map<std::string, std::string> results = {};      // of what has neither: types
+
+  void merge(const CallMeanings& other);
+};
+
+/// Adds the calls of a graph, and those inside of the bodies of its composites.
+Expected<Done> add_calls(const Graph& graph, CallMeanings& meanings);
+
 /// That two graphs with the same inputs compute the same outputs, in terms of definitions.
 struct GraphClaim {
   certify::Claim claim;
   std::set<std::string> shared = {};             // values that both graphs compute in the same way
   std::map<std::string, Tensor> constants = {};  // inputs that are weights of the graphs
-  // Of bound claims, by the call: bodies of composites, and which sizes an operator asks to be
-  // equal.
-  std::map<std::string, std::string> bodies = {};
-  std::map<std::string, Guard> asked = {};
+  CallMeanings meanings = {};                    // of bound claims
 };
 
 /// The name of an input of the graphs in a claim.

@@ -1,0 +1,313 @@
+"""Values of graphs in classes of equal ones: congruence, constants, sizes, bodies of composites, lemmas."""
+from collections import namedtuple
+from fractions import Fraction
+from math import prod
+
+import expressions
+from claims import GraphReader, Literal, parsed_call, parsed_graph
+from contents import MOST_KNOWN, Contents
+from elements import Tensor
+from evaluation import constant_of, elements_of, is_float
+from folding import Folding
+from onnx_file import Constant
+from reader import DefinitionReader, Reader, Value
+from sizes import Refused, num
+from steps import computed_tensor, require
+
+ABSENT = -1  # an operand that is left out
+MOST_SIZES = 64  # elements of an integer tensor whose elements are looked at
+Node = namedtuple("Node", "op attrs operands count")  # attrs: a frozenset; count: of results
+
+
+def attribute_value(value):
+    """An attribute as a Python value; text gives it as words."""
+    if isinstance(value, Constant):
+        return value.dtype, tuple(value.shape), value.data
+    if type(value) is not tuple or not value or type(value[0]) is not tuple:
+        return value
+    if value[0] == ("sign", "["):
+        items, one = [], []
+        for word in value[1:]:
+            if word in (("sign", ","), ("sign", "]")):
+                items += [attribute_value(tuple(one))] if one else []
+                one = []
+            else:
+                one.append(word)
+        return tuple(items)
+    if len(value) > 2:
+        return attribute_value(constant_of_literal(GraphReader(Reader(" ".join(text for _, text in value))).literal()))
+    sign = -1 if value[0] == ("sign", "-") else 1
+    kind, text = value[-1]
+    if kind == "integer":
+        return sign * int(text)
+    if kind == "float" or (kind == "name" and text in ("inf", "nan")):
+        return sign * float(text)
+    return value if value[0] == ("sign", "$") else text
+
+
+def constant_of_literal(literal):
+    count = prod(literal.shape)
+    elements = literal.elements * count if len(literal.elements) == 1 else literal.elements
+    require(len(elements) == count, "a constant has another number of elements than its shape")
+    number = float if is_float(literal.dtype) else int
+    return constant_of(literal.dtype, literal.shape, [number(x) for x in elements])
+
+
+class Classes:
+    def __init__(self, catalog):
+        self.catalog, self.parents, self.nodes, self.uses = catalog, [], {}, {}
+        self.constants, self.by_content, self.by_sizes = {}, {}, {}  # by class; classes by what they are
+        self.tensors, self.folding = {}, Folding()
+        self.contents, self.meanings, self.defaults = Contents(self.tensors), {}, {}
+        for op, attrs in catalog.defaults.items():
+            self.defaults[op] = {name: attribute_value(words) for name, words in attrs.items()}
+        entries = [("definition", head, text) for head, text in catalog.definitions.items()]
+        entries += [("composite", *e) for all_of in catalog.composites.values() for e in all_of]
+        entries += [("results", *e) for all_of in catalog.results.values() for e in all_of]
+        for kind, head, text in entries:
+            call = parsed_call(head)
+            types = tuple(a and (a.dtype, tuple(d.key for d in a.shape)) for a in call.args)
+            attrs = frozenset((n, attribute_value(w)) for n, w in call.attrs.items())
+            self.meanings.setdefault((call.op, attrs, types), []).append((kind, call, text))
+
+    # --- classes
+
+    def find(self, c):
+        while c != ABSENT and self.parents[c] != c:
+            self.parents[c] = self.parents[self.parents[c]]
+            c = self.parents[c]
+        return c
+
+    def fresh(self, tensor=None):
+        """A class of its own; a tensor gives its type."""
+        c = len(self.parents)
+        self.parents.append(c)
+        if tensor is not None:
+            self.tensors[str(c)] = tensor._replace(name=str(c))
+        return c
+
+    def input(self, dtype, shape):
+        return self.fresh(Tensor("", dtype, shape, None, None, {}, []))
+
+    def type(self, c):
+        tensor = self.tensors.get(str(self.find(c)))
+        return tensor and (tensor.dtype, tuple(d.key for d in tensor.shape))
+
+    def constant(self, constant):
+        key = constant.dtype, tuple(constant.shape), constant.data
+        if key not in self.by_content:
+            c = self.input(constant.dtype, [num(n) for n in constant.shape])
+            self.by_content[key], self.constants[c] = c, constant
+            if prod(constant.shape) <= MOST_KNOWN:
+                self.contents.literals[str(c)] = literal_of(constant)
+        return self.find(self.by_content[key])
+
+    def union(self, a, b):
+        pending = [(a, b)]
+        while pending:
+            a, b = (self.find(c) for c in pending.pop())
+            if a == b:
+                continue
+            require(None in (self.type(a), self.type(b)) or self.type(a) == self.type(b),
+                    "values of two types are taken for equal")
+            if (b in self.constants) != (a in self.constants):
+                a, b = (a, b) if a in self.constants else (b, a)  # what is known stays
+            elif self.type(a) is None:
+                a, b = b, a
+            self.parents[b] = a
+            for node in self.uses.pop(b, []):
+                results = self.nodes.pop(node, None)
+                if results is None:
+                    continue
+                changed = node._replace(operands=tuple(self.find(c) for c in node.operands))
+                if changed in self.nodes:
+                    pending += zip(self.nodes[changed], results)
+                else:
+                    self.keep(changed, results)
+                    pending += self.folded(changed, results)
+
+    def keep(self, node, results):
+        self.nodes[node] = results
+        for c in set(node.operands) - {ABSENT}:
+            self.uses.setdefault(c, []).append(node)
+
+    # --- nodes
+
+    def add(self, call, operands, count):
+        """The classes of the results of an operator."""
+        require(call.op not in self.catalog.random, f"the results of {call.op} are random")
+        given = {name: attribute_value(value) for name, value in call.attrs.items()}
+        attrs = frozenset({**self.defaults.get(call.op, {}), **given}.items())
+        node = Node(call.op, attrs, tuple(self.find(c) for c in operands), count)
+        if node in self.nodes:
+            return self.nodes[node]
+        kind, text = self.meaning(node)
+        present = [c for c in node.operands if c != ABSENT]
+        if kind == "composite":
+            inputs, body = parsed_graph(text)
+            results = self.body(body, dict(zip([name for name, _, _ in inputs], present)))
+            require(len(results) == count, f"{call.op} has another number of results")
+            self.keep(node, results)
+            return results
+        results = [self.result(kind, text, i, present) for i in range(count)]
+        self.keep(node, results)
+        for c, other in self.folded(node, results):
+            self.union(c, other)
+        for c in results:
+            self.same_by_definition(c)
+        return results
+
+    def meaning(self, node):
+        types = tuple(None if c == ABSENT else self.type(c) for c in node.operands)
+        names = [str(c) for c in node.operands]
+        for kind, call, text in self.meanings.get((node.op, node.attrs, types), []):
+            if all(arg is None or self.contents.fits_known(arg, name) for arg, name in zip(call.args, names)):
+                return kind, text
+        return "", ""
+
+    def result(self, kind, text, which, operands):
+        if kind == "definition":
+            definition = DefinitionReader(Reader(text)).definition()
+            require(which < len(definition.outputs), "an operator has fewer results")
+            value = Value("", "", which, [str(c) for c in operands], definition, "")
+            return self.fresh(computed_tensor(value, self.tensors, []))
+        if kind == "results":
+            reader = Reader(f"({text})")
+            types = reader.items("(", lambda: (reader.type(), reader.dims()), ")")
+            return self.input(*types[which])
+        return self.fresh()
+
+    def folded(self, node, results):
+        """The results of a node whose operands are constants, and what they are."""
+        operands = [(c, self.constants.get(c)) for c in node.operands if c != ABSENT]
+        if not operands or any(constant is None for _, constant in operands):
+            return []
+        made = []
+        for c in results:
+            value = self.tensors[str(c)].value if str(c) in self.tensors else None
+            if self.find(c) in self.constants or value is None:
+                continue
+            try:
+                constant = self.folding.result(value.definition, value.output, operands)
+            except Refused:
+                continue
+            made.append((c, self.constant(constant)))
+            self.folding.add(made[-1][1], value.definition, value.output, operands, constant.dtype)
+        return made
+
+    def same_by_definition(self, c):
+        """An operator that changes nothing, and integers that follow from sizes."""
+        tensor = self.tensors.get(str(c))
+        if tensor is None or tensor.value is None or self.find(c) in self.constants:
+            return
+        operand = unchanged_operand(tensor)
+        if operand is not None and self.type(int(operand)) == self.type(c):
+            return self.union(c, int(operand))
+        counts = [size.constant() for size in tensor.shape]
+        if tensor.dtype[0] not in "iu" or None in counts or prod(counts) > MOST_SIZES:
+            return
+        try:
+            elements = self.contents.elements(tensor)
+        except Refused:
+            return
+        numbers = [expressions.constant_of(e) for e in elements]
+        if None not in numbers and all(n.denominator == 1 for n in numbers):
+            return self.union(c, self.constant(constant_of(tensor.dtype, counts, [int(n) for n in numbers])))
+        key = (*self.type(c), tuple(expressions.key(e) for e in elements))
+        self.union(c, self.by_sizes.setdefault(key, c))
+
+    def body(self, body, names):
+        """The classes of the outputs of a graph, given those of its inputs."""
+        names = dict(names)
+        for left, expression in body.lets:
+            names.update((n, c) for n, c in zip(left, self.results(expression, names, len(left))) if n)
+        return [self.results(e, names, 1)[0] for e in body.outputs]
+
+    def results(self, e, names, count):
+        if e is None:
+            return [ABSENT]
+        if isinstance(e, str):
+            require(e in names, f"there is no value {e}")
+            return [names[e]]
+        if isinstance(e, (Literal, Constant)):
+            return [self.constant(e if isinstance(e, Constant) else constant_of_literal(e))]
+        return self.add(e, [self.results(a, names, 1)[0] for a in e.args], count)
+
+
+def literal_of(constant):
+    if is_float(constant.dtype):
+        elements = [Fraction(x) if x - x == 0 else float(x) for x in elements_of(constant)]
+    else:
+        elements = [Fraction(int(x)) for x in elements_of(constant)]
+    return Literal(constant.dtype, list(constant.shape), elements)
+
+
+def unchanged_operand(tensor):
+    """The operand whose element at the same place each element is."""
+    output = tensor.value.definition.outputs[tensor.value.output]
+    if output.value.kind != "read":
+        return None
+    name, at, _ = output.value.parts
+    if len(at) != len(output.axes) or not all(
+            i.kind == "index" and len(parts) == 1 and parts[0][0] == i.parts[0] for i, parts in zip(at, output.axes)):
+        return None
+    return next(given for wanted, given in zip(tensor.value.definition.inputs, tensor.operands) if wanted.name == name)
+
+
+class Pattern:
+    """One side of a lemma, matched with classes."""
+
+    def __init__(self, classes, inputs, body):
+        self.classes, self.inputs, self.body = classes, {n: (t, tuple(d.key for d in s)) for n, t, s in inputs}, body
+        self.made = {name: (e, i, len(left)) for left, e in body.lets for i, name in enumerate(left)}
+        self.literals = {}  # classes of the constants, by identity
+        self.root, = body.outputs
+        while self.root in self.made and isinstance(self.made[self.root][0], str):
+            self.root = self.made[self.root][0]
+
+    def matches(self):
+        """Names of inputs and values with their classes, wherever the root may be."""
+        self.nodes = {}
+        for node, results in self.classes.nodes.items():
+            for i, c in enumerate(results):
+                self.nodes.setdefault(self.classes.find(c), []).append((node, i))
+        if self.root in self.inputs:
+            return
+        for c in list(self.nodes):
+            yield from self.match(self.root, 0, 1, c, {})
+
+    def match(self, e, which, count, c, found):
+        classes = self.classes
+        if e is None or c == ABSENT:
+            if e is None and c == ABSENT:
+                yield found
+        elif isinstance(e, str):
+            if e in found:
+                if classes.find(found[e]) == c:
+                    yield found
+            elif e in self.inputs:
+                if classes.type(c) == self.inputs[e]:
+                    yield {**found, e: c}
+            else:
+                expression, output, of = self.made[e]
+                for more in self.match(expression, output, of, c, found):
+                    yield {**more, e: c}
+        elif isinstance(e, Literal):
+            if id(e) not in self.literals:
+                self.literals[id(e)] = classes.constant(constant_of_literal(e))
+            if classes.find(self.literals[id(e)]) == c:
+                yield found
+        else:
+            given = {name: attribute_value(value) for name, value in e.attrs.items()}
+            attrs = frozenset({**classes.defaults.get(e.op, {}), **given}.items())
+            for node, output in self.nodes.get(c, []):
+                if (node.op, node.attrs, node.count, output) == (e.op, attrs, count, which) and \
+                        len(node.operands) == len(e.args):
+                    yield from self.match_all(list(zip(e.args, node.operands)), found)
+
+    def match_all(self, pairs, found):
+        if not pairs:
+            yield found
+            return
+        for more in self.match(pairs[0][0], 0, 1, self.classes.find(pairs[0][1]), found):
+            yield from self.match_all(pairs[1:], more)

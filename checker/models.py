@@ -1,0 +1,187 @@
+"""Certificates of two models: the files, and lemmas by which values of one are values of the other."""
+import hashlib
+import re
+from pathlib import Path
+
+from claims import Binding, parsed_graph, parsed_rule
+from classes import Classes, Pattern
+from onnx_file import Model, read_model
+from reader import CertificateReader, Reader, seal
+from sizes import Refused
+from steps import Replay, require
+
+HEADER = "certificate 2 of models\n"
+FOLDED = ("rounding", "constants that follow from others are rounded to their types")
+ROUNDED = re.compile(r"\d+ constants? of one model (?:is|are) what the constants of the other compute to, rounded: "
+                     r"elements differ by at most (\d+\.\d) units in the last place")
+MOST_ROUNDS = 8  # of putting lemmas in
+
+
+def checked_rule(certificate, catalog):
+    """What binds the certificate of a rule to the catalog, checked, after the proof itself."""
+    require(certificate.rule, "the certificate does not say what it is about")
+    replay = Replay(certificate)
+    binding = Binding(certificate, replay.tensors, catalog)
+    binding.check()
+    replay.check()
+    return binding
+
+
+class ModelCertificate:
+    """What a certificate of models says."""
+
+    def __init__(self, text):
+        at = text.rfind("// seal ")
+        require(at >= 0 and text[at:] == seal(text[:at]), "the certificate has been changed or is not whole")
+        head, *self.lemmas = re.split(r"^lemma\n", text[len(HEADER):at], flags=re.M)
+        r = Reader(head)
+
+        def quoted(word):
+            r.expect(word)
+            return r.string()
+        self.files = [{word: quoted(word) for word in (side, "file", "weights")} for side in ("source", "target")]
+        r.expect("seed")
+        r.integer()
+        self.inputs, self.outputs, self.assumptions = [], [], []
+        while r.at("input"):
+            self.inputs.append(quoted("input"))
+        while r.at("output"):
+            self.outputs.append(quoted("output"))
+        while r.at("assume"):
+            self.assumptions.append((quoted("assume"), r.string()))
+        require(r.peek().kind == "end", f"{r.peek().text!r} is not expected")
+        require(len(set(self.lemmas)) == len(self.lemmas), "a lemma is there twice")
+
+    def words(self):
+        names = [file[side] for file, side in zip(self.files, ("source", "target"))]
+        said = "".join(f"\n  assuming ({kind}) that {clause}" for kind, clause in self.assumptions)
+        hashes = "".join(f"\n  {side} sha256 {file['file']}" for file, side in zip(self.files, ("source", "target")))
+        return (f"models {names[0]} and {names[1]}\n  for all inputs {' '.join(self.inputs)} of all sizes of at least 1\n"
+                f"  the outputs {' '.join(self.outputs)} are equal over the reals{said}{hashes}")
+
+
+def read_file(path):
+    if path.suffix not in (".tessera", ".txt"):
+        return read_model(path)
+    inputs, body = parsed_graph(path.read_text())
+    return Model(inputs, body, None)
+
+
+class ModelCheck:
+    def __init__(self, certificate, catalog):
+        self.certificate, self.catalog, self.classes = certificate, catalog, Classes(catalog)
+        self.units = max([float(m.group(1)) for _, text in certificate.assumptions for m in [ROUNDED.fullmatch(text)]
+                          if m], default=None)
+        self.tried = set()  # pairs of constants
+
+    def check(self, paths):
+        models = []
+        for path, said in zip(paths, self.certificate.files):
+            require(hashlib.sha256(path.read_bytes()).hexdigest() == said["file"], f"{path.name} is another file")
+            models.append(read_file(path))
+            if models[-1].weights is not None:
+                weights = hashlib.sha256(b"".join(models[-1].weights)).hexdigest()
+                require(weights == said["weights"], f"{path.name} has other weights")
+        outputs = self.numbered(*models)
+        lemmas = [CertificateReader(text).certificate() for text in self.certificate.lemmas]
+        self.classes.folding.is_exact = True
+        self.put_in([parsed_rule(lemma.rule) for lemma in lemmas])
+        require(all(self.classes.find(a) == self.classes.find(b) for a, b in outputs),
+                "the lemmas do not show that the models are equal")
+        self.check_assumptions(lemmas)
+        for lemma in lemmas:
+            checked_rule(lemma, self.catalog)
+
+    def numbered(self, source, target):
+        """The values of both models; pairs of the classes of their outputs."""
+        places = paired([n for n, _, _ in source.inputs], [n for n, _, _ in target.inputs])
+        given = [self.classes.input(dtype, shape) for _, dtype, shape in source.inputs]
+        for i, (name, dtype, shape) in enumerate(source.inputs):
+            require(target.inputs[places[i]][1:] == (dtype, shape), f"the input {name} has two types")
+        self.states(self.certificate.inputs, source.inputs)
+        first = self.classes.body(source.body, {n: c for (n, _, _), c in zip(source.inputs, given)})
+        second = self.classes.body(target.body, {target.inputs[places[i]][0]: c for i, c in enumerate(given)})
+        names = [[str(e) for e in model.body.outputs] for model in (source, target)]
+        places = paired(*names)
+        for (name, said), c in zip([stated(text) for text in self.certificate.outputs], first):
+            require(self.classes.type(c) == said, f"the type of the output {name} is another one")
+        require(len(first) == len(self.certificate.outputs), "the outputs are others")
+        return [(c, second[places[i]]) for i, c in enumerate(first)]
+
+    def states(self, texts, inputs):
+        said = [stated(text) for text in texts]
+        require(said == [(n, (t, tuple(d.key for d in s))) for n, t, s in inputs], "the inputs are others")
+
+    def put_in(self, lemmas):
+        """Wherever one side of a lemma is found, the other is equal to it."""
+        sides, used = [], set()
+        for i, rule in enumerate(lemmas):
+            require(not rule.where and len(rule.source.outputs) == 1, "a lemma has a guard")
+            patterns = [Pattern(self.classes, rule.inputs, body) for body in (rule.source, rule.target)]
+            sides += [(i, patterns[0], patterns[1]), (i, patterns[1], patterns[0])]
+        for _ in range(MOST_ROUNDS):
+            before = len(self.classes.parents), self.count()
+            for i, here, other in sides:
+                for found in list(here.matches()):
+                    if set(other.inputs) <= set(found):
+                        used.add(i)
+                        made, = self.classes.body(other.body, {n: found[n] for n in other.inputs})
+                        self.classes.union(made, found[here.root])
+                self.match_rounded()
+            if before == (len(self.classes.parents), self.count()):
+                break
+        require(len(used) == len(lemmas), "a lemma is not about these models")
+
+    def count(self):
+        return sum(self.classes.find(c) == c for c in range(len(self.classes.parents)))
+
+    def match_rounded(self):
+        """Constants of one model that are what those of the other compute to, rounded, if the certificate says so."""
+        classes = self.classes
+        if self.units is None:
+            return
+        for a in sorted(classes.folding.computed):
+            for b in list(classes.constants):
+                if classes.find(a) == classes.find(b) or (a, b) in self.tried:
+                    continue
+                self.tried.add((a, b))
+                apart = classes.folding.units_apart(a, classes.constants[a], classes.constants[b])
+                if apart is not None and apart <= self.units + 0.05:  # which is printed with one digit
+                    classes.union(b, a)
+
+    def check_assumptions(self, lemmas):
+        """All that the lemmas and the constants need, and nothing that is not checked here."""
+        said = set(self.certificate.assumptions)
+        require(len(said) == len(self.certificate.assumptions), "an assumption is there twice")
+        needed = {assumption for lemma in lemmas for assumption in lemma.assumptions}
+        rounding = {a for a in said if ROUNDED.fullmatch(a[1]) and a[0] == "rounding"} | ({FOLDED} & said)
+        require(needed <= said and (not self.classes.folding.rounds or rounding), "an assumption is missing")
+        for kind, text in said - needed - rounding:
+            raise Refused(f"the assumption ({kind}) that {text} is not checked here")
+
+
+def stated(text):
+    """`x: f32[n, 3]`"""
+    r = Reader(text)
+    name = r.name()
+    r.expect(":")
+    result = name, (r.type(), tuple(d.key for d in r.dims()))
+    require(r.peek().kind == "end", "a type does not end")
+    return result
+
+
+def paired(first, second):
+    """For each name its place among the others: by name, or by position where the names differ."""
+    require(len(first) == len(second), "the models have other numbers of inputs or outputs")
+    return [second.index(n) for n in first] if set(first) == set(second) else list(range(len(first)))
+
+
+def checked_models(path, text, catalog, files):
+    """The claim in words; `files` are those of the models, where they are not beside the certificate."""
+    certificate = ModelCertificate(text)
+    paths = []
+    for said, side, given in zip(certificate.files, ("source", "target"), files):
+        require(said[side] and Path(said[side]).name == said[side], "a model is not named by a plain name")
+        paths.append(Path(given) if given else Path(path).parent / said[side])
+    ModelCheck(certificate, catalog).check(paths)
+    return certificate.words()
