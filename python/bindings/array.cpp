@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "python/bindings/dlpack_exchange.h"
 #include "python/bindings/error.h"
 
 namespace nb = nanobind;
@@ -142,6 +143,19 @@ bool is_torch(nb::handle object) {
          std::string_view(nb::cast<nb::str>(module).c_str()).starts_with("torch");
 }
 
+/// Refuses arrays on a GPU and element types that there are no tensors of.
+DType checked_dtype(std::int32_t device, const nb::dlpack::dtype& type) {
+  if (device != nb::device::cpu::value)
+    fail("the array is not in the memory of this computer",
+         "programs take and give arrays in host memory", "copy it with .cpu() first");
+  const auto* const found = std::ranges::find_if(kElementTypes, [&](const ElementType& known) {
+    return known.code == type.code && known.bits == type.bits && type.lanes == 1;
+  });
+  if (found == kElementTypes.end())
+    fail(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
+  return found->dtype;
+}
+
 /// The view of an array that DLPack gives, if it gives one.
 template <class Array>
 std::optional<ArrayView> view_by_dlpack(nb::handle object) {
@@ -151,17 +165,8 @@ std::optional<ArrayView> view_by_dlpack(nb::handle object) {
   } catch (const nb::cast_error&) {
     return std::nullopt;
   }
-  if (array.device_type() != nb::device::cpu::value)
-    fail("the array is not in the memory of this computer",
-         "programs take and give arrays in host memory", "copy it with .cpu() first");
-  const nb::dlpack::dtype type = array.dtype();
-  const auto* const found = std::ranges::find_if(kElementTypes, [&](const ElementType& known) {
-    return known.code == type.code && known.bits == type.bits && type.lanes == 1;
-  });
-  if (found == kElementTypes.end())
-    fail(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
   ArrayView view{
-      .dtype = found->dtype,
+      .dtype = checked_dtype(array.device_type(), array.dtype()),
       .data = static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(array.data())))};
   for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
     view.shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
@@ -174,8 +179,22 @@ std::optional<ArrayView> view_by_dlpack(nb::handle object) {
   return view;
 }
 
+/// The view of an array by its library's table; the array itself keeps the memory.
+ArrayView view_by_exchange(const DlpackExchange& exchange, nb::handle object) {
+  nb::dlpack::dltensor tensor;
+  if (exchange.view_of_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+  ArrayView view{.dtype = checked_dtype(tensor.device.device_type, tensor.dtype),
+                 .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset};
+  view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  return view;
+}
+
 /// An array by DLPack: torch, jax, cupy.
 std::optional<ArrayView> view_of_dlpack(nb::handle object, bool writable) {
+  if (const DlpackExchange* const exchange = exchange_of(object);
+      exchange != nullptr && exchange->view_of_object != nullptr)
+    return view_by_exchange(*exchange, object);
   if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
   nb::object source = nb::borrow(object);
   if (is_torch(object) && nb::cast<bool>(object.attr("requires_grad")))
@@ -283,55 +302,101 @@ std::optional<ArrayView> writable_view(nb::handle object) {
   return view;
 }
 
-Datum datum_of(nb::handle object, ArrayKind& kind) {
+Datum datum_of(nb::handle object, ArrayLibrary& library) {
   if (object.is_none()) return Datum::optional();
-  if (is_torch(object)) kind = ArrayKind::Torch;
-  if (const auto view = view_of(object, false)) return tensor_of(*view);
+  if (const auto view = view_of(object, false)) {
+    if (!library.is_torch && PyObject_CheckBuffer(object.ptr()) == 0 && is_torch(object))
+      library = {.is_torch = true, .exchange = exchange_of(object)};
+    return tensor_of(*view);
+  }
   if (auto text = text_of(object)) return *std::move(text);
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
     std::vector<Datum> elements;
-    for (const nb::handle element : object) elements.push_back(datum_of(element, kind));
+    for (const nb::handle element : object) elements.push_back(datum_of(element, library));
     return Datum::sequence(std::move(elements));
   }
   fail(fmt::format("'{}' is not an array", nb::cast<std::string>(nb::str(object.type()))),
        "arrays of numpy and torch, and what has a buffer or __dlpack__");
 }
 
-nb::object to_python(const Datum& datum, ArrayKind kind) {
+namespace {
+
+/// Element type of an array of results, in DLPack's terms. Types that the library lacks are handed
+/// out as the integers that hold them.
+struct ResultType {
+  nb::dlpack::dtype dtype;
+  const char* extension = nullptr;  // name in ml_dtypes, of a type that numpy lacks
+};
+
+ResultType result_type(DType dtype, bool torch) {
+  const auto* const type = std::ranges::find(kElementTypes, dtype, &ElementType::dtype);
+  const auto width = static_cast<std::uint8_t>(byte_width(dtype) * 8);
+  const bool lacking = torch ? type->bits < 8 : dtype == DType::BF16 || is_small(dtype);
+  if (!lacking) return {.dtype = {type->code, width, 1}};
+  return {.dtype = {code(Code::UInt), width, 1}, .extension = torch ? nullptr : type->name};
+}
+
+/// A torch tensor that shares the memory of a tensor, by torch's table.
+nb::object by_exchange(const DlpackExchange& exchange, const Tensor& tensor) {
+  struct Held {
+    DlpackManagedTensor managed;
+    Bytes bytes;
+    std::vector<std::int64_t> shape, strides;
+  };
+  auto held = std::make_unique<Held>();
+  held->bytes = tensor.bytes;
+  held->shape = tensor.shape;
+  held->strides.resize(tensor.shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t axis = held->shape.size(); axis-- > 0;) {
+    held->strides[axis] = stride;
+    stride *= std::max<std::int64_t>(held->shape[axis], 1);
+  }
+  held->managed.context = held.get();
+  held->managed.deleter = [](DlpackManagedTensor* self) {
+    delete static_cast<Held*>(self->context);
+  };
+  held->managed.tensor = {.data = const_cast<std::byte*>(tensor.bytes.data()),
+                          .device = {nb::device::cpu::value, 0},
+                          .ndim = static_cast<std::int32_t>(held->shape.size()),
+                          .dtype = result_type(tensor.dtype, true).dtype,
+                          .shape = held->shape.data(),
+                          .strides = held->strides.data(),
+                          .byte_offset = 0};
+  PyObject* result = nullptr;
+  if (exchange.to_object(&held->managed, &result) != 0) throw nb::python_error();
+  held.release();  // the array deletes it
+  return nb::steal(result);
+}
+
+}  // namespace
+
+nb::object to_python(const Datum& datum, const ArrayLibrary& library) {
   if (datum.kind() == Datum::Kind::Nothing) return nb::none();
   if (!datum.is_tensor()) {
     if (datum.kind() == Datum::Kind::Optional)
-      return datum.elements().empty() ? nb::none() : to_python(datum.elements()[0], kind);
+      return datum.elements().empty() ? nb::none() : to_python(datum.elements()[0], library);
     nb::list elements;
-    for (const Datum& element : datum.elements()) elements.append(to_python(element, kind));
+    for (const Datum& element : datum.elements()) elements.append(to_python(element, library));
     return elements;
   }
   const Tensor& tensor = datum.tensor();
   if (tensor.dtype == DType::String) return text_array(tensor);
-  const auto* const type = std::ranges::find(kElementTypes, tensor.dtype, &ElementType::dtype);
-  // Types that numpy lacks are handed out as the integers that hold them, unless ml_dtypes has
-  // them.
-  const bool foreign =
-      kind == ArrayKind::Numpy
-          ? tensor.dtype == DType::BF16 || is_small(tensor.dtype)
-          : is_small(tensor.dtype) && byte_width(tensor.dtype) == 1 && type->bits < 8;
-  const int width = byte_width(tensor.dtype) * 8;
-  const nb::dlpack::dtype element =
-      foreign ? nb::dlpack::dtype{code(Code::UInt), static_cast<std::uint8_t>(width), 1}
-              : nb::dlpack::dtype{type->code, static_cast<std::uint8_t>(width), 1};
+  if (library.exchange != nullptr) return by_exchange(*library.exchange, tensor);
+  const ResultType type = result_type(tensor.dtype, library.is_torch);
   const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
   auto* const held = new Bytes(tensor.bytes);
   const nb::capsule owner(held, [](void* bytes) noexcept { delete static_cast<Bytes*>(bytes); });
   // The memory belongs to the result alone: sessions hand out what they do not keep.
   void* const data = const_cast<std::byte*>(tensor.bytes.data());
-  if (kind == ArrayKind::Torch)
+  if (library.is_torch)
     return nb::cast(
-        nb::ndarray<nb::pytorch>(data, shape.size(), shape.data(), owner, nullptr, element));
-  const nb::object array =
-      nb::cast(nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, element));
-  if (!foreign) return array;
+        nb::ndarray<nb::pytorch>(data, shape.size(), shape.data(), owner, nullptr, type.dtype));
+  const nb::object array = nb::cast(
+      nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, type.dtype));
+  if (type.extension == nullptr) return array;
   try {
-    return array.attr("view")(nb::module_::import_("ml_dtypes").attr(type->name));
+    return array.attr("view")(nb::module_::import_("ml_dtypes").attr(type.extension));
   } catch (const nb::python_error&) {
     return array;
   }

@@ -10,13 +10,18 @@
 /// DLPack.
 namespace tessera::python {
 
-/// The library whose arrays results are given as.
-enum class ArrayKind : std::uint8_t { Numpy, Torch };
+struct DlpackExchange;
+
+/// The library whose arrays results are given as: numpy, unless an input is torch's.
+struct ArrayLibrary {
+  bool is_torch = false;
+  const DlpackExchange* exchange = nullptr;  // torch's table, where it has one
+};
 
 /// A tensor, a list of them (a sequence) or None (an optional without content). Dense row-major
-/// arrays in the memory of this computer are not copied; others are. `kind` becomes Torch where an
-/// array is torch's.
-Datum datum_of(nanobind::handle object, ArrayKind& kind);
+/// arrays in the memory of this computer are not copied; others are. `library` becomes
+/// torch where an array is torch's. The array lives at least as long as the datum.
+Datum datum_of(nanobind::handle object, ArrayLibrary& library);
 
 /// The memory of an array that a kernel reads and writes: dtype, shape, strides in elements.
 struct ArrayView {
@@ -30,6 +35,6 @@ struct ArrayView {
 std::optional<ArrayView> writable_view(nanobind::handle object);
 
 /// An array that shares the memory of a tensor; text is an array of objects.
-nanobind::object to_python(const Datum& datum, ArrayKind kind);
+nanobind::object to_python(const Datum& datum, const ArrayLibrary& library = {});
 
 }  // namespace tessera::python

@@ -58,8 +58,8 @@ Attr attr_of(const std::string& name, nb::handle object) {
     if (floats.size() == count) return floats;
     fail(fmt::format("the elements of attribute '{}' are of different kinds", name));
   }
-  ArrayKind kind = ArrayKind::Numpy;
-  const Datum datum = datum_of(object, kind);
+  ArrayLibrary library;
+  const Datum datum = datum_of(object, library);
   if (!datum.is_tensor())
     fail(fmt::format("attribute '{}' is of no kind that operators have", name));
   return datum.tensor();
@@ -86,8 +86,8 @@ ValueHandle input(const std::shared_ptr<GraphBuilder>& builder, const std::strin
 
 ValueHandle constant(const std::shared_ptr<GraphBuilder>& builder, nb::handle object,
                      const std::string& name) {
-  ArrayKind kind = ArrayKind::Numpy;
-  const Datum datum = datum_of(object, kind);
+  ArrayLibrary library;
+  const Datum datum = datum_of(object, library);
   if (!datum.is_tensor()) fail("a constant is an array");
   const Tensor& tensor = datum.tensor();
   // A copy: the array may change while the graph lives.

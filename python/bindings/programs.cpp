@@ -87,7 +87,7 @@ class Arguments {
     for (std::size_t i = 0; i < objects.size(); ++i) {
       if (!objects[i].is_valid()) fail(fmt::format("input '{}' is missing", names_[i]));
       try {
-        data.push_back(datum_of(objects[i], kind));
+        data.push_back(datum_of(objects[i], library));
       } catch (const DiagnosticError& error) {
         throw DiagnosticError(located(error.diagnostic(), {.item = names_[i]}));
       }
@@ -95,7 +95,7 @@ class Arguments {
   }
 
   std::vector<Datum> data = {};
-  ArrayKind kind = ArrayKind::Numpy;
+  ArrayLibrary library;
 
  private:
   [[noreturn]] void fail(std::string message) const {
@@ -115,9 +115,9 @@ std::vector<Datum> results_of(Executable& executable, const Arguments& arguments
 nb::object call(Executable& executable, nb::args positional, nb::kwargs named) {
   const Arguments arguments(executable, positional, named);
   const std::vector<Datum> results = results_of(executable, arguments);
-  if (results.size() == 1) return to_python(results[0], arguments.kind);
+  if (results.size() == 1) return to_python(results[0], arguments.library);
   nb::list list;
-  for (const Datum& result : results) list.append(to_python(result, arguments.kind));
+  for (const Datum& result : results) list.append(to_python(result, arguments.library));
   return nb::tuple(list);
 }
 
@@ -134,7 +134,7 @@ nb::dict run(Executable& executable, nb::dict inputs,
   nb::dict outputs;
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!wanted || std::ranges::find(*wanted, names[i]) != wanted->end())
-      outputs[names[i].c_str()] = to_python(results[i], arguments.kind);
+      outputs[names[i].c_str()] = to_python(results[i], arguments.library);
   return outputs;
 }
 

@@ -52,7 +52,7 @@ nb::dict described(const prove::SweepResult& result) {
   } else if (const auto* refuted = std::get_if<prove::Refuted>(&result.verdict)) {
     nb::dict inputs;
     for (std::size_t i = 0; i < refuted->inputs.size(); ++i)
-      inputs[result.input_names[i].c_str()] = to_python(refuted->inputs[i], ArrayKind::Numpy);
+      inputs[result.input_names[i].c_str()] = to_python(refuted->inputs[i]);
     fields["counterexample"] = inputs;
     fields["output"] = result.output_names[refuted->output];
     fields["position"] = nb::tuple(nb::cast(refuted->position));
