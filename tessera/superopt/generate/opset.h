@@ -23,8 +23,11 @@ namespace tessera::superopt {
 ///   like e: f32[k, k]                              // only its sizes are read
 ///   op add(a: [*s], b: [*s]) { return add(a, b) }  // takes tensors of one shape
 ///   op conv(x: [_, _, h, w], k) where g = x.1 / k.1 { return conv(x, k) {group=$g} }
-///   op split(x: [_, _]) cut p, q = x.1 { a, b = split(x, concat(p, q) {axis=0}) {axis=1}  return
-///   a, b } op eye(like e) { return eye_like(e) }
+///   op halves(x: [_, _]) cut p, q = x.1 {
+///     a, b = split(x, concat(p, q) {axis=0}) {axis=1}
+///     return a, b
+///   }
+///   op eye(like e) { return eye_like(e) }
 ///
 /// Bodies are those of graphs (docs/ir.md). In the shape that an operator takes, `_` is any size, a
 /// name that is no size of the set is the same wherever it is, and `*s` is any list of sizes.
