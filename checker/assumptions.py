@@ -1,6 +1,6 @@
 """What a proof of a claim takes for granted, found in the definitions of its values."""
 from named_reals import named_real
-from reader import SORTS
+from definitions import SORTS
 from elements import simple
 
 CLAUSES = {

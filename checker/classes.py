@@ -4,15 +4,18 @@ from fractions import Fraction
 from math import prod
 
 import expressions
-from claims import GraphReader, Literal, parsed_call, parsed_graph
+from catalog import parsed_call
+from graphs import GraphReader, Literal, parsed_graph
 from contents import MOST_KNOWN, Contents
 from elements import Tensor
 from evaluation import constant_of, elements_of, is_float
 from folding import Folding
 from onnx_file import Constant
-from reader import DefinitionReader, Reader, Value
-from sizes import Refused, num
-from steps import computed_tensor, require
+from certificates import Value
+from definitions import DefinitionReader
+from reader import Reader
+from sizes import Refused, num, require
+from steps import computed_tensor
 
 ABSENT = -1  # an operand that is left out
 MOST_SIZES = 64  # elements of an integer tensor whose elements are looked at

@@ -5,8 +5,7 @@ from math import prod
 import expressions
 import sums
 from elements import constant_of_file, element, element_factor
-from sizes import Refused, num, sym
-from steps import require
+from sizes import Refused, num, require, sym
 
 MOST_KNOWN = 1024  # elements
 

@@ -8,7 +8,7 @@ import expressions
 import functions
 import maxima
 import sums
-from reader import SORTS
+from definitions import SORTS
 from sizes import OPERATIONS, Dim, Refused, num, of_atom, sym
 from expressions import Factor, Term, constant, indicator, number, scaled
 from functions import apply, apply_to_integers

@@ -8,8 +8,7 @@ from math import prod
 
 from elements import shape_of, solved
 from onnx_file import Constant
-from sizes import Refused, num
-from steps import require
+from sizes import Refused, num, require
 
 FORMATS = {"f16": "e", "f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H",
            "u32": "I", "u64": "Q", "bool": "?"}

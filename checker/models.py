@@ -3,12 +3,14 @@ import hashlib
 import re
 from pathlib import Path
 
-from claims import Binding, parsed_graph, parsed_rule
+from claims import Binding
+from graphs import parsed_graph, parsed_rule
 from classes import Classes, Pattern
 from onnx_file import Model, read_model
-from reader import CertificateReader, Reader, seal
-from sizes import Refused
-from steps import Replay, require
+from certificates import CertificateReader, seal
+from reader import Reader
+from sizes import Refused, require
+from steps import Replay
 
 HEADER = "certificate 2 of models\n"
 FOLDED = ("rounding", "constants that follow from others are rounded to their types")

@@ -5,9 +5,8 @@ from collections import namedtuple
 from math import prod
 from pathlib import Path
 
-from claims import Body, Call
-from sizes import Refused, num, sym
-from steps import require
+from graphs import Body, Call
+from sizes import Refused, num, require, sym
 from expressions import WIDE
 
 Model = namedtuple("Model", "inputs body weights")  # inputs: (name, dtype, shape); weights: bytes, in order of names

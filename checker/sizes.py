@@ -9,6 +9,11 @@ class Refused(Exception):
     """The certificate is not accepted; the message says why."""
 
 
+def require(condition, why):
+    if not condition:
+        raise Refused(why)
+
+
 class Atom:
     __slots__ = ("op", "name", "a", "b", "key")
 

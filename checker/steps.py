@@ -7,15 +7,11 @@ import expressions
 import functions
 import sums
 from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
-from reader import SORTS, Reader
-from sizes import Refused, num, of_atom, sym
+from definitions import SORTS
+from reader import Reader
+from sizes import Refused, num, of_atom, require, sym
 from expressions import Term, key, number
 from sums import normal, product
-
-
-def require(condition, why):
-    if not condition:
-        raise Refused(why)
 
 
 def is_shown(e, reasons, which, premises):

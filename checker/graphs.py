@@ -1,0 +1,153 @@
+"""Graphs and rules as text (docs/ir.md, docs/rules.md)."""
+from collections import namedtuple
+from fractions import Fraction
+
+from expressions import WIDE
+from named_reals import single
+from reader import Reader
+from sizes import require, sym
+
+Rule = namedtuple("Rule", "name both_ways where inputs source target")
+Call = namedtuple("Call", "op attrs args")          # args: None where left out
+Argument = namedtuple("Argument", "dtype shape known content")
+Literal = namedtuple("Literal", "dtype shape elements")
+Body = namedtuple("Body", "lets outputs")           # lets: (names, expression)
+
+
+class GraphReader:
+    """Graphs and rules as text (docs/ir.md, docs/rules.md)."""
+
+    def __init__(self, reader):
+        self.r = reader
+
+    def literal(self):
+        r = self.r
+        if r.peek().text in WIDE and r.at("[", 1):
+            dtype, shape = r.type(), [d.constant() for d in r.dims()]
+            require(None not in shape, "the shape of a constant is no number")
+            values = r.items("[", self.element, "]") if r.at("[") else [self.element()]
+            return Literal(dtype, shape, rounded(dtype, values))
+        start = r.next
+        values = r.items("[", self.element, "]") if r.at("[") else [self.element()]
+        is_float = any(t.kind == "float" or t.text in ("inf", "nan") for t in r.tokens[start:r.next])
+        dtype = "f32" if is_float else "i64"
+        return Literal(dtype, [len(values)] if r.tokens[start].text == "[" else [], rounded(dtype, values))
+
+    def element(self):
+        if self.r.peek().text in ("true", "false"):
+            return Fraction(int(self.r.take().text == "true"))
+        return self.r.number()
+
+    def attributes(self):
+        """Values as their words."""
+        attrs = {}
+        while not self.r.accept("}"):
+            if attrs:
+                self.r.expect(",")
+            name, words, depth = self.r.name(), [], 0
+            self.r.expect("=")
+            while depth or not (self.r.at(",") or self.r.at("}")):
+                token = self.r.take()
+                require(token.kind != "end", "attributes do not end")
+                depth += (token.text in "[(") - (token.text in "])") if token.kind == "sign" else 0
+                words.append((token.kind, token.text))
+            require(attrs.setdefault(name, tuple(words)) == tuple(words), "an attribute is given twice")
+        return attrs
+
+    def expression(self):
+        r, token = self.r, self.r.peek()
+        if token.kind in ("integer", "float") or r.at("-") or r.at("[") or token.text in ("inf", "nan") \
+                or (token.text in WIDE and r.at("[", 1)):
+            return self.literal()
+        name = r.name()
+        if not r.at("("):
+            return None if name == "_" and token.kind == "name" else name
+        args = r.items("(", self.expression, ")")
+        attrs = self.attributes() if r.accept("{") else {}
+        if r.accept("@"):
+            r.name()
+        return Call(name, attrs, args)
+
+    def body(self):
+        r, lets = self.r, []
+        r.expect("{")
+        while not r.accept("return"):
+            names = []
+            while not r.accept("="):
+                names.append(r.name())
+                if r.accept(":"):
+                    r.type(), r.dims()
+                r.accept(",")
+            lets.append((names, self.literal() if r.accept("const") else self.expression()))
+        outputs = [self.expression()]
+        while r.accept(","):
+            outputs.append(self.expression())
+        r.expect("}")
+        return Body(lets, outputs)
+
+    def inputs(self):
+        def one():
+            name = self.r.name()
+            self.r.expect(":")
+            self.r.accept("const")
+            return name, self.r.type(), self.r.items("[", self.size, "]")
+        return self.r.items("(", one, ")")
+
+    def size(self):
+        return sym("*" + self.r.name()) if self.r.accept("*") else self.r.dim()
+
+    def rule(self):
+        r, both, where = self.r, False, []
+        r.expect("rule")
+        name = r.name()
+        r.expect("{")
+        while not r.accept("source"):
+            word = r.name()
+            if word in ("about", "found"):
+                r.string()
+            elif word == "numerics":
+                if r.name() == "error":
+                    r.number()
+            elif word == "where":
+                where.append(r.condition())
+                while r.accept(","):
+                    where.append(r.condition())
+            else:
+                require((word, r.name()) in (("both", "ways"), ("helps", "everywhere")), f"{word} is not known")
+                both = both or word == "both"
+        inputs, source = self.inputs(), self.body()
+        r.expect("target")
+        target = self.body()
+        r.expect("}")
+        return Rule(name, both, where, inputs, source, target)
+
+
+def rounded(dtype, values):
+    return [Fraction(single(float(v))) if dtype == "f32" and not isinstance(v, float) else v for v in values]
+
+
+def parsed_graph(text):
+    """Inputs and body of a graph."""
+    reader = Reader(text)
+    reader.expect("graph")
+    if not reader.at("("):
+        reader.name()
+    graph = GraphReader(reader)
+    inputs, body = graph.inputs(), graph.body()
+    require(reader.peek().kind == "end", "the graph does not end")
+    return inputs, body
+
+
+def parsed_rule(text):
+    reader = Reader(text)
+    rule = GraphReader(reader).rule()
+    require(reader.peek().kind == "end", "the rule does not end")
+    return rule
+
+
+def read_book(text):
+    reader, rules = Reader(text), {}
+    while reader.peek().kind != "end":
+        rule = GraphReader(reader).rule()
+        rules[rule.name] = rule
+    return rules
