@@ -1,7 +1,7 @@
 """What a proof of a claim takes for granted, found in the definitions of its values."""
-from named_reals import named_real
 from definitions import SORTS
 from elements import simple
+from named_reals import named_real
 
 CLAUSES = {
     "rounding": "floating-point operations do not round",

@@ -5,14 +5,14 @@ from math import prod
 
 import expressions
 from catalog import parsed_call
-from graphs import GraphReader, Literal, parsed_graph
+from certificates import Value
 from contents import MOST_KNOWN, Contents
+from definitions import DefinitionReader
 from elements import Tensor
 from evaluation import constant_of, elements_of, is_float
 from folding import Folding
+from graphs import GraphReader, Literal, parsed_graph
 from onnx_file import Constant
-from certificates import Value
-from definitions import DefinitionReader
 from reader import Reader
 from sizes import Refused, num, require
 from steps import computed_tensor

@@ -3,15 +3,15 @@ from collections import namedtuple
 from fractions import Fraction
 from math import isinf
 
-import named_reals
 import expressions
 import functions
 import maxima
+import named_reals
 import sums
 from definitions import SORTS
-from sizes import OPERATIONS, Dim, Refused, num, of_atom, sym
 from expressions import Factor, Term, constant, indicator, number, scaled
 from functions import apply, apply_to_integers
+from sizes import OPERATIONS, Dim, Refused, num, of_atom, sym
 from sums import product
 
 # `value` is that of the certificate; none for inputs, of which `uniform` is the number of all elements.

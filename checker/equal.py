@@ -1,9 +1,9 @@
 """The last test of a proof: whether two sums are the same by fractions, angles and logarithms."""
 from fractions import Fraction
 
-import signs
 import expressions
 import functions
+import signs
 import sums
 from expressions import constant, constant_of, only_factor, scaled
 from sums import normal, power, product

@@ -4,9 +4,9 @@ from fractions import Fraction
 import maxima
 import signs
 import sums
-from sizes import num
 from expressions import (Factor, Term, WIDE, constant, constant_of, factor_sum, indicator, key, only_factor, opened,
                          scaled, times_factor, value_of)
+from sizes import num
 
 ODD = {"sin", "atan", "tanh", "erf"}
 

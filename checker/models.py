@@ -3,11 +3,11 @@ import hashlib
 import re
 from pathlib import Path
 
-from claims import Binding
-from graphs import parsed_graph, parsed_rule
-from classes import Classes, Pattern
-from onnx_file import Model, read_model
 from certificates import CertificateReader, seal
+from claims import Binding
+from classes import Classes, Pattern, constant_of_literal
+from graphs import Literal, parsed_graph, parsed_rule
+from onnx_file import Model, read_model
 from reader import Reader
 from sizes import Refused, require
 from steps import Replay
@@ -66,7 +66,8 @@ def read_file(path):
     if path.suffix not in (".tessera", ".txt"):
         return read_model(path)
     inputs, body = parsed_graph(path.read_text())
-    return Model(inputs, body, None)
+    constants = sorted((left[0], constant_of_literal(e)) for left, e in body.lets if isinstance(e, Literal))
+    return Model(inputs, body, [constant.data for _, constant in constants])
 
 
 class ModelCheck:
@@ -81,9 +82,8 @@ class ModelCheck:
         for path, said in zip(paths, self.certificate.files):
             require(hashlib.sha256(path.read_bytes()).hexdigest() == said["file"], f"{path.name} is another file")
             models.append(read_file(path))
-            if models[-1].weights is not None:
-                weights = hashlib.sha256(b"".join(models[-1].weights)).hexdigest()
-                require(weights == said["weights"], f"{path.name} has other weights")
+            weights = hashlib.sha256(b"".join(models[-1].weights)).hexdigest()
+            require(weights == said["weights"], f"{path.name} has other weights")
         outputs = self.numbered(*models)
         lemmas = [CertificateReader(text).certificate() for text in self.certificate.lemmas]
         self.classes.folding.is_exact = True

@@ -5,9 +5,9 @@ from collections import namedtuple
 from math import prod
 from pathlib import Path
 
+from expressions import WIDE
 from graphs import Body, Call
 from sizes import Refused, num, require, sym
-from expressions import WIDE
 
 Model = namedtuple("Model", "inputs body weights")  # inputs: (name, dtype, shape); weights: bytes, in order of names
 Constant = namedtuple("Constant", "dtype shape data")  # data: bytes, little-endian, an element of at least 8 bits each

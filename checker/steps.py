@@ -2,15 +2,15 @@
 from fractions import Fraction
 
 import equal
-import signs
 import expressions
 import functions
+import signs
 import sums
-from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
 from definitions import SORTS
+from elements import Tensor, element, element_factor, constant_of_file, shape_of, solved
+from expressions import Term, key, number
 from reader import Reader
 from sizes import Refused, num, of_atom, require, sym
-from expressions import Term, key, number
 from sums import normal, product
 
 

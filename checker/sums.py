@@ -7,9 +7,9 @@ from fractions import Fraction
 import functions
 import maxima
 import signs
-from sizes import Refused, num, sym
 from expressions import (Factor, Term, constant, constant_of, factor_key, factor_sum, in_order, key, number, opened,
                          scaled, substituted, times_factor, value_of)
+from sizes import Refused, num, sym
 
 MOST_FACTORS = 8  # of a power that is written out
 MOST_WRITTEN = 16  # factors of a product over a range that is written out
