@@ -138,13 +138,15 @@ class Classes:
 
     def add(self, call, operands, count):
         """The classes of the results of an operator."""
-        require(call.op not in self.catalog.random, f"the results of {call.op} are random")
+        require(call.op not in self.catalog.random and call.op != "bernoulli", f"the results of {call.op} are random")
         given = {name: attribute_value(value) for name, value in call.attrs.items()}
         attrs = frozenset({**self.defaults.get(call.op, {}), **given}.items())
         node = Node(call.op, attrs, tuple(self.find(c) for c in operands), count)
         if node in self.nodes:
             return self.nodes[node]
         kind, text = self.meaning(node)
+        # Operators of ONNX that have no meaning here are functions; others might not be.
+        require(kind or not node.op.startswith("ms_"), f"{node.op} is not known")
         present = [c for c in node.operands if c != ABSENT]
         if kind == "composite":
             inputs, body = parsed_graph(text)
