@@ -1,5 +1,6 @@
 """What a certificate is about: the rule, the operators of the catalog, facts and assumptions."""
 import re
+from itertools import product
 
 import expressions
 from assumptions import required_assumptions
@@ -291,20 +292,29 @@ def statement(rule, defaults):
         for left, e in b.lets:
             names.update({n: f"{tree(e, names)}.{i}" if len(left) > 1 else tree(e, names) for i, n in enumerate(left)})
         return [tree(e, names) for e in b.outputs]
-    return (rule.both_ways, sorted(sorted(e.key for e in w) for w in rule.where),
+    return (rule.both_ways, rule.shapes, sorted(sorted(e.key for e in w) for w in rule.where),
             [(n, t, [s.key for s in shape]) for n, t, shape in rule.inputs], body(rule.source), body(rule.target))
 
 
+def broadcasting_to(shape):
+    """Shapes of as many axes or fewer, each of the same size or 1."""
+    return [list(sizes) for first in range(len(shape) + 1)
+            for sizes in product(*([d] if d.constant() == 1 else [d, num(1)] for d in shape[first:]))]
+
+
 def instances(rule):
-    """With `*s` as 0 to 4 axes s0, s1, ..."""
-    symbols = sorted({s.symbol() for _, _, shape in rule.inputs for s in shape if (s.symbol() or "")[:1] == "*"})
-    ranks = [{}]
-    for symbol in symbols:
-        ranks = [{**r, symbol: k} for r in ranks for k in range(5)]
-    for r in ranks:
-        yield rule._replace(inputs=[
-            (n, t, [d for s in shape for d in ([sym(f"{s.symbol()[1:]}{i}") for i in range(r[s.symbol()])]
-                                               if s.symbol() in r else [s])]) for n, t, shape in rule.inputs])
+    """With `*s` as 0 to 4 axes s0, s1, ..., and each shape that broadcasts to it."""
+    symbols = {s.symbol() for _, _, shape in rule.inputs for s in shape if (s.symbol() or "")[:1] == "*"}
+    all_shapes = [{}]
+    for symbol in sorted(symbols - {condition.shape for condition in rule.shapes}):
+        all_shapes = [{**shapes, symbol: [sym(f"{symbol[1:]}{i}") for i in range(k)]}
+                      for shapes in all_shapes for k in range(5)]
+    for condition in rule.shapes:
+        all_shapes = [{**shapes, condition.shape: shape} for shapes in all_shapes
+                      for shape in broadcasting_to(shapes[condition.to])]
+    for shapes in all_shapes:
+        yield rule._replace(shapes=[], inputs=[
+            (n, t, [d for s in shape for d in shapes.get(s.symbol(), [s])]) for n, t, shape in rule.inputs])
 
 
 def check_against(rule, book, defaults, listed):

@@ -7,7 +7,8 @@ from named_reals import single
 from reader import Reader
 from sizes import require, sym
 
-Rule = namedtuple("Rule", "name both_ways where inputs source target")
+Rule = namedtuple("Rule", "name both_ways where shapes inputs source target")
+Broadcast = namedtuple("Broadcast", "shape to")      # `*b <= *s`
 Call = namedtuple("Call", "op attrs args")          # args: None where left out
 Argument = namedtuple("Argument", "dtype shape known content")
 Literal = namedtuple("Literal", "dtype shape elements")
@@ -17,8 +18,8 @@ Body = namedtuple("Body", "lets outputs")           # lets: (names, expression)
 class GraphReader:
     """Graphs and rules as text (docs/ir.md, docs/rules.md)."""
 
-    def __init__(self, reader):
-        self.r = reader
+    def __init__(self, reader, aliases={}):
+        self.r, self.aliases = reader, aliases  # of operators
 
     def literal(self):
         r = self.r
@@ -66,7 +67,7 @@ class GraphReader:
         attrs = self.attributes() if r.accept("{") else {}
         if r.accept("@"):
             r.name()
-        return Call(name, attrs, args)
+        return Call(self.aliases.get(name, name), attrs, args)
 
     def body(self):
         r, lets = self.r, []
@@ -96,11 +97,36 @@ class GraphReader:
     def size(self):
         return sym("*" + self.r.name()) if self.r.accept("*") else self.r.dim()
 
-    def rule(self):
-        r, both, where = self.r, False, []
+    def axes(self):
+        self.r.expect("*")
+        return "*" + self.r.name()
+
+    def broadcast(self):
+        shape = self.axes()
+        self.r.expect("<=")
+        return Broadcast(shape, self.axes())
+
+    def rules(self):
+        """A rule, or one for each operator that it is for."""
+        r = self.r
         r.expect("rule")
         name = r.name()
         r.expect("{")
+        if not r.accept("for"):
+            return [self.rule(name)]
+        alias = r.name()
+        r.expect("in")
+        ops = [r.name()]
+        while r.accept(","):
+            ops.append(r.name())
+        start, rules = r.next, []
+        for op in ops:
+            r.next = start
+            rules.append(GraphReader(r, {alias: op}).rule(f"{name}_{op}"))
+        return rules
+
+    def rule(self, name):
+        r, both, where, shapes = self.r, False, [], []
         while not r.accept("source"):
             word = r.name()
             if word in ("about", "found"):
@@ -109,9 +135,10 @@ class GraphReader:
                 if r.name() == "error":
                     r.number()
             elif word == "where":
-                where.append(r.condition())
-                while r.accept(","):
-                    where.append(r.condition())
+                more = True
+                while more:
+                    shapes.append(self.broadcast()) if r.at("*") else where.append(r.condition())
+                    more = r.accept(",")
             else:
                 require((word, r.name()) in (("both", "ways"), ("helps", "everywhere")), f"{word} is not known")
                 both = both or word == "both"
@@ -119,7 +146,7 @@ class GraphReader:
         r.expect("target")
         target = self.body()
         r.expect("}")
-        return Rule(name, both, where, inputs, source, target)
+        return Rule(name, both, where, shapes, inputs, source, target)
 
 
 def rounded(dtype, values):
@@ -140,14 +167,13 @@ def parsed_graph(text):
 
 def parsed_rule(text):
     reader = Reader(text)
-    rule = GraphReader(reader).rule()
-    require(reader.peek().kind == "end", "the rule does not end")
-    return rule
+    rules = GraphReader(reader).rules()
+    require(reader.peek().kind == "end" and len(rules) == 1, "the rule does not end")
+    return rules[0]
 
 
 def read_book(text):
     reader, rules = Reader(text), {}
     while reader.peek().kind != "end":
-        rule = GraphReader(reader).rule()
-        rules[rule.name] = rule
+        rules.update({rule.name: rule for rule in GraphReader(reader).rules()})
     return rules

@@ -48,8 +48,12 @@ class DataFiles {
 /// Parser of one graph or subgraph, which is one naming scope.
 class Parser {
  public:
-  Parser(Lexer& lexer, const DataSource& data, std::string scope)
-      : lexer_(lexer), data_(data), scope_(std::move(scope)), builder_(scope_) {}
+  Parser(Lexer& lexer, const DataSource& data, std::string scope, OpAliases aliases = {})
+      : lexer_(lexer),
+        data_(data),
+        scope_(std::move(scope)),
+        aliases_(std::move(aliases)),
+        builder_(scope_) {}
 
   /// Parses a graph from its name on. Inputs without a type have the types `given`; without those
   /// they are f32 of unknown shape.
@@ -219,7 +223,8 @@ class Parser {
   /// `op(operands) {attrs} @name { subgraphs }`
   Expected<Vals> call(std::size_t wanted) {
     const Token at = lexer_.take();
-    const OpDef* op = find_op(at.text);
+    const auto alias = aliases_.find(at.text);
+    const OpDef* op = alias != aliases_.end() ? alias->second : find_op(at.text);
     if (op == nullptr) return mistake(at, fmt::format("there is no operator {}", at.text));
     TESSERA_TRY_DONE(lexer_.expect("("));
     Vals operands;
@@ -273,7 +278,7 @@ class Parser {
     for (const std::string_view label : subgraph_labels(op)) {
       TESSERA_TRY_DONE(lexer_.expect(label));
       const std::string scope = fmt::format("{}{}_", scope_, ++subgraphs_);
-      TESSERA_TRY(Graph subgraph, Parser(lexer_, data_, scope).graph(&*given));
+      TESSERA_TRY(Graph subgraph, Parser(lexer_, data_, scope, aliases_).graph(&*given));
       subgraphs.push_back(std::make_shared<const Graph>(std::move(subgraph)));
     }
     TESSERA_TRY_DONE(lexer_.expect("}"));
@@ -299,6 +304,7 @@ class Parser {
   Lexer& lexer_;
   const DataSource& data_;
   std::string scope_;
+  OpAliases aliases_;
   GraphBuilder builder_;
   std::map<std::pair<std::string, bool>, Val> values_;
   int subgraphs_ = 0;
@@ -318,8 +324,9 @@ Expected<Graph> parse_graph(std::string_view text, const ParseOptions& options) 
   return graph;
 }
 
-Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs) {
-  return Parser(lexer, {}, {}).body(inputs);
+Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs,
+                           const OpAliases& aliases) {
+  return Parser(lexer, {}, {}, aliases).body(inputs);
 }
 
 Expected<Graph> read_text_graph(const std::filesystem::path& path) {

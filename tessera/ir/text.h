@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -47,8 +48,12 @@ struct NamedType {
   Type type;
 };
 
+/// Operators that a text calls by other names than their own.
+using OpAliases = std::map<std::string, const OpDef*, std::less<>>;
+
 /// Parses the body `{ statements return … }` of a graph over these inputs.
-Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs);
+Expected<Graph> parse_body(Lexer& lexer, const std::vector<NamedType>& inputs,
+                           const OpAliases& aliases = {});
 
 /// Attributes that differ from their defaults as text: ` {axis=1}`, or nothing.
 std::string attrs_text(const OpDef& op, const Attrs& attrs);

@@ -101,6 +101,7 @@ Rule statement_of(Rule rule) {
           .source = std::move(rule.source),
           .target = std::move(rule.target),
           .guard = std::move(rule.guard),
+          .shapes = std::move(rule.shapes),
           .both_ways = rule.both_ways,
           .numerics = {},
           .found = {},

@@ -11,7 +11,7 @@
 namespace tessera::rules {
 namespace {
 
-constexpr int kMostAxes = 4;  // that `*s` stands for
+constexpr std::size_t kMostAxes = 4;  // that `*s` stands for
 
 Diagnostic invalid(const Rule& rule, std::string message) {
   return {.id = "rule-invalid", .where = {.item = rule.name}, .message = std::move(message)};
@@ -57,23 +57,68 @@ std::set<std::string> any_rank_symbols(const Rule& rule) {
   return symbols;
 }
 
-using Ranks = std::map<std::string, int, std::less<>>;
+/// What the symbols `*s` of a rule stand for.
+using Shapes = std::map<std::string, Shape, std::less<>>;
+
+/// Shapes that broadcast to this one.
+std::vector<Shape> broadcasting_to(const Shape& shape) {
+  std::vector<Shape> all;
+  for (auto first = shape.begin();; ++first) {
+    std::vector<Shape> made{{}};
+    for (auto axis = first; axis != shape.end(); ++axis) {
+      std::vector<Shape> next;
+      for (const Shape& start : made)
+        for (const Dim& size : axis->is(1) ? Shape{1} : Shape{*axis, 1}) {
+          next.push_back(start);
+          next.back().push_back(size);
+        }
+      made = std::move(next);
+    }
+    all.insert(all.end(), made.begin(), made.end());
+    if (first == shape.end()) return all;
+  }
+}
+
+/// All that the symbols `*s` of a rule may stand for together.
+std::vector<Shapes> shapes_of_symbols(const Rule& rule) {
+  std::vector<Shapes> all{{}};
+  const auto extend = [&](const std::string& symbol, const auto& choices) {
+    std::vector<Shapes> more;
+    for (const Shapes& shapes : all)
+      for (const Shape& choice : choices(shapes)) {
+        more.push_back(shapes);
+        more.back()[symbol] = choice;
+      }
+    all = std::move(more);
+  };
+  for (const std::string& symbol : any_rank_symbols(rule)) {
+    if (std::ranges::find(rule.shapes, symbol, &ShapeCondition::shape) != rule.shapes.end())
+      continue;
+    extend(symbol, [&](const Shapes&) {
+      std::vector<Shape> choices{{}};
+      while (choices.size() <= kMostAxes) {
+        choices.push_back(choices.back());
+        choices.back().push_back(entry_symbol(symbol.substr(1), choices.size() - 2));
+      }
+      return choices;
+    });
+  }
+  for (const ShapeCondition& condition : rule.shapes)
+    extend(condition.shape,
+           [&](const Shapes& shapes) { return broadcasting_to(shapes.at(condition.to)); });
+  return all;
+}
 
 /// A graph with `*s` replaced by axes; nothing where an operator does not take them.
-Expected<Graph> with_ranks(const Graph& graph, const Ranks& ranks) {
+Expected<Graph> with_shapes(const Graph& graph, const Shapes& shapes) {
   GraphBuilder out;
   Vals inputs;
   for (const ValueId id : graph.inputs()) {
     Type type = graph.type(id);
     Shape shape;
     for (const Dim& dim : type.shape.value_or(Shape{})) {
-      if (!is_any_rank(dim)) {
-        shape.push_back(dim);
-        continue;
-      }
-      const std::string name(*dim.as_symbol());
-      for (int axis = 0; axis < ranks.at(name); ++axis)
-        shape.push_back(entry_symbol(name.substr(1), static_cast<std::size_t>(axis)));
+      const Shape axes = is_any_rank(dim) ? shapes.find(*dim.as_symbol())->second : Shape{dim};
+      shape.insert(shape.end(), axes.begin(), axes.end());
     }
     if (type.shape) type.shape = std::move(shape);
     inputs.push_back(out.input(graph.is_named(id) ? graph.name(id) : "", {.type = type}));
@@ -155,6 +200,21 @@ Expected<Done> check_attribute_inputs(const Rule& rule) {
   return Done{};
 }
 
+/// Each shape broadcasts to one that no condition is about, or that one before is.
+Expected<Done> check_shapes(const Rule& rule) {
+  std::set<std::string> open = any_rank_symbols(rule);
+  for (const ShapeCondition& condition : rule.shapes)
+    if (!open.contains(condition.shape))
+      return invalid(rule, fmt::format("no input has the axes {}", condition.shape));
+  std::set<std::string> told = open;
+  for (const ShapeCondition& condition : rule.shapes) told.erase(condition.shape);
+  for (const ShapeCondition& condition : rule.shapes)
+    if (!told.contains(condition.to) || !told.insert(condition.shape).second)
+      return invalid(rule,
+                     fmt::format("nothing tells what the shape {} broadcasts to", condition.shape));
+  return Done{};
+}
+
 }  // namespace
 
 Expected<Done> check(const Rule& rule) {
@@ -170,6 +230,7 @@ Expected<Done> check(const Rule& rule) {
   if (rule.source.outputs().empty()) return invalid(rule, "it has no outputs");
 
   TESSERA_TRY_DONE(check_attribute_inputs(rule));
+  TESSERA_TRY_DONE(check_shapes(rule));
   const std::set<ValueId> bound = used_inputs(rule.source);
   std::set<ValueId> untold = used_inputs(rule.target);
   std::erase_if(untold, [&](ValueId id) { return bound.contains(id); });
@@ -220,25 +281,16 @@ bool is_generic(const Rule& rule) {
 }
 
 std::vector<Rule> instances(const Rule& rule) {
-  std::vector<Ranks> all = {{}};
-  for (const std::string& symbol : any_rank_symbols(rule)) {
-    std::vector<Ranks> more;
-    for (const Ranks& ranks : all)
-      for (int rank = 0; rank <= kMostAxes; ++rank) {
-        more.push_back(ranks);
-        more.back()[symbol] = rank;
-      }
-    all = std::move(more);
-  }
-  if (all.front().empty()) return {rule};
   std::vector<Rule> made;
-  for (const Ranks& ranks : all) {
-    Expected<Graph> source = with_ranks(rule.source, ranks);
-    Expected<Graph> target = with_ranks(rule.target, ranks);
+  for (const Shapes& shapes : shapes_of_symbols(rule)) {
+    if (shapes.empty()) return {rule};
+    Expected<Graph> source = with_shapes(rule.source, shapes);
+    Expected<Graph> target = with_shapes(rule.target, shapes);
     if (!source || !target) continue;
     Rule instance = rule;
     instance.source = *std::move(source);
     instance.target = *std::move(target);
+    instance.shapes.clear();
     made.push_back(std::move(instance));
   }
   return made;

@@ -24,6 +24,13 @@ struct Numerics {
   bool operator==(const Numerics&) const = default;
 };
 
+/// A shape that broadcasts to another: it has as many axes or fewer, each of the other's size or 1.
+struct ShapeCondition {
+  std::string shape, to;  // `*b`, `*s`
+
+  bool operator==(const ShapeCondition&) const = default;
+};
+
 /// Two graphs that compute the same: where the source is found, the target may take its place.
 ///
 /// Both have the same inputs, by position and name. Sizes in their types and `$name` attributes
@@ -34,7 +41,8 @@ struct Rule {
   std::string name;
   std::string about;  // one sentence
   Graph source, target;
-  Guard guard;             // what else has to hold of the sizes
+  Guard guard;  // what else has to hold of the sizes
+  std::vector<ShapeCondition> shapes = {};
   bool both_ways = false;  // the target may be replaced by the source as well
   bool helps = false;      // the target is no slower, whatever the machine and the sizes
   Numerics numerics;
@@ -60,8 +68,9 @@ std::optional<ValueId> attribute_input(const Graph& graph, const OpDef& op,
 /// constants are numbers that every float type has.
 bool is_generic(const Rule& rule);
 
-/// The rule with every `*s` replaced by 0 to 4 axes, `s0, s1, …`, as far as its operators take so
-/// many. A rule without them is its own only instance.
+/// The rule with every `*s` replaced by 0 to 4 axes, `s0, s1, …`, and a shape that broadcasts to it
+/// by some of these and axes of size 1, in all ways that its operators take. A rule without `*s` is
+/// its own only instance.
 std::vector<Rule> instances(const Rule& rule);
 
 /// Whether a size stands for any number of axes.

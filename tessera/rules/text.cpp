@@ -14,15 +14,35 @@ namespace {
 
 constexpr std::size_t kColumns = 100;
 
+/// `*s`
+std::string axes_text(std::string_view symbol) {
+  return "*" + name_text(symbol.substr(1));
+}
+
 std::string type_text(const Type& type) {
   std::string sizes;
   for (const Dim& dim : type.shape.value_or(Shape{})) {
-    const std::string text =
-        is_any_rank(dim) ? "*" + name_text(dim.as_symbol()->substr(1)) : dim.to_string();
+    const std::string text = is_any_rank(dim) ? axes_text(*dim.as_symbol()) : dim.to_string();
     sizes += (sizes.empty() ? "" : ", ") + text;
   }
   return type.is_ranked_tensor() ? fmt::format("{}[{}]", to_string(type.dtype), sizes)
                                  : to_string(type);
+}
+
+/// `*s`
+Expected<std::string> parse_axes(Lexer& lexer) {
+  TESSERA_TRY_DONE(lexer.expect("*"));
+  TESSERA_TRY(const std::string name, lexer.name("the name of some axes"));
+  return "*" + name;
+}
+
+/// `*b <= *s`
+Expected<ShapeCondition> parse_shape_condition(Lexer& lexer) {
+  ShapeCondition condition;
+  TESSERA_TRY(condition.shape, parse_axes(lexer));
+  TESSERA_TRY_DONE(lexer.expect("<="));
+  TESSERA_TRY(condition.to, parse_axes(lexer));
+  return condition;
 }
 
 /// `f32[n, *s]`
@@ -33,9 +53,9 @@ Expected<Type> parse_pattern_type(Lexer& lexer) {
   TESSERA_TRY_DONE(lexer.expect("["));
   Shape shape;
   while (!lexer.accept("]")) {
-    if (lexer.accept("*")) {
-      TESSERA_TRY(const std::string name, lexer.name("the name of some axes"));
-      shape.push_back(Dim::symbol("*" + name));
+    if (lexer.at("*")) {
+      TESSERA_TRY(const std::string name, parse_axes(lexer));
+      shape.push_back(Dim::symbol(name));
     } else {
       TESSERA_TRY(shape.emplace_back(), parse_size(lexer));
     }
@@ -119,13 +139,13 @@ Expected<Numerics> parse_numerics(Lexer& lexer) {
 /// The fields of a rule, in any order, the source before the target.
 class RuleParser {
  public:
-  explicit RuleParser(Lexer& lexer) : lexer_(lexer) {}
+  RuleParser(Lexer& lexer, std::string name, OpAliases aliases)
+      : lexer_(lexer), aliases_(std::move(aliases)) {
+    rule_.name = std::move(name);
+  }
 
-  Expected<Rule> rule() {
-    TESSERA_TRY_DONE(lexer_.expect("rule"));
-    const Token at = lexer_.peek();
-    TESSERA_TRY(rule_.name, lexer_.name("the name of a rule"));
-    TESSERA_TRY_DONE(lexer_.expect("{"));
+  /// From behind the brace on; `at` is where the rule has its name.
+  Expected<Rule> rule(const Token& at) {
     while (!lexer_.accept("}")) TESSERA_TRY_DONE(field());
     if (!has_source_ || !has_target_)
       return Diagnostic{
@@ -157,14 +177,18 @@ class RuleParser {
       rule_.helps = true;
     } else if (lexer_.accept("where")) {
       do {
-        TESSERA_TRY(rule_.guard.emplace_back(), parse_condition(lexer_));
+        if (lexer_.at("*")) {
+          TESSERA_TRY(rule_.shapes.emplace_back(), parse_shape_condition(lexer_));
+        } else {
+          TESSERA_TRY(rule_.guard.emplace_back(), parse_condition(lexer_));
+        }
       } while (lexer_.accept(","));
     } else if (!has_source_ && lexer_.accept("source")) {
       TESSERA_TRY_DONE(inputs());
-      TESSERA_TRY(rule_.source, parse_body(lexer_, inputs_));
+      TESSERA_TRY(rule_.source, parse_body(lexer_, inputs_, aliases_));
       has_source_ = true;
     } else if (has_source_ && !has_target_ && lexer_.accept("target")) {
-      TESSERA_TRY(rule_.target, parse_body(lexer_, inputs_));
+      TESSERA_TRY(rule_.target, parse_body(lexer_, inputs_, aliases_));
       has_target_ = true;
     } else {
       return lexer_.expected(
@@ -190,10 +214,45 @@ class RuleParser {
   }
 
   Lexer& lexer_;
+  OpAliases aliases_;
   Rule rule_;
   std::vector<NamedType> inputs_;
   bool has_source_ = false, has_target_ = false;
 };
+
+/// `add, mul`
+Expected<std::vector<const OpDef*>> parse_operators(Lexer& lexer) {
+  std::vector<const OpDef*> ops;
+  do {
+    const Diagnostic unknown = lexer.error("there is no such operator");
+    TESSERA_TRY(const std::string name, lexer.name("the name of an operator"));
+    ops.push_back(find_op(name));
+    if (ops.back() == nullptr) return unknown;
+  } while (lexer.accept(","));
+  return ops;
+}
+
+/// A rule, or one for each operator that it is for.
+Expected<Done> parse_rule(Lexer& lexer, std::vector<Rule>& rules) {
+  TESSERA_TRY_DONE(lexer.expect("rule"));
+  const Token at = lexer.peek();
+  TESSERA_TRY(const std::string name, lexer.name("the name of a rule"));
+  TESSERA_TRY_DONE(lexer.expect("{"));
+  if (!lexer.accept("for")) {
+    TESSERA_TRY(rules.emplace_back(), RuleParser(lexer, name, {}).rule(at));
+    return Done{};
+  }
+  TESSERA_TRY(const std::string alias, lexer.name("a name for operators"));
+  TESSERA_TRY_DONE(lexer.expect("in"));
+  TESSERA_TRY(const std::vector<const OpDef*> ops, parse_operators(lexer));
+  const Lexer fields = lexer;
+  for (const OpDef* op : ops) {
+    lexer = fields;
+    TESSERA_TRY(rules.emplace_back(),
+                RuleParser(lexer, name + "_" + op->name, {{alias, op}}).rule(at));
+  }
+  return Done{};
+}
 
 }  // namespace
 
@@ -245,7 +304,12 @@ std::string to_text(const Rule& rule) {
   if (!rule.found.empty()) field("found", quoted_text(rule.found));
   if (rule.both_ways) text += "  both ways\n";
   if (rule.helps) field("helps", "everywhere");
-  if (!rule.guard.empty()) field("where", to_text(rule.guard));
+  std::string conditions;
+  for (const ShapeCondition& condition : rule.shapes)
+    conditions += fmt::format("{}{} <= {}", conditions.empty() ? "" : ", ",
+                              axes_text(condition.shape), axes_text(condition.to));
+  if (!rule.guard.empty()) conditions += (conditions.empty() ? "" : ", ") + to_text(rule.guard);
+  if (!conditions.empty()) field("where", conditions);
   const std::string head = "  source (" + inputs_text(rule) + ") ";
   std::string body = body_text(rule.source, 2);
   // A body that fits on a line of its own, but not behind the inputs, has its own lines.
@@ -256,16 +320,10 @@ std::string to_text(const Rule& rule) {
   return text + "  target " + body_text(rule.target, 2) + "\n}\n";
 }
 
-Expected<Rule> parse_rule(Lexer& lexer) {
-  return RuleParser(lexer).rule();
-}
-
 Expected<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file) {
   Lexer lexer(text, file);
   std::vector<Rule> rules;
-  while (lexer.peek().kind != Token::Kind::End) {
-    TESSERA_TRY(rules.emplace_back(), parse_rule(lexer));
-  }
+  while (lexer.peek().kind != Token::Kind::End) TESSERA_TRY_DONE(parse_rule(lexer, rules));
   return rules;
 }
 

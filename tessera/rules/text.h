@@ -27,6 +27,8 @@ namespace tessera::rules {
 /// - `numerics` is `exact`, `reals` or `error 1e-6`.
 /// - `const` before the type: the input stands for constants only.
 /// - `f32[*s]` is any shape, the same wherever `*s` is; `*s` may stand among other sizes.
+/// - `where *b <= *s`: the shape broadcasts to the other one.
+/// - `for op in add, mul`, before all else: one rule NAME_add with add for op, one NAME_mul.
 /// - Bodies are those of graphs (docs/ir.md); `{group=$g}` names an attribute.
 std::string to_text(const Rule& rule);
 
@@ -41,7 +43,6 @@ std::string constant_text(const Tensor& tensor);
 std::string to_text(const Numerics& numerics);
 
 Expected<std::vector<Rule>> parse_rules(std::string_view text, const std::string& file = {});
-Expected<Rule> parse_rule(Lexer& lexer);
 
 /// The rules of a file, or of all files `*.rules` in a folder, by name of the file. No name is used
 /// twice.

@@ -67,6 +67,21 @@ TEST(Match, BindsInputsThatAreConstantsToConstantsOnly) {
   expect_none({rule, "graph(x: f32[2], y: f32[]) { return add(add(x, 3.0), y) }"});
 }
 
+TEST(Match, FindsShapesThatBroadcast) {
+  constexpr std::string_view rule =
+      "rule c { where *p <= *s source (x: f32[*s], c: f32[*p], d: f32[*p]) "
+      "{ return mul(mul(x, c), d) } target { return mul(x, mul(c, d)) } }";
+  expect_match({rule,
+                "graph(x: f32[2, 3, 4, 5], c: f32[3, 1, 1], d: f32[3, 1, 1]) "
+                "{ return mul(mul(x, c), d) }"});
+  expect_none({rule,
+               "graph(x: f32[2, 3, 4, 5], c: f32[3, 1, 1], d: f32[3, 1, 5]) "
+               "{ return mul(mul(x, c), d) }"});
+  expect_none({rule,
+               "graph(x: f32[3, 1, 1], c: f32[2, 3, 4, 5], d: f32[2, 3, 4, 5]) "
+               "{ return mul(mul(x, c), d) }"});
+}
+
 TEST(Match, SameInputsAreTheSameValue) {
   constexpr std::string_view rule =
       "rule d { source (x: f32[*s]) { return add(x, x) } target { return mul(x, 2.0) } }";

@@ -1,5 +1,6 @@
 #include "tessera/rules/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/rules/rule_check.h"
@@ -88,6 +89,45 @@ TEST(RuleText, RefusesAFloatAttributeWhoseValueIsNotToldOnce) {
   EXPECT_EQ(error("y: f32[]", "x"), "the source says nothing of the value of $e");
 }
 
+TEST(RuleText, IsOneRuleForEachOperator) {
+  const std::vector<Rule> rules = rules_of(
+      "rule meet { for op in add, max source (x: f32[*s], c: f32[], d: f32[]) "
+      "{ return op(op(x, c), d) } target { return op(x, op(c, d)) } } "
+      "rule last { source (x: f32[*s]) { return relu(x) } target { return x } }");
+  ASSERT_EQ(rules.size(), 3u);
+  EXPECT_EQ(rules[0].name, "meet_add");
+  EXPECT_EQ(rules::body_text(rules[1].source, 0), "{ return max(max(x, c), d) }");
+  EXPECT_EQ(rules[1].name, "meet_max");
+  EXPECT_EQ(rules[2].name, "last");
+  expect_error("rule a { for op in add, plus source (x: f32[n]) { return x } target { return x } }",
+               "a.rules: line 1:25: error[text-syntax]: there is no such operator");
+}
+
+TEST(RuleText, KeepsShapesThatBroadcast) {
+  const std::string text =
+      "rule a {\n"
+      "  numerics reals\n"
+      "  where    *p <= *s, *q <= *p, n <= 4\n"
+      "  source (x: f32[*s, n], c: f32[*p, n], d: f32[*q, n]) { return add(add(x, c), d) }\n"
+      "  target { return add(x, add(c, d)) }\n"
+      "}\n";
+  EXPECT_EQ(to_text(rules_of(text)[0]), text);
+}
+
+TEST(RuleText, RefusesConditionsOnShapesThatTellNone) {
+  const auto error = [](std::string_view conditions) {
+    const auto rules = rules::parse_rules(
+        fmt::format("rule a {{ where {} source (x: f32[*s], y: f32[*p]) {{ return add(x, y) }} "
+                    "target {{ return add(y, x) }} }}",
+                    conditions));
+    return rules ? std::string() : rules.error().message;
+  };
+  EXPECT_EQ(error("*p <= *s"), "");
+  EXPECT_EQ(error("*q <= *s"), "no input has the axes *q");
+  EXPECT_EQ(error("*p <= *q"), "nothing tells what the shape *p broadcasts to");
+  EXPECT_EQ(error("*p <= *s, *s <= *p"), "nothing tells what the shape *p broadcasts to");
+}
+
 TEST(RuleText, SaysWhereAMistakeIs) {
   expect_error("rule a {\n  about 3\n}",
                "a.rules: line 2:9: error[text-syntax]: found 3\n"
@@ -140,6 +180,18 @@ TEST(RuleInstances, NameTheAxesOfAnyRank) {
       "rule a { source (x: f32[*s, n]) { return relu(x) } target { return relu(x) } }")[0]);
   ASSERT_EQ(made.size(), 5u);
   EXPECT_EQ(to_string(made[2].source.type(made[2].source.inputs()[0])), "f32[s0, s1, n]");
+}
+
+TEST(RuleInstances, HaveEveryShapeThatBroadcasts) {
+  std::vector<std::string> shapes;
+  for (const Rule& instance : instances(
+           rules_of("rule a { where *p <= *s source (x: f32[*s], y: f32[*p]) { return add(x, y) } "
+                    "target { return add(y, x) } }")[0]))
+    if (const auto inputs = instance.source.inputs();
+        instance.source.type(inputs[0]).shape->size() == 2)
+      shapes.push_back(to_string(instance.source.type(inputs[1])));
+  EXPECT_THAT(shapes, ::testing::UnorderedElementsAre("f32[s0, s1]", "f32[s0, 1]", "f32[1, s1]",
+                                                      "f32[1, 1]", "f32[s1]", "f32[1]", "f32[]"));
 }
 
 TEST(RuleIsGeneric, UnlessItSpeaksOfSeveralFloatTypes) {

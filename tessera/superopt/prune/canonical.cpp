@@ -33,7 +33,7 @@ class Writer {
     side(source);
     text_ += '=';
     side(target);
-    guard(source.rule.guard);
+    conditions(source.rule);
   }
 
   std::string text() && { return std::move(text_); }
@@ -126,9 +126,11 @@ class Writer {
   }
   void size(const Dim& dim) { text_ += fmt::format(" [{}]", renamed(dim).to_string()); }
 
-  void guard(const Guard& guard) {
+  void conditions(const Rule& rule) {
     std::vector<std::string> conditions;
-    for (const Condition& condition : guard) {
+    for (const auto& [shape, to] : rule.shapes)
+      conditions.push_back(fmt::format("{} <= {}", renamed(shape), renamed(to)));
+    for (const Condition& condition : rule.guard) {
       Dim left = renamed(condition.left), right = renamed(condition.right);
       if (condition.kind == Condition::Kind::Equal && right < left) std::swap(left, right);
       conditions.push_back(to_text(Condition{condition.kind, left, right}));
