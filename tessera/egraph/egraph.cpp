@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/ir/place.h"
 #include "tessera/support/check.h"
 #include "tessera/support/hash.h"
 
@@ -82,27 +83,16 @@ std::vector<ClassId> EGraph::add(const Graph& graph) {
 
 std::vector<ClassId> EGraph::add(const Graph& graph, std::span<const ClassId> inputs,
                                  std::uint32_t origin, Premises& premises) {
-  std::vector<ClassId> values(graph.value_count());
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
-  const auto value = [&](ValueId id) {
-    if (!id.present()) return ClassId{};
-    ClassId& known = values[id.index];
-    if (!known.present()) known = add_constant(graph, id);
-    return known;
-  };
-  for (const GraphNode& node : graph.nodes()) {
-    std::vector<ClassId> operands;
-    for (const ValueId id : graph.inputs(node)) operands.push_back(value(id));
-    Node made = made_of(graph, node, std::move(operands));
-    made.origin = origin;
-    std::vector<const Type*> results;
-    for (const ValueId id : graph.outputs(node)) results.push_back(&graph.type(id));
-    const Node& added = nodes_[add_node(std::move(made), results, premises)];
-    for (std::size_t i = 0; i < results.size(); ++i)
-      values[graph.outputs(node)[i].index] = added.outputs[i];
-  }
-  for (const ValueId id : graph.outputs()) value(id);
-  return values;
+  const auto values = place_nodes<ClassId>(
+      graph, inputs, [&](ValueId id) { return add_constant(graph, id); },
+      [&](const GraphNode& node, std::vector<ClassId> operands) {
+        Node made = made_of(graph, node, std::move(operands));
+        made.origin = origin;
+        std::vector<const Type*> results;
+        for (const ValueId id : graph.outputs(node)) results.push_back(&graph.type(id));
+        return std::optional(nodes_[add_node(std::move(made), results, premises)].outputs);
+      });
+  return *values;
 }
 
 Node EGraph::made_of(const Graph& graph, const GraphNode& node, std::vector<ClassId> inputs) {

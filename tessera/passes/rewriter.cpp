@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tessera/ir/control.h"
+#include "tessera/ir/place.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/passes/dce.h"
 
@@ -209,29 +210,23 @@ std::optional<Rewriter::Results> Rewriter::emit(Graph::NewNode node) {
 }
 
 std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Results& inputs) {
-  std::vector<ValueId> values(graph.value_count());
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].index] = inputs[i];
-  const auto value = [&](ValueId id) {
-    if (!id.present()) return id;
-    if (const Tensor* weight = graph.constant(id); weight && !values[id.index].present())
-      values[id.index] = constant(*weight);
-    return values[id.index];
-  };
   Results held;  // what later nodes may use
-  for (const GraphNode& node : graph.nodes()) {
-    const std::optional<Results> results = emit(copied_node(graph, node, value));
-    if (!results) {
-      release(held);
-      return std::nullopt;
-    }
-    hold(*results);
-    held.insert(held.end(), results->begin(), results->end());
-    for (std::size_t i = 0; i < results->size(); ++i)
-      values[graph.outputs(node)[i].index] = (*results)[i];
-  }
+  const auto values = place_nodes<ValueId>(
+      graph, inputs, [&](ValueId id) { return constant(*graph.constant(id)); },
+      [&](const GraphNode& node, Results operands) {
+        Graph::NewNode copy = copied_node(graph, node, [](ValueId id) { return id; });
+        copy.inputs = std::move(operands);
+        std::optional<Results> results = emit(std::move(copy));
+        if (results) {
+          hold(*results);
+          held.insert(held.end(), results->begin(), results->end());
+        }
+        return results;
+      });
   release(held);
+  if (!values) return std::nullopt;
   Results outputs;
-  for (const ValueId id : graph.outputs()) outputs.push_back(value(id));
+  for (const ValueId id : graph.outputs()) outputs.push_back((*values)[id.index]);
   return outputs;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tessera/ir/place.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 
@@ -125,29 +126,25 @@ class Replacement {
                            .outputs = {type}})[0];
   }
 
+  /// What an input of the target is in the new graph; none for one that the target does not use.
+  ValueId operand(std::size_t input) {
+    if (inputs_[input].present()) return mapped(inputs_[input]);
+    const bool is_untold =
+        std::ranges::count(match_.pattern->untold, source().inputs()[input]) != 0;
+    return is_untold ? anything(target_.type(target_.inputs()[input])) : ValueId{};
+  }
+
   bool try_to_place() {
     if (!is_ready(inputs_)) return false;
-    std::vector<ValueId> values(target_.value_count());
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (inputs_[i].present())
-        values[target_.inputs()[i].index] = mapped(inputs_[i]);
-      else if (std::ranges::count(match_.pattern->untold, source().inputs()[i]) != 0)
-        values[target_.inputs()[i].index] = anything(target_.type(target_.inputs()[i]));
-    const auto value = [&](ValueId id) {
-      if (!id.present()) return id;
-      if (const Tensor* constant = target_.constant(id); constant && !values[id.index].present())
-        values[id.index] = made_.add_constant(*constant, {});
-      return values[id.index];
-    };
-    for (const GraphNode& node : target_.nodes()) {
-      std::vector<ValueId> inputs;
-      for (const ValueId id : target_.inputs(node)) inputs.push_back(value(id));
-      const std::vector<ValueId> results = add(target_, node, std::move(inputs));
-      for (std::size_t i = 0; i < results.size(); ++i)
-        values[target_.outputs(node)[i].index] = results[i];
-    }
+    std::vector<ValueId> inputs;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(operand(i));
+    const auto values = place_nodes<ValueId>(
+        target_, inputs, [&](ValueId id) { return made_.add_constant(*target_.constant(id), {}); },
+        [&](const GraphNode& node, std::vector<ValueId> operands) {
+          return std::optional(add(target_, node, std::move(operands)));
+        });
     for (std::size_t i = 0; i < replaced_.size(); ++i) {
-      mapped_[replaced_[i].index] = value(target_.outputs()[i]);
+      mapped_[replaced_[i].index] = (*values)[target_.outputs()[i].index];
       keep_name(replaced_[i], mapped_[replaced_[i].index]);
     }
     return true;
