@@ -1,4 +1,5 @@
 """Values of graphs in classes of equal ones: congruence, constants, sizes, bodies of composites, lemmas."""
+import re
 from collections import namedtuple
 from fractions import Fraction
 from math import prod
@@ -171,7 +172,7 @@ class Classes:
         return "", ""
 
     def result(self, kind, text, which, operands):
-        if kind == "definition":
+        if kind == "definition" and not re.search(r"\bscatter\b", text):  # forward writes are not read
             definition = DefinitionReader(Reader(text)).definition()
             require(which < len(definition.outputs), "an operator has fewer results")
             value = Value("", "", which, [str(c) for c in operands], definition, "")

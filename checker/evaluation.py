@@ -44,6 +44,23 @@ def divided(a, b):
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def quotient(a, b):
+    if b == 0:
+        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+    return a / b
+
+
+def logarithm(x):
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
+def truncated(x):
+    """An integer of 64 bits; what is not finite becomes one at the end of their range, as processors do."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return 0 if x != x else 2 ** 63 - 1 if x > 0 else -2 ** 63
+    return int(x)
+
+
 def floored(a, b):
     require(b != 0, "zero is divided by")
     return a // b
@@ -60,7 +77,7 @@ def nearest(x):
 
 
 FUNCTIONS = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "neg": lambda a: -a,
-             "max": max, "min": min, "abs": abs, "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin,
+             "max": max, "min": min, "abs": abs, "exp": math.exp, "log": logarithm, "sqrt": math.sqrt, "sin": math.sin,
              "cos": math.cos, "atan": math.atan, "tanh": math.tanh, "erf": math.erf, "pow": lambda a, b: a ** b,
              "floor": lambda a: float(math.floor(a)) if math.isfinite(a) else a, "round": nearest,
              "floor_div": floored, "mod": rest, "equal": lambda a, b: a == b, "less": lambda a, b: a < b,
@@ -176,8 +193,8 @@ class Evaluation:
             require(s.sort == "bool", "bits are not read")
             return lambda env: not args[0](env)
         if fn == "div":
-            return (lambda env: args[0](env) / args[1](env)) if s.sort == "value" else \
-                lambda env: divided(args[0](env), args[1](env))
+            function = quotient if s.sort == "value" else divided
+            return lambda env: function(args[0](env), args[1](env))
         require(fn in FUNCTIONS, f"{fn} is not computed")
         function = FUNCTIONS[fn]
         if len(args) == 1:
@@ -193,7 +210,7 @@ class Evaluation:
         if to in ("f32", "f64"):
             return lambda env: float(inner(env))
         require(to in FORMATS and to[0] in "iu", f"numbers of {to} are not read")
-        return lambda env: int(inner(env))  # constant_of refuses what the type does not have
+        return lambda env: truncated(inner(env))  # constant_of refuses what the type does not have
 
     def of_component(self, s):
         fold, which = s.parts
