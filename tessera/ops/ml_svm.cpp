@@ -155,6 +155,69 @@ OpDef ml_svm_regressor() {
           }};
 }
 
+namespace {
+
+/// A classifier without support vectors: a linear model of each class.
+Expected<Vals> linear_classifier(Body& b, const Attrs& attrs, const Val& x,
+                                 const ClassLabels& labels) {
+  const auto number = [&](double value) { return b.number(value, DType::F32); };
+  TESSERA_TRY(const Val scores,
+              linear_models(b, attrs, x, static_cast<std::int64_t>(labels.count())));
+  Val index = top_class(scores);
+  if (labels.count() == 2) {
+    // The second class wins as soon as one score is positive enough.
+    const bool positive =
+        std::ranges::all_of(attrs.floats("coefficients"), [](double w) { return w >= 0; });
+    const Val most = b.op("reduce_max", {scores, b.ints({1})}, {{"keepdims", 0}});
+    const Val second = positive ? b.op("greater_or_equal", {most, number(0.5)})
+                                : b.op("greater", {most, number(0)});
+    index = b.op("max", {index, index_of_truth(second)});
+  }
+  return Vals{labels.at(index), post_transformed(scores, attrs.s("post_transform"))};
+}
+
+/// The weights of support vectors in the scores of pairs, [vectors, pairs]: the coefficients of a
+/// vector against the other classes are in its column.
+Floats weights_of_pairs(const Pairs& pairs, const Ints& per_class, const Floats& coefficients) {
+  const auto vectors = static_cast<std::size_t>(
+      std::accumulate(per_class.begin(), per_class.end(), std::int64_t{0}));
+  Floats weights(vectors * pairs.all.size(), 0.0);
+  for (std::size_t p = 0; p < pairs.all.size(); ++p) {
+    const auto [i, j] = pairs.all[p];
+    std::size_t v = 0;
+    for (std::size_t c = 0; c < per_class.size(); ++c)
+      for (std::int64_t n = 0; n < per_class[c]; ++n, ++v)
+        if (c == i || c == j)
+          weights[v * pairs.all.size() + p] = coefficients[(c == i ? j - 1 : i) * vectors + v];
+  }
+  return weights;
+}
+
+/// Probabilities that one class of a pair wins, r[n, i, j], of the scores of pairs: those of i < j
+/// by a sigmoid, r[n, j, i] the rest to 1, r[n, i, i] zero.
+Val pair_probabilities(Body& b, const Pairs& pairs, const Val& scores, const Floats& a,
+                       const Floats& bias) {
+  const auto number = [&](double value) { return b.number(value, DType::F32); };
+  const auto of_pairs = [&](const Floats& list) {
+    return float_constant(b, {pairs.count()}, Floats(list.begin(), list.begin() + pairs.count()));
+  };
+  const Val likely = b.op("sigmoid", {-(scores * of_pairs(a) + of_pairs(bias))});
+  const Val bounded = b.op("clip", {likely, number(1e-7), number(1 - 1e-7)});
+  const Val all = joined({bounded, 1.0 - bounded, sliced(bounded, 1, 0, 1) * 0.0}, 1);
+  const std::size_t k = pairs.classes;
+  Ints places(k * k, 2 * pairs.count());
+  for (std::size_t p = 0; p < pairs.all.size(); ++p) {
+    const auto [i, j] = pairs.all[p];
+    places[i * k + j] = static_cast<std::int64_t>(p);
+    places[j * k + i] = static_cast<std::int64_t>(p) + pairs.count();
+  }
+  const auto classes = static_cast<std::int64_t>(k);
+  const Val flat = b.op("gather", {all, b.ints(places)}, {{"axis", 1}});
+  return b.op("reshape", {flat, joined({sizes_of(flat, 0, 1), b.ints({classes, classes})}, 0)});
+}
+
+}  // namespace
+
 OpDef ml_svm_classifier() {
   return {
       .name = "ml_svm_classifier",
@@ -182,19 +245,7 @@ OpDef ml_svm_classifier() {
             std::accumulate(per_class.begin(), per_class.end(), std::int64_t{0});
         if (std::ranges::any_of(per_class, [](std::int64_t n) { return n < 0; }))
           return bad_operands("vectors_per_class has a negative entry");
-        if (count == 0) {
-          TESSERA_TRY(const Val scores, linear_models(b, attrs, x, classes));
-          Val index = top_class(scores);
-          if (classes == 2) {
-            // The second class wins as soon as one score is positive enough.
-            const bool positive = std::ranges::all_of(weights, [](double w) { return w >= 0; });
-            const Val most = b.op("reduce_max", {scores, b.ints({1})}, {{"keepdims", 0}});
-            const Val second = positive ? b.op("greater_or_equal", {most, number(0.5)})
-                                        : b.op("greater", {most, number(0)});
-            index = b.op("max", {index, index_of_truth(second)});
-          }
-          return Vals{labels.at(index), post_transformed(scores, transform)};
-        }
+        if (count == 0) return linear_classifier(b, attrs, x, labels);
 
         const Floats &rho = attrs.floats("rho"), &a = attrs.floats("prob_a"),
                      &bias = attrs.floats("prob_b");
@@ -215,17 +266,7 @@ OpDef ml_svm_classifier() {
               fmt::format("up to {} weights of pairs of classes are read", kMostWeights));
         const Pairs pairs(labels.count());
         TESSERA_TRY(const Val near, kernel(b, attrs, x, attrs.floats("support_vectors"), count));
-        // The coefficients of a vector against the other classes are in its column.
-        const auto vectors = static_cast<std::size_t>(count);
-        Floats spread(vectors * pairs.all.size(), 0.0);
-        for (std::size_t p = 0; p < pairs.all.size(); ++p) {
-          const auto [i, j] = pairs.all[p];
-          std::size_t v = 0;
-          for (std::size_t c = 0; c < per_class.size(); ++c)
-            for (std::int64_t n = 0; n < per_class[c]; ++n, ++v)
-              if (c == i || c == j)
-                spread[v * pairs.all.size() + p] = weights[(c == i ? j - 1 : i) * vectors + v];
-        }
+        const Floats spread = weights_of_pairs(pairs, per_class, weights);
         const Floats offsets(rho.begin(), rho.begin() + pairs.count());
         const Val scores =
             b.op("matmul", {near, float_constant(b, {count, pairs.count()}, spread)}) +
@@ -238,24 +279,7 @@ OpDef ml_svm_classifier() {
           if (classes > 2) return Vals{winner, post_transformed(scores, transform)};
           return Vals{winner, two_scores(scores, transform, transform == "NONE")};
         }
-        const auto of_pairs = [&](const Floats& list) {
-          return float_constant(b, {pairs.count()},
-                                Floats(list.begin(), list.begin() + pairs.count()));
-        };
-        const Val likely = b.op("sigmoid", {-(scores * of_pairs(a) + of_pairs(bias))});
-        const Val bounded = b.op("clip", {likely, number(1e-7), number(1 - 1e-7)});
-        // r[n, i, j] for i < j is that of the pair, r[n, j, i] the rest to 1, r[n, i, i] zero.
-        const Val all = joined({bounded, 1.0 - bounded, sliced(bounded, 1, 0, 1) * 0.0}, 1);
-        const std::size_t k = labels.count();
-        Ints places(k * k, 2 * pairs.count());
-        for (std::size_t p = 0; p < pairs.all.size(); ++p) {
-          const auto [i, j] = pairs.all[p];
-          places[i * k + j] = static_cast<std::int64_t>(p);
-          places[j * k + i] = static_cast<std::int64_t>(p) + pairs.count();
-        }
-        const Val flat = b.op("gather", {all, b.ints(places)}, {{"axis", 1}});
-        const Val r =
-            b.op("reshape", {flat, joined({sizes_of(flat, 0, 1), b.ints({classes, classes})}, 0)});
+        const Val r = pair_probabilities(b, pairs, scores, a, bias);
         return Vals{winner, post_transformed(coupled(r, classes), transform)};
       }};
 }

@@ -56,6 +56,30 @@ std::string name_of(const Terms& terms, const Candidate& candidate) {
   return name;
 }
 
+/// Counts the verdicts and adds the rules that were proved, each text once, with names of their
+/// own.
+void add_rules(const Terms& terms, const std::vector<Candidate>& candidates,
+               const std::vector<std::optional<Decision>>& decisions, Generated& result) {
+  std::map<std::string, int> names;
+  std::set<std::string> texts;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!decisions[i]) continue;
+    switch (decisions[i]->verdict) {
+      case Decision::Verdict::Refuted: ++result.refuted; continue;
+      case Decision::Verdict::Unknown: ++result.unknown; continue;
+      case Decision::Verdict::Trivial: ++result.trivial; continue;
+      case Decision::Verdict::Derivable: continue;
+      case Decision::Verdict::Proved: ++result.proved; break;
+    }
+    const std::string name = name_of(terms, candidates[i]);
+    for (rules::Rule& rule : rules_of(terms, candidates[i], *decisions[i])) {
+      if (!texts.insert(to_text(rule)).second) continue;
+      rule.name = fmt::format("{}_{}", name, ++names[name]);
+      result.rules.push_back(std::move(rule));
+    }
+  }
+}
+
 }  // namespace
 
 Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& options) {
@@ -144,24 +168,7 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
     result.candidates += is(i, {Proved, Refuted, Unknown, Trivial}) ? 1 : 0;
     result.derivable += is(i, {Derivable}) ? 1 : 0;
   }
-  std::map<std::string, int> names;
-  std::set<std::string> texts;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!decisions[i]) continue;
-    switch (decisions[i]->verdict) {
-      case Refuted: ++result.refuted; continue;
-      case Unknown: ++result.unknown; continue;
-      case Trivial: ++result.trivial; continue;
-      case Derivable: continue;
-      case Proved: ++result.proved; break;
-    }
-    const std::string name = name_of(terms, all[i]);
-    for (rules::Rule& rule : rules_of(terms, all[i], *decisions[i])) {
-      if (!texts.insert(to_text(rule)).second) continue;
-      rule.name = fmt::format("{}_{}", name, ++names[name]);
-      result.rules.push_back(std::move(rule));
-    }
-  }
+  add_rules(terms, all, decisions, result);
   result.enumeration_seconds = watch.seconds() - result.proof_seconds;
   return result;
 }
