@@ -15,6 +15,9 @@ void print_steps(const program::CompileReport& report) {
   for (std::size_t i = 0; i < report.steps.size(); ++i) {
     fmt::print("step {:<5} {}: {}\n", i, report.steps[i].what, report.steps[i].strategy);
   }
+  for (const auto& [value, from, to] : report.casts) {
+    fmt::print("cast       {} from {} to {} in memory\n", value, to_string(from), to_string(to));
+  }
 }
 
 }  // namespace
@@ -65,6 +68,10 @@ nlohmann::json report_json(const CompiledModel& compiled) {
   for (const auto& step : report.steps) {
     steps.push_back({{"what", step.what}, {"strategy", step.strategy}});
   }
+  nlohmann::json casts = nlohmann::json::array();
+  for (const auto& [value, from, to] : report.casts) {
+    casts.push_back({{"value", value}, {"from", to_string(from)}, {"to", to_string(to)}});
+  }
   nlohmann::json object = {{"seconds", compiled.seconds},
                            {"seconds_lowering", report.seconds_lowering},
                            {"seconds_code", report.seconds_code},
@@ -79,6 +86,7 @@ nlohmann::json report_json(const CompiledModel& compiled) {
                            {"interpreted", std::move(interpreted)},
                            {"passes", log_json(compiled.passes)},
                            {"steps", std::move(steps)},
+                           {"casts", std::move(casts)},
                            {"notes", report.notes}};
   if (compiled.error) object["error"] = *compiled.error;
   return object;

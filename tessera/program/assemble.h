@@ -1,33 +1,11 @@
 #pragma once
 
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "tessera/lower/group.h"
 #include "tessera/program/boundary.h"
 #include "tessera/program/compile.h"
-#include "tessera/program/group.h"
-#include "tessera/program/layout.h"
+#include "tessera/program/draft.h"
 #include "tessera/program/lowerings.h"
 
 namespace tessera::program {
-
-/// A weight in the form in which a kernel reads it.
-struct WeightUse {
-  Tensor constant = {};
-  std::shared_ptr<const Definition> packing = {};  // null: as it is
-};
-
-/// A program before its kernels are code, its weights are computed and its memory is planned.
-struct Draft {
-  runtime::Program program = {};
-  std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};
-  std::map<runtime::ValueIndex, WeightUse> weights = {};
-  CompileReport report = {};
-};
 
 /// What decisions are made with.
 struct Planning {
@@ -36,7 +14,17 @@ struct Planning {
   Boundary boundary = Boundary::Caller;
 };
 
-/// Decides for every group of a graph what it becomes: steps over values.
+/// Steps over values for every group of a graph:
+///
+///   decide()          groups, orders of axes, dtypes in memory                   -> Decisions
+///   kernel_group()    the nodes of a group as stages, with the moves they read   -> KernelGroup
+///   Places            where operands are; copies where order or dtype differ     -> Place
+///   IndexChecks       indices that have to be checked first                      -> IndexCheck
+///   lowered()         kernels, or why there are none                             -> LoweredGroup
+///   add_launches()    steps, weights, temporaries                                -> Draft
+///   host_call()       nodes without kernels                                      -> HostCall
+///   loop_body()       scans over slices: loops over the steps of their bodies    -> Draft
+///   Outputs           results that the caller wants
 Expected<Draft> assemble(const Graph& graph, const Planning& planning);
 
 }  // namespace tessera::program

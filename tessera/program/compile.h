@@ -46,6 +46,13 @@ struct CompileReport {
     std::string why = {};
   };
   std::map<std::string, Interpreted> interpreted = {};
+  /// Tensors that are stored in another type than the graph gives them: the kernel that computes
+  /// one casts it, and those that read it cast it back.
+  struct Cast {
+    std::string value;
+    DType from = DType::F32, to = DType::F32;
+  };
+  std::vector<Cast> casts = {};
   std::size_t kernels = 0, kernels_from_cache = 0;
   std::int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
   double seconds_lowering = 0, seconds_code = 0, seconds_weights = 0;

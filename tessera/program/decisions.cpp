@@ -1,0 +1,75 @@
+#include "tessera/program/decisions.h"
+
+#include <set>
+
+namespace tessera::program {
+namespace {
+
+/// Values that large products read, directly or behind data movement: products round them anyway.
+std::set<std::uint32_t> operands_of_products(const Graph& graph, const Decisions& decisions) {
+  const Grouping& grouping = decisions.grouping;
+  std::set<std::uint32_t> operands;
+  const auto add = [&](ValueId value) {
+    while (value.present() && decisions.producers[value.index]) {
+      const std::size_t n = *decisions.producers[value.index];
+      const NodeKind kind = grouping.kinds[n];
+      if (kind != NodeKind::View && kind != NodeKind::Transpose && kind != NodeKind::Move) break;
+      value = grouping.sources[n];
+    }
+    if (value.present()) operands.insert(value.index);
+  };
+  for (const NodeGroup& group : grouping.groups)
+    for (const std::size_t n : group.nodes)
+      if (grouping.kinds[n] == NodeKind::Contraction &&
+          flops_of(grouping.stages[n][0]) >= 2 * lower::kSmallProduct)
+        for (const ValueId input : graph.inputs(graph.nodes()[n])) add(input);
+  return operands;
+}
+
+}  // namespace
+
+ValueId Decisions::behind_views(ValueId value) const {
+  while (producers[value.index] && grouping.kinds[*producers[value.index]] == NodeKind::View)
+    value = grouping.sources[*producers[value.index]];
+  return value;
+}
+
+Decisions decide(const Graph& graph, const CompileOptions& options) {
+  Decisions decisions{.grouping = group_nodes(graph)};
+  decisions.orders = wishes(graph, decisions.grouping);
+  decisions.producers.resize(graph.value_count());
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const ValueId output : graph.outputs(graph.nodes()[n]))
+      decisions.producers[output.index] = n;
+  decisions.storage = storage_types(graph, decisions, options);
+  return decisions;
+}
+
+std::vector<DType> storage_types(const Graph& graph, const Decisions& decisions,
+                                 const CompileOptions& options) {
+  constexpr std::int64_t kLarge = 1 << 20;  // elements
+  std::vector<DType> storage;
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i)
+    storage.push_back(graph.type(ValueId{i}).dtype);
+  if (!options.machine.is_gpu()) return storage;
+  const std::set<std::uint32_t> operands = operands_of_products(graph, decisions);
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
+    const bool in_full = options.products == DType::BF16 && !operands.contains(i) &&
+                         element_count(shape_of(graph, ValueId{i})).value_or(0) < kLarge;
+    if (storage[i] == DType::F32 && !in_full) storage[i] = options.products;
+  }
+  return storage;
+}
+
+double flops_of(const tile::Stage& stage) {
+  double elements = 1;
+  for (const Dim& dim : stage.output.shape())
+    elements *= static_cast<double>(dim.constant().value_or(1));
+  const auto fold = tile::main_fold(stage);
+  if (fold == nullptr) return elements;
+  for (const Bound& bound : fold->bounds)
+    elements *= static_cast<double>(tile::number_of_size(bound.extent, stage.sizes).value_or(1));
+  return 2 * elements;
+}
+
+}  // namespace tessera::program

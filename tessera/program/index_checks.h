@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "tessera/program/index_uses.h"
+#include "tessera/program/places.h"
+
+namespace tessera::program {
+
+/// Indices that are checked before a node is computed.
+struct IndexCheck {
+  std::size_t node = 0;
+  IndexUse use = {};
+  runtime::step::CheckIndices step = {};
+};
+
+/// Which indices of a graph have to be checked at run time, each use once. Constants are checked
+/// here.
+class IndexChecks {
+ public:
+  IndexChecks(const Graph& graph, const Decisions& decisions, const CompileOptions& options)
+      : graph_(graph),
+        decisions_(decisions),
+        checks_computed_(!options.machine.is_gpu()) {}
+
+  /// Whether a group computes indices that have to be checked before one of its own nodes reads
+  /// them.
+  bool are_computed_in(const NodeGroup& group) const;
+  /// The checks of a group that are not among the steps yet.
+  Expected<std::vector<IndexCheck>> of(const NodeGroup& group, Places& places) const;
+  void add(const std::vector<IndexCheck>& checks, DraftBuilder& out);
+
+ private:
+  bool is_of_caller(ValueId value) const;
+
+  const Graph& graph_;
+  const Decisions& decisions_;
+  const bool checks_computed_;
+  std::set<IndexUse> checked_;
+};
+
+}  // namespace tessera::program

@@ -1,0 +1,59 @@
+#include "tessera/program/outputs.h"
+
+namespace tessera::program {
+
+using runtime::ValueIndex;
+using Home = runtime::Value::Home;
+
+Outputs::Outputs(const Graph& graph, DraftBuilder& out) : graph_(graph), out_(out) {
+  for (const ValueId output : graph.outputs()) outputs_.insert(output.index);
+}
+
+ValueIndex Outputs::add_result(ValueId result, const Order& order, std::optional<DType> dtype) {
+  const bool direct = is_plain(graph_, result) && outputs_.contains(result.index) &&
+                      !of_caller_.contains(result.index) &&
+                      same_places(shape_of(graph_, result), order, row_major(order.size()));
+  if (!direct) return out_.add_value(value_of(graph_, result, Home::Arena, order, dtype));
+  const ValueIndex index =
+      out_.add_value(value_of(graph_, result, Home::Output, row_major(order.size())));
+  of_caller_.emplace(result.index, index);
+  return index;
+}
+
+void Outputs::withdraw(const std::vector<ValueId>& results) {
+  for (const ValueId result : results) of_caller_.erase(result.index);
+}
+
+Expected<Done> Outputs::finish(Places& places, Boundary boundary) {
+  std::vector<ValueIndex>& outputs = out_.draft.program.outputs;
+  std::set<ValueIndex> listed;
+  for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+    const ValueId output = graph_.outputs()[i];
+    TESSERA_TRY(const Place place, places.of(output));  // may compute it, where the caller wants it
+    const auto it = of_caller_.find(output.index);
+    if (it != of_caller_.end() && listed.insert(it->second).second) {
+      out_.value(it->second).offset = static_cast<std::int64_t>(i);
+      out_.value(it->second).name = graph_.name(output);
+      outputs.push_back(it->second);
+      continue;
+    }
+    const bool is_boxed = out_.value(place.value).home == Home::Boxed;
+    if (is_boxed || (boundary == Boundary::Inside && places.is_whole(output, place))) {
+      outputs.push_back(place.value);
+      continue;
+    }
+    const Order order = row_major(rank_of(graph_, output));
+    const ValueIndex value = out_.add_value(value_of(graph_, output, Home::Output, order));
+    out_.value(value).offset = static_cast<std::int64_t>(i);
+    outputs.push_back(value);
+    if (same_places(shape_of(graph_, output), place.order, order) &&
+        places.dtype_of(place.value) == places.dtype_of(value)) {
+      out_.add_copy({.value = place.value, .offset = place.offset}, value);
+    } else {
+      TESSERA_TRY_DONE(places.add_reorder(output, place, {value, order}));
+    }
+  }
+  return Done{};
+}
+
+}  // namespace tessera::program
