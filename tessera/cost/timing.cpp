@@ -8,7 +8,7 @@
 #include "tessera/codegen/image.h"
 #include "tessera/cost/contest.h"
 #include "tessera/engine/engine.h"
-#include "tessera/lower/linear.h"
+#include "tessera/lower/range.h"
 #include "tessera/program/plan.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/stopwatch.h"

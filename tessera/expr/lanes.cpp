@@ -125,9 +125,9 @@ bool Lanes<T>::mark(const Code& code) {
 
 template <class T>
 bool Lanes<T>::varies(const Access& access) const {
-  const auto moves = [&](const Affine& affine) {
-    return std::ranges::any_of(affine.terms, [&](const Affine::Term& term) {
-      return !within_[static_cast<std::size_t>(term.slot)].empty();
+  const auto moves = [&](const AffinePosition& affine) {
+    return std::ranges::any_of(affine.terms, [&](const AffinePosition::Term& term) {
+      return !within_[static_cast<std::size_t>(term.variable)].empty();
     });
   };
   if (moves(access.offset)) return true;
@@ -139,12 +139,12 @@ bool Lanes<T>::varies(const Access& access) const {
 }
 
 template <class T>
-typename Lanes<T>::Relative Lanes<T>::relative(const Affine& affine) const {
+typename Lanes<T>::Relative Lanes<T>::relative(const AffinePosition& affine) const {
   Relative result;
   result.table.resize(static_cast<std::size_t>(setup_.lanes));
   bool moves = false;
-  for (const Affine::Term& term : affine.terms) {
-    const auto& within = within_[static_cast<std::size_t>(term.slot)];
+  for (const AffinePosition::Term& term : affine.terms) {
+    const auto& within = within_[static_cast<std::size_t>(term.variable)];
     if (within.empty()) continue;
     moves = true;
     for (std::size_t lane = 0; lane < within.size(); ++lane)
@@ -165,11 +165,11 @@ typename Lanes<T>::Relative Lanes<T>::relative(const Affine& affine) const {
 }
 
 template <class T>
-std::int64_t Lanes<T>::uniform_part(const Affine& affine) const {
+std::int64_t Lanes<T>::uniform_part(const AffinePosition& affine) const {
   std::int64_t sum = affine.base;
-  for (const Affine::Term& term : affine.terms)
-    sum = integer::add(sum,
-                       integer::mul(term.factor, position_[static_cast<std::size_t>(term.slot)]));
+  for (const AffinePosition::Term& term : affine.terms)
+    sum = integer::add(
+        sum, integer::mul(term.factor, position_[static_cast<std::size_t>(term.variable)]));
   return sum;
 }
 
@@ -223,22 +223,20 @@ void Lanes<T>::execute_index(const Instruction& instruction) {
         position + within_[slot][static_cast<std::size_t>(lane)];
 }
 
-template <class T>
-bool Lanes<T>::execute_read(const Instruction& instruction) {
-  const Access& access = setup_.plan.accesses[static_cast<std::size_t>(instruction.which)];
-  const AccessState& state = accesses_[static_cast<std::size_t>(instruction.which)];
-  Register& out = reg(instruction.out);
-  const int width = this->width(out);
+/// Whether some of what an access reads may be out of range.
+inline bool is_guarded(const Access& access) {
+  return !access.checked.empty() || !access.computed.empty();
+}
 
-  // Offsets, and which lanes are in range.
+template <class T>
+bool Lanes<T>::locate(const Access& access, const AccessState& state, int width) {
   const std::int64_t base = uniform_part(access.offset);
   for (int lane = 0; lane < width; ++lane)
     offsets_[static_cast<std::size_t>(lane)] =
         state.offset.table.empty()
             ? base
             : integer::add(base, state.offset.table[static_cast<std::size_t>(lane)]);
-  const bool guarded = !access.checked.empty() || !access.computed.empty();
-  if (guarded) std::fill_n(valid_.begin(), width, std::uint8_t{1});
+  if (is_guarded(access)) std::fill_n(valid_.begin(), width, std::uint8_t{1});
   // Whether an index out of range is allowed: the lane is inactive, or the access has an `else`.
   const auto pardoned = [&](int lane) {
     return access.otherwise >= 0 ||
@@ -277,7 +275,17 @@ bool Lanes<T>::execute_read(const Instruction& instruction) {
       valid_[static_cast<std::size_t>(lane)] = 0;
     }
   }
+  return true;
+}
 
+template <class T>
+bool Lanes<T>::execute_read(const Instruction& instruction) {
+  const Access& access = setup_.plan.accesses[static_cast<std::size_t>(instruction.which)];
+  const AccessState& state = accesses_[static_cast<std::size_t>(instruction.which)];
+  Register& out = reg(instruction.out);
+  const int width = this->width(out);
+  if (!locate(access, state, width)) return false;
+  const bool guarded = is_guarded(access);
   const ConstArray& array = setup_.inputs[static_cast<std::size_t>(access.operand)];
   const auto fill = [&](auto& elements, auto&& element, const auto& otherwise) {
     if (!guarded) {

@@ -72,8 +72,8 @@ class Lanes {
 
   bool mark(const Code& code);
   bool varies(const Access& access) const;
-  Relative relative(const Affine& affine) const;
-  std::int64_t uniform_part(const Affine& affine) const;
+  Relative relative(const AffinePosition& affine) const;
+  std::int64_t uniform_part(const AffinePosition& affine) const;
   int width(const Register& reg) const { return reg.varies ? count_ : 1; }
   Register& reg(int number) { return registers_[static_cast<std::size_t>(number)]; }
   const Register& reg(int number) const { return registers_[static_cast<std::size_t>(number)]; }
@@ -81,6 +81,9 @@ class Lanes {
   bool execute(const Code& code);
   void execute_index(const Instruction& instruction);
   bool execute_read(const Instruction& instruction);
+  /// Sets the offsets that lanes read at, and which of them are in range; false: one is not that
+  /// has to be.
+  bool locate(const Access& access, const AccessState& state, int width);
   void execute_apply(const Instruction& instruction);
   void execute_convert(const Instruction& instruction);
   void execute_cast(const Instruction& instruction);

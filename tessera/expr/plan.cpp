@@ -13,13 +13,89 @@ namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
+/// Slots of the bound axes, and indices as affine forms of positions along them.
+class Slots {
+ public:
+  explicit Slots(const Sizes& sizes) : sizes_(sizes) {}
+
+  int bind(const std::string& axis, std::int64_t extent) {
+    const int slot = count();
+    extents_.push_back(extent);
+    const bool fresh = slots_.emplace(axis, slot).second;
+    TESSERA_CHECK(fresh, "axis {} is bound twice", axis);
+    return slot;
+  }
+  void unbind(const std::string& axis) { slots_.erase(axis); }
+  int of(const std::string& axis) const {
+    const auto it = slots_.find(axis);
+    TESSERA_CHECK(it != slots_.end(), "axis {} is not bound", axis);
+    return it->second;
+  }
+  /// Number of axes that ever were bound.
+  int count() const { return static_cast<int>(extents_.size()); }
+
+  /// Affine form of an index; none if it is not affine. Numbers are kept small, so that positions
+  /// computed from them never overflow.
+  std::optional<AffinePosition> affine(const Scalar& scalar) const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const auto small = [](std::int64_t value) { return value >= -kMost && value <= kMost; };
+    const auto bounded = [&](std::optional<AffinePosition> form) -> std::optional<AffinePosition> {
+      if (!form || !small(form->base)) return std::nullopt;
+      for (const auto& [slot, factor] : form->terms)
+        if (!small(factor)) return std::nullopt;
+      return form;
+    };
+    if (const auto* n = std::get_if<node::Constant>(&scalar.node())) {
+      if (n->sort != Sort::Integer) return std::nullopt;
+      return bounded(AffinePosition::constant(n->integer));
+    }
+    if (const auto* n = std::get_if<node::Size>(&scalar.node())) {
+      const auto value = resolved(n->dim, sizes_).constant();
+      return value ? bounded(AffinePosition::constant(*value)) : std::nullopt;
+    }
+    if (const auto* n = std::get_if<node::Index>(&scalar.node())) {
+      return AffinePosition::of(of(n->axis));
+    }
+    const auto* n = std::get_if<node::Apply>(&scalar.node());
+    if (n == nullptr) return std::nullopt;
+    const bool is_arithmetic =
+        n->fn == Fn::Neg || n->fn == Fn::Add || n->fn == Fn::Sub || n->fn == Fn::Mul;
+    if (!is_arithmetic) return std::nullopt;
+    const auto a = affine(n->args[0]);
+    if (!a) return std::nullopt;
+    if (n->fn == Fn::Neg) return a->times(-1);
+    const auto b = affine(n->args[1]);
+    if (!b) return std::nullopt;
+    if (n->fn != Fn::Mul) return bounded(a->plus(*b, n->fn == Fn::Add ? 1 : -1));
+    if (a->is_constant()) return bounded(b->times(a->base));
+    return b->is_constant() ? bounded(a->times(b->base)) : std::nullopt;
+  }
+
+  bool stays_within(const AffinePosition& at, std::int64_t size) const {
+    __extension__ using Wide = __int128;
+    Wide low = at.base, high = at.base;
+    for (const auto& [slot, factor] : at.terms) {
+      const std::int64_t extent = extents_[static_cast<std::size_t>(slot)];
+      if (extent == kUnbounded) return false;
+      const Wide reach = static_cast<Wide>(factor) * std::max<std::int64_t>(extent - 1, 0);
+      (reach < 0 ? low : high) += reach;
+    }
+    return low >= 0 && high < size;
+  }
+
+ private:
+  const Sizes& sizes_;
+  std::map<std::string, int, std::less<>> slots_;
+  std::vector<std::int64_t> extents_;  // by slot
+};
+
 /// Compiler from expressions to plans. A scope is a level of the loop nest: the outermost axes, or
 /// one fold. An expression is placed into the outermost scope that has all it depends on
 /// (loop-invariant code motion).
 class Planner {
  public:
   Planner(const std::vector<Operand>& operands, const Sizes& sizes, Plan& plan)
-      : operands_(operands), sizes_(sizes), plan_(plan) {}
+      : operands_(operands), sizes_(sizes), plan_(plan), slots_(sizes) {}
 
   Expected<Done> run(const std::vector<Axis>& over, const std::vector<Scalar>& results) {
     scopes_.emplace_back();
@@ -30,7 +106,7 @@ class Planner {
     }
     for (const Scalar& result : results) plan_.results.push_back(emit(result).reg);
     plan_.code = std::move(scopes_[0].code);
-    plan_.slots = static_cast<int>(extents_.size());
+    plan_.slots = slots_.count();
     if (error_) return *error_;
     return Done{};
   }
@@ -56,12 +132,8 @@ class Planner {
   }
 
   int bind(const std::string& axis, std::int64_t extent) {
-    const int slot = static_cast<int>(extents_.size());
-    extents_.push_back(extent);
     slot_scope_.push_back(static_cast<int>(scopes_.size()) - 1);
-    const bool fresh = slots_.emplace(axis, slot).second;
-    TESSERA_CHECK(fresh, "axis {} is bound twice", axis);
-    return slot;
+    return slots_.bind(axis, extent);
   }
 
   int new_register(Sort sort) {
@@ -104,10 +176,9 @@ class Planner {
   }
 
   Place operator()(const node::Index& n) {
-    const auto it = slots_.find(n.axis);
-    TESSERA_CHECK(it != slots_.end(), "axis {} is not bound", n.axis);
-    return add({.kind = Instruction::Kind::Index, .which = it->second}, Sort::Integer,
-               slot_scope_[static_cast<std::size_t>(it->second)]);
+    const int slot = slots_.of(n.axis);
+    return add({.kind = Instruction::Kind::Index, .which = slot}, Sort::Integer,
+               slot_scope_[static_cast<std::size_t>(slot)]);
   }
 
   Place operator()(const node::Size& n) {
@@ -128,13 +199,12 @@ class Planner {
       const auto size = number(operand->shape[axis]);
       if (!size) fail(size.error());
       const std::int64_t extent = size ? *size : 0;
-      if (const std::optional<Affine> at = affine(n.at[axis])) {
-        for (const Affine::Term& term : at->terms) {
-          scope = std::max(scope, slot_scope_[static_cast<std::size_t>(term.slot)]);
-          add_term(access.offset, {term.slot, integer::mul(term.factor, stride)});
-        }
-        access.offset.base = integer::add(access.offset.base, integer::mul(at->base, stride));
-        if (!stays_within(*at, extent))
+      const auto at = slots_.affine(n.at[axis]);
+      if (const auto offset = at ? access.offset.plus(*at, stride) : std::nullopt) {
+        access.offset = *offset;
+        for (const auto& [slot, factor] : at->terms)
+          scope = std::max(scope, slot_scope_[static_cast<std::size_t>(slot)]);
+        if (!slots_.stays_within(*at, extent))
           access.checked.push_back({*at, extent, static_cast<int>(axis)});
       } else {
         const Place computed = emit(n.at[axis]);
@@ -155,7 +225,8 @@ class Planner {
   }
 
   Place operator()(const node::Apply& n) {
-    // The sort in which the arguments meet: that of the result, but for comparisons and conditions.
+    // The sort in which the arguments meet: that of the result, but for
+    // comparisons and conditions.
     const Scalar probe(Node{n});
     Sort meet = probe.sort();
     const bool compares = n.fn == Fn::Equal || n.fn == Fn::Less || n.fn == Fn::LessEqual;
@@ -195,7 +266,8 @@ class Planner {
   }
 
  private:
-  /// The number of a fold and the scope that it runs in; components of one fold share it.
+  /// The number of a fold and the scope that it runs in; components of one fold
+  /// share it.
   std::pair<int, int> fold_place(const std::shared_ptr<const Fold>& fold) {
     for (std::size_t depth = scopes_.size(); depth-- > 0;) {
       const auto it = scopes_[depth].folds.find(fold.get());
@@ -239,11 +311,12 @@ class Planner {
       const Place lifted = converted(emit(fold.lift[i]), fold.init[i].sort());
       made.lift.push_back(lifted.reg);
     }
-    // What the lift depends on outside of this fold keeps the fold from going further out.
+    // What the lift depends on outside of this fold keeps the fold from going
+    // further out.
     scope = std::max(scope, outer_dependence(scopes_.back().code, depth));
     for (const int reg : made.lift) scope = std::max(scope, place_of(reg, depth));
     made.body = std::move(scopes_.back().code);
-    for (const Bound& bound : fold.bounds) slots_.erase(bound.axis);
+    for (const Bound& bound : fold.bounds) slots_.unbind(bound.axis);
     find_product(made);
     scopes_.pop_back();
 
@@ -278,11 +351,11 @@ class Planner {
             std::max(scope, below(slot_scope_[static_cast<std::size_t>(instruction.which)], depth));
       if (instruction.kind == Instruction::Kind::Read) {
         const Access& access = plan_.accesses[static_cast<std::size_t>(instruction.which)];
-        for (const Affine::Term& term : access.offset.terms)
-          scope = std::max(scope, below(slot_scope_[static_cast<std::size_t>(term.slot)], depth));
+        for (const auto& [slot, factor] : access.offset.terms)
+          scope = std::max(scope, below(slot_scope_[static_cast<std::size_t>(slot)], depth));
         for (const Access::Checked& checked : access.checked)
-          for (const Affine::Term& term : checked.at.terms)
-            scope = std::max(scope, below(slot_scope_[static_cast<std::size_t>(term.slot)], depth));
+          for (const auto& [slot, factor] : checked.at.terms)
+            scope = std::max(scope, below(slot_scope_[static_cast<std::size_t>(slot)], depth));
         for (const Access::Computed& computed : access.computed) see(computed.reg);
         if (access.otherwise >= 0) see(access.otherwise);
       }
@@ -301,7 +374,8 @@ class Planner {
 
   static int below(int scope, int depth) { return scope < depth ? scope : 0; }
 
-  /// The scope in which a register is computed, if it lies outside of `depth`; else 0.
+  /// The scope in which a register is computed, if it lies outside of `depth`;
+  /// else 0.
   int place_of(int reg, int depth) const {
     for (int scope = depth - 1; scope > 0; --scope)
       for (const Instruction& instruction : scopes_[static_cast<std::size_t>(scope)].code) {
@@ -314,7 +388,8 @@ class Planner {
     return 0;
   }
 
-  /// Recognizes a sum of products: sum of read * read, or of one read, perhaps under a condition.
+  /// Recognizes a sum of products: sum of read * read, or of one read, perhaps
+  /// under a condition.
   void find_product(FoldPlan& fold) const {
     if (fold.simple != Fn::Add || fold.lift.size() != 1) return;
     if (sort_of_register(fold.init[0]) != Sort::Value) return;
@@ -371,91 +446,8 @@ class Planner {
   }
 
   std::optional<std::int64_t> constant(const Scalar& scalar) {
-    const std::optional<Affine> at = affine(scalar);
-    return at && at->terms.empty() ? std::optional(at->base) : std::nullopt;
-  }
-
-  static void add_term(Affine& affine, const Affine::Term& term) {
-    for (Affine::Term& present : affine.terms) {
-      if (present.slot == term.slot) {
-        present.factor = integer::add(present.factor, term.factor);
-        return;
-      }
-    }
-    affine.terms.push_back(term);
-  }
-
-  /// Affine index arithmetic; nothing for the rest. Numbers are kept small enough to never
-  /// overflow.
-  std::optional<Affine> affine(const Scalar& scalar) const {
-    constexpr std::int64_t kMost = std::int64_t{1} << 40;
-    const auto small = [](std::int64_t value) { return value >= -kMost && value <= kMost; };
-    if (const auto* n = std::get_if<node::Constant>(&scalar.node())) {
-      if (n->sort != Sort::Integer || !small(n->integer)) return std::nullopt;
-      return Affine{.base = n->integer};
-    }
-    if (const auto* n = std::get_if<node::Size>(&scalar.node())) {
-      const auto value = resolved(n->dim, sizes_).constant();
-      if (!value || !small(*value)) return std::nullopt;
-      return Affine{.base = *value};
-    }
-    if (const auto* n = std::get_if<node::Index>(&scalar.node())) {
-      const auto it = slots_.find(n->axis);
-      TESSERA_CHECK(it != slots_.end(), "axis {} is not bound", n->axis);
-      return Affine{.terms = {{it->second, 1}}};
-    }
-    const auto* n = std::get_if<node::Apply>(&scalar.node());
-    if (n == nullptr) return std::nullopt;
-    const auto scaled = [&](const Affine& a, std::int64_t factor) -> std::optional<Affine> {
-      Affine result = a;
-      if (!small(a.base) || !small(factor)) return std::nullopt;
-      if (__builtin_mul_overflow(a.base, factor, &result.base) || !small(result.base))
-        return std::nullopt;
-      for (Affine::Term& term : result.terms)
-        if (__builtin_mul_overflow(term.factor, factor, &term.factor) || !small(term.factor))
-          return std::nullopt;
-      return result;
-    };
-    switch (n->fn) {
-      case Fn::Neg: {
-        const auto a = affine(n->args[0]);
-        return a ? scaled(*a, -1) : std::nullopt;
-      }
-      case Fn::Add:
-      case Fn::Sub: {
-        auto a = affine(n->args[0]);
-        if (!a) return std::nullopt;
-        const auto right = affine(n->args[1]);
-        if (!right) return std::nullopt;
-        const auto b = scaled(*right, n->fn == Fn::Add ? 1 : -1);
-        if (!b) return std::nullopt;
-        a->base += b->base;
-        for (const Affine::Term& term : b->terms) add_term(*a, term);
-        return small(a->base) ? a : std::nullopt;
-      }
-      case Fn::Mul: {
-        const auto a = affine(n->args[0]);
-        if (!a) return std::nullopt;
-        const auto b = affine(n->args[1]);
-        if (!b) return std::nullopt;
-        if (a->terms.empty()) return scaled(*b, a->base);
-        if (b->terms.empty()) return scaled(*a, b->base);
-        return std::nullopt;
-      }
-      default: return std::nullopt;
-    }
-  }
-
-  bool stays_within(const Affine& at, std::int64_t size) const {
-    __extension__ using Wide = __int128;
-    Wide low = at.base, high = at.base;
-    for (const Affine::Term& term : at.terms) {
-      const std::int64_t extent = extents_[static_cast<std::size_t>(term.slot)];
-      if (extent == kUnbounded) return false;
-      const Wide reach = static_cast<Wide>(term.factor) * std::max<std::int64_t>(extent - 1, 0);
-      (reach < 0 ? low : high) += reach;
-    }
-    return low >= 0 && high < size;
+    const std::optional<AffinePosition> at = slots_.affine(scalar);
+    return at && at->is_constant() ? std::optional(at->base) : std::nullopt;
   }
 
   void fail(const Diagnostic& diagnostic) {
@@ -466,9 +458,8 @@ class Planner {
   const Sizes& sizes_;
   Plan& plan_;
   std::vector<Scope> scopes_;
-  std::map<std::string, int, std::less<>> slots_;
-  std::vector<std::int64_t> extents_;  // by slot
-  std::vector<int> slot_scope_;        // by slot
+  Slots slots_;
+  std::vector<int> slot_scope_;  // by slot
   std::vector<std::pair<std::vector<int>, std::vector<int>>> partials_;
   std::vector<Scalar> keep_;
   std::optional<Diagnostic> error_;

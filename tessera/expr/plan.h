@@ -5,20 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "tessera/expr/affine.h"
 #include "tessera/expr/definition.h"
 #include "tessera/expr/shape.h"
 
 namespace tessera {
 
 /// Affine function of axis positions: base + sum of factor * position; axes are numbered by slot.
-struct Affine {
-  struct Term {
-    int slot;
-    std::int64_t factor;
-  };
-  std::int64_t base = 0;
-  std::vector<Term> terms = {};
-};
+using AffinePosition = Affine<int>;
 
 /// Memory access with its index arithmetic taken apart: the offset is affine in the axes plus some
 /// computed coordinates, and only indices that can be out of range are checked.
@@ -29,12 +23,12 @@ struct Access {
     int axis;  // axis of the operand, for messages
   };
   struct Checked {
-    Affine at;
+    AffinePosition at;
     std::int64_t size;
     int axis;
   };
   int operand = 0;
-  Affine offset;
+  AffinePosition offset;
   std::vector<Computed> computed;
   std::vector<Checked> checked;
   int otherwise = -1;  // register read when out of range; -1: that is an error

@@ -94,9 +94,7 @@ void Lanes<T>::valid_runs(const FoldPlan& fold, std::vector<Run>& runs) {
 /// Whether an axis affects the condition or a computed index.
 template <class T>
 bool Lanes<T>::decides(const FoldPlan& fold, int slot) const {
-  const auto in = [slot](const Affine& affine) {
-    return std::ranges::find(affine.terms, slot, &Affine::Term::slot) != affine.terms.end();
-  };
+  const auto in = [slot](const AffinePosition& affine) { return affine.factor(slot) != 0; };
   const auto checked_by = [&](const Access& access) {
     return std::ranges::any_of(access.checked, in, &Access::Checked::at);
   };
@@ -263,9 +261,7 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       tables[i].resize(static_cast<std::size_t>(setup_.lanes));
       factors[i].table = tables[i].data();
     }
-    if (innermost != nullptr)
-      for (const Affine::Term& term : access.offset.terms)
-        if (term.slot == innermost->slot) factors[i].stride = term.factor;
+    if (innermost != nullptr) factors[i].stride = access.offset.factor(innermost->slot);
   }
   const Kernel kernel = kKernels[static_cast<int>(shapes[0])][static_cast<int>(shapes[1])];
   T* const sums = reg(fold.results[0]).values.data();

@@ -73,7 +73,7 @@ class AttentionKernel {
   void bind_programs(tile::Grid& grid) {
     if (form_.row >= 0) {
       grid[0] = ceil_div(extent(form_.row), rows_);
-      block_ = grid[0] == 1 ? Linear{} : *plus({}, Linear::scalar(program(0, grid[0])), rows_);
+      block_ = grid[0] == 1 ? Position{} : *scalar_position(program(0, grid[0])).times(rows_);
     }
     std::vector<int> loops;
     for (int loop = 0; loop < static_cast<int>(form_.extents.size()); ++loop)
@@ -83,14 +83,16 @@ class AttentionKernel {
     Id rest = program(1, grid[1]);
     while (loops.size() > 1) {
       const Id count = b_.index(extent(loops.back()));
-      bind(loops.back(), Linear::scalar(b_.map(tile::Function::Rem, {rest, count})));
+      bind(loops.back(), scalar_position(b_.map(tile::Function::Rem, {rest, count})));
       rest = b_.map(tile::Function::Div, {rest, count});
       loops.pop_back();
     }
-    bind(loops.back(), Linear::scalar(rest));
+    bind(loops.back(), scalar_position(rest));
   }
 
-  void bind(int loop, const Linear& at) { e_.bind_loop(name_of(loop), at, {0, extent(loop) - 1}); }
+  void bind(int loop, const Position& at) {
+    e_.bind_loop(name_of(loop), at, {0, extent(loop) - 1});
+  }
 
   /// From here on tiles have these two axes.
   void set_axes(int first, int second) {
@@ -100,10 +102,10 @@ class AttentionKernel {
         const int axis = e_.push_axis(rows_);
         if (loop < 0) continue;
         const std::int64_t end = ceil_div(extent(loop), rows_) * rows_;
-        e_.bind_loop(name_of(loop), *plus(block_, Linear::axis(axis)), {0, end - 1});
+        e_.bind_loop(name_of(loop), *block_.plus(axis_position(axis)), {0, end - 1});
       } else {
         const int axis = e_.push_axis(extent(loop));
-        bind(loop, extent(loop) > 1 ? Linear::axis(axis) : Linear{});
+        bind(loop, extent(loop) > 1 ? axis_position(axis) : Position{});
       }
     }
   }
@@ -147,7 +149,7 @@ class AttentionKernel {
     const Value value = e_.converted(e_.evaluate(of.stage->output.value), Sort::Value);
     Evaluator::Held held{.at = {}, .value = value};
     for (const Merged& merged : of.stage->output.axes)
-      held.at.push_back(e_.evaluate(Scalar(merged)).linear.value_or(Linear{}));
+      held.at.push_back(e_.evaluate(Scalar(merged)).position.value_or(Position{}));
     e_.pop_scope();
     e_.hold(of.stage->name(), std::move(held));
   }
@@ -178,7 +180,7 @@ class AttentionKernel {
   const DType products_;
   tile::Builder b_;
   Evaluator e_;
-  Linear block_ = {};  // where the rows begin
+  Position block_ = {};  // where the rows begin
 };
 
 /// So many rows that the scores stay in the second-level cache: keys are packed once for all of

@@ -21,15 +21,54 @@ using tile::Type;
 
 namespace {
 
+/// The index variables that sums of bytes are there for.
+IndexAxes axes_of_sums(const Contraction& c, const IndexAxes& batch_of_b, const std::string& name) {
+  IndexAxes axes;
+  const auto stage = std::ranges::find(c.before, name, &tile::Stage::name);
+  if (stage == c.before.end()) {
+    axes = batch_of_b;
+    axes.push_back(c.column);
+    return axes;
+  }
+  for (const Merged& axis : stage->output.axes) axes.push_back({axis.parts[0].name});
+  return axes;
+}
+
+/// The sum of the products of integers of that of their bytes, at the open axes
+/// of the tile: the shifts come in once. In 32 bits, in which the result wraps
+/// anyway.
+tile::ValueId with_shifts(tile::ValueId sum, const Contraction& c, const IndexAxes& batch_of_b,
+                          tile::Builder& b, Evaluator& e) {
+  using Id = tile::ValueId;
+  const Contraction::Bytes& bytes = *c.bytes;
+  const auto narrow = [&](const Scalar& scalar) {
+    return e.full({.sort = Sort::Integer, .id = b.cast(e.id_of(e.evaluate(scalar)), DType::I32)});
+  };
+  const auto add = [&](Id shift, Id sums) { sum = b.add(sum, b.mul(shift, sums)); };
+  const auto sums = [&](const std::string& name, const IndexAxes& axes) {
+    std::vector<Scalar> at;
+    for (const IndexAxis& axis : axes) at.push_back(index_of(axis.name));
+    return narrow(Scalar(Node{node::Read{name, Sort::Integer, at, nullptr}}));
+  };
+  const bool shifts_a = !is_zero(bytes.a_shift), shifts_b = !is_zero(bytes.b_shift);
+  if (shifts_a)
+    add(narrow(bytes.a_shift), sums(bytes.b_sums, axes_of_sums(c, batch_of_b, bytes.b_sums)));
+  if (shifts_b)
+    add(narrow(bytes.b_shift), sums(bytes.a_sums, axes_of_sums(c, batch_of_b, bytes.a_sums)));
+  if (shifts_a && shifts_b)
+    add(narrow(bytes.a_shift), narrow(bytes.b_shift * Scalar(count(c.sums))));
+  return sum;
+}
+
 class ContractionLowering {
  public:
   ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
                       const GroupOptions& options)
       : c_(contraction),
-        on_gpu_(machine.is_gpu()),
+        by_blocks_(machine.is_gpu()),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
-    if (on_gpu_) {
+    if (by_blocks_) {
       tiles_ = gpu_tiles(c_, options.products, machine);
       panels_ = {options.products, tiles_.columns, 1};
     } else {
@@ -174,7 +213,7 @@ class ContractionLowering {
     for (std::size_t i = c_.batch.size(); i-- > 0;) {
       const IndexAxis& axis = c_.batch[i];
       const Id at = take(axis.extent);
-      e_.bind_loop(axis.name, axis.extent == 1 ? Linear{} : Linear::scalar(at),
+      e_.bind_loop(axis.name, axis.extent == 1 ? Position{} : scalar_position(at),
                    {0, axis.extent - 1});
     }
     grid = {left, 1, 1};
@@ -182,14 +221,14 @@ class ContractionLowering {
 
   /// Positions from `start` on, along a new axis of the tile.
   void bind_tile(const std::string& name, Id start, std::int64_t tile, std::int64_t extent) {
-    Linear at = Linear::scalar(start);
+    Position at = scalar_position(start);
     if (extent == 1) at = {};
-    if (tile > 1) at.axes.emplace(e_.push_axis(tile), 1);
+    if (tile > 1) at = *at.plus(axis_position(e_.push_axis(tile)));
     e_.bind_loop(name, at, {0, ceil_div(extent, tile) * tile - 1});
   }
 
-  /// A factor at the open axes of the tile; `axes` are the groups of index variables that it may
-  /// vary with.
+  /// A factor at the open axes of the tile; `axes` are the groups of index
+  /// variables that it may vary with.
   Id factor(const Factor& factor, const AxisGroups& groups, const std::string& column) {
     AxisGroups all;
     for (const IndexAxis& axis : c_.batch) all.push_back({.axes = {axis}});
@@ -224,9 +263,9 @@ class ContractionLowering {
     for (const BoxedRead::Divided& divided : read.box->divided) {
       const Value number = e_.evaluate(divided.number);
       const Id of = e_.id_of(number), by = b_.index(divided.by);
-      e_.bind_loop(divided.quotient, Linear::scalar(b_.map(Function::Div, {of, by})),
+      e_.bind_loop(divided.quotient, scalar_position(b_.map(Function::Div, {of, by})),
                    {0, number.range.high / divided.by});
-      e_.bind_loop(divided.remainder, Linear::scalar(b_.map(Function::Rem, {of, by})),
+      e_.bind_loop(divided.remainder, scalar_position(b_.map(Function::Rem, {of, by})),
                    {0, divided.by - 1});
     }
     const Id memory = e_.memory(read.operand)->param;
@@ -276,8 +315,9 @@ class ContractionLowering {
     const DType of_a = c_.bytes ? c_.bytes->a : panels_.dtype,
                 of_b = c_.bytes ? c_.bytes->b : panels_.dtype;
     const auto matrix = [&](Id id, DType dtype, Extents shape) {
-      // What was widened is as it lies in memory again, before it has another shape.
-      if (on_gpu_) id = narrowed(id, dtype);
+      // What was widened is as it lies in memory again, before it has another
+      // shape.
+      if (by_blocks_) id = narrowed(id, dtype);
       id = e_.full({.sort = Sort::Value, .id = id});
       while (!e_.extents().empty()) e_.pop_axis();
       e_.pop_scope();
@@ -289,7 +329,8 @@ class ContractionLowering {
     const auto bind_rows = [&] {
       std::size_t at = 0;
       for (const AxisGroup& group : groups) {
-        // The inner ones are whole: where the first begins says where the group does.
+        // The inner ones are whole: where the first begins says where the group
+        // does.
         std::int64_t inner = group.extent() / group.axes[0].extent;
         bind_tile(group.name(), b_.mul(starts_[at], b_.index(inner)), group.tile, group.extent());
         at += group.axes.size();
@@ -320,46 +361,12 @@ class ContractionLowering {
     return b_.dot(narrowed(left, of_a), narrowed(right, of_b), sum);
   }
 
-  /// The sum of the products of integers of that of their bytes, at the open axes of the tile: the
-  /// shifts come in once. In 32 bits, in which the result wraps anyway.
-  Id with_shifts(Id sum) {
-    const Contraction::Bytes& bytes = *c_.bytes;
-    const auto narrow = [&](const Scalar& scalar) {
-      return e_.full(
-          {.sort = Sort::Integer, .id = b_.cast(e_.id_of(e_.evaluate(scalar)), DType::I32)});
-    };
-    const auto add = [&](Id shift, Id sums) { sum = b_.add(sum, b_.mul(shift, sums)); };
-    const auto sums = [&](const std::string& name, const IndexAxes& axes) {
-      std::vector<Scalar> at;
-      for (const IndexAxis& axis : axes) at.push_back(index_of(axis.name));
-      return narrow(Scalar(Node{node::Read{name, Sort::Integer, at, nullptr}}));
-    };
-    const bool shifts_a = !is_zero(bytes.a_shift), shifts_b = !is_zero(bytes.b_shift);
-    if (shifts_a) add(narrow(bytes.a_shift), sums(bytes.b_sums, axes_of_sums(bytes.b_sums)));
-    if (shifts_b) add(narrow(bytes.b_shift), sums(bytes.a_sums, axes_of_sums(bytes.a_sums)));
-    if (shifts_a && shifts_b)
-      add(narrow(bytes.a_shift), narrow(bytes.b_shift * Scalar(count(c_.sums))));
-    return sum;
-  }
-  /// The index variables that sums of bytes are there for.
-  IndexAxes axes_of_sums(const std::string& name) const {
-    IndexAxes axes;
-    const auto stage = std::ranges::find(c_.before, name, &tile::Stage::name);
-    if (stage == c_.before.end()) {
-      axes = batch_of_b_;
-      axes.push_back(c_.column);
-      return axes;
-    }
-    for (const Merged& axis : stage->output.axes) axes.push_back({axis.parts[0].name});
-    return axes;
-  }
-
-  /// Whether a copy of a is better made along its rows: in memory the sum runs in short pieces, and
-  /// neighbouring rows are neighbours or next to.
+  /// Whether a copy of a is better made along its rows: in memory the sum runs
+  /// in short pieces, and neighbouring rows are neighbours or next to.
   bool lies_along_rows(const AxisGroups& rows) const {
     if (!c_.a.is_plain() || panels_.dtype != DType::F32) return false;
     if (rows.empty() || tiles_.sums.size() < 2) return false;
-    const Affine& at = c_.a.reads[0].at;
+    const AffineIndex& at = c_.a.reads[0].at;
     const std::int64_t stride = at.factor(rows.back().name());
     return tiles_.sums.back().extent() < 16 && rows.back().tile >= 16 && stride >= 1 &&
            stride <= 2 && stride <= 2 * at.factor(tiles_.sums.back().name());
@@ -402,7 +409,7 @@ class ContractionLowering {
     sum = b_.reshape(sum, e_.extents());
     if (c_.bytes)
       e_.set_fold(*c_.fold, {.sort = Sort::Integer,
-                             .id = b_.cast(with_shifts(sum), DType::I64),
+                             .id = b_.cast(with_shifts(sum, c_, batch_of_b_, b_, e_), DType::I64),
                              .range = Range::all()});
     else
       e_.set_fold(*c_.fold, {.sort = Sort::Value, .id = sum});
@@ -410,8 +417,8 @@ class ContractionLowering {
     const Value value = e_.converted(e_.evaluate(output.value), sort_of(output.dtype));
     std::vector<Value> at;
     for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
-    // What leaves an axis of the result by itself is dropped; in a merged one it has to be told,
-    // and then of the others too.
+    // What leaves an axis of the result by itself is dropped; in a merged one
+    // it has to be told, and then of the others too.
     std::vector<Nest::Axis> guards;
     bool merged = false;
     const auto add_guard = [&](const IndexAxis& axis, std::int64_t tile) {
@@ -425,7 +432,7 @@ class ContractionLowering {
   }
 
   const Contraction& c_;
-  const bool on_gpu_;
+  const bool by_blocks_;  // tiles are those of blocks of threads
   tile::cpu::Panels panels_;
   ContractionTiles tiles_;
   tile::Builder b_;
@@ -472,26 +479,25 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, 
 
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
                                     const GroupOptions& given) {
-  // Tiles of a GPU are powers of two: fewer and longer axes leave less of them empty.
+  const bool by_blocks = machine.is_gpu();
+  // Tiles of blocks are powers of two: fewer and longer axes leave less of them
+  // empty.
   Group whole = group;
-  if (machine.is_gpu()) whole.stages = collapsed(group.stages);
+  if (by_blocks) whole.stages = collapsed(group.stages);
   GroupOptions options = given;
   const auto form = [&] {
-    return contraction_of(whole, machine.is_gpu()
-                                     ? std::optional(Rounding{options.products, options.exact})
-                                     : std::nullopt);
+    return contraction_of(
+        whole, by_blocks ? std::optional(Rounding{options.products, options.exact}) : std::nullopt);
   };
   auto contraction = form();
   // A sum of nothing is no product.
   if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
-  // Bytes are products of processors.
   if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
-  if (machine.is_gpu() && options.products == DType::BF16 &&
-      multiply_adds(*contraction) < kSmallProduct) {
+  if (by_blocks && options.products == DType::BF16 && multiply_adds(*contraction) < kSmallProduct) {
     options.products = DType::F32;
     contraction = form();
   }
-  if (machine.is_gpu() && !options.exact)
+  if (by_blocks && !options.exact)
     if (const SumParts cut = parts_of_sum(*contraction, options.products, machine); cut.parts > 1) {
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
       if (split) return split;

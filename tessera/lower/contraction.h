@@ -10,7 +10,7 @@
 #include "tessera/lower/affine.h"
 #include "tessera/lower/bytes.h"
 #include "tessera/lower/group.h"
-#include "tessera/lower/linear.h"
+#include "tessera/lower/range.h"
 #include "tessera/tile/cpu/panels.h"
 
 namespace tessera::lower {
@@ -44,7 +44,7 @@ struct StridedRead {
   std::string view;     // what it is called in the expression that it was taken from
   std::string operand;  // the tensor
   DType dtype = DType::F32;
-  Affine at;  // in elements
+  AffineIndex at;  // in elements
   std::optional<BoxedRead> box = {};
 };
 

@@ -76,7 +76,7 @@ class Reads {
   std::optional<StridedRead> strided(const node::Read& read) {
     const auto operand = std::ranges::find(stage_.operands, read.operand, &Operand::name);
     if (operand == stage_.operands.end()) return std::nullopt;
-    std::vector<Affine> at;
+    std::vector<AffineIndex> at;
     std::vector<std::int64_t> shape;
     bool outside = false;
     for (std::size_t i = 0; i < read.at.size(); ++i) {
@@ -93,9 +93,9 @@ class Reads {
     if (auto boxed = box(at, shape)) {
       // Where it would lie in memory, as far as that goes.
       StridedRead result{read.operand, read.operand, operand->dtype, {}, std::move(boxed)};
-      for (std::size_t i = 0; i < at.size(); ++i)
-        for (const auto& [name, factor] : at[i].factors)
-          result.at.factors[name] += factor * stride_of(shape, i);
+      const auto offset = offset_of(at, shape);
+      if (!offset) return std::nullopt;
+      result.at.terms = offset->terms;
       return result;
     }
     // The tensor with as much around it as is read; what sums alone run through lies innermost,
@@ -103,9 +103,10 @@ class Reads {
     std::vector<std::size_t> order(at.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_partition(order, [&](std::size_t i) {
-      return std::ranges::any_of(at[i].factors,
-                                 [&](const auto& f) { return !inner_.contains(f.first); }) ||
-             at[i].factors.empty();
+      return at[i].is_constant() ||
+             std::ranges::any_of(at[i].terms, [&](const AffineIndex::Term& term) {
+               return !inner_.contains(term.variable);
+             });
     });
     std::vector<Merged> axes;
     node::Read source{read.operand, read.sort, {}, read.otherwise};
@@ -153,9 +154,9 @@ class Reads {
     return stride;
   }
   /// What has one position is no axis.
-  Scalar scalar_of(const Affine& affine) const {
-    Scalar sum = Scalar(affine.base);
-    for (const auto& [name, factor] : affine.factors)
+  Scalar scalar_of(const AffineIndex& index) const {
+    Scalar sum = Scalar(index.base);
+    for (const auto& [name, factor] : index.terms)
       if (extents_.at(name) != 1) sum = sum + index_of(name) * Scalar(factor);
     return sum;
   }
@@ -168,14 +169,14 @@ class Reads {
 
   /// Tiles run along rows and along the last of the sum, which lies side by side; a box has them
   /// each on an axis of its own.
-  std::optional<BoxedRead> box(const std::vector<Affine>& at,
+  std::optional<BoxedRead> box(const std::vector<AffineIndex>& at,
                                const std::vector<std::int64_t>& shape) const {
     constexpr std::int64_t kLeast = 16;
     if (rows_.empty() || 2 * at.size() > tile::kMostAxes) return std::nullopt;
-    const auto summed = std::ranges::find_if(at.back().factors, [&](const auto& f) {
-      return inner_.contains(f.first) && f.second == 1;
+    const auto summed = std::ranges::find_if(at.back().terms, [&](const AffineIndex::Term& term) {
+      return inner_.contains(term.variable) && term.factor == 1;
     });
-    if (summed == at.back().factors.end() || extents_.at(summed->first) % kLeast != 0)
+    if (summed == at.back().terms.end() || extents_.at(summed->variable) % kLeast != 0)
       return std::nullopt;
     BoxedRead result;
     const auto add = [&](std::int64_t extent, std::int64_t stride, Scalar position) {
@@ -185,27 +186,27 @@ class Reads {
     };
     for (std::size_t i = 0; i < at.size(); ++i) {
       const std::int64_t stride = stride_of(shape, i);
-      Affine rest = at[i];
-      std::optional<std::pair<std::string, std::int64_t>> row;
-      for (const auto& factor : at[i].factors) {
-        if (factor.first == summed->first && i + 1 < at.size()) return std::nullopt;
-        if (!rows_.contains(factor.first)) continue;
-        if (row || factor.second < 1 || i + 1 == at.size()) return std::nullopt;
-        row = factor;
-        rest.factors.erase(factor.first);
+      std::optional<AffineIndex::Term> row;
+      for (const AffineIndex::Term& term : at[i].terms) {
+        if (term.variable == summed->variable && i + 1 < at.size()) return std::nullopt;
+        if (!rows_.contains(term.variable)) continue;
+        if (row || term.factor < 1 || i + 1 == at.size()) return std::nullopt;
+        row = term;
       }
-      if (!row || row->second == 1) {
+      if (!row || row->factor == 1) {
         add(shape[i], stride, scalar_of(at[i]));
         continue;
       }
-      const std::int64_t by = row->second;
+      const std::int64_t by = row->factor;
       if (shape[i] % by != 0) return std::nullopt;
+      AffineIndex rest =
+          at[i].without([&](const std::string& axis) { return axis == row->variable; });
       const std::int64_t lead = ceil_div(std::max<std::int64_t>(-range(rest, extents_).low, 0), by);
       rest.base += lead * by;
       const std::string name = fmt::format("{}.{}.{}", prefix_, before_.size(), i);
       result.divided.push_back({name + ".quotient", name + ".remainder", scalar_of(rest), by});
       add(shape[i] / by, stride * by,
-          index_of(row->first) + index_of(name + ".quotient") - Scalar(lead));
+          index_of(row->variable) + index_of(name + ".quotient") - Scalar(lead));
       add(by, stride, index_of(name + ".remainder"));
     }
     // Pixels of one quotient and their channels are one piece of memory: an axis less, of which the
@@ -224,19 +225,23 @@ class Reads {
     return result;
   }
 
+  /// Where an element of a dense tensor lies.
+  static std::optional<AffineIndex> offset_of(const std::vector<AffineIndex>& at,
+                                              const std::vector<std::int64_t>& shape) {
+    std::optional<AffineIndex> offset = AffineIndex{};
+    for (std::size_t i = 0; offset && i < at.size(); ++i)
+      offset = offset->plus(at[i], stride_of(shape, i));
+    return offset;
+  }
+
   static std::optional<StridedRead> strided(const std::string& tensor, DType dtype,
-                                            const std::vector<Affine>& at,
+                                            const std::vector<AffineIndex>& at,
                                             const std::vector<std::int64_t>& shape) {
-    StridedRead result{.view = {}, .operand = tensor, .dtype = dtype, .at = {}};
-    std::int64_t stride = 1;
-    for (std::size_t i = at.size(); i-- > 0;) {
-      result.at.base += at[i].base * stride;
-      for (const auto& [name, factor] : at[i].factors) result.at.factors[name] += factor * stride;
-      stride *= shape[i];
-    }
-    for (const auto& [name, factor] : result.at.factors)
-      if (factor < 0) return std::nullopt;
-    return result;
+    const auto offset = offset_of(at, shape);
+    if (!offset) return std::nullopt;
+    for (const AffineIndex::Term& term : offset->terms)
+      if (term.factor < 0) return std::nullopt;
+    return StridedRead{.view = {}, .operand = tensor, .dtype = dtype, .at = *offset};
   }
 
   const Stage& stage_;
@@ -254,7 +259,7 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, DType dtype, cons
       .view = prefix + ".1", .operand = stage.name() + "." + prefix, .dtype = dtype, .at = {}};
   std::int64_t stride = 1;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    if (axis->extent != 1) read.at.factors.emplace(axis->name, stride);
+    if (axis->extent != 1) read.at = *read.at.plus(AffineIndex::of(axis->name), stride);
     stride *= axis->extent;
   }
   std::vector<Merged> output;
@@ -280,6 +285,134 @@ std::string summed_ahead(Contraction& c, const Scalar& byte, const IndexAxes& ax
                                  .value = sum(c.fold->bounds, byte)},
                       .sizes = c.stage->sizes});
   return name;
+}
+
+/// Extents of the index variables of the result and of the sums, which are set; nothing where one
+/// is not known or the result is empty.
+std::optional<AxisExtents> extents_of(Contraction& c) {
+  AxisExtents extents;
+  for (const Merged& merged : c.stage->output.axes)
+    for (const Axis& part : merged.parts) {
+      const auto extent = resolved(part.size(), c.stage->sizes).constant();
+      if (!extent || *extent < 1) return std::nullopt;
+      extents.emplace(part.name, *extent);
+    }
+  for (const Bound& bound : c.fold->bounds) {
+    const auto extent = tile::number_of_size(bound.extent, c.stage->sizes);
+    if (!extent) return std::nullopt;
+    c.sums.push_back({bound.axis, *extent});
+    extents.emplace(bound.axis, *extent);
+  }
+  return extents;
+}
+
+/// Sets batch, rows and column. The columns lie side by side in the result: b, the second factor
+/// from now on, is the one that varies with them. Gives whether there are such axes, and both
+/// factors vary with all of the sum.
+bool assign_axes(Contraction& c, Factors& factors) {
+  IndexAxes output;
+  for (const Merged& merged : c.stage->output.axes)
+    for (const Axis& part : merged.parts)
+      output.push_back({part.name, *resolved(part.size(), c.stage->sizes).constant()});
+  std::set<std::string> left = axes_in(factors.first), right = axes_in(factors.second);
+  const auto owner = [&](const IndexAxis& axis) {
+    const bool in_left = left.contains(axis.name), in_right = right.contains(axis.name);
+    return in_left == in_right ? 0 : in_left ? -1 : 1;
+  };
+  const auto last = std::find_if(output.rbegin(), output.rend(),
+                                 [](const IndexAxis& axis) { return axis.extent > 1; });
+  if (last == output.rend() || owner(*last) == 0) return false;
+  if (owner(*last) < 0) {
+    std::swap(factors.first, factors.second);
+    std::swap(left, right);
+    if (factors.bytes) std::swap(factors.bytes->first, factors.bytes->second);
+  }
+  for (const IndexAxis& axis : output) {
+    if (axis.name == last->name)
+      c.column = axis;
+    else if (owner(axis) < 0)
+      c.rows.push_back(axis);
+    else
+      c.batch.push_back(axis);
+  }
+  if (factors.bytes) {
+    const auto& [a, b] = *factors.bytes;
+    c.bytes = {.a = a.dtype, .b = b.dtype, .a_shift = a.shift, .b_shift = b.shift};
+  }
+  return std::ranges::all_of(
+      c.sums, [&](const IndexAxis& axis) { return owner(axis) == 0 && left.contains(axis.name); });
+}
+
+/// Sets what is known of b when code is made: it is computed of one weight.
+void find_weight(Contraction& c, const Scalar& b, const std::set<std::string>& weights) {
+  std::set<std::string> reads;
+  for_each_read(b, [&](const node::Read& read) { reads.insert(read.operand); });
+  if (reads.size() != 1 || !weights.contains(*reads.begin())) return;
+  c.known_b = b;
+  c.weight = *reads.begin();
+}
+
+/// The index variables of the contraction that are among these; `summed`: with those of the sum.
+IndexAxes axes_within(const Contraction& c, const std::set<std::string>& names, bool summed) {
+  IndexAxes axes;
+  for (const IndexAxes& part :
+       {c.batch, c.rows, summed ? c.sums : IndexAxes{}, IndexAxes{c.column}})
+    for (const IndexAxis& axis : part)
+      if (names.contains(axis.name)) axes.push_back(axis);
+  return axes;
+}
+
+/// Sums of the bytes of a factor, where shifts of the other one are multiplied with them.
+void sum_shifted_bytes(Contraction& c, const Factors& factors) {
+  if (c.known_b && c.bytes->b == DType::U8) {
+    // Instructions take signed weights.
+    const Scalar shift = c.bytes->b_shift;
+    c.bytes->b = DType::I8;
+    c.bytes->b_shift = shift.integer() ? Scalar(*shift.integer() + 128) : shift + 128;
+    c.known_b = *c.known_b - 128;
+  }
+  const auto sums = [&](const Scalar& factor, const std::string& prefix) {
+    return summed_ahead(c, factor, axes_within(c, axes_in(factor), false), prefix);
+  };
+  if (!is_zero(c.bytes->b_shift)) c.bytes->a_sums = sums(factors.first, "a");
+  if (!is_zero(c.bytes->a_shift))
+    c.bytes->b_sums = c.known_b ? c.weight + ".sums" : sums(factors.second, "b");
+}
+
+/// The factor a or b as a view of memory, or computed ahead where that is not too much.
+std::optional<Factor> factor_of(Contraction& c, const Scalar& value, const std::string& prefix,
+                                const AxisExtents& extents,
+                                const std::optional<Rounding>& rounding) {
+  const Stage& stage = *c.stage;
+  Reads::Variables variables;
+  for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
+    variables.inner.insert(axis.name);
+  // A box is loaded as it is: nothing else may be made of it.
+  if (rounding && prefix == "a" && std::holds_alternative<node::Read>(value.node())) {
+    for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
+    if (rounding->to != DType::F32) variables.copies = rounding->to;
+  }
+  if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
+    return strided;
+  const std::set<std::string> names = axes_in(value);
+  IndexAxes axes = axes_within(c, names, true);
+  for (const std::string& name : names) {  // what has one position is in no list
+    if (std::ranges::find(axes, name, &IndexAxis::name) != axes.end()) continue;
+    // What is in neither is bound by a fold within the factor.
+    if (const auto extent = extents.find(name); extent == extents.end() || extent->second != 1)
+      return std::nullopt;
+    axes.push_back({name, 1});
+  }
+  std::int64_t elements = 0;
+  for_each_read(value, [&](const node::Read& read) {
+    const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);
+    std::int64_t all = 1;
+    for (const Dim& dim : operand->shape) all *= resolved(dim, stage.sizes).constant().value_or(1);
+    elements = std::max(elements, all);
+  });
+  if (count(axes) / kMostCopies > elements) return std::nullopt;
+  const DType dtype = !c.bytes ? DType::F32 : prefix == "a" ? c.bytes->a : c.bytes->b;
+  return computed_ahead(stage, value, dtype, axes, c.before, prefix);
 }
 
 }  // namespace
@@ -323,116 +456,14 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
     factors->first = factors->bytes->first.byte;
     factors->second = factors->bytes->second.byte;
   }
-
-  AxisExtents extents;
-  IndexAxes output;
-  for (const Merged& merged : stage.output.axes)
-    for (const Axis& part : merged.parts) {
-      const auto extent = resolved(part.size(), stage.sizes).constant();
-      if (!extent || *extent < 1) return std::nullopt;
-      output.push_back({part.name, *extent});
-    }
-  for (const Bound& bound : c.fold->bounds) {
-    const auto extent = tile::number_of_size(bound.extent, stage.sizes);
-    if (!extent) return std::nullopt;
-    c.sums.push_back({bound.axis, *extent});
-  }
-  for (const IndexAxes* axes : {&output, &c.sums})
-    for (const IndexAxis& axis : *axes) extents.emplace(axis.name, axis.extent);
-  if (count(c.sums) < kLeastSum) return std::nullopt;
-
-  // The columns lie side by side in the result: b is the factor that varies with them.
-  std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
-  const auto owner = [&](const IndexAxis& axis) {
-    const bool in_left = left.contains(axis.name), in_right = right.contains(axis.name);
-    return in_left == in_right ? 0 : in_left ? -1 : 1;
-  };
-  const auto last = std::find_if(output.rbegin(), output.rend(),
-                                 [](const IndexAxis& axis) { return axis.extent > 1; });
-  if (last == output.rend() || owner(*last) == 0) return std::nullopt;
-  if (owner(*last) < 0) {
-    std::swap(factors->first, factors->second);
-    std::swap(left, right);
-    if (factors->bytes) std::swap(factors->bytes->first, factors->bytes->second);
-  }
-  if (factors->bytes) {
-    const auto& [a, b] = *factors->bytes;
-    c.bytes = {.a = a.dtype, .b = b.dtype, .a_shift = a.shift, .b_shift = b.shift};
-  }
-  for (const IndexAxis& axis : output) {
-    if (axis.name == last->name)
-      c.column = axis;
-    else if (owner(axis) < 0)
-      c.rows.push_back(axis);
-    else
-      c.batch.push_back(axis);
-  }
-  for (const IndexAxis& axis : c.sums)
-    if (owner(axis) != 0 || !left.contains(axis.name)) return std::nullopt;
-
-  std::set<std::string> read_by_b;
-  for_each_read(factors->second, [&](const node::Read& read) { read_by_b.insert(read.operand); });
-  if (read_by_b.size() == 1 && group.weights.contains(*read_by_b.begin())) {
-    c.known_b = factors->second;
-    c.weight = *read_by_b.begin();
-  }
+  auto extents = extents_of(c);
+  if (!extents || count(c.sums) < kLeastSum || !assign_axes(c, *factors)) return std::nullopt;
+  find_weight(c, factors->second, group.weights);
   if (rounding && !c.bytes && c.known_b)
-    factors->first = with_more_channels(factors->first, *rounding, c, extents);
-  const auto dtype_of = [&](const std::string& prefix) {
-    return !c.bytes ? DType::F32 : prefix == "a" ? c.bytes->a : c.bytes->b;
-  };
-  const auto axes_within = [&](const std::set<std::string>& within, bool summed) {
-    IndexAxes axes;
-    for (const IndexAxes& part :
-         {c.batch, c.rows, summed ? c.sums : IndexAxes{}, IndexAxes{c.column}})
-      for (const IndexAxis& axis : part)
-        if (within.contains(axis.name)) axes.push_back(axis);
-    return axes;
-  };
-  if (c.bytes && c.known_b && c.bytes->b == DType::U8) {
-    // Instructions take signed weights.
-    const Scalar shift = c.bytes->b_shift;
-    c.bytes->b = DType::I8;
-    c.bytes->b_shift = shift.integer() ? Scalar(*shift.integer() + 128) : shift + 128;
-    c.known_b = *c.known_b - 128;
-  }
-  if (c.bytes && !is_zero(c.bytes->b_shift))
-    c.bytes->a_sums = summed_ahead(c, factors->first, axes_within(left, false), "a");
-  if (c.bytes && !is_zero(c.bytes->a_shift))
-    c.bytes->b_sums = c.known_b ? c.weight + ".sums"
-                                : summed_ahead(c, factors->second, axes_within(right, false), "b");
-  const auto factor = [&](const Scalar& value, const std::set<std::string>& within,
-                          const std::string& prefix) -> std::optional<Factor> {
-    Reads::Variables variables;
-    for (const IndexAxis& axis : prefix == "a" ? c.sums : IndexAxes{c.column})
-      variables.inner.insert(axis.name);
-    // A box is loaded as it is: nothing else may be made of it.
-    if (rounding && prefix == "a" && std::holds_alternative<node::Read>(value.node())) {
-      for (const IndexAxis& axis : c.rows) variables.rows.insert(axis.name);
-      if (rounding->to != DType::F32) variables.copies = rounding->to;
-    }
-    if (auto strided = Reads(stage, extents, std::move(variables), c.before, prefix).run(value))
-      return strided;
-    IndexAxes axes = axes_within(within, true);
-    for (const std::string& name : axes_in(value)) {  // what has one position is in no list
-      if (std::ranges::find(axes, name, &IndexAxis::name) != axes.end()) continue;
-      // What is in neither is bound by a fold within the factor.
-      if (const auto extent = extents.find(name); extent == extents.end() || extent->second != 1)
-        return std::nullopt;
-      axes.push_back({name, 1});
-    }
-    std::int64_t elements = 0;
-    for_each_read(value, [&](const node::Read& read) {
-      const auto operand = std::ranges::find(stage.operands, read.operand, &Operand::name);
-      std::int64_t all = 1;
-      for (const Dim& dim : operand->shape)
-        all *= resolved(dim, stage.sizes).constant().value_or(1);
-      elements = std::max(elements, all);
-    });
-    if (count(axes) / kMostCopies > elements) return std::nullopt;
-    return computed_ahead(stage, value, dtype_of(prefix), axes, c.before, prefix);
-  };
-  auto a = factor(factors->first, left, "a");
+    factors->first = with_more_channels(factors->first, *rounding, c, *extents);
+  if (c.bytes) sum_shifted_bytes(c, *factors);
+
+  auto a = factor_of(c, factors->first, "a", *extents, rounding);
   if (!a) return std::nullopt;
   c.a = *std::move(a);
   // In the order in which a lies; what has one position is no axis.
@@ -442,7 +473,7 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   });
   if (c.known_b && rounding && rounding->to == DType::BF16) add_rest_of_weights(c);
   if (c.known_b) return c;
-  auto b = factor(factors->second, right, "b");
+  auto b = factor_of(c, factors->second, "b", *extents, rounding);
   if (!b) return std::nullopt;
   c.b = *std::move(b);
   // One row: to read b along the sum is what a reduction does better.

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
-#include "tessera/lower/linear.h"
+#include "tessera/lower/range.h"
 #include "tessera/lower/lower.h"
 
 namespace tessera::lower {

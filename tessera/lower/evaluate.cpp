@@ -32,13 +32,13 @@ void Evaluator::enter(const tile::Stage& stage, const std::vector<tile::Nest::Ax
   for (const tile::Nest::Axis& axis : axes) frame.axes.emplace(axis.name, axis);
 }
 
-void Evaluator::bind_loop(const std::string& loop, const Linear& at, const Range& range) {
+void Evaluator::bind_loop(const std::string& loop, const Position& at, const Range& range) {
   loops_.insert_or_assign(loop, integer(at, range));
 }
 
-void Evaluator::bind_loop(const tile::Loop& loop, const Linear& at) {
+void Evaluator::bind_loop(const tile::Loop& loop, const Position& at) {
   // A loop of one round has one position.
-  bind_loop(loop.name, loop.extent == 1 ? Linear::constant(0) : at,
+  bind_loop(loop.name, loop.extent == 1 ? Position::constant(0) : at,
             {0, std::max<std::int64_t>(loop.extent - 1, 0)});
 }
 
@@ -69,7 +69,7 @@ Value Evaluator::evaluate(const Scalar& scalar) {
 }
 
 Evaluator::Id Evaluator::id_of(const Value& value) {
-  return value.id ? *value.id : materialized(value.linear.value_or(Linear{}));
+  return value.id ? *value.id : materialized(value.position.value_or(Position{}));
 }
 
 Evaluator::Id Evaluator::full(const Value& value) {
@@ -77,7 +77,8 @@ Evaluator::Id Evaluator::full(const Value& value) {
 }
 
 Value Evaluator::visit(const node::Constant& n) {
-  if (n.sort == Sort::Integer) return integer(Linear::constant(n.integer), {n.integer, n.integer});
+  if (n.sort == Sort::Integer)
+    return integer(Position::constant(n.integer), {n.integer, n.integer});
   const Type type = Type::scalar(dtype_of(n.sort));
   return number(n.sort == Sort::Value ? b_.constant(type, n.number)
                                       : b_.constant(type, tile::Literal{0, n.integer}),
@@ -110,7 +111,7 @@ Value Evaluator::visit(const node::Size& n) {
   const auto size = resolved(n.dim, frames_.back().stage->sizes).constant();
   if (!size) unsupported(fmt::format("size {} is not a number", n.dim.to_string()));
   const std::int64_t value = size.value_or(0);
-  return integer(Linear::constant(value), {value, value});
+  return integer(Position::constant(value), {value, value});
 }
 
 Value Evaluator::visit(const node::Partial& n) {
@@ -155,21 +156,24 @@ std::optional<Evaluator::Id> Evaluator::guard(const std::vector<tile::Nest::Axis
 
 // --- integers
 
-Evaluator::Id Evaluator::scalar_part(const Linear& linear) {
+Evaluator::Id Evaluator::scalar_part(const Position& position) {
   std::optional<Id> sum;
-  for (const auto& [id, factor] : linear.scalars) {
+  for (const auto& [variable, factor] : position.terms) {
+    if (variable.is_axis()) continue;
+    const Id id = variable.index;
     const Id term = factor == 1 ? id : b_.mul(id, b_.index(factor));
     sum = sum ? b_.add(*sum, term) : term;
   }
-  if (!sum) return b_.index(linear.base);
-  return linear.base == 0 ? *sum : b_.add(*sum, b_.index(linear.base));
+  if (!sum) return b_.index(position.base);
+  return position.base == 0 ? *sum : b_.add(*sum, b_.index(position.base));
 }
 
-Evaluator::Id Evaluator::materialized(const Linear& linear) {
-  Id sum = scalar_part(linear);
-  for (const auto& [axis, factor] : linear.axes) {
-    const std::int64_t extent = extents_[static_cast<std::size_t>(axis)];
-    Extents shape(static_cast<std::size_t>(axis), 1);
+Evaluator::Id Evaluator::materialized(const Position& position) {
+  Id sum = scalar_part(position);
+  for (const auto& [variable, factor] : position.terms) {
+    if (!variable.is_axis()) continue;
+    const std::int64_t extent = extents_[variable.index];
+    Extents shape(variable.index, 1);
     shape.push_back(extent);
     Id term = b_.reshape(b_.iota(DType::I64, extent), shape);
     if (factor != 1) term = b_.mul(term, b_.broadcast(b_.index(factor), shape));

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "tessera/expr/definition.h"
-#include "tessera/lower/linear.h"
+#include "tessera/lower/position.h"
+#include "tessera/lower/range.h"
 #include "tessera/support/expected.h"
 #include "tessera/tile/builder.h"
 #include "tessera/tile/schedule.h"
@@ -18,12 +19,12 @@ namespace tessera::lower {
 
 /// What a scalar expression is within a tile program: a number for every position of the tile. It
 /// is a scalar, or a tile with an extent of 1 along axes that it does not vary with; axes at the
-/// end may be missing. An integer that is linear is not computed before it is needed.
+/// end may be missing. An integer that is affine is not computed before it is needed.
 struct Value {
   Sort sort = Sort::Value;
   std::optional<tile::ValueId> id = {};
-  std::optional<Linear> linear = {};  // of an integer
-  Range range = {};                   // of an integer
+  std::optional<Position> position = {};  // of an integer
+  Range range = {};                       // of an integer
   /// The bytes that hold an element of a small type, which is moved without being converted.
   struct Stored {
     tile::ValueId id = 0;
@@ -64,7 +65,7 @@ class Evaluator {
   Expected<Done> add_tensor(const std::string& name, DType dtype, tile::Extents shape);
   /// A stage that is there as a tile: what is read at these positions.
   struct Held {
-    std::vector<Linear> at;
+    std::vector<Position> at;
     Value value;
   };
   void hold(const std::string& name, Held held) { held_.insert_or_assign(name, std::move(held)); }
@@ -82,8 +83,8 @@ class Evaluator {
   /// The stage whose expressions are evaluated, and its index variables.
   void enter(const tile::Stage& stage, const std::vector<tile::Nest::Axis>& axes);
 
-  void bind_loop(const std::string& loop, const Linear& at, const Range& range);
-  void bind_loop(const tile::Loop& loop, const Linear& at);
+  void bind_loop(const std::string& loop, const Position& at, const Range& range);
+  void bind_loop(const tile::Loop& loop, const Position& at);
   /// A new axis of the tile, the last one.
   int push_axis(std::int64_t extent);
   void pop_axis() { extents_.pop_back(); }
@@ -158,7 +159,7 @@ class Evaluator {
 
   // evaluate_number.cpp: functions of numbers
   Value evaluate_argument(const Scalar& argument, bool discontinuous);
-  Value apply_linear(Fn fn, const std::vector<Value>& args, bool& done);
+  Value apply_affine(Fn fn, const std::vector<Value>& args, bool& done);
   Id apply(Fn fn, Sort meet, const std::vector<Id>& args);
   Range range_of(Fn fn, const std::vector<Value>& args) const;
 
@@ -190,14 +191,14 @@ class Evaluator {
   void collect_axes(const Scalar& scalar, std::set<const void*>& seen, std::set<int>& axes);
 
   Value number(Id id, Sort sort) const {
-    return {.sort = sort, .id = id, .linear = {}, .range = Range::all()};
+    return {.sort = sort, .id = id, .position = {}, .range = Range::all()};
   }
-  Value integer(const Linear& linear, const Range& range) const {
-    return {.sort = Sort::Integer, .id = {}, .linear = linear, .range = range};
+  Value integer(const Position& position, const Range& range) const {
+    return {.sort = Sort::Integer, .id = {}, .position = position, .range = range};
   }
   Id constant(Sort sort, double number);
-  Id scalar_part(const Linear& linear);
-  Id materialized(const Linear& linear);
+  Id scalar_part(const Position& position);
+  Id materialized(const Position& position);
 
   /// All of one shape: the extents broadcast, missing axes added.
   void fit(std::vector<Id>& ids);

@@ -68,8 +68,9 @@ void Evaluator::collect_axes(const Scalar& scalar, std::set<const void*>& seen,
       return;
     }
     const Value value = axis(index->axis);
-    if (value.linear) {
-      for (const auto& [axis, factor] : value.linear->axes) axes.insert(axis);
+    if (value.position) {
+      for (const auto& [variable, factor] : value.position->terms)
+        if (variable.is_axis()) axes.insert(static_cast<int>(variable.index));
     } else {
       const Extents& shape = b_.type(*value.id).shape;
       for (std::size_t i = 0; i < shape.size(); ++i)
@@ -134,7 +135,7 @@ void Evaluator::run_inline(const std::shared_ptr<const Fold>& fold) {
       continue;
     }
     if (loop.extent > 1) nest.vectors.push_back(push_axis(loop.extent));
-    bind_loop(loop, loop.extent > 1 ? Linear::axis(nest.vectors.back()) : Linear{});
+    bind_loop(loop, loop.extent > 1 ? axis_position(nest.vectors.back()) : Position{});
   }
   run_fold(fold, nest);
   for (std::size_t i = 0; i < nest.vectors.size(); ++i) pop_axis();
@@ -190,7 +191,8 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
       id = placed(b_.reshape(id, extents), placed_axes);
     }
     Value value = number(id, fold->init[i].sort());
-    if (value.sort == Sort::Integer && b_.type(id).is_scalar()) value.linear = Linear::scalar(id);
+    if (value.sort == Sort::Integer && b_.type(id).is_scalar())
+      value.position = scalar_position(id);
     results.push_back(value);
   }
   scopes_.back().folds.emplace(fold.get(), std::move(results));
@@ -212,7 +214,7 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
     return;
   }
   const Loop& loop = run.nest.loops[depth];
-  const auto body = [&](const Linear& at, const Range& range) {
+  const auto body = [&](const Position& at, const Range& range) {
     push_scope();
     bind_loop(loop.name, at, range);
     for (const tile::Nest::Place& read : run.nest.reads)
@@ -222,7 +224,7 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
     pop_scope();
   };
   if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
-    for (std::int64_t i = 0; i < loop.extent; ++i) body(Linear::constant(i), {i, i});
+    for (std::int64_t i = 0; i < loop.extent; ++i) body(Position::constant(i), {i, i});
     return;
   }
   const std::vector<std::int64_t> hints = loop.rounds_in_flight > 0
@@ -231,7 +233,7 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
   const auto opened =
       b_.open_for(b_.index(0), b_.index(loop.extent), b_.index(1), run.result, hints);
   run.result = opened.carried;
-  body(Linear::scalar(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
+  body(scalar_position(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
   run.result = b_.close_for(run.result);
 }
 

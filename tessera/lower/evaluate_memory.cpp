@@ -21,17 +21,17 @@ namespace {
 
 /// The axis of the tile along which consecutive elements are read, if the index says no more.
 struct UnitIndex {
-  Linear scalar = {};
+  Position scalar = {};
   int axis = -1;
 };
 std::optional<UnitIndex> unit_index(const Value& value) {
-  if (!value.linear || value.linear->axes.size() > 1) return std::nullopt;
-  UnitIndex result{.scalar = *value.linear};
-  for (const auto& [axis, factor] : value.linear->axes) {
-    if (factor != 1) return std::nullopt;
-    result.axis = axis;
+  if (!value.position) return std::nullopt;
+  UnitIndex result{.scalar = value.position->without(&PositionVariable::is_axis)};
+  for (const auto& [variable, factor] : value.position->terms) {
+    if (!variable.is_axis()) continue;
+    if (factor != 1 || result.axis >= 0) return std::nullopt;
+    result.axis = static_cast<int>(variable.index);
   }
-  result.scalar.axes.clear();
   return result;
 }
 
@@ -116,12 +116,12 @@ std::optional<Evaluator::Id> Evaluator::load_view(const Memory& memory,
 Evaluator::Id Evaluator::pointers(const Memory& memory, const std::vector<Value>& at) {
   const Type type = b_.type(memory.param);
   std::int64_t dense = 1;
-  std::optional<Linear> offset = Linear{};
+  std::optional<Position> offset = Position{};
   std::vector<Id> computed;
   for (std::size_t i = at.size(); i-- > 0;) {
     const std::int64_t stride = type.is_view() ? type.strides[i] : dense;
-    const std::optional<Linear> sum =
-        at[i].linear && offset ? plus(*offset, *at[i].linear, stride) : std::nullopt;
+    const std::optional<Position> sum =
+        at[i].position && offset ? offset->plus(*at[i].position, stride) : std::nullopt;
     if (sum) {
       offset = sum;
     } else {
@@ -211,13 +211,13 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   Value result = number(loaded, n.sort);
   if (is_small(dtype) && !has_otherwise) result.stored = {bytes, dtype};
   if (n.sort == Sort::Integer && b_.type(loaded).is_scalar())
-    result.linear = Linear::scalar(loaded);
+    result.position = scalar_position(loaded);
   return result;
 }
 
 Value Evaluator::read_held(const Held& held, const node::Read& n, const std::vector<Value>& at) {
   for (std::size_t i = 0; i < at.size(); ++i)
-    if (at[i].linear != held.at[i]) {
+    if (at[i].position != held.at[i]) {
       unsupported(fmt::format("{} is read at other positions than it is computed", n.operand));
       break;
     }

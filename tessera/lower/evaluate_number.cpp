@@ -109,7 +109,7 @@ Value Evaluator::visit(const node::Apply& n) {
   }
   if (probe.sort() == Sort::Integer) {
     bool done = false;
-    const Value value = apply_linear(n.fn, args, done);
+    const Value value = apply_affine(n.fn, args, done);
     if (done) return value;
   }
   std::vector<Id> ids;
@@ -124,62 +124,61 @@ Value Evaluator::visit(const node::Apply& n) {
   Value result = number(apply(fn, meet, ids), probe.sort());
   if (probe.sort() == Sort::Integer) {
     result.range = range_of(n.fn, args);
-    if (b_.type(*result.id).is_scalar()) result.linear = Linear::scalar(*result.id);
+    if (b_.type(*result.id).is_scalar()) result.position = scalar_position(*result.id);
   }
   return result;
 }
 
-Value Evaluator::apply_linear(Fn fn, const std::vector<Value>& args, bool& done) {
-  const auto linear = [&](std::size_t i) {
-    return i < args.size() ? args[i].linear : std::nullopt;
+Value Evaluator::apply_affine(Fn fn, const std::vector<Value>& args, bool& done) {
+  const auto affine = [&](std::size_t i) {
+    return i < args.size() ? args[i].position : std::nullopt;
   };
-  const auto made = [&](const std::optional<Linear>& result, const Range& range) {
+  const auto made = [&](const std::optional<Position>& result, const Range& range) {
     done = result.has_value();
-    return integer(result.value_or(Linear{}), range);
+    return integer(result.value_or(Position{}), range);
   };
-  const Linear zero;
   const auto fixed = [&](std::size_t i) -> std::optional<std::int64_t> {
-    if (!linear(i) || !linear(i)->is_constant()) return std::nullopt;
-    return linear(i)->base;
+    if (!affine(i) || !affine(i)->is_constant()) return std::nullopt;
+    return affine(i)->base;
   };
   switch (fn) {
     case Fn::Neg:
-      if (linear(0)) return made(plus(zero, *linear(0), -1), Range{0, 0} - args[0].range);
+      if (affine(0)) return made(affine(0)->times(-1), Range{0, 0} - args[0].range);
       break;
     case Fn::Add:
-      if (linear(0) && linear(1))
-        return made(plus(*linear(0), *linear(1)), args[0].range + args[1].range);
+      if (affine(0) && affine(1))
+        return made(affine(0)->plus(*affine(1)), args[0].range + args[1].range);
       break;
     case Fn::Sub:
-      if (linear(0) && linear(1))
-        return made(plus(*linear(0), *linear(1), -1), args[0].range - args[1].range);
+      if (affine(0) && affine(1))
+        return made(affine(0)->plus(*affine(1), -1), args[0].range - args[1].range);
       break;
     case Fn::Mul:
-      if (linear(0) && fixed(1))
-        return made(plus(zero, *linear(0), *fixed(1)), args[0].range * args[1].range);
-      if (linear(1) && fixed(0))
-        return made(plus(zero, *linear(1), *fixed(0)), args[0].range * args[1].range);
+      if (affine(0) && fixed(1))
+        return made(affine(0)->times(*fixed(1)), args[0].range * args[1].range);
+      if (affine(1) && fixed(0))
+        return made(affine(1)->times(*fixed(0)), args[0].range * args[1].range);
       break;
     case Fn::FloorDiv:
       if (fixed(0) && fixed(1)) {
         const std::int64_t value = integer::floor_div(*fixed(0), *fixed(1));
-        return made(Linear::constant(value), {value, value});
+        return made(Position::constant(value), {value, value});
       }
-      if (linear(0) && fixed(1) == 1) return made(linear(0), args[0].range);
+      if (affine(0) && fixed(1) == 1) return made(affine(0), args[0].range);
       break;
     case Fn::Mod:
       if (fixed(0) && fixed(1)) {
         const std::int64_t value = integer::mod(*fixed(0), *fixed(1));
-        return made(Linear::constant(value), {value, value});
+        return made(Position::constant(value), {value, value});
       }
       // What is within the modulus stays as it is.
-      if (linear(0) && fixed(1) && args[0].range.within(*fixed(1)))
-        return made(linear(0), args[0].range);
+      if (affine(0) && fixed(1) && args[0].range.within(*fixed(1)))
+        return made(affine(0), args[0].range);
       break;
     case Fn::Select:
-      if (linear(1) && linear(2) && linear(1)->is_constant() && linear(2)->is_constant() &&
-          linear(1)->base == linear(2)->base)
-        return made(linear(1), args[1].range);
+      if (affine(1) && affine(2) && affine(1)->is_constant() && affine(2)->is_constant() &&
+          affine(1)->base == affine(2)->base)
+        return made(affine(1), args[1].range);
       break;
     default: break;
   }
@@ -300,7 +299,8 @@ Value Evaluator::visit(const node::Cast& n) {
   }
   narrow = stored_and_read(narrow, n.to, sort);
   Value result = number(narrow, sort);
-  if (sort == Sort::Integer && b_.type(narrow).is_scalar()) result.linear = Linear::scalar(narrow);
+  if (sort == Sort::Integer && b_.type(narrow).is_scalar())
+    result.position = scalar_position(narrow);
   return result;
 }
 

@@ -66,11 +66,14 @@ class StageLowering {
     bind_parallel(lowered.grid);
     for (const Loop& loop : nest_.loops) {
       if (loop.kind != Loop::Kind::Vector) continue;
-      const bool is_axis = loop.extent > 1;
-      const Linear at = is_axis ? Linear::axis(evaluator_.push_axis(loop.extent)) : Linear{};
-      evaluator_.bind_loop(loop, at);
-      if (is_axis && loop.reduces) {
-        fold_axes_.push_back(at.axes.begin()->first);
+      if (loop.extent <= 1) {
+        evaluator_.bind_loop(loop, {});
+        continue;
+      }
+      const int axis = evaluator_.push_axis(loop.extent);
+      evaluator_.bind_loop(loop, axis_position(axis));
+      if (loop.reduces) {
+        fold_axes_.push_back(axis);
         fold_extents_.push_back(loop.extent);
       }
     }
@@ -132,13 +135,13 @@ class StageLowering {
       std::int64_t& programs = grid[static_cast<std::size_t>(axis)];
       programs *= std::max<std::int64_t>(loop.extent, 0);
       if (i < 2 || i + 1 == loops.size()) {
-        evaluator_.bind_loop(loop, Linear::scalar(rest ? *rest : builder_.pid(axis)));
+        evaluator_.bind_loop(loop, scalar_position(rest ? *rest : builder_.pid(axis)));
         continue;
       }
       if (!rest) rest = builder_.pid(axis);
       const tile::ValueId extent = builder_.index(std::max<std::int64_t>(loop.extent, 1));
       evaluator_.bind_loop(loop,
-                           Linear::scalar(builder_.map(tile::Function::Rem, {*rest, extent})));
+                           scalar_position(builder_.map(tile::Function::Rem, {*rest, extent})));
       rest = builder_.map(tile::Function::Div, {*rest, extent});
     }
   }
@@ -160,7 +163,7 @@ class StageLowering {
     while (depth < nest_.loops.size() && nest_.loops[depth].kind == Loop::Kind::Parallel) ++depth;
     if (is_innermost(depth)) return store(compute());
     const Loop& loop = nest_.loops[depth];
-    const auto body = [&](const Linear& at, const Range& range) {
+    const auto body = [&](const Position& at, const Range& range) {
       evaluator_.push_scope();
       evaluator_.bind_loop(loop.name, at, range);
       preload(loop);
@@ -171,14 +174,14 @@ class StageLowering {
       evaluator_.pop_scope();
     };
     if (loop.kind == Loop::Kind::Unrolled || loop.extent == 1) {
-      for (std::int64_t i = 0; i < loop.extent; ++i) body(Linear::constant(i), {i, i});
+      for (std::int64_t i = 0; i < loop.extent; ++i) body(Position::constant(i), {i, i});
       return;
     }
     std::vector<std::int64_t> hints;
     if (loop.rounds_in_flight > 0) hints = {loop.rounds_in_flight, 0};
     const auto opened = builder_.open_for(builder_.index(0), builder_.index(loop.extent),
                                           builder_.index(1), {}, hints);
-    body(Linear::scalar(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
+    body(scalar_position(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});
     builder_.close_for({});
   }
 
@@ -211,7 +214,7 @@ class StageLowering {
     const std::vector<std::int64_t> fold_extents = std::exchange(fold_extents_, {});
     const std::vector<int> fold_axes = std::exchange(fold_axes_, {});
     for (const Loop* loop : loops)
-      evaluator_.bind_loop(loop->name, Linear::axis(evaluator_.push_axis(loop->extent)),
+      evaluator_.bind_loop(loop->name, axis_position(evaluator_.push_axis(loop->extent)),
                            {0, loop->extent - 1});
     store(value_of(all));
     for (std::size_t i = 0; i < loops.size(); ++i) evaluator_.pop_axis();
@@ -231,7 +234,7 @@ class StageLowering {
     }
     for (std::int64_t i = 0; i < loops[depth]->extent; ++i) {
       evaluator_.push_scope();
-      evaluator_.bind_loop(loops[depth]->name, Linear::constant(i), {i, i});
+      evaluator_.bind_loop(loops[depth]->name, Position::constant(i), {i, i});
       preload(*loops[depth]);
       collect(loops, depth + 1, parts);
       evaluator_.pop_scope();

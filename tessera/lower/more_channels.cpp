@@ -25,17 +25,16 @@ Scalar with_more_channels(const Scalar& value, const Rounding& rounding, Contrac
   for (std::size_t i = 0; i < read->at.size(); ++i) {
     const auto at = affine(read->at[i], extents, c.stage->sizes);
     if (!at) return value;
-    const auto& factors = at->factors;
-    const auto first = factors.begin();
-    if (factors.size() == 1 && is_sum(first->first) && first->second == 1 && at->base == 0 &&
-        resolved(operand->shape[i], c.stage->sizes).constant() == extents.at(first->first))
-      channel = first->first;
-    const auto row = factors.find(c.rows.back().name);
-    if (row == factors.end() || factors.size() != 2 || row->second < 1) continue;
-    const auto other = first == row ? std::next(first) : first;
-    if (!is_sum(other->first) || other->second != 1) return value;
-    window = other->first;
-    step = row->second;
+    const auto first = at->terms.begin();
+    if (at->terms.size() == 1 && is_sum(first->variable) && first->factor == 1 && at->base == 0 &&
+        resolved(operand->shape[i], c.stage->sizes).constant() == extents.at(first->variable))
+      channel = first->variable;
+    const std::string& row = c.rows.back().name;
+    if (at->terms.size() != 2 || at->factor(row) < 1) continue;
+    const auto other = first->variable == row ? std::next(first) : first;
+    if (!is_sum(other->variable) || other->factor != 1) return value;
+    window = other->variable;
+    step = at->factor(row);
   }
   if (channel.empty() || window.empty() || extents.at(channel) >= kLeast) return value;
   const auto up = [](std::int64_t x) {

@@ -188,7 +188,7 @@ class RowsLowering {
     std::vector<int> programs;
     for (auto c = order_.rbegin(); c != order_.rend(); ++c)
       if (block(*c) < axis(*c).extent) programs.push_back(*c);
-    std::map<int, Linear> starts;
+    std::map<int, Position> starts;
     std::optional<tile::ValueId> rest;
     for (std::size_t i = 0; i < programs.size(); ++i) {
       const int c = programs[i];
@@ -204,13 +204,13 @@ class RowsLowering {
         id = is_last ? *rest : builder_.map(tile::Function::Rem, {*rest, size});
         if (!is_last) rest = builder_.map(tile::Function::Div, {*rest, size});
       }
-      starts[c] = *plus({}, Linear::scalar(id), block(c));
+      starts[c] = *scalar_position(id).times(block(c));
     }
     for (const int c : order_) {
-      Linear at = starts[c];
+      Position at = starts[c];
       if (block(c) > 1) {
         tile_axis_[c] = evaluator_.push_axis(block(c));
-        at = *plus(at, Linear::axis(tile_axis_[c]));
+        at = *at.plus(axis_position(tile_axis_[c]));
       }
       const std::int64_t count = (axis(c).extent + block(c) - 1) / block(c);
       evaluator_.bind_loop(loop_of(c), at, {0, count * block(c) - 1});
@@ -243,7 +243,7 @@ class RowsLowering {
     if (!evaluator_.error()) {
       tile::ValueId id = evaluator_.id_of(value);
       id = evaluator_.stored_and_read(id, stage.output.dtype, value.sort);
-      value = {.sort = value.sort, .id = id, .linear = {}, .range = Range::all()};
+      value = {.sort = value.sort, .id = id, .position = {}, .range = Range::all()};
     }
     evaluator_.pop_scope();
     evaluator_.add_tile(stage.name(), value);

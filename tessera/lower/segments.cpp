@@ -37,7 +37,7 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
           !range(*index, extents).within(operand->shape[i].constant().value_or(0)))
         return std::nullopt;
       Scalar plain = Scalar(index->base);
-      for (const auto& [axis, factor] : index->factors)
+      for (const auto& [axis, factor] : index->terms)
         plain = plain + index_of(axis) * Scalar(factor);
       at.push_back(plain);
     }

@@ -270,12 +270,12 @@ class Kernel {
       const std::size_t which = i == 0 ? 0 : i + 5 - rank;
       const Run& run = runs[which];
       const std::string& name = conv_.axes[which];
-      Linear at = Linear::scalar(run.from);
-      if (!name.empty()) at = *plus(at, Linear::axis(evaluator_.push_axis(run.size)));
+      Position at = scalar_position(run.from);
+      if (!name.empty()) at = *at.plus(axis_position(evaluator_.push_axis(run.size)));
       for (const Axis& part : stage_.output.axes[i].parts) {
         const bool is_it = part.name == name;
         axes.push_back({part.name, is_it ? run.extent : 1, false, index_of(part.name)});
-        evaluator_.bind_loop(part.name, is_it ? at : Linear{},
+        evaluator_.bind_loop(part.name, is_it ? at : Position{},
                              {0, is_it ? ceil_div(run.extent, run.size) * run.size - 1 : 0});
       }
     }

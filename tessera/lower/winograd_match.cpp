@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <map>
+#include <array>
 #include <set>
 
 #include "tessera/expr/walk.h"
@@ -10,14 +10,13 @@ namespace tessera::lower {
 namespace {
 
 /// Whether it is a + b + base; either may be empty.
-bool is_plus(const Affine& affine, const std::string& a, const std::string& b) {
-  std::map<std::string, std::int64_t> expected;
-  for (const std::string& axis : {a, b})
-    if (!axis.empty()) expected[axis] = 1;
-  return affine.factors == expected;
+bool is_plus(const AffineIndex& index, const std::string& a, const std::string& b) {
+  const std::size_t count = (a.empty() ? 0 : 1) + (b.empty() || b == a ? 0 : 1);
+  return index.terms.size() == count && (a.empty() || index.factor(a) == 1) &&
+         (b.empty() || index.factor(b) == 1);
 }
-bool is(const Affine& affine, const std::string& axis) {
-  return affine.base == 0 && is_plus(affine, axis, "");
+bool is(const AffineIndex& index, const std::string& axis) {
+  return index.base == 0 && is_plus(index, axis, "");
 }
 
 /// Indices of a stage; variables that have one position are left out.
@@ -32,16 +31,15 @@ class Reader {
   }
   std::int64_t extent(const std::string& axis) const { return extents_.find(axis)->second; }
 
-  std::optional<Affine> affine(const Scalar& scalar) const {
-    auto result = lower::affine(scalar, extents_, stage_.sizes);
-    if (result)
-      std::erase_if(result->factors, [&](const auto& entry) { return extent(entry.first) == 1; });
-    return result;
+  std::optional<AffineIndex> affine(const Scalar& scalar) const {
+    const auto index = lower::affine(scalar, extents_, stage_.sizes);
+    if (!index) return std::nullopt;
+    return index->without([&](const std::string& axis) { return extent(axis) == 1; });
   }
 
   /// The indices of a read, or nothing.
-  std::optional<std::vector<Affine>> indices(const node::Read& read) const {
-    std::vector<Affine> result;
+  std::optional<std::vector<AffineIndex>> indices(const node::Read& read) const {
+    std::vector<AffineIndex> result;
     for (const Scalar& at : read.at) {
       auto index = affine(at);
       if (!index) return std::nullopt;
@@ -73,6 +71,29 @@ int reads_of(const Scalar& scalar, const std::string& operand) {
   int count = 0;
   for_each_read(scalar, [&](const node::Read& read) { count += read.operand == operand ? 1 : 0; });
   return count;
+}
+
+/// Sets which axes of the weight have these index variables; gives whether that is all of them.
+bool place_weights(Convolution3x3& convolution, const std::array<std::string, 5>& variables,
+                   const std::vector<AffineIndex>& taps) {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    convolution.weight_at[i] = -1;
+    if (variables[i].empty()) continue;
+    for (std::size_t axis = 0; axis < taps.size(); ++axis)
+      if (is(taps[axis], variables[i])) convolution.weight_at[i] = static_cast<int>(axis), ++found;
+    if (convolution.weight_at[i] < 0) return false;
+  }
+  for (const AffineIndex& index : taps)
+    if (index == AffineIndex{}) ++found;
+  return found == taps.size();
+}
+
+/// Whether windows reach beyond the image.
+bool leaves_image(const Convolution3x3& c) {
+  return c.top > 0 || c.left > 0 || c.front > 0 ||
+         (c.slices - 1) * c.step + c.taps - c.front > c.depth || c.rows - c.top + 2 > c.height ||
+         c.columns - c.left + 2 > c.width;
 }
 
 }  // namespace
@@ -114,36 +135,34 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
   for (std::size_t i = 0; i < rank; ++i) {
     const auto index = reader.affine(Scalar(stage.output.axes[i]));
     const auto extent = resolved(stage.output.axes[i], stage.sizes).constant();
-    if (!index || !extent || *extent < 1 || index->base != 0 || index->factors.size() > 1)
+    if (!index || !extent || *extent < 1 || index->base != 0 || index->terms.size() > 1)
       return std::nullopt;
     extents.push_back(*extent);
-    if (index->factors.empty()) {
+    if (index->is_constant()) {
       if (i >= y) return std::nullopt;  // one row or column, or one filter: nothing to gain
       continue;
     }
-    if (index->factors.begin()->second != 1) return std::nullopt;
-    name(i) = index->factors.begin()->first;
+    if (index->terms[0].factor != 1) return std::nullopt;
+    name(i) = index->terms[0].variable;
   }
   const auto tap_beside = [&](std::size_t i) -> std::optional<std::string> {
-    for (const auto& [axis, factor] : (*at)[i].factors)
+    for (const auto& [axis, factor] : (*at)[i].terms)
       if (axis != name(i) && reader.extent(axis) == 3 && is_plus((*at)[i], name(i), axis))
         return axis;
     return std::nullopt;
   };
   const auto r = tap_beside(y), s = tap_beside(x);
-  const auto& channel = (*at)[last].factors;
+  const auto& channel = (*at)[last].terms;
   if (!r || !s || *r == *s || !is((*at)[0], name(0)) || channel.size() > 1 ||
-      !is((*at)[last], channel.empty() ? "" : channel.begin()->first))
+      !is((*at)[last], channel.empty() ? "" : channel[0].variable))
     return std::nullopt;
-  const std::string c = channel.empty() ? "" : channel.begin()->first;
+  const std::string c = channel.empty() ? "" : channel[0].variable;
   std::string t;
   if (rank == 5) {
-    Affine slice = (*at)[1];
-    if (const auto z = slice.factors.find(name(1)); z != slice.factors.end()) {
-      result.step = z->second;
-      slice.factors.erase(z);
-    }
-    if (!slice.factors.empty()) t = slice.factors.begin()->first;
+    if (const std::int64_t step = (*at)[1].factor(name(1)); step != 0) result.step = step;
+    const AffineIndex slice =
+        (*at)[1].without([&](const std::string& axis) { return axis == name(1); });
+    if (!slice.is_constant()) t = slice.terms[0].variable;
     if (result.step < 1 || !is_plus(slice, t, "")) return std::nullopt;
     result.front = -slice.base;
     result.taps = t.empty() ? 1 : reader.extent(t);
@@ -155,18 +174,7 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
       return std::nullopt;
 
   result.weights = {weight->operand, DType::F32, {weight_shape->begin(), weight_shape->end()}};
-  const std::array<std::string, 5> wanted = {name(last), c, *r, *s, t};
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    result.weight_at[i] = -1;
-    for (std::size_t axis = 0; axis < taps->size(); ++axis)
-      if (!wanted[i].empty() && is((*taps)[axis], wanted[i]))
-        result.weight_at[i] = static_cast<int>(axis), ++found;
-    if (!wanted[i].empty() && result.weight_at[i] < 0) return std::nullopt;
-  }
-  for (const Affine& index : *taps)
-    if (index.factors.empty() && index.base == 0) ++found;
-  if (found != taps->size()) return std::nullopt;
+  if (!place_weights(result, {name(last), c, *r, *s, t}, *taps)) return std::nullopt;
 
   result.images = extents[0], result.rows = extents[y], result.columns = extents[x];
   result.filters = extents[last];
@@ -183,12 +191,7 @@ std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
       (!c.empty() && reader.extent(c) != result.channels))
     return std::nullopt;
   // Without something instead, what is read has to be there.
-  const bool leaves =
-      result.top > 0 || result.left > 0 || result.front > 0 ||
-      (result.slices - 1) * result.step + result.taps - result.front > result.depth ||
-      result.rows - result.top + 2 > result.height ||
-      result.columns - result.left + 2 > result.width;
-  if (leaves && image->otherwise == nullptr) return std::nullopt;
+  if (leaves_image(result) && image->otherwise == nullptr) return std::nullopt;
   return result;
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/lower/linear.h"
+#include "tessera/lower/range.h"
 #include "tessera/lower/winograd.h"
 #include "tessera/tile/cpu/panels.h"
 

@@ -32,17 +32,16 @@ lower::AxisExtents extents_of(const Stage& stage) {
 
 /// Where an element lies, row by row, as multiples of the positions that it is named by; axes of
 /// one position left out.
-std::optional<lower::Affine> place_of(const Stage& stage, const std::vector<Scalar>& at,
-                                      const Shape& shape) {
+std::optional<lower::AffineIndex> place_of(const Stage& stage, const std::vector<Scalar>& at,
+                                           const Shape& shape) {
   const lower::AxisExtents extents = extents_of(stage);
-  lower::Affine place;
+  const auto is_fixed = [&](const std::string& axis) { return extents.at(axis) == 1; };
+  std::optional<lower::AffineIndex> place = lower::AffineIndex{};
   std::int64_t stride = 1;
-  for (std::size_t i = at.size(); i-- > 0;) {
+  for (std::size_t i = at.size(); place && i-- > 0;) {
     const auto index = lower::affine(at[i], extents);
     if (!index) return std::nullopt;
-    place.base += stride * index->base;
-    for (const auto& [axis, factor] : index->factors)
-      if (extents.at(axis) != 1) place.factors[axis] += stride * factor;
+    place = place->plus(index->without(is_fixed), stride);
     stride *= shape[i].constant().value_or(0);
   }
   return place;
@@ -81,7 +80,7 @@ bool is_move(const Stage& stage) {
   const lower::AxisExtents extents = extents_of(stage);
   const auto is_even = [&](const Scalar& index) {
     const auto form = lower::affine(index, extents);
-    return form && form->factors.size() <= 1;
+    return form && form->terms.size() <= 1;
   };
   return read != nullptr && std::ranges::all_of(read->at, is_even) &&
          std::ranges::all_of(stage.output.axes,
@@ -136,7 +135,7 @@ std::optional<std::int64_t> piece_of(const Stage& stage) {
   const auto from = place_of(stage, read->at, stage.operands[0].shape);
   const std::vector<Scalar> own(stage.output.axes.begin(), stage.output.axes.end());
   const auto to = place_of(stage, own, stage.output.shape());
-  if (!from || !to || from->factors != to->factors) return std::nullopt;
+  if (!from || !to || from->terms != to->terms) return std::nullopt;
   return from->base - to->base;
 }
 

@@ -1,41 +1,20 @@
 #include "tessera/program/group.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <optional>
-#include <queue>
 #include <set>
 
 #include "tessera/program/classify.h"
+#include "tessera/program/growing_groups.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
 namespace {
 
-constexpr std::size_t kMostNodes = 48;  // of a group
-
-using Extents = std::vector<std::int64_t>;
-
-class Grouper {
+/// Decides which nodes join which group.
+class Grouper : private GrowingGroups {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph) {
-    const auto nodes = graph.nodes();
-    group_of_.resize(nodes.size());
-    users_.resize(graph.value_count());
-    node_of_.resize(graph.value_count());
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      NodeClass node = classify(graph, nodes[n]);
-      out_.kinds.push_back(node.kind);
-      out_.stages.push_back(std::move(node.stages));
-      out_.sources.push_back(node.source);
-      out_.why_host.push_back(std::move(node.why));
-      for (const ValueId input : graph.inputs(nodes[n]))
-        if (input.present()) users_[input.index].push_back(n);
-      for (const ValueId output : graph.outputs(nodes[n])) node_of_[output.index] = n;
-    }
-    for (const ValueId output : graph.outputs()) users_[output.index].push_back(nodes.size());
-  }
+  explicit Grouper(const Graph& graph) : GrowingGroups(graph) {}
 
   Grouping run() {
     for (std::size_t n = 0; n < out_.kinds.size(); ++n) {
@@ -55,111 +34,10 @@ class Grouper {
         case NodeKind::Host: start(n); break;
       }
     }
-    finish();
-    return std::move(out_);
+    return finished();
   }
 
  private:
-  /// A group that is being made.
-  struct Growing {
-    NodeGroup group;
-    std::set<std::size_t> needs = {};    // groups whose results it reads
-    std::optional<Extents> domain = {};  // of its reductions
-    std::vector<bool> folded = {};       // axes of the domain
-    bool gone = false;                   // it has become a part of another
-  };
-
-  Extents shape(ValueId value) const { return *static_shape(graph_.type(value)); }
-  ValueId result(std::size_t n) const { return graph_.outputs(graph_.nodes()[n])[0]; }
-
-  /// The node that computes what is read: behind moves, whose elements are computed where they are
-  /// read. Nothing for inputs, constants and what is behind a view.
-  template <class Visit>
-  void for_each_source(std::size_t n, const Visit& visit) const {
-    for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
-      if (!input.present()) continue;
-      const auto from = node_of_[input.index];
-      if (!from) continue;
-      visit(input, *from);
-    }
-  }
-
-  /// The groups that a node needs, through views and moves.
-  void collect_needs(std::size_t n, std::set<std::size_t>& needs) const {
-    for_each_source(n, [&](ValueId, std::size_t from) {
-      if (group_of_[from])
-        needs.insert(current(*group_of_[from]));
-      else
-        collect_needs(from, needs);
-    });
-  }
-
-  std::size_t current(std::size_t g) const {
-    while (moved_.contains(g)) g = moved_.at(g);
-    return g;
-  }
-
-  bool depends(std::size_t g, std::size_t on) const {
-    std::set<std::size_t> seen;
-    const std::function<bool(std::size_t)> walk = [&](std::size_t at) {
-      at = current(at);
-      if (at == on) return true;
-      if (!seen.insert(at).second) return false;
-      return std::ranges::any_of(growing_[at].needs, walk);
-    };
-    return walk(g);
-  }
-
-  std::size_t start(std::size_t n) {
-    Growing made;
-    made.group.kind = out_.kinds[n];
-    made.group.why = out_.why_host[n];
-    made.group.spatial =
-        (made.group.kind == NodeKind::Contraction || made.group.kind == NodeKind::Window) &&
-        is_image(n);
-    growing_.push_back(std::move(made));
-    join(n, growing_.size() - 1);
-    return growing_.size() - 1;
-  }
-
-  /// Windows that move over the axes behind the first two.
-  bool is_image(std::size_t n) const {
-    return graph_.type(result(n)).shape->size() >= 3 && is_windowed(out_.stages[n][0]);
-  }
-
-  void join(std::size_t n, std::size_t g) {
-    growing_[g].group.nodes.push_back(n);
-    collect_needs(n, growing_[g].needs);
-    group_of_[n] = g;
-    growing_[g].needs.erase(g);
-  }
-
-  /// Whether a node reads a group through views or moves that do not join along with it: they read
-  /// what is there when the group has been computed, or elements other than the node's own.
-  bool reads_finished(std::size_t n, std::size_t g, const std::vector<std::size_t>& joining) const {
-    bool finished = false;
-    for_each_source(n, [&](ValueId, std::size_t from) {
-      if (finished || group_of_[from]) return;
-      if (std::ranges::find(joining, from) != joining.end()) {
-        finished = reads_finished(from, g, joining);
-      } else {
-        std::set<std::size_t> needs;
-        collect_needs(from, needs);
-        finished = needs.contains(g);
-      }
-    });
-    return finished;
-  }
-
-  /// Whether a node may become a part of a group, along with views before it.
-  bool may_join(std::size_t n, std::size_t g, const std::vector<std::size_t>& views = {}) const {
-    if (growing_[g].group.nodes.size() >= kMostNodes || reads_finished(n, g, views)) return false;
-    std::set<std::size_t> needs;
-    collect_needs(n, needs);
-    return std::ranges::none_of(needs,
-                                [&](std::size_t other) { return other != g && depends(other, g); });
-  }
-
   static Extents without_ones(Extents shape) {
     std::erase(shape, 1);
     return shape;
@@ -169,8 +47,6 @@ class Grouper {
   bool is_thin(std::size_t n) const {
     return out_.kinds[n] == NodeKind::View && !out_.stages[n].empty();
   }
-
-  bool is_single_use(ValueId value) const { return users_[value.index].size() == 1; }
 
   void map(std::size_t n) {
     const Extents own = shape(result(n));
@@ -218,8 +94,8 @@ class Grouper {
     });
   }
 
-  /// Maps of a result that several of them read, up to the one that all end in: they join the group
-  /// of the result as a whole. The first of them is n.
+  /// Maps of a result that several of them read, up to the one that all end in:
+  /// they join the group of the result as a whole. The first of them is n.
   bool bundle(std::size_t n) {
     for (const ValueId input : graph_.inputs(graph_.nodes()[n])) {
       if (!input.present() || !node_of_[input.index]) continue;
@@ -346,33 +222,9 @@ class Grouper {
     return false;
   }
 
-  std::vector<ValueId> results_of(std::size_t g) const {
-    const auto& nodes = growing_[g].group.nodes;
-    std::vector<ValueId> results;
-    for (const std::size_t n : nodes)
-      for (const ValueId output : graph_.outputs(graph_.nodes()[n]))
-        if (std::ranges::any_of(users_[output.index], [&](std::size_t user) {
-              return std::ranges::find(nodes, user) == nodes.end();
-            }))
-          results.push_back(output);
-    return results;
-  }
-
-  void merge(std::size_t from, std::size_t into) {
-    Growing& source = growing_[from];
-    Growing& target = growing_[into];
-    target.group.nodes.insert(target.group.nodes.end(), source.group.nodes.begin(),
-                              source.group.nodes.end());
-    std::ranges::sort(target.group.nodes);
-    target.needs.insert(source.needs.begin(), source.needs.end());
-    source.gone = true;
-    moved_.emplace(from, into);
-    target.needs.erase(from);
-    target.needs.erase(into);
-  }
-
-  /// Maps that only this contraction reads are computed along with it, if that computes their
-  /// elements about once: each is read for one row, and there are few columns.
+  /// Maps that only this contraction reads are computed along with it, if that
+  /// computes their elements about once: each is read for one row, and there
+  /// are few columns.
   void take_maps(std::size_t g, std::size_t n) {
     constexpr std::int64_t most_columns = 512;
     for_each_source(n, [&](ValueId input, std::size_t from) {
@@ -400,7 +252,8 @@ class Grouper {
     });
   }
 
-  /// A product of what a softmax makes of another product, if nobody else sees these.
+  /// A product of what a softmax makes of another product, if nobody else sees
+  /// these.
   bool attention(std::size_t n) {
     if (is_image(n) || has_weights(n)) return false;
     std::optional<std::size_t> rows;
@@ -456,48 +309,6 @@ class Grouper {
     growing_[whole].group.parts = std::move(parts);
     return true;
   }
-
-  void finish() {
-    // In the order of their last nodes, as far as they do not need each other.
-    std::vector<int> waiting(growing_.size(), 0);
-    std::vector<std::vector<std::size_t>> next(growing_.size());
-    for (std::size_t g = 0; g < growing_.size(); ++g) {
-      if (growing_[g].gone) continue;
-      std::set<std::size_t> needs;
-      for (const std::size_t other : growing_[g].needs)
-        if (current(other) != g) needs.insert(current(other));
-      waiting[g] = static_cast<int>(needs.size());
-      for (const std::size_t other : needs) next[other].push_back(g);
-    }
-    using Entry = std::pair<std::size_t, std::size_t>;  // last node, group
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-    const auto push = [&](std::size_t g) { ready.emplace(growing_[g].group.nodes.back(), g); };
-    for (std::size_t g = 0; g < growing_.size(); ++g) {
-      if (growing_[g].gone) continue;
-      std::ranges::sort(growing_[g].group.nodes);
-      if (waiting[g] == 0) push(g);
-    }
-    while (!ready.empty()) {
-      const std::size_t g = ready.top().second;
-      ready.pop();
-      growing_[g].group.results = results_of(g);
-      for (NodeGroup& part : growing_[g].group.parts) {
-        std::ranges::sort(part.nodes);
-        part.results = {result(part.nodes.back())};
-      }
-      out_.groups.push_back(growing_[g].group);
-      for (const std::size_t other : next[g])
-        if (--waiting[other] == 0) push(other);
-    }
-  }
-
-  const Graph& graph_;
-  Grouping out_;
-  std::vector<Growing> growing_;
-  std::vector<std::optional<std::size_t>> group_of_;  // by node
-  std::map<std::size_t, std::size_t> moved_;
-  std::vector<std::vector<std::size_t>> users_;      // by value; nodes().size(): the caller
-  std::vector<std::optional<std::size_t>> node_of_;  // by value
 };
 
 }  // namespace

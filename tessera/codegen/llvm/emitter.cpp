@@ -111,9 +111,9 @@ llvm::AllocaInst* Emitter::slot(llvm::Type* type) {
 
 std::int64_t Emitter::per_program(ValueId id) {
   if (!forms_) forms_.emplace(kernel);
-  for (const tile::Linear::Term& term : forms_->of(id).terms) {
-    if (!definition[term.value]) continue;
-    const tile::Operation& made = kernel.ops[*definition[term.value]];
+  for (const tile::AffineScalar::Term& term : forms_->of(id).terms) {
+    if (!definition[term.variable]) continue;
+    const tile::Operation& made = kernel.ops[*definition[term.variable]];
     if (made.code == tile::Code::Pid && made.ints[0] == 0) return term.factor;
   }
   return 0;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tessera/codegen/llvm/emit.h"
-#include "tessera/tile/passes/linear.h"
+#include "tessera/tile/passes/affine_scalars.h"
 
 namespace tessera::codegen {
 
@@ -120,7 +120,7 @@ class Emitter {
   /// Alias metadata: accesses to different buffers never overlap.
   void mark(llvm::Instruction* access, int buffer);
 
-  std::optional<tile::LinearForms> forms_;  // linear forms of the scalars; computed on first use
+  std::optional<tile::AffineScalars> forms_;  // affine forms of the scalars; computed on first use
 };
 
 }  // namespace tessera::codegen

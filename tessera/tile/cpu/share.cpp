@@ -56,7 +56,7 @@ bool Sharing::is_apart(const Operation& a, const Operation& b) const {
   const Extents& shape = kernel_.type(a.in.back()).shape;
   if (a.in[0] != b.in[0] || shape != kernel_.type(b.in.back()).shape) return false;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    const auto distance = combine(forms_.of(a.in[axis + 1]), forms_.of(b.in[axis + 1]), -1);
+    const auto distance = forms_.of(a.in[axis + 1]).plus(forms_.of(b.in[axis + 1]), -1);
     if (distance && distance->terms.empty() && std::abs(distance->base) >= shape[axis]) return true;
   }
   return false;

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tessera/tile/cpu/placement.h"
-#include "tessera/tile/passes/linear.h"
+#include "tessera/tile/passes/affine_scalars.h"
 
 namespace tessera::tile::cpu {
 
@@ -32,7 +32,7 @@ class Sharing {
   const Kernel& kernel_;
   const Placement& placement_;
   bool shares_;
-  LinearForms forms_;
+  AffineScalars forms_;
 };
 
 }  // namespace tessera::tile::cpu

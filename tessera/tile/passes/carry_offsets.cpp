@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/tile/passes/affine.h"
+#include "tessera/tile/passes/affine_tiles.h"
 
 namespace tessera::tile {
 namespace {
@@ -120,7 +120,7 @@ class Carrying {
 
   Kernel kernel_;
   const Kernel& source_;
-  AffineForms forms_;  // of the source
+  AffineTiles forms_;  // of the source
 };
 
 }  // namespace

@@ -25,17 +25,4 @@ struct Facts {
 /// bounds of loops and grids are used.
 std::vector<Facts> facts_of(const Kernel& kernel);
 
-/// An integer value as base + sum of factor * value over other scalar values, where it is one.
-struct Linear {
-  struct Term {
-    ValueId value;
-    std::int64_t factor;
-    bool operator==(const Term&) const = default;
-  };
-  std::int64_t base = 0;
-  std::vector<Term> terms = {};  // by value id, factors not 0
-  bool operator==(const Linear&) const = default;
-};
-Linear linear_of(const Kernel& kernel, ValueId scalar);
-
 }  // namespace tessera::tile

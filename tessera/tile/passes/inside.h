@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "tessera/tile/passes/linear.h"
+#include "tessera/tile/passes/affine_scalars.h"
 
 namespace tessera::tile {
 
@@ -16,24 +16,25 @@ class Bounds {
  public:
   explicit Bounds(const Kernel& kernel);
 
-  const LinearForms& forms() const { return forms_; }
+  const AffineScalars& forms() const { return forms_; }
   /// Distance from the end of an access to the end of the view, along an axis.
-  std::optional<Linear> gap(const Operation& access, std::size_t axis) const;
+  std::optional<AffineScalar> gap(const Operation& access, std::size_t axis) const;
   /// Whether the access is known not to start before the view.
   bool begins_inside(const Operation& access, std::size_t axis) const;
-  /// Whether a linear form is known to be non-negative.
-  bool not_negative(Linear form) const;
+  /// Whether an affine form is known to be non-negative.
+  bool not_negative(AffineScalar form) const;
   /// Whether a loop's step is known to be positive.
   bool steps_forward(const Operation& loop) const;
 
  private:
-  std::optional<Linear> without(const Linear& form, const Linear::Term& term) const;
-  std::optional<Linear> first(const Operation& loop) const;
-  std::optional<Linear> last(const Operation& loop) const;
-  std::optional<Linear> extent(ValueId view, std::size_t axis) const;
+  std::optional<AffineScalar> without(const AffineScalar& form,
+                                      const AffineScalar::Term& term) const;
+  std::optional<AffineScalar> first(const Operation& loop) const;
+  std::optional<AffineScalar> last(const Operation& loop) const;
+  std::optional<AffineScalar> extent(ValueId view, std::size_t axis) const;
 
   const Kernel& kernel_;
-  LinearForms forms_;
+  AffineScalars forms_;
   std::vector<std::optional<OpId>> definitions_;
   std::map<ValueId, const Operation*> loops_;                    // by index variable
   std::map<std::pair<ValueId, std::int64_t>, ValueId> extents_;  // by view and axis

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/tile/passes/affine.h"
+#include "tessera/tile/passes/affine_tiles.h"
 #include "tessera/tile/passes/ranges.h"
 
 namespace tessera::tile {
@@ -12,66 +12,54 @@ constexpr std::size_t kMostTerms = 16, kMostFactors = 4;
 }  // namespace
 
 Polynomial Polynomial::constant(std::int64_t number) {
-  Polynomial result;
-  if (number != 0) result.terms_[{}] = number;
-  return result;
+  return Polynomial(Affine<Product>::constant(number));
 }
 
 Polynomial Polynomial::value(ValueId scalar) {
-  Polynomial result;
-  result.terms_[{scalar}] = 1;
-  return result;
+  return Polynomial(Affine<Product>::of({scalar}));
 }
 
-bool Polynomial::add(const Product& product, std::int64_t factor) {
-  std::int64_t& total = terms_[product];
-  if (__builtin_add_overflow(total, factor, &total)) return false;
-  if (total == 0) terms_.erase(product);
-  return terms_.size() <= kMostTerms && product.size() <= kMostFactors;
+std::optional<Polynomial> Polynomial::limited(std::optional<Affine<Product>> sum) {
+  if (!sum || sum->terms.size() + (sum->base != 0 ? 1 : 0) > kMostTerms) return {};
+  for (const auto& [product, factor] : sum->terms)
+    if (product.size() > kMostFactors) return {};
+  return Polynomial(*std::move(sum));
 }
 
 std::optional<Polynomial> Polynomial::plus(const Polynomial& other, std::int64_t factor) const {
-  Polynomial sum = *this;
-  for (const auto& [product, own] : other.terms_) {
-    std::int64_t scaled = 0;
-    if (__builtin_mul_overflow(own, factor, &scaled) || !sum.add(product, scaled)) return {};
-  }
-  return sum;
+  return limited(sum_.plus(other.sum_, factor));
 }
 
 std::optional<Polynomial> Polynomial::times(const Polynomial& other) const {
-  Polynomial result;
-  for (const auto& [left, a] : terms_) {
-    for (const auto& [right, b] : other.terms_) {
+  auto sum = sum_.times(other.sum_.base);
+  for (const auto& [right, b] : other.sum_.terms) {
+    if (sum) sum = sum->plus(Affine<Product>{.terms = {{right, b}}}, sum_.base);
+    for (const auto& [left, a] : sum_.terms) {
       Product both;
       std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(both));
-      std::int64_t factor = 0;
-      if (__builtin_mul_overflow(a, b, &factor) || !result.add(both, factor)) return {};
+      const auto term = Affine<Product>::of(std::move(both)).times(a);
+      if (sum) sum = sum->plus(*term, b);
     }
   }
-  return result;
+  return limited(std::move(sum));
 }
 
 std::optional<Polynomial> Polynomial::divided(std::int64_t by) const {
-  Polynomial quotient;
-  for (const auto& [product, factor] : terms_) {
-    const bool exact = factor % by == 0;
-    if (!exact && !product.empty()) return {};
-    const std::int64_t down = factor / by - (!exact && factor < 0 ? 1 : 0);
-    if (!quotient.add(product, down)) return {};
+  Affine<Product> quotient{.base = sum_.base / by - (sum_.base % by != 0 && sum_.base < 0 ? 1 : 0)};
+  for (const auto& [product, factor] : sum_.terms) {
+    if (factor % by != 0) return {};
+    quotient.terms.push_back({product, factor / by});
   }
-  return quotient;
+  return Polynomial(std::move(quotient));
 }
 
 std::optional<std::int64_t> Polynomial::as_constant() const {
-  if (terms_.empty()) return 0;
-  if (terms_.size() == 1 && terms_.begin()->first.empty()) return terms_.begin()->second;
-  return {};
+  return sum_.is_constant() ? std::optional(sum_.base) : std::nullopt;
 }
 
 std::optional<std::int64_t> Polynomial::least(const std::vector<Facts>& facts) const {
-  Interval sum{0, 0};
-  for (const auto& [product, factor] : terms_) {
+  Interval sum{sum_.base, sum_.base};
+  for (const auto& [product, factor] : sum_.terms) {
     Interval range{factor, factor};
     for (const ValueId id : product) range = multiply(range, range_of(facts[id]));
     sum = tile::add(sum, range);
@@ -85,8 +73,7 @@ ValueId Polynomial::emit(Rewrite& out) const {
     const Function function = minus ? Function::Sub : Function::Add;
     sum = sum || minus ? out.map(function, {sum ? *sum : out.index(0), x}) : x;
   };
-  for (const auto& [product, factor] : terms_) {
-    if (product.empty()) continue;
+  for (const auto& [product, factor] : sum_.terms) {
     std::optional<ValueId> term;
     for (const ValueId id : product) {
       const ValueId wide = out.cast(out.of(id), DType::I64);
@@ -95,8 +82,7 @@ ValueId Polynomial::emit(Rewrite& out) const {
     if (factor != 1 && factor != -1) term = out.map(Function::Mul, {*term, out.index(factor)});
     plus(*term, factor == -1);
   }
-  if (const auto number = terms_.find({}); number != terms_.end())
-    plus(out.index(number->second), false);
+  if (sum_.base != 0) plus(out.index(sum_.base), false);
   return sum ? *sum : out.index(0);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/tile/passes/affine.h"
+#include "tessera/tile/passes/affine_tiles.h"
 #include "tessera/tile/passes/carry_offsets.h"
 #include "tessera/tile/type_check.h"
 
@@ -81,7 +81,7 @@ std::optional<Axis> place(std::int64_t extent, const std::vector<AxisBound>& low
   return axis;
 }
 
-std::optional<Plan> plan(const AffineForms& forms, const Extents& shape, ValueId pointers,
+std::optional<Plan> plan(const AffineTiles& forms, const Extents& shape, ValueId pointers,
                          const Mask& mask) {
   const auto affine = forms.tile(pointers);
   if (!affine || !affine->base) return {};
@@ -194,7 +194,7 @@ class Recovery {
   }
 
   const Kernel& kernel_;
-  AffineForms forms_;
+  AffineTiles forms_;
 };
 
 }  // namespace

@@ -68,7 +68,7 @@ class Splitting {
   struct Limit {
     const Operation* access;
     std::size_t axis;
-    Linear room;
+    AffineScalar room;
     std::int64_t factor;
   };
 
@@ -103,13 +103,13 @@ class Splitting {
       for (std::size_t axis = 0; axis < marks_.at(op).size(); ++axis) {
         if (marks_.at(op)[axis] != 0) continue;
         const auto gap = bounds_.gap(*op, axis);
-        if (!gap || factor_of(*gap, index) >= 0 || !bounds_.begins_inside(*op, axis)) continue;
-        const std::int64_t factor = -factor_of(*gap, index);
-        const auto room = combine(*gap, {.terms = {{index, 1}}}, factor);
+        if (!gap || gap->factor(index) >= 0 || !bounds_.begins_inside(*op, axis)) continue;
+        const std::int64_t factor = -gap->factor(index);
+        const auto room = gap->plus(AffineScalar::of(index), factor);
         // `split` goes one round beyond.
-        if (room && combine(*room, {.base = factor}, 1) &&
+        if (room && room->plus(AffineScalar::constant(factor)) &&
             std::none_of(room->terms.begin(), room->terms.end(),
-                         [&](const Linear::Term& t) { return inner.contains(t.value); }))
+                         [&](const AffineScalar::Term& t) { return inner.contains(t.variable); }))
           limits.push_back({op, axis, *room, factor});
       }
     }
@@ -125,10 +125,10 @@ class Splitting {
            kernel_.ops[*from].function == Function::Min && kernel_.ops[*from].in[1] == loop.in[1];
   }
 
-  static ValueId emit(Rewrite& out, const Linear& form) {
+  static ValueId emit(Rewrite& out, const AffineScalar& form) {
     ValueId sum = out.index(form.base);
-    for (const Linear::Term& term : form.terms) {
-      const ValueId wide = out.cast(out.of(term.value), DType::I64);
+    for (const AffineScalar::Term& term : form.terms) {
+      const ValueId wide = out.cast(out.of(term.variable), DType::I64);
       sum = out.map(Function::Add, {sum, out.map(Function::Mul, {wide, out.index(term.factor)})});
     }
     return sum;
@@ -149,7 +149,7 @@ class Splitting {
       const bool again = std::any_of(limits.begin(), limit, [&](const Limit& other) {
         return other.room == limit->room && other.factor == limit->factor;
       });
-      const auto room = combine(limit->room, {.base = limit->factor}, 1);
+      const auto room = limit->room.plus(AffineScalar::constant(limit->factor));
       if (again) continue;
       const ValueId end =
           map(Function::Div, map(Function::Max, emit(out, *room), zero), out.index(limit->factor));

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "tessera/tile/passes/affine_scalars.h"
 #include "tests/tile/passes/pass_check.h"
 
 namespace tessera::tile {
@@ -220,7 +221,7 @@ TEST(Facts, HoldOfEveryElement) {
   }
 }
 
-TEST(Linear, TakesSumsAndProductsApart) {
+TEST(AffineScalars, TakesSumsAndProductsApart) {
   const Kernel kernel = parsed_kernel(R"(kernel k(n: i64, m: i64, out: *i64) {
     a: i64 = mul(n, 8)
     b: i64 = sub(a, m)
@@ -233,21 +234,21 @@ TEST(Linear, TakesSumsAndProductsApart) {
   std::map<std::string, ValueId> id;
   for (std::size_t i = 0; i < kernel.values.size(); ++i)
     id[kernel.values[i].name] = static_cast<ValueId>(i);
-  const Linear c{.base = 5, .terms = {{id["n"], 8}, {id["m"], -1}}};
-  EXPECT_EQ(linear_of(kernel, id["c"]), c);
-  const Linear f{.base = 5, .terms = {{id["n"], 8}, {id["e"], 1}}};
-  EXPECT_EQ(linear_of(kernel, id["f"]), f);
+  const AffineScalar c{.base = 5, .terms = {{id["n"], 8}, {id["m"], -1}}};
+  EXPECT_EQ(AffineScalars(kernel).of(id["c"]), c);
+  const AffineScalar f{.base = 5, .terms = {{id["n"], 8}, {id["e"], 1}}};
+  EXPECT_EQ(AffineScalars(kernel).of(id["f"]), f);
 }
 
-TEST(Linear, KeepsWhatMayWrap) {
+TEST(AffineScalars, KeepsWhatMayWrap) {
   const Kernel kernel = parsed_kernel(R"(kernel k(n: i32, out: *i64) {
     a: i32 = add(n, 1)
     b: i64 = cast(a)
     store(out, b)
   })");
   const ValueId a = kernel.ops[1].out[0];
-  const Linear form = linear_of(kernel, kernel.ops[2].out[0]);
-  EXPECT_EQ(form, (Linear{.terms = {{a, 1}}}));
+  const AffineScalar form = AffineScalars(kernel).of(kernel.ops[2].out[0]);
+  EXPECT_EQ(form, AffineScalar::of(a));
 }
 
 }  // namespace

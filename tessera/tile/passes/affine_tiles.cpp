@@ -1,4 +1,4 @@
-#include "tessera/tile/passes/affine.h"
+#include "tessera/tile/passes/affine_tiles.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,8 +12,8 @@ namespace {
 constexpr int kMostDepth = 64;
 constexpr std::size_t kMostBounds = 16;
 
-std::optional<Affine> plus(const Affine& a, const Affine& b, std::int64_t factor) {
-  Affine sum = a;
+std::optional<AffineTile> plus(const AffineTile& a, const AffineTile& b, std::int64_t factor) {
+  AffineTile sum = a;
   const auto offset = a.offset.plus(b.offset, factor);
   if (!offset || b.base) return {};
   sum.offset = *offset;
@@ -25,9 +25,9 @@ std::optional<Affine> plus(const Affine& a, const Affine& b, std::int64_t factor
   return sum;
 }
 
-std::optional<Affine> times(const Affine& a, const Affine& b) {
+std::optional<AffineTile> times(const AffineTile& a, const AffineTile& b) {
   if (!is_uniform(b)) return is_uniform(a) ? times(b, a) : std::nullopt;
-  Affine result = a;
+  AffineTile result = a;
   const auto offset = a.offset.times(b.offset);
   if (!offset) return {};
   result.offset = *offset;
@@ -62,19 +62,19 @@ std::optional<std::vector<Polynomial>> reshaped(const std::vector<Polynomial>& s
 
 }  // namespace
 
-bool is_uniform(const Affine& x) {
+bool is_uniform(const AffineTile& x) {
   return std::all_of(x.strides.begin(), x.strides.end(),
                      [](const Polynomial& stride) { return stride.is_zero(); });
 }
 
-AffineForms::AffineForms(const Kernel& kernel)
+AffineTiles::AffineTiles(const Kernel& kernel)
     : kernel_(kernel), facts_(facts_of(kernel)), definitions_(definitions(kernel)) {}
 
-const Operation* AffineForms::definition(ValueId id) const {
+const Operation* AffineTiles::definition(ValueId id) const {
   return definitions_[id] ? &kernel_.ops[*definitions_[id]] : nullptr;
 }
 
-bool AffineForms::wraps(const Operation& op) const {
+bool AffineTiles::wraps(const Operation& op) const {
   const DType dtype = kernel_.type(op.out[0]).dtype;
   if (dtype == DType::I64) return false;
   const Facts &x = facts_[op.in.front()], &y = facts_[op.in.back()];
@@ -97,7 +97,7 @@ bool AffineForms::wraps(const Operation& op) const {
   return dtype == DType::U64 || !(stays(x, y) || stays(y, x));
 }
 
-std::optional<Affine> AffineForms::tile(ValueId id) const {
+std::optional<AffineTile> AffineTiles::tile(ValueId id) const {
   if (const auto it = tiles_.find(id); it != tiles_.end()) return it->second;
   if (depth_ >= kMostDepth) return leaf(id);
   ++depth_;
@@ -107,17 +107,17 @@ std::optional<Affine> AffineForms::tile(ValueId id) const {
   return tiles_[id] = std::move(form);
 }
 
-std::optional<Affine> AffineForms::leaf(ValueId id) const {
+std::optional<AffineTile> AffineTiles::leaf(ValueId id) const {
   const Type& type = kernel_.type(id);
   if (!type.is_scalar()) return {};
-  return type.is_pointer() ? Affine{.base = id} : Affine{.offset = Polynomial::value(id)};
+  return type.is_pointer() ? AffineTile{.base = id} : AffineTile{.offset = Polynomial::value(id)};
 }
 
-std::optional<Affine> AffineForms::read(ValueId id) const {
+std::optional<AffineTile> AffineTiles::read(ValueId id) const {
   const Type& type = kernel_.type(id);
   const Operation* op = definition(id);
   if (op == nullptr) return {};
-  Affine made{.strides = std::vector<Polynomial>(type.shape.size())};
+  AffineTile made{.strides = std::vector<Polynomial>(type.shape.size())};
   switch (op->code) {
     case Code::Const: made.offset = Polynomial::constant(op->literal.integer); return made;
     case Code::Iota:
@@ -146,7 +146,7 @@ std::optional<Affine> AffineForms::read(ValueId id) const {
   }
 }
 
-std::optional<Affine> AffineForms::arithmetic(const Operation& op) const {
+std::optional<AffineTile> AffineTiles::arithmetic(const Operation& op) const {
   const bool sums = op.function == Function::Add || op.function == Function::Sub;
   const bool known = sums || op.function == Function::Mul || op.function == Function::Neg;
   if (!known || !is_integer(kernel_.type(op.out[0]).dtype) || wraps(op)) return {};
@@ -158,9 +158,10 @@ std::optional<Affine> AffineForms::arithmetic(const Operation& op) const {
   return plus(*a, *b, op.function == Function::Add ? 1 : -1);
 }
 
-std::optional<Affine> AffineForms::moved(const Operation& op, const Affine& x) const {
+std::optional<AffineTile> AffineTiles::moved(const Operation& op, const AffineTile& x) const {
   const Extents &from = kernel_.type(op.in[0]).shape, &to = kernel_.type(op.out[0]).shape;
-  Affine result{.base = x.base, .offset = x.offset, .strides = std::vector<Polynomial>(to.size())};
+  AffineTile result{
+      .base = x.base, .offset = x.offset, .strides = std::vector<Polynomial>(to.size())};
   switch (op.code) {
     case Code::Broadcast:
       if (!from.empty()) result.strides = x.strides;
@@ -186,7 +187,7 @@ std::optional<Affine> AffineForms::moved(const Operation& op, const Affine& x) c
   return result;
 }
 
-std::optional<Mask> AffineForms::mask(ValueId id) const {
+std::optional<Mask> AffineTiles::mask(ValueId id) const {
   if (const auto it = masks_.find(id); it != masks_.end()) return it->second;
   if (depth_ >= kMostDepth) return {};
   ++depth_;
@@ -195,7 +196,7 @@ std::optional<Mask> AffineForms::mask(ValueId id) const {
   return masks_[id] = std::move(mask);
 }
 
-std::optional<Mask> AffineForms::read_mask(ValueId id) const {
+std::optional<Mask> AffineTiles::read_mask(ValueId id) const {
   const Operation* op = definition(id);
   if (op != nullptr) {
     if (op->code == Code::Const && op->literal.integer != 0) return Mask{};
@@ -231,7 +232,7 @@ std::optional<Mask> AffineForms::read_mask(ValueId id) const {
   return Mask{.conditions = {id}};
 }
 
-std::optional<Bound> AffineForms::comparison(const Operation& op) const {
+std::optional<Bound> AffineTiles::comparison(const Operation& op) const {
   if (op.code != Code::Map || !is_compare(op.function) || !is_integer(kernel_.type(op.in[0]).dtype))
     return {};
   const bool below = op.function == Function::Less || op.function == Function::LessEqual;

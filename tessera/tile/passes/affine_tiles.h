@@ -2,8 +2,10 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "tessera/expr/affine.h"
 #include "tessera/tile/passes/facts.h"
 #include "tessera/tile/passes/rewrite.h"
 
@@ -23,7 +25,7 @@ class Polynomial {
   /// The quotient, rounded down, where all but its constant is a multiple; else none.
   std::optional<Polynomial> divided(std::int64_t by) const;
 
-  bool is_zero() const { return terms_.empty(); }
+  bool is_zero() const { return *this == Polynomial{}; }
   std::optional<std::int64_t> as_constant() const;
   bool operator==(const Polynomial&) const = default;
 
@@ -34,26 +36,27 @@ class Polynomial {
   ValueId emit(Rewrite& out) const;
 
  private:
-  using Product = std::vector<ValueId>;  // in order
-  bool add(const Product& product, std::int64_t factor);
+  using Product = std::vector<ValueId>;  // in order, not empty
+  explicit Polynomial(Affine<Product> sum) : sum_(std::move(sum)) {}
+  static std::optional<Polynomial> limited(std::optional<Affine<Product>> sum);
 
-  std::map<Product, std::int64_t> terms_;  // factors are not 0
+  Affine<Product> sum_;
 };
 
 /// A tile whose element at (i, j, …) is base + offset + i * strides[0] + j * strides[1] + …, where
 /// the base is a scalar pointer, or nothing for integers.
-struct Affine {
+struct AffineTile {
   std::optional<ValueId> base = {};
   Polynomial offset = {};
   std::vector<Polynomial> strides = {};  // 0 on axes of extent 1
 };
 /// Whether all elements are equal: every stride is 0.
-bool is_uniform(const Affine& x);
+bool is_uniform(const AffineTile& x);
 
 /// One bound of a mask: the element is in where `gap` is not negative. `index` is the offset of the
 /// side of the comparison that moves along the tile, which the other side bounds.
 struct Bound {
-  Affine gap = {};
+  AffineTile gap = {};
   Polynomial index = {};
 };
 struct Mask {
@@ -62,22 +65,22 @@ struct Mask {
 };
 
 /// Reads tiles of one kernel as affine ones.
-class AffineForms {
+class AffineTiles {
  public:
-  explicit AffineForms(const Kernel& kernel);
+  explicit AffineTiles(const Kernel& kernel);
 
   /// Of integers or pointers; none where a value is anything else, or may have wrapped.
-  std::optional<Affine> tile(ValueId id) const;
+  std::optional<AffineTile> tile(ValueId id) const;
   /// Of truth values: a conjunction of bounds.
   std::optional<Mask> mask(ValueId id) const;
   const std::vector<Facts>& facts() const { return facts_; }
   const Operation* definition(ValueId id) const;
 
  private:
-  std::optional<Affine> read(ValueId id) const;
-  std::optional<Affine> leaf(ValueId id) const;
-  std::optional<Affine> arithmetic(const Operation& op) const;
-  std::optional<Affine> moved(const Operation& op, const Affine& x) const;
+  std::optional<AffineTile> read(ValueId id) const;
+  std::optional<AffineTile> leaf(ValueId id) const;
+  std::optional<AffineTile> arithmetic(const Operation& op) const;
+  std::optional<AffineTile> moved(const Operation& op, const AffineTile& x) const;
   std::optional<Mask> read_mask(ValueId id) const;
   std::optional<Bound> comparison(const Operation& op) const;
   bool wraps(const Operation& op) const;
@@ -85,7 +88,7 @@ class AffineForms {
   const Kernel& kernel_;
   std::vector<Facts> facts_;
   std::vector<std::optional<OpId>> definitions_;
-  mutable std::map<ValueId, std::optional<Affine>> tiles_;
+  mutable std::map<ValueId, std::optional<AffineTile>> tiles_;
   mutable std::map<ValueId, std::optional<Mask>> masks_;
   mutable int depth_ = 0;  // of reading; long chains are left alone
 };
