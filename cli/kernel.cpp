@@ -162,8 +162,7 @@ Expected<std::string> form_text(const tile::Kernel& kernel, const KernelOptions&
     codegen::PtxOptions ptx{.precision = code.precision, .tf32 = options.tf32};
     if (options.is_for_gpu()) {  // as it is launched there
       ptx = codegen::ptx_options(machine::cuda(options.target == "cuda:sm_80" ? "sm_80" : "sm_90a"),
-                                 code.precision);
-      ptx.tf32 = options.tf32;
+                                 {.precision = code.precision, .tf32 = options.tf32});
     }
     if (options.form == "gpu") return codegen::gpu_form_of(kernel, ptx);
     TESSERA_TRY(codegen::PtxKernel made, codegen::ptx_of(kernel, ptx));

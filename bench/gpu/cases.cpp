@@ -38,7 +38,7 @@ double tolerance_of(DType dtype) {
 /// small, for one with few multiprocessors they are large.
 void add_convolutions(std::vector<Case>& all) {
   machine::Machine small = machine::cuda();
-  small.multiprocessors = 2;
+  small.gpu->multiprocessors = 2;
   for (const Convolution& c :
        {Convolution{.batch = 3, .height = 9, .width = 10, .channels = 64, .filters = 136},
         Convolution{.batch = 2, .height = 12, .width = 8, .channels = 32, .stride = 2},
@@ -55,7 +55,7 @@ void add_convolutions(std::vector<Case>& all) {
                 : std::vector<Step>{{.kernel = draft.error(), .arguments = {}, .grid = {}}};
       for (std::size_t i = 0; i < steps.size(); ++i) {
         Case one{.name = fmt::format("{}, kernel {} for {} multiprocessors", c.name(), i + 1,
-                                     gpu.multiprocessors),
+                                     gpu.gpu->multiprocessors),
                  .kernel = steps[i].kernel,
                  .arguments = drawn(),
                  .grid = steps[i].grid,

@@ -14,10 +14,11 @@ using runtime::step::Launch;
 
 /// The arguments of a kernel, without memory, and the values that they lie in.
 Step step_of(const tile::Kernel& kernel, const Launch& launch) {
-  Step step{.kernel = kernel,
-            .arguments = {},
-            .grid = launch.grid,
-            .options = codegen::ptx_options(machine::cuda(), codegen::Precision::Fast)};
+  Step step{
+      .kernel = kernel,
+      .arguments = {},
+      .grid = launch.grid,
+      .options = codegen::ptx_options(machine::cuda(), {.precision = codegen::Precision::Fast})};
   for (std::size_t i = 0; i < launch.patches.size(); ++i) {
     const tile::Type& type = kernel.type(kernel.params()[i]);
     const Launch::Patch& patch = launch.patches[i];

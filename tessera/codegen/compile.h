@@ -17,6 +17,8 @@ namespace tessera::codegen {
 /// Compilation options of a CPU kernel.
 struct Options {
   Precision precision = Precision::Exact;
+  /// GPU only: f32 operands of matmuls may be rounded to tf32, for tensor cores.
+  bool tf32 = false;
   /// Debug mode: every access is checked against the memory of its argument, and assertions are
   /// checked.
   bool checked = false;

@@ -59,10 +59,10 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
 
 }  // namespace
 
-PtxOptions ptx_options(const machine::Machine& gpu, Precision precision) {
-  return {.target = gpu.has("sm_90a") ? PtxTarget::Sm90a : PtxTarget::Sm80,
-          .precision = precision,
-          .tf32 = gpu.has("tf32"),
+PtxOptions ptx_options(const machine::Machine& gpu, const Options& options) {
+  return {.target = gpu.gpu->architecture == "sm_90a" ? PtxTarget::Sm90a : PtxTarget::Sm80,
+          .precision = options.precision,
+          .tf32 = options.tf32,
           .more_stages = 8,
           .loops = true,
           .maps = true};
@@ -78,7 +78,7 @@ Expected<GpuImage> build_gpu_image(std::span<const tile::Kernel> kernels,
                                    const machine::Machine& gpu, const ImageOptions& options) {
   TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
               runtime::ObjectCache::open_unless_empty(options.kernel.cache));
-  const PtxOptions ptx = ptx_options(gpu, options.kernel.precision);
+  const PtxOptions ptx = ptx_options(gpu, options.kernel);
   std::size_t done = 0;
   TESSERA_TRY(const auto all,
               in_parallel<Made>(

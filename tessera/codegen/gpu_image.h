@@ -17,8 +17,8 @@ struct GpuImage {
   std::int64_t from_cache = 0;                         // number of kernels found in the cache
 };
 
-/// PTX options for a GPU: `sm_80` or `sm_90a`, of machine::cuda().
-PtxOptions ptx_options(const machine::Machine& gpu, Precision precision);
+/// PTX options for a GPU of machine::cuda().
+PtxOptions ptx_options(const machine::Machine& gpu, const Options& options);
 
 /// Checks whether a kernel can be compiled to PTX: it is planned and emitted as LLVM IR, but not
 /// compiled.

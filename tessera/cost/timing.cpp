@@ -9,6 +9,7 @@
 #include "tessera/cost/contest.h"
 #include "tessera/engine/engine.h"
 #include "tessera/lower/range.h"
+#include "tessera/program/backend.h"
 #include "tessera/program/plan.h"
 #include "tessera/support/rng.h"
 #include "tessera/support/stopwatch.h"

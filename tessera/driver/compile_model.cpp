@@ -11,10 +11,6 @@
 namespace tessera {
 namespace {
 
-bool has_bf16_products(const machine::Machine& machine) {
-  return machine.is_gpu() || machine.has("bf16") || machine.has("avx512bf16");
-}
-
 Expected<std::vector<Datum>> answers(const runtime::Program& program,
                                      std::span<const Datum> inputs) {
   TESSERA_TRY(const Ready made, ready(program, {.memory_limit = INT64_MAX - 1}));
@@ -39,16 +35,17 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
 
 /// Candidate element types of matmul operands, the fastest first.
 std::vector<DType> products_of(const CompileModelOptions& options) {
-  const machine::Machine& machine = options.code.machine;
-  const bool bf16 = has_bf16_products(machine);
+  std::vector<DType> fast = machine::fast_product_types(options.code.machine);
+  const auto has = [&](DType dtype) { return std::ranges::find(fast, dtype) != fast.end(); };
   switch (options.precision) {
     case Precision::F32: break;
-    case Precision::F16: return {machine.is_gpu() ? DType::F16 : bf16 ? DType::BF16 : DType::F32};
-    case Precision::Bf16: return {bf16 ? DType::BF16 : DType::F32};
-    case Precision::Auto:
-      if (machine.is_gpu()) return {DType::F16, DType::BF16, DType::F32};
-      if (bf16) return {DType::BF16, DType::F32};
+    case Precision::F16:
+      if (!fast.empty()) return {fast.front()};
       break;
+    case Precision::Bf16:
+      if (has(DType::BF16)) return {DType::BF16};
+      break;
+    case Precision::Auto: fast.push_back(DType::F32); return fast;
   }
   return {DType::F32};
 }

@@ -29,11 +29,12 @@ Expected<GpuKernel> GpuKernel::compile(const tile::Kernel& kernel,
                                              device.compute() / 10, device.compute() % 10),
                       .note = "kernels are for 8.0 and later"};
   GpuKernel made(kernel, std::move(device));
-  machine::Machine gpu = machine::cuda(made.device_.compute() == kHopper ? "sm_90a" : "sm_80");
-  if (options.tf32) gpu.features.emplace_back("tf32");
+  const machine::Machine gpu =
+      machine::cuda(made.device_.compute() == kHopper ? "sm_90a" : "sm_80");
   made.ones_ = tile::ones_of(kernel, arguments);
   TESSERA_TRY(made.ptx_, codegen::ptx_of(tile::for_ones(kernel, made.ones_),
-                                         codegen::ptx_options(gpu, options.precision)));
+                                         codegen::ptx_options(gpu, {.precision = options.precision,
+                                                                    .tf32 = options.tf32})));
   const codegen::PtxKernel& ptx = made.ptx_;
   TESSERA_TRY(made.function_, made.device_.load({.text = ptx.text,
                                                  .entry = ptx.entry,

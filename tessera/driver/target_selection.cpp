@@ -20,7 +20,7 @@ std::optional<machine::Machine> machine_of(std::string_view target) {
   const auto found = runtime::cuda::this_gpu();
   if (!found) return machine::cuda();
   machine::Machine gpu = machine::cuda(found->architecture);
-  gpu.multiprocessors = gpu.cores = found->multiprocessors;
+  gpu.cores = gpu.gpu->multiprocessors = found->multiprocessors;
   return gpu;
 }
 
@@ -52,7 +52,7 @@ Expected<Done> select_target(std::string_view target, std::string_view precision
                       .message = fmt::format("--precision {} is for GPUs", precision),
                       .help = "say bf16, or --target cuda"};
   options.code.machine = *std::move(machine);
-  if (precision == "tf32") options.code.machine.features.emplace_back("tf32");
+  options.code.tf32 = precision == "tf32";
   options.precision = named->precision;
   return Done{};
 }

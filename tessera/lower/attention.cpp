@@ -4,6 +4,7 @@
 
 #include "tessera/lower/attention_form.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/target_traits.h"
 
 namespace tessera::lower {
 namespace {
@@ -217,8 +218,8 @@ Expected<Attempt> lower_attention(const Group& group, const machine::Machine& ma
   const auto form = attention_form(group, options.exact);
   if (!form || form->extents[static_cast<std::size_t>(form->key)] > kMostKeys) return Attempt{};
   const std::int64_t rows = rows_of(*form, machine);
-  const bool in_full =
-      machine.is_gpu() && options.products == DType::BF16 && multiply_adds(*form) < kSmallProduct;
+  const bool in_full = traits_of(machine).tiles_by_thread_blocks() &&
+                       options.products == DType::BF16 && multiply_adds(*form) < kSmallProduct;
   auto lowered = AttentionKernel(group, *form, rows, in_full ? DType::F32 : options.products).run();
   if (!lowered) return Attempt{};  // by other strategies, stage by stage
   GroupCode code{.strategy = fmt::format("attention, {} rows at a time", rows)};

@@ -9,6 +9,7 @@
 #include "tessera/expr/walk.h"
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/target_traits.h"
 #include "tessera/tile/cpu/panels.h"
 #include "tessera/tile/verify.h"
 
@@ -65,11 +66,11 @@ class ContractionLowering {
   ContractionLowering(const Contraction& contraction, const machine::Machine& machine,
                       const GroupOptions& options)
       : c_(contraction),
-        by_blocks_(machine.is_gpu()),
+        by_blocks_(traits_of(machine).tiles_by_thread_blocks()),
         b_(contraction.stage->name()),
         e_(b_, DType::F32) {
     if (by_blocks_) {
-      tiles_ = gpu_tiles(c_, options.products, machine);
+      tiles_ = gpu_tiles(c_, options, machine);
       panels_ = {options.products, tiles_.columns, 1};
     } else {
       panels_ =
@@ -479,7 +480,8 @@ Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, 
 
 Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& machine,
                                     const GroupOptions& given) {
-  const bool by_blocks = machine.is_gpu();
+  const TargetTraits& target = traits_of(machine);
+  const bool by_blocks = target.tiles_by_thread_blocks();
   // Tiles of blocks are powers of two: fewer and longer axes leave less of them
   // empty.
   Group whole = group;
@@ -492,13 +494,13 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
   auto contraction = form();
   // A sum of nothing is no product.
   if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
-  if (!contraction || (contraction->bytes && machine.is_gpu())) return Attempt{};
+  if (!contraction || (contraction->bytes && !target.multiplies_bytes)) return Attempt{};
   if (by_blocks && options.products == DType::BF16 && multiply_adds(*contraction) < kSmallProduct) {
     options.products = DType::F32;
     contraction = form();
   }
   if (by_blocks && !options.exact)
-    if (const SumParts cut = parts_of_sum(*contraction, options.products, machine); cut.parts > 1) {
+    if (const SumParts cut = parts_of_sum(*contraction, options, machine); cut.parts > 1) {
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
       if (split) return split;
     }

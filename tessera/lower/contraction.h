@@ -149,9 +149,9 @@ struct ContractionTiles {
 ContractionTiles choose_tiles(const Contraction& contraction, const tile::cpu::Panels& panels,
                               const machine::Machine& machine);
 
-/// The same for a GPU, with factors of this dtype: powers of two, which registers and tensor cores
-/// hold. Rows, columns, and the sum where it is one axis, may end before the tiles do.
-ContractionTiles gpu_tiles(const Contraction& contraction, DType factors,
+/// The same for a GPU: powers of two, which registers and tensor cores hold. Rows, columns, and the
+/// sum where it is one axis, may end before the tiles do.
+ContractionTiles gpu_tiles(const Contraction& contraction, const GroupOptions& options,
                            const machine::Machine& machine);
 
 /// A sum that is cut along one of its axes.
@@ -160,7 +160,7 @@ struct SumParts {
   std::int64_t parts = 1;
 };
 /// How a GPU should cut the sum so that more of it has work; one part: it has enough.
-SumParts parts_of_sum(const Contraction& contraction, DType factors,
+SumParts parts_of_sum(const Contraction& contraction, const GroupOptions& options,
                       const machine::Machine& machine);
 /// The sum in parts, each a position along the first axis of a tensor, as one stage, and what is
 /// made of their sum as another.

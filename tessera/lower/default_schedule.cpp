@@ -4,8 +4,9 @@
 #include <set>
 
 #include "tessera/expr/walk.h"
-#include "tessera/lower/range.h"
 #include "tessera/lower/lower.h"
+#include "tessera/lower/range.h"
+#include "tessera/lower/target_traits.h"
 
 namespace tessera::lower {
 
@@ -71,8 +72,8 @@ class Chooser {
     std::vector<std::string> vectors;
     for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
       if (loop->extent <= 1) continue;
-      const std::int64_t part =
-          (machine_.is_gpu() ? filled_part_of : part_of)(loop->extent, most / elements);
+      const std::int64_t part = (traits_of(machine_).has_thread_blocks ? filled_part_of : part_of)(
+          loop->extent, most / elements);
       if (part <= 1) break;
       elements *= part;
       std::string name = loop->name;
@@ -149,13 +150,14 @@ class Chooser {
     std::int64_t most =
         std::clamp<std::int64_t>(all / (4 * std::max(machine_.cores, 1)), 1024, 4096);
     const auto fold = main_fold(stage_);
-    // Threads of a GPU that have no element of their own take a part of the fold.
+    // Threads that have no element of their own take a part of the fold.
+    const bool has_blocks = traits_of(machine_).has_thread_blocks;
     constexpr std::int64_t kFew = 1 << 17, kPart = 64;
     if (fold != nullptr && folds_along_memory(*fold))
       most = std::max<std::int64_t>(most / vectorize(sums, 4096), 1);
-    else if (fold != nullptr && machine_.is_gpu() && is_window(*fold, sums))
+    else if (fold != nullptr && has_blocks && is_window(*fold, sums))
       most = write_out(sums);
-    else if (fold != nullptr && machine_.is_gpu() && all < kFew)
+    else if (fold != nullptr && has_blocks && all < kFew)
       most = std::max<std::int64_t>(most / vectorize(sums, kPart), 1);
     if (const auto across = transposed(output); across && fold == nullptr) {
       most /= vectorize({*across}, machine_.cache_line / 4);

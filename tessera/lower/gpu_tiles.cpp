@@ -110,7 +110,7 @@ Pace other_pace(double rows, double columns, bool matrix) {
 }
 
 /// The tiles that are done first, where the sum is cut into so many parts.
-Choice choice_of(const Contraction& c, DType factors, const machine::Machine& machine,
+Choice choice_of(const Contraction& c, const GroupOptions& options, const machine::Machine& machine,
                  std::int64_t parts) {
   struct Shape {
     std::int64_t rows, columns;
@@ -119,8 +119,8 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
   constexpr Shape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
                                {64, 128},  {64, 64},   {64, 32},   {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
-  const bool half = factors != DType::F32, matrix = half || machine.has("tf32");
-  const bool hopper = half && machine.has("sm_90a");
+  const bool half = options.products != DType::F32, matrix = half || options.tf32;
+  const bool hopper = half && machine.gpu->architecture == "sm_90a";
   const bool is_box = !c.a.reads.empty() && c.a.reads[0].box;
   Choice best;
   for (const Shape& shape :
@@ -138,7 +138,7 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
     if (matrix && !hopper && shape.rows * shape.columns > kLarge) continue;
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
     const Pace pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
-    const std::int64_t waves = ceil_div(programs, machine.multiprocessors);
+    const std::int64_t waves = ceil_div(programs, machine.gpu->multiprocessors);
     const auto pairs = static_cast<double>(waves / 2), rest = static_cast<double>(waves % 2);
     const auto rounds = static_cast<double>(ceil_div(steps, parts));
     const double cycles =
@@ -151,11 +151,13 @@ Choice choice_of(const Contraction& c, DType factors, const machine::Machine& ma
 
 }  // namespace
 
-ContractionTiles gpu_tiles(const Contraction& c, DType factors, const machine::Machine& machine) {
-  return choice_of(c, factors, machine, 1).tiles;
+ContractionTiles gpu_tiles(const Contraction& c, const GroupOptions& options,
+                           const machine::Machine& machine) {
+  return choice_of(c, options, machine, 1).tiles;
 }
 
-SumParts parts_of_sum(const Contraction& c, DType factors, const machine::Machine& machine) {
+SumParts parts_of_sum(const Contraction& c, const GroupOptions& options,
+                      const machine::Machine& machine) {
   // Cycles of another launch, of each part that it goes through, and of each of the sums that it
   // reads: measured on an H200.
   constexpr double kLaunch = 2500, kPart = 330, kRead = 0.00085;
@@ -163,9 +165,9 @@ SumParts parts_of_sum(const Contraction& c, DType factors, const machine::Machin
       static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent) * kRead;
   SumParts best;
   if (c.widened) return best;
-  double least = choice_of(c, factors, machine, 1).cycles;
+  double least = choice_of(c, options, machine, 1).cycles;
   for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {
-    const Choice choice = choice_of(c, factors, machine, parts);
+    const Choice choice = choice_of(c, options, machine, parts);
     const auto number = static_cast<double>(parts);
     const double cycles = choice.cycles + kLaunch + kPart * number + elements * (number + 1);
     if (cycles >= least) continue;

@@ -1,15 +1,15 @@
 #include "tessera/lower/group.h"
 
+#include "tessera/lower/target_traits.h"
 #include "tessera/tile/passes/for_grid.h"
 
 namespace tessera::lower {
 namespace {
 
-/// A GPU runs few programs along the second and third axis of a grid.
-void fit_grid(Lowered& lowered) {
-  constexpr std::int64_t kMost = 65535;
+/// Programs along the first axis alone where there are too many along the others.
+void fit_grid(Lowered& lowered, std::int64_t most_across) {
   tile::Grid& grid = lowered.grid;
-  if (grid[1] <= kMost && grid[2] <= kMost) return;
+  if (grid[1] <= most_across && grid[2] <= most_across) return;
   lowered.kernel = tile::along_one_axis(lowered.kernel, grid);
   grid = {grid[0] * grid[1] * grid[2], 1, 1};
 }
@@ -34,7 +34,7 @@ Expected<GroupCode> lower_group(const Group& group, const machine::Machine& mach
     GroupCode code = **std::move(attempt);
     Expected<Done> accepted = Done{};
     for (Lowered& lowered : code.kernels) {
-      if (machine.is_gpu()) fit_grid(lowered);
+      fit_grid(lowered, traits_of(machine).most_programs_across);
       lowered.kernel = tile::for_grid(lowered.kernel, lowered.grid);
       if (accepted && options.accept) accepted = options.accept(lowered.kernel);
     }

@@ -48,6 +48,8 @@ struct GroupOptions {
   bool exact = false;
   /// BF16, and on a GPU F16: factors are rounded to it, sums stay in F32.
   DType products = DType::F32;
+  /// On a GPU: factors of f32 may be rounded to tf32, so that tensor cores multiply them.
+  bool tf32 = false;
   /// Whether code can be made of a kernel; where it cannot, another strategy is tried.
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };

@@ -6,6 +6,7 @@
 #include "tessera/lower/axes.h"
 #include "tessera/lower/evaluate.h"
 #include "tessera/lower/group.h"
+#include "tessera/lower/target_traits.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -18,10 +19,8 @@ using tile::Type;
 namespace {
 
 /// Elements of a tile: enough that a program is worth its start, few enough that what is kept of it
-/// stays in the first-level cache; and what a row may have at most.
-constexpr std::int64_t kTile = 4096, kLongestRow = 1 << 18;
-/// The same of what the registers of a block hold a few times.
-constexpr std::int64_t kLongestRowOnGpu = 1 << 14;
+/// stays in the first-level cache.
+constexpr std::int64_t kTile = 4096;
 /// Programs for each core, so that they end together.
 constexpr std::int64_t kProgramsPerCore = 4;
 /// A row of neighbours in memory that is worth its cache lines.
@@ -63,7 +62,7 @@ class RowsLowering {
   }
 
  private:
-  std::int64_t longest_row() const { return machine_.is_gpu() ? kLongestRowOnGpu : kLongestRow; }
+  std::int64_t longest_row() const { return traits_of(machine_).longest_row; }
   const AxisClass& axis(int c) const { return axes_.classes[static_cast<std::size_t>(c)]; }
   std::int64_t& block(int c) { return blocks_[static_cast<std::size_t>(c)]; }
   bool is_stage(const std::string& name) const {

@@ -5,6 +5,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/range.h"
+#include "tessera/lower/target_traits.h"
 
 namespace tessera::lower {
 
@@ -82,8 +83,9 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t wid
 Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
                                                   const machine::Machine& machine) {
   const auto fold = main_fold(stage);
-  // The threads of a GPU are enough: to write windows out there is long code for nothing.
-  if (fold == nullptr || stage.output.forward || machine.is_gpu()) return std::optional<Schedule>();
+  // Where threads are enough, to write windows out is long code for nothing.
+  if (fold == nullptr || stage.output.forward || !traits_of(machine).vectorizes_windows)
+    return std::optional<Schedule>();
   TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
   const Nest nest = schedule.nest(stage.name());
   std::vector<Loop> output, window;

@@ -6,6 +6,7 @@
 
 #include "tessera/expr/number.h"
 #include "tessera/lower/evaluate.h"
+#include "tessera/lower/target_traits.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::lower {
@@ -314,8 +315,7 @@ Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x
 
 Expected<Attempt> lower_winograd(const Group& group, const machine::Machine& machine,
                                  const GroupOptions& options) {
-  // What it saves in products a GPU does not notice.
-  if (machine.is_gpu()) return Attempt{};
+  if (!traits_of(machine).uses_winograd) return Attempt{};
   if (options.exact || options.products != DType::F32 || group.stages.size() != 1) return Attempt{};
   const auto convolution = convolution3x3(group.stages[0], group.weights);
   if (!convolution) return Attempt{};

@@ -59,16 +59,22 @@ std::string_view to_string(Unit::Kind kind) {
   return "";
 }
 
-Machine cuda(std::string_view generation) {
+Machine cuda(std::string_view architecture) {
   Machine gpu;
   gpu.cpu = "cuda";
-  gpu.features = {std::string(generation)};
-  gpu.multiprocessors = gpu.cores = 132;
+  gpu.gpu = {.architecture = std::string(architecture), .multiprocessors = 132};
+  gpu.cores = gpu.gpu->multiprocessors;
   gpu.l1d = 32 << 10;
   gpu.l2 = 64 << 10;
   gpu.l3 = 32 << 20;
   gpu.vector_bytes = 128;  // what a warp reads at once
   return gpu;
+}
+
+std::vector<DType> fast_product_types(const Machine& machine) {
+  if (machine.is_gpu()) return {DType::F16, DType::BF16};
+  if (machine.has("bf16") || machine.has("avx512bf16")) return {DType::BF16};
+  return {};
 }
 
 bool Machine::has(std::string_view feature) const {

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/support/dtype.h"
 #include "tessera/support/expected.h"
 
 namespace tessera::machine {
@@ -15,7 +17,16 @@ enum class Architecture : std::uint8_t { AArch64, X86_64 };
 
 std::string_view to_string(Architecture architecture);
 
-/// What a computer is, as data: what schedules are reasoned from and code is generated for.
+/// What a target machine is beside a CPU, if it is a GPU.
+struct Gpu {
+  std::string architecture = {};  // that code is written for: `sm_90a`, Hopper, or `sm_80`, which
+                                  // all from Ampere on run
+  int multiprocessors = 1;        // how many have a program at a time
+  bool operator==(const Gpu&) const = default;
+};
+
+/// What a computer is, as data: what schedules are reasoned from and code is generated for. Which
+/// roundings code may do is not said here, but by the options of a compilation.
 struct Machine {
   Architecture architecture = Architecture::AArch64;
   std::string cpu = {};  // as LLVM names it: neoverse-v1, sapphirerapids
@@ -32,10 +43,9 @@ struct Machine {
   /// fullfp16, avx2, fma, f16c, avx512f, avx512bw, avx512vl, avx512dq, avx512bf16, avx512vnni, …
   std::vector<std::string> features = {};
 
-  /// On a GPU: how many multiprocessors have a program at a time. 0: this is a CPU.
-  int multiprocessors = 0;
+  std::optional<Gpu> gpu = {};  // none: this is a CPU
 
-  bool is_gpu() const { return multiprocessors > 0; }
+  bool is_gpu() const { return gpu.has_value(); }
   bool has(std::string_view feature) const;
   /// Hardware threads of all cores.
   int threads() const;
@@ -52,10 +62,12 @@ Machine host();
 std::int64_t host_memory(const std::filesystem::path& root = "/");
 
 /// An NVIDIA GPU, as far as schedules are reasoned from it: what a program keeps at hand lies in
-/// the registers of a block of threads (l1d) and in shared memory (l2). Its first feature is
-/// what code is written for: `sm_90a`, Hopper, or `sm_80`, which all from Ampere on run. With a
-/// second one, `tf32`, factors of f32 may be rounded for tensor cores.
-Machine cuda(std::string_view generation = "sm_90a");
+/// the registers of a block of threads (l1d) and in shared memory (l2).
+Machine cuda(std::string_view architecture = "sm_90a");
+
+/// Element types narrower than f32 of which a machine multiplies matrices faster, the fastest
+/// first.
+std::vector<DType> fast_product_types(const Machine& machine);
 
 /// A machine by name, for code that runs elsewhere: `host`, or an LLVM CPU name of either
 /// architecture that tessera knows (`neoverse-v1`, `haswell`, `sapphirerapids`, …).

@@ -23,7 +23,8 @@ struct CompileOptions {
   machine::Machine machine = machine::host();
   int threads = 1;  // to compile with, and that the schedules count on when the program runs
   passes::Options passes = {};  // those of the stage Target run; `exact` holds for code too
-  DType products = DType::F32;
+  DType products = DType::F32;  // factors of products are rounded to it, sums stay in f32
+  bool tf32 = false;            // on a GPU: factors of f32 may be rounded to tf32, for tensor cores
   std::filesystem::path cache = {};  // for object code; nowhere if empty
   std::int64_t memory_limit = 0;     // of the arena; 0: none
   std::function<void(std::size_t done, std::size_t all)> progress = {};

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "tessera/program/backend.h"
+
 namespace tessera::program {
 namespace {
 
@@ -51,7 +53,7 @@ std::vector<DType> storage_types(const Graph& graph, const Decisions& decisions,
   std::vector<DType> storage;
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
     storage.push_back(graph.type(ValueId{i}).dtype);
-  if (!options.machine.is_gpu()) return storage;
+  if (!backend_of(options.machine).stores_product_types) return storage;
   const std::set<std::uint32_t> operands = operands_of_products(graph, decisions);
   for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
     const bool in_full = options.products == DType::BF16 && !operands.contains(i) &&

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "tessera/program/backend.h"
 #include "tessera/program/index_uses.h"
 #include "tessera/program/places.h"
 
@@ -23,7 +24,7 @@ class IndexChecks {
   IndexChecks(const Graph& graph, const Decisions& decisions, const CompileOptions& options)
       : graph_(graph),
         decisions_(decisions),
-        checks_computed_(!options.machine.is_gpu()) {}
+        checks_computed_(backend_of(options.machine).checks_computed_indices) {}
 
   /// Whether a group computes indices that have to be checked before one of its own nodes reads
   /// them.

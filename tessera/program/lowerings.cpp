@@ -56,11 +56,11 @@ double operations_of(const tile::Stage& stage) {
 
 std::shared_ptr<const Lowering> Lowerings::of(const Canonical& group) {
   if (const auto it = made_.find(group.key); it != made_.end()) return it->second;
-  auto lowering = std::make_shared<Lowering>(
-      Lowering{.key = digest(fmt::format("exact {} products {}\n{}", options_.exact,
-                                         to_string(options_.products), group.key)),
-               .code = {},
-               .made = lower::lower_group(group.group, machine_, options_)});
+  auto lowering = std::make_shared<Lowering>(Lowering{
+      .key = digest(fmt::format("exact {} products {}\n{}", options_.exact,
+                                options_.tf32 ? "tf32" : to_string(options_.products), group.key)),
+      .code = {},
+      .made = lower::lower_group(group.group, machine_, options_)});
   if (lowering->made) {
     std::string all;
     for (const lower::Lowered& lowered : lowering->made->kernels) {

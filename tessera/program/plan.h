@@ -1,6 +1,5 @@
 #pragma once
 
-#include "tessera/codegen/image.h"
 #include "tessera/program/assemble.h"
 #include "tessera/program/compile.h"
 
@@ -9,9 +8,6 @@ namespace tessera::program {
 /// What compile() would make of a graph, as far as its steps: groups, layouts, kernels as tile
 /// programs. Nothing is compiled, no weight is computed or packed, no memory is planned.
 Expected<Draft> plan(const Graph& graph, const Planning& planning);
-
-/// How `all` kernels of a program are made code.
-codegen::ImageOptions image_options(const CompileOptions& options, std::size_t all);
 
 /// The lowerings that plans and programs with these options share.
 Lowerings lowerings_for(const CompileOptions& options);

@@ -232,6 +232,22 @@ TEST(Units, AreThoseOfTheFeatures) {
   EXPECT_THAT(names("sapphirerapids"), IsSupersetOf({"AVX-512", "tdpbf16ps", "tdpbssd"}));
 }
 
+TEST(Gpu, IsPartOfAMachineThatIsNoCpu) {
+  EXPECT_FALSE(named("haswell")->is_gpu());
+  const Machine gpu = cuda("sm_80");
+  ASSERT_TRUE(gpu.is_gpu());
+  EXPECT_EQ(gpu.gpu->architecture, "sm_80");
+  EXPECT_GT(gpu.gpu->multiprocessors, 0);
+  EXPECT_TRUE(gpu.features.empty());  // those of a CPU
+}
+
+TEST(FastProductTypes, AreThoseOfMatrixUnits) {
+  EXPECT_THAT(fast_product_types(cuda()), ElementsAre(DType::F16, DType::BF16));
+  EXPECT_THAT(fast_product_types(*named("neoverse-v1")), ElementsAre(DType::BF16));
+  EXPECT_THAT(fast_product_types(*named("sapphirerapids")), ElementsAre(DType::BF16));
+  EXPECT_THAT(fast_product_types(*named("haswell")), ElementsAre());
+}
+
 TEST(Text, HasOneLineForEachProperty) {
   EXPECT_EQ(to_text(*named("haswell")),
             "architecture  x86_64\n"

@@ -12,6 +12,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
 #include "tessera/passes/pipeline.h"
+#include "tessera/program/backend.h"
 #include "tessera/program/compile.h"
 #include "tessera/program/launch_arguments.h"
 #include "tessera/runtime/session.h"
@@ -64,8 +65,8 @@ CompileReport expect_same_on_gpu(const Case& one) {
   EXPECT_TRUE(compiled) << to_string(compiled.error());
   if (!compiled || !expected) return {};
   EXPECT_TRUE(compiled->program.is_for_gpu());
-  const codegen::PtxOptions ptx = codegen::ptx_options(
-      options.machine, options.passes.exact ? codegen::Precision::Exact : codegen::Precision::Fast);
+  const codegen::PtxOptions ptx =
+      codegen::ptx_options(options.machine, image_options(options, 0).kernel);
   const auto loaded = runtime::LoadedProgram::load(compiled->program);
   EXPECT_TRUE(loaded) << to_string(loaded.error());
   if (!loaded) return {};
@@ -127,7 +128,7 @@ TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
       1,
       {.machine = machine::cuda(), .products = DType::F16},
       2e-1};
-  product.options.machine.multiprocessors = 2;
+  product.options.machine.gpu->multiprocessors = 2;
   expect_same_on_gpu(product);
   const auto compiled =
       compile(with_weights(parsed(product.graph), product.inputs, product.given), product.options);
@@ -146,7 +147,7 @@ TEST(GpuProgram, EverySecondPixelIsCopiedByTensorMaps) {
       1,
       {.machine = machine::cuda(), .products = DType::F16},
       1e-1};
-  window.options.machine.multiprocessors = 1;  // large tiles do best
+  window.options.machine.gpu->multiprocessors = 1;  // large tiles do best
   expect_same_on_gpu(window);
   const auto compiled =
       compile(with_weights(parsed(window.graph), window.inputs, window.given), window.options);
@@ -370,10 +371,12 @@ TEST(GpuProgram, ProductsOfOneOperandAreOne) {
 }
 
 TEST(GpuProgram, SingleNumbersMayBeRoundedForTensorCores) {
-  machine::Machine gpu = machine::cuda("sm_80");
-  gpu.features.emplace_back("tf32");
   const CompileReport report =
-      expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.machine = gpu}, 1e-2});
+      expect_same_on_gpu({kSmallNetwork,
+                          of_small_network(),
+                          1,
+                          {.machine = machine::cuda("sm_80"), .tf32 = true},
+                          1e-2});
   EXPECT_TRUE(report.interpreted.empty());
 }
 

@@ -1,0 +1,34 @@
+#include "tessera/lower/target_traits.h"
+
+#include <limits>
+
+namespace tessera::lower {
+namespace {
+
+constexpr TargetTraits kCpu{
+    .contractions = TargetTraits::ContractionTiling::Panels,
+    .multiplies_bytes = true,
+    .uses_winograd = true,
+    .vectorizes_windows = true,
+    .has_thread_blocks = false,
+    .longest_row = 1 << 18,
+    .most_programs_across = std::numeric_limits<std::int64_t>::max(),
+};
+
+constexpr TargetTraits kCuda{
+    .contractions = TargetTraits::ContractionTiling::ThreadBlocks,
+    .multiplies_bytes = false,
+    .uses_winograd = false,
+    .vectorizes_windows = false,
+    .has_thread_blocks = true,
+    .longest_row = 1 << 14,  // what the registers of a block hold
+    .most_programs_across = 65535,
+};
+
+}  // namespace
+
+const TargetTraits& traits_of(const machine::Machine& machine) {
+  return machine.is_gpu() ? kCuda : kCpu;
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,93 @@
+#include "tessera/program/backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/codegen/gpu_image.h"
+
+namespace tessera::program {
+namespace {
+
+std::vector<tile::Kernel> kernels_of(const Draft& draft) {
+  std::vector<tile::Kernel> kernels;
+  for (const auto& kernel : draft.kernels) kernels.push_back(*kernel);
+  return kernels;
+}
+
+lower::GroupOptions group_options(const CompileOptions& options) {
+  return {.exact = options.passes.exact, .products = options.products, .tf32 = options.tf32};
+}
+
+Lowerings cpu_lowerings(const CompileOptions& options) {
+  machine::Machine machine = options.machine;
+  machine.cores = std::max(1, options.threads);
+  return {std::move(machine), group_options(options)};
+}
+
+Lowerings cuda_lowerings(const CompileOptions& options) {
+  lower::GroupOptions how = group_options(options);
+  how.accept = [ptx = codegen::ptx_options(options.machine, image_options(options, 0).kernel)](
+                   const tile::Kernel& kernel) { return codegen::check_ptx(kernel, ptx); };
+  return {options.machine, how};
+}
+
+/// One image of machine code.
+Expected<std::int64_t> add_cpu_code(const CompileOptions& options, Draft& draft) {
+  const std::vector<tile::Kernel> kernels = kernels_of(draft);
+  TESSERA_TRY(codegen::Image image, codegen::build_image(kernels, options.machine,
+                                                         image_options(options, kernels.size())));
+  runtime::Program& program = draft.program;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    program.kernels[k].entry = image.entries[k].offset;
+    program.kernels[k].scratch_bytes = image.entries[k].scratch_bytes;
+  }
+  program.image = std::move(image.code);
+  program.architecture = machine::to_string(options.machine.architecture);
+  program.features = options.machine.features;
+  return image.from_cache;
+}
+
+/// Texts of PTX.
+Expected<std::int64_t> add_cuda_code(const CompileOptions& options, Draft& draft) {
+  const std::vector<tile::Kernel> kernels = kernels_of(draft);
+  TESSERA_TRY(
+      codegen::GpuImage image,
+      codegen::build_gpu_image(kernels, options.machine, image_options(options, kernels.size())));
+  runtime::Program& program = draft.program;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    image.kernels[k].name = std::move(program.kernels[k].name);
+    program.kernels[k] = std::move(image.kernels[k]);
+  }
+  program.image = std::move(image.text);
+  program.architecture = options.machine.gpu->architecture;
+  return image.from_cache;
+}
+
+constexpr Backend kCpuBackend{.lowerings = cpu_lowerings,
+                              .add_code = add_cpu_code,
+                              .checks_computed_indices = true,
+                              .stores_product_types = false};
+constexpr Backend kCudaBackend{.lowerings = cuda_lowerings,
+                               .add_code = add_cuda_code,
+                               .checks_computed_indices = false,
+                               .stores_product_types = true};
+
+}  // namespace
+
+const Backend& backend_of(const machine::Machine& machine) {
+  return machine.is_gpu() ? kCudaBackend : kCpuBackend;
+}
+
+codegen::ImageOptions image_options(const CompileOptions& options, std::size_t count) {
+  const auto precision =
+      options.passes.exact ? codegen::Precision::Exact : codegen::Precision::Fast;
+  codegen::ImageOptions how{
+      .kernel = {.precision = precision, .tf32 = options.tf32, .cache = options.cache},
+      .threads = options.threads,
+      .stop = options.stop};
+  if (options.progress)
+    how.progress = [told = options.progress, count](std::size_t done) { told(done, count); };
+  return how;
+}
+
+}  // namespace tessera::program
