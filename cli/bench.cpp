@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/native.h"
-#include "tessera/cost/contest.h"
+#include "cli/native_runner.h"
+#include "tessera/cost/interleaved_timing.h"
 #include "tessera/driver/golden.h"
-#include "tessera/driver/peer.h"
+#include "tessera/driver/onnx_runtime.h"
 
 namespace tessera::cli {
 namespace {
@@ -21,9 +21,9 @@ struct BenchOptions {
 };
 
 /// Comparison of Tessera with the peer.
-struct Against {
+struct PeerComparison {
   std::string version, settings;
-  cost::Contest contest;
+  cost::InterleavedTiming timing;
   double error = 0;
   std::string problem = {};
   bool agrees = true;
@@ -52,20 +52,21 @@ double tolerance_of(const BenchOptions& options, const CompiledModel* compiled) 
   return products == "bf16" ? 6e-2 : products == "f16" ? 1e-2 : 1e-3;
 }
 
-Expected<Against> compare(const BenchOptions& options, const Model& model,
-                          const std::vector<Datum>& inputs, Native& native) {
-  PeerOptions peer_options{.model = options.model,
-                           .threads = options.compile.threads,
-                           .bf16 = options.compile.precision != "f32",
-                           .python = options.python};
+Expected<PeerComparison> compare(const BenchOptions& options, const Model& model,
+                                 const std::vector<Datum>& inputs, NativeRunner& native) {
+  OnnxRuntimeOptions peer_options{.model = options.model,
+                                  .threads = options.compile.threads,
+                                  .bf16 = options.compile.precision != "f32",
+                                  .python = options.python};
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_tensor()) continue;
     peer_options.input_names.push_back(model.graph.name(model.graph.inputs()[i]));
     tensors.push_back(inputs[i].tensor());
   }
-  TESSERA_TRY(const std::unique_ptr<Peer> peer, Peer::start(peer_options, tensors));
-  Against result{.version = peer->version(), .settings = peer->settings(), .contest = {}};
+  TESSERA_TRY(const std::unique_ptr<OnnxRuntimeProcess> peer,
+              OnnxRuntimeProcess::start(peer_options, tensors));
+  PeerComparison result{.version = peer->version(), .settings = peer->settings(), .timing = {}};
   TESSERA_TRY(const std::vector<Datum> ours, native.run());
   TESSERA_TRY(const std::vector<Tensor> theirs, peer->outputs());
   const double tolerance = tolerance_of(options, native.compiled());
@@ -76,22 +77,22 @@ Expected<Against> compare(const BenchOptions& options, const Model& model,
     if (!apart.problem.empty()) result.problem = apart.problem;
     result.agrees = result.agrees && apart.problem.empty() && apart.error <= tolerance;
   }
-  TESSERA_TRY(result.contest,
-              cost::contest([&](int runs) { return native.time(runs); },
-                            [&](int runs) { return peer->time(runs); }, options.measure));
+  TESSERA_TRY(result.timing,
+              cost::time_interleaved([&](int runs) { return native.time(runs); },
+                                     [&](int runs) { return peer->time(runs); }, options.measure));
   return result;
 }
 
-nlohmann::json against_json(const Against& against) {
-  nlohmann::json object = percentiles_json(against.contest.theirs);
+nlohmann::json against_json(const PeerComparison& against) {
+  nlohmann::json object = percentiles_json(against.timing.theirs);
   object.update({{"name", "onnxruntime"},
                  {"version", against.version},
                  {"settings", against.settings},
-                 {"speedup", 1 / against.contest.ratio},
-                 {"ratio", against.contest.ratio},
-                 {"ratio_low", against.contest.low},
-                 {"ratio_high", against.contest.high},
-                 {"block_ms", against.contest.their_blocks},
+                 {"speedup", 1 / against.timing.ratio},
+                 {"ratio", against.timing.ratio},
+                 {"ratio_low", against.timing.low},
+                 {"ratio_high", against.timing.high},
+                 {"block_ms", against.timing.their_blocks},
                  {"error", against.error},
                  {"agrees", against.agrees}});
   if (!against.problem.empty()) object["problem"] = against.problem;
@@ -99,7 +100,7 @@ nlohmann::json against_json(const Against& against) {
 }
 
 void print_text(const BenchOptions& options, const std::vector<double>& times,
-                const std::optional<double>& on_gpu, const std::optional<Against>& against) {
+                const std::optional<double>& on_gpu, const std::optional<PeerComparison>& against) {
   fmt::print("{}, {} thread{}\n", options.model, options.compile.threads,
              options.compile.threads == 1 ? "" : "s");
   fmt::print("tessera             {}\n", percentiles_text(times));
@@ -107,9 +108,9 @@ void print_text(const BenchOptions& options, const std::vector<double>& times,
     fmt::print("on the GPU          {:.4f} ms, without copies of inputs and outputs\n", *on_gpu);
   if (!against) return;
   fmt::print("onnxruntime {:<7} {}, optimization {}\n", against->version,
-             percentiles_text(against->contest.theirs), against->settings);
-  fmt::print("speedup             {:.3f}x (95% CI {:.3f} to {:.3f})\n", 1 / against->contest.ratio,
-             1 / against->contest.high, 1 / against->contest.low);
+             percentiles_text(against->timing.theirs), against->settings);
+  fmt::print("speedup             {:.3f}x (95% CI {:.3f} to {:.3f})\n", 1 / against->timing.ratio,
+             1 / against->timing.high, 1 / against->timing.low);
   fmt::print("outputs             max error {:.1e} of the RMS: {}\n", against->error,
              against->agrees            ? "PASS"
              : against->problem.empty() ? "FAIL"
@@ -129,18 +130,18 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   }
   TESSERA_TRY(const Source source, open_source(options.model));
   TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(source, given));
-  TESSERA_TRY(const std::unique_ptr<Native> native,
-              Native::prepare(source, inputs, options.compile, context));
-  std::optional<Against> against;
+  TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
+              NativeRunner::prepare(source, inputs, options.compile, context));
+  std::optional<PeerComparison> against;
   std::vector<double> times;
   if (options.against.empty()) {
     TESSERA_TRY(times,
                 cost::measure([&](int runs) { return native->time(runs); }, options.measure));
   } else {
     TESSERA_TRY(against, compare(options, source.model, inputs, *native));
-    times = against->contest.ours;
+    times = against->timing.ours;
   }
-  if (against && !against->agrees) context.exit_code = kNo;
+  if (against && !against->agrees) context.exit_code = kNegativeResult;
   TESSERA_TRY(const std::optional<double> on_gpu, native->time_steps());
   if (!context.json) {
     print_text(options, times, on_gpu, against);
@@ -151,7 +152,7 @@ Expected<Done> bench(BenchOptions options, Context& context) {
   if (on_gpu) object["gpu_ms"] = *on_gpu;
   if (native->compiled() != nullptr) object["compile"] = report_json(*native->compiled());
   if (against) {
-    object["block_ms"] = against->contest.our_blocks;
+    object["block_ms"] = against->timing.our_blocks;
     object["against"] = against_json(*against);
   }
   print_json(object);

@@ -60,7 +60,7 @@ void print(const std::vector<ConformanceResult>& results, Context& context) {
     fmt::print("{} passed, {} wrong, {} failed, {} unsupported; the slowest took {:.1f} s ({})\n",
                passed, wrong, failed, unsupported, slowest->seconds, slowest->name);
   }
-  if (wrong + failed > 0) context.exit_code = kNo;
+  if (wrong + failed > 0) context.exit_code = kNegativeResult;
 }
 
 Expected<Done> run_conformance(const ConformanceFlags& flags, Context& context) {
@@ -71,7 +71,7 @@ Expected<Done> run_conformance(const ConformanceFlags& flags, Context& context) 
                                               : ConformanceOptions::Engine::Reference};
   TESSERA_TRY(options.compile, compile_options(flags.compile, context, line));
   options.compile.code.progress = {};  // kernels of a test are too few to show
-  options.run = ready_options(flags.compile, context);
+  options.run = execution_options(flags.compile, context);
   options.progress = [&](std::size_t done, std::size_t all) { line.show(done, all, "tests"); };
   TESSERA_TRY(const std::vector<ConformanceResult> results, conformance(flags.folder, options));
   line.clear();

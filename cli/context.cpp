@@ -158,8 +158,8 @@ const std::filesystem::path& Context::default_cache() const {
   return *default_cache_;
 }
 
-std::int64_t Context::most_rounds() const {
-  return time_limit_text.empty() ? interp::Options{}.most_rounds
+std::int64_t Context::max_iterations() const {
+  return time_limit_text.empty() ? interp::Options{}.max_iterations
                                  : std::numeric_limits<std::int64_t>::max();
 }
 

@@ -21,11 +21,11 @@ namespace tessera::cli {
 /// Exit codes of the process, a stable interface for scripts.
 enum ExitCode : int {
   kSuccess = 0,
-  kNo = 1,        // negative result: outputs differ, a test failed
-  kUsage = 2,     // wrong command line
-  kBadInput = 3,  // a diagnostic about an input
-  kLimit = 4,     // --memory-limit or --time-limit was reached
-  kUnknown = 5,   // neither proved nor refuted
+  kNegativeResult = 1,  // negative result: outputs differ, a test failed
+  kUsage = 2,           // wrong command line
+  kBadInput = 3,        // a diagnostic about an input
+  kLimit = 4,           // --memory-limit or --time-limit was reached
+  kUnknown = 5,         // neither proved nor refuted
   kInterrupted = 130,
   kInternal = 70,  // internal error, a bug in Tessera
 };
@@ -52,7 +52,7 @@ struct Context {
   std::int64_t run_memory() const;
 
   /// Limit on loop iterations, if no time limit ends them.
-  std::int64_t most_rounds() const;
+  std::int64_t max_iterations() const;
 
   /// Default cache folder of object code and measurements. Empty, after a warning, if it is not
   /// writable.

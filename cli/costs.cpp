@@ -8,7 +8,7 @@
 #include "cli/json.h"
 #include "cli/model_flags.h"
 #include "cli/store_flags.h"
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 #include "tessera/cost/roofline.h"
 #include "tessera/cost/store.h"
 
@@ -24,13 +24,14 @@ struct CostsOptions {
 };
 
 /// Accuracy of the cost model against measurements.
-struct Nearness {
+struct ModelAccuracy {
   double ratio = 1;  // of modelled over measured: the median
   double off = 1;    // by which factor the middle one is wrong
   double rank = 1;
 };
 
-Nearness nearness(const std::vector<double>& modelled, const std::vector<double>& measured) {
+ModelAccuracy accuracy_of(const std::vector<double>& modelled,
+                          const std::vector<double>& measured) {
   if (measured.empty()) return {};
   std::vector<double> ratios, off;
   for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -42,27 +43,27 @@ Nearness nearness(const std::vector<double>& modelled, const std::vector<double>
           .rank = cost::rank_correlation(modelled, measured)};
 }
 
-nlohmann::json to_json(const Nearness& near) {
+nlohmann::json to_json(const ModelAccuracy& near) {
   return {
       {"median_ratio", near.ratio}, {"median_factor", near.off}, {"rank_correlation", near.rank}};
 }
 
-std::string to_text(const Nearness& near) {
+std::string to_text(const ModelAccuracy& near) {
   return fmt::format("median ratio {:.2f}, half within a factor of {:.2f}, rank correlation {:.3f}",
                      near.ratio, near.off, near.rank);
 }
 
 // --- content of a store -----------------------------------------------------------------------
 
-struct Held {
+struct TargetMeasurements {
   cost::Target target;
   std::vector<cost::Measurement> measurements;  // the longest first
   std::map<std::string, std::size_t> kinds;
-  Nearness near;
+  ModelAccuracy near;
 };
 
-Expected<Held> held_of(const cost::Store& store, const cost::Target& target) {
-  Held held{.target = target, .measurements = {}, .kinds = {}, .near = {}};
+Expected<TargetMeasurements> measurements_of(const cost::Store& store, const cost::Target& target) {
+  TargetMeasurements held{.target = target, .measurements = {}, .kinds = {}, .near = {}};
   TESSERA_TRY(held.measurements, store.measurements(target.name));
   const cost::Roofline roofline(target, held.measurements);
   std::vector<double> modelled, measured;
@@ -75,12 +76,12 @@ Expected<Held> held_of(const cost::Store& store, const cost::Target& target) {
                                          .bytes = one.bytes,
                                          .launches = one.launches}));
   }
-  held.near = nearness(modelled, measured);
+  held.near = accuracy_of(modelled, measured);
   std::ranges::stable_sort(held.measurements, std::greater{}, &cost::Measurement::seconds);
   return held;
 }
 
-void print_held(const Held& held, int rows) {
+void print_measurements(const TargetMeasurements& held, int rows) {
   fmt::print("target {}: {} kernels, {} thread{}, {}\n", held.target.name, held.measurements.size(),
              held.target.threads, held.target.threads == 1 ? "" : "s", held.target.version);
   std::string kinds;
@@ -94,7 +95,7 @@ void print_held(const Held& held, int rows) {
   }
 }
 
-nlohmann::json to_json(const Held& held, int rows) {
+nlohmann::json to_json(const TargetMeasurements& held, int rows) {
   nlohmann::json largest = nlohmann::json::array();
   for (std::size_t i = 0; i < held.measurements.size() && static_cast<int>(i) < rows; ++i) {
     const cost::Measurement& one = held.measurements[i];
@@ -123,11 +124,11 @@ Expected<Done> list(const CostsOptions& options, const Context& context) {
   nlohmann::json all = nlohmann::json::array();
   for (const cost::Target& target : targets) {
     if (!options.store.target.empty() && options.store.target != target.name) continue;
-    TESSERA_TRY(const Held held, held_of(store, target));
+    TESSERA_TRY(const TargetMeasurements held, measurements_of(store, target));
     if (context.json)
       all.push_back(to_json(held, options.rows));
     else
-      print_held(held, options.rows);
+      print_measurements(held, options.rows);
   }
   if (context.json)
     print_json({{"store", file.string()}, {"targets", std::move(all)}});
@@ -168,7 +169,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
     modelled.push_back(before.kernels[i].modelled);
     measured.push_back(after.kernels[i].seconds);
   }
-  const Nearness near = nearness(modelled, measured);
+  const ModelAccuracy near = accuracy_of(modelled, measured);
   std::ranges::stable_sort(order, std::greater{},
                            [&](std::size_t i) { return after.kernels[i].seconds; });
   if (context.json) {
@@ -178,7 +179,7 @@ Expected<Done> show_costs(const CostsOptions& options, Context& context) {
       kernels.push_back({{"key", kernel.key},
                          {"what", kernel.what},
                          {"strategy", kernel.strategy},
-                         {"rounds", kernel.rounds},
+                         {"rounds", kernel.trip_count},
                          {"seconds", kernel.seconds},
                          {"modelled_seconds", before.kernels[i].modelled},
                          {"measured", kernel.measured},

@@ -22,7 +22,7 @@ std::string type_of(const Value& value) {
 }
 
 /// One line about a step, in the order of the variant's kinds.
-struct Described {
+struct StepDescription {
   std::string_view kind;
   std::string details;
 };
@@ -31,33 +31,33 @@ class Describe {
  public:
   explicit Describe(const Program& program) : program_(program) {}
 
-  Described operator()(const step::Launch& launch) const {
+  StepDescription operator()(const step::Launch& launch) const {
     return {"launch", fmt::format("{} on {}", program_.kernels[launch.kernel].name,
                                   fmt::join(launch.grid, "x"))};
   }
-  Described operator()(const step::Copy& copy) const {
+  StepDescription operator()(const step::Copy& copy) const {
     return {"copy", fmt::format("{} -> {}, {}", name(copy.from.value), name(copy.to.value),
                                 readable(copy.bytes, "B"))};
   }
-  Described operator()(const step::Host& host) const {
+  StepDescription operator()(const step::Host& host) const {
     const std::string& text = program_.texts[host.text];
     return {"host", text.substr(0, text.find('\n'))};
   }
-  Described operator()(const step::Branch& branch) const {
+  StepDescription operator()(const step::Branch& branch) const {
     return {"branch", fmt::format("{}, else {}", name(branch.condition), branch.otherwise)};
   }
-  Described operator()(const step::Jump& jump) const {
+  StepDescription operator()(const step::Jump& jump) const {
     return {"jump", fmt::format("{}", jump.target)};
   }
-  Described operator()(const step::Loop& loop) const {
+  StepDescription operator()(const step::Loop& loop) const {
     return {"loop", fmt::format("{} iterations up to {}{}", loop.rounds, loop.end,
                                 loop.backwards ? ", backwards" : "")};
   }
-  Described operator()(const step::Swap& swap) const {
+  StepDescription operator()(const step::Swap& swap) const {
     return {"swap", fmt::format("{} {}, {}", swap.out ? "out" : "in", name(swap.memory.value),
                                 readable(swap.bytes, "B"))};
   }
-  Described operator()(const step::CheckIndices& check) const {
+  StepDescription operator()(const step::CheckIndices& check) const {
     return {"check",
             fmt::format("{}, indices from {} to {}", name(check.at.value), check.low, check.high)};
   }
@@ -117,7 +117,7 @@ void print_table(const Program& program) {
 
 void print_steps(const Program& program) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const Described step = std::visit(Describe(program), program.steps[i]);
+    const StepDescription step = std::visit(Describe(program), program.steps[i]);
     const std::string& what = program.notes[i].what;
     fmt::print("{:>5}  {:<7} {}{}{}\n", i, step.kind, step.details, what.empty() ? "" : "  # ",
                what);

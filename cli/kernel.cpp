@@ -245,7 +245,7 @@ void run(const KernelOptions& options, Context& context) {
                comparison.agrees ? "PASS: machine code against interpreter"
                                  : "FAIL: machine code against interpreter");
   }
-  if (!comparison.agrees) context.exit_code = kNo;
+  if (!comparison.agrees) context.exit_code = kNegativeResult;
 }
 
 double bytes_of(const KernelData& data) {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 #include "tessera/driver/target_selection.h"
 #include "tessera/runtime/program_file.h"
 #include "tessera/support/stopwatch.h"
@@ -39,11 +39,11 @@ std::filesystem::path cache_folder(const CompileFlags& flags, const Context& con
                                   : std::filesystem::path(flags.cache);
 }
 
-ReadyOptions ready_options(const CompileFlags& flags, const Context& context) {
+ExecutionOptions execution_options(const CompileFlags& flags, const Context& context) {
   return {.threads = flags.threads,
           .memory_limit = context.run_memory(),
           .cache = cache_folder(flags, context),
-          .most_rounds = context.most_rounds(),
+          .max_iterations = context.max_iterations(),
           .stop = &context.stop};
 }
 

@@ -10,7 +10,7 @@
 #include "cli/passes.h"
 #include "tessera/driver/compile_model.h"
 #include "tessera/driver/inputs.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 
 namespace tessera::cli {
 
@@ -37,7 +37,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
 /// Cache folder of object code; empty if there is no cache.
 std::filesystem::path cache_folder(const CompileFlags& flags, const Context& context);
 /// Options to run a compiled model with.
-ReadyOptions ready_options(const CompileFlags& flags, const Context& context);
+ExecutionOptions execution_options(const CompileFlags& flags, const Context& context);
 void add_threads_flag(CLI::App& command, int& threads);
 
 /// Model, or a saved program with its signature as a model.

@@ -44,11 +44,11 @@ Expected<Done> optimize_file(const OptimizeOptions& options, Context& context) {
   std::optional<SearchReport> found;
   if (search) {
     search->exact = options.passes.numerics == "exact";
-    auto better = searched(model->graph,
-                           {.threads = options.threads,
-                            .passes = {.exact = search->exact},
-                            .cache = context.default_cache()},
-                           *search);
+    auto better = search_graph(model->graph,
+                               {.threads = options.threads,
+                                .passes = {.exact = search->exact},
+                                .cache = context.default_cache()},
+                               *search);
     if (!better) return located(std::move(better).error(), {.file = options.from});
     model->graph = std::move(better->graph);
     found = std::move(better->report);

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/json.h"
-#include "cli/native.h"
+#include "cli/native_runner.h"
 #include "cli/store_flags.h"
 #include "tessera/driver/step_profile.h"
 #include "tessera/machine/peak.h"
@@ -25,8 +25,8 @@ struct ProfileOptions {
 };
 
 /// Adds the cost model's estimates of the steps.
-Expected<Done> add_expected(const ProfileOptions& options, Context& context, const Native& native,
-                            std::vector<StepTime>& rows) {
+Expected<Done> add_expected(const ProfileOptions& options, Context& context,
+                            const NativeRunner& native, std::vector<StepTime>& rows) {
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
   compile.code.products = native.compiled()->products;
@@ -88,8 +88,8 @@ Expected<Done> profile(ProfileOptions options, Context& context) {
   const auto observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
     spans.push_back({number, step, start, end});
   };
-  TESSERA_TRY(const std::unique_ptr<Native> native,
-              Native::prepare(source, std::move(inputs), options.compile, context, observe));
+  TESSERA_TRY(const std::unique_ptr<NativeRunner> native,
+              NativeRunner::prepare(source, std::move(inputs), options.compile, context, observe));
   TESSERA_TRY_DONE(native->time(2));  // to warm up
   spans.clear();
   std::size_t last = 0;

@@ -148,7 +148,7 @@ Expected<Done> prove_files(const ProveOptions& options, Context& context) {
     object["picture"] = options.picture;
   }
   show(object, context);
-  if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNo;
+  if (std::holds_alternative<prove::Refuted>(result.verdict)) context.exit_code = kNegativeResult;
   if (std::holds_alternative<prove::Unknown>(result.verdict)) context.exit_code = kUnknown;
   return Done{};
 }

@@ -125,7 +125,7 @@ Expected<Done> prove_all(const RulesOptions& options, Context& context) {
   if (!options.certificates.empty()) {
     TESSERA_TRY(object["certificates"], save_certificates(proofs, options.certificates));
   }
-  if (object["proved"] != object["total"]) context.exit_code = kNo;
+  if (object["proved"] != object["total"]) context.exit_code = kNegativeResult;
   if (context.json) {
     print_json(object);
     return Done{};
@@ -145,7 +145,7 @@ Expected<Done> fuzz_all(const RulesOptions& options, Context& context) {
     rule["verdict"] = rule["verdict"] == "refuted" ? "differs" : "agrees";
   object["agree"] = count(object["rules"], "agrees");
   object["differ"] = count(object["rules"], "differs");
-  if (object["differ"] != 0) context.exit_code = kNo;
+  if (object["differ"] != 0) context.exit_code = kNegativeResult;
   if (context.json) {
     print_json(object);
     return Done{};
@@ -211,7 +211,7 @@ Expected<Done> check_all(const RulesOptions& options, Context& context) {
     const auto checked = checked_file(file, known, options);
     if (!checked && checked.error().id == "file-unreadable") return checked.error();
     if (!checked) {
-      context.exit_code = kNo;
+      context.exit_code = kNegativeResult;
       print_error(to_string(checked.error()) + "\n");
     }
     list.push_back({{"file", file},

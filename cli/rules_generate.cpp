@@ -24,7 +24,7 @@ std::int64_t peak_memory() {
 Expected<Done> generate_rules(const RulesGenerateOptions& options, Context& context) {
   TESSERA_TRY(const superopt::OperatorSet set, superopt::load_set(options.set));
   const std::filesystem::path progress = options.out + ".progress";
-  superopt::Generated made;
+  superopt::GenerateResult made;
   {
     // The remaining time of a stage is estimated from its own progress.
     std::optional<ProgressLine> line;

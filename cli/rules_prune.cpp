@@ -9,7 +9,7 @@
 namespace tessera::cli {
 namespace {
 
-using superopt::Cover;
+using superopt::Coverage;
 
 struct RulesPruneOptions {
   std::size_t nodes;
@@ -19,7 +19,8 @@ struct RulesPruneOptions {
 };
 
 /// Reads the rules of a file, each with the guard that makes it true.
-Expected<TrueRules> true_rules(const std::string& path, Context& context, ProgressLine& line) {
+Expected<GuardedRules> guarded_rules(const std::string& path, Context& context,
+                                     ProgressLine& line) {
   TESSERA_TRY(const RuleBook book, read_rules(path));
   return with_guards(
       book, {.proof = {.stop = &context.stop}, .progress = [&](std::size_t done, std::size_t all) {
@@ -64,7 +65,7 @@ void print_pruned(const nlohmann::json& object) {
 Expected<Done> prune_all(const RulesPruneOptions& options, Context& context) {
   const Stopwatch watch;
   ProgressLine line(context);
-  TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
+  TESSERA_TRY(const GuardedRules in, guarded_rules(options.path, context, line));
   TESSERA_TRY(const superopt::Basis basis,
               superopt::prune(in.rules, prune_options(options, context, line)));
   line.clear();
@@ -95,43 +96,43 @@ Expected<Done> prune_all(const RulesPruneOptions& options, Context& context) {
 Expected<Done> cover_all(const RulesPruneOptions& options, Context& context) {
   const Stopwatch watch;
   ProgressLine line(context);
-  TESSERA_TRY(const TrueRules in, true_rules(options.path, context, line));
-  TESSERA_TRY(const TrueRules basis, true_rules(options.basis, context, line));
-  TESSERA_TRY(const std::vector<Cover> covers,
+  TESSERA_TRY(const GuardedRules in, guarded_rules(options.path, context, line));
+  TESSERA_TRY(const GuardedRules basis, guarded_rules(options.basis, context, line));
+  TESSERA_TRY(const std::vector<Coverage> covers,
               superopt::covers(in.rules, basis.rules, prune_options(options, context, line)));
   line.clear();
-  std::map<Cover::Kind, std::size_t> count;
+  std::map<Coverage::Kind, std::size_t> count;
   nlohmann::json list = nlohmann::json::array(), missing = nlohmann::json::array();
-  for (const Cover& cover : covers) {
+  for (const Coverage& cover : covers) {
     ++count[cover.kind];
     list.push_back({{"name", cover.name}, {"cover", to_string(cover.kind)}, {"by", cover.by}});
-    if (cover.kind == Cover::Kind::Missing) missing.push_back(cover.name);
+    if (cover.kind == Coverage::Kind::Missing) missing.push_back(cover.name);
   }
   // A rule that could not be proved may still be one that the basis lacks.
   for (const rules::RuleProof& proof : in.unknown) missing.push_back(proof.name);
   const nlohmann::json object = {
       {"total", in.rules.size() + in.refuted.size() + in.unknown.size()},
-      {"direct", count[Cover::Kind::Direct]},
-      {"derivable", count[Cover::Kind::Derivable]},
+      {"direct", count[Coverage::Kind::Direct]},
+      {"derivable", count[Coverage::Kind::Derivable]},
       {"missing", missing.size()},
       {"missing_names", missing},
       {"refuted", names_of(in.refuted)},
       {"rules", std::move(list)},
       {"seconds", watch.seconds()},
   };
-  if (!missing.empty()) context.exit_code = kNo;
+  if (!missing.empty()) context.exit_code = kNegativeResult;
   if (context.json) {
     print_json(object);
     return Done{};
   }
-  for (const Cover& cover : covers)
-    if (options.verbose && cover.kind != Cover::Kind::Missing)
+  for (const Coverage& cover : covers)
+    if (options.verbose && cover.kind != Coverage::Kind::Missing)
       fmt::print("{:<9} {}{}{}\n", to_string(cover.kind), cover.name, cover.by.empty() ? "" : ": ",
                  fmt::join(cover.by, ", "));
   print_names(object["refuted"], "refuted");
   print_names(missing, "missing");
   fmt::print("{} rules: {} direct, {} derivable, {} missing", object["total"].get<std::size_t>(),
-             count[Cover::Kind::Direct], count[Cover::Kind::Derivable], missing.size());
+             count[Coverage::Kind::Direct], count[Coverage::Kind::Derivable], missing.size());
   if (!in.refuted.empty()) fmt::print(", {} refuted", in.refuted.size());
   fmt::print(" in {:.3f} s\n", watch.seconds());
   return Done{};

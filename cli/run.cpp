@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/native.h"
+#include "cli/native_runner.h"
 #include "tessera/driver/check_steps.h"
 #include "tessera/driver/expected_outputs.h"
 #include "tessera/interp/interp.h"
@@ -92,10 +92,10 @@ Expected<std::vector<ComparisonRow>> compare(const Model& model, const std::vect
 }
 
 /// Outputs of a run, its times, and the compilation report.
-struct Ran {
+struct RunResult {
   std::vector<Datum> outputs = {};
   double seconds = 0, load_seconds = 0;
-  std::unique_ptr<Native> native = {};
+  std::unique_ptr<NativeRunner> native = {};
   std::optional<StepCheckReport> steps = {};
 };
 
@@ -126,7 +126,7 @@ nlohmann::json steps_json(const StepCheckReport& report) {
           {"differences", std::move(differences)}};
 }
 
-void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, const Ran& ran,
+void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, const RunResult& ran,
            Context& context) {
   bool agrees = true;
   nlohmann::json list = nlohmann::json::array();
@@ -172,20 +172,21 @@ void print(const std::vector<ComparisonRow>& rows, const RunOptions& options, co
     if (ran.steps) print_steps(*ran.steps);
     fmt::print("{:.3f} s\n", ran.seconds);
   }
-  if (!agrees || (ran.steps && !ran.steps->differences.empty())) context.exit_code = kNo;
+  if (!agrees || (ran.steps && !ran.steps->differences.empty()))
+    context.exit_code = kNegativeResult;
 }
 
 /// Runs the model by the reference interpreter.
-Expected<Ran> run_reference(const RunOptions& options, const Model& model,
-                            const std::vector<Datum>& inputs, std::int64_t memory,
-                            Context& context) {
+Expected<RunResult> run_reference(const RunOptions& options, const Model& model,
+                                  const std::vector<Datum>& inputs, std::int64_t memory,
+                                  Context& context) {
   ProgressLine line(context);
-  Ran ran;
+  RunResult ran;
   const Stopwatch watch;
   TESSERA_TRY(ran.outputs, interp::run(model.graph, inputs,
                                        {.threads = options.compile.threads,
                                         .memory_limit = memory,
-                                        .most_rounds = context.most_rounds(),
+                                        .max_iterations = context.max_iterations(),
                                         .stop = &context.stop,
                                         .progress = [&](const interp::Progress& progress) {
                                           line.show(progress.done, progress.nodes, progress.op);
@@ -194,11 +195,11 @@ Expected<Ran> run_reference(const RunOptions& options, const Model& model,
   return ran;
 }
 
-Expected<Ran> run_native(const RunOptions& options, const Source& source,
-                         const std::vector<Datum>& inputs, Context& context) {
-  Ran ran;
+Expected<RunResult> run_native(const RunOptions& options, const Source& source,
+                               const std::vector<Datum>& inputs, Context& context) {
+  RunResult ran;
   const Stopwatch watch;
-  TESSERA_TRY(ran.native, Native::prepare(source, inputs, options.compile, context));
+  TESSERA_TRY(ran.native, NativeRunner::prepare(source, inputs, options.compile, context));
   ran.load_seconds = source.seconds + watch.seconds();
   const Stopwatch prepared;
   TESSERA_TRY(ran.outputs, ran.native->run());
@@ -217,8 +218,8 @@ Expected<Ran> run_native(const RunOptions& options, const Source& source,
 }
 
 /// Checks every launch against its tile program, and several runs against each other.
-Expected<Ran> run_steps(const RunOptions& options, const Source& source,
-                        const std::vector<Datum>& inputs, Context& context) {
+Expected<RunResult> run_steps(const RunOptions& options, const Source& source,
+                              const std::vector<Datum>& inputs, Context& context) {
   if (source.program)
     return Diagnostic{.id = "cli-saved-program",
                       .message = "--check-steps needs the tile programs of a model",
@@ -228,12 +229,12 @@ Expected<Ran> run_steps(const RunOptions& options, const Source& source,
   TESSERA_TRY(const CompiledModel compiled,
               compile_model(source.model, shapes_of(inputs), compile));
   StepCheckOptions check;
-  check.run = ready_options(options.compile, context);
+  check.run = execution_options(options.compile, context);
   check.tolerance = options.compile.precision == "f32" ? kSameSteps : kSameRoundedSteps;
   check.progress = [&](std::size_t done, std::size_t all, const std::string& what) {
     line.show(done, all, what);
   };
-  Ran ran;
+  RunResult ran;
   const Stopwatch watch;
   TESSERA_TRY(StepCheckReport report, check_steps(compiled, inputs, check));
   line.clear();
@@ -276,9 +277,10 @@ Expected<Done> run_model(const RunOptions& options, Context& context) {
         memory -= static_cast<std::int64_t>(inputs[i].tensor().bytes.size());
   }
 
-  TESSERA_TRY(const Ran ran, !native ? run_reference(options, model, inputs, memory, context)
-                             : options.check_steps ? run_steps(options, source, inputs, context)
-                                                   : run_native(options, source, inputs, context));
+  TESSERA_TRY(const RunResult ran, !native ? run_reference(options, model, inputs, memory, context)
+                                   : options.check_steps
+                                       ? run_steps(options, source, inputs, context)
+                                       : run_native(options, source, inputs, context));
   if (!options.save.empty()) TESSERA_TRY_DONE(save_outputs(model, ran.outputs, options.save));
   if (!options.save_golden.empty())
     TESSERA_TRY_DONE(save_golden(model, ran.outputs, given, options));

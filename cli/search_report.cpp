@@ -29,7 +29,7 @@ void print_choice(const SearchReport& report, const search::Choice& choice, bool
   fmt::print("  {:>7.3f} ms -> {:.3f} ms {}, in {} {}: {} rules\n", 1e3 * choice.before,
              1e3 * choice.after, choice.measured ? "measured" : "expected", choice.places,
              choice.places == 1 ? "place" : "places", choice.rules.size());
-  for (const search::Applied& step : choice.rules) {
+  for (const search::RuleApplication& step : choice.rules) {
     fmt::print("    {}{} at {} ({:+.1f} % expected): {}\n", step.rule,
                step.times > 1 ? fmt::format(" {} times, first", step.times) : "", step.where,
                -percent(step.before, step.after), why_right(report, step.rule));
@@ -98,7 +98,7 @@ Expected<std::optional<SearchOptions>> search_options(const SearchFlags& flags, 
 }
 
 void print_search(const SearchReport& report, bool explain) {
-  const search::Found& found = report.found;
+  const search::SearchResult& found = report.found;
   if (!report.kept && !report.comparison) {
     fmt::print("search          no better graph found\n");
   } else {
@@ -115,9 +115,9 @@ void print_search(const SearchReport& report, bool explain) {
   fmt::print("  visited       {} graphs of {} regions, {} of them distinct, in {:.1f} s: {}\n",
              found.steps, found.regions, found.distinct, report.seconds,
              search::to_string(found.why));
-  if (explain && !found.settled.empty()) {
+  if (explain && !found.normalization.empty()) {
     std::map<std::string, int> counts;
-    for (const std::string& rule : found.settled) ++counts[rule];
+    for (const std::string& rule : found.normalization) ++counts[rule];
     for (const auto& [rule, count] : counts)
       fmt::print("  {:>5} x {}: {}\n", count, rule, why_right(report, rule));
   }
@@ -126,11 +126,11 @@ void print_search(const SearchReport& report, bool explain) {
 }
 
 nlohmann::json search_json(const SearchReport& report) {
-  const search::Found& found = report.found;
+  const search::SearchResult& found = report.found;
   nlohmann::json choices = nlohmann::json::array();
   for (const search::Choice& choice : found.choices) {
     nlohmann::json steps = nlohmann::json::array();
-    for (const search::Applied& step : choice.rules) {
+    for (const search::RuleApplication& step : choice.rules) {
       nlohmann::json object = rule_json(report, step.rule);
       object["where"] = step.where;
       object["times"] = step.times;
@@ -153,7 +153,7 @@ nlohmann::json search_json(const SearchReport& report) {
       {"distinct_regions", found.distinct},
       {"stopped", search::to_string(found.why)},
       {"seconds", report.seconds},
-      {"settled", found.settled},
+      {"settled", found.normalization},
       {"choices", std::move(choices)}};
   if (report.comparison) {
     const cost::Comparison& c = *report.comparison;

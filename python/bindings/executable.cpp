@@ -90,7 +90,7 @@ Expected<std::vector<Datum>> SessionPool::run_in(runtime::Session& session,
 }
 
 Executable::Executable(std::shared_ptr<const Model> model, CompileModelOptions compile,
-                       ReadyOptions run)
+                       ExecutionOptions run)
     : model_(std::move(model)), compile_(std::move(compile)), run_(std::move(run)) {
   if (!model_) return;
   for (const ValueId id : model_->graph.inputs()) input_names_.push_back(model_->graph.name(id));
@@ -98,7 +98,7 @@ Executable::Executable(std::shared_ptr<const Model> model, CompileModelOptions c
 }
 
 Expected<std::shared_ptr<Executable>> Executable::open(const std::filesystem::path& path,
-                                                       ReadyOptions run) {
+                                                       ExecutionOptions run) {
   TESSERA_TRY(runtime::Program program, runtime::load(path));
   TESSERA_TRY(auto loaded, runtime::LoadedProgram::load(std::move(program)));
   auto executable = std::make_shared<Executable>(nullptr, CompileModelOptions{}, run);

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "tessera/driver/compile_model.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 
 namespace tessera::python {
 
 /// A program with sessions to run it in: one for each call at a time.
 class SessionPool {
  public:
-  SessionPool(std::shared_ptr<const runtime::LoadedProgram> program, ReadyOptions options)
+  SessionPool(std::shared_ptr<const runtime::LoadedProgram> program, ExecutionOptions options)
       : program_(std::move(program)), options_(std::move(options)) {}
 
   const runtime::Program& program() const { return program_->program(); }
@@ -30,7 +30,7 @@ class SessionPool {
                                       std::span<const Datum> inputs) const;
 
   std::shared_ptr<const runtime::LoadedProgram> program_;
-  ReadyOptions options_;
+  ExecutionOptions options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<runtime::Session>> idle_;
 };
@@ -48,10 +48,10 @@ class Executable {
 
   static constexpr std::size_t kMaxVariants = 16;
 
-  Executable(std::shared_ptr<const Model> model, CompileModelOptions compile, ReadyOptions run);
+  Executable(std::shared_ptr<const Model> model, CompileModelOptions compile, ExecutionOptions run);
   /// Of a saved program.
   static Expected<std::shared_ptr<Executable>> open(const std::filesystem::path& path,
-                                                    ReadyOptions run);
+                                                    ExecutionOptions run);
 
   /// The variant for these shapes, compiled if there is none; the one used last is kept longest.
   Expected<std::shared_ptr<const Variant>> variant_for(const InputShapes& shapes);
@@ -63,7 +63,7 @@ class Executable {
   const std::vector<std::string>& input_names() const { return input_names_; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   const CompileModelOptions& compile_options() const { return compile_; }
-  const ReadyOptions& run_options() const { return run_; }
+  const ExecutionOptions& run_options() const { return run_; }
 
  private:
   Expected<std::shared_ptr<const Variant>> variant_for(std::span<const Datum> inputs);
@@ -71,7 +71,7 @@ class Executable {
   std::shared_ptr<const Model> model_;
   std::vector<std::string> input_names_, output_names_;
   CompileModelOptions compile_;
-  ReadyOptions run_;
+  ExecutionOptions run_;
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<const Variant>> variants_;
 };

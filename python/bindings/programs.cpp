@@ -38,7 +38,7 @@ struct CompileArguments {
   std::filesystem::path cache = {};
 };
 
-ReadyOptions run_options(int threads, const std::filesystem::path& cache) {
+ExecutionOptions run_options(int threads, const std::filesystem::path& cache) {
   return {.threads = threads, .memory_limit = machine::host_memory() / 4 * 3, .cache = cache};
 }
 
@@ -202,7 +202,7 @@ nb::tuple profile(Executable& executable, int runs, nb::args positional, nb::kwa
     const runtime::Program& program = variant->pool->program();
     std::vector<StepSpan> spans;
     int number = 0;
-    ReadyOptions options = executable.run_options();
+    ExecutionOptions options = executable.run_options();
     options.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
       spans.push_back({number, step, start, end});
     };

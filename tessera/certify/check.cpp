@@ -658,19 +658,19 @@ Expected<State::Induction> State::induction(const Site& site, std::size_t factor
 
 Sum State::element(const std::string& tensor, const std::vector<Dim>& at) {
   const Tensor& made = tensors_->find(tensor)->second;
-  algebra::Meaning meaning{.sizes = made.sizes,
-                           .operand =
-                               [&](const std::string& operand) {
-                                 for (std::size_t i = 0; i < made.operands.size(); ++i) {
-                                   if (made.definition.inputs[i].name != operand) continue;
-                                   const Tensor& read = tensors_->find(made.operands[i])->second;
-                                   return algebra::Meaning::Tensor{made.operands[i],
-                                                                   read.type.shape, read.type.dtype,
-                                                                   read.uniform};
-                                 }
-                                 return algebra::Meaning::Tensor{};
-                               },
-                           .named_reals = named_reals_};
+  algebra::ElementBindings meaning{
+      .sizes = made.sizes,
+      .operand =
+          [&](const std::string& operand) {
+            for (std::size_t i = 0; i < made.operands.size(); ++i) {
+              if (made.definition.inputs[i].name != operand) continue;
+              const Tensor& read = tensors_->find(made.operands[i])->second;
+              return algebra::ElementBindings::Tensor{made.operands[i], read.type.shape,
+                                                      read.type.dtype, read.uniform};
+            }
+            return algebra::ElementBindings::Tensor{};
+          },
+      .named_reals = named_reals_};
   return algebra::element(names_, made.definition.outputs[made.output], at, std::move(meaning));
 }
 

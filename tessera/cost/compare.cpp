@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 #include "tessera/cost/model.h"
 #include "tessera/engine/engine.h"
 #include "tessera/support/rng.h"
@@ -64,11 +64,12 @@ class Competitor {
 Expected<Comparison> compare(const Graph& a, const Graph& b, const CompareOptions& options) {
   TESSERA_TRY(Competitor first, Competitor::make(a, options.code));
   TESSERA_TRY(Competitor second, Competitor::make(b, options.code));
-  TESSERA_TRY(const Contest made, contest([&](int runs) { return second.time(runs); },
-                                          [&](int runs) { return first.time(runs); },
-                                          {.blocks = options.blocks,
-                                           .block_ms = options.block_seconds * 1e3,
-                                           .stop = options.stop}));
+  TESSERA_TRY(const InterleavedTiming made,
+              time_interleaved([&](int runs) { return second.time(runs); },
+                               [&](int runs) { return first.time(runs); },
+                               {.blocks = options.blocks,
+                                .block_ms = options.block_seconds * 1e3,
+                                .stop = options.stop}));
   return Comparison{.a_seconds = percentile(made.their_blocks, 0.5) / 1e3,
                     .b_seconds = percentile(made.our_blocks, 0.5) / 1e3,
                     .ratio = made.ratio,

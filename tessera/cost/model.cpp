@@ -91,15 +91,15 @@ class StoredModel final : public Model {
     Estimate estimate;
     for (const Unit& unit : units) {
       const Measurement* const found = find(unit);
-      const double modelled = unit.rounds * roofline_.seconds(unit.work);
+      const double modelled = unit.trip_count * roofline_.seconds(unit.work);
       estimate.kernels.push_back(
           {.key = unit.key,
            .first_step = unit.first,
            .steps = unit.count,
            .what = unit.what,
            .strategy = unit.strategy,
-           .rounds = unit.rounds,
-           .seconds = found != nullptr ? unit.rounds * found->seconds : modelled,
+           .trip_count = unit.trip_count,
+           .seconds = found != nullptr ? unit.trip_count * found->seconds : modelled,
            .modelled = modelled,
            .measured = found != nullptr});
       estimate.seconds += estimate.kernels.back().seconds;

@@ -22,7 +22,7 @@ struct Kernel {
   std::size_t first_step = 0, steps = 1;  // range of program steps
   std::string what = {};                  // operators: conv+add+relu
   std::string strategy = {};              // lowering strategy
-  double rounds = 1;                      // trip count of the enclosing loops
+  double trip_count = 1;                  // of the enclosing loops
   double seconds = 0;                     // time of all iterations
   double modelled = 0;                    // the same by the roofline model alone
   bool measured = false;

@@ -22,12 +22,12 @@ constexpr double kLaunchOne = 0.3e-6, kLaunchMany = 3e-6;
 
 /// Typical fraction of peak by kind of work, in operations (a multiply-add counts as four: two
 /// reads, a product, a sum).
-struct Usual {
+struct TypicalCost {
   std::string_view kind;
   double of_peak;
 };
-constexpr std::array kUsual{Usual{"dot", 1.5}, Usual{"winograd", 3.0}, Usual{"attention", 4.0},
-                            Usual{"rows", 1.5}};
+constexpr std::array kUsual{TypicalCost{"dot", 1.5}, TypicalCost{"winograd", 3.0},
+                            TypicalCost{"attention", 4.0}, TypicalCost{"rows", 1.5}};
 constexpr double kOtherwise = 0.5;
 constexpr double kHostSecondsPerByte = 20e-9;
 
@@ -137,7 +137,7 @@ void Roofline::centre(Factors& factors, std::span<const Measurement* const> meas
 
 Roofline::Factors Roofline::usual(const std::string& kind) const {
   if (kind == "host") return {.per_operation = kHostSecondsPerByte};
-  const auto* const found = std::ranges::find(kUsual, kind, &Usual::kind);
+  const auto* const found = std::ranges::find(kUsual, kind, &TypicalCost::kind);
   const double of_peak = found != kUsual.end() ? found->of_peak : kOtherwise;
   return {.per_operation = 1 / (target_.flops_per_second * of_peak),
           .per_byte = 1 / target_.bytes_per_second,

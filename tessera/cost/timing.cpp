@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tessera/codegen/image.h"
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 #include "tessera/engine/engine.h"
 #include "tessera/lower/range.h"
 #include "tessera/program/backend.h"

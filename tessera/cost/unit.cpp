@@ -21,17 +21,17 @@ std::vector<Unit> units_of(const runtime::Program& program, const program::Compi
   };
   struct Loop {
     std::size_t end;
-    double rounds;  // of it and those around it
+    double trip_count;  // including the enclosing loops
   };
   std::vector<Loop> loops;
   std::vector<Unit> units;
   for (std::size_t i = 0; i < program.steps.size();) {
     while (!loops.empty() && loops.back().end <= i) loops.pop_back();
-    const double rounds = loops.empty() ? 1 : loops.back().rounds;
+    const double trip_count = loops.empty() ? 1 : loops.back().trip_count;
     const program::CompileReport::Step& step = report.steps[i];
-    Unit unit{.first = i, .what = step.what, .strategy = step.strategy, .rounds = rounds};
+    Unit unit{.first = i, .what = step.what, .strategy = step.strategy, .trip_count = trip_count};
     if (const auto* loop = std::get_if<runtime::step::Loop>(&program.steps[i])) {
-      loops.push_back({loop->end, rounds * static_cast<double>(loop->rounds)});
+      loops.push_back({loop->end, trip_count * static_cast<double>(loop->rounds)});
       ++i;
       continue;
     }

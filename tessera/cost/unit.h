@@ -22,7 +22,7 @@ struct Unit {
   std::size_t first = 0, count = 1;  // range of program steps
   std::string key = {}, code = {};   // hashes, as in Measurement
   std::string what = {}, strategy = {};
-  double rounds = 1;  // trip count of the enclosing loops
+  double trip_count = 1;  // of the enclosing loops
   double flops = 0;
   Work work = {};
 };

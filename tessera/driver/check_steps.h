@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/driver/compile_model.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 
 namespace tessera {
 
@@ -24,7 +24,7 @@ struct StepCheckReport {
 
 /// Options of check_steps.
 struct StepCheckOptions {
-  ReadyOptions run = {};
+  ExecutionOptions run = {};
   double tolerance = 1e-4;  // of an element, relative to the largest of its tensor
   int runs = 3;             // ordinary runs, which have to agree bit for bit
   std::function<void(std::size_t done, std::size_t all, const std::string& what)> progress = {};

@@ -4,17 +4,18 @@
 
 #include "tessera/driver/golden.h"
 #include "tessera/driver/inputs.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 #include "tessera/ir/bind.h"
 #include "tessera/support/stopwatch.h"
 
 namespace tessera {
 namespace {
 
-Expected<std::vector<Datum>> answers(const runtime::Program& program,
-                                     std::span<const Datum> inputs) {
-  TESSERA_TRY(const Ready made, ready(program, {.memory_limit = INT64_MAX - 1}));
-  return made.session->run(inputs);
+Expected<std::vector<Datum>> outputs_of(const runtime::Program& program,
+                                        std::span<const Datum> inputs) {
+  TESSERA_TRY(const RunnableProgram runnable,
+              make_runnable(program, {.memory_limit = INT64_MAX - 1}));
+  return runnable.session->run(inputs);
 }
 
 /// Largest error of a program against another one, on sine and random inputs.
@@ -23,8 +24,8 @@ Expected<double> largest_error(const Graph& graph, const runtime::Program& progr
   double largest = 0;
   for (const InputOptions::Fill fill : {InputOptions::Fill::Sin, InputOptions::Fill::Random}) {
     TESSERA_TRY(const std::vector<Datum> inputs, make_inputs(graph, {.fill = fill, .seed = 1}));
-    TESSERA_TRY(const std::vector<Datum> found, answers(program, inputs));
-    TESSERA_TRY(const std::vector<Datum> expected, answers(reference, inputs));
+    TESSERA_TRY(const std::vector<Datum> found, outputs_of(program, inputs));
+    TESSERA_TRY(const std::vector<Datum> expected, outputs_of(reference, inputs));
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (!found[i].is_tensor() || !is_float(found[i].tensor().dtype)) continue;
       largest = std::max(largest, distance(found[i].tensor(), expected[i].tensor()).error);
@@ -120,7 +121,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
     program::CompileOptions code = options.code;
     code.products = products_of(options).front();
     code.passes = {.exact = code.passes.exact, .disabled = code.passes.disabled};
-    TESSERA_TRY(Searched better, searched(optimized.graph, code, *options.search));
+    TESSERA_TRY(SearchedGraph better, search_graph(optimized.graph, code, *options.search));
     optimized.graph = std::move(better.graph);
     result.search = std::move(better.report);
   }

@@ -121,7 +121,7 @@ ConformanceResult run_cases(const fs::path& folder, const ConformanceOptions& op
     return interp::run(model.graph, inputs,
                        {.threads = options.run.threads,
                         .memory_limit = options.run.memory_limit,
-                        .most_rounds = options.run.most_rounds,
+                        .max_iterations = options.run.max_iterations,
                         .stop = options.run.stop});
   };
   for (const fs::path& one : cases) {

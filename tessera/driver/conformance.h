@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/driver/compile_model.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 #include "tessera/support/expected.h"
 
 namespace tessera {
@@ -34,7 +34,7 @@ struct ConformanceOptions {
   Engine engine = Engine::Native;
   double relative = 1e-3, absolute = 1e-7;  // as ONNX's own runner compares
   CompileModelOptions compile = {};         // for the native engine
-  ReadyOptions run = {};                    // threads and limits, for both engines
+  ExecutionOptions run = {};                // threads and limits, for both engines
   std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 

@@ -46,8 +46,8 @@ Expected<GpuKernel> GpuKernel::compile(const tile::Kernel& kernel,
   return made;
 }
 
-Expected<GpuKernel::There> GpuKernel::put(const KernelData& data) const {
-  There there;
+Expected<GpuKernel::DeviceArguments> GpuKernel::upload(const KernelData& data) const {
+  DeviceArguments there;
   std::vector<tile::Argument> arguments = data.arguments;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     there.memory.emplace_back();
@@ -72,7 +72,7 @@ Expected<Done> GpuKernel::check(const KernelData& data, const tile::Grid& grid) 
 
 Expected<Done> GpuKernel::launch(KernelData& data, const tile::Grid& grid) const {
   TESSERA_TRY_DONE(check(data, grid));
-  TESSERA_TRY(const There there, put(data));
+  TESSERA_TRY(const DeviceArguments there, upload(data));
   TESSERA_TRY_DONE(function_.launch({grid, there.words}));
   TESSERA_TRY_DONE(device_.wait());
   for (std::size_t i = 0; i < there.memory.size(); ++i)
@@ -88,9 +88,9 @@ Expected<std::vector<double>> GpuKernel::times(const KernelData& data, const til
   TESSERA_TRY_DONE(check(data, grid));
   std::int64_t bytes = 0;
   for (const auto& memory : data.memory) bytes += static_cast<std::int64_t>(memory.size());
-  std::vector<There> copies;
+  std::vector<DeviceArguments> copies;
   do {
-    TESSERA_TRY(There copy, put(data));
+    TESSERA_TRY(DeviceArguments copy, upload(data));
     copies.push_back(std::move(copy));
   } while (static_cast<std::int64_t>(copies.size()) * bytes < kMoreThanItsCache &&
            copies.size() < kMostCopies);

@@ -42,11 +42,11 @@ class GpuKernel {
       : kernel_(std::move(kernel)), device_(std::move(device)) {}
 
   /// Arguments in GPU memory.
-  struct There {
+  struct DeviceArguments {
     std::vector<runtime::cuda::Memory> memory = {};  // by argument; empty for numbers
     std::vector<std::uint64_t> words = {};
   };
-  Expected<There> put(const KernelData& data) const;
+  Expected<DeviceArguments> upload(const KernelData& data) const;
   Expected<Done> check(const KernelData& data, const tile::Grid& grid) const;
 
   tile::Kernel kernel_;     // the original kernel

@@ -21,7 +21,7 @@ Expected<Model> load_model(const std::filesystem::path& path) {
       model.output_names.push_back(model.graph.name(output));
   } else {
     TESSERA_TRY(const onnx::ModelFile file, onnx::read_model(path));
-    TESSERA_TRY(onnx::Imported imported, onnx::import_model(file));
+    TESSERA_TRY(onnx::ImportedModel imported, onnx::import_model(file));
     model.graph = std::move(imported.graph);
     model.output_names = std::move(imported.output_names);
     model.info = std::move(imported.info);

@@ -11,16 +11,16 @@ Expected<NativeModel::Entry*> NativeModel::program_for(std::span<const Datum> in
     programs_.splice(programs_.begin(), programs_, found);
     return &programs_.front();
   }
-  TESSERA_TRY(CompiledModel made, compile_model(model_, shapes, compile_));
-  TESSERA_TRY(Ready ready_to_run, ready(std::exchange(made.program, {}), run_));
-  programs_.push_front({std::move(shapes), std::move(made), std::move(ready_to_run)});
+  TESSERA_TRY(CompiledModel compiled, compile_model(model_, shapes, compile_));
+  TESSERA_TRY(RunnableProgram runnable, make_runnable(std::exchange(compiled.program, {}), run_));
+  programs_.push_front({std::move(shapes), std::move(compiled), std::move(runnable)});
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return &programs_.front();
 }
 
 Expected<std::vector<Datum>> NativeModel::run(std::span<const Datum> inputs) {
   TESSERA_TRY(Entry* const entry, program_for(inputs));
-  return entry->ready.session->run(inputs);
+  return entry->runnable.session->run(inputs);
 }
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/driver/compile_model.h"
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 
 namespace tessera {
 
@@ -15,13 +15,13 @@ class NativeModel {
  public:
   static constexpr std::size_t kMostPrograms = 8;
 
-  NativeModel(const Model& model, CompileModelOptions compile, ReadyOptions run)
+  NativeModel(const Model& model, CompileModelOptions compile, ExecutionOptions run)
       : model_(model), compile_(std::move(compile)), run_(std::move(run)) {}
 
   struct Entry {
     InputShapes shapes;
-    CompiledModel made;  // without its program, which is in `ready`
-    Ready ready;
+    CompiledModel compiled;  // without its program, which is in `runnable`
+    RunnableProgram runnable;
   };
   /// Program for inputs of these shapes; valid until kMostPrograms others were requested.
   Expected<Entry*> program_for(std::span<const Datum> inputs);
@@ -32,7 +32,7 @@ class NativeModel {
  private:
   const Model& model_;
   CompileModelOptions compile_;
-  ReadyOptions run_;
+  ExecutionOptions run_;
   std::list<Entry> programs_;  // most recently used first
 };
 

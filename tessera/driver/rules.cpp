@@ -110,10 +110,10 @@ Expected<std::vector<RuleProof>> fuzz_rules(const RuleBook& book, const RulesOpt
   return for_each_rule(book, options, rules::fuzz_rule);
 }
 
-Expected<TrueRules> with_guards(const RuleBook& book, const RulesOptions& options) {
-  if (book.guards == Guards::Stated) return TrueRules{.rules = book.rules};
+Expected<GuardedRules> with_guards(const RuleBook& book, const RulesOptions& options) {
+  if (book.guards == Guards::Stated) return GuardedRules{.rules = book.rules};
   TESSERA_TRY(std::vector<RuleProof> proofs, prove_rules(book, options));
-  TrueRules made;
+  GuardedRules made;
   for (std::size_t i = 0; i < proofs.size(); ++i) {
     if (const auto* proved = std::get_if<prove::Proved>(&proofs[i].verdict)) {
       made.rules.push_back(book.rules[i]);

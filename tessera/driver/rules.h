@@ -38,14 +38,14 @@ Expected<std::vector<rules::RuleProof>> fuzz_rules(const RuleBook& book,
                                                    const RulesOptions& options);
 
 /// Rules with the guards that make them true.
-struct TrueRules {
+struct GuardedRules {
   std::vector<rules::Rule> rules;
   std::vector<rules::RuleProof> refuted = {}, unknown = {};  // rules that were left out
 };
 
 /// Infers guards that rules do not state by proving them; rules that state their guards are
 /// trusted.
-Expected<TrueRules> with_guards(const RuleBook& book, const RulesOptions& options);
+Expected<GuardedRules> with_guards(const RuleBook& book, const RulesOptions& options);
 
 /// Writes rules in the text form that `read_rules` reads.
 Expected<Done> save_rules(const std::vector<rules::Rule>& rules, const std::filesystem::path& path);

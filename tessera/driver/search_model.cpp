@@ -14,7 +14,7 @@ namespace {
 
 /// Descriptions of the applied rules.
 std::map<std::string, RuleNote> notes_on(
-    const search::Found& found,
+    const search::SearchResult& found,
     std::initializer_list<std::reference_wrapper<const std::vector<rules::Rule>>> known) {
   std::map<std::string, RuleNote> notes;
   const auto note = [&](const std::string& name) {
@@ -22,9 +22,9 @@ std::map<std::string, RuleNote> notes_on(
       if (const auto rule = std::ranges::find(rules, name, &rules::Rule::name); rule != rules.end())
         notes[name] = {rule->about, rules::in_words(rule->guard), rules::to_text(rule->numerics)};
   };
-  for (const std::string& name : found.settled) note(name);
+  for (const std::string& name : found.normalization) note(name);
   for (const search::Choice& choice : found.choices)
-    for (const search::Applied& step : choice.rules) {
+    for (const search::RuleApplication& step : choice.rules) {
       note(step.rule);
       for (const std::string& name : step.also) note(name);
     }
@@ -32,7 +32,7 @@ std::map<std::string, RuleNote> notes_on(
 }
 
 /// Number of timing blocks that fit into the remaining time.
-int turns(double seconds_left, const search::Found& found) {
+int timing_blocks(double seconds_left, const search::SearchResult& found) {
   constexpr int kLeast = 7, kMost = 30;
   const double one = std::max(1e-6, found.before + found.after);
   return static_cast<int>(std::clamp(0.7 * seconds_left / one, double{kLeast}, double{kMost}));
@@ -40,28 +40,28 @@ int turns(double seconds_left, const search::Found& found) {
 
 }  // namespace
 
-Expected<Searched> searched(const Graph& graph, const program::CompileOptions& code,
-                            const SearchOptions& options) {
+Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileOptions& code,
+                                     const SearchOptions& options) {
   constexpr double kSearching = 0.5;  // of the time; the rest is for the comparison
   const Stopwatch watch;
   TESSERA_TRY(const std::vector<rules::Rule> rules, rules::shipped_by_hand());
   TESSERA_TRY(const std::vector<rules::Rule> more, rules::shipped_by_enumeration());
   TESSERA_TRY(const std::unique_ptr<cost::Model> model,
               cost::open_model({.code = code, .store = options.store, .target = options.target}));
-  TESSERA_TRY(search::Found found, search::optimize(graph, rules, *model,
-                                                    {.alpha = options.alpha,
-                                                     .steps = options.steps,
-                                                     .seconds = kSearching * options.seconds,
-                                                     .exact = options.exact,
-                                                     .more = more,
-                                                     .stop = options.stop,
-                                                     .progress = options.progress}));
-  Searched result{.graph = graph, .report = {.kept = found.better}};
+  TESSERA_TRY(search::SearchResult found, search::optimize(graph, rules, *model,
+                                                           {.alpha = options.alpha,
+                                                            .steps = options.steps,
+                                                            .seconds = kSearching * options.seconds,
+                                                            .exact = options.exact,
+                                                            .more = more,
+                                                            .stop = options.stop,
+                                                            .progress = options.progress}));
+  SearchedGraph result{.graph = graph, .report = {.kept = found.better}};
   SearchReport& report = result.report;
   const bool stopped = options.stop != nullptr && *options.stop;
   if (found.better && !options.steps && !stopped && model->can_measure()) {
     cost::CompareOptions how{.code = code, .stop = options.stop};
-    how.blocks = turns(options.seconds - watch.seconds(), found);
+    how.blocks = timing_blocks(options.seconds - watch.seconds(), found);
     auto comparison = cost::compare(graph, found.graph, how);
     if (comparison) {
       report.kept = comparison->high < 1;

@@ -30,14 +30,14 @@ struct RuleNote {
 
 /// Report of a graph search.
 struct SearchReport {
-  search::Found found = {};                         // without its graph
+  search::SearchResult found = {};                  // without its graph
   std::map<std::string, RuleNote> rules = {};       // applied rules by name
   std::optional<cost::Comparison> comparison = {};  // measurement of the whole graph, if any
   bool kept = false;                                // the new graph is used
   double seconds = 0;
 };
 
-struct Searched {
+struct SearchedGraph {
   Graph graph;
   SearchReport report;
 };
@@ -45,7 +45,7 @@ struct Searched {
 /// Searches for a faster graph and returns the better of the two. Without `steps`, both are timed
 /// on this computer, interleaved, and the new one is used only if it is faster beyond the
 /// confidence interval.
-Expected<Searched> searched(const Graph& graph, const program::CompileOptions& code,
-                            const SearchOptions& options);
+Expected<SearchedGraph> search_graph(const Graph& graph, const program::CompileOptions& code,
+                                     const SearchOptions& options);
 
 }  // namespace tessera

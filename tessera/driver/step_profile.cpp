@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {

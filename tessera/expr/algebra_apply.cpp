@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {
@@ -62,12 +62,12 @@ std::optional<Dim> dim_of(const Sum& sum) {
 }
 
 /// c + k*t, where t is 0 or 1.
-struct OfTruth {
+struct AffineInTruth {
   Rational constant = 0, times = 0;
   Factor truth = {};
 };
-std::optional<OfTruth> of_truth(const Sum& sum) {
-  OfTruth result;
+std::optional<AffineInTruth> of_truth(const Sum& sum) {
+  AffineInTruth result;
   for (const Term& term : sum.terms) {
     if (is_number(term)) {
       result.constant = term.coefficient;
@@ -337,7 +337,7 @@ Sum apply(Names& names, Fn fn, std::vector<Sum> args) {
     // Compares the difference with zero: only its sign matters.
     args = {closed(add(std::move(args[0]), scaled(std::move(args[1]), -1)))};
     if (!args[0].terms.empty() && !constant_of(args[0])) {
-      Rational measure = content_of({&args[0]}, Leaves::Positive).measure.inverse();
+      Rational measure = content_of({&args[0]}, Extractable::Positive).measure.inverse();
       if (fn == Fn::Equal && leads_negative(args[0])) measure *= -1;
       args[0] = scaled(std::move(args[0]), measure);
     }

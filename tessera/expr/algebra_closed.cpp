@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 #include "tessera/support/hash.h"
 #include "tessera/support/lexer.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {

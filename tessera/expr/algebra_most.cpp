@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {
@@ -57,28 +57,28 @@ bool is_below_another(const Term& piece, const Sum& pieces) {
 }
 
 /// Constant operand and other operand of a maximum of two.
-struct Bounded {
+struct ConstantAndOperand {
   Rational bound;
   const Sum* other;
 };
-std::optional<Bounded> bounded(const Sum& pieces) {
+std::optional<ConstantAndOperand> bounded(const Sum& pieces) {
   if (pieces.terms.size() != 2 || !is_plain(pieces.terms[0]) || !is_plain(pieces.terms[1]))
     return std::nullopt;
   for (std::size_t i : {0, 1})
     if (const auto number = constant_of(value_of(pieces.terms[i])))
-      return Bounded{*number, &value_of(pieces.terms[1 - i])};
+      return ConstantAndOperand{*number, &value_of(pieces.terms[1 - i])};
   return std::nullopt;
 }
 
 /// max(a, min(b, x)) = min(b, max(a, x)) for numbers a <= b: of the two forms the one in which the
 /// innermost sum begins with a negative coefficient. Nothing where it is this one already.
 std::optional<Sum> turned(Names& names, const Sum& pieces) {
-  const std::optional<Bounded> outer = bounded(pieces);
+  const std::optional<ConstantAndOperand> outer = bounded(pieces);
   const Factor* only = outer ? only_factor(*outer->other) : nullptr;
   if (only == nullptr || only->kind != Kind::Most || !only->exponent.is(1)) return std::nullopt;
   const Rational scale = outer->other->terms[0].coefficient;  // -s
   if (scale.sign() >= 0) return std::nullopt;
-  const std::optional<Bounded> inner = bounded(args_of(*only)[0]);
+  const std::optional<ConstantAndOperand> inner = bounded(args_of(*only)[0]);
   if (!inner || (inner->bound * scale).less_than(outer->bound)) return std::nullopt;
   const auto first = std::ranges::find_if(inner->other->terms,
                                           [](const Term& term) { return !term.factors.empty(); });
@@ -192,7 +192,7 @@ Sum most(Names& names, std::vector<Term> groups) {
   // A maximum of zeros is not zero where its ranges may be empty.
   std::vector<const Sum*> values;
   for (const Term& piece : pieces.terms) values.push_back(&value_of(piece));
-  const Content content = content_of(values, Leaves::Positive, bound);
+  const Content content = content_of(values, Extractable::Positive, bound);
   if (!content.measure.is(1) || !content.factors.empty()) {
     for (Term& piece : pieces.terms)
       piece.factors = group(divided(value_of(piece), content)).factors;

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {
@@ -111,7 +111,7 @@ Sum with_whole_powers(Names& names, Term term) {
   return changed ? product(names, result, rest) : result;
 }
 
-Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
+Content content_of(const std::vector<const Sum*>& sums, Extractable leaves,
                    const std::vector<std::string>& free) {
   std::vector<const Term*> terms;
   for (const Sum* sum : sums)
@@ -135,8 +135,8 @@ Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
       return here->exponent.sign() == candidate.exponent.sign();
     });
     if (everywhere && is_free(candidate, free) &&
-        (leaves == Leaves::All ||
-         is_not_negative(leaves == Leaves::PositiveBase ? base_of(common) : common)))
+        (leaves == Extractable::All ||
+         is_not_negative(leaves == Extractable::PositiveBase ? base_of(common) : common)))
       content.factors.push_back(common);
   }
   return content;
@@ -199,7 +199,7 @@ Sum power(Names& names, const Sum& base, const Rational& exponent) {
   if (inner.terms.empty()) return exponent.sign() > 0 ? Sum{} : poison();  // 1/0
   if (inner.terms.size() == 1 && is_plain(inner.terms[0]))
     return power_of_term(names, inner.terms[0], exponent);
-  Content content = content_of({&inner}, whole ? Leaves::All : Leaves::PositiveBase);
+  Content content = content_of({&inner}, whole ? Extractable::All : Extractable::PositiveBase);
   if (whole && leads_negative(inner)) content.measure *= -1;
   const auto outer = number_power(names, content.measure, exponent);
   if (!outer) content.measure = 1;

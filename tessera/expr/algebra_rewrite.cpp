@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tessera/expr/algebra_parts.h"
+#include "tessera/expr/algebra_internal.h"
 
 namespace tessera::algebra {
 namespace {
@@ -214,11 +214,11 @@ Mask mask_of(const Sum& sum, const Signs& signs) {
 namespace {
 
 /// Equation solved for a factor, from a sum that is assumed to be zero.
-struct Solved {
+struct SolvedFactor {
   Factor factor;
   Sum value;
 };
-std::optional<Solved> solved(const Sum& zero) {
+std::optional<SolvedFactor> solved(const Sum& zero) {
   for (const Term& term : zero.terms) {
     const Factor* factor = only_factor(term);
     if (factor == nullptr || !factor->exponent.is(1) || factor->kind == Kind::Number ||
@@ -232,7 +232,7 @@ std::optional<Solved> solved(const Sum& zero) {
     if (std::ranges::any_of(zero.terms, speaks)) continue;
     Sum rest = zero;
     std::erase_if(rest.terms, [&](const Term& other) { return compare(other, term) == 0; });
-    return Solved{*factor, closed(scaled(std::move(rest), -term.coefficient.inverse()))};
+    return SolvedFactor{*factor, closed(scaled(std::move(rest), -term.coefficient.inverse()))};
   }
   return std::nullopt;
 }
@@ -288,12 +288,12 @@ std::optional<Sum> where_equal(Names& names, const Term& term) {
 }
 
 Sum decided(Names& names, const Sum& sum, const Signs& signs) {
-  std::vector<Solved> zeros;
+  std::vector<SolvedFactor> zeros;
   for (const Sign& sign : signs)
     if (sign.sign == 0)
       if (auto one = solved(sign.of)) zeros.push_back(*std::move(one));
   const auto put_in = [&](const Factor& factor) -> std::optional<Sum> {
-    for (const Solved& zero : zeros)
+    for (const SolvedFactor& zero : zeros)
       if (compare_bases(zero.factor, factor) == 0)
         return power(names, opened(names, zero.value), factor.exponent);
     if (factor.truth)

@@ -83,7 +83,7 @@ struct Operand {
 };
 
 /// Scatter: out[target] = value for all positions of `over`, or combined with what is there.
-struct Forward {
+struct ScatterWrite {
   std::vector<Axis> over;
   std::vector<Scalar> target;  // a position out of range is an error in the data
   Scalar value = 0;
@@ -97,7 +97,7 @@ struct Output {
   DType dtype = DType::F32;
   std::vector<Merged> axes;
   Scalar value;
-  std::optional<Forward> forward = {};
+  std::optional<ScatterWrite> forward = {};
 
   Shape shape() const;
 };

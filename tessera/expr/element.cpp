@@ -13,7 +13,7 @@ using Kind = Factor::Kind;
 
 class Reader {
  public:
-  Reader(Names& names, const Meaning& meaning) : names_(names), meaning_(meaning) {}
+  Reader(Names& names, const ElementBindings& meaning) : names_(names), meaning_(meaning) {}
 
   Sum read(const Scalar& scalar) {
     if (++depth_ > kDeepest) return nothing();
@@ -81,12 +81,12 @@ class Reader {
   }
 
   /// An access and the guards under which it is in range, if it has a value for out of range.
-  struct Inside {
+  struct GuardedAccess {
     std::vector<Dim> range;
     Sum value;
   };
-  std::optional<Inside> inside(const node::Read& node) {
-    const Meaning::Tensor tensor = meaning_.operand(node.operand);
+  std::optional<GuardedAccess> inside(const node::Read& node) {
+    const ElementBindings::Tensor tensor = meaning_.operand(node.operand);
     if (tensor.shape.size() != node.at.size()) return std::nullopt;
     std::vector<Dim> range, place;
     Sum chosen = constant(1);
@@ -111,11 +111,11 @@ class Reader {
     const Sum value = tensor.uniform
                           ? constant_of_file(names_, *tensor.uniform, meaning_.named_reals)
                           : factor(element_of(tensor, std::move(place)));
-    return Inside{std::move(range), times(chosen, value)};
+    return GuardedAccess{std::move(range), times(chosen, value)};
   }
 
   Sum of(const node::Read& node, const Scalar&) {
-    const std::optional<Inside> inside = this->inside(node);
+    const std::optional<GuardedAccess> inside = this->inside(node);
     if (!inside) return nothing();
     if (node.otherwise == nullptr) return inside->value;
     Sum result = times(indicator(inside->range), inside->value);
@@ -131,7 +131,7 @@ class Reader {
       const auto* outside = std::get_if<node::Constant>(&node->otherwise->node());
       if (outside != nullptr && std::isinf(outside->number) &&
           (outside->number < 0) == (sign.sign() > 0))
-        if (const std::optional<Inside> here = inside(*node)) {
+        if (const std::optional<GuardedAccess> here = inside(*node)) {
           range.guards.insert(range.guards.end(), here->range.begin(), here->range.end());
           range.factors = group(scaled(here->value, sign)).factors;
           return range;
@@ -241,7 +241,7 @@ class Reader {
   Sum of(const node::Component& node, const Scalar&) {
     const Fold& fold = *node.fold;
     Term range;
-    Meaning inner = meaning_;
+    ElementBindings inner = meaning_;
     for (const Bound& bound : fold.bounds) {
       const auto extent = dim(bound.extent);
       if (!extent) return nothing();
@@ -280,7 +280,7 @@ class Reader {
   }
 
   Names& names_;
-  const Meaning& meaning_;
+  const ElementBindings& meaning_;
   int depth_ = 0;
 };
 
@@ -293,7 +293,7 @@ Sum constant_of_file(Names& names, double value, bool named_reals) {
   return constant(Rational::of(value));
 }
 
-Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at) {
+Factor element_of(const ElementBindings::Tensor& tensor, std::vector<Dim> at) {
   return {.kind = Kind::Read,
           .name = tensor.name,
           .to = tensor.dtype,
@@ -301,11 +301,12 @@ Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at) {
           .at = std::move(at)};
 }
 
-Sum read(Names& names, const Scalar& scalar, const Meaning& meaning) {
+Sum read(Names& names, const Scalar& scalar, const ElementBindings& meaning) {
   return Reader(names, meaning).read(scalar);
 }
 
-Sum element(Names& names, const Output& output, const std::vector<Dim>& at, Meaning meaning) {
+Sum element(Names& names, const Output& output, const std::vector<Dim>& at,
+            ElementBindings meaning) {
   if (output.forward || output.axes.size() != at.size()) return constant(Rational::undefined());
   for (std::size_t i = 0; i < at.size(); ++i) {
     // The last part of a merged axis runs fastest.

@@ -12,7 +12,7 @@
 namespace tessera::algebra {
 
 /// Bindings of the names in a definition while an element of it is translated to a sum of products.
-struct Meaning {
+struct ElementBindings {
   std::map<std::string, Dim, std::less<>> axes = {};  // positions of index variables
   Sizes sizes = {};                                   // sizes of the `#axis` symbols
   struct Tensor {
@@ -28,13 +28,14 @@ struct Meaning {
 /// Constant of a model file as a sum.
 Sum constant_of_file(Names& names, double value, bool named_reals);
 /// Element of a tensor as a factor.
-Factor element_of(const Meaning::Tensor& tensor, std::vector<Dim> at);
+Factor element_of(const ElementBindings::Tensor& tensor, std::vector<Dim> at);
 
 /// Translates a scalar expression to a sum of products; an expression without such a form (of text,
 /// say) is undefined.
-Sum read(Names& names, const Scalar& scalar, const Meaning& meaning);
+Sum read(Names& names, const Scalar& scalar, const ElementBindings& meaning);
 
 /// Translates the element of an output at a position.
-Sum element(Names& names, const Output& output, const std::vector<Dim>& at, Meaning meaning);
+Sum element(Names& names, const Output& output, const std::vector<Dim>& at,
+            ElementBindings meaning);
 
 }  // namespace tessera::algebra

@@ -185,7 +185,7 @@ template <class T>
 Expected<Done> eval_forward(const Definition& definition, const Output& output, const Sizes& sizes,
                             std::span<const ConstArray> inputs, const MutableArray& into,
                             const EvalOptions& options) {
-  const Forward& forward = *output.forward;
+  const ScatterWrite& forward = *output.forward;
   std::vector<Scalar> results = forward.target;
   results.push_back(forward.value);
   TESSERA_TRY(const Plan plan, make_plan(definition.inputs, forward.over, results, sizes));

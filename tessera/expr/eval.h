@@ -6,14 +6,14 @@
 
 #include "tessera/expr/definition.h"
 #include "tessera/expr/field.h"
-#include "tessera/expr/recorded.h"
 #include "tessera/expr/shape.h"
+#include "tessera/expr/tracer.h"
 
 namespace tessera {
 
 /// Number types that definitions are evaluated in (X macro).
 #define TESSERA_NUMBER_TYPES(use) \
-  use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB) use(Recorded)
+  use(float) use(double) use(std::int64_t) use(FieldA) use(FieldB) use(TracedNumber)
 
 /// Row-major tensor in memory. Elements of a float dtype are stored as that dtype or, `lifted`, as
 /// the number type of the evaluation (always so for int64 and prime fields).
@@ -36,8 +36,8 @@ struct EvalOptions {
 };
 
 /// Evaluates the outputs of a definition in the number type T: float, double, std::int64_t, FieldA,
-/// FieldB or Recorded. All sizes are numbers; `inputs` are the operands in order, of the sizes that
-/// were solved for. Sums are accumulated in T; a result is rounded when it is stored.
+/// FieldB or TracedNumber. All sizes are numbers; `inputs` are the operands in order, of the sizes
+/// that were solved for. Sums are accumulated in T; a result is rounded when it is stored.
 ///
 /// An index out of range without an `else` in the definition is a diagnostic, as is cancellation.
 template <class T>

@@ -94,7 +94,7 @@ class Lanes {
   using Mask = std::vector<std::uint8_t>;
   Mask within_bounds(const FoldPlan& fold) const;
   void take_in(const FoldPlan& fold, const Mask& within);
-  // In products.cpp.
+  // In lanes_contraction.cpp.
   bool sums_products(const FoldPlan& fold) const;
   bool sum_of_products(const FoldPlan& fold);
   void valid_runs(const FoldPlan& fold, std::vector<Run>& runs);

@@ -224,7 +224,7 @@ class Expansion {
 Sum expand(Expansion& expansion, const Output& output) {
   Sum value = expansion.stored(output.value, output.dtype);
   if (!output.forward) return value;
-  const Forward& forward = *output.forward;
+  const ScatterWrite& forward = *output.forward;
   const Sum update = expansion.stored(forward.value, output.dtype);
   Names used = expansion.names(forward.target);
   // Which writes collide depends on the targets only.

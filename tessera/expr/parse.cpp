@@ -208,8 +208,8 @@ class Parser {
     return result;
   }
 
-  Expected<Forward> forward() {
-    Forward result;
+  Expected<ScatterWrite> forward() {
+    ScatterWrite result;
     TESSERA_TRY(result.over, list<Axis>("(", ")", [&] { return axis(); }));
     TESSERA_TRY_DONE(lexer_.expect("at"));
     TESSERA_TRY(result.target, list<Scalar>("[", "]", [&] { return position(); }));

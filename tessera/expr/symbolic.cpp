@@ -5,14 +5,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tessera/expr/known.h"
+#include "tessera/expr/symbolic_value.h"
 #include "tessera/support/check.h"
 
 namespace tessera {
 namespace {
 
-using symbolic::Known;
-using Maybe = std::optional<Known>;
+using symbolic::SymbolicValue;
+using Maybe = std::optional<SymbolicValue>;
 
 constexpr std::int64_t kMostElements = 1024;
 constexpr int kMostVisits = 100'000;
@@ -29,7 +29,7 @@ class Evaluation {
   }
 
   /// All elements, row-major, in storage form; nothing if one is not known.
-  std::optional<std::vector<Known>> elements(const Output& output) {
+  std::optional<std::vector<SymbolicValue>> elements(const Output& output) {
     std::vector<Axis> axes;
     std::vector<std::int64_t> shape;
     for (const Merged& merged : output.axes) {
@@ -37,7 +37,7 @@ class Evaluation {
       shape.push_back(resolved(merged, sizes_).constant().value_or(-1));
     }
     if (element_count(shape).value_or(kMostElements + 1) > kMostElements) return std::nullopt;
-    std::vector<Known> result;
+    std::vector<SymbolicValue> result;
     const bool done = for_each_index(axes, [&] {
       const Maybe element = stored(output.value, output.dtype);
       if (element) result.push_back(*element);
@@ -49,7 +49,7 @@ class Evaluation {
   }
 
  private:
-  using Tuple = std::vector<Known>;
+  using Tuple = std::vector<SymbolicValue>;
 
   /// Memo of values at the current indices.
   struct Memo {
@@ -58,12 +58,12 @@ class Evaluation {
   };
 
   /// Scope with an empty memo, for other values of the indices; restores the memo at its end.
-  class Fresh {
+  class MemoScope {
    public:
-    explicit Fresh(Memo& memo) : memo_(memo), outer_(std::exchange(memo, {})) {}
-    ~Fresh() { memo_ = std::move(outer_); }
-    Fresh(const Fresh&) = delete;
-    Fresh& operator=(const Fresh&) = delete;
+    explicit MemoScope(Memo& memo) : memo_(memo), outer_(std::exchange(memo, {})) {}
+    ~MemoScope() { memo_ = std::move(outer_); }
+    MemoScope(const MemoScope&) = delete;
+    MemoScope& operator=(const MemoScope&) = delete;
 
    private:
     Memo& memo_;
@@ -75,13 +75,13 @@ class Evaluation {
     return value ? symbolic::converted(*value, dtype) : std::nullopt;
   }
 
-  bool write(const Forward& forward, DType dtype, const std::vector<std::int64_t>& shape,
-             std::vector<Known>& elements) {
+  bool write(const ScatterWrite& forward, DType dtype, const std::vector<std::int64_t>& shape,
+             std::vector<SymbolicValue>& elements) {
     return for_each_index(forward.over, [&] {
       const auto place = position(forward.target, shape);
       if (!place) return false;
       Maybe value = stored(forward.value, dtype);
-      Known& old = elements[static_cast<std::size_t>(*place)];
+      SymbolicValue& old = elements[static_cast<std::size_t>(*place)];
       if (value && forward.combine)
         value = symbolic::applied(*forward.combine, sort_of(dtype), {old, *value});
       if (value) value = symbolic::converted(*value, dtype);
@@ -94,7 +94,7 @@ class Evaluation {
   template <class Visit>
   bool for_each_index(const std::vector<Axis>& axes, Visit&& visit) {
     const std::vector<Bound> over = bounds(axes);
-    const Fresh here(memo_);  // the ids of these bounds are free again afterwards
+    const MemoScope here(memo_);  // the ids of these bounds are free again afterwards
     return for_each_index(over, 0, visit);
   }
   template <class Visit>
@@ -108,7 +108,7 @@ class Evaluation {
     bool more = true;
     for (std::int64_t i = 0; more && i < *size; ++i) {
       position_[axis] = i;
-      const Fresh here(memo_);
+      const MemoScope here(memo_);
       more = ++steps_ <= kMostVisits && for_each_index(over, depth + 1, visit);
     }
     position_.erase(axis);
@@ -139,14 +139,14 @@ class Evaluation {
   }
 
   Maybe evaluate(const node::Constant& n, Sort) {
-    if (n.sort == Sort::Value) return Known(n.number);
+    if (n.sort == Sort::Value) return SymbolicValue(n.number);
     if (n.sort == Sort::Unsigned && n.integer < 0) return std::nullopt;
-    return Known(Dim(n.integer));
+    return SymbolicValue(Dim(n.integer));
   }
   Maybe evaluate(const node::Index& n, Sort) {
     const auto it = position_.find(n.axis);
     if (it == position_.end()) return std::nullopt;
-    return Known(Dim(it->second));
+    return SymbolicValue(Dim(it->second));
   }
   Maybe evaluate(const node::Size& n, Sort) {
     const Dim size = resolved(n.dim, sizes_);
@@ -201,7 +201,7 @@ class Evaluation {
     }
     // Short-circuit evaluation of && and ||.
     if ((n.fn == Fn::And || n.fn == Fn::Or) && sort == Sort::Bool) {
-      const Known settles = Dim(n.fn == Fn::Or ? 1 : 0);
+      const SymbolicValue settles = Dim(n.fn == Fn::Or ? 1 : 0);
       for (const Scalar& arg : n.args)
         if (of(arg) == settles) return settles;
     }
@@ -209,7 +209,7 @@ class Evaluation {
     Sort common = n.args[0].sort();
     if (n.args.size() == 2) common = apply(Fn::Add, n.args).sort();
     if (sort == Sort::Value) common = Sort::Value;
-    std::vector<Known> args;
+    std::vector<SymbolicValue> args;
     for (const Scalar& arg : n.args) {
       const Maybe value = of(arg);
       const Maybe joined = value ? symbolic::joined(*value, common) : std::nullopt;
@@ -245,7 +245,7 @@ class Evaluation {
       if (!next) return false;
       const auto outer_left = std::exchange(left_, &*total);
       const auto outer_right = std::exchange(right_, &*next);
-      const Fresh here(memo_);
+      const MemoScope here(memo_);
       std::optional<Tuple> combined = tuple(fold.combine);
       left_ = outer_left;
       right_ = outer_right;
@@ -264,9 +264,9 @@ class Evaluation {
   int steps_ = 0;
 };
 
-std::optional<std::vector<Known>> elements(const Definition& definition, const Sizes& sizes,
-                                           const std::vector<const Argument*>& inputs,
-                                           std::size_t output) {
+std::optional<std::vector<SymbolicValue>> elements(const Definition& definition, const Sizes& sizes,
+                                                   const std::vector<const Argument*>& inputs,
+                                                   std::size_t output) {
   TESSERA_CHECK(output < definition.outputs.size(), "there is no output {}", output);
   if (definition.outputs[output].dtype == DType::String) return std::nullopt;
   return Evaluation(definition, sizes, inputs).elements(definition.outputs[output]);
@@ -280,7 +280,7 @@ std::optional<std::vector<Dim>> symbolic_values(const Definition& definition, co
   const auto known = elements(definition, sizes, inputs, output);
   if (!known) return std::nullopt;
   std::vector<Dim> result;
-  for (const Known& element : *known) {
+  for (const SymbolicValue& element : *known) {
     const std::optional<Dim> whole = symbolic::whole(element);
     if (!whole) return std::nullopt;
     result.push_back(*whole);

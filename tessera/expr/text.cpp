@@ -236,7 +236,7 @@ std::string to_text(const Definition& definition) {
                                  joined(output.axes, [](const Merged& m) { return text_of(m); })),
                      writer.text(output.value, Level::kLoose));
     if (!output.forward) continue;
-    const Forward& forward = *output.forward;
+    const ScatterWrite& forward = *output.forward;
     text += assigned(
         fmt::format("scatter({}) at [{}] {}", text_of(forward.over), writer.list(forward.target),
                     forward.combine ? to_string(*forward.combine) : grammar::kAssign),

@@ -80,12 +80,12 @@ struct SortError {
 };
 
 /// Free axes and partials of an expression, and the axes of the folds in it.
-struct Free {
+struct FreeNames {
   std::set<std::string> axes;
   std::set<std::string> folded;
   std::set<std::pair<int, Sort>> partials;
 
-  void add(const Free& other) {
+  void add(const FreeNames& other) {
     axes.insert(other.axes.begin(), other.axes.end());
     folded.insert(other.folded.begin(), other.folded.end());
     partials.insert(other.partials.begin(), other.partials.end());
@@ -94,10 +94,10 @@ struct Free {
 
 class Scopes {
  public:
-  const Free& of(const Scalar& scalar) {
+  const FreeNames& of(const Scalar& scalar) {
     const void* id = shared_id(scalar);
     if (const auto it = memo_.find(id); it != memo_.end()) return it->second;
-    Free free;
+    FreeNames free;
     if (const auto* component = std::get_if<node::Component>(&scalar.node())) {
       free = of_fold(*component->fold);
     } else {
@@ -121,8 +121,8 @@ class Scopes {
   std::string error;
 
  private:
-  Free of_fold(const Fold& fold) {
-    Free free, inner;
+  FreeNames of_fold(const Fold& fold) {
+    FreeNames free, inner;
     std::set<std::string> bound_axes;
     for (const Bound& bound : fold.bounds) {
       free.add(of(bound.extent));  // all are computed before the fold runs
@@ -139,7 +139,7 @@ class Scopes {
     for (const Scalar& init : fold.init) free.add(of(init));
     free.folded.insert(bound_axes.begin(), bound_axes.end());
     for (const Scalar& combine : fold.combine) {
-      const Free& combined = of(combine);
+      const FreeNames& combined = of(combine);
       free.axes.insert(combined.axes.begin(), combined.axes.end());
       free.folded.insert(combined.folded.begin(), combined.folded.end());
       for (const auto& [component, sort] : combined.partials)
@@ -150,7 +150,7 @@ class Scopes {
     return free;
   }
 
-  std::unordered_map<const void*, Free> memo_;
+  std::unordered_map<const void*, FreeNames> memo_;
 };
 
 /// Sizes that the shapes of the operands determine, by the steps of solve_sizes.
@@ -192,7 +192,7 @@ std::string scope_error(const Definition& definition) {
 
   Scopes scopes;
   const auto open = [&](const Scalar& scalar, const std::set<std::string>& axes) -> std::string {
-    const Free& free = scopes.of(scalar);
+    const FreeNames& free = scopes.of(scalar);
     if (!scopes.error.empty()) return scopes.error;
     if (!free.partials.empty()) return "left and right are used outside of a fold";
     for (const std::string& axis : free.axes)

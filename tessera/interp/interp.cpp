@@ -62,7 +62,7 @@ class Runner {
 
   const Options& options_;
   Memory& memory_;
-  std::int64_t rounds_ = 0;  // of all loops so far
+  std::int64_t iterations_ = 0;  // of all loops so far
 };
 
 Diagnostic stop_diagnostic() {
@@ -361,11 +361,11 @@ Expected<std::vector<Value>> Runner<T>::run_loop(const Graph& graph, const Graph
   std::vector<std::vector<Value>> slices(stacks);
   for (std::int64_t step = 0; step < trips && go != 0; ++step) {
     if (stopped()) return stop_diagnostic();
-    if (++rounds_ > options_.most_rounds)
+    if (++iterations_ > options_.max_iterations)
       return Diagnostic{.id = "loop-limit",
                         .message = fmt::format("the loop did not end after {} iterations", step),
                         .note = fmt::format("the loops of a run are limited to {} iterations",
-                                            options_.most_rounds),
+                                            options_.max_iterations),
                         .help = "allow as many as fit into a time with --time-limit"};
     std::vector<Value> arguments;
     arguments.push_back({Tensor::of<std::int64_t>(DType::I64, {}, std::span(&step, 1))});

@@ -26,7 +26,7 @@ struct Value;
 struct Options {
   int threads = 1;
   std::int64_t memory_limit = std::int64_t{4} << 30;  // bytes of results alive at one time
-  std::int64_t most_rounds = 100'000;                 // limit on the iterations of all loops
+  std::int64_t max_iterations = 100'000;              // limit on the iterations of all loops
   const std::atomic<bool>* stop = nullptr;            // cancellation flag
   bool in_order = false;                              // see EvalOptions
   std::function<void(const Progress&)> progress = {};

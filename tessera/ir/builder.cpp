@@ -4,6 +4,7 @@
 
 #include "tessera/ir/control.h"
 #include "tessera/ir/verify.h"
+#include "tessera/ops/standard.h"
 #include "tessera/support/check.h"
 
 namespace tessera {
@@ -187,7 +188,7 @@ Vals GraphBuilder::scan(const Vals& states, const Vals& elements, const Step& st
   }
   Vals inputs = states;
   inputs.insert(inputs.end(), elements.begin(), elements.end());
-  return call_control(*find_op("scan"), inputs,
+  return call_control(scan_op(), inputs,
                       {{"states", static_cast<std::int64_t>(states.size())},
                        {"elements", static_cast<std::int64_t>(elements.size())}},
                       {std::make_shared<const Graph>(*std::move(body))}, results);

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ops/standard.h"
 
 namespace tessera {
 namespace {
 
-using Which = std::function<bool(const OpDef&)>;
+using OpPredicate = std::function<bool(const OpDef&)>;
 
 Expected<Graph> built(GraphBuilder& body, const OpDef& op, const Attrs& attrs,
                       const std::vector<Known>& inputs, int outputs) {
@@ -30,7 +31,7 @@ Expected<Graph> built(GraphBuilder& body, const OpDef& op, const Attrs& attrs,
 /// Copies graphs into one that is being built, composites replaced.
 class Inliner {
  public:
-  Inliner(GraphBuilder& out, const Which& which, NeedsValue needs_value)
+  Inliner(GraphBuilder& out, const OpPredicate& which, NeedsValue needs_value)
       : out_(out), which_(which), needs_value_(needs_value) {}
 
   /// Inlines a graph over these inputs and returns its outputs.
@@ -94,7 +95,7 @@ class Inliner {
       const auto before = body.outputs().first(i);
       if (std::ranges::find(body.inputs(), output) != body.inputs().end() ||
           std::ranges::find(before, output) != before.end())
-        results[i] = out_.op("identity", {results[i]});
+        results[i] = out_.call(identity_op(), {results[i]}, {}, 1).at(0);
     }
     return results;
   }
@@ -126,7 +127,7 @@ class Inliner {
   }
 
   GraphBuilder& out_;
-  const Which& which_;
+  const OpPredicate& which_;
   NeedsValue needs_value_;
   int bodies_ = 0;
 };
@@ -139,7 +140,7 @@ Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<K
   return built(body, op, attrs, inputs, outputs);
 }
 
-Expected<Graph> expand(const Graph& graph, const Which& which, NeedsValue needs_value) {
+Expected<Graph> expand(const Graph& graph, const OpPredicate& which, NeedsValue needs_value) {
   GraphBuilder out;
   Vals inputs;
   for (const ValueId id : graph.inputs())

@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 /// A weight in the data file.
-struct Stored {
+struct StoredWeight {
   std::size_t offset = 0;
   Bytes bytes;
 };
@@ -22,7 +22,7 @@ class Printer {
   explicit Printer(const TextOptions& options) : options_(options) {}
 
   std::string text;
-  std::vector<Stored> stored;
+  std::vector<StoredWeight> stored;
 
   void graph(const Graph& graph, std::string_view label) {
     const std::vector<std::uint32_t> numbers = numbering(graph);
@@ -163,7 +163,7 @@ Expected<Done> write_text(const Graph& graph, const std::filesystem::path& path)
   if (!printer.stored.empty())
     TESSERA_TRY_DONE(write_file(data, [&](std::ostream& out) {
       std::size_t end = 0;
-      for (const Stored& weight : printer.stored) {
+      for (const StoredWeight& weight : printer.stored) {
         out << std::string(weight.offset - end, '\0');
         out.write(reinterpret_cast<const char*>(weight.bytes.data()),
                   static_cast<std::streamsize>(weight.bytes.size()));

@@ -14,7 +14,7 @@ namespace {
 
 /// Whether elements with different positions along the axis go to different places: it is itself
 /// one of the indices.
-bool is_apart(const Forward& forward, const Axis& axis) {
+bool is_apart(const ScatterWrite& forward, const Axis& axis) {
   return std::ranges::any_of(forward.target, [&](const Scalar& index) {
     const auto* own = std::get_if<node::Index>(&index.node());
     return own != nullptr && own->axis == axis.name;
@@ -23,7 +23,7 @@ bool is_apart(const Forward& forward, const Axis& axis) {
 
 /// The writes as a stage of their own.
 Stage writes_of(const Stage& stage) {
-  const Forward& forward = *stage.output.forward;
+  const ScatterWrite& forward = *stage.output.forward;
   Stage writes = stage;
   writes.output.axes = each(forward.over);
   writes.output.value = forward.value;
@@ -40,7 +40,7 @@ Stage writes_of(const Stage& stage) {
 
 /// Axes whose positions go to different places are programs and, the last one, vectors; the others
 /// are run through in order.
-Expected<Schedule> schedule_of(const Stage& writes, const Forward& forward) {
+Expected<Schedule> schedule_of(const Stage& writes, const ScatterWrite& forward) {
   constexpr std::int64_t kVector = 256;
   TESSERA_TRY(Schedule schedule, Schedule::of({writes}));
   std::vector<std::string> apart, order;
@@ -82,7 +82,7 @@ Expected<Attempt> lower_scatter(const Group& group, const machine::Machine& mach
                                 const GroupOptions& options) {
   if (group.stages.size() != 1 || !group.stages[0].output.forward) return Attempt{};
   const Stage& stage = group.stages[0];
-  const Forward& forward = *stage.output.forward;
+  const ScatterWrite& forward = *stage.output.forward;
   Group before{.stages = {stage}, .results = group.results, .weights = group.weights};
   before.stages[0].output.forward.reset();
   std::set<std::string> read;

@@ -3,7 +3,7 @@
 #include "tessera/onnx/call.h"
 
 /// Adapters from older opset versions of ONNX operators to the form of the catalog, one function
-/// for each change of form. `rows.cpp` says which operators and opsets use them.
+/// for each change of form. `operator_table.cpp` says which operators and opsets use them.
 namespace tessera::onnx::adapt {
 
 // Attributes that became inputs.

@@ -86,7 +86,7 @@ GraphReader::Place GraphReader::deeper() const {
 }
 
 std::string GraphReader::new_scope() {
-  return fmt::format("g{}_", ++reading_.graphs);
+  return fmt::format("g{}_", ++context_.graphs);
 }
 
 Expected<const GraphProto*> GraphReader::graph_attr(const NodeProto& node,
@@ -123,7 +123,7 @@ Expected<GraphReader::Captures> GraphReader::captures_of(
 }
 
 Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& graph,
-                                                           const Given& given,
+                                                           const SubgraphInputs& given,
                                                            const Captures& captures) {
   TESSERA_TRY_DONE(check_depth());
   if (graph.input_size() != static_cast<int>(given.inputs.size()))
@@ -132,10 +132,10 @@ Expected<GraphReader::Subgraph> GraphReader::read_subgraph(const GraphProto& gra
         .message = fmt::format("subgraph {} has {} inputs", graph.name(), graph.input_size()),
         .note = fmt::format("it is given {}", given.inputs.size())};
   // Finding captures also counts as work, the more the deeper subgraphs are nested.
-  reading_.nodes += static_cast<std::int64_t>(graph.ByteSizeLong() / 64);
+  context_.nodes += static_cast<std::int64_t>(graph.ByteSizeLong() / 64);
   const std::string scope = new_scope();
   GraphBuilder builder(scope);
-  GraphReader reader(reading_, builder, deeper());
+  GraphReader reader(context_, builder, deeper());
   if (given.as_declared)
     for (const auto& input : graph.input()) reader.declared_.emplace(input.name(), &input.type());
   for (int i = 0; i < graph.input_size(); ++i) {
@@ -218,7 +218,7 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
         node, fmt::format("the body has {} results for {} states", body->output_size(), states));
   TESSERA_TRY(const Captures captures, captures_of({body}));
 
-  Given given{
+  SubgraphInputs given{
       .inputs = {{.type = Type::tensor(DType::I64, {})}, {.type = Type::tensor(DType::Bool, {})}}};
   for (std::size_t i = 0; i < states; ++i) {
     if (!call.has_input(i + 2)) return wrong_arity(node, "a state is left out");
@@ -228,9 +228,9 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
   // bound, until a fixed point. A type can lose its sizes, then its rank, then its kind.
   const std::string scope = new_scope();
   std::optional<Subgraph> read;
-  for (bool settled = false; !settled;) {
+  for (bool converged = false; !converged;) {
     TESSERA_TRY(read, read_subgraph(*body, given, captures));
-    settled = true;
+    converged = true;
     for (std::size_t i = 0; i < states; ++i) {
       Type& assumed = given.inputs[i + 2].type;
       Type common = joined(assumed, seen_outside(read->results[i + 1], read->scope));
@@ -238,7 +238,7 @@ Expected<Vals> GraphReader::read_loop(const NodeProto& node, Call& call) {
         if ((*common.shape)[axis].is_undefined()) (*common.shape)[axis] = varying(scope, i, axis);
       if (common == assumed) continue;
       assumed = common;
-      settled = given.as_declared = false;
+      converged = given.as_declared = false;
     }
   }
   std::vector<Type> results;
@@ -258,7 +258,7 @@ Expected<Vals> GraphReader::emit_scan(const GraphProto& body, const Captures& ca
   const auto states = static_cast<std::size_t>(attrs.i("states"));
   const Ints input_axes = attrs.has("input_axes") ? attrs.ints("input_axes") : Ints{};
   const Ints output_axes = attrs.has("output_axes") ? attrs.ints("output_axes") : Ints{};
-  Given given;
+  SubgraphInputs given;
   Dim steps = Dim::undefined();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Type type = g_.known(inputs[i]).type;
@@ -332,7 +332,7 @@ Expected<Vals> GraphReader::read_batched_scan(const NodeProto& node, Call& call)
   for (auto& [name, value] : inner.values) value = one.input(name, g_.known(value));
   Attrs attrs{{"states", count - *elements}, {"elements", *elements}};
   if (directions) attrs.set("input_directions", *directions);
-  GraphReader reader(reading_, one, deeper());
+  GraphReader reader(context_, one, deeper());
   TESSERA_TRY(const Vals made, reader.emit_scan(*body, inner, slices, attrs));
   std::vector<Type> results;
   for (const Val& value : made) {
@@ -354,7 +354,7 @@ Expected<Vals> GraphReader::read_sequence_map(const NodeProto& node, Call& call)
   TESSERA_TRY(Captures captures, captures_of({body}));
   const std::string scope = new_scope();
   GraphBuilder step(scope);
-  GraphReader reader(reading_, step, deeper());
+  GraphReader reader(context_, step, deeper());
   const Val at = step.input("position", DType::I64, {});
   const Val condition = step.input("condition", DType::Bool, {});
   Vals inputs = {g_.op("sequence_length", {call.inputs[0]}), Val{}}, states;

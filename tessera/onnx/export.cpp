@@ -5,7 +5,7 @@
 #include "onnx.pb.h"
 #include "tessera/ir/expand.h"
 #include "tessera/onnx/graph_writer.h"
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 
 namespace tessera::onnx {
 namespace {
@@ -18,7 +18,7 @@ std::int64_t ir_version_for(std::int64_t opset) {
 }
 
 bool has_no_spelling(const OpDef& op) {
-  return op.kind() == OpDef::Kind::Composite && spelling_of(op.name) == nullptr;
+  return op.kind() == OpDef::Kind::Composite && export_row(op.name) == nullptr;
 }
 
 void set_opset(::onnx::ModelProto& model, const std::string& domain, std::int64_t version) {
@@ -38,7 +38,7 @@ Expected<Done> export_model(const Graph& graph, const std::filesystem::path& pat
   if (!expressible) return failed(std::move(expressible).error());
 
   const ModelInfo& info = options.info;
-  Writing writing{.opset = kOldestWritten};
+  ExportContext writing{.opset = kOldestWritten};
   if (const auto stated = info.opsets.find(""); stated != info.opsets.end())
     writing.opset = std::clamp(stated->second, kOldestWritten, kNewestOpset);
   ::onnx::ModelProto model;

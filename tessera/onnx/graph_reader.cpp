@@ -5,7 +5,7 @@
 
 #include "onnx.pb.h"
 #include "tessera/onnx/data_type.h"
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 #include "tessera/onnx/tensor_proto.h"
 #include "tessera/onnx/type_proto.h"
 
@@ -37,7 +37,7 @@ Diagnostic unsupported_operator(const NodeProto& node, const Opsets& opsets) {
 }
 
 /// Normalizes attributes to the kinds of the catalog: dtypes by name, whole numbers as integers.
-Expected<Done> settle_attrs(Call& call) {
+Expected<Done> normalize_attrs(Call& call) {
   if (call.opset < 6) call.attrs.erase("consumed_inputs");
   for (const AttrSpec& spec : call.op->attrs) {
     const Attr* attr = call.attrs.find(spec.name);
@@ -81,7 +81,7 @@ Operator find_operator(const NodeProto& node, const Opsets& opsets) {
   Operator found;
   if (const auto version = opsets.find(domain); version != opsets.end())
     found.opset = version->second;
-  found.row = find_row(domain, node.op_type(), found.opset);
+  found.row = import_row(domain, node.op_type(), found.opset);
   if (found.row == nullptr || found.row->op.empty()) return found;
   found.op = find_op(found.row->op);
   if (found.op == nullptr) found.row = nullptr;
@@ -94,11 +94,11 @@ std::string operator_name(const NodeProto& node, const Opsets& opsets) {
                      find_operator(node, opsets).opset);
 }
 
-GraphReader::GraphReader(Reading& reading, GraphBuilder& g, Place place)
-    : reading_(reading), g_(g), place_(std::move(place)), names_(std::make_shared<UniqueNames>()) {}
+GraphReader::GraphReader(ImportContext& reading, GraphBuilder& g, Place place)
+    : context_(reading), g_(g), place_(std::move(place)), names_(std::make_shared<UniqueNames>()) {}
 
 GraphReader::GraphReader(GraphReader& around, Place place)
-    : reading_(around.reading_), g_(around.g_), place_(std::move(place)), names_(around.names_) {}
+    : context_(around.context_), g_(around.g_), place_(std::move(place)), names_(around.names_) {}
 
 Val* GraphReader::find(const std::string& name) {
   if (const auto found = values_.find(name); found != values_.end()) return &found->second;
@@ -147,7 +147,7 @@ Expected<Done> GraphReader::refine(const std::string& name, const Val& value) {
 Diagnostic GraphReader::placed(Diagnostic diagnostic, const std::string& label) const {
   // A diagnostic with a file was located by an inner reader already.
   if (!diagnostic.where.file.empty()) return diagnostic;
-  diagnostic.where = {.file = reading_.file.path.string(), .item = place_.prefix + label};
+  diagnostic.where = {.file = context_.file.path.string(), .item = place_.prefix + label};
   if (diagnostic.id == "op-attribute") diagnostic.id = "onnx-unsupported-attribute";
   return diagnostic;
 }
@@ -187,10 +187,10 @@ Expected<Done> GraphReader::read_initializers(const GraphProto& graph) {
   };
   for (const auto& initializer : graph.initializer()) {
     if (replaced_.contains(initializer.name())) continue;
-    TESSERA_TRY_DONE(add(initializer.name(), tensor_of(initializer, reading_.file)));
+    TESSERA_TRY_DONE(add(initializer.name(), tensor_of(initializer, context_.file)));
   }
   for (const auto& initializer : graph.sparse_initializer())
-    TESSERA_TRY_DONE(add(initializer.values().name(), dense(initializer, reading_.file)));
+    TESSERA_TRY_DONE(add(initializer.values().name(), dense(initializer, context_.file)));
   return Done{};
 }
 
@@ -239,10 +239,10 @@ Expected<Done> GraphReader::read_nodes(const Nodes& nodes) {
 }
 
 Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
-  if (++reading_.nodes > reading_.node_limit)
+  if (++context_.nodes > context_.node_limit)
     return Diagnostic{
         .id = "onnx-too-large",
-        .message = fmt::format("the model expands to more than {} nodes", reading_.node_limit)};
+        .message = fmt::format("the model expands to more than {} nodes", context_.node_limit)};
   Vals inputs;
   for (const std::string& input : node.input()) {
     TESSERA_TRY(Val value, use(input));
@@ -250,8 +250,8 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
   }
   while (!inputs.empty() && !inputs.back().present()) inputs.pop_back();
 
-  if (const auto function = reading_.functions.find(function_id(node.domain(), node.op_type()));
-      function != reading_.functions.end())
+  if (const auto function = context_.functions.find(function_id(node.domain(), node.op_type()));
+      function != context_.functions.end())
     return call_function(function->second, node, inputs);
 
   const auto [opset, row, op] = find_operator(node, *place_.opsets);
@@ -263,8 +263,8 @@ Expected<Vals> GraphReader::read_node(const NodeProto& node, int wanted) {
             .opset = opset,
             .inputs = std::move(inputs),
             .outputs = wanted};
-  TESSERA_TRY(call.attrs, attrs_of(node, *place_.env, reading_.file));
-  if (op != nullptr) TESSERA_TRY_DONE(settle_attrs(call));
+  TESSERA_TRY(call.attrs, attrs_of(node, *place_.env, context_.file));
+  if (op != nullptr) TESSERA_TRY_DONE(normalize_attrs(call));
   if (row->adapt != nullptr) return row->adapt(call);
   if (op == nullptr || op->kind() == OpDef::Kind::Control) return read_control(node, call);
   return call.emit();
@@ -292,7 +292,7 @@ Expected<Vals> GraphReader::call_function(const Function& called, const NodeProt
                                           const Vals& inputs) {
   const FunctionProto& function = *called.proto;
   const std::string id = function_id(function.domain(), function.name());
-  if (std::ranges::find(reading_.calls, id) != reading_.calls.end())
+  if (std::ranges::find(context_.calls, id) != context_.calls.end())
     return Diagnostic{.id = "onnx-recursive-function",
                       .message = fmt::format("function {} calls itself", function.name())};
   TESSERA_TRY_DONE(check_depth());
@@ -318,9 +318,9 @@ Expected<Vals> GraphReader::call_function(const Function& called, const NodeProt
     const auto at = static_cast<std::size_t>(i);
     TESSERA_TRY_DONE(body.define(function.input(i), at < inputs.size() ? inputs[at] : Val{}));
   }
-  reading_.calls.push_back(id);
+  context_.calls.push_back(id);
   auto read = body.read_nodes(function.node());
-  reading_.calls.pop_back();
+  context_.calls.pop_back();
   TESSERA_TRY_DONE(std::move(read));
   Vals results;
   for (const std::string& output : function.output()) {

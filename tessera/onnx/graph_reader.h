@@ -26,7 +26,7 @@ class ValueInfoProto;
 
 namespace tessera::onnx {
 
-struct Row;
+struct OperatorRow;
 /// Opset versions by domain.
 using Opsets = std::map<std::string, std::int64_t, std::less<>>;
 
@@ -46,7 +46,7 @@ Opsets opsets_in_function(const ::onnx::FunctionProto& function, Opsets opsets);
 /// Import rule of an operator; without a row it is not supported.
 struct Operator {
   std::int64_t opset = 1;
-  const Row* row = nullptr;
+  const OperatorRow* row = nullptr;
   const OpDef* op = nullptr;  // of the catalog, where the row names one
 
   explicit operator bool() const { return row != nullptr; }
@@ -56,7 +56,7 @@ Operator find_operator(const ::onnx::NodeProto& node, const Opsets& opsets);
 std::string operator_name(const ::onnx::NodeProto& node, const Opsets& opsets);
 
 /// State shared by all readers of one model.
-struct Reading {
+struct ImportContext {
   const ModelFile& file;
   std::map<std::string, Function> functions = {};  // by their id
   std::vector<std::string> calls = {};             // call stack of functions being expanded
@@ -77,7 +77,7 @@ class GraphReader {
     int depth = 0;
   };
 
-  GraphReader(Reading& reading, GraphBuilder& g, Place place);
+  GraphReader(ImportContext& reading, GraphBuilder& g, Place place);
 
   Expected<Done> read_inputs(const ::onnx::GraphProto& graph, const ImportOptions& options);
   /// Reads initializers and nodes; returns the outputs in order.
@@ -118,11 +118,11 @@ class GraphReader {
   Expected<const ::onnx::GraphProto*> graph_attr(const ::onnx::NodeProto& node,
                                                  std::string_view name) const;
   Expected<Captures> captures_of(const std::vector<const ::onnx::GraphProto*>& graphs);
-  struct Given {
+  struct SubgraphInputs {
     std::vector<Known> inputs = {};
     bool as_declared = true;  // declared types of the subgraph complete unknown ones
   };
-  Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph, const Given& given,
+  Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph, const SubgraphInputs& given,
                                    const Captures& captures);
   Expected<Vals> read_branch_in_place(const ::onnx::GraphProto& graph);
   Expected<Vals> emit_scan(const ::onnx::GraphProto& body, const Captures& captures,
@@ -140,7 +140,7 @@ class GraphReader {
   std::string unique_name(const std::string& name);
   Diagnostic placed(Diagnostic diagnostic, const std::string& label) const;
 
-  Reading& reading_;
+  ImportContext& context_;
   GraphBuilder& g_;
   Place place_;
   GraphReader* around_ = nullptr;  // a reader into the same builder whose names can be used

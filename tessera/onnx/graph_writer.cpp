@@ -6,7 +6,7 @@
 #include "tessera/ir/literal.h"
 #include "tessera/onnx/attribute.h"
 #include "tessera/onnx/data_type.h"
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 #include "tessera/onnx/tensor_proto.h"
 #include "tessera/onnx/type_proto.h"
 
@@ -66,7 +66,7 @@ void GraphWriter::name_values(const std::vector<std::string>& output_names) {
   const auto name = [&](ValueId value) {
     std::string& mine = names_[value.index];
     if (!mine.empty()) return;
-    mine = writing_.names.unique(graph_.is_named(value) ? graph_.name(value)
+    mine = context_.names.unique(graph_.is_named(value) ? graph_.name(value)
                                                         : fmt::format("value_{}", value.index));
   };
   // Names of inputs and outputs take precedence, since users refer to them.
@@ -78,8 +78,8 @@ void GraphWriter::name_values(const std::vector<std::string>& output_names) {
     const bool own_name = graph_.producer(value) != nullptr && !contains(before, value);
     if (own_name) name(value);
     output_names_.push_back(own_name                  ? names_[value.index]
-                            : i < output_names.size() ? writing_.names.unique(output_names[i])
-                                                      : writing_.names.unique(graph_.name(value)));
+                            : i < output_names.size() ? context_.names.unique(output_names[i])
+                                                      : context_.names.unique(graph_.name(value)));
   }
   for (const bool named : {true, false})
     for (std::uint32_t i = 0; i < names_.size(); ++i)
@@ -91,14 +91,14 @@ Expected<Done> GraphWriter::write(GraphProto& into, const std::vector<std::strin
   into.set_name(graph_.name().empty() ? "graph" : graph_.name());
   for (std::uint32_t i = 0; i < names_.size(); ++i)
     if (const Type& type = graph_.type({i}); type.kind != Type::Kind::Unknown)
-      writing_.opset = std::max(writing_.opset, first_opset(type.dtype));
+      context_.opset = std::max(context_.opset, first_opset(type.dtype));
   for (const ValueId input : graph_.inputs().first(graph_.inputs().size() - captures_))
     set_info(*into.add_input(), names_[input.index], graph_.type(input));
   for (std::uint32_t i = 0; i < names_.size(); ++i) {
     if (const Tensor* constant = graph_.constant({i})) {
       auto& initializer = *into.add_initializer();
       initializer.set_name(names_[i]);
-      set_tensor(initializer, *constant, writing_.payloads);
+      set_tensor(initializer, *constant, context_.payloads);
     }
   }
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -126,19 +126,19 @@ void GraphWriter::write_outputs(GraphProto& into) {
 }
 
 void GraphWriter::require(std::string_view domain, std::int64_t version) {
-  std::int64_t& needed = domain.empty() ? writing_.opset : writing_.domains[std::string(domain)];
+  std::int64_t& needed = domain.empty() ? context_.opset : context_.domains[std::string(domain)];
   needed = std::max(needed, version);
 }
 
 void GraphWriter::require(const GraphNode& node, std::string_view part) {
   for (const LaterPart& later : later_parts())
     if (later.op == node.op->name && later.part == part)
-      require(spelling_of(later.op)->domain, later.since);
+      require(export_row(later.op)->domain, later.since);
 }
 
 Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
   const GraphNode& node = graph_.nodes()[index];
-  const Row* row = spelling_of(node.op->name);
+  const OperatorRow* row = export_row(node.op->name);
   if (row == nullptr)
     return inexpressible(node, fmt::format("onnx has no operator like {}", node.op->name));
   into.set_name(graph_.node_name(index));
@@ -158,7 +158,7 @@ Expected<Done> GraphWriter::write_node(std::size_t index, NodeProto& into) {
   for (const ValueId output : graph_.outputs(node)) into.add_output(names_[output.index]);
   // Adds required outputs that our nodes omit because nothing reads them.
   while (into.output_size() < required_outputs(node.op->name, *node.attrs))
-    into.add_output(writing_.names.unique("unused"));
+    into.add_output(context_.names.unique("unused"));
   return node.op->kind() == OpDef::Kind::Control ? write_control(node, into)
                                                  : write_attrs(node, into);
 }
@@ -176,7 +176,7 @@ Expected<Done> GraphWriter::write_attrs(const GraphNode& node, NodeProto& into) 
     if (text != nullptr && is_dtype_attribute(name)) {
       const std::optional<DType> dtype = parse_dtype(*text);
       if (!dtype) continue;  // none is given
-      set_attr(add_attribute(into, name), std::int64_t{data_type_of(*dtype)}, writing_.payloads);
+      set_attr(add_attribute(into, name), std::int64_t{data_type_of(*dtype)}, context_.payloads);
     } else if (text != nullptr && name == kTypeAttribute) {
       Lexer lexer(*text);
       TESSERA_TRY(const Type type, parse_type(lexer));
@@ -184,7 +184,7 @@ Expected<Done> GraphWriter::write_attrs(const GraphNode& node, NodeProto& into) 
       attribute.set_type(AttributeProto::TYPE_PROTO);
       set_type(*attribute.mutable_tp(), type);
     } else {
-      set_attr(add_attribute(into, name), value, writing_.payloads);
+      set_attr(add_attribute(into, name), value, context_.payloads);
     }
   }
   return Done{};
@@ -195,7 +195,7 @@ Expected<Done> GraphWriter::write_subgraph(const GraphNode& node, std::size_t in
   std::vector<std::string> captures;
   for (const ValueId outer : graph_.inputs(node).subspan(own_inputs))
     captures.push_back(names_[outer.index]);
-  GraphWriter writer(writing_, *graph_.subgraphs(node)[index]);
+  GraphWriter writer(context_, *graph_.subgraphs(node)[index]);
   writer.bind_captures(captures);
   return writer.write(into);
 }
@@ -210,11 +210,11 @@ Expected<Done> GraphWriter::write_control(const GraphNode& node, NodeProto& into
     own_inputs = attrs.i("states") + 2;
   } else {
     own_inputs = attrs.i("states") + attrs.i("elements");
-    set_attr(add_attribute(into, "num_scan_inputs"), attrs.i("elements"), writing_.payloads);
+    set_attr(add_attribute(into, "num_scan_inputs"), attrs.i("elements"), context_.payloads);
     for (const char* name : {"input_axes", "input_directions", "output_axes", "output_directions"})
       if (!attrs.ints(name).empty())
         set_attr(add_attribute(into, std::string("scan_") + name), attrs.ints(name),
-                 writing_.payloads);
+                 context_.payloads);
   }
   TESSERA_CHECK(own_inputs <= static_cast<std::int64_t>(graph_.inputs(node).size()),
                 "{} has too few inputs", node.op->name);

@@ -17,7 +17,7 @@ class NodeProto;
 namespace tessera::onnx {
 
 /// State shared by all graphs of a model that is written.
-struct Writing {
+struct ExportContext {
   Payloads payloads = {};
   UniqueNames names = {};                            // names of values, unique over all subgraphs
   std::map<std::string, std::int64_t> domains = {};  // required version by domain
@@ -27,7 +27,7 @@ struct Writing {
 /// Exporter of one graph to a GraphProto.
 class GraphWriter {
  public:
-  GraphWriter(Writing& writing, const Graph& graph) : writing_(writing), graph_(graph) {}
+  GraphWriter(ExportContext& writing, const Graph& graph) : context_(writing), graph_(graph) {}
 
   /// Names of the outer values that the last inputs of a subgraph stand for.
   void bind_captures(const std::vector<std::string>& outer);
@@ -46,7 +46,7 @@ class GraphWriter {
   void require(std::string_view domain, std::int64_t version);
   void require(const GraphNode& node, std::string_view part);
 
-  Writing& writing_;
+  ExportContext& context_;
   const Graph& graph_;
   std::vector<std::string> names_;  // by value; those of captures are there before
   std::vector<std::string> output_names_;

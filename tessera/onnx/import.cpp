@@ -4,7 +4,7 @@
 
 #include "onnx.pb.h"
 #include "tessera/onnx/graph_reader.h"
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 #include "tessera/onnx/unsupported.h"
 #include "tessera/onnx/wire.h"
 
@@ -69,11 +69,12 @@ Expected<Function> function_of(const FunctionProto& proto) {
 
 }  // namespace
 
-Expected<Imported> import_model(const ModelFile& file, const ImportOptions& options) {
+Expected<ImportedModel> import_model(const ModelFile& file, const ImportOptions& options) {
   const ModelProto& model = *file.proto;
   TESSERA_TRY(const Opsets opsets, opsets_of(file));
   const auto stated = static_cast<std::int64_t>(model.ByteSizeLong());
-  Reading reading{.file = file, .node_limit = std::max<std::int64_t>(stated, kLeastNodeLimit)};
+  ImportContext reading{.file = file,
+                        .node_limit = std::max<std::int64_t>(stated, kLeastNodeLimit)};
   for (const FunctionProto& proto : model.functions()) {
     auto function = function_of(proto);
     if (!function) return located(std::move(function).error(), {.file = file.path.string()});
@@ -95,7 +96,8 @@ Expected<Imported> import_model(const ModelFile& file, const ImportOptions& opti
   TESSERA_TRY(Graph graph, builder.finish(*outputs));
   graph.set_name(model.graph().name());
 
-  Imported result{.graph = std::move(graph), .info = info_of(model, opsets), .output_names = {}};
+  ImportedModel result{
+      .graph = std::move(graph), .info = info_of(model, opsets), .output_names = {}};
   for (const auto& output : model.graph().output()) result.output_names.push_back(output.name());
   return result;
 }

@@ -23,7 +23,7 @@ struct ModelInfo {
 };
 
 /// Imported model. Inputs, outputs, values and nodes keep their names.
-struct Imported {
+struct ImportedModel {
   Graph graph;
   ModelInfo info;
   /// Names of the outputs in the file; an output that is also an input has another name in the
@@ -37,9 +37,9 @@ struct ImportOptions {
   bool keep_defaults = false;
 };
 
-/// Imports a model of opset 1 to 28: operators by the table in rows.cpp, functions expanded, If,
-/// Loop and Scan as closed subgraphs, weights mapped from the file. Unsupported content is a
-/// diagnostic that names the node.
-Expected<Imported> import_model(const ModelFile& file, const ImportOptions& options = {});
+/// Imports a model of opset 1 to 28: operators by the table in operator_table.cpp, functions
+/// expanded, If, Loop and Scan as closed subgraphs, weights mapped from the file. Unsupported
+/// content is a diagnostic that names the node.
+Expected<ImportedModel> import_model(const ModelFile& file, const ImportOptions& options = {});
 
 }  // namespace tessera::onnx

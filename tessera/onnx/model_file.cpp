@@ -69,7 +69,7 @@ Diagnostic explained(Diagnostic diagnostic, std::span<const std::byte> file) {
   return diagnostic;
 }
 
-Expected<Done> write_pieces(const Rewritten& message, const std::filesystem::path& path) {
+Expected<Done> write_pieces(const RewrittenMessage& message, const std::filesystem::path& path) {
   return write_file(path, [&](std::ostream& out) {
     for (const auto piece : message.pieces) out << text_of(piece);
   });
@@ -142,7 +142,7 @@ const Bytes& Payloads::at(std::string_view token) const {
 
 Expected<Done> parse_message(const Bytes& source, Message kind,
                              ::google::protobuf::MessageLite& into, Payloads& payloads) {
-  TESSERA_TRY(const Rewritten reduced,
+  TESSERA_TRY(const RewrittenMessage reduced,
               rewrite_raw_data(source.view(), kind, [&](const RawData& raw) -> Replacement {
                 const auto offset = static_cast<std::size_t>(raw.content.data() - source.data());
                 Bytes content = source.slice(offset, raw.content.size());
@@ -209,7 +209,7 @@ Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payl
     return {encode_header(tensor_field::RawData, content.size()), content.view()};
   };
   if (!options.external) {
-    TESSERA_TRY(const Rewritten whole, rewrite_raw_data(source, Message::Model, in_place));
+    TESSERA_TRY(const RewrittenMessage whole, rewrite_raw_data(source, Message::Model, in_place));
     if (whole.size <= options.inline_limit) return write_pieces(whole, path);
   }
 
@@ -225,7 +225,7 @@ Expected<Done> write_model(const ::onnx::ModelProto& model, const Payloads& payl
             external_entry("length", std::to_string(content.size())) +
             encode(tensor_field::DataLocation, ::onnx::TensorProto::EXTERNAL)};
   };
-  TESSERA_TRY(const Rewritten small, rewrite_raw_data(source, Message::Model, apart));
+  TESSERA_TRY(const RewrittenMessage small, rewrite_raw_data(source, Message::Model, apart));
   if (small.size > options.inline_limit) return too_large(small.size);
   // Writes the weights first, so that an existing model file always has its weights.
   TESSERA_TRY_DONE(weights.write(beside));

@@ -30,7 +30,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 }
 
 /// Element count and bytes that the shape and dtype of a tensor require.
-struct Demand {
+struct TensorLayout {
   DType dtype;
   std::int64_t count;
   std::uint64_t size;  // in bytes
@@ -38,35 +38,35 @@ struct Demand {
 
 /// The elements of a typed field, narrowed to the width of the dtype.
 template <class Field>
-Expected<Bytes> elements_of(const Field& field, const Demand& demand) {
+Expected<Bytes> elements_of(const Field& field, const TensorLayout& layout) {
   using Element = std::remove_cvref_t<decltype(field.Get(0))>;
-  if (field.size() != demand.count)
+  if (field.size() != layout.count)
     return invalid(fmt::format("{} elements are stored, but the shape requires {}", field.size(),
-                               demand.count));
-  Buffer buffer(static_cast<std::size_t>(demand.size));
-  if (sizeof(Element) == static_cast<std::size_t>(byte_width(demand.dtype))) {
+                               layout.count));
+  Buffer buffer(static_cast<std::size_t>(layout.size));
+  if (sizeof(Element) == static_cast<std::size_t>(byte_width(layout.dtype))) {
     if (buffer.size() != 0) std::memcpy(buffer.data(), field.data(), buffer.size());
   } else if constexpr (std::is_integral_v<Element>) {
     // Narrow floating-point numbers are stored as their bits.
-    const DType bits = byte_width(demand.dtype) == 1 ? DType::U8 : DType::U16;
-    const DType stored = is_float(demand.dtype) ? bits : demand.dtype;
+    const DType bits = byte_width(layout.dtype) == 1 ? DType::U8 : DType::U16;
+    const DType stored = is_float(layout.dtype) ? bits : layout.dtype;
     for (int i = 0; i < field.size(); ++i)
       store_integer(stored, buffer.data(), i, static_cast<std::int64_t>(field.Get(i)));
   }
   return std::move(buffer).freeze();
 }
 
-Expected<Bytes> typed_elements(const ::onnx::TensorProto& proto, const Demand& demand) {
-  switch (demand.dtype) {
-    case DType::F32: return elements_of(proto.float_data(), demand);
-    case DType::F64: return elements_of(proto.double_data(), demand);
-    case DType::I64: return elements_of(proto.int64_data(), demand);
+Expected<Bytes> typed_elements(const ::onnx::TensorProto& proto, const TensorLayout& layout) {
+  switch (layout.dtype) {
+    case DType::F32: return elements_of(proto.float_data(), layout);
+    case DType::F64: return elements_of(proto.double_data(), layout);
+    case DType::I64: return elements_of(proto.int64_data(), layout);
     case DType::U32:
-    case DType::U64: return elements_of(proto.uint64_data(), demand);
+    case DType::U64: return elements_of(proto.uint64_data(), layout);
     default: break;
   }
-  TESSERA_CHECK(demand.dtype != DType::String, "text is no number");
-  return elements_of(proto.int32_data(), demand);
+  TESSERA_CHECK(layout.dtype != DType::String, "text is no number");
+  return elements_of(proto.int32_data(), layout);
 }
 
 /// Whether several elements share a byte, the first one in the lowest bits.
@@ -121,7 +121,7 @@ Expected<Bytes> external_elements(const ::onnx::TensorProto& proto, const Tensor
 }
 
 /// Normalizes bytes from a file: booleans become 0 and 1, misaligned small data is copied.
-Bytes settled(const Bytes& bytes, DType dtype) {
+Bytes normalized(const Bytes& bytes, DType dtype) {
   const auto neither_0_nor_1 = [](std::byte b) { return b > std::byte{1}; };
   if (dtype == DType::Bool &&
       std::any_of(bytes.view().begin(), bytes.view().end(), neither_0_nor_1)) {
@@ -136,18 +136,18 @@ Bytes settled(const Bytes& bytes, DType dtype) {
 }
 
 Expected<Bytes> elements_of(const ::onnx::TensorProto& proto, const TensorStore& store,
-                            const Demand& demand) {
+                            const TensorLayout& layout) {
   const bool external = proto.data_location() == ::onnx::TensorProto::EXTERNAL;
   const Bytes raw = proto.has_raw_data() ? store.payloads.at(proto.raw_data()) : Bytes{};
-  if (external && demand.count != 0) {
-    TESSERA_TRY(const Bytes bytes, external_elements(proto, store, demand.size));
-    return settled(bytes, demand.dtype);
+  if (external && layout.count != 0) {
+    TESSERA_TRY(const Bytes bytes, external_elements(proto, store, layout.size));
+    return normalized(bytes, layout.dtype);
   }
-  if (raw.size() == 0) return typed_elements(proto, demand);
-  if (raw.size() != demand.size)
+  if (raw.size() == 0) return typed_elements(proto, layout);
+  if (raw.size() != layout.size)
     return invalid(
-        fmt::format("{} bytes are stored, but the shape requires {}", raw.size(), demand.size));
-  return settled(raw, demand.dtype);
+        fmt::format("{} bytes are stored, but the shape requires {}", raw.size(), layout.size));
+  return normalized(raw, layout.dtype);
 }
 
 Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& store) {
@@ -158,12 +158,12 @@ Expected<Tensor> decode(const ::onnx::TensorProto& proto, const TensorStore& sto
                       .help = "store each tensor in one piece"};
   std::vector<std::int64_t> shape(proto.dims().begin(), proto.dims().end());
   const auto count = element_count(shape);
-  Demand demand{dtype, count.value_or(0), 0};
-  if (is_packed(dtype)) demand = {DType::U8, packed_size(dtype, demand.count), 0};
-  if (!count || __builtin_mul_overflow(demand.count, byte_width(demand.dtype), &demand.size))
+  TensorLayout layout{dtype, count.value_or(0), 0};
+  if (is_packed(dtype)) layout = {DType::U8, packed_size(dtype, layout.count), 0};
+  if (!count || __builtin_mul_overflow(layout.count, byte_width(layout.dtype), &layout.size))
     return invalid(fmt::format("the shape {} is negative or too large", shape_text(shape)));
   if (dtype != DType::String) {
-    TESSERA_TRY(Bytes bytes, elements_of(proto, store, demand));
+    TESSERA_TRY(Bytes bytes, elements_of(proto, store, layout));
     if (is_packed(dtype)) bytes = unpacked(bytes, dtype, *count);
     return Tensor{dtype, std::move(shape), std::move(bytes)};
   }

@@ -16,7 +16,7 @@ struct Body {
 
 /// How many nodes each operator has that is not supported: in the graph, in the subgraphs of nodes
 /// and in the functions that are called. A function counts once, however often it is called.
-std::map<std::string, int> count_unsupported(const Reading& reading, const Opsets& opsets) {
+std::map<std::string, int> count_unsupported(const ImportContext& reading, const Opsets& opsets) {
   std::map<std::string, int> counts;
   std::set<std::string> called;
   // Uses a queue instead of recursion: a hostile file may nest functions deeply.
@@ -44,7 +44,8 @@ std::map<std::string, int> count_unsupported(const Reading& reading, const Opset
 
 }  // namespace
 
-Diagnostic unsupported_operators(const Reading& reading, const Opsets& opsets, Diagnostic first) {
+Diagnostic unsupported_operators(const ImportContext& reading, const Opsets& opsets,
+                                 Diagnostic first) {
   const auto counts = count_unsupported(reading, opsets);
   std::vector<std::pair<std::string, int>> ordered(counts.begin(), counts.end());
   std::ranges::stable_sort(ordered, std::greater{}, &std::pair<std::string, int>::second);

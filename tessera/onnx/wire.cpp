@@ -124,7 +124,7 @@ class Rewriter {
   Rewriter(Span source, const std::function<Replacement(const RawData&)>& replace)
       : source_(source), replace_(replace) {}
 
-  Expected<Rewritten> run(Message root) && {
+  Expected<RewrittenMessage> run(Message root) && {
     TESSERA_TRY_DONE(walk({.message = root, .end = source_.size()}));
     copy_until(source_.size());
     return std::move(out_);
@@ -210,7 +210,7 @@ class Rewriter {
 
   Span source_;
   const std::function<Replacement(const RawData&)>& replace_;
-  Rewritten out_;
+  RewrittenMessage out_;
   std::size_t copied_ = 0;
   std::uint64_t replaced_ = 0;
 };
@@ -239,8 +239,8 @@ std::string encode_header(std::uint32_t field, std::uint64_t size) {
   return out;
 }
 
-Expected<Rewritten> rewrite_raw_data(Span source, Message root,
-                                     const std::function<Replacement(const RawData&)>& replace) {
+Expected<RewrittenMessage> rewrite_raw_data(
+    Span source, Message root, const std::function<Replacement(const RawData&)>& replace) {
   return Rewriter(source, replace).run(root);
 }
 

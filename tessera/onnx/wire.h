@@ -52,7 +52,7 @@ struct Replacement {
 };
 
 /// Rewritten message as a list of pieces, some in the source, some in replacements.
-struct Rewritten {
+struct RewrittenMessage {
   std::vector<std::span<const std::byte>> pieces;
   std::deque<std::string> owned;
   std::uint64_t size = 0;
@@ -61,8 +61,9 @@ struct Rewritten {
 /// Replaces each raw_data field of a serialized message and corrects the enclosing lengths; all
 /// other fields, known or not, are kept. Neither source nor replacement is copied. This is how
 /// weights bypass protobuf, which would copy them.
-Expected<Rewritten> rewrite_raw_data(std::span<const std::byte> source, Message root,
-                                     const std::function<Replacement(const RawData&)>& replace);
+Expected<RewrittenMessage> rewrite_raw_data(
+    std::span<const std::byte> source, Message root,
+    const std::function<Replacement(const RawData&)>& replace);
 
 /// Visits the number and the content of each length-delimited field of a message, not of nested
 /// ones.

@@ -23,9 +23,10 @@ Scalar clamped(const Scalar& x, const Dim& size) {
   return min(max(x, like(x, 0)), Scalar(size) - 1);
 }
 
-Weighted weighted(const std::vector<Scalar>& point, const Kernel& kernel, const Samples& samples) {
+InterpolationTerm interpolation_term(const std::vector<Scalar>& point, const Kernel& kernel,
+                                     const Samples& samples) {
   const std::vector<Axis> taps = axes("t", static_cast<int>(point.size()));
-  Weighted result{.taps = {}, .term = 1.0};
+  InterpolationTerm result{.taps = {}, .term = 1.0};
   std::vector<Scalar> position;
   for (std::size_t i = 0; i < point.size(); ++i) {
     const Axis tap{taps[i].name, 2 * kernel.reach};
@@ -40,7 +41,7 @@ Weighted weighted(const std::vector<Scalar>& point, const Kernel& kernel, const 
 
 Scalar interpolated(const std::vector<Scalar>& point, const Kernel& kernel,
                     const Samples& samples) {
-  const Weighted parts = weighted(point, kernel, samples);
+  const InterpolationTerm parts = interpolation_term(point, kernel, samples);
   return sum(parts.taps, parts.term);
 }
 

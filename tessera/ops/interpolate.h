@@ -30,10 +30,11 @@ using Samples = std::function<Scalar(const std::vector<Scalar>& position)>;
 Scalar interpolated(const std::vector<Scalar>& point, const Kernel& kernel, const Samples& samples);
 
 /// Interpolation as a term and the axes over which it is summed.
-struct Weighted {
+struct InterpolationTerm {
   std::vector<Bound> taps;
   Scalar term;
 };
-Weighted weighted(const std::vector<Scalar>& point, const Kernel& kernel, const Samples& samples);
+InterpolationTerm interpolation_term(const std::vector<Scalar>& point, const Kernel& kernel,
+                                     const Samples& samples);
 
 }  // namespace tessera

@@ -8,7 +8,7 @@ namespace tessera::op {
 namespace {
 
 /// One parameter with its gradient and optimizer state.
-struct Trained {
+struct TrainedParameter {
   Val rate, updates, x, gradient;
   Vals kept;
 
@@ -20,7 +20,7 @@ struct Trained {
   }
 };
 
-using Train = std::function<Vals(Body&, const Attrs&, const Trained&)>;
+using Train = std::function<Vals(Body&, const Attrs&, const TrainedParameter&)>;
 OpDef optimizer(std::string name, std::string summary, std::size_t kinds,
                 std::vector<AttrSpec> attrs, Train train) {
   return {.name = std::move(name),
@@ -39,11 +39,11 @@ OpDef optimizer(std::string name, std::string summary, std::size_t kinds,
             for (std::size_t i = 0; i < count; ++i) {
               const auto tensor = [&](std::size_t kind) { return in[2 + kind * count + i]; };
               const Val x = tensor(0);
-              Trained trained{converted(in[0], x.dtype()),
-                              in[1],
-                              x,
-                              x * given.f("norm_coefficient") + tensor(1),
-                              {}};
+              TrainedParameter trained{converted(in[0], x.dtype()),
+                                       in[1],
+                                       x,
+                                       x * given.f("norm_coefficient") + tensor(1),
+                                       {}};
               for (std::size_t kind = 0; kind < kinds; ++kind)
                 trained.kept.push_back(tensor(2 + kind));
               const Vals news = train(b, given, trained);
@@ -59,7 +59,7 @@ OpDef optimizer(std::string name, std::string summary, std::size_t kinds,
 OpDef adagrad() {
   return optimizer("adagrad", "a step of Adagrad, which keeps the sum of squared gradients", 1,
                    {{"decay_factor", 0.0}, {"epsilon", 1e-6}, {"norm_coefficient", 0.0}},
-                   [](Body& b, const Attrs& attrs, const Trained& t) -> Vals {
+                   [](Body& b, const Attrs& attrs, const TrainedParameter& t) -> Vals {
                      const Val updates = converted(t.updates, t.x.dtype());
                      const Val rate = t.rate / (updates * attrs.f("decay_factor") + 1.0);
                      const Val squares = t.kept[0] + t.gradient * t.gradient;
@@ -76,7 +76,7 @@ OpDef adam() {
        {"epsilon", 1e-6},
        {"norm_coefficient", 0.0},
        {"norm_coefficient_post", 0.0}},
-      [](Body& b, const Attrs& attrs, const Trained& t) -> Vals {
+      [](Body& b, const Attrs& attrs, const TrainedParameter& t) -> Vals {
         const double alpha = attrs.f("alpha"), beta = attrs.f("beta");
         const Val mean = t.kept[0] * alpha + t.gradient * (1 - alpha);
         const Val squares = t.kept[1] * beta + t.gradient * t.gradient * (1 - beta);
@@ -98,7 +98,7 @@ OpDef momentum() {
       "momentum", "a step of stochastic gradient descent with momentum, standard or Nesterov's", 1,
       {required_attr("alpha", 0.0), required_attr("beta", 0.0), required_attr("mode", "standard"),
        required_attr("norm_coefficient", 0.0)},
-      [](Body& b, const Attrs& attrs, const Trained& t) -> Vals {
+      [](Body& b, const Attrs& attrs, const TrainedParameter& t) -> Vals {
         const double alpha = attrs.f("alpha");
         const Val beta =
             t.after_first(b.number(attrs.f("beta"), t.x.dtype()), b.number(1, t.x.dtype()));

@@ -6,7 +6,7 @@ namespace tessera::op {
 namespace {
 
 /// Scale or zero point, as an element per element of the quantized tensor.
-struct Granular {
+struct QuantizationParameter {
   Operand operand;
   Scalar element;
 };
@@ -16,7 +16,7 @@ struct Granularity {
   std::vector<Axis> at;  // the axes of the tensor
   std::int64_t axis = 0, block = 0;
 
-  Expected<Granular> of(std::string name, const Argument& given) const {
+  Expected<QuantizationParameter> of(std::string name, const Argument& given) const {
     const int rank = static_cast<int>(at.size());
     Operand operand{std::move(name), given.dtype()};
     std::vector<Scalar> where;
@@ -38,7 +38,7 @@ struct Granularity {
                           "it is one number, one for each index of axis, or one for each block");
     }
     const Scalar element = widened(given.dtype(), operand(std::move(where)));
-    return Granular{std::move(operand), element};
+    return QuantizationParameter{std::move(operand), element};
   }
 };
 
@@ -90,14 +90,14 @@ OpDef quantize_linear() {
         TESSERA_TRY(const DType precision, dtype_attr(attrs, "precision", default_precision));
         TESSERA_TRY(const Narrowing how, narrowing_attr(attrs));
         TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
-        TESSERA_TRY(const Granular scale, lie.of("y_scale", in[1]));
+        TESSERA_TRY(const QuantizationParameter scale, lie.of("y_scale", in[1]));
 
         const Operand x{"x", in[0].dtype(), sizes(lie.at)};
         std::vector<Operand> inputs = {x, scale.operand};
         Scalar level = cast(precision, x(indices(lie.at)) / scale.element);
         if (!to_float) level = round(level);
         if (shifted) {
-          TESSERA_TRY(const Granular zero, lie.of("y_zero_point", in[2]));
+          TESSERA_TRY(const QuantizationParameter zero, lie.of("y_zero_point", in[2]));
           inputs.push_back(zero.operand);
           level = level + zero.element;
         }
@@ -125,13 +125,13 @@ OpDef dequantize_linear() {
           return bad_operands(fmt::format("the result is of type {}", to_string(to)),
                               "it has to be of a float type of at least 16 bits");
         TESSERA_TRY(const Granularity lie, granularity(attrs, in[0]));
-        TESSERA_TRY(const Granular scale, lie.of("x_scale", in[1]));
+        TESSERA_TRY(const QuantizationParameter scale, lie.of("x_scale", in[1]));
 
         const Operand x{"x", in[0].dtype(), sizes(lie.at)};
         std::vector<Operand> inputs = {x, scale.operand};
         Scalar level = widened(in[0].dtype(), x(indices(lie.at)));
         if (given(in, 2)) {
-          TESSERA_TRY(const Granular zero, lie.of("x_zero_point", in[2]));
+          TESSERA_TRY(const QuantizationParameter zero, lie.of("x_zero_point", in[2]));
           inputs.push_back(zero.operand);
           level = level - zero.element;
         }

@@ -7,7 +7,7 @@ namespace tessera::op {
 namespace {
 
 /// Axes of a reduction: kept and reduced ones.
-struct Folded {
+struct ReductionAxes {
   Operand x;
   std::vector<Scalar> at = {};      // where x is read
   std::vector<Axis> over = {};      // the folded axes
@@ -22,8 +22,8 @@ struct FoldedAxes {
   bool keep = true;
 };
 
-Folded folded(const Argument& argument, const FoldedAxes& which) {
-  Folded result{.x = {.name = "x", .dtype = argument.dtype()}};
+ReductionAxes folded(const Argument& argument, const FoldedAxes& which) {
+  ReductionAxes result{.x = {.name = "x", .dtype = argument.dtype()}};
   const std::vector<Axis> all = axes("i", argument.rank()), kept = axes("k", argument.rank());
   for (std::size_t i = 0; i < all.size(); ++i) {
     result.x.shape.push_back(all[i]);
@@ -38,23 +38,23 @@ Folded folded(const Argument& argument, const FoldedAxes& which) {
   return result;
 }
 
-Scalar fold_of(Fn fn, const Folded& over, const Scalar& init, const Scalar& lift) {
+Scalar fold_of(Fn fn, const ReductionAxes& over, const Scalar& init, const Scalar& lift) {
   return fold(bounds(over.over), {init}, {lift}, [fn](const Tuple& left, const Tuple& right) {
     return Tuple{apply(fn, {left[0], right[0]})};
   })[0];
 }
 
-Scalar total(const Folded& over, const Scalar& term) {
+Scalar total(const ReductionAxes& over, const Scalar& term) {
   return fold_of(Fn::Add, over, like(term, 0), term);
 }
 
-Scalar squares(const Folded& over) {
+Scalar squares(const ReductionAxes& over) {
   return total(over, over.element() * over.element());
 }
 
 /// log(sum(exp(x))) in one pass that cannot overflow: the maximum so far, and the sum relative to
 /// it (Milakov and Gimelshein, Online normalizer calculation for softmax, section 3).
-Scalar log_sum_exp(const Folded& over) {
+Scalar log_sum_exp(const ReductionAxes& over) {
   const Scalar x =
       is_float(over.x.dtype) ? over.element() : tessera::cast(DType::F64, over.element());
   const auto scaled = [](const Tuple& part, const Scalar& most) {
@@ -69,7 +69,7 @@ Scalar log_sum_exp(const Folded& over) {
   return result[0] + tessera::log(result[1]);
 }
 
-using Reduce = Scalar (*)(const Folded&);
+using Reduce = Scalar (*)(const ReductionAxes&);
 
 OpDef reduction(std::string name, std::string summary, Reduce reduce,
                 Domain domain = Domain::Numbers) {
@@ -86,7 +86,8 @@ OpDef reduction(std::string name, std::string summary, Reduce reduce,
             if (named.empty() && attrs.i("noop_with_empty_axes") == 0)
               named = all_axes(in[0].rank());
             TESSERA_TRY(const std::vector<int> axes, normal_axes(named, in[0].rank()));
-            const Folded over = folded(in[0], {.axes = axes, .keep = attrs.i("keepdims") != 0});
+            const ReductionAxes over =
+                folded(in[0], {.axes = axes, .keep = attrs.i("keepdims") != 0});
             return Definition{.inputs = tessera::concat({over.x}, rest_as_given({"axes"}, in)),
                               .outputs = {output(in[0].dtype(), over.result, reduce(over))}};
           }};
@@ -112,7 +113,8 @@ OpDef position_of(const Extremum& extremum) {
         if (in[0].dim(axis).is(0))
           return bad_operands(fmt::format("axis {} has size 0", axis),
                               "an extremum needs at least one element");
-        const Folded over = folded(in[0], {.axes = {axis}, .keep = attrs.i("keepdims") != 0});
+        const ReductionAxes over =
+            folded(in[0], {.axes = {axis}, .keep = attrs.i("keepdims") != 0});
         const bool last = attrs.i("select_last_index") != 0;
         const DType dtype = in[0].dtype();
         const Scalar none = last ? Scalar(-1) : Scalar(std::numeric_limits<std::int64_t>::max());
@@ -140,17 +142,17 @@ OpDef position_of(const Extremum& extremum) {
 
 OpDef reduce_sum() {
   return reduction("reduce_sum", "sum over axes",
-                   [](const Folded& over) { return total(over, over.element()); });
+                   [](const ReductionAxes& over) { return total(over, over.element()); });
 }
 
 OpDef reduce_mean() {
-  return reduction("reduce_mean", "mean over axes", [](const Folded& over) {
+  return reduction("reduce_mean", "mean over axes", [](const ReductionAxes& over) {
     return total(over, over.element()) / Scalar(over.count());
   });
 }
 
 OpDef reduce_prod() {
-  return reduction("reduce_prod", "product over axes", [](const Folded& over) {
+  return reduction("reduce_prod", "product over axes", [](const ReductionAxes& over) {
     return fold_of(Fn::Mul, over, like(over.element(), 1), over.element());
   });
 }
@@ -158,7 +160,7 @@ OpDef reduce_prod() {
 OpDef reduce_max() {
   return reduction(
       "reduce_max", "maximum over axes",
-      [](const Folded& over) {
+      [](const ReductionAxes& over) {
         return fold_of(Fn::Max, over, lowest(over.x.dtype), over.element());
       },
       Domain::Any);
@@ -167,20 +169,21 @@ OpDef reduce_max() {
 OpDef reduce_min() {
   return reduction(
       "reduce_min", "minimum over axes",
-      [](const Folded& over) {
+      [](const ReductionAxes& over) {
         return fold_of(Fn::Min, over, highest(over.x.dtype), over.element());
       },
       Domain::Any);
 }
 
 OpDef reduce_l1() {
-  return reduction("reduce_l1", "sum of magnitudes over axes",
-                   [](const Folded& over) { return total(over, tessera::abs(over.element())); });
+  return reduction("reduce_l1", "sum of magnitudes over axes", [](const ReductionAxes& over) {
+    return total(over, tessera::abs(over.element()));
+  });
 }
 
 OpDef reduce_l2() {
   return reduction("reduce_l2", "square root of the sum of squares over axes",
-                   [](const Folded& over) { return tessera::sqrt(squares(over)); });
+                   [](const ReductionAxes& over) { return tessera::sqrt(squares(over)); });
 }
 
 OpDef reduce_sum_square() {
@@ -188,8 +191,9 @@ OpDef reduce_sum_square() {
 }
 
 OpDef reduce_log_sum() {
-  return reduction("reduce_log_sum", "logarithm of the sum over axes",
-                   [](const Folded& over) { return tessera::log(total(over, over.element())); });
+  return reduction(
+      "reduce_log_sum", "logarithm of the sum over axes",
+      [](const ReductionAxes& over) { return tessera::log(total(over, over.element())); });
 }
 
 OpDef reduce_log_sum_exp() {

@@ -8,7 +8,7 @@ namespace tessera::op {
 namespace {
 
 /// An axis that is resized.
-struct Resized {
+struct ResizedAxis {
   int axis = 0;
   Axis from, to;
   Scalar scale = 1.0;
@@ -90,7 +90,7 @@ Expected<Done> keep_aspect_ratio(bool fits, const Argument& x, const std::vector
 }
 
 /// Source coordinate of a result sample.
-Scalar source(const std::string& mode, const Resized& r) {
+Scalar source(const std::string& mode, const ResizedAxis& r) {
   const Scalar y = 1.0 * Scalar(r.to);
   const Scalar half_pixel = (y + 0.5) / r.scale - 0.5;
   const Scalar is_one = equal(r.new_length(), 1.0);
@@ -130,7 +130,7 @@ struct Taps {
   Scalar position, weight;
 };
 
-Taps taps_of(const Attrs& attrs, const Kernel& kernel, const Resized& r, const Scalar& point) {
+Taps taps_of(const Attrs& attrs, const Kernel& kernel, const ResizedAxis& r, const Scalar& point) {
   const bool antialias = attrs.i("antialias") != 0, exclude = attrs.i("exclude_outside") != 0;
   const Dim half = antialias ? max(r.shrink * kernel.reach, kernel.reach) : Dim(kernel.reach);
   const Scalar stretch = antialias ? min(r.scale, 1.0) : 1.0;
@@ -157,7 +157,7 @@ Scalar as_element(DType dtype, const Scalar& x) {
   return cast(dtype, min(max(round(x), lowest(dtype)), highest(dtype)));
 }
 
-Expected<std::vector<Resized>> resized_axes(const Attrs& attrs, const Signature& in) {
+Expected<std::vector<ResizedAxis>> resized_axes(const Attrs& attrs, const Signature& in) {
   const Ints& named = attrs.ints("axes");
   TESSERA_TRY(const std::vector<int> axes,
               normal_axes(named.empty() ? all_axes(in[0].rank()) : named, in[0].rank()));
@@ -169,13 +169,13 @@ Expected<std::vector<Resized>> resized_axes(const Attrs& attrs, const Signature&
   if (crops && (!given(in, 1) || in[1].rank() != 1))
     return bad_operands("tf_crop_and_resize has no roi");
 
-  std::vector<Resized> result;
+  std::vector<ResizedAxis> result;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::string number = std::to_string(axes[i]);
     const std::size_t end = axes.size() + i;  // of the part to crop to, in roi
     const Dim size = in[0].dim(axes[i]);
     const std::optional<double> scale = wanted[i].scale;
-    Resized r{.axis = axes[i], .from = {"h" + number}, .to = {"y" + number}};
+    ResizedAxis r{.axis = axes[i], .from = {"h" + number}, .to = {"y" + number}};
     r.to.extent = wanted[i].size ? *wanted[i].size : scaled(size, *scale);
     const bool whole = !crops || (in[1].content && in[1].content->count() > std::int64_t(end) &&
                                   number_at(*in[1].content, std::int64_t(i)) == 0 &&
@@ -233,7 +233,7 @@ OpDef resize() {
                         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}));
         TESSERA_TRY_DONE(check_word(attrs, "keep_aspect_ratio_policy",
                                     {"stretch", "not_larger", "not_smaller"}));
-        TESSERA_TRY(const std::vector<Resized> resized, resized_axes(attrs, in));
+        TESSERA_TRY(const std::vector<ResizedAxis> resized, resized_axes(attrs, in));
         const std::string& coordinates = attrs.s("coordinate_transformation_mode");
         const std::string &mode = attrs.s("mode"), &rounding = attrs.s("nearest_mode");
         const Kernel kernel =
@@ -243,7 +243,7 @@ OpDef resize() {
         std::vector<Scalar> at = indices(to);
         std::vector<Bound> taps;
         Scalar weight = 1.0, outside = truth(false);
-        for (const Resized& r : resized) {
+        for (const ResizedAxis& r : resized) {
           const auto axis = static_cast<std::size_t>(r.axis);
           from[axis] = r.from;
           to[axis] = r.to;

@@ -198,8 +198,8 @@ OpDef roi_align() {
           samples.push_back(sample);
           count = count * steps;
         }
-        const Weighted corners =
-            weighted(point, linear_kernel(), [&](const std::vector<Scalar>& at) {
+        const InterpolationTerm corners =
+            interpolation_term(point, linear_kernel(), [&](const std::vector<Scalar>& at) {
               return x({batch({n}), c, clamped(at[0], h[0]), clamped(at[1], h[1])});
             });
         const Scalar term = select(inside, corners.term, 0.0);

@@ -24,22 +24,23 @@ Expected<Done> check_scatter(const Signature& in) {
   return check_same_dtype({in[0], in[2]});
 }
 
-struct Written {
+struct ScatterUpdates {
   std::vector<Axis> over;
   std::vector<Scalar> target;
   Operand indices, updates;
 };
 
 /// Definition of a scatter: a copy of x with the updates written into it.
-Expected<Definition> scattered(const Attrs& attrs, const Argument& argument, Written written) {
+Expected<Definition> scattered(const Attrs& attrs, const Argument& argument,
+                               ScatterUpdates written) {
   TESSERA_TRY(const std::optional<Fn> combine, reduction_of(attrs));
   const std::vector<Axis> run = axes("i", argument.rank());
   const Operand x{"x", argument.dtype(), sizes(run)};
   Output out = output(x.dtype, each(run), x(indices(run)));
-  out.forward = Forward{.over = written.over,
-                        .target = std::move(written.target),
-                        .value = written.updates(indices(written.over)),
-                        .combine = combine};
+  out.forward = ScatterWrite{.over = written.over,
+                             .target = std::move(written.target),
+                             .value = written.updates(indices(written.over)),
+                             .combine = combine};
   return Definition{.inputs = {x, written.indices, written.updates}, .outputs = {out}};
 }
 
@@ -144,10 +145,10 @@ OpDef tensor_scatter() {
         }
         if (mode == "circular") target[axis] = mod(target[axis], Scalar(run[axis].size()));
         Output out = output(in[0].dtype(), each(run), inputs[0](indices(run)));
-        out.forward = Forward{.over = over,
-                              .target = std::move(target),
-                              .value = update(indices(over)),
-                              .combine = std::nullopt};
+        out.forward = ScatterWrite{.over = over,
+                                   .target = std::move(target),
+                                   .value = update(indices(over)),
+                                   .combine = std::nullopt};
         return Definition{.inputs = std::move(inputs), .outputs = {out}};
       }};
 }

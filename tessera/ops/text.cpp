@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tessera/expr/text_moves.h"
+#include "tessera/expr/text_movement.h"
 
 namespace tessera {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "tessera/expr/shape.h"
+#include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
-#include "tessera/ir/one_read.h"
 
 namespace tessera::passes {
 namespace {
@@ -77,7 +77,7 @@ Sizes single_positions(const Output& output, const Sizes& sizes) {
 std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
                             const Type& result) {
   if (!result.is_ranked_tensor()) return std::nullopt;
-  const auto one = one_read(op, attrs, inputs);
+  const auto one = data_movement(op, attrs, inputs);
   if (!one) return std::nullopt;
   const node::Read* read = one->read;
   const Output& output = one->output();

@@ -30,7 +30,7 @@ Canonical canonical(const lower::Group& group) {
     };
     made.output.value = transform(stage.output.value);
     if (made.output.forward) {
-      Forward& forward = *made.output.forward;
+      ScatterWrite& forward = *made.output.forward;
       for (Axis& over : forward.over) over.name = axis(over.name);
       for (Scalar& target : forward.target) target = transform(target);
       forward.value = transform(forward.value);

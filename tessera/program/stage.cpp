@@ -148,10 +148,10 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
       for (const Axis& part : merged.parts) axis.parts.push_back(axis_of(part));
     }
     if (output.forward) {
-      Forward forward{.over = {},
-                      .target = {},
-                      .value = transform(output.forward->value),
-                      .combine = output.forward->combine};
+      ScatterWrite forward{.over = {},
+                           .target = {},
+                           .value = transform(output.forward->value),
+                           .combine = output.forward->combine};
       for (const Axis& axis : output.forward->over) forward.over.push_back(axis_of(axis));
       for (const Scalar& target : output.forward->target)
         forward.target.push_back(transform(target));

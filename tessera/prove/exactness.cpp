@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "tessera/expr/recorded.h"
+#include "tessera/expr/tracer.h"
 #include "tessera/interp/interp.h"
 #include "tessera/prove/draw.h"
 #include "tessera/prove/instances.h"
@@ -16,16 +16,16 @@ constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;
 constexpr int kInputs = 4;  // that are tried where the operations are not the same
 
 /// The elements of all outputs; nothing where one is no tensor of recorded numbers.
-std::optional<std::vector<Recorded>> recorded_outputs(const Graph& graph,
-                                                      const std::vector<interp::Value>& inputs,
-                                                      const Options& options) {
-  const auto results = interp::run_as<Recorded>(
+std::optional<std::vector<TracedNumber>> recorded_outputs(const Graph& graph,
+                                                          const std::vector<interp::Value>& inputs,
+                                                          const Options& options) {
+  const auto results = interp::run_as<TracedNumber>(
       graph, inputs, {.memory_limit = kMemoryLimit, .stop = options.stop, .in_order = true});
   if (!results) return std::nullopt;
-  std::vector<Recorded> all;
+  std::vector<TracedNumber> all;
   for (const interp::Value& value : *results) {
     if (!value.datum.is_tensor() || !is_float(value.datum.tensor().dtype)) return std::nullopt;
-    const auto elements = value.datum.tensor().as<Recorded>();
+    const auto elements = value.datum.tensor().as<TracedNumber>();
     all.insert(all.end(), elements.begin(), elements.end());
   }
   return all;
@@ -46,16 +46,16 @@ bool has_floats(const Graph& graph) {
 /// Whether both compute every element by the same operations in the same order.
 bool does_the_same(const Instance& instance, const std::vector<Tensor>& drawn,
                    const Options& options) {
-  Recording recording;
+  Tracer recording;
   std::vector<interp::Value> inputs;
   for (const Tensor& tensor : drawn) {
     if (!is_float(tensor.dtype)) {
       inputs.push_back({tensor});
       continue;
     }
-    std::vector<Recorded> elements(static_cast<std::size_t>(tensor.count()));
-    for (Recorded& element : elements) element = recording.input();
-    inputs.push_back({Tensor::of<Recorded>(tensor.dtype, tensor.shape, elements), true});
+    std::vector<TracedNumber> elements(static_cast<std::size_t>(tensor.count()));
+    for (TracedNumber& element : elements) element = recording.input();
+    inputs.push_back({Tensor::of<TracedNumber>(tensor.dtype, tensor.shape, elements), true});
   }
   const auto source = recorded_outputs(instance.source, inputs, options);
   const auto target = recorded_outputs(instance.target, inputs, options);

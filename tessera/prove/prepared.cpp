@@ -6,8 +6,8 @@
 
 #include "tessera/interp/interp.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
-#include "tessera/ir/one_read.h"
 
 namespace tessera::prove {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 /// Whether an element of the first result is the element of an operand at the same place: which.
 std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs,
                                              const std::vector<Known>& inputs) {
-  const auto one = one_read(op, attrs, inputs);
+  const auto one = data_movement(op, attrs, inputs);
   if (!one || one->read->at.size() != one->output().axes.size()) return std::nullopt;
   for (std::size_t i = 0; i < one->read->at.size(); ++i) {
     const auto* index = std::get_if<node::Index>(&one->read->at[i].node());
@@ -125,7 +125,7 @@ class Preparation {
     for (const interp::Value& result : *results)
       if (!result.datum.is_tensor()) return std::nullopt;
     Vals values;
-    const bool is_moved = one_read(*node.op, *node.attrs, known).has_value();
+    const bool is_moved = data_movement(*node.op, *node.attrs, known).has_value();
     for (const interp::Value& result : *results) {
       rounds_ = rounds_ || (is_float(result.datum.tensor().dtype) && !is_moved);
       values.push_back(computed(result.datum.tensor()));

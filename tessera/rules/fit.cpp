@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/expr/known.h"
+#include "tessera/expr/symbolic_value.h"
 #include "tessera/rules/meaning.h"
 
 namespace tessera::rules {

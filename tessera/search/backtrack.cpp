@@ -11,10 +11,11 @@ namespace {
 
 class Backtracking {
  public:
-  Backtracking(const Moves& moves, cost::Model& model, const Limits& limits, std::size_t keep)
+  Backtracking(const RewriteMoves& moves, cost::Model& model, const Limits& limits,
+               std::size_t keep)
       : moves_(moves), model_(model), limits_(limits), keep_(keep) {}
 
-  Tree run(std::vector<State> from) {
+  SearchOutcome run(std::vector<State> from) {
     best_ = std::numeric_limits<double>::infinity();
     for (State& state : from) {
       if (!is_new(state.graph)) continue;
@@ -28,9 +29,9 @@ class Backtracking {
       if (seconds > limits_.alpha * best_) break;  // so are all that are left
       if (!expand(number)) break;
     }
-    Tree tree{.why = why_, .steps = steps_};
-    for (const std::size_t number : ranked()) tree.best.push_back(std::move(states_[number]));
-    return tree;
+    SearchOutcome outcome{.why = why_, .steps = steps_};
+    for (const std::size_t number : ranked()) outcome.best.push_back(std::move(states_[number]));
+    return outcome;
   }
 
  private:
@@ -48,9 +49,9 @@ class Backtracking {
   }
 
   bool may_go_on() {
-    if (limits_.is_stopped()) return why_ = Stop::Stopped, false;
-    if (steps_ >= limits_.steps) return why_ = Stop::Steps, false;
-    if (limits_.is_late()) return why_ = Stop::Time, false;
+    if (limits_.is_stopped()) return why_ = StopReason::Stopped, false;
+    if (steps_ >= limits_.steps) return why_ = StopReason::Steps, false;
+    if (limits_.is_late()) return why_ = StopReason::Time, false;
     return true;
   }
 
@@ -61,7 +62,7 @@ class Backtracking {
     if (!cost || cost->seconds > limits_.alpha * best_) return;
     next.by.before = from.seconds;
     next.by.after = cost->seconds;
-    std::vector<Applied> path = from.path;
+    std::vector<RuleApplication> path = from.path;
     path.push_back(std::move(next.by));
     best_ = std::min(best_, cost->seconds);
     add({std::move(next.graph), cost->seconds, std::move(path)});
@@ -92,7 +93,7 @@ class Backtracking {
     return all;
   }
 
-  const Moves& moves_;
+  const RewriteMoves& moves_;
   cost::Model& model_;
   const Limits& limits_;
   std::size_t keep_;
@@ -102,23 +103,23 @@ class Backtracking {
   std::size_t most_nodes_ = 0;
   double best_ = 0;
   std::int64_t steps_ = 0;
-  Stop why_ = Stop::Exhausted;
+  StopReason why_ = StopReason::Exhausted;
 };
 
 }  // namespace
 
-std::string_view to_string(Stop stop) {
+std::string_view to_string(StopReason stop) {
   switch (stop) {
-    case Stop::Exhausted: return "everything within reach was looked at";
-    case Stop::Steps: return "the steps are used up";
-    case Stop::Time: return "the time is used up";
-    case Stop::Stopped: return "stopped";
+    case StopReason::Exhausted: return "all reachable graphs were visited";
+    case StopReason::Steps: return "the step budget is used up";
+    case StopReason::Time: return "the time budget is used up";
+    case StopReason::Stopped: return "stopped";
   }
   return {};
 }
 
-Expected<Tree> backtrack(std::vector<State> from, const Moves& moves, cost::Model& model,
-                         const Limits& limits, std::size_t keep) {
+Expected<SearchOutcome> backtrack(std::vector<State> from, const RewriteMoves& moves,
+                                  cost::Model& model, const Limits& limits, std::size_t keep) {
   return Backtracking(moves, model, limits, keep).run(std::move(from));
 }
 

@@ -12,13 +12,13 @@
 namespace tessera::search {
 
 /// Reason why a search ended.
-enum class Stop : std::uint8_t {
+enum class StopReason : std::uint8_t {
   Exhausted,  // every reachable graph was visited
   Steps,      // step budget
   Time,       // time budget
   Stopped,    // cancelled
 };
-std::string_view to_string(Stop stop);
+std::string_view to_string(StopReason stop);
 
 using Clock = std::chrono::steady_clock;
 
@@ -39,13 +39,13 @@ struct Limits {
 struct State {
   Graph graph;
   double seconds = 0;  // cost by the model
-  std::vector<Applied> path = {};
+  std::vector<RuleApplication> path = {};
 };
 
 /// Outcome of a search.
-struct Tree {
+struct SearchOutcome {
   std::vector<State> best = {};  // cheapest first
-  Stop why = Stop::Exhausted;
+  StopReason why = StopReason::Exhausted;
   std::int64_t steps = 0;
 };
 
@@ -55,7 +55,7 @@ struct Tree {
 /// that pays. Starts from several graphs with known costs; returns the `keep` cheapest of all.
 ///
 /// Deterministic but for the deadline: ties are broken by order.
-Expected<Tree> backtrack(std::vector<State> from, const Moves& moves, cost::Model& model,
-                         const Limits& limits, std::size_t keep);
+Expected<SearchOutcome> backtrack(std::vector<State> from, const RewriteMoves& moves,
+                                  cost::Model& model, const Limits& limits, std::size_t keep);
 
 }  // namespace tessera::search

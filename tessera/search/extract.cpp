@@ -32,7 +32,7 @@ std::vector<NodeId> Extraction::alternatives(ClassId id) const {
   return nodes;
 }
 
-double Extraction::weight_of(const Chosen& chosen) const {
+double Extraction::weight_of(const NodeChoice& chosen) const {
   std::set<NodeId> nodes;
   double sum = 0;
   for (const auto& [id, node] : chosen)
@@ -79,8 +79,8 @@ void Extraction::solve() {
   }
 }
 
-std::optional<Chosen> Extraction::least() const {
-  Chosen chosen;
+std::optional<NodeChoice> Extraction::least() const {
+  NodeChoice chosen;
   for (const ValueId output : from_.outputs()) {
     const ClassId id = egraph_.find(values_[output.index]);
     if (is_leaf(id)) continue;
@@ -91,8 +91,9 @@ std::optional<Chosen> Extraction::least() const {
   return chosen;
 }
 
-std::optional<Chosen> Extraction::with(const Chosen& chosen, ClassId id, NodeId node) const {
-  Chosen made = chosen;
+std::optional<NodeChoice> Extraction::with(const NodeChoice& chosen, ClassId id,
+                                           NodeId node) const {
+  NodeChoice made = chosen;
   made[id] = node;
   for (const ClassId input : egraph_.node(node).inputs) {
     if (!input.present() || is_leaf(input)) continue;
@@ -103,7 +104,7 @@ std::optional<Chosen> Extraction::with(const Chosen& chosen, ClassId id, NodeId 
   return made;
 }
 
-std::optional<Graph> Extraction::graph(const Chosen& chosen) const {
+std::optional<Graph> Extraction::graph(const NodeChoice& chosen) const {
   Graph made;
   made.set_name(from_.name());
   std::map<ClassId, ValueId> values;

@@ -10,7 +10,7 @@
 namespace tessera::search {
 
 /// Extraction choice: the node that computes each class that a graph needs.
-using Chosen = std::map<egraph::ClassId, egraph::NodeId>;
+using NodeChoice = std::map<egraph::ClassId, egraph::NodeId>;
 
 /// Extraction of graphs from an e-graph. Extracted graphs are acyclic, and a shared node counts
 /// once (DAG cost).
@@ -23,25 +23,26 @@ class Extraction {
 
   /// Greedy extraction of a graph of nearly least weight: for each class the node whose
   /// dependencies have the least total weight. Nothing where an output cannot be computed.
-  std::optional<Chosen> least() const;
+  std::optional<NodeChoice> least() const;
 
   /// Changes the choice of one class, and completes what the new node depends on.
-  std::optional<Chosen> with(const Chosen& chosen, egraph::ClassId id, egraph::NodeId node) const;
+  std::optional<NodeChoice> with(const NodeChoice& chosen, egraph::ClassId id,
+                                 egraph::NodeId node) const;
 
   /// Nodes of a class, in order.
   std::vector<egraph::NodeId> alternatives(egraph::ClassId id) const;
 
   /// Builds the chosen graph; nothing if it has a cycle.
-  std::optional<Graph> graph(const Chosen& chosen) const;
+  std::optional<Graph> graph(const NodeChoice& chosen) const;
 
  private:
   struct Solution {
-    Chosen chosen = {};
+    NodeChoice chosen = {};
     double weight = 0;
   };
   bool is_leaf(egraph::ClassId id) const;
   std::optional<Solution> made_by(egraph::NodeId node) const;
-  double weight_of(const Chosen& chosen) const;
+  double weight_of(const NodeChoice& chosen) const;
   void solve();
 
   const egraph::EGraph& egraph_;

@@ -57,7 +57,7 @@ std::string place_of(const Graph& graph, const rules::Match& match) {
 
 }  // namespace
 
-Expected<Moves> Moves::make(const std::vector<Rule>& rules, bool exact) {
+Expected<RewriteMoves> RewriteMoves::make(const std::vector<Rule>& rules, bool exact) {
   TESSERA_TRY(const std::set<std::string> always, passes::always_applied(exact));
   std::vector<Rule> chosen;
   for (const Rule& rule : rules) {
@@ -65,10 +65,11 @@ Expected<Moves> Moves::make(const std::vector<Rule>& rules, bool exact) {
     if (exact && rule.numerics.kind != rules::Numerics::Kind::Exact) continue;
     for (Rule& instance : rules::instances(rule)) chosen.push_back(std::move(instance));
   }
-  return Moves(rules, chosen, exact);
+  return RewriteMoves(rules, chosen, exact);
 }
 
-Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& applied) const {
+Expected<Graph> RewriteMoves::normalized(const Graph& graph,
+                                         std::vector<std::string>& applied) const {
   constexpr int kMostRounds = 3;
   // Limits of constant folding: scalars are folded, weights are not, since they are large and one
   // region stands for others with different weights.
@@ -87,11 +88,11 @@ Expected<Graph> Moves::settled(const Graph& graph, std::vector<std::string>& app
   return current;
 }
 
-void Moves::from(const Graph& graph, const std::set<std::string>& first,
-                 const std::function<bool(Neighbour)>& visit) const {
-  const auto show = [&](const Graph& made, Applied by) {
-    auto settled_graph = settled(made, by.also);
-    return !settled_graph || visit({*std::move(settled_graph), std::move(by)});
+void RewriteMoves::from(const Graph& graph, const std::set<std::string>& first,
+                        const std::function<bool(Neighbour)>& visit) const {
+  const auto show = [&](const Graph& made, RuleApplication by) {
+    auto normal_form = normalized(made, by.also);
+    return !normal_form || visit({*std::move(normal_form), std::move(by)});
   };
   const rules::Pattern* joined = nullptr;  // the last that joined all that it could
   std::vector<rules::Match> matches = rules::matches(graph, set_);
@@ -102,7 +103,7 @@ void Moves::from(const Graph& graph, const std::set<std::string>& first,
     if (joins && !is_in_order(match)) continue;
     auto made = rules::apply(graph, match);
     if (!made) continue;  // its target does not fit these types
-    Applied by{.rule = match.rule().name, .where = place_of(graph, match)};
+    RuleApplication by{.rule = match.rule().name, .where = place_of(graph, match)};
     if (!show(*made, by)) return;
     if (!joins || joined == match.pattern.get()) continue;
     joined = match.pattern.get();
@@ -119,7 +120,7 @@ void Moves::from(const Graph& graph, const std::set<std::string>& first,
   }
 }
 
-std::vector<Neighbour> Moves::from(const Graph& graph) const {
+std::vector<Neighbour> RewriteMoves::from(const Graph& graph) const {
   std::vector<Neighbour> all;
   from(graph, {}, [&](Neighbour neighbour) {
     all.push_back(std::move(neighbour));

@@ -11,7 +11,7 @@
 namespace tessera::search {
 
 /// Application of a rewrite rule, for reports.
-struct Applied {
+struct RuleApplication {
   std::string rule;
   int times = 1;                       // number of consecutive applications, the first at `where`
   std::string where;                   // first value that is rewritten
@@ -22,7 +22,7 @@ struct Applied {
 /// Graph that is one rule application away from another.
 struct Neighbour {
   Graph graph;
-  Applied by;
+  RuleApplication by;
 };
 
 /// Rewrite rules as the successor function of a search.
@@ -30,10 +30,10 @@ struct Neighbour {
 /// Normalization rules, which are always beneficial, are applied wherever they match after every
 /// other rule, and are not a choice. The choices are the other rules, in both directions where a
 /// rule is bidirectional.
-class Moves {
+class RewriteMoves {
  public:
   /// With `exact`, only rules that preserve results bit for bit are used.
-  static Expected<Moves> make(const std::vector<rules::Rule>& rules, bool exact);
+  static Expected<RewriteMoves> make(const std::vector<rules::Rule>& rules, bool exact);
 
   /// All successors of a graph, in the order of places and rules. A rule that merges similar values
   /// also leads to the graph in which it has merged all it can: eight matmuls that share a factor
@@ -46,7 +46,7 @@ class Moves {
 
   /// Normal form of a graph: after the normalization rules, common subexpression elimination and
   /// dead code elimination.
-  Expected<Graph> settled(const Graph& graph, std::vector<std::string>& applied) const;
+  Expected<Graph> normalized(const Graph& graph, std::vector<std::string>& applied) const;
 
   /// All rules, as passed to make().
   const std::vector<rules::Rule>& rules() const { return rules_; }
@@ -54,7 +54,8 @@ class Moves {
   bool exact() const { return exact_; }
 
  private:
-  Moves(const std::vector<rules::Rule>& rules, const std::vector<rules::Rule>& choices, bool exact)
+  RewriteMoves(const std::vector<rules::Rule>& rules, const std::vector<rules::Rule>& choices,
+               bool exact)
       : rules_(rules), set_(choices), exact_(exact) {}
 
   std::vector<rules::Rule> rules_;

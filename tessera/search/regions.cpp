@@ -8,6 +8,7 @@
 #include "tessera/ir/constants.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
+#include "tessera/ops/standard.h"
 
 namespace tessera::search {
 namespace {
@@ -194,8 +195,8 @@ std::vector<Region> regions_of(const Graph& graph, const CutOptions& options) {
   return regions;
 }
 
-Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
-                         const std::vector<Graph>& replacements) {
+Expected<Graph> with_regions_replaced(const Graph& whole, const std::vector<Region>& regions,
+                                      const std::vector<Graph>& replacements) {
   Graph made;
   made.set_name(whole.name());
   std::map<ValueId, ValueId> mapped;  // values of the whole graph
@@ -243,10 +244,8 @@ Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
     }
     ValueId value = mapped[id];
     if (whole.is_named(id) && made.name(value) != whole.name(id)) {
-      value = made.add_node({.op = find_op("identity"),
-                             .attrs = {},
-                             .inputs = {value},
-                             .outputs = {made.type(value)}})[0];
+      value = made.add_node(
+          {.op = &identity_op(), .attrs = {}, .inputs = {value}, .outputs = {made.type(value)}})[0];
       made.set_name(value, whole.name(id));
     }
     outputs.push_back(value);

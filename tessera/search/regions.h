@@ -25,8 +25,8 @@ struct CutOptions {
 std::vector<Region> regions_of(const Graph& graph, const CutOptions& options);
 
 /// Replaces the regions of a graph by other graphs over the same inputs.
-Expected<Graph> stitched(const Graph& whole, const std::vector<Region>& regions,
-                         const std::vector<Graph>& replacements);
+Expected<Graph> with_regions_replaced(const Graph& whole, const std::vector<Region>& regions,
+                                      const std::vector<Graph>& replacements);
 
 /// Key of a graph without its weights: equal skeletons are equal graphs with different weights in
 /// the same places. Scalars, integers and uniform tensors are part of the skeleton.

@@ -55,10 +55,10 @@ double weight_of(const egraph::EGraph& graph, const egraph::Node& node) {
 }
 
 /// Local search over extraction choices.
-class Improving {
+class LocalSearch {
  public:
-  Improving(const Moves& moves, cost::Model& model, const Limits& limits, const Graph& from,
-            const egraph::EGraph& egraph, const std::vector<ClassId>& values)
+  LocalSearch(const RewriteMoves& moves, cost::Model& model, const Limits& limits,
+              const Graph& from, const egraph::EGraph& egraph, const std::vector<ClassId>& values)
       : moves_(moves),
         model_(model),
         limits_(limits),
@@ -68,33 +68,33 @@ class Improving {
         extraction_(egraph, from, values,
                     [&](const egraph::Node& node) { return weight_of(egraph, node); }) {}
 
-  Expected<Tree> run() {
+  Expected<SearchOutcome> run() {
     TESSERA_TRY(const cost::Estimate start, model_.estimate(from_, cost::Boundary::Inside));
-    tree_.best.push_back({from_, start.seconds, {}});
-    std::optional<Chosen> chosen = extraction_.least();
+    outcome_.best.push_back({from_, start.seconds, {}});
+    std::optional<NodeChoice> chosen = extraction_.least();
     if (chosen && may_go_on() && try_out(*chosen)) improve(*std::move(chosen));
-    if (found_) tree_.best.push_back(*std::move(found_));
-    std::ranges::stable_sort(tree_.best, {}, &State::seconds);
-    return std::move(tree_);
+    if (found_) outcome_.best.push_back(*std::move(found_));
+    std::ranges::stable_sort(outcome_.best, {}, &State::seconds);
+    return std::move(outcome_);
   }
 
  private:
   bool may_go_on() {
-    if (limits_.is_stopped()) return tree_.why = Stop::Stopped, false;
-    if (tree_.steps >= limits_.steps) return tree_.why = Stop::Steps, false;
-    if (limits_.is_late()) return tree_.why = Stop::Time, false;
+    if (limits_.is_stopped()) return outcome_.why = StopReason::Stopped, false;
+    if (outcome_.steps >= limits_.steps) return outcome_.why = StopReason::Steps, false;
+    if (limits_.is_late()) return outcome_.why = StopReason::Time, false;
     return true;
   }
 
-  void improve(Chosen chosen) {
+  void improve(NodeChoice chosen) {
     for (bool better = true; better;) {
       better = false;
-      const Chosen now = chosen;
+      const NodeChoice now = chosen;
       for (const auto& [id, used] : now)
         for (const NodeId node : extraction_.alternatives(id)) {
           if (!chosen.contains(id) || chosen.at(id) == node) continue;
           if (!may_go_on()) return;
-          const std::optional<Chosen> other = extraction_.with(chosen, id, node);
+          const std::optional<NodeChoice> other = extraction_.with(chosen, id, node);
           if (!other || !try_out(*other)) continue;
           chosen = *other;
           better = true;
@@ -103,29 +103,31 @@ class Improving {
   }
 
   /// Evaluates a choice; true if it is the best so far.
-  bool try_out(const Chosen& chosen) {
+  bool try_out(const NodeChoice& chosen) {
     const std::optional<Graph> graph = extraction_.graph(chosen);
     if (!graph || !verify(*graph)) return false;
-    Applied by;
-    auto settled = moves_.settled(*graph, by.also);
-    if (!settled || !seen_.insert(settled->hash()).second) return false;
-    ++tree_.steps;
-    const auto cost = model_.estimate(*settled, cost::Boundary::Inside);
+    RuleApplication by;
+    auto normal_form = moves_.normalized(*graph, by.also);
+    if (!normal_form || !seen_.insert(normal_form->hash()).second) return false;
+    ++outcome_.steps;
+    const auto cost = model_.estimate(*normal_form, cost::Boundary::Inside);
     if (!cost || (found_ && cost->seconds >= found_->seconds)) return false;
-    found_ = State{*std::move(settled), cost->seconds, path_of(chosen, cost->seconds)};
+    found_ = State{*std::move(normal_form), cost->seconds, path_of(chosen, cost->seconds)};
     return true;
   }
 
   /// Rules that created the chosen nodes, each with the value that it rewrites.
-  std::vector<Applied> path_of(const Chosen& chosen, double seconds) const {
+  std::vector<RuleApplication> path_of(const NodeChoice& chosen, double seconds) const {
     std::map<std::string, std::string> places;
     for (const auto& [id, node] : chosen)
       if (const std::uint32_t origin = egraph_.node(node).origin; origin != 0)
         places.emplace(egraph_.origin_name(origin), place_of(id));
-    std::vector<Applied> path;
+    std::vector<RuleApplication> path;
     for (const auto& [rule, where] : places)
-      path.push_back(
-          {.rule = rule, .where = where, .before = tree_.best.front().seconds, .after = seconds});
+      path.push_back({.rule = rule,
+                      .where = where,
+                      .before = outcome_.best.front().seconds,
+                      .after = seconds});
     return path;
   }
 
@@ -137,26 +139,27 @@ class Improving {
     return "a value that is new";
   }
 
-  const Moves& moves_;
+  const RewriteMoves& moves_;
   cost::Model& model_;
   const Limits& limits_;
   const Graph& from_;
   const egraph::EGraph& egraph_;
   const std::vector<ClassId>& values_;
   Extraction extraction_;
-  Tree tree_;
+  SearchOutcome outcome_;
   std::optional<State> found_;
   std::set<std::uint64_t> seen_;
 };
 
 }  // namespace
 
-Saturating::Saturating(const Moves& moves) : moves_(moves) {
+SaturationSearch::SaturationSearch(const RewriteMoves& moves) : moves_(moves) {
   for (const rules::Rule& rule : moves.rules())
     if (!moves.exact() || rule.numerics.kind == rules::Numerics::Kind::Exact) rewrites_.add(rule);
 }
 
-Expected<Tree> Saturating::run(const Graph& from, cost::Model& model, const Limits& limits) {
+Expected<SearchOutcome> SaturationSearch::run(const Graph& from, cost::Model& model,
+                                              const Limits& limits) {
   egraph::EGraph egraph(rewrites_.facts());
   const std::vector<ClassId> values = egraph.add(from);
   egraph::Limits how{.nodes = std::max(kMostNodes, 4 * from.nodes().size()),
@@ -165,7 +168,7 @@ Expected<Tree> Saturating::run(const Graph& from, cost::Model& model, const Limi
   if (limits.deadline != Clock::time_point::max())
     how.seconds = std::chrono::duration<double>(limits.deadline - Clock::now()).count() / 2;
   egraph::saturate(egraph, rewrites_, how);
-  return Improving(moves_, model, limits, from, egraph, values).run();
+  return LocalSearch(moves_, model, limits, from, egraph, values).run();
 }
 
 }  // namespace tessera::search

@@ -11,16 +11,16 @@ namespace tessera::search {
 /// The first extraction minimizes the sum of node weights, where a shared node counts once and
 /// graphs are acyclic. A local search then changes choices one by one as long as the cost model,
 /// which accounts for fusion, improves.
-class Saturating {
+class SaturationSearch {
  public:
   /// Uses both the choice and the normalization rules of `moves`.
-  explicit Saturating(const Moves& moves);
+  explicit SaturationSearch(const RewriteMoves& moves);
 
   /// Returns the best extracted graph, if there is one besides `from`. Steps are cost queries.
-  Expected<Tree> run(const Graph& from, cost::Model& model, const Limits& limits);
+  Expected<SearchOutcome> run(const Graph& from, cost::Model& model, const Limits& limits);
 
  private:
-  const Moves& moves_;
+  const RewriteMoves& moves_;
   egraph::Rewrites rewrites_;
 };
 

@@ -26,20 +26,20 @@ struct Form {
 
 /// Rules for both search methods.
 struct Rules {
-  explicit Rules(Moves rules) : moves(std::move(rules)), saturating(moves) {}
+  explicit Rules(RewriteMoves rules) : moves(std::move(rules)), saturation(moves) {}
   Rules(const Rules&) = delete;
-  Moves moves;
-  Saturating saturating;
+  RewriteMoves moves;
+  SaturationSearch saturation;
 };
 
 class Search {
  public:
-  Search(Moves moves, cost::Model& model, const Options& options)
+  Search(RewriteMoves moves, cost::Model& model, const Options& options)
       : few_(std::move(moves)), model_(model), options_(options) {}
 
-  Expected<Found> run(const Graph& graph) {
-    Found found{.graph = graph};
-    TESSERA_TRY(const Graph seed, settled(graph, found.settled));
+  Expected<SearchResult> run(const Graph& graph) {
+    SearchResult found{.graph = graph};
+    TESSERA_TRY(const Graph seed, normalized(graph, found.normalization));
     regions_ = regions_of(seed, options_.cut);
     std::vector<Graph> chosen;
     for (const Region& region : regions_) chosen.push_back(region.graph);
@@ -54,11 +54,11 @@ class Search {
     for (std::size_t f = 0; f < forms.size(); ++f) {
       if (options_.progress) options_.progress({f, forms.size(), now / all});
       const Form& form = forms[f];
-      TESSERA_TRY(std::optional<Better> better,
+      TESSERA_TRY(std::optional<ImprovedRegion> better,
                   better_form(form, left > 0 ? form.share() / left : 1, found));
       left -= form.share();
       if (!better) continue;
-      for (const Applied& step : better->choice.rules) paid_.insert(step.rule);
+      for (const RuleApplication& step : better->choice.rules) paid_.insert(step.rule);
       for (const std::size_t place : form.places)
         chosen[place] =
             with_weights_of(better->graph, regions_[form.places[0]].graph, regions_[place].graph);
@@ -66,7 +66,7 @@ class Search {
           (better->choice.before - better->choice.after) * static_cast<double>(form.places.size());
       found.choices.push_back(std::move(better->choice));
     }
-    TESSERA_TRY(const Graph whole, stitched(seed, regions_, chosen));
+    TESSERA_TRY(const Graph whole, with_regions_replaced(seed, regions_, chosen));
     TESSERA_TRY(Graph made, finished(whole));
     TESSERA_TRY(found.before, seconds_of(graph));  // with what is measured by now
     TESSERA_TRY(found.after, seconds_of(made));
@@ -79,13 +79,13 @@ class Search {
   }
 
  private:
-  struct Better {
+  struct ImprovedRegion {
     Graph graph;
     Choice choice;
   };
 
   /// Applies the normalization rules to the whole graph, including weights.
-  Expected<Graph> settled(const Graph& graph, std::vector<std::string>& applied) const {
+  Expected<Graph> normalized(const Graph& graph, std::vector<std::string>& applied) const {
     TESSERA_TRY(passes::Optimized made,
                 passes::optimize(graph, {.exact = options_.exact, .disabled = {"recognize"}}));
     for (const passes::Record& record : made.log)
@@ -118,74 +118,77 @@ class Search {
 
   /// Improved form of a region, within a share of the remaining budget. Where costs can be
   /// measured, the best few are, and the search restarts with the refined costs.
-  Expected<std::optional<Better>> better_form(const Form& form, double share, Found& found) {
+  Expected<std::optional<ImprovedRegion>> better_form(const Form& form, double share,
+                                                      SearchResult& found) {
     const Graph& given = regions_[form.places[0]].graph;
     const bool measures = !options_.steps && model_.can_measure();
     std::vector<Candidate> candidates = {{.state = {.graph = given}}};
     const int rounds = measures ? 2 : 1;
     for (int round = 0; round < rounds; ++round) {
-      TESSERA_TRY(Tree tree, looked_at(given, share / (rounds - round), found));
-      found.why = std::max(found.why, tree.why);
-      for (State& state : tree.best) add(candidates, std::move(state));
+      TESSERA_TRY(SearchOutcome outcome, explore(given, share / (rounds - round), found));
+      found.why = std::max(found.why, outcome.why);
+      for (State& state : outcome.best) add(candidates, std::move(state));
       if (measures && candidates.size() > 1) {
         TESSERA_TRY_DONE(measure(candidates));
       }
-      if (tree.why == Stop::Stopped) break;
+      if (outcome.why == StopReason::Stopped) break;
     }
     if (measures) std::erase_if(candidates, [](const Candidate& one) { return !one.measured; });
-    if (candidates.size() < 2) return std::optional<Better>();
+    if (candidates.size() < 2) return std::optional<ImprovedRegion>();
     const double before = candidates[0].state.seconds;  // what was given
     Candidate& best = *std::ranges::min_element(
         candidates, {}, [](const Candidate& one) { return one.state.seconds; });
     if (best.state.path.empty() || best.state.seconds > (1 - kLeastGain) * before)
-      return std::optional<Better>();
-    return std::optional(Better{std::move(best.state.graph),
-                                {.nodes = given.nodes().size(),
-                                 .places = form.places.size(),
-                                 .rules = std::move(best.state.path),
-                                 .before = before,
-                                 .after = best.state.seconds,
-                                 .measured = best.measured}});
+      return std::optional<ImprovedRegion>();
+    return std::optional(ImprovedRegion{std::move(best.state.graph),
+                                        {.nodes = given.nodes().size(),
+                                         .places = form.places.size(),
+                                         .rules = std::move(best.state.path),
+                                         .before = before,
+                                         .after = best.state.seconds,
+                                         .measured = best.measured}});
   }
 
   /// Searches with the hand-written rules; where these lead no further, with all rules for about as
   /// long again.
-  Expected<Tree> looked_at(const Graph& given, double share, Found& found) {
-    TESSERA_TRY(Tree tree, looked_at(given, {}, few_, [&](double part) {
+  Expected<SearchOutcome> explore(const Graph& given, double share, SearchResult& found) {
+    TESSERA_TRY(SearchOutcome outcome, explore(given, {}, few_, [&](double part) {
                   return limits_of(part * share, found.steps);
                 }));
-    found.steps += tree.steps;
-    if (tree.why != Stop::Exhausted || options_.more.empty()) return tree;
+    found.steps += outcome.steps;
+    if (outcome.why != StopReason::Exhausted || options_.more.empty()) return outcome;
     if (!all_) {
       std::vector<rules::Rule> rules = few_.moves.rules();
       rules.insert(rules.end(), options_.more.begin(), options_.more.end());
-      TESSERA_TRY(Moves moves, Moves::make(rules, options_.exact));
+      TESSERA_TRY(RewriteMoves moves, RewriteMoves::make(rules, options_.exact));
       all_.emplace(std::move(moves));
     }
-    const auto most = static_cast<double>(2 * (kLeastSteps + tree.steps));
-    TESSERA_TRY(Tree further, looked_at(given, std::move(tree.best), *all_, [&](double part) {
+    const auto most = static_cast<double>(2 * (kLeastSteps + outcome.steps));
+    TESSERA_TRY(SearchOutcome further,
+                explore(given, std::move(outcome.best), *all_, [&](double part) {
                   Limits limits = limits_of(part * share, found.steps);
                   limits.steps = std::min(limits.steps, static_cast<std::int64_t>(part * most));
                   return limits;
                 }));
     found.steps += further.steps;
     // Their own share of steps is not the caller's limit.
-    if (further.why == Stop::Steps && limits_of(1, found.steps).steps > 0)
-      further.why = Stop::Exhausted;
+    if (further.why == StopReason::Steps && limits_of(1, found.steps).steps > 0)
+      further.why = StopReason::Exhausted;
     return further;
   }
 
   /// Backtracking starts from the results of saturation and of earlier searches.
-  Expected<Tree> looked_at(const Graph& given, std::vector<State> from, Rules& rules,
-                           const std::function<Limits(double part)>& limits_of_part) {
-    TESSERA_TRY(Tree seeds, rules.saturating.run(given, model_, limits_of_part(1 / kSaturating)));
+  Expected<SearchOutcome> explore(const Graph& given, std::vector<State> from, Rules& rules,
+                                  const std::function<Limits(double part)>& limits_of_part) {
+    TESSERA_TRY(SearchOutcome seeds,
+                rules.saturation.run(given, model_, limits_of_part(1 / kSaturating)));
     std::ranges::move(seeds.best, std::back_inserter(from));
     Limits limits = limits_of_part(1);
     limits.steps -= std::min(limits.steps, seeds.steps);
-    TESSERA_TRY(Tree tree, backtrack(from, rules.moves, model_, limits, kMeasured));
-    tree.steps += seeds.steps;
-    std::ranges::move(from, std::back_inserter(tree.best));
-    return tree;
+    TESSERA_TRY(SearchOutcome outcome, backtrack(from, rules.moves, model_, limits, kMeasured));
+    outcome.steps += seeds.steps;
+    std::ranges::move(from, std::back_inserter(outcome.best));
+    return outcome;
   }
 
   /// Candidate for a region; the original has no path.
@@ -239,7 +242,7 @@ class Search {
   /// compiler folds it, as other runtimes do, and a proof sees where weights come from.
   Expected<Graph> finished(const Graph& graph) const {
     std::vector<std::string> applied;
-    TESSERA_TRY(const Graph made, few_.moves.settled(graph, applied));
+    TESSERA_TRY(const Graph made, few_.moves.normalized(graph, applied));
     return passes::without_dead(made);
   }
 
@@ -256,9 +259,9 @@ class Search {
 
 }  // namespace
 
-Expected<Found> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
-                         cost::Model& model, const Options& options) {
-  TESSERA_TRY(Moves moves, Moves::make(rules, options.exact));
+Expected<SearchResult> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
+                                cost::Model& model, const Options& options) {
+  TESSERA_TRY(RewriteMoves moves, RewriteMoves::make(rules, options.exact));
   return Search(std::move(moves), model, options).run(graph);
 }
 

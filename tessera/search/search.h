@@ -33,22 +33,22 @@ struct Options {
 
 /// Improved region.
 struct Choice {
-  std::size_t nodes = 0, places = 1;  // nodes of the region; its occurrences in the graph
-  std::vector<Applied> rules = {};    // in order
-  double before = 0, after = 0;       // seconds of one occurrence
-  bool measured = false;              // all kernels of both were measured; else estimated
+  std::size_t nodes = 0, places = 1;        // nodes of the region; its occurrences in the graph
+  std::vector<RuleApplication> rules = {};  // in order
+  double before = 0, after = 0;             // seconds of one occurrence
+  bool measured = false;                    // all kernels of both were measured; else estimated
 };
 
 /// Result of a graph search.
-struct Found {
-  Graph graph;                            // best graph; the original if there is none
-  bool better = false;                    // improved, by the cost model
-  double before = 0, after = 0;           // estimated seconds of the whole graph
-  std::vector<std::string> settled = {};  // normalization rules that were applied first
-  std::vector<Choice> choices = {};       // improved regions, largest gain first
+struct SearchResult {
+  Graph graph;                                  // best graph; the original if there is none
+  bool better = false;                          // improved, by the cost model
+  double before = 0, after = 0;                 // estimated seconds of the whole graph
+  std::vector<std::string> normalization = {};  // normalization rules that were applied first
+  std::vector<Choice> choices = {};             // improved regions, largest gain first
   std::size_t regions = 0, distinct = 0;
   std::int64_t steps = 0;
-  Stop why = Stop::Exhausted;
+  StopReason why = StopReason::Exhausted;
 };
 
 /// Finds the cheapest graph that rules lead to, within the limits.
@@ -60,7 +60,7 @@ struct Found {
 /// Needs:  static sizes.
 /// Keeps:  the meaning (with `exact` bit for bit, else over the reals); inputs and outputs with
 ///         their names and types.
-Expected<Found> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
-                         cost::Model& model, const Options& options);
+Expected<SearchResult> optimize(const Graph& graph, const std::vector<rules::Rule>& rules,
+                                cost::Model& model, const Options& options);
 
 }  // namespace tessera::search

@@ -212,7 +212,7 @@ TEST_F(Cli, ComparesWithGoldenAnswers) {
   };
   EXPECT_EQ(golden(2 * std::sin(1.0)).exit_code, kSuccess);
   const Outcome wrong = golden(2 * std::sin(1.0) + 0.01);
-  EXPECT_EQ(wrong.exit_code, kNo);
+  EXPECT_EQ(wrong.exit_code, kNegativeResult);
   EXPECT_THAT(wrong.out, HasSubstr("FAIL"));
   EXPECT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--compare", "golden.json", "--tolerance",
                      "0.1"})
@@ -233,7 +233,7 @@ TEST_F(Cli, ComparesWithAGoldenFileThatItWrote) {
   EXPECT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--compare", "g.json"}).exit_code,
             kSuccess);
   EXPECT_EQ(tessera({"run", "other.tessera", "--fill", "sin", "--compare", "g.json"}).exit_code,
-            kNo);
+            kNegativeResult);
 }
 
 TEST_F(Cli, ComparesWithAFolderOfSavedOutputs) {
@@ -246,7 +246,7 @@ TEST_F(Cli, ComparesWithAFolderOfSavedOutputs) {
   };
   ASSERT_EQ(tessera({"run", "m.tessera", "--fill", "sin", "--save", "out"}).exit_code, kSuccess);
   EXPECT_EQ(compared("m.tessera").exit_code, kSuccess);  // with NaN, of negative numbers
-  EXPECT_EQ(compared("other.tessera").exit_code, kNo);
+  EXPECT_EQ(compared("other.tessera").exit_code, kNegativeResult);
   std::filesystem::remove(folder.path() / "out" / "z.npy");
   const Outcome missing = compared("m.tessera");
   EXPECT_EQ(missing.exit_code, kBadInput);
@@ -268,9 +268,10 @@ TEST_F(Cli, ComparesWithTestDataOfOnnx) {
   for (const char* model : {"m.onnx", "m.tsr", "m.tessera"}) {
     expect("\x80\x40");  // 4
     EXPECT_EQ(tessera({"run", model, "--compare", "data"}).exit_code, kSuccess) << model;
-    EXPECT_EQ(tessera({"run", model, "--compare", "data", "--fill", "sin"}).exit_code, kNo);
+    EXPECT_EQ(tessera({"run", model, "--compare", "data", "--fill", "sin"}).exit_code,
+              kNegativeResult);
     expect("\xa0\x40");  // 5
-    EXPECT_EQ(tessera({"run", model, "--compare", "data"}).exit_code, kNo) << model;
+    EXPECT_EQ(tessera({"run", model, "--compare", "data"}).exit_code, kNegativeResult) << model;
   }
   folder.write("data/input_0.pb", head.substr(0, 4));  // without elements
   EXPECT_EQ(tessera({"run", "m.onnx", "--compare", "data"}).exit_code, kBadInput);
@@ -387,7 +388,7 @@ TEST_F(Cli, ConformanceCountsWhatItRan) {
   object = json(command);
   EXPECT_EQ(object["wrong"], 1) << object;
   EXPECT_EQ(object["wrong_outputs"][0]["test"], "test_scaled");
-  EXPECT_EQ(tessera(command).exit_code, kNo);
+  EXPECT_EQ(tessera(command).exit_code, kNegativeResult);
 }
 
 TEST_F(Cli, ConformanceHoldsTheTimeLimit) {

@@ -41,7 +41,7 @@ TEST_F(ProveCertificate, IsReplayedOnTheFilesThatItNames) {
     ASSERT_NE(at, std::string::npos) << from;
     other.replace(at, from.size(), to);
     folder.write("forged", certify::sealed(other));
-    EXPECT_EQ(tessera({"rules", "check-certificate", "forged"}).exit_code, kNo) << from;
+    EXPECT_EQ(tessera({"rules", "check-certificate", "forged"}).exit_code, kNegativeResult) << from;
   };
   expect_rejected("source \"a.tessera\"", "source \"b.tessera\"");
   expect_rejected("assume \"rounding\" \"floating-point operations do not round\"\n", "");
@@ -55,7 +55,7 @@ TEST_F(ProveCertificate, IsReplayedOnTheFilesThatItNames) {
   std::string other = kTarget;
   other.replace(other.find("exp(e)"), 6, "neg(e)");
   folder.write("b.tessera", other);
-  EXPECT_EQ(tessera({"rules", "check-certificate", "ab"}).exit_code, kNo);
+  EXPECT_EQ(tessera({"rules", "check-certificate", "ab"}).exit_code, kNegativeResult);
 }
 
 TEST_F(ProveCertificate, IsNotWrittenWhereThereIsNoProof) {
@@ -63,7 +63,8 @@ TEST_F(ProveCertificate, IsNotWrittenWhereThereIsNoProof) {
   std::string other = kTarget;
   other.replace(other.find("exp(e)"), 6, "neg(e)");
   folder.write("b.tessera", other);
-  EXPECT_EQ(tessera({"prove", "a.tessera", "b.tessera", "--certificate", "ab"}).exit_code, kNo);
+  EXPECT_EQ(tessera({"prove", "a.tessera", "b.tessera", "--certificate", "ab"}).exit_code,
+            kNegativeResult);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "ab"));
 }
 

@@ -14,7 +14,7 @@ using testing::Outcome;
 
 class Prove : public testing::TesseraCommand {
  protected:
-  static constexpr int kProved = kSuccess, kRefuted = kNo;
+  static constexpr int kProved = kSuccess, kRefuted = kNegativeResult;
 
   Prove() {
     folder.write("sum.tessera", "graph(x: f32[2, 3]) { return relu(add(x, x)) }");

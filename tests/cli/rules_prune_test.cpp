@@ -89,7 +89,7 @@ TEST_F(PruneCli, CoversTellsWhatIsThereFollowsAndIsMissing) {
   EXPECT_EQ(object["missing_names"][0], "other");
   EXPECT_EQ(object["rules"][0]["by"][0], "add_again");
   const Outcome text = tessera({"rules", "covers", "all.rules", "--rules", "basis.rules", "-v"});
-  EXPECT_EQ(text.exit_code, kNo);
+  EXPECT_EQ(text.exit_code, kNegativeResult);
   EXPECT_THAT(text.out,
               AllOf(HasSubstr("derivable follows: add_again\n"),
                     HasSubstr("direct    renamed: add_again\n"), HasSubstr("missing   other\n"),
@@ -97,6 +97,10 @@ TEST_F(PruneCli, CoversTellsWhatIsThereFollowsAndIsMissing) {
   folder.write("some.rules", kFollows);
   EXPECT_EQ(tessera({"rules", "covers", "some.rules", "--rules", "basis.rules"}).exit_code,
             kSuccess);
+  for (const char* flag : {"--iterations", "--rounds"})  // the latter is its former name
+    EXPECT_EQ(
+        tessera({"rules", "covers", "some.rules", "--rules", "basis.rules", flag, "4"}).exit_code,
+        kSuccess);
 }
 
 TEST_F(PruneCli, TasosRulesAreProvedFirst) {

@@ -83,7 +83,7 @@ TEST_F(RulesCli, ProveSaysTheVerdictOfEachRule) {
   EXPECT_EQ(shown["inputs"][0]["shape"][0], shown["sizes"]["n"]);
 
   const Outcome text = tessera({"rules", "prove", "my.rules"});
-  EXPECT_EQ(text.exit_code, kNo);
+  EXPECT_EQ(text.exit_code, kNegativeResult);
   EXPECT_THAT(text.out, AllOf(HasSubstr("refuted  wrong: output 0 at ["),
                               HasSubstr("3 rules: 2 proved, 1 refuted, 0 unknown in ")));
   EXPECT_THAT(tessera({"rules", "prove", "my.rules", "-v"}).out,
@@ -99,7 +99,7 @@ TEST_F(RulesCli, ARuleHoldsWhereItsOwnGuardDoes) {
 
   folder.write("unguarded.rules", kUnguarded);
   EXPECT_THAT(tessera({"rules", "prove", "unguarded.rules"}).out, HasSubstr("refuted  unguarded"));
-  EXPECT_EQ(tessera({"rules", "fuzz", "unguarded.rules"}).exit_code, kNo);
+  EXPECT_EQ(tessera({"rules", "fuzz", "unguarded.rules"}).exit_code, kNegativeResult);
 }
 
 TEST_F(RulesCli, TasosFormIsKnownByItsContent) {
@@ -156,7 +156,7 @@ TEST_F(RulesCli, ShowPrintsWhatCanBeReadAgain) {
 TEST_F(RulesCli, FuzzFindsADifference) {
   folder.write("my.rules", std::string(kTrue) + kFalse);
   const Outcome outcome = tessera({"rules", "fuzz", "my.rules", "--tries", "5", "--seed", "3"});
-  EXPECT_EQ(outcome.exit_code, kNo);
+  EXPECT_EQ(outcome.exit_code, kNegativeResult);
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("differs  wrong: output 0 at ["), HasSubstr("1 agree, 1 differ")));
   EXPECT_EQ(
@@ -167,7 +167,8 @@ TEST_F(RulesCli, FuzzFindsADifference) {
 
 TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
   folder.write("my.rules", std::string(kTrue) + kAnyRank + kFalse);
-  EXPECT_EQ(tessera({"rules", "prove", "my.rules", "--certificates", "proofs"}).exit_code, kNo);
+  EXPECT_EQ(tessera({"rules", "prove", "my.rules", "--certificates", "proofs"}).exit_code,
+            kNegativeResult);
   for (const char* name : {"sum_into_matmul", "relu_twice.0", "relu_twice.4"}) {
     const std::string file = std::string("proofs/") + name + ".certificate";
     const Outcome outcome = tessera({"rules", "check-certificate", file, "--rules", "my.rules"});
@@ -188,10 +189,10 @@ TEST_F(RulesCli, CertificatesAreWrittenPerInstanceAndChecked) {
   EXPECT_EQ(tessera({"rules", "check-certificate", "proofs/sum_into_matmul.certificate", "--rules",
                      "another.rules"})
                 .exit_code,
-            kNo);
+            kNegativeResult);
   for (const char* file : {"changed", "short", "empty"}) {
     const Outcome outcome = tessera({"rules", "check-certificate", file, "--rules", "my.rules"});
-    EXPECT_EQ(outcome.exit_code, kNo);
+    EXPECT_EQ(outcome.exit_code, kNegativeResult);
     EXPECT_EQ(outcome.out, std::string(file) + ": rejected\n");
   }
   EXPECT_EQ(tessera({"rules", "check-certificate", "absent"}).exit_code, kBadInput);

@@ -128,7 +128,7 @@ TEST(CostModel, RoundsOfALoopCount) {
       parsed("graph(x: f32[7, 3, 5], w: f32[1, 24, 5], r: f32[1, 24, 6], b: f32[1, 48]) { "
              "y, h, c = lstm(x, w, r, b) {hidden_size=6}  return y }")));
   EXPECT_TRUE(std::ranges::any_of(estimate.kernels,
-                                  [](const Kernel& kernel) { return kernel.rounds == 7; }));
+                                  [](const Kernel& kernel) { return kernel.trip_count == 7; }));
 }
 
 TEST_F(CostTest, WhatWasMeasuredIsKnownTheNextTime) {

@@ -118,7 +118,7 @@ TEST(NativeModel, OutputsKeepTheirNames) {
   NativeModel native(model, {}, {});
   const auto entry = native.program_for(inputs_of(2));
   ASSERT_TRUE(entry) << to_string(entry.error());
-  const runtime::Program& program = (*entry)->ready.program();
+  const runtime::Program& program = (*entry)->runnable.program();
   EXPECT_EQ(program.values[program.outputs[0]].name, "answer");
 }
 

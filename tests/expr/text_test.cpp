@@ -257,9 +257,9 @@ class Random {
                     .axes = {{{Axis{"i"}}}, merge({"a", 2}, {"j"})},
                     .value = of(Sort::Value, 5)};
       if (rng_.below(3) == 0) {
-        output.forward = Forward{.over = {{"i"}, {"a", 3}, {"j", 2}},
-                                 .target = {of(Sort::Integer, 2), of(Sort::Integer, 2)},
-                                 .value = of(Sort::Value, 3)};
+        output.forward = ScatterWrite{.over = {{"i"}, {"a", 3}, {"j", 2}},
+                                      .target = {of(Sort::Integer, 2), of(Sort::Integer, 2)},
+                                      .value = of(Sort::Value, 3)};
         if (rng_.below(2) == 0) output.forward->combine = Fn::Max;
       }
       result.outputs.push_back(std::move(output));

@@ -99,8 +99,8 @@ inline Bytes bytes_of(const std::string& text) {
   return Bytes::copy(std::as_bytes(std::span(text)));
 }
 
-inline Expected<Imported> import_proto(const ::onnx::ModelProto& proto,
-                                       const ImportOptions& options = {}) {
+inline Expected<ImportedModel> import_proto(const ::onnx::ModelProto& proto,
+                                            const ImportOptions& options = {}) {
   TESSERA_TRY(const ModelFile file, parse_model(bytes_of(proto.SerializeAsString()), "m.onnx"));
   return import_model(file, options);
 }

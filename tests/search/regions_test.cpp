@@ -40,7 +40,7 @@ TEST(Regions, MakeTheGraphAgainThatTheyWereCutFrom) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     const Graph graph = testing::random_graph(seed, 14);
     const auto regions = search::regions_of(graph, {.least_nodes = 1, .most_nodes = 3});
-    const auto again = search::stitched(graph, regions, graphs_of(regions));
+    const auto again = search::with_regions_replaced(graph, regions, graphs_of(regions));
     ASSERT_TRUE(again) << to_string(again.error());
     EXPECT_TRUE(same_graph(graph, *again)) << to_text(graph) << to_text(*again);
   }

@@ -57,8 +57,8 @@ inline std::vector<rules::Rule> rules_named(const std::vector<std::string>& name
 }
 
 /// What a search finds: a graph that is whole.
-inline search::Found found_by(const Graph& graph, const std::vector<rules::Rule>& rules,
-                              cost::Model& model, const search::Options& options) {
+inline search::SearchResult found_by(const Graph& graph, const std::vector<rules::Rule>& rules,
+                                     cost::Model& model, const search::Options& options) {
   auto found = search::optimize(graph, rules, model, options);
   if (found) {
     expect_valid(found->graph);
@@ -69,9 +69,9 @@ inline search::Found found_by(const Graph& graph, const std::vector<rules::Rule>
 }
 
 /// The same, checked by its results.
-inline search::Found searched(const Graph& graph, const std::vector<rules::Rule>& rules,
-                              cost::Model& model, const search::Options& options) {
-  search::Found found = found_by(graph, rules, model, options);
+inline search::SearchResult searched(const Graph& graph, const std::vector<rules::Rule>& rules,
+                                     cost::Model& model, const search::Options& options) {
+  search::SearchResult found = found_by(graph, rules, model, options);
   expect_same_results(graph, found.graph, 1e-4);
   return found;
 }

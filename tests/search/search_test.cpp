@@ -3,7 +3,7 @@
 namespace tessera {
 namespace {
 
-using search::Found;
+using search::SearchResult;
 using testing::parsed;
 using testing::rules_named;
 using testing::searched;
@@ -49,7 +49,7 @@ TableModel products_count() {
 TEST(Search, JoinsProductsThatShareAFactor) {
   const Graph graph = parsed(blocks(1));
   TableModel model = products_count();
-  const Found found = searched(graph, rules_named({}), model, {.steps = 100});
+  const SearchResult found = searched(graph, rules_named({}), model, {.steps = 100});
   EXPECT_TRUE(found.better);
   EXPECT_EQ(count_of(found.graph, "matmul"), 1U);
   ASSERT_EQ(found.choices.size(), 1U);
@@ -61,14 +61,14 @@ TEST(Search, JoinsProductsThatShareAFactor) {
 TEST(Search, LeavesTheWorkOnWeightsToTheCompiler) {
   const Graph graph = parsed(blocks(1));
   TableModel model = products_count();
-  const Found found = searched(graph, rules_named({}), model, {.steps = 100});
+  const SearchResult found = searched(graph, rules_named({}), model, {.steps = 100});
   EXPECT_EQ(count_of(found.graph, "concat"), 1U);
 }
 
 TEST(Search, SearchesRegionsThatDifferInWeightsAloneOnce) {
   const Graph graph = parsed(blocks(6));
   TableModel model = products_count();
-  const Found found = searched(graph, rules_named({}), model, {.steps = 400});
+  const SearchResult found = searched(graph, rules_named({}), model, {.steps = 400});
   EXPECT_EQ(found.regions, 6U);
   EXPECT_EQ(found.distinct, 1U);
   EXPECT_EQ(count_of(found.graph, "matmul"), 6U);
@@ -79,9 +79,9 @@ TEST(Search, SearchesRegionsThatDifferInWeightsAloneOnce) {
 TEST(Search, SaysThatNothingBetterWasFound) {
   const Graph graph = parsed("graph(x: f32[4, 6]) { return tanh(x) }");
   TableModel model = products_count();
-  const Found found = searched(graph, rules_named({}), model, {.steps = 100});
+  const SearchResult found = searched(graph, rules_named({}), model, {.steps = 100});
   EXPECT_FALSE(found.better);
-  EXPECT_EQ(found.why, search::Stop::Exhausted);
+  EXPECT_EQ(found.why, search::StopReason::Exhausted);
   EXPECT_TRUE(same_graph(found.graph, graph));
 }
 
@@ -90,13 +90,13 @@ TEST(Search, TakesMoreRulesWhereTheOthersLeadNoFurther) {
   TableModel model = products_count();
   const std::vector<rules::Rule> none, one = rules_named({"parallel_matmuls_share_left"});
   EXPECT_FALSE(searched(graph, none, model, {.steps = 100}).better);
-  const Found found = searched(graph, none, model, {.steps = 100, .more = one});
+  const SearchResult found = searched(graph, none, model, {.steps = 100, .more = one});
   EXPECT_TRUE(found.better);
   EXPECT_EQ(count_of(found.graph, "matmul"), 1U);
 }
 
-TEST(Moves, ThoseOfChosenRulesComeFirst) {
-  const auto moves = search::Moves::make(rules_named({}), false);
+TEST(RewriteMoves, ThoseOfChosenRulesComeFirst) {
+  const auto moves = search::RewriteMoves::make(rules_named({}), false);
   ASSERT_TRUE(moves) << to_string(moves.error());
   const Graph graph = parsed(
       "graph(x: f32[4, 6], y: f32[6, 8], z: f32[8, 2]) {"
@@ -131,7 +131,8 @@ TableModel first_costs_then_pays() {
 TEST(Search, FindsWhatFirstCostsAndThenPays) {
   const Graph graph = parsed(kReluConvs);
   TableModel model = first_costs_then_pays();
-  const Found found = searched(graph, rules_named(kTwoSteps), model, {.alpha = 1.1, .steps = 100});
+  const SearchResult found =
+      searched(graph, rules_named(kTwoSteps), model, {.alpha = 1.1, .steps = 100});
   EXPECT_TRUE(found.better);
   EXPECT_EQ(count_of(found.graph, "relu"), 1U);
   ASSERT_EQ(found.choices[0].rules.size(), 2U);
@@ -141,15 +142,16 @@ TEST(Search, FindsWhatFirstCostsAndThenPays) {
 TEST(Search, GreedyDescentDoesNotFindIt) {
   const Graph graph = parsed(kReluConvs);
   TableModel model = first_costs_then_pays();
-  const Found found = searched(graph, rules_named(kTwoSteps), model, {.alpha = 1.0, .steps = 100});
+  const SearchResult found =
+      searched(graph, rules_named(kTwoSteps), model, {.alpha = 1.0, .steps = 100});
   EXPECT_FALSE(found.better);
 }
 
 TEST(Search, GivesAnotherGraphOnAnotherComputer) {
   const Graph graph = parsed(blocks(1));
   TableModel products = products_count(), moves({{"split", 50}});
-  const Found one = searched(graph, rules_named({}), products, {.steps = 100});
-  const Found other = searched(graph, rules_named({}), moves, {.steps = 100});
+  const SearchResult one = searched(graph, rules_named({}), products, {.steps = 100});
+  const SearchResult other = searched(graph, rules_named({}), moves, {.steps = 100});
   EXPECT_FALSE(same_graph(one.graph, other.graph));
 }
 
@@ -176,14 +178,14 @@ class MistakenModel final : public cost::Model {
 TEST(Search, AsksTheComputerBeforeItChooses) {
   const Graph graph = parsed(blocks(1));
   MistakenModel model(products_count(), TableModel({{"split", 50}}));
-  const Found found = searched(graph, rules_named({}), model, {.seconds = 1});
+  const SearchResult found = searched(graph, rules_named({}), model, {.seconds = 1});
   EXPECT_TRUE(found.choices.empty());
 }
 
 TEST(Search, SaysWhatWasMeasured) {
   const Graph graph = parsed(blocks(1));
   MistakenModel model(products_count(), TableModel({{"matmul", 20}, {"split", 0.1}}));
-  const Found found = searched(graph, rules_named({}), model, {.seconds = 1});
+  const SearchResult found = searched(graph, rules_named({}), model, {.seconds = 1});
   ASSERT_EQ(found.choices.size(), 1U);
   EXPECT_TRUE(found.choices[0].measured);
   EXPECT_GT(found.choices[0].before, 40);
@@ -206,9 +208,9 @@ TEST(Search, GivesTheSameTextEveryTime) {
 TEST(Search, KeepsEveryBitIfAskedTo) {
   const Graph graph = parsed(blocks(1));
   TableModel model = products_count();
-  const Found found = searched(graph, rules_named({}), model, {.steps = 100, .exact = true});
+  const SearchResult found = searched(graph, rules_named({}), model, {.steps = 100, .exact = true});
   for (const search::Choice& choice : found.choices)
-    for (const search::Applied& step : choice.rules) {
+    for (const search::RuleApplication& step : choice.rules) {
       const auto rule = rules_named({step.rule});
       EXPECT_EQ(rule[0].numerics.kind, rules::Numerics::Kind::Exact) << step.rule;
     }
@@ -218,8 +220,9 @@ TEST(Search, StopsWhenToldTo) {
   const Graph graph = parsed(blocks(2));
   TableModel model = products_count();
   const std::atomic<bool> stop = true;
-  const Found found = searched(graph, rules_named({}), model, {.seconds = 1000, .stop = &stop});
-  EXPECT_EQ(found.why, search::Stop::Stopped);
+  const SearchResult found =
+      searched(graph, rules_named({}), model, {.seconds = 1000, .stop = &stop});
+  EXPECT_EQ(found.why, search::StopReason::Stopped);
 }
 
 TEST(Search, LooksAtNoMoreGraphsThanItMay) {

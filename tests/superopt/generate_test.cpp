@@ -45,13 +45,13 @@ OperatorSet small_set() {
   return set_of(kSmall);
 }
 
-std::string text_of(const Generated& made) {
+std::string text_of(const GenerateResult& made) {
   std::string text;
   for (const rules::Rule& rule : made.rules) text += to_text(rule) + "\n";
   return text;
 }
 
-std::vector<std::string> equations_of(const Generated& made) {
+std::vector<std::string> equations_of(const GenerateResult& made) {
   std::vector<std::string> equations;
   for (const rules::Rule& rule : made.rules) equations.push_back(rules::equation(rule));
   return equations;
@@ -248,7 +248,7 @@ TEST(Instances, ComputeWhatTheInterpreterComputes) {
     if (op.cut || !op.quotients.empty()) continue;
     std::vector<interp::Value> inputs;
     for (std::size_t i = 0; i < term.args; ++i) {
-      const Named arg = made->terms->arg({id, term.own}, i);
+      const NamedTerm arg = made->terms->arg({id, term.own}, i);
       std::vector<std::int64_t> shape;
       for (const Dim& dim : made->instances->shape((*made->terms)[arg.term].shape)) {
         std::string text = dim.to_string();

@@ -46,10 +46,10 @@ Basis pruned(std::string_view text) {
   return basis ? *std::move(basis) : Basis{};
 }
 
-Cover::Kind cover_of(const Rule& rule, std::string_view basis) {
+Coverage::Kind cover_of(const Rule& rule, std::string_view basis) {
   const auto all = covers({rule}, rules_of(basis), {});
   EXPECT_TRUE(all) << to_string(all.error());
-  return all ? all->at(0).kind : Cover::Kind::Missing;
+  return all ? all->at(0).kind : Coverage::Kind::Missing;
 }
 
 void expect_same(const Equation& a, const Equation& b) {
@@ -242,15 +242,15 @@ TEST(Covers, TellsWhatIsThereFromWhatFollows) {
   EXPECT_EQ(cover_of(rule_of({"x: f32[*t], y: f32[*t], z: f32[*t]", "add(y, add(x, z))",
                               "add(x, add(z, y))"}),
                      kRing),
-            Cover::Kind::Direct);
+            Coverage::Kind::Direct);
   EXPECT_EQ(cover_of(rule_of({"x: f32[m, n], y: f32[m, n], z: f32[m, n]", "add(y, add(x, z))",
                               "add(x, add(z, y))"}),
                      kRing),
-            Cover::Kind::Derivable);
+            Coverage::Kind::Derivable);
   EXPECT_EQ(cover_of(rule_of({"x: f32[*t], y: f32[*t], z: f32[*t]", "mul(y, mul(x, z))",
                               "mul(x, mul(z, y))"}),
                      kRing),
-            Cover::Kind::Missing);
+            Coverage::Kind::Missing);
 }
 
 TEST(Covers, DoesNotTakeARuleForMoreThanItSays) {
@@ -260,11 +260,11 @@ TEST(Covers, DoesNotTakeARuleForMoreThanItSays) {
   const Equation grouped = {"x: f32[n, c, h, w], y: f32[n, c, h, w], k: f32[f, d, u, v]",
                             "add(conv(x, k) {group=$g}, conv(y, k) {group=$g})",
                             "conv(add(x, y), k) {group=$g}"};
-  EXPECT_EQ(cover_of(rule_of(grouped), one_group), Cover::Kind::Missing);
+  EXPECT_EQ(cover_of(rule_of(grouped), one_group), Coverage::Kind::Missing);
   EXPECT_EQ(cover_of(rule_of({"x: f32[2, 4, h, h], y: f32[2, 4, h, h], k: f32[3, 4, 3, 3]",
                               "add(conv(x, k), conv(y, k))", "conv(add(x, y), k)"}),
                      one_group),
-            Cover::Kind::Derivable);
+            Coverage::Kind::Derivable);
 }
 
 TEST(Covers, NamesTheRulesThatItFollowsFrom) {
@@ -275,7 +275,7 @@ TEST(Covers, NamesTheRulesThatItFollowsFrom) {
              rules_of(kRing), {});
   ASSERT_TRUE(all);
   EXPECT_THAT(all->at(0).by, ::testing::UnorderedElementsAre("add_again", "distribute"));
-  EXPECT_EQ(all->at(1).kind, Cover::Kind::Derivable);
+  EXPECT_EQ(all->at(1).kind, Coverage::Kind::Derivable);
   EXPECT_THAT(all->at(1).by, IsEmpty());
 }
 
@@ -302,7 +302,7 @@ void expect_basis(const std::vector<Rule>& rules) {
   EXPECT_EQ(basis->rules.size() + basis->renamed + basis->common + basis->derived, rules.size());
   const auto all = covers(rules, basis->rules, {});
   ASSERT_TRUE(all);
-  for (const Cover& cover : *all) EXPECT_NE(cover.kind, Cover::Kind::Missing) << cover.name;
+  for (const Coverage& cover : *all) EXPECT_NE(cover.kind, Coverage::Kind::Missing) << cover.name;
 }
 
 std::filesystem::path some_rules_of_taso() {
@@ -337,7 +337,7 @@ TEST(SlowPrune, WhatIsFoundCoversThePublishedRules) {
   ASSERT_THAT(published, Not(IsEmpty()));
   const auto found = covers(published, basis->rules, {});
   ASSERT_TRUE(found) << to_string(found.error());
-  for (const Cover& cover : *found) EXPECT_NE(cover.kind, Cover::Kind::Missing) << cover.name;
+  for (const Coverage& cover : *found) EXPECT_NE(cover.kind, Coverage::Kind::Missing) << cover.name;
 }
 
 }  // namespace

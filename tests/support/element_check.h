@@ -43,8 +43,9 @@ inline bool expect_elements(const Definition& definition, std::size_t output,
   EXPECT_TRUE(done) << to_string(done.error());
 
   algebra::Names names;
-  const algebra::Meaning meaning{
-      .sizes = *sizes, .operand = [&](const std::string& operand) -> algebra::Meaning::Tensor {
+  const algebra::ElementBindings meaning{
+      .sizes = *sizes,
+      .operand = [&](const std::string& operand) -> algebra::ElementBindings::Tensor {
         for (std::size_t i = 0; i < definition.inputs.size(); ++i)
           if (definition.inputs[i].name == operand) return {operand, shapes[i], inputs[i].dtype};
         ADD_FAILURE() << operand << " is not an operand";

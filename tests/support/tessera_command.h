@@ -13,7 +13,8 @@ namespace tessera::testing {
 class TesseraCommand : public ::testing::Test {
  protected:
   /// The exit codes that scripts can trust.
-  static constexpr int kSuccess = 0, kNo = 1, kUsage = 2, kBadInput = 3, kLimit = 4, kUnknown = 5;
+  static constexpr int kSuccess = 0, kNegativeResult = 1, kUsage = 2, kBadInput = 3, kLimit = 4,
+                       kUnknown = 5;
 
   Outcome tessera(const std::vector<std::string>& arguments) const {
     return run_command(TESSERA_BINARY, arguments, folder.path());

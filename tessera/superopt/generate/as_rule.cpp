@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/ir/bind.h"
+#include "tessera/ops/composite.h"
 #include "tessera/rules/text.h"
 
 namespace tessera::superopt {
@@ -40,12 +41,12 @@ class Side {
   }
 
   /// Attributes that a source has are symbols; other ones are numbers.
-  std::optional<Graph> built(const std::vector<Named>& outputs, std::set<Quotients>& symbols,
+  std::optional<Graph> built(const std::vector<NamedTerm>& outputs, std::set<Quotients>& symbols,
                              bool is_source) {
     symbols_ = &symbols;
     is_source_ = is_source;
     Vals results;
-    for (const Named& output : outputs) {
+    for (const NamedTerm& output : outputs) {
       const std::optional<Val> made = value(output);
       if (!made || builder_.failed()) return std::nullopt;
       results.push_back(*made);
@@ -60,10 +61,10 @@ class Side {
     std::size_t axis;
   };
 
-  std::optional<Val> value(const Named& named) {
+  std::optional<Val> value(const NamedTerm& named) {
     const Term& term = terms_[named.term];
     if (term.op == Term::kVariable) return inputs_.at(named.naming[0]);
-    const Named whole{named.term - term.result, named.naming};
+    const NamedTerm whole{named.term - term.result, named.naming};
     auto it = made_.find(whole);
     if (it == made_.end()) {
       const std::optional<Vals> results = applied(whole);
@@ -73,13 +74,13 @@ class Side {
     return it->second[term.result];
   }
 
-  std::optional<Vals> applied(const Named& named) {
+  std::optional<Vals> applied(const NamedTerm& named) {
     const Term& term = terms_[named.term];
     const OperatorSet::Operator& op = terms_.set().operators[term.op];
     Vals args;
     std::vector<ShapeId> shapes;
     for (std::size_t i = 0; i < term.args; ++i) {
-      const Named arg = terms_.arg(named, i);
+      const NamedTerm arg = terms_.arg(named, i);
       const std::optional<Val> made = value(arg);
       if (!made) return std::nullopt;
       args.push_back(*made);
@@ -111,9 +112,8 @@ class Side {
     std::array<Place, 2> places = {first->second, second->second};
     if (rank(places[1]) < rank(places[0])) std::swap(places[0], places[1]);
     for (const Place& place : places) {
-      const auto axis = static_cast<std::int64_t>(place.axis);
-      args.push_back(
-          builder_.op("shape", {inputs_.at(place.variable)}, {{"start", axis}, {"end", axis + 1}}));
+      const auto axis = static_cast<int>(place.axis);
+      args.push_back(sizes_of(inputs_.at(place.variable), axis, axis + 1));
     }
     return true;
   }
@@ -145,7 +145,7 @@ class Side {
   std::map<std::uint8_t, Val> inputs_;
   std::vector<std::uint8_t> order_;
   std::map<Dim, Place> places_;
-  std::map<Named, Vals> made_;
+  std::map<NamedTerm, Vals> made_;
   std::set<Quotients>* symbols_ = nullptr;
   bool is_source_ = false;
 };
@@ -153,7 +153,7 @@ class Side {
 }  // namespace
 
 std::optional<rules::Rule> as_rule(const Terms& terms, const Candidate& candidate, Form form) {
-  std::vector<Named> outputs = candidate.source;
+  std::vector<NamedTerm> outputs = candidate.source;
   outputs.insert(outputs.end(), candidate.target.begin(), candidate.target.end());
   const std::vector<std::uint8_t> variables = variables_of(terms, outputs);
   std::set<Quotients> symbols;

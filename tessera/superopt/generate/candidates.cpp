@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "tessera/superopt/generate/pool.h"
+#include "tessera/superopt/generate/workspace_pool.h"
 
 namespace tessera::superopt {
 namespace {
@@ -37,7 +37,7 @@ struct Code {
                                     set.operators.begin());
   }
 
-  void add(const Terms& terms, const Named& named) {
+  void add(const Terms& terms, const NamedTerm& named) {
     const Term& term = terms[named.term];
     if (term.op == Term::kVariable) {
       // Inputs of one rank are alike once their sizes are symbols.
@@ -56,8 +56,8 @@ struct Code {
 /// Of one that holds both ways, the larger side becomes the source.
 Code code_of(const Terms& terms, Candidate& candidate) {
   Code source, target;
-  for (const Named& output : candidate.source) source.add(terms, output);
-  for (const Named& output : candidate.target) target.add(terms, output);
+  for (const NamedTerm& output : candidate.source) source.add(terms, output);
+  for (const NamedTerm& output : candidate.target) target.add(terms, output);
   if (candidate.both_ways &&
       std::tie(source.ops, source.operators) < std::tie(target.ops, target.operators)) {
     std::swap(source, target);
@@ -81,8 +81,8 @@ bool is_special(const std::vector<std::uint8_t>& special,
 class Pairing {
  public:
   Pairing(const Enumeration& made, const EnumerateOptions& options, CandidateCounts& counts)
-      : made_(made), terms_(*made.terms), options_(options), counts_(counts), places_([this] {
-          return std::make_unique<Place>(terms_);
+      : made_(made), terms_(*made.terms), options_(options), counts_(counts), workspaces_([this] {
+          return std::make_unique<Workspace>(terms_);
         }) {}
 
   std::vector<Candidate> run() {
@@ -90,7 +90,7 @@ class Pairing {
       std::size_t end = begin + 1;
       while (end < made_.entries.size() && made_.entries[end].value == made_.entries[begin].value)
         ++end;
-      const Named& first = made_.entries[begin].named;
+      const NamedTerm& first = made_.entries[begin].named;
       if (first.naming == terms_[first.term].own) {
         ++counts_.classes;
         if (end - begin > 1) groups_.push_back({begin, end});
@@ -104,7 +104,7 @@ class Pairing {
     std::mutex mutex;
     parallel_for((groups_.size() + kShare - 1) / kShare, options_.threads, [&](std::size_t share) {
       const std::size_t end = std::min(groups_.size(), (share + 1) * kShare);
-      places_.with([&](Place& at) {
+      workspaces_.with([&](Workspace& at) {
         for (std::size_t i = share * kShare; i < end; ++i)
           if (options_.stop == nullptr || !*options_.stop)
             found[i] = of_group(at, groups_[i], counts[i]);
@@ -128,8 +128,8 @@ class Pairing {
 
  private:
   /// Workspace of a thread: values on the first sizes, and in another field on other sizes.
-  struct Place {
-    explicit Place(const Terms& terms)
+  struct Workspace {
+    explicit Workspace(const Terms& terms)
         : here(terms, {.sizes = 0, .seed = 3, .draws = 2}),
           elsewhere(terms, {.sizes = 1, .seed = 2, .draws = 3}) {}
     void tidy() {
@@ -140,7 +140,8 @@ class Pairing {
     Values<FieldB> here, elsewhere;
   };
 
-  std::vector<Candidate> of_group(Place& at, const Group& group, CandidateCounts& counts) const {
+  std::vector<Candidate> of_group(Workspace& at, const Group& group,
+                                  CandidateCounts& counts) const {
     at.tidy();
     // Separates terms whose fingerprints collide by chance, by their values elsewhere; each group
     // has its own representative.
@@ -177,25 +178,25 @@ class Pairing {
     return found;
   }
 
-  static bool agree_elsewhere(Place& at, const Candidate& candidate) {
+  static bool agree_elsewhere(Workspace& at, const Candidate& candidate) {
     return std::ranges::equal(candidate.source, candidate.target, [&](auto& a, auto& b) {
       return at.elsewhere.fingerprint(a) == at.elsewhere.fingerprint(b);
     });
   }
 
   /// All operators' results inside of a term.
-  void collect(const Named& named, std::set<Named>& into) const {
+  void collect(const NamedTerm& named, std::set<NamedTerm>& into) const {
     const Term& term = terms_[named.term];
     if (term.op == Term::kVariable || !into.insert(named).second) return;
     for (std::size_t i = 0; i < term.args; ++i) collect(terms_.arg(named, i), into);
   }
 
   /// Whether the sides are equal for any value of a common subterm: then there is a smaller rule.
-  bool holds_without_common(Place& at, const Candidate& candidate) const {
-    std::set<Named> source, target;
-    for (const Named& output : candidate.source) collect(output, source);
-    for (const Named& output : candidate.target) collect(output, target);
-    for (const Named& part : source) {
+  bool holds_without_common(Workspace& at, const Candidate& candidate) const {
+    std::set<NamedTerm> source, target;
+    for (const NamedTerm& output : candidate.source) collect(output, source);
+    for (const NamedTerm& output : candidate.target) collect(output, target);
+    for (const NamedTerm& part : source) {
       if (!target.contains(part)) continue;
       Values<FieldB> values(terms_, {.sizes = 0, .seed = 3, .draws = 2, .others = &at.here});
       values.forget_meaning(part);
@@ -208,7 +209,7 @@ class Pairing {
   }
 
   /// Smallest term with the same fingerprint.
-  Named smallest(Values<FieldA>& values, const Named& named) const {
+  NamedTerm smallest(Values<FieldA>& values, const NamedTerm& named) const {
     const std::uint64_t look = values.fingerprint(named);
     const auto first = std::ranges::lower_bound(made_.entries, look, {}, &Entry::value);
     return first == made_.entries.end() || first->value != look ? named : first->named;
@@ -217,18 +218,18 @@ class Pairing {
   /// Rules of two outputs: what two terms compute is computed at once by an operator of two results
   /// that has more variables than either.
   void join(std::vector<Candidate>& into) {
-    Place at(terms_);
+    Workspace at(terms_);
     Values<FieldA> values(terms_, {.draws = kDraws, .base = made_.values.get()});
     for (TermId id = 0; id < terms_.size(); ++id) {
       if (terms_[id].result != 1) continue;
       at.tidy();
       if (constexpr std::size_t kMostBytes = std::size_t{64} << 20; values.bytes() > kMostBytes)
         values.clear();
-      const Named second{id, terms_[id].own}, first{id - 1, terms_[id].own};
-      const Named whole = terms_.arg(first, 0);
+      const NamedTerm second{id, terms_[id].own}, first{id - 1, terms_[id].own};
+      const NamedTerm whole = terms_.arg(first, 0);
       if (smallest(values, whole) != whole) continue;
       Candidate candidate{{smallest(values, first), smallest(values, second)}, {first, second}};
-      const auto is_operator = [&](const Named& named) {
+      const auto is_operator = [&](const NamedTerm& named) {
         return terms_[named.term].op != Term::kVariable && named != first && named != second;
       };
       if (!std::ranges::all_of(candidate.source, is_operator)) continue;
@@ -250,19 +251,19 @@ class Pairing {
   }
 
   std::vector<Candidate> without_special(std::vector<Candidate> all) {
-    struct Coded {
+    struct CandidateWithCode {
       Candidate candidate;
       Code code;
       std::size_t different = 0;
     };
-    std::vector<Coded> coded;
+    std::vector<CandidateWithCode> coded;
     for (Candidate& candidate : all) {
-      Coded made{std::move(candidate), {}, 0};
+      CandidateWithCode made{std::move(candidate), {}, 0};
       made.code = code_of(terms_, made.candidate);
       made.different = std::set(made.code.variables.begin(), made.code.variables.end()).size();
       coded.push_back(std::move(made));
     }
-    std::ranges::stable_sort(coded, [](const Coded& a, const Coded& b) {
+    std::ranges::stable_sort(coded, [](const CandidateWithCode& a, const CandidateWithCode& b) {
       return std::tuple(a.candidate.source.size(), a.code.ops, b.different, a.code.operators,
                         a.code.variables) < std::tuple(b.candidate.source.size(), b.code.ops,
                                                        a.different, b.code.operators,
@@ -270,7 +271,7 @@ class Pairing {
     });
     std::map<std::vector<std::uint32_t>, std::vector<std::vector<std::uint8_t>>> known;
     std::vector<Candidate> kept;
-    for (Coded& made : coded) {
+    for (CandidateWithCode& made : coded) {
       std::vector<std::vector<std::uint8_t>>& same = known[made.code.operators];
       const bool special = std::ranges::any_of(
           same, [&](const auto& general) { return is_special(made.code.variables, general); });
@@ -289,10 +290,11 @@ class Pairing {
   const EnumerateOptions& options_;
   CandidateCounts& counts_;
   std::vector<Group> groups_;
-  Pool<Place> places_;
+  WorkspacePool<Workspace> workspaces_;
 };
 
-void collect_variables(const Terms& terms, const Named& named, std::vector<std::uint8_t>& into) {
+void collect_variables(const Terms& terms, const NamedTerm& named,
+                       std::vector<std::uint8_t>& into) {
   const Term& term = terms[named.term];
   if (term.op == Term::kVariable) {
     if (std::ranges::find(into, named.naming[0]) == into.end()) into.push_back(named.naming[0]);
@@ -303,9 +305,9 @@ void collect_variables(const Terms& terms, const Named& named, std::vector<std::
 
 }  // namespace
 
-std::vector<std::uint8_t> variables_of(const Terms& terms, const std::vector<Named>& outputs) {
+std::vector<std::uint8_t> variables_of(const Terms& terms, const std::vector<NamedTerm>& outputs) {
   std::vector<std::uint8_t> variables;
-  for (const Named& output : outputs) collect_variables(terms, output, variables);
+  for (const NamedTerm& output : outputs) collect_variables(terms, output, variables);
   return variables;
 }
 

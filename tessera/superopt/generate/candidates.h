@@ -8,7 +8,7 @@ namespace tessera::superopt {
 
 /// Conjectured rule: terms whose fingerprints equal those of other terms, output by output.
 struct Candidate {
-  std::vector<Named> source, target;
+  std::vector<NamedTerm> source, target;
   bool both_ways = false;  // bidirectional: both sides have the same variables
 };
 
@@ -29,6 +29,6 @@ std::vector<Candidate> candidates(const Enumeration& made, const EnumerateOption
                                   CandidateCounts& counts);
 
 /// Variables of terms in order of first occurrence.
-std::vector<std::uint8_t> variables_of(const Terms& terms, const std::vector<Named>& outputs);
+std::vector<std::uint8_t> variables_of(const Terms& terms, const std::vector<NamedTerm>& outputs);
 
 }  // namespace tessera::superopt

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/expr/recorded.h"
+#include "tessera/expr/tracer.h"
 #include "tessera/interp/interp.h"
 #include "tessera/ir/bind.h"
 #include "tessera/prove/prove.h"
@@ -92,9 +92,9 @@ bool is_exact(const Terms& terms, const Candidate& candidate, const SizeValues& 
     }
   }
   values.emplace("g", 1);
-  Recording recording;
+  Tracer recording;
   std::vector<interp::Value> inputs;
-  std::vector<std::vector<Recorded>> sides;
+  std::vector<std::vector<TracedNumber>> sides;
   for (const Graph* side : {&rule->source, &rule->target}) {
     const auto concrete = bound(*side, values);
     if (!concrete) return false;
@@ -102,15 +102,16 @@ bool is_exact(const Terms& terms, const Candidate& candidate, const SizeValues& 
       if (side != &rule->source) break;
       std::vector<std::int64_t> shape;
       for (const Dim& dim : *concrete->type(id).shape) shape.push_back(dim.constant().value_or(0));
-      std::vector<Recorded> elements(static_cast<std::size_t>(element_count(shape).value_or(0)));
-      for (Recorded& element : elements) element = recording.input();
-      inputs.push_back({Tensor::of<Recorded>(DType::F32, shape, elements), true});
+      std::vector<TracedNumber> elements(
+          static_cast<std::size_t>(element_count(shape).value_or(0)));
+      for (TracedNumber& element : elements) element = recording.input();
+      inputs.push_back({Tensor::of<TracedNumber>(DType::F32, shape, elements), true});
     }
-    const auto results = interp::run_as<Recorded>(*concrete, inputs, {});
+    const auto results = interp::run_as<TracedNumber>(*concrete, inputs, {});
     if (!results) return false;
-    std::vector<Recorded>& all = sides.emplace_back();
+    std::vector<TracedNumber>& all = sides.emplace_back();
     for (const interp::Value& value : *results) {
-      const auto elements = value.datum.tensor().as<Recorded>();
+      const auto elements = value.datum.tensor().as<TracedNumber>();
       all.insert(all.end(), elements.begin(), elements.end());
     }
   }

@@ -13,7 +13,7 @@ std::uint32_t root_of(const Term& term) {
 }
 
 /// Term or instantiated pattern: its value and structure.
-struct Made {
+struct DerivedTerm {
   const Value<FieldA>* value = nullptr;  // null: it does not fit, or is undefined
   ShapeId shape = 0;
   std::uint64_t node = 0, structure = 0;
@@ -25,15 +25,15 @@ struct Made {
 };
 
 /// Substitution of pattern variables.
-using Bound = std::vector<std::pair<std::uint8_t, Made*>>;
+using Bound = std::vector<std::pair<std::uint8_t, DerivedTerm*>>;
 
 }  // namespace
 
 /// One-step rewriting of terms. Fingerprints decide which subterms are equal; equality below the
 /// root is attributed to smaller candidates.
-class Steps {
+class OneStepRewriter {
  public:
-  explicit Steps(const Enumeration& made)
+  explicit OneStepRewriter(const Enumeration& made)
       : made_(made),
         terms_(*made.terms),
         values_(terms_, {.draws = kDraws, .base = made.values.get()}) {}
@@ -43,13 +43,13 @@ class Steps {
     if (bytes_ + values_.bytes() > kMostBytes) forget();
     attempt_ = &attempt;
     met_ = false;
-    const Named starts[] = {candidate.source[0], candidate.target[0]};
+    const NamedTerm starts[] = {candidate.source[0], candidate.target[0]};
     if (attempt.total == 0) {
       attempt.total = of(starts[0]).size + of(starts[1]).size;
       for (side_ = 0; side_ < 2; ++side_) reach(of(starts[side_]));
     }
     for (side_ = 0; side_ < 2 && !met_; ++side_) {
-      const Named& start = starts[side_];
+      const NamedTerm& start = starts[side_];
       const auto found = known.by_root_.find(root_of(terms_[start.term]));
       if (found == known.by_root_.end()) continue;
       start_ = &of(start);
@@ -79,9 +79,9 @@ class Steps {
     bytes_ = 0;
   }
 
-  Made& of(const Named& named) {
+  DerivedTerm& of(const NamedTerm& named) {
     const auto [it, added] = of_terms_.try_emplace(named);
-    Made& made = it->second;
+    DerivedTerm& made = it->second;
     if (!added) return made;
     const Term& term = terms_[named.term];
     made.value = &values_.of(named);
@@ -96,7 +96,7 @@ class Steps {
     std::vector<std::uint64_t> args;
     made.size = 1;
     for (std::size_t i = 0; i < term.args; ++i) {
-      const Made& arg = of(terms_.arg(named, i));
+      const DerivedTerm& arg = of(terms_.arg(named, i));
       args.push_back(arg.value->fingerprint);
       made.size += arg.size;
     }
@@ -105,20 +105,21 @@ class Steps {
   }
 
   /// All ways in which the arguments of a pattern, from number `i` on, stand for those of a term.
-  void match_args(const Named& pattern, const Named& term, std::size_t i, const Then& then) {
+  void match_args(const NamedTerm& pattern, const NamedTerm& term, std::size_t i,
+                  const Then& then) {
     if (met_) return;
     if (i == terms_[pattern.term].args) return then();
-    const Named part = terms_.arg(pattern, i), arg = terms_.arg(term, i);
+    const NamedTerm part = terms_.arg(pattern, i), arg = terms_.arg(term, i);
     match(part, arg, [&] { match_args(pattern, term, i + 1, then); });
     if (i == 0 && terms_[pattern.term].args == 2 && terms_[term.term].instance->commutes) {
       match(part, terms_.arg(term, 1), [&] { match(terms_.arg(pattern, 1), arg, then); });
     }
   }
 
-  void match(const Named& pattern, const Named& term, const Then& then) {
+  void match(const NamedTerm& pattern, const NamedTerm& term, const Then& then) {
     if (matches_left_-- <= 0) return;
     const Term& wanted = terms_[pattern.term];
-    Made& made = of(term);
+    DerivedTerm& made = of(term);
     if (wanted.op == Term::kVariable) {
       const std::uint8_t variable = pattern.naming[0];
       if (terms_.set().inputs[terms_.kind(variable)].like != made.like) return;
@@ -151,33 +152,33 @@ class Steps {
     constexpr std::size_t kMostAlike = 64;
     std::size_t tried = 0;
     for (std::size_t i = begin; i < end && tried < kMostAlike && !met_; ++i) {
-      const Named& node = made_.entries[i].named;
+      const NamedTerm& node = made_.entries[i].named;
       if (root_of(terms_[node.term]) != root_of(wanted)) continue;
       match_args(pattern, node, 0, then);
       ++tried;
     }
   }
 
-  void step(const Named& to) {
+  void step(const NamedTerm& to) {
     if (terms_[to.term].op == Term::kVariable) {
-      const Made& left = *bound(to.naming[0]);
+      const DerivedTerm& left = *bound(to.naming[0]);
       if (left.size < start_->size && left.value->fingerprint == start_->value->fingerprint)
         met_ = true;
       return;
     }
-    const Made& made = *instantiated(to);
+    const DerivedTerm& made = *instantiated(to);
     if (made.value != nullptr && made.value->fingerprint == start_->value->fingerprint) reach(made);
   }
 
-  Made* bound(std::uint8_t variable) const {
+  DerivedTerm* bound(std::uint8_t variable) const {
     return std::ranges::find(bound_, variable, &Bound::value_type::first)->second;
   }
 
   /// Adds a reached term; the sides meet where they are the same graph, or equal by smaller
   /// equations.
-  void reach(const Made& made) {
-    Derivations::Reached& own = attempt_->sides[side_];
-    const Derivations::Reached& other = attempt_->sides[1 - side_];
+  void reach(const DerivedTerm& made) {
+    Derivations::ReachableTerms& own = attempt_->sides[side_];
+    const Derivations::ReachableTerms& other = attempt_->sides[1 - side_];
     if (!own.structures.insert(made.structure).second) return;
     std::size_t& size = own.nodes.try_emplace(made.node, made.size).first->second;
     size = std::min(size, made.size);
@@ -187,10 +188,10 @@ class Steps {
   }
 
   /// A pattern with its variables replaced.
-  Made* instantiated(const Named& pattern) {
+  DerivedTerm* instantiated(const NamedTerm& pattern) {
     const Term& term = terms_[pattern.term];
     if (term.op == Term::kVariable) return bound(pattern.naming[0]);
-    std::vector<Made*> args;
+    std::vector<DerivedTerm*> args;
     Hasher operation;
     operation.add(term.op);
     for (std::size_t i = 0; i < term.args; ++i) {
@@ -199,14 +200,14 @@ class Steps {
     }
     const std::uint64_t structure = Terms::structure(term, operation.value());
     const auto [it, added] = instantiated_.try_emplace(structure);
-    Made& made = it->second;
+    DerivedTerm& made = it->second;
     if (!added) return &made;
     made.structure = structure;
     made.size = 1;
     std::vector<ShapeId> shapes;
     std::vector<std::uint64_t> looks;
     std::vector<std::span<const FieldA>> inputs;
-    for (const Made* arg : args) {
+    for (const DerivedTerm* arg : args) {
       if (arg->value == nullptr || arg->value->elements.empty()) return &made;
       shapes.push_back(arg->shape);
       looks.push_back(arg->value->fingerprint);
@@ -227,31 +228,33 @@ class Steps {
   const Enumeration& made_;
   const Terms& terms_;
   Values<FieldA> values_;
-  std::unordered_map<Named, Made, NamedHash> of_terms_;
-  std::unordered_map<std::uint64_t, Made> instantiated_;
+  std::unordered_map<NamedTerm, DerivedTerm, NamedHash> of_terms_;
+  std::unordered_map<std::uint64_t, DerivedTerm> instantiated_;
   std::size_t bytes_ = 0;
 
   // Of the attempt under way.
   Derivations::Attempt* attempt_ = nullptr;
-  const Made* start_ = nullptr;
+  const DerivedTerm* start_ = nullptr;
   Bound bound_;
   int side_ = 0, matches_left_ = 0;
   bool met_ = false;
 };
 
 Derivations::Derivations(const Enumeration& made)
-    : made_(made),
-      places_(std::make_unique<Pool<Steps>>([&made] { return std::make_unique<Steps>(made); })) {}
+    : made_(made), workspaces_(std::make_unique<WorkspacePool<OneStepRewriter>>([&made] {
+        return std::make_unique<OneStepRewriter>(made);
+      })) {}
 Derivations::~Derivations() = default;
 
 bool Derivations::derivable(const Candidate& candidate, Attempt& attempt) {
   if (candidate.source.size() != 1) return false;
-  return places_->with([&](Steps& steps) { return steps.meet(*this, candidate, attempt); });
+  return workspaces_->with(
+      [&](OneStepRewriter& steps) { return steps.meet(*this, candidate, attempt); });
 }
 
 void Derivations::add(const Candidate& candidate, std::size_t number) {
   if (candidate.source.size() != 1) return;
-  const auto add_one = [&](const Named& from, const Named& to) {
+  const auto add_one = [&](const NamedTerm& from, const NamedTerm& to) {
     const Term& term = (*made_.terms)[from.term];
     if (term.op == Term::kVariable) return;
     by_root_[root_of(term)].push_back(patterns_.size());

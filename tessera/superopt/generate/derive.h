@@ -6,30 +6,30 @@
 #include <vector>
 
 #include "tessera/superopt/generate/candidates.h"
-#include "tessera/superopt/generate/pool.h"
+#include "tessera/superopt/generate/workspace_pool.h"
 
 namespace tessera::superopt {
 
-class Steps;
+class OneStepRewriter;
 
 /// Redundancy filter of rule generation: candidates that hold, and what follows from them by one
 /// rewrite at the root of either side and by equations between smaller terms inside.
 class Derivations {
  public:
   /// Terms reachable in one step from the sides of a candidate, as far as explored.
-  struct Reached {
+  struct ReachableTerms {
     std::map<std::uint64_t, std::size_t>
         nodes;  // with the number of operators of the smallest such term
     std::unordered_set<std::uint64_t> structures;
   };
   struct Attempt {
-    Reached sides[2];
+    ReachableTerms sides[2];
     std::size_t seen = 0;  // number of patterns that were tried
     std::size_t total = 0;
   };
   /// Rewrite pattern: one side of a candidate, with the other as the replacement.
   struct Pattern {
-    Named from, to;
+    NamedTerm from, to;
     std::size_t candidate = 0;
   };
   using ByRoot = std::map<std::uint32_t, std::vector<std::size_t>>;
@@ -45,11 +45,11 @@ class Derivations {
   void remove(std::size_t number);
 
  private:
-  friend class Steps;
+  friend class OneStepRewriter;
   const Enumeration& made_;
   std::vector<Pattern> patterns_;
   ByRoot by_root_;
-  std::unique_ptr<Pool<Steps>> places_;
+  std::unique_ptr<WorkspacePool<OneStepRewriter>> workspaces_;
 };
 
 }  // namespace tessera::superopt

@@ -15,14 +15,14 @@ Diagnostic stopped() {
 }
 
 /// Operator applied to terms, with the fingerprints of its results under all names.
-struct Found {
+struct NewTerm {
   Terms::New made;
   std::vector<std::vector<Entry>> entries;  // by result; terms are numbered later
 };
 
 /// An argument beside the largest one.
 struct Choice {
-  Named named;
+  NamedTerm named;
   ShapeId shape = 0;
   std::uint8_t ops = 0;
   bool like = false;
@@ -52,23 +52,23 @@ class Enumerator {
 
  private:
   /// Workspace for terms built on one largest argument.
-  struct Workplace {
-    Workplace(const Enumerator& owner, TermId id)
+  struct Workspace {
+    Workspace(const Enumerator& owner, TermId id)
         : largest{id, owner.terms()[id].own},
           values(owner.terms(), {.draws = kDraws, .base = owner.base_.get()}) {
       owner.terms().collect_operators(largest, operators);
       owner.collect_within(largest, within);
     }
-    Named largest;
+    NamedTerm largest;
     std::vector<std::uint64_t> operators;
     std::vector<Choice> within;  // all that its operators give
     Values<FieldA> values;
-    std::vector<Found> found;
+    std::vector<NewTerm> found;
   };
   /// Operator with some of its arguments chosen.
   struct Partial {
     std::size_t op = 0, position = 0;  // of the largest argument
-    std::vector<Named> args;
+    std::vector<NamedTerm> args;
     std::vector<ShapeId> shapes;
     std::vector<std::uint64_t> operators;
     std::vector<std::uint8_t> variables;  // in the order in which they are met
@@ -77,7 +77,7 @@ class Enumerator {
   Terms& terms() const { return *made_.terms; }
   bool is_small(int level) const { return level <= options_.max_ops - 2; }
 
-  Choice choice(const Named& named) const {
+  Choice choice(const NamedTerm& named) const {
     const Term& term = terms()[named.term];
     Choice choice{named, term.shape, term.ops, false, {}};
     choice.like = term.op == Term::kVariable && is_like(named.naming[0]);
@@ -88,7 +88,7 @@ class Enumerator {
     return terms().set().inputs[terms().kind(variable)].like;
   }
 
-  void collect_within(const Named& named, std::vector<Choice>& into) const {
+  void collect_within(const NamedTerm& named, std::vector<Choice>& into) const {
     const Term& term = terms()[named.term];
     if (term.op == Term::kVariable) return;
     const TermId first = named.term - term.result;
@@ -109,16 +109,16 @@ class Enumerator {
     constexpr std::size_t kBatch = 512;
     for (std::size_t start = 0; start < count; start += kBatch) {
       const std::size_t batch = std::min(kBatch, count - start);
-      std::vector<std::vector<Found>> found(batch);
+      std::vector<std::vector<NewTerm>> found(batch);
       parallel_for(batch, options_.threads, [&](std::size_t i) {
         if (options_.stop != nullptr && *options_.stop) return;
-        Workplace workplace(*this, from + static_cast<TermId>(start + i));
+        Workspace workspace(*this, from + static_cast<TermId>(start + i));
         for (std::size_t op = 0; op < terms().set().operators.size(); ++op)
-          build_on(workplace, op, level);
-        found[i] = std::move(workplace.found);
+          build_on(workspace, op, level);
+        found[i] = std::move(workspace.found);
       });
       if (options_.stop != nullptr && *options_.stop) return stopped();
-      for (std::vector<Found>& list : found) add(list);
+      for (std::vector<NewTerm>& list : found) add(list);
       if (options_.progress) options_.progress(level, start + batch, count);
       const std::size_t bytes = made_.entries.capacity() * sizeof(Entry) + terms().size() * 64;
       if (static_cast<std::int64_t>(bytes) > options_.memory_limit)
@@ -132,8 +132,8 @@ class Enumerator {
     return Done{};
   }
 
-  void add(std::vector<Found>& list) {
-    for (Found& found : list) {
+  void add(std::vector<NewTerm>& list) {
+    for (NewTerm& found : list) {
       const TermId id = terms().add(found.made);
       for (std::size_t result = 0; result < found.entries.size(); ++result)
         for (Entry& entry : found.entries[result]) {
@@ -150,7 +150,7 @@ class Enumerator {
     if (!is_small(level) && level > 0) return;
     for (TermId id = first; id < terms().size(); ++id)
       for (const Naming& naming : terms().namings(terms()[id], false)) {
-        const Named named{id, naming};
+        const NamedTerm named{id, naming};
         const Value<FieldA>& value = base_->of(named);
         made_.entries.push_back({value.fingerprint, node_of(named), named});
         if (static_cast<std::size_t>(level) < choices_.size())
@@ -158,7 +158,7 @@ class Enumerator {
       }
   }
 
-  std::uint64_t node_of(const Named& named) {
+  std::uint64_t node_of(const NamedTerm& named) {
     const Term& term = terms()[named.term];
     if (term.op == Term::kVariable) return named.naming[0];
     std::vector<std::uint64_t> args;
@@ -167,7 +167,7 @@ class Enumerator {
     return node_hash(term.op, term.result, term.instance->commutes, args);
   }
 
-  void build_on(Workplace& at, std::size_t op, int level) const {
+  void build_on(Workspace& at, std::size_t op, int level) const {
     const OperatorSet::Operator& definition = terms().set().operators[op];
     const Term& largest = terms()[at.largest.term];
     const bool like = largest.op == Term::kVariable && is_like(largest.own[0]);
@@ -188,7 +188,7 @@ class Enumerator {
   }
 
   /// Fills in the arguments from `next` on.
-  void choose(Workplace& at, const Partial& partial, std::size_t next, int level) const {
+  void choose(Workspace& at, const Partial& partial, std::size_t next, int level) const {
     const OperatorSet::Operator& definition = terms().set().operators[partial.op];
     if (next == partial.position) return choose(at, partial, next + 1, level);
     const bool last = next >= definition.args.size();
@@ -233,7 +233,7 @@ class Enumerator {
   }
 
   /// Whether variables that are met here first are the next of their kind; adds them.
-  bool name_in_order(const Named& named, std::vector<std::uint8_t>& variables) const {
+  bool name_in_order(const NamedTerm& named, std::vector<std::uint8_t>& variables) const {
     for (std::size_t i = 0; i < terms()[named.term].variables; ++i) {
       const std::uint8_t variable = named.naming[i];
       if (std::ranges::find(variables, variable) != variables.end()) continue;
@@ -250,7 +250,7 @@ class Enumerator {
   /// Symmetry breaking: for a commutative operator with equally large arguments, whether this order
   /// is the redundant one.
   bool is_twin(const Partial& partial) const {
-    const Named &a = partial.args[0], &b = partial.args[1];
+    const NamedTerm &a = partial.args[0], &b = partial.args[1];
     if (terms()[a.term].ops != terms()[b.term].ops) return partial.position != 0;
     if (a.term != b.term) return a.term > b.term;
     // The names that the first has where the second has its own.
@@ -272,11 +272,11 @@ class Enumerator {
     return other < b.naming;
   }
 
-  void finish(Workplace& at, const Partial& partial) const {
+  void finish(Workspace& at, const Partial& partial) const {
     const Instance* instance = terms().instances().find(partial.op, partial.shapes);
     if (instance == nullptr) return;
     if (instance->commutes && is_twin(partial)) return;
-    Found found;
+    NewTerm found;
     Terms::New& made = found.made;
     made.op = static_cast<std::uint16_t>(partial.op);
     made.ops = static_cast<std::uint8_t>(partial.operators.size() + 1);
@@ -284,8 +284,8 @@ class Enumerator {
     made.instance = instance;
     for (std::size_t i = 0; i < partial.variables.size(); ++i)
       made.own.set(i, partial.variables[i]);
-    for (const Named& arg : partial.args) {
-      Named positions{.term = arg.term};
+    for (const NamedTerm& arg : partial.args) {
+      NamedTerm positions{.term = arg.term};
       for (std::size_t i = 0; i < terms()[arg.term].variables; ++i) {
         const auto it = std::ranges::find(partial.variables, arg.naming[i]);
         positions.naming.set(i, static_cast<std::uint8_t>(it - partial.variables.begin()));
@@ -299,13 +299,13 @@ class Enumerator {
 
   /// Computes fingerprints under all permutations of the variables; false where results are
   /// undefined or constant: x - x, y / y … would all be equal to each other.
-  bool looks(Workplace& at, Found& found) const {
+  bool looks(Workspace& at, NewTerm& found) const {
     const Terms::New& made = found.made;
     const bool later = is_small(made.ops);  // only whether it is defined
     const Term shell{.op = made.op, .variables = made.variables, .own = made.own};
     std::vector<Naming> namings{made.own};
     if (!later) namings = terms().namings(shell, true);
-    std::vector<Named> args(made.args.size());
+    std::vector<NamedTerm> args(made.args.size());
     std::vector<std::uint64_t> of_args(made.args.size());
     for (const Naming& naming : namings) {
       for (std::size_t i = 0; i < args.size(); ++i) {
@@ -324,7 +324,7 @@ class Enumerator {
   }
 
   /// Whether the last result is independent of its variables, though there are some.
-  bool is_idle(const Workplace& at, const Terms::New& made) const {
+  bool is_idle(const Workspace& at, const Terms::New& made) const {
     bool read = false;
     for (std::size_t i = 0; i < made.variables; ++i) read = read || !is_like(made.own[i]);
     return read && at.values.was_constant();

@@ -19,11 +19,11 @@ struct EnumerateOptions {
   std::function<void(int level, std::size_t done, std::size_t all)> progress = {};
 };
 
-/// Named term with its fingerprints: of its value, and of its operator applied to the values of its
-/// arguments. Two entries that agree in the latter are equal by congruence.
+/// Named term with its fingerprints: of its value, and of its operator applied to the values of
+/// its arguments. Two entries that agree in the latter are equal by congruence.
 struct Entry {
   std::uint64_t value = 0, node = 0;
-  Named named;
+  NamedTerm named;
 };
 
 /// Hash of an operator applied to arguments, from their fingerprints, which are sorted if it

@@ -35,17 +35,17 @@ std::uint64_t run_key(const OperatorSet& set, int max_ops) {
 std::uint64_t key_of(const Terms& terms, const Candidate& candidate) {
   Hasher hasher;
   for (const auto* side : {&candidate.source, &candidate.target})
-    for (const Named& output : *side) hasher.add(terms.structure(output));
+    for (const NamedTerm& output : *side) hasher.add(terms.structure(output));
   return hasher.value();
 }
 
 /// `matmul_add`: the operators of the source, outermost first.
 std::string name_of(const Terms& terms, const Candidate& candidate) {
   std::string name;
-  std::vector<Named> open(candidate.source.rbegin(), candidate.source.rend());
+  std::vector<NamedTerm> open(candidate.source.rbegin(), candidate.source.rend());
   std::set<std::string> seen;
   while (!open.empty() && seen.size() < 3) {
-    const Named named = open.back();
+    const NamedTerm named = open.back();
     open.pop_back();
     const Term& term = terms[named.term];
     if (term.op == Term::kVariable) continue;
@@ -82,7 +82,7 @@ void add_rules(const Terms& terms, const std::vector<Candidate>& candidates,
 
 }  // namespace
 
-Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& options) {
+Expected<GenerateResult> generate(const OperatorSet& set, const GenerateOptions& options) {
   const Stopwatch watch;
   std::unique_ptr<Checkpoint> checkpoint;
   if (!options.checkpoint.empty()) {
@@ -99,7 +99,7 @@ Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& opti
       options.progress(fmt::format("terms of {} operators", level), done, all);
     };
   TESSERA_TRY(Enumeration made, enumerate(set, how));
-  Generated result;
+  GenerateResult result;
   result.graphs = made.terms->size() - set.inputs.size();
   if (options.progress)
     how.progress = [&](int, std::size_t done, std::size_t of) {

@@ -21,7 +21,7 @@ struct GenerateOptions {
 };
 
 /// Generated rules with statistics.
-struct Generated {
+struct GenerateResult {
   std::vector<rules::Rule> rules;  // proved rules, small ones first
   std::size_t graphs = 0;          // connected graphs, distinct up to names and order
   CandidateCounts counts;
@@ -34,6 +34,6 @@ struct Generated {
 /// Generates rewrite rules: enumerates all terms over an operator set up to a number of operators,
 /// pairs those with equal fingerprints, and proves the pairs for all sizes. Deterministic for any
 /// number of threads and with resumption.
-Expected<Generated> generate(const OperatorSet& set, const GenerateOptions& options);
+Expected<GenerateResult> generate(const OperatorSet& set, const GenerateOptions& options);
 
 }  // namespace tessera::superopt

@@ -155,7 +155,7 @@ std::optional<Graph> Instances::on_shapes(const OperatorSet::Operator& op,
   return graph ? std::optional(*std::move(graph)) : std::nullopt;
 }
 
-std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const Shaped& shaped,
+std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const ShapedBody& shaped,
                                         std::span<const ShapeId> args, std::size_t sizes) const {
   const auto& [graph, shapes] = shaped;
   const SizeValues& values = set_.sizes[sizes];
@@ -172,7 +172,7 @@ std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const S
   const auto concrete = bound(graph, binding);
   if (!concrete) return std::nullopt;
 
-  Recording recording;
+  Tracer recording;
   std::vector<interp::Value> inputs;
   for (const ValueId id : concrete->inputs()) {
     const Type& type = concrete->type(id);
@@ -186,13 +186,13 @@ std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const S
     }
     std::int64_t count = 1;
     for (const std::int64_t size : shape) count *= size;
-    std::vector<Recorded> elements(static_cast<std::size_t>(count));
-    for (Recorded& element : elements) element = recording.input();
-    inputs.push_back({Tensor::of<Recorded>(DType::F32, shape, elements), true});
+    std::vector<TracedNumber> elements(static_cast<std::size_t>(count));
+    for (TracedNumber& element : elements) element = recording.input();
+    inputs.push_back({Tensor::of<TracedNumber>(DType::F32, shape, elements), true});
   }
-  const auto results = interp::run_as<Recorded>(*concrete, inputs, {});
+  const auto results = interp::run_as<TracedNumber>(*concrete, inputs, {});
   if (!results || !recording.decided()) return std::nullopt;
-  std::vector<Recorded> outputs;
+  std::vector<TracedNumber> outputs;
   for (std::size_t i = 0; i < results->size(); ++i) {
     const interp::Value& value = (*results)[i];
     if (!value.datum.is_tensor() || !value.lifted) return std::nullopt;
@@ -201,7 +201,7 @@ std::optional<Tape> Instances::recorded(const OperatorSet::Operator& op, const S
     for (std::size_t axis = 0; axis < expected.size(); ++axis)
       if (number_of(expected[axis], values) != tensor.shape[axis]) return std::nullopt;
     if (tensor.count() == 0 || tensor.count() > set_.most_elements) return std::nullopt;
-    const auto elements = tensor.as<Recorded>();
+    const auto elements = tensor.as<TracedNumber>();
     outputs.insert(outputs.end(), elements.begin(), elements.end());
   }
   return recording.tape(outputs);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tessera/expr/recorded.h"
+#include "tessera/expr/tracer.h"
 #include "tessera/superopt/generate/opset.h"
 
 namespace tessera::superopt {
@@ -64,11 +64,11 @@ class Instances {
   std::optional<Graph> on_shapes(const OperatorSet::Operator& op,
                                  std::span<const ShapeId> args) const;
   /// Operator body with the shapes of its results.
-  struct Shaped {
+  struct ShapedBody {
     const Graph& graph;
     const std::vector<Shape>& results;
   };
-  std::optional<Tape> recorded(const OperatorSet::Operator& op, const Shaped& shaped,
+  std::optional<Tape> recorded(const OperatorSet::Operator& op, const ShapedBody& shaped,
                                std::span<const ShapeId> args, std::size_t sizes) const;
 
   const OperatorSet& set_;

@@ -18,8 +18,8 @@ Terms::Terms(Instances& instances) : instances_(instances) {
   }
 }
 
-Named Terms::variable(std::uint8_t variable) const {
-  Named named{.term = static_cast<TermId>(kind(variable))};
+NamedTerm Terms::variable(std::uint8_t variable) const {
+  NamedTerm named{.term = static_cast<TermId>(kind(variable))};
   named.naming.set(0, variable);
   return named;
 }
@@ -29,8 +29,8 @@ std::string Terms::name(std::uint8_t variable) const {
   return set().inputs[of].names[static_cast<std::size_t>(variable - first(of))];
 }
 
-Named Terms::renamed(const Named& positions, Naming names) const {
-  Named result{.term = positions.term};
+NamedTerm Terms::renamed(const NamedTerm& positions, Naming names) const {
+  NamedTerm result{.term = positions.term};
   for (std::size_t i = 0; i < terms_[positions.term].variables; ++i)
     result.naming.set(i, names[positions.naming[i]]);
   return result;
@@ -60,14 +60,14 @@ std::vector<Naming> Terms::namings(const Term& term, bool own_alone) const {
   return all;
 }
 
-std::uint64_t Terms::operator_hash(const Named& named) const {
+std::uint64_t Terms::operator_hash(const NamedTerm& named) const {
   Hasher hasher;
   hasher.add(terms_[named.term].op);
   for (std::size_t i = 0; i < terms_[named.term].args; ++i) hasher.add(structure(arg(named, i)));
   return hasher.value();
 }
 
-std::uint64_t Terms::structure(const Named& named) const {
+std::uint64_t Terms::structure(const NamedTerm& named) const {
   const Term& term = terms_[named.term];
   return structure(term, term.op == Term::kVariable ? named.naming[0] : operator_hash(named));
 }
@@ -79,7 +79,7 @@ std::uint64_t Terms::structure(const Term& term, std::uint64_t operation) {
   return hasher.value();
 }
 
-void Terms::collect_operators(const Named& named, std::vector<std::uint64_t>& into) const {
+void Terms::collect_operators(const NamedTerm& named, std::vector<std::uint64_t>& into) const {
   const Term& term = terms_[named.term];
   if (term.op == Term::kVariable) return;
   const std::uint64_t hash = operator_hash(named);

@@ -35,10 +35,10 @@ class Naming {
 };
 
 /// Term with an assignment of inputs to its variables.
-struct Named {
+struct NamedTerm {
   TermId term = 0;
   Naming naming = {};
-  auto operator<=>(const Named&) const = default;
+  auto operator<=>(const NamedTerm&) const = default;
 };
 
 /// Term: a tensor computed from inputs by operators of a set, canonical up to renaming of inputs:
@@ -66,12 +66,14 @@ class Terms {
   const OperatorSet& set() const { return instances_.set(); }
   std::size_t size() const { return terms_.size(); }
   const Term& operator[](TermId id) const { return terms_[id]; }
-  std::span<const Named> args(TermId id) const {
+  std::span<const NamedTerm> args(TermId id) const {
     return {args_.data() + terms_[id].first_arg, terms_[id].args};
   }
   /// Argument of a named term, with its names.
-  Named arg(const Named& of, std::size_t i) const { return renamed(args(of.term)[i], of.naming); }
-  Named renamed(const Named& positions, Naming names) const;
+  NamedTerm arg(const NamedTerm& of, std::size_t i) const {
+    return renamed(args(of.term)[i], of.naming);
+  }
+  NamedTerm renamed(const NamedTerm& positions, Naming names) const;
 
   /// Declaration (kind) of an input, and the first input of a declaration.
   std::size_t kind(std::uint8_t variable) const { return kind_of_[variable]; }
@@ -79,7 +81,7 @@ class Terms {
   std::size_t alike(std::size_t kind) const { return set().inputs[kind].names.size(); }
   std::size_t variables() const { return kind_of_.size(); }
   /// Term of a single input.
-  Named variable(std::uint8_t variable) const;
+  NamedTerm variable(std::uint8_t variable) const;
   std::string name(std::uint8_t variable) const;
 
   /// All assignments of distinct names to the variables of a term: permutations of its own names,
@@ -87,8 +89,8 @@ class Terms {
   std::vector<Naming> namings(const Term& term, bool own_alone) const;
 
   /// Collects one hash per operator application, equal for the same operator on the same arguments.
-  void collect_operators(const Named& named, std::vector<std::uint64_t>& into) const;
-  std::uint64_t structure(const Named& named) const;
+  void collect_operators(const NamedTerm& named, std::vector<std::uint64_t>& into) const;
+  std::uint64_t structure(const NamedTerm& named) const;
   /// Structural hash from the hash of the operator and arguments.
   static std::uint64_t structure(const Term& term, std::uint64_t operation);
 
@@ -96,18 +98,18 @@ class Terms {
     std::uint16_t op = 0;
     std::uint8_t ops = 0, variables = 0;
     Naming own = {};
-    std::vector<Named> args;
+    std::vector<NamedTerm> args;
     const Instance* instance = nullptr;
   };
   /// Adds a term for each result of the operator, and returns the first.
   TermId add(const New& term);
 
  private:
-  std::uint64_t operator_hash(const Named& named) const;
+  std::uint64_t operator_hash(const NamedTerm& named) const;
 
   Instances& instances_;
   std::vector<Term> terms_;
-  std::vector<Named> args_;
+  std::vector<NamedTerm> args_;
   std::vector<std::size_t> kind_of_;
   std::vector<std::uint8_t> first_of_;
 };

@@ -39,13 +39,13 @@ Value<F> Values<F>::random(std::uint64_t key, ShapeId shape) const {
 }
 
 template <class F>
-const Value<F>* Values<F>::find(const Named& named) const {
+const Value<F>* Values<F>::find(const NamedTerm& named) const {
   if (const auto it = known_.find(named); it != known_.end()) return it->second.get();
   return options_.base == nullptr ? nullptr : options_.base->find(named);
 }
 
 template <class F>
-bool Values<F>::has_inside(const Named& named, const Named& part) const {
+bool Values<F>::has_inside(const NamedTerm& named, const NamedTerm& part) const {
   if (named == part) return true;
   for (std::size_t i = 0; i < terms_[named.term].args; ++i)
     if (has_inside(terms_.arg(named, i), part)) return true;
@@ -66,9 +66,10 @@ bool Values<F>::replay(const Tape& tape, std::span<const std::span<const F>> arg
 }
 
 template <class F>
-std::vector<Value<F>> Values<F>::results(const Instance& instance, std::span<const Named> args) {
+std::vector<Value<F>> Values<F>::results(const Instance& instance,
+                                         std::span<const NamedTerm> args) {
   std::vector<std::span<const F>> inputs;
-  for (const Named& arg : args) {
+  for (const NamedTerm& arg : args) {
     inputs.emplace_back(of(arg).elements);
     if (inputs.back().empty()) return std::vector<Value<F>>(instance.results.size());
   }
@@ -110,9 +111,9 @@ void Values<F>::summarise(const Instance& instance) {
 
 template <class F>
 std::span<const std::uint64_t> Values<F>::fingerprints(const Instance& instance,
-                                                       std::span<const Named> args) {
+                                                       std::span<const NamedTerm> args) {
   inputs_.clear();
-  for (const Named& arg : args) {
+  for (const NamedTerm& arg : args) {
     inputs_.emplace_back(of(arg).elements);
     if (inputs_.back().empty()) return {};
   }
@@ -122,44 +123,44 @@ std::span<const std::uint64_t> Values<F>::fingerprints(const Instance& instance,
 }
 
 template <class F>
-std::uint64_t Values<F>::fingerprint(const Named& named) {
+std::uint64_t Values<F>::fingerprint(const NamedTerm& named) {
   if (const Value<F>* known = find(named)) return known->fingerprint;
   if (options_.others != nullptr && !has_inside(named, *forgotten_))
     return options_.others->fingerprint(named);
   const Term& term = terms_[named.term];
   if (term.op == Term::kVariable) return of(named).fingerprint;
-  std::vector<Named> args;
+  std::vector<NamedTerm> args;
   for (std::size_t i = 0; i < term.args; ++i) args.push_back(terms_.arg(named, i));
   const std::span<const std::uint64_t> all = fingerprints(*term.instance, args);
   return all.empty() ? 0 : all[term.result];
 }
 
 template <class F>
-const Value<F>& Values<F>::keep(const Named& named, Value<F> value) {
+const Value<F>& Values<F>::keep(const NamedTerm& named, Value<F> value) {
   bytes_ += value.elements.size() * sizeof(F) + 128;
   return *(known_[named] = std::make_unique<const Value<F>>(std::move(value)));
 }
 
 template <class F>
-const Value<F>& Values<F>::of(const Named& named) {
+const Value<F>& Values<F>::of(const NamedTerm& named) {
   if (const Value<F>* known = find(named)) return *known;
   if (options_.others != nullptr && !has_inside(named, *forgotten_))
     return options_.others->of(named);
   const Term& term = terms_[named.term];
   if (term.op == Term::kVariable) return keep(named, random(named.naming[0], term.shape));
-  std::vector<Named> args;
+  std::vector<NamedTerm> args;
   for (std::size_t i = 0; i < term.args; ++i) args.push_back(terms_.arg(named, i));
   std::vector<Value<F>> values = results(*term.instance, args);
   // The results of an operator are terms one after the other.
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (const Named of{named.term - term.result + static_cast<TermId>(i), named.naming};
+    if (const NamedTerm of{named.term - term.result + static_cast<TermId>(i), named.naming};
         find(of) == nullptr)
       keep(of, std::move(values[i]));
   return *find(named);
 }
 
 template <class F>
-void Values<F>::forget_meaning(const Named& named) {
+void Values<F>::forget_meaning(const NamedTerm& named) {
   forgotten_ = named;
   keep(named, random(terms_.structure(named), terms_[named.term].shape));
 }

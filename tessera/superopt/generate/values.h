@@ -11,7 +11,7 @@
 namespace tessera::superopt {
 
 struct NamedHash {
-  std::size_t operator()(const Named& named) const {
+  std::size_t operator()(const NamedTerm& named) const {
     return (named.naming.bits() * 0x9e3779b97f4a7c15ull) ^
            (std::uint64_t{named.term} * 0xbf58476d1ce4e5b9ull);
   }
@@ -41,15 +41,15 @@ class Values {
   };
   Values(const Terms& terms, const Options& options) : terms_(terms), options_(options) {}
 
-  const Value<F>& of(const Named& named);
+  const Value<F>& of(const NamedTerm& named);
   /// Values of all results of an operator on named arguments.
-  std::vector<Value<F>> results(const Instance& instance, std::span<const Named> args);
+  std::vector<Value<F>> results(const Instance& instance, std::span<const NamedTerm> args);
   std::vector<Value<F>> replayed(const Instance& instance,
                                  std::span<const std::span<const F>> args);
   /// Fingerprints of all results, whose elements are not kept; none where they are undefined.
   std::span<const std::uint64_t> fingerprints(const Instance& instance,
-                                              std::span<const Named> args);
-  std::uint64_t fingerprint(const Named& named);
+                                              std::span<const NamedTerm> args);
+  std::uint64_t fingerprint(const NamedTerm& named);
   /// Whether the last result is equal in two draws, and so does not depend on the inputs. Results
   /// of few elements may be equal by chance, as booleans are.
   bool was_constant() const {
@@ -59,7 +59,7 @@ class Values {
            std::equal(outputs_.begin(), outputs_.begin() + half, outputs_.begin() + half);
   }
   /// Makes a subterm opaque: it gets random elements, and terms that contain it are evaluated anew.
-  void forget_meaning(const Named& named);
+  void forget_meaning(const NamedTerm& named);
   void clear() {
     known_.clear();
     bytes_ = 0;
@@ -68,19 +68,19 @@ class Values {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  const Value<F>* find(const Named& named) const;
-  bool has_inside(const Named& named, const Named& part) const;
+  const Value<F>* find(const NamedTerm& named) const;
+  bool has_inside(const NamedTerm& named, const NamedTerm& part) const;
   Value<F> random(std::uint64_t key, ShapeId shape) const;
   /// Replays a tape on each draw of the arguments; outputs of the draws are concatenated.
   bool replay(const Tape& tape, std::span<const std::span<const F>> args);
   /// Computes the fingerprints of the last replay.
   void summarise(const Instance& instance);
-  const Value<F>& keep(const Named& named, Value<F> value);
+  const Value<F>& keep(const NamedTerm& named, Value<F> value);
 
   const Terms& terms_;
   Options options_;
-  std::optional<Named> forgotten_;
-  std::unordered_map<Named, std::unique_ptr<const Value<F>>, NamedHash> known_;
+  std::optional<NamedTerm> forgotten_;
+  std::unordered_map<NamedTerm, std::unique_ptr<const Value<F>>, NamedHash> known_;
   std::size_t bytes_ = 0;
   std::vector<F> scratch_, outputs_;
   std::vector<std::span<const F>> inputs_, draw_;

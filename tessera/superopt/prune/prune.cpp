@@ -86,17 +86,18 @@ Expected<Basis> prune(std::vector<Rule> rules, const PruneOptions& options) {
   return basis;
 }
 
-std::string_view to_string(Cover::Kind kind) {
+std::string_view to_string(Coverage::Kind kind) {
   switch (kind) {
-    case Cover::Kind::Direct: return "direct";
-    case Cover::Kind::Derivable: return "derivable";
-    case Cover::Kind::Missing: return "missing";
+    case Coverage::Kind::Direct: return "direct";
+    case Coverage::Kind::Derivable: return "derivable";
+    case Coverage::Kind::Missing: return "missing";
   }
   return "";
 }
 
-Expected<std::vector<Cover>> covers(const std::vector<Rule>& rules, const std::vector<Rule>& basis,
-                                    const PruneOptions& options) {
+Expected<std::vector<Coverage>> covers(const std::vector<Rule>& rules,
+                                       const std::vector<Rule>& basis,
+                                       const PruneOptions& options) {
   Theory theory(options.theory);
   std::map<std::string, const Rule*> named;
   for (const Rule& rule : basis) {
@@ -105,20 +106,20 @@ Expected<std::vector<Cover>> covers(const std::vector<Rule>& rules, const std::v
     const auto [it, added] = named.try_emplace(canonical(plain), &rule);
     if (!added && rule.numerics.kind < it->second->numerics.kind) it->second = &rule;
   }
-  std::vector<Cover> all;
+  std::vector<Coverage> all;
   for (const Rule& rule : rules) {
     if (options.progress) options.progress(all.size(), rules.size());
     if (is_stopped(options))
       return Diagnostic{
           .id = "stopped", .where = {.item = rule.name}, .message = "the work was stopped"};
-    Cover cover{.name = rule.name};
+    Coverage cover{.name = rule.name};
     const auto plain = resolved(rule);
     const auto same = plain ? named.find(canonical(*plain)) : named.end();
     if (same != named.end() && same->second->numerics.kind <= rule.numerics.kind) {
-      cover.kind = Cover::Kind::Direct;
+      cover.kind = Coverage::Kind::Direct;
       cover.by = {same->second->name};
     } else if (auto by = theory.derivation(rule)) {
-      cover.kind = Cover::Kind::Derivable;
+      cover.kind = Coverage::Kind::Derivable;
       cover.by = *std::move(by);
     }
     all.push_back(std::move(cover));

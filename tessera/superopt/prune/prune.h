@@ -32,17 +32,17 @@ struct Basis {
 Expected<Basis> prune(std::vector<rules::Rule> rules, const PruneOptions& options);
 
 /// Coverage of a rule by a basis.
-struct Cover {
+struct Coverage {
   enum class Kind { Direct, Derivable, Missing };
   std::string name;
   Kind kind = Kind::Missing;
   std::vector<std::string> by = {};  // rules that it follows from
 };
-std::string_view to_string(Cover::Kind kind);
+std::string_view to_string(Coverage::Kind kind);
 
 /// For each rule, whether it is in the basis or follows from it.
-Expected<std::vector<Cover>> covers(const std::vector<rules::Rule>& rules,
-                                    const std::vector<rules::Rule>& basis,
-                                    const PruneOptions& options);
+Expected<std::vector<Coverage>> covers(const std::vector<rules::Rule>& rules,
+                                       const std::vector<rules::Rule>& basis,
+                                       const PruneOptions& options);
 
 }  // namespace tessera::superopt

@@ -32,15 +32,15 @@ Expected<prove::SizeRelations> relations_of(const Rule& rule) {
 }
 
 /// Both sides of a rule on one draw of sizes.
-struct Meeting {
+struct SizedRule {
   EGraph graph;
   std::vector<ClassId> source = {}, target = {};
 
-  static std::optional<Meeting> of(const Rule& rule, const SizeValues& sizes,
-                                   const std::shared_ptr<egraph::Facts>& facts) {
+  static std::optional<SizedRule> of(const Rule& rule, const SizeValues& sizes,
+                                     const std::shared_ptr<egraph::Facts>& facts) {
     const auto source = sized(rule.source, sizes), target = sized(rule.target, sizes);
     if (!source || !target) return std::nullopt;
-    Meeting made{.graph = EGraph(facts)};
+    SizedRule made{.graph = EGraph(facts)};
     std::vector<ClassId> inputs;
     for (std::size_t i = 0; i < source->inputs().size(); ++i) {
       const std::string name = rule.source.name(rule.source.inputs()[i]);
@@ -95,14 +95,13 @@ bool Theory::derive(const Rule& instance, std::vector<std::string>& by) {
     constexpr prove::Spread kSpreads[] = {prove::Spread::Up, prove::Spread::Down};
     const auto sizes =
         prove::draw_apart(*relations, draw < 2 ? kSpreads[draw] : prove::Spread::Any, rng);
-    auto meeting = sizes ? Meeting::of(instance, *sizes, rewrites_.facts()) : std::nullopt;
-    if (!meeting) return false;
-    saturate(
-        meeting->graph, rewrites_, options_.limits,
-        {.goal = [&](const EGraph& graph) { return meeting->met(graph); }, .may_use = may_use});
-    if (!meeting->met(meeting->graph)) return false;
-    for (std::size_t i = 0; i < meeting->source.size(); ++i)
-      for (std::string& name : meeting->graph.explain(meeting->source[i], meeting->target[i]))
+    auto sides = sizes ? SizedRule::of(instance, *sizes, rewrites_.facts()) : std::nullopt;
+    if (!sides) return false;
+    saturate(sides->graph, rewrites_, options_.limits,
+             {.goal = [&](const EGraph& graph) { return sides->met(graph); }, .may_use = may_use});
+    if (!sides->met(sides->graph)) return false;
+    for (std::size_t i = 0; i < sides->source.size(); ++i)
+      for (std::string& name : sides->graph.explain(sides->source[i], sides->target[i]))
         if (std::ranges::find(by, name) == by.end()) by.push_back(std::move(name));
   }
   return true;

@@ -1,4 +1,4 @@
-#include "tessera/expr/text_moves.h"
+#include "tessera/expr/text_movement.h"
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@ namespace tessera::cost {
 namespace {
 
 /// Takes so long, and a little more or less each time.
-Timed steady(double ms) {
+TimeRuns steady(double ms) {
   return [ms, i = 0](int runs) mutable -> Expected<std::vector<double>> {
     std::vector<double> times;
     for (int r = 0; r < runs; ++r) times.push_back(ms * (1 + 0.01 * (++i % 3 - 1)));
@@ -22,7 +22,7 @@ TEST(Measure, PercentilesLieBetweenSamples) {
 }
 
 TEST(Measure, TheRatioLiesInItsInterval) {
-  const auto result = contest(steady(10), steady(20), {.blocks = 15, .block_ms = 100});
+  const auto result = time_interleaved(steady(10), steady(20), {.blocks = 15, .block_ms = 100});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->our_blocks.size(), 15U);
   EXPECT_NEAR(result->ratio, 0.5, 0.02);

@@ -1,4 +1,4 @@
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@ namespace tessera::onnx {
 namespace {
 
 TEST(Rows, SpeakOfOperatorsInTheCatalog) {
-  for (const Row& row : rows())
+  for (const OperatorRow& row : operator_table())
     if (!row.op.empty()) {
       EXPECT_NE(find_op(row.op), nullptr) << row.name;
     }
@@ -15,22 +15,24 @@ TEST(Rows, SpeakOfOperatorsInTheCatalog) {
 TEST(Rows, SpellEveryOperatorThatIsNoCompositeOfOurOwn) {
   for (const OpDef& op : catalog())
     if (op.kind() != OpDef::Kind::Composite) {
-      EXPECT_NE(spelling_of(op.name), nullptr) << op.name;
+      EXPECT_NE(export_row(op.name), nullptr) << op.name;
     }
 }
 
 TEST(Rows, HaveTheNewestFormFirst) {
-  for (std::size_t i = 1; i < rows().size(); ++i)
-    if (rows()[i].name == rows()[i - 1].name && rows()[i].domain == rows()[i - 1].domain) {
-      EXPECT_LT(rows()[i].since, rows()[i - 1].since) << rows()[i].name;
+  for (std::size_t i = 1; i < operator_table().size(); ++i)
+    if (operator_table()[i].name == operator_table()[i - 1].name &&
+        operator_table()[i].domain == operator_table()[i - 1].domain) {
+      EXPECT_LT(operator_table()[i].since, operator_table()[i - 1].since)
+          << operator_table()[i].name;
     }
 }
 
 TEST(Rows, TellTheFormByTheOpset) {
-  EXPECT_EQ(find_row("", "Softmax", 13)->adapt, nullptr);
-  EXPECT_NE(find_row("", "Softmax", 12)->adapt, nullptr);
-  EXPECT_EQ(find_row("", "LayerNormalization", 16), nullptr);
-  EXPECT_EQ(find_row("com.microsoft", "Softmax", 1), nullptr);
+  EXPECT_EQ(import_row("", "Softmax", 13)->adapt, nullptr);
+  EXPECT_NE(import_row("", "Softmax", 12)->adapt, nullptr);
+  EXPECT_EQ(import_row("", "LayerNormalization", 16), nullptr);
+  EXPECT_EQ(import_row("com.microsoft", "Softmax", 1), nullptr);
 }
 
 TEST(Rows, NameLaterPartsThatExist) {

@@ -11,7 +11,7 @@ namespace tessera::onnx {
 /// Row of the operator table: an ONNX operator from some opset on, and the operator of the catalog
 /// that it becomes. Without an adapter the inputs and attributes are those of the catalog. Without
 /// an operator of the catalog the adapter builds all nodes.
-struct Row {
+struct OperatorRow {
   std::string_view name;
   std::string_view op;
   std::int64_t since = 1;
@@ -20,13 +20,13 @@ struct Row {
 };
 
 /// The operator table. Rows of one operator are adjacent, the newest version first.
-std::span<const Row> rows();
+std::span<const OperatorRow> operator_table();
 
 /// Row of an operator in an opset, or null if there is none.
-const Row* find_row(std::string_view domain, std::string_view name, std::int64_t opset);
+const OperatorRow* import_row(std::string_view domain, std::string_view name, std::int64_t opset);
 
 /// Row by which an operator of the catalog is exported: its newest version; null if it has none.
-const Row* spelling_of(std::string_view op);
+const OperatorRow* export_row(std::string_view op);
 
 /// Attribute or input that an operator got later than the version in its row.
 struct LaterPart {

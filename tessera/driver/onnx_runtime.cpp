@@ -1,4 +1,4 @@
-#include "tessera/driver/peer.h"
+#include "tessera/driver/onnx_runtime.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -82,7 +82,7 @@ except Exception as problem:
     say({"failed": str(problem)})
 )python";
 
-Diagnostic missing(const PeerOptions& options, const std::string& why) {
+Diagnostic missing(const OnnxRuntimeOptions& options, const std::string& why) {
   return {.id = "peer-missing",
           .message = fmt::format("there is no ONNX Runtime for {}", options.python),
           .note = why,
@@ -95,9 +95,9 @@ Diagnostic failed(const std::string& why) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Peer>> Peer::start(const PeerOptions& options,
-                                            std::span<const Tensor> inputs) {
-  std::unique_ptr<Peer> peer(new Peer);
+Expected<std::unique_ptr<OnnxRuntimeProcess>> OnnxRuntimeProcess::start(
+    const OnnxRuntimeOptions& options, std::span<const Tensor> inputs) {
+  std::unique_ptr<OnnxRuntimeProcess> peer(new OnnxRuntimeProcess);
   std::string folder = (std::filesystem::temp_directory_path() / "tessera-peer-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return failed(std::strerror(errno));
   peer->folder_ = folder;
@@ -140,7 +140,7 @@ Expected<std::unique_ptr<Peer>> Peer::start(const PeerOptions& options,
   return peer;
 }
 
-Peer::~Peer() {
+OnnxRuntimeProcess::~OnnxRuntimeProcess() {
   if (process_ > 0) {
     kill(process_, SIGKILL);
     waitpid(process_, nullptr, 0);
@@ -150,7 +150,7 @@ Peer::~Peer() {
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
-Expected<std::string> Peer::answer() {
+Expected<std::string> OnnxRuntimeProcess::answer() {
   while (true) {
     if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
       std::string line = unread_.substr(0, end);
@@ -165,7 +165,7 @@ Expected<std::string> Peer::answer() {
   }
 }
 
-Expected<std::string> Peer::ask(const std::string& what) {
+Expected<std::string> OnnxRuntimeProcess::ask(const std::string& what) {
   kill(process_, SIGCONT);
   if (send(socket_, what.data(), what.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(what.size())) {
     return failed("it ended");
@@ -175,14 +175,14 @@ Expected<std::string> Peer::ask(const std::string& what) {
   return line;
 }
 
-Expected<std::vector<double>> Peer::time(int runs) {
+Expected<std::vector<double>> OnnxRuntimeProcess::time(int runs) {
   TESSERA_TRY(const std::string line, ask(fmt::format("time {}\n", runs)));
   const Json times = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!times.is_array()) return failed(line);
   return times.get<std::vector<double>>();
 }
 
-Expected<std::vector<Tensor>> Peer::outputs() {
+Expected<std::vector<Tensor>> OnnxRuntimeProcess::outputs() {
   TESSERA_TRY(const std::string line, ask("outputs 0\n"));
   const Json count = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!count.is_number_integer()) return failed(line);

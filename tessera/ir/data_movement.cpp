@@ -1,16 +1,16 @@
-#include "tessera/ir/one_read.h"
+#include "tessera/ir/data_movement.h"
 
 namespace tessera {
 
-std::optional<OneRead> one_read(const OpDef& op, const Attrs& attrs,
-                                const std::vector<Known>& inputs) {
+std::optional<DataMovement> data_movement(const OpDef& op, const Attrs& attrs,
+                                          const std::vector<Known>& inputs) {
   if (op.kind() != OpDef::Kind::Core || !op.pure) return std::nullopt;
   const auto signature = signature_of(inputs);
   if (!signature) return std::nullopt;
   auto definition = op.define(attrs, *signature);
   if (!definition || definition->outputs.size() != 1 || definition->outputs[0].forward)
     return std::nullopt;
-  OneRead result{.definition = *std::move(definition)};
+  DataMovement result{.definition = *std::move(definition)};
   const Scalar* value = &result.output().value;
   if (const auto* cast = std::get_if<node::Cast>(&value->node())) value = cast->arg.get();
   result.read = std::get_if<node::Read>(&value->node());

@@ -12,7 +12,7 @@
 namespace tessera {
 
 /// Options of an ONNX Runtime process.
-struct PeerOptions {
+struct OnnxRuntimeOptions {
   std::filesystem::path model = {};  // an ONNX file
   std::vector<std::string> input_names = {};
   int threads = 1;
@@ -23,15 +23,15 @@ struct PeerOptions {
 /// ONNX Runtime (from PyPI) in a separate process as a baseline for benchmarks; the process is
 /// suspended except while it is timed. Of its settings (optimization off, basic or all; spinning or
 /// not) the fastest for the model are used.
-class Peer {
+class OnnxRuntimeProcess {
  public:
   /// Starts the process: `peer-missing` without Python or onnxruntime, `peer-failed` if it does not
   /// run the model.
-  static Expected<std::unique_ptr<Peer>> start(const PeerOptions& options,
-                                               std::span<const Tensor> inputs);
-  ~Peer();
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  static Expected<std::unique_ptr<OnnxRuntimeProcess>> start(const OnnxRuntimeOptions& options,
+                                                             std::span<const Tensor> inputs);
+  ~OnnxRuntimeProcess();
+  OnnxRuntimeProcess(const OnnxRuntimeProcess&) = delete;
+  OnnxRuntimeProcess& operator=(const OnnxRuntimeProcess&) = delete;
 
   const std::string& version() const { return version_; }
   const std::string& settings() const { return settings_; }
@@ -42,7 +42,7 @@ class Peer {
   Expected<std::vector<Tensor>> outputs();
 
  private:
-  Peer() = default;
+  OnnxRuntimeProcess() = default;
   Expected<std::string> ask(const std::string& what);
   Expected<std::string> answer();
 

@@ -1,4 +1,4 @@
-#include "tessera/expr/known.h"
+#include "tessera/expr/symbolic_value.h"
 
 #include <array>
 #include <cmath>
@@ -8,9 +8,9 @@ namespace {
 
 constexpr double kExact = 0x1p53;  // beyond it a double is not one integer
 
-MaybeKnown truth_of(std::optional<bool> decided) {
+MaybeSymbolicValue truth_of(std::optional<bool> decided) {
   if (!decided) return std::nullopt;
-  return Known(Dim(*decided ? 1 : 0));
+  return SymbolicValue(Dim(*decided ? 1 : 0));
 }
 
 std::optional<bool> negated(std::optional<bool> decided) {
@@ -24,7 +24,7 @@ std::optional<bool> decided_equal(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-MaybeKnown on_numbers(Fn fn, const std::vector<Known>& args) {
+MaybeSymbolicValue on_numbers(Fn fn, const std::vector<SymbolicValue>& args) {
   const double a = std::get<double>(args[0]);
   const double b = args.size() > 1 ? std::get<double>(args[1]) : 0;
   switch (fn) {
@@ -68,7 +68,7 @@ MaybeKnown on_numbers(Fn fn, const std::vector<Known>& args) {
   return std::nullopt;
 }
 
-MaybeKnown quotient(const Dim& a, const Dim& b, Sort sort) {
+MaybeSymbolicValue quotient(const Dim& a, const Dim& b, Sort sort) {
   const Dim rounded = floor_div(a, b);
   // Division of values does not round, and that of integers does so towards zero.
   const bool exact = !rounded.is_undefined() && rounded * b == a;
@@ -80,7 +80,7 @@ MaybeKnown quotient(const Dim& a, const Dim& b, Sort sort) {
   return known(*a.constant() / *b.constant());
 }
 
-MaybeKnown power(const Dim& base, const Dim& exponent) {
+MaybeSymbolicValue power(const Dim& base, const Dim& exponent) {
   const auto times = exponent.constant();
   if (!times || *times < 0 || *times > 64) return std::nullopt;
   Dim result = 1;
@@ -88,7 +88,7 @@ MaybeKnown power(const Dim& base, const Dim& exponent) {
   return known(result);
 }
 
-MaybeKnown on_bits(Fn fn, std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+MaybeSymbolicValue on_bits(Fn fn, std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
   if (!a || !b) return std::nullopt;
   switch (fn) {
     case Fn::And: return known(*a & *b);
@@ -104,7 +104,7 @@ MaybeKnown on_bits(Fn fn, std::optional<std::int64_t> a, std::optional<std::int6
   }
 }
 
-MaybeKnown on_sizes(Fn fn, Sort sort, const Dim& a, const Dim& b) {
+MaybeSymbolicValue on_sizes(Fn fn, Sort sort, const Dim& a, const Dim& b) {
   switch (fn) {
     case Fn::Neg: return known(-a);
     case Fn::Abs:
@@ -158,24 +158,24 @@ std::optional<bool> decided_less(const Dim& a, const Dim& b) {
   return std::nullopt;
 }
 
-MaybeKnown known(const Dim& dim) {
+MaybeSymbolicValue known(const Dim& dim) {
   if (dim.is_undefined()) return std::nullopt;
-  return Known(dim);
+  return SymbolicValue(dim);
 }
 
-std::optional<std::int64_t> integer(const Known& known) {
+std::optional<std::int64_t> integer(const SymbolicValue& known) {
   const auto* dim = std::get_if<Dim>(&known);
   return dim != nullptr ? dim->constant() : std::nullopt;
 }
 
-std::optional<Dim> whole(const Known& known) {
+std::optional<Dim> whole(const SymbolicValue& known) {
   if (const auto* dim = std::get_if<Dim>(&known)) return *dim;
   const double number = std::get<double>(known);
   if (!(std::fabs(number) <= kExact) || number != std::trunc(number)) return std::nullopt;
   return Dim(static_cast<std::int64_t>(number));
 }
 
-MaybeKnown joined(const Known& value, Sort to) {
+MaybeSymbolicValue joined(const SymbolicValue& value, Sort to) {
   const auto* dim = std::get_if<Dim>(&value);
   if (dim == nullptr) return value;
   if (to == Sort::Value && dim->constant()) return static_cast<double>(*dim->constant());
@@ -184,7 +184,7 @@ MaybeKnown joined(const Known& value, Sort to) {
   return value;
 }
 
-MaybeKnown converted(const Known& value, DType to) {
+MaybeSymbolicValue converted(const SymbolicValue& value, DType to) {
   alignas(8) std::array<std::byte, 8> memory = {};
   const Sort sort = sort_of(to);
   const auto read_back = [&] {
@@ -193,7 +193,7 @@ MaybeKnown converted(const Known& value, DType to) {
   };
   if (sort == Sort::Text) return std::nullopt;
   if (sort == Sort::Value) {
-    MaybeKnown number = joined(value, Sort::Value);
+    MaybeSymbolicValue number = joined(value, Sort::Value);
     if (!number) return std::nullopt;
     if (std::holds_alternative<Dim>(*number)) return is_small(to) ? std::nullopt : number;
     store_number(to, memory.data(), 0, std::get<double>(*number));
@@ -220,24 +220,24 @@ MaybeKnown converted(const Known& value, DType to) {
   return to == DType::U32 ? joined(dim, Sort::Unsigned) : known(dim);
 }
 
-MaybeKnown applied(Fn fn, Sort sort, const std::vector<Known>& args) {
+MaybeSymbolicValue applied(Fn fn, Sort sort, const std::vector<SymbolicValue>& args) {
   if (sort == Sort::Value) {
     bool numbers = true;
-    for (const Known& arg : args) numbers = numbers && std::holds_alternative<double>(arg);
+    for (const SymbolicValue& arg : args) numbers = numbers && std::holds_alternative<double>(arg);
     if (numbers) return on_numbers(fn, args);
   }
   std::vector<Dim> dims;
-  for (const Known& arg : args) {
+  for (const SymbolicValue& arg : args) {
     const std::optional<Dim> dim = whole(arg);
     if (!dim) return std::nullopt;
     dims.push_back(*dim);
   }
   const bool compares = fn == Fn::Equal || fn == Fn::Less || fn == Fn::LessEqual;
-  const MaybeKnown result = on_sizes(fn, sort, dims[0], dims.size() > 1 ? dims[1] : Dim(0));
+  const MaybeSymbolicValue result = on_sizes(fn, sort, dims[0], dims.size() > 1 ? dims[1] : Dim(0));
   return result && !compares ? joined(*result, sort) : result;
 }
 
-MaybeKnown element(const Argument& argument, std::int64_t position) {
+MaybeSymbolicValue element(const Argument& argument, std::int64_t position) {
   const auto place = static_cast<std::size_t>(position);
   const Sort sort = sort_of(argument.dtype());
   const bool listed = argument.value && place < argument.value->size();

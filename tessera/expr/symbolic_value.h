@@ -16,24 +16,24 @@ std::optional<bool> decided_less(const Dim& a, const Dim& b);
 
 /// Value known at compile time: an integer or boolean (0 or 1) as a Dim; a float as a number, or as
 /// a Dim if it is a whole number that contains symbols.
-using Known = std::variant<Dim, double>;
-using MaybeKnown = std::optional<Known>;
+using SymbolicValue = std::variant<Dim, double>;
+using MaybeSymbolicValue = std::optional<SymbolicValue>;
 
-MaybeKnown known(const Dim& dim);
-std::optional<std::int64_t> integer(const Known& known);
+MaybeSymbolicValue known(const Dim& dim);
+std::optional<std::int64_t> integer(const SymbolicValue& known);
 /// The value as a Dim if it is a whole number.
-std::optional<Dim> whole(const Known& known);
+std::optional<Dim> whole(const SymbolicValue& known);
 
 /// Converts a value to the common sort of an operation's arguments.
-MaybeKnown joined(const Known& known, Sort to);
+MaybeSymbolicValue joined(const SymbolicValue& known, Sort to);
 /// Converts a value to a dtype. A size is assumed to fit into 32 bits.
-MaybeKnown converted(const Known& known, DType to);
+MaybeSymbolicValue converted(const SymbolicValue& known, DType to);
 
 /// Applies a scalar function to arguments of one sort (except Select, whose arguments have
 /// several).
-MaybeKnown applied(Fn fn, Sort sort, const std::vector<Known>& args);
+MaybeSymbolicValue applied(Fn fn, Sort sort, const std::vector<SymbolicValue>& args);
 
 /// Element at a row-major position, if it is known.
-MaybeKnown element(const Argument& argument, std::int64_t position);
+MaybeSymbolicValue element(const Argument& argument, std::int64_t position);
 
 }  // namespace tessera::symbolic

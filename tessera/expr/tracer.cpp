@@ -1,4 +1,4 @@
-#include "tessera/expr/recorded.h"
+#include "tessera/expr/tracer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,119 +11,119 @@
 namespace tessera {
 namespace {
 
-thread_local Recording* under_way = nullptr;
+thread_local Tracer* under_way = nullptr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Recording::Recording() : outer_(under_way) {
+Tracer::Tracer() : outer_(under_way) {
   under_way = this;
   // Zero and one have fixed ids in all recordings: a default-constructed number is zero.
   constant({});
   constant({.is_integer = true, .integer = 1});
 }
 
-Recording::~Recording() {
+Tracer::~Tracer() {
   under_way = outer_;
 }
 
-Recording& Recording::current() {
+Tracer& Tracer::current() {
   TESSERA_CHECK(under_way != nullptr, "a recorded number outside of a recording");
   return *under_way;
 }
 
-bool Recording::undecided() {
+bool Tracer::undecided() {
   current().decided_ = false;
   return false;
 }
 
-Recorded Recording::input() {
+TracedNumber Tracer::input() {
   nodes_.push_back({.kind = Kind::Input, .a = static_cast<std::uint32_t>(inputs_++)});
-  return Recorded(static_cast<std::uint32_t>(nodes_.size() - 1));
+  return TracedNumber(static_cast<std::uint32_t>(nodes_.size() - 1));
 }
 
-Recorded Recording::constant(const Tape::Constant& constant) {
+TracedNumber Tracer::constant(const Tape::Constant& constant) {
   const auto [it, added] =
       constants_.try_emplace({constant.integer, constant.is_integer ? 0 : constant.number},
                              static_cast<std::uint32_t>(nodes_.size()));
   if (added) nodes_.push_back({.kind = Kind::Constant, .constant = constant});
-  return Recorded(it->second);
+  return TracedNumber(it->second);
 }
 
-Recorded Recording::step(Tape::Op op, Recorded a, Recorded b, std::uint64_t key) {
+TracedNumber Tracer::step(Tape::Op op, TracedNumber a, TracedNumber b, std::uint64_t key) {
   const bool commutes = op == Tape::Op::Add || op == Tape::Op::Mul || op == Tape::Op::Larger ||
                         op == Tape::Op::Smaller;
   if (commutes && b.id_ < a.id_) std::swap(a, b);
   const auto [it, added] = made_.try_emplace(std::tuple(op, a.id_, b.id_, key),
                                              static_cast<std::uint32_t>(nodes_.size()));
   if (added) nodes_.push_back({.kind = Kind::Step, .op = op, .a = a.id_, .b = b.id_, .key = key});
-  return Recorded(it->second);
+  return TracedNumber(it->second);
 }
 
-bool Recording::is(Recorded x, double number) const {
+bool Tracer::is(TracedNumber x, double number) const {
   const Node& node = nodes_[x.id_];
   return node.kind == Kind::Constant &&
          (node.constant.is_integer ? static_cast<double>(node.constant.integer)
                                    : node.constant.number) == number;
 }
 
-std::optional<std::pair<Recorded, Recorded>> Recording::difference(Recorded x) const {
+std::optional<std::pair<TracedNumber, TracedNumber>> Tracer::difference(TracedNumber x) const {
   const Node& node = nodes_[x.id_];
   if (node.kind != Kind::Step || node.op != Tape::Op::Sub) return std::nullopt;
-  return std::pair(Recorded(node.a), Recorded(node.b));
+  return std::pair(TracedNumber(node.a), TracedNumber(node.b));
 }
 
-bool Recording::is_double(Recorded x, Recorded of) const {
+bool Tracer::is_double(TracedNumber x, TracedNumber of) const {
   const Node& node = nodes_[x.id_];
   if (node.kind != Kind::Step || node.op != Tape::Op::Mul) return false;
-  return (node.a == of.id_ && is(Recorded(node.b), 2)) ||
-         (node.b == of.id_ && is(Recorded(node.a), 2));
+  return (node.a == of.id_ && is(TracedNumber(node.b), 2)) ||
+         (node.b == of.id_ && is(TracedNumber(node.a), 2));
 }
 
-Recorded Recorded::of_integer(std::int64_t integer) {
-  if (integer == 0 || integer == 1) return Recorded(static_cast<std::uint32_t>(integer));
-  return Recording::current().constant({.is_integer = true, .integer = integer});
+TracedNumber TracedNumber::of_integer(std::int64_t integer) {
+  if (integer == 0 || integer == 1) return TracedNumber(static_cast<std::uint32_t>(integer));
+  return Tracer::current().constant({.is_integer = true, .integer = integer});
 }
 
-Recorded Recorded::of_word(std::uint64_t word) {
+TracedNumber TracedNumber::of_word(std::uint64_t word) {
   return of_integer(static_cast<std::int64_t>(word));
 }
 
-Recorded Recorded::of_double(double number) {
-  if (std::isnan(number)) Recording::undecided();
+TracedNumber TracedNumber::of_double(double number) {
+  if (std::isnan(number)) Tracer::undecided();
   if (std::abs(number) < 0x1p53 && number == std::floor(number))
     return of_integer(static_cast<std::int64_t>(number));
-  return Recording::current().constant({.is_integer = false, .number = number});
+  return Tracer::current().constant({.is_integer = false, .number = number});
 }
 
-Recorded Recorded::keyed(std::uint64_t key, Recorded x) {
-  return Recording::current().step(Tape::Op::Keyed, x, {}, key);
+TracedNumber TracedNumber::keyed(std::uint64_t key, TracedNumber x) {
+  return Tracer::current().step(Tape::Op::Keyed, x, {}, key);
 }
-Recorded Recorded::keyed(std::uint64_t key, Recorded x, Recorded y) {
-  Recording& recording = Recording::current();
+TracedNumber TracedNumber::keyed(std::uint64_t key, TracedNumber x, TracedNumber y) {
+  Tracer& recording = Tracer::current();
   if (key == static_cast<std::uint64_t>(Fn::Pow) && recording.is(y, 1)) return x;
   return recording.step(Tape::Op::Keyed2, x, y, key);
 }
 
-std::optional<Recorded> Recording::negated(Recorded x) const {
+std::optional<TracedNumber> Tracer::negated(TracedNumber x) const {
   const Node& node = nodes_[x.id_];
   if (node.kind != Kind::Step || node.op != Tape::Op::Sub || node.a != 0) return std::nullopt;
-  return Recorded(node.b);
+  return TracedNumber(node.b);
 }
 
-void Recording::collect(Tape::Op op, Recorded x, std::set<std::uint32_t>& leaves) const {
+void Tracer::collect(Tape::Op op, TracedNumber x, std::set<std::uint32_t>& leaves) const {
   const Node& node = nodes_[x.id_];
   if (node.kind != Kind::Step || node.op != op) {
     leaves.insert(x.id_);
     return;
   }
-  collect(op, Recorded(node.a), leaves);
-  collect(op, Recorded(node.b), leaves);
+  collect(op, TracedNumber(node.a), leaves);
+  collect(op, TracedNumber(node.b), leaves);
 }
 
 /// Flattens nested extremes into one canonical order.
-Recorded Recording::extreme(Tape::Op op, Recorded a, Recorded b) {
+TracedNumber Tracer::extreme(Tape::Op op, TracedNumber a, TracedNumber b) {
   constexpr std::size_t kMostLeaves = 64;
   const double neutral = op == Tape::Op::Larger ? -kInfinity : kInfinity;
   if (a.id_ == b.id_ || is(b, neutral)) return a;
@@ -132,41 +132,41 @@ Recorded Recording::extreme(Tape::Op op, Recorded a, Recorded b) {
   const auto minus_a = negated(a), minus_b = negated(b);
   if ((minus_a || minus_b) && (minus_a || a.id_ == 0) && (minus_b || b.id_ == 0)) {
     const Tape::Op other = op == Tape::Op::Larger ? Tape::Op::Smaller : Tape::Op::Larger;
-    return Recorded() - extreme(other, minus_a.value_or(a), minus_b.value_or(b));
+    return TracedNumber() - extreme(other, minus_a.value_or(a), minus_b.value_or(b));
   }
   std::set<std::uint32_t> leaves;
   collect(op, a, leaves);
   collect(op, b, leaves);
   if (leaves.size() > kMostLeaves) return step(op, a, b);
-  Recorded result(*leaves.begin());
+  TracedNumber result(*leaves.begin());
   for (auto leaf = std::next(leaves.begin()); leaf != leaves.end(); ++leaf)
-    result = step(op, result, Recorded(*leaf));
+    result = step(op, result, TracedNumber(*leaf));
   return result;
 }
 
-Recorded Recorded::larger(Recorded a, Recorded b) {
-  return Recording::current().extreme(Tape::Op::Larger, a, b);
+TracedNumber TracedNumber::larger(TracedNumber a, TracedNumber b) {
+  return Tracer::current().extreme(Tape::Op::Larger, a, b);
 }
-Recorded Recorded::smaller(Recorded a, Recorded b) {
-  return Recording::current().extreme(Tape::Op::Smaller, a, b);
+TracedNumber TracedNumber::smaller(TracedNumber a, TracedNumber b) {
+  return Tracer::current().extreme(Tape::Op::Smaller, a, b);
 }
 
 // Moves signs out of products and into differences, which does not change rounding.
-Recorded operator+(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
+TracedNumber operator+(TracedNumber a, TracedNumber b) {
+  Tracer& recording = Tracer::current();
   if (a.id_ == 0) return b;
   if (b.id_ == 0) return a;
   const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
-  if (minus_a && minus_b) return Recorded() - (*minus_a + *minus_b);
+  if (minus_a && minus_b) return TracedNumber() - (*minus_a + *minus_b);
   if (minus_b) return a - *minus_b;
   if (minus_a) return b - *minus_a;
-  if (a.id_ == b.id_) return Recorded::of_integer(2) * a;
+  if (a.id_ == b.id_) return TracedNumber::of_integer(2) * a;
   if (recording.is_double(a, b) || recording.is_double(b, a))  // one rounding, of 3x
-    return Recorded::of_integer(3) * (recording.is_double(a, b) ? b : a);
+    return TracedNumber::of_integer(3) * (recording.is_double(a, b) ? b : a);
   return recording.step(Tape::Op::Add, a, b);
 }
-Recorded operator-(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
+TracedNumber operator-(TracedNumber a, TracedNumber b) {
+  Tracer& recording = Tracer::current();
   if (a.id_ == b.id_) {
     recording.simplified_ = true;
     return {};
@@ -174,50 +174,50 @@ Recorded operator-(Recorded a, Recorded b) {
   if (b.id_ == 0) return a;
   const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
   if (minus_b) return a + *minus_b;
-  if (minus_a) return Recorded() - (*minus_a + b);
+  if (minus_a) return TracedNumber() - (*minus_a + b);
   if (const auto swapped = a.id_ == 0 ? recording.difference(b) : std::nullopt)
     return swapped->second - swapped->first;
   return recording.step(Tape::Op::Sub, a, b);
 }
-Recorded operator*(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
+TracedNumber operator*(TracedNumber a, TracedNumber b) {
+  Tracer& recording = Tracer::current();
   if (a.id_ == 0 || b.id_ == 0) {
     recording.simplified_ = true;
     return {};
   }
   const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
   if (minus_a && minus_b) return *minus_a * *minus_b;
-  if (minus_a) return Recorded() - *minus_a * b;
-  if (minus_b) return Recorded() - a * *minus_b;
+  if (minus_a) return TracedNumber() - *minus_a * b;
+  if (minus_b) return TracedNumber() - a * *minus_b;
   if (recording.is(a, 1)) return b;
   if (recording.is(b, 1)) return a;
-  if (recording.is(a, -1)) return Recorded() - b;
-  return recording.is(b, -1) ? Recorded() - a : recording.step(Tape::Op::Mul, a, b);
+  if (recording.is(a, -1)) return TracedNumber() - b;
+  return recording.is(b, -1) ? TracedNumber() - a : recording.step(Tape::Op::Mul, a, b);
 }
-Recorded operator/(Recorded a, Recorded b) {
-  Recording& recording = Recording::current();
+TracedNumber operator/(TracedNumber a, TracedNumber b) {
+  Tracer& recording = Tracer::current();
   const auto minus_a = recording.negated(a), minus_b = recording.negated(b);
   if (minus_a && minus_b) return *minus_a / *minus_b;
-  if (minus_a) return Recorded() - *minus_a / b;
-  if (minus_b) return Recorded() - a / *minus_b;
+  if (minus_a) return TracedNumber() - *minus_a / b;
+  if (minus_b) return TracedNumber() - a / *minus_b;
   return recording.is(b, 1) ? a : recording.step(Tape::Op::Div, a, b);
 }
 
-bool operator==(Recorded a, Recorded b) {
-  return a.id_ == b.id_ || Recording::undecided();
+bool operator==(TracedNumber a, TracedNumber b) {
+  return a.id_ == b.id_ || Tracer::undecided();
 }
-bool operator<(Recorded a, Recorded b) {
-  return a.id_ != b.id_ && Recording::undecided();
+bool operator<(TracedNumber a, TracedNumber b) {
+  return a.id_ != b.id_ && Tracer::undecided();
 }
-std::uint64_t Recorded::word() const {
-  Recording::undecided();
+std::uint64_t TracedNumber::word() const {
+  Tracer::undecided();
   return 0;
 }
 
-Tape Recording::tape(std::span<const Recorded> outputs) const {
+Tape Tracer::tape(std::span<const TracedNumber> outputs) const {
   using Op = Tape::Op;
   std::vector<std::uint32_t> uses(nodes_.size());
-  for (const Recorded& output : outputs) ++uses[output.id_];
+  for (const TracedNumber& output : outputs) ++uses[output.id_];
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (nodes_[i].kind != Kind::Step || uses[i] == 0) continue;
     ++uses[nodes_[i].a];
@@ -288,7 +288,7 @@ Tape Recording::tape(std::span<const Recorded> outputs) const {
       tape.steps_.push_back({node.op, reg[node.a], reg[node.b], node.key});
     }
   }
-  for (const Recorded& output : outputs) tape.outputs_.push_back(reg[output.id_]);
+  for (const TracedNumber& output : outputs) tape.outputs_.push_back(reg[output.id_]);
   return tape;
 }
 

@@ -1,4 +1,4 @@
-#include "tessera/onnx/rows.h"
+#include "tessera/onnx/operator_table.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@ constexpr std::string_view kPreview = "ai.onnx.preview";
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 // clang-format off
-constexpr Row kRows[] = {
+constexpr OperatorRow kOperatorTable[] = {
     {"Abs", "abs"},
     {"Acos", "acos", 7},
     {"Acosh", "acosh", 9},
@@ -414,8 +414,8 @@ constexpr std::pair<std::string_view, std::string_view> kSameName[] = {{"cast_st
 
 }  // namespace
 
-std::span<const Row> rows() {
-  return kRows;
+std::span<const OperatorRow> operator_table() {
+  return kOperatorTable;
 }
 std::span<const LaterPart> later_parts() {
   return kLaterParts;
@@ -435,26 +435,26 @@ int required_outputs(std::string_view op, const Attrs& attrs) {
   return 1;
 }
 
-const Row* find_row(std::string_view domain, std::string_view name, std::int64_t opset) {
+const OperatorRow* import_row(std::string_view domain, std::string_view name, std::int64_t opset) {
   using Key = std::pair<std::string_view, std::string_view>;
-  static const std::map<Key, const Row*> kNewest = [] {
-    std::map<Key, const Row*> newest;
-    for (const Row& row : kRows) newest.try_emplace({row.domain, row.name}, &row);
+  static const std::map<Key, const OperatorRow*> kNewest = [] {
+    std::map<Key, const OperatorRow*> newest;
+    for (const OperatorRow& row : kOperatorTable) newest.try_emplace({row.domain, row.name}, &row);
     return newest;
   }();
   const auto found = kNewest.find({domain, name});
   if (found == kNewest.end()) return nullptr;
-  for (const Row* row = found->second;
-       row != std::end(kRows) && row->name == name && row->domain == domain; ++row)
+  for (const OperatorRow* row = found->second;
+       row != std::end(kOperatorTable) && row->name == name && row->domain == domain; ++row)
     if (row->since <= opset) return row;
   return nullptr;
 }
 
-const Row* spelling_of(std::string_view op) {
+const OperatorRow* export_row(std::string_view op) {
   for (const auto& [other, same] : kSameName)
     if (op == other) op = same;
-  const Row* newest = nullptr;
-  for (const Row& row : kRows)
+  const OperatorRow* newest = nullptr;
+  for (const OperatorRow& row : kOperatorTable)
     if (row.op == op && (newest == nullptr || row.since > newest->since)) newest = &row;
   return newest;
 }

@@ -1,4 +1,4 @@
-#include "cli/native.h"
+#include "cli/native_runner.h"
 
 #include "tessera/support/stopwatch.h"
 
@@ -21,24 +21,24 @@ Expected<Done> check_flags(const runtime::Program& program, const CompileFlags& 
 
 }  // namespace
 
-Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vector<Datum> inputs,
-                                                  const CompileFlags& flags, Context& context,
-                                                  decltype(ReadyOptions::observe) observe) {
-  std::unique_ptr<Native> native(new Native(context));
-  ReadyOptions options = ready_options(flags, context);
+Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(
+    const Source& source, std::vector<Datum> inputs, const CompileFlags& flags, Context& context,
+    decltype(ExecutionOptions::observe) observe) {
+  std::unique_ptr<NativeRunner> native(new NativeRunner(context));
+  ExecutionOptions options = execution_options(flags, context);
   options.observe = std::move(observe);
   native->inputs_ = std::move(inputs);
   if (source.program) {
     TESSERA_TRY_DONE(check_flags(*source.program, flags));
-    TESSERA_TRY(native->saved_, ready(*source.program, options));
-    native->ready_ = &*native->saved_;
+    TESSERA_TRY(native->saved_, make_runnable(*source.program, options));
+    native->runnable_ = &*native->saved_;
   } else {
     TESSERA_TRY(CompileModelOptions compile_as, compile_options(flags, context, native->line_));
     native->model_.emplace(source.model, std::move(compile_as), std::move(options));
     TESSERA_TRY(NativeModel::Entry* const entry, native->model_->program_for(native->inputs_));
     native->line_.clear();
-    native->ready_ = &entry->ready;
-    native->compiled_ = &entry->made;
+    native->runnable_ = &entry->runnable;
+    native->compiled_ = &entry->compiled;
   }
   const runtime::Program& program = native->program();
   for (Datum& input : native->inputs_) {
@@ -63,19 +63,19 @@ Expected<std::unique_ptr<Native>> Native::prepare(const Source& source, std::vec
   return native;
 }
 
-Expected<Done> Native::run_again() {
-  if (in_place_) return ready_->session->run(from_, to_);
+Expected<Done> NativeRunner::run_again() {
+  if (in_place_) return runnable_->session->run(from_, to_);
   TESSERA_TRY(const std::vector<Datum> ignored, run());
   return Done{};
 }
 
-Expected<std::optional<double>> Native::time_steps() {
+Expected<std::optional<double>> NativeRunner::time_steps() {
   constexpr int kRuns = 200;
-  TESSERA_TRY_DONE(ready_->session->time_steps(kRuns / 10));  // to warm up
-  return ready_->session->time_steps(kRuns);
+  TESSERA_TRY_DONE(runnable_->session->time_steps(kRuns / 10));  // to warm up
+  return runnable_->session->time_steps(kRuns);
 }
 
-Expected<std::vector<double>> Native::time(int runs) {
+Expected<std::vector<double>> NativeRunner::time(int runs) {
   std::vector<double> milliseconds;
   for (int i = 0; i < runs; ++i) {
     const Stopwatch watch;

@@ -12,34 +12,34 @@
 
 namespace tessera {
 
-class Recording;
+class Tracer;
 
 /// Tracing number type: evaluating a definition on traced numbers appends operations to the tape of
-/// the thread's active Recording instead of computing them. The tape can then be replayed on many
+/// the thread's active Tracer instead of computing them. The tape can then be replayed on many
 /// inputs of the same sizes.
-class Recorded {
+class TracedNumber {
  public:
-  Recorded() = default;  // zero
-  static Recorded of_word(std::uint64_t word);
-  static Recorded of_integer(std::int64_t integer);
-  static Recorded of_double(double number);
-  static Recorded keyed(std::uint64_t key, Recorded x);
-  static Recorded keyed(std::uint64_t key, Recorded x, Recorded y);
-  static Recorded larger(Recorded a, Recorded b);
-  static Recorded smaller(Recorded a, Recorded b);
+  TracedNumber() = default;  // zero
+  static TracedNumber of_word(std::uint64_t word);
+  static TracedNumber of_integer(std::int64_t integer);
+  static TracedNumber of_double(double number);
+  static TracedNumber keyed(std::uint64_t key, TracedNumber x);
+  static TracedNumber keyed(std::uint64_t key, TracedNumber x, TracedNumber y);
+  static TracedNumber larger(TracedNumber a, TracedNumber b);
+  static TracedNumber smaller(TracedNumber a, TracedNumber b);
 
-  friend Recorded operator+(Recorded a, Recorded b);
-  friend Recorded operator-(Recorded a, Recorded b);
-  friend Recorded operator*(Recorded a, Recorded b);
-  friend Recorded operator/(Recorded a, Recorded b);
+  friend TracedNumber operator+(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator-(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator*(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator/(TracedNumber a, TracedNumber b);
   // Control flow cannot depend on a traced number: comparing one makes the recording fail.
-  friend bool operator==(Recorded a, Recorded b);
-  friend bool operator<(Recorded a, Recorded b);
+  friend bool operator==(TracedNumber a, TracedNumber b);
+  friend bool operator<(TracedNumber a, TracedNumber b);
   std::uint64_t word() const;
 
  private:
-  friend class Recording;
-  explicit Recorded(std::uint32_t id) : id_(id) {}
+  friend class Tracer;
+  explicit TracedNumber(std::uint32_t id) : id_(id) {}
   std::uint32_t id_ = 0;
 };
 
@@ -63,7 +63,7 @@ class Tape {
   };
 
  private:
-  friend class Recording;
+  friend class Tracer;
   /// One operation; registers hold constants, then inputs, then the results of steps in order.
   struct Step {
     Op op = Op::Add;
@@ -81,35 +81,35 @@ class Tape {
   std::vector<std::uint32_t> outputs_;
 };
 
-/// Tracer of what a thread computes with Recorded numbers during its lifetime. Operations that give
-/// the same number, rounded or not, are merged: operands of sums, products and extremes in any
+/// Tracer of what a thread computes with traced numbers during its lifetime. Operations that
+/// give the same number, rounded or not, are merged: operands of sums, products and extremes in any
 /// order, extremes of extremes, x + 0, 1 * x, x + x and 2 * x, signs wherever they stand. The sign
 /// of zero is ignored.
-class Recording {
+class Tracer {
  public:
-  Recording();
-  ~Recording();
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  Tracer();
+  ~Tracer();
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
 
   /// Traces the next element of the inputs.
-  Recorded input();
+  TracedNumber input();
   /// False once control flow depended on a traced number.
   bool decided() const { return decided_; }
   /// Whether a simplification was made that floating point does not allow: a product with zero, a
   /// number minus itself.
   bool simplified() const { return simplified_; }
   /// Tape that computes these outputs, without dead code.
-  Tape tape(std::span<const Recorded> outputs) const;
+  Tape tape(std::span<const TracedNumber> outputs) const;
 
  private:
-  friend class Recorded;
-  friend bool operator==(Recorded a, Recorded b);
-  friend bool operator<(Recorded a, Recorded b);
-  friend Recorded operator+(Recorded a, Recorded b);
-  friend Recorded operator-(Recorded a, Recorded b);
-  friend Recorded operator*(Recorded a, Recorded b);
-  friend Recorded operator/(Recorded a, Recorded b);
+  friend class TracedNumber;
+  friend bool operator==(TracedNumber a, TracedNumber b);
+  friend bool operator<(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator+(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator-(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator*(TracedNumber a, TracedNumber b);
+  friend TracedNumber operator/(TracedNumber a, TracedNumber b);
 
   enum class Kind : std::uint8_t { Constant, Input, Step };
   struct Node {
@@ -120,23 +120,23 @@ class Recording {
     Tape::Constant constant = {};
   };
 
-  static Recording& current();
+  static Tracer& current();
   static bool undecided();
-  Recorded constant(const Tape::Constant& constant);
-  Recorded step(Tape::Op op, Recorded a, Recorded b, std::uint64_t key = 0);
-  Recorded extreme(Tape::Op op, Recorded a, Recorded b);
-  bool is(Recorded x, double number) const;
-  bool is_double(Recorded x, Recorded of) const;      // x = 2 * of
-  std::optional<Recorded> negated(Recorded x) const;  // y where x = -y
-  std::optional<std::pair<Recorded, Recorded>> difference(Recorded x) const;
-  void collect(Tape::Op op, Recorded x, std::set<std::uint32_t>& leaves) const;
+  TracedNumber constant(const Tape::Constant& constant);
+  TracedNumber step(Tape::Op op, TracedNumber a, TracedNumber b, std::uint64_t key = 0);
+  TracedNumber extreme(Tape::Op op, TracedNumber a, TracedNumber b);
+  bool is(TracedNumber x, double number) const;
+  bool is_double(TracedNumber x, TracedNumber of) const;      // x = 2 * of
+  std::optional<TracedNumber> negated(TracedNumber x) const;  // y where x = -y
+  std::optional<std::pair<TracedNumber, TracedNumber>> difference(TracedNumber x) const;
+  void collect(Tape::Op op, TracedNumber x, std::set<std::uint32_t>& leaves) const;
 
   std::vector<Node> nodes_;
   std::size_t inputs_ = 0;
   bool decided_ = true, simplified_ = false;
   std::map<std::tuple<Tape::Op, std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> made_;
   std::map<std::pair<std::int64_t, double>, std::uint32_t> constants_;
-  Recording* outer_;
+  Tracer* outer_;
 };
 
 }  // namespace tessera

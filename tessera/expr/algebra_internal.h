@@ -85,9 +85,9 @@ struct Content {
 };
 /// Factors that may be extracted from a maximum or fold: all; those that are not negative; those
 /// whose base is not negative.
-enum class Leaves { All, Positive, PositiveBase };
+enum class Extractable { All, Positive, PositiveBase };
 /// Content of all sums; the common factors must not contain the symbols in `free`.
-Content content_of(const std::vector<const Sum*>& sums, Leaves leaves,
+Content content_of(const std::vector<const Sum*>& sums, Extractable leaves,
                    const std::vector<std::string>& free = {});
 /// Exponentials that all terms have in common, to the least of their exponents; a term without one
 /// has the exponent 0.

@@ -1,4 +1,4 @@
-#include "tessera/cost/contest.h"
+#include "tessera/cost/interleaved_timing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ double median(std::vector<double> samples) {
 }
 
 /// Warms up; returns the number of runs per block.
-Expected<int> runs_per_block(const Timed& timed, const MeasureOptions& options) {
+Expected<int> runs_per_block(const TimeRuns& timed, const MeasureOptions& options) {
   TESSERA_TRY(const std::vector<double> first, timed(1));
   TESSERA_TRY(const std::vector<double> second, timed(2));
   const double once = std::max(1e-4, *std::ranges::min_element(second));
@@ -28,23 +28,23 @@ Expected<Done> go_on(const MeasureOptions& options) {
 }
 
 /// Confidence interval by bootstrap over pairs of blocks, with a fixed seed.
-void find_interval(Contest& contest) {
+void find_interval(InterleavedTiming& timing) {
   constexpr int kDraws = 2000;
-  const std::size_t blocks = contest.our_blocks.size();
+  const std::size_t blocks = timing.our_blocks.size();
   Rng rng(1);
   std::vector<double> ratios;
   std::vector<double> ours(blocks), theirs(blocks);
   for (int draw = 0; draw < kDraws; ++draw) {
     for (std::size_t i = 0; i < blocks; ++i) {
       const std::size_t block = rng.below(blocks);
-      ours[i] = contest.our_blocks[block];
-      theirs[i] = contest.their_blocks[block];
+      ours[i] = timing.our_blocks[block];
+      theirs[i] = timing.their_blocks[block];
     }
     ratios.push_back(median(ours) / median(theirs));
   }
-  contest.ratio = median(contest.our_blocks) / median(contest.their_blocks);
-  contest.low = percentile(ratios, 0.025);
-  contest.high = percentile(ratios, 0.975);
+  timing.ratio = median(timing.our_blocks) / median(timing.their_blocks);
+  timing.low = percentile(ratios, 0.025);
+  timing.high = percentile(ratios, 0.975);
 }
 
 }  // namespace
@@ -58,8 +58,9 @@ double percentile(std::vector<double> samples, double share) {
   return std::lerp(samples[below], samples[above], at - static_cast<double>(below));
 }
 
-Expected<Contest> contest(const Timed& ours, const Timed& theirs, const MeasureOptions& options) {
-  Contest result;
+Expected<InterleavedTiming> time_interleaved(const TimeRuns& ours, const TimeRuns& theirs,
+                                             const MeasureOptions& options) {
+  InterleavedTiming result;
   TESSERA_TRY(const int our_runs, runs_per_block(ours, options));
   TESSERA_TRY(const int their_runs, runs_per_block(theirs, options));
   for (int block = 0; block < options.blocks; ++block) {
@@ -75,7 +76,7 @@ Expected<Contest> contest(const Timed& ours, const Timed& theirs, const MeasureO
   return result;
 }
 
-Expected<std::vector<double>> measure(const Timed& ours, const MeasureOptions& options) {
+Expected<std::vector<double>> measure(const TimeRuns& ours, const MeasureOptions& options) {
   TESSERA_TRY(const int runs, runs_per_block(ours, options));
   std::vector<double> all;
   for (int block = 0; block < options.blocks; ++block) {

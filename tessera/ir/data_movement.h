@@ -9,7 +9,7 @@ namespace tessera {
 
 /// Data movement operator in index notation: its one result consists of elements of one operand,
 /// each read unchanged or cast.
-struct OneRead {
+struct DataMovement {
   Definition definition;
   const node::Read* read = nullptr;  // the only access in the definition
   std::size_t operand = 0;           // number of the node's input that it reads
@@ -19,7 +19,7 @@ struct OneRead {
 
 /// Recognizes a data movement operator; nothing for other operators, or where the definition is not
 /// known on these inputs.
-std::optional<OneRead> one_read(const OpDef& op, const Attrs& attrs,
-                                const std::vector<Known>& inputs);
+std::optional<DataMovement> data_movement(const OpDef& op, const Attrs& attrs,
+                                          const std::vector<Known>& inputs);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera::cost {
 double percentile(std::vector<double> samples, double share);
 
 /// Benchmark callback: times this many runs, in milliseconds each.
-using Timed = std::function<Expected<std::vector<double>>(int runs)>;
+using TimeRuns = std::function<Expected<std::vector<double>>(int runs)>;
 
 /// Options of timing in blocks of runs.
 struct MeasureOptions {
@@ -23,15 +23,16 @@ struct MeasureOptions {
 
 /// Interleaved timing of two competitors, block by block, so that other load on the computer
 /// affects both.
-struct Contest {
+struct InterleavedTiming {
   std::vector<double> ours = {}, theirs = {};              // times of all runs
   std::vector<double> our_blocks = {}, their_blocks = {};  // medians of the blocks
   double ratio = 0;                                        // median of ours over median of theirs
   double low = 0, high = 0;                                // 95 % confidence interval of the ratio
 };
-Expected<Contest> contest(const Timed& ours, const Timed& theirs, const MeasureOptions& options);
+Expected<InterleavedTiming> time_interleaved(const TimeRuns& ours, const TimeRuns& theirs,
+                                             const MeasureOptions& options);
 
 /// Times one program in blocks.
-Expected<std::vector<double>> measure(const Timed& ours, const MeasureOptions& options);
+Expected<std::vector<double>> measure(const TimeRuns& ours, const MeasureOptions& options);
 
 }  // namespace tessera::cost

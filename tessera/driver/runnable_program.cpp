@@ -1,4 +1,4 @@
-#include "tessera/driver/ready.h"
+#include "tessera/driver/runnable_program.h"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 
 namespace tessera {
 
-runtime::SessionOptions session_options(const ReadyOptions& options) {
+runtime::SessionOptions session_options(const ExecutionOptions& options) {
   return {.threads = options.threads,
           .host = engine::interpreter_host({.threads = options.threads,
                                             .memory_limit = options.memory_limit,
-                                            .most_rounds = options.most_rounds,
+                                            .max_iterations = options.max_iterations,
                                             .stop = options.stop}),
           .cache = options.cache,
           .observe = options.observe};
 }
 
-Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
+Expected<RunnableProgram> make_runnable(runtime::Program program, const ExecutionOptions& options) {
   std::int64_t results = 0;
   for (const runtime::ValueIndex output : program.outputs) {
     results += std::min(program.values[output].bytes, options.memory_limit + 1);
@@ -30,10 +30,11 @@ Expected<Ready> ready(runtime::Program program, const ReadyOptions& options) {
                       .note = fmt::format("{} bytes are left", options.memory_limit),
                       .help = "allow more with --memory-limit"};
   }
-  Ready made;
-  TESSERA_TRY(made.loaded, runtime::LoadedProgram::load(std::move(program)));
-  TESSERA_TRY(made.session, runtime::Session::create(made.loaded, session_options(options)));
-  return made;
+  RunnableProgram runnable;
+  TESSERA_TRY(runnable.loaded, runtime::LoadedProgram::load(std::move(program)));
+  TESSERA_TRY(runnable.session,
+              runtime::Session::create(runnable.loaded, session_options(options)));
+  return runnable;
 }
 
 bool is_saved_program(const std::filesystem::path& path) {

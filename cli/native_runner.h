@@ -6,31 +6,31 @@
 namespace tessera::cli {
 
 /// Compiled model or saved program with its inputs, ready for repeated runs.
-class Native {
+class NativeRunner {
  public:
   /// Compiles or loads the program; compiled() is null for a saved one. `observe` is called with
   /// the time of each step.
-  static Expected<std::unique_ptr<Native>> prepare(const Source& source, std::vector<Datum> inputs,
-                                                   const CompileFlags& flags, Context& context,
-                                                   decltype(ReadyOptions::observe) observe = {});
+  static Expected<std::unique_ptr<NativeRunner>> prepare(
+      const Source& source, std::vector<Datum> inputs, const CompileFlags& flags, Context& context,
+      decltype(ExecutionOptions::observe) observe = {});
 
-  const runtime::Program& program() const { return ready_->program(); }
+  const runtime::Program& program() const { return runnable_->program(); }
   const CompiledModel* compiled() const { return compiled_; }
 
-  Expected<std::vector<Datum>> run() { return ready_->session->run(inputs_); }
+  Expected<std::vector<Datum>> run() { return runnable_->session->run(inputs_); }
   /// Times of this many runs in milliseconds, in place where possible.
   Expected<std::vector<double>> time(int runs);
   /// Milliseconds on a GPU, without copies of inputs and outputs; see Session::time_steps.
   Expected<std::optional<double>> time_steps();
 
  private:
-  explicit Native(const Context& context) : line_(context) {}
+  explicit NativeRunner(const Context& context) : line_(context) {}
   Expected<Done> run_again();
 
   ProgressLine line_;
   std::optional<NativeModel> model_;
-  std::optional<Ready> saved_;
-  Ready* ready_ = nullptr;
+  std::optional<RunnableProgram> saved_;
+  RunnableProgram* runnable_ = nullptr;
   const CompiledModel* compiled_ = nullptr;
   std::vector<Datum> inputs_;
   std::vector<Buffer> outputs_;
