@@ -70,8 +70,8 @@ void add_streams(std::vector<Bench>& all) {
 /// Ways to spread rows over threads, besides the one that is chosen, for rows of so many bytes.
 struct Way {
   std::int64_t least, most;
-  int bytes, ahead, together, registers, packed = 0;
-  std::int64_t part_bytes = 0, keep_bytes = 0;
+  int bytes, prefetched, coarsening, registers, packed = 0;
+  std::int64_t part_bytes = 0, cached_bytes = 0;
 };
 constexpr std::int64_t kLong = std::int64_t{1} << 20, kHalf = 112 << 10, kAll = 224 << 10;
 constexpr Way kWays[] = {{512, 512, 32, 0, 2, 40, 1},
@@ -126,15 +126,15 @@ void add_rows(std::vector<Bench>& all) {
       add("other ",
           fmt::format(
               ", {} bytes a thread, {} ahead, {} together, {} registers{}, parts of {}, {} kept",
-              way.bytes, way.ahead, way.together, way.registers, way.packed != 0 ? ", packed" : "",
-              way.part_bytes, way.keep_bytes),
+              way.bytes, way.prefetched, way.coarsening, way.registers,
+              way.packed != 0 ? ", packed" : "", way.part_bytes, way.cached_bytes),
           {.bytes_per_thread = way.bytes,
-           .rows_ahead = way.ahead,
-           .together = way.together,
+           .prefetched_rows = way.prefetched,
+           .coarsening = way.coarsening,
            .registers = way.registers,
            .packed = way.packed,
            .part = way.part_bytes / 2,
-           .keep_bytes = way.keep_bytes});
+           .cached_bytes = way.cached_bytes});
     }
   }
 }
@@ -146,15 +146,15 @@ void add_products(std::vector<Bench>& all) {
   struct Tiles {
     examples::MatmulTiles tiles;
     int stages;
-    bool roles = true;
+    bool specialized = true;
   };
   for (const Product& p : {Product{2048, 2048, 2048}, Product{4096, 4096, 4096},
                            Product{8192, 8192, 8192}, Product{8192, 8192, 512}}) {
-    for (const auto& [tiles, stages, roles] :
+    for (const auto& [tiles, stages, specialized] :
          {Tiles{{128, 256, 64, 8}, 4}, Tiles{{128, 256, 64, 16}, 4}, Tiles{{128, 128, 64, 8}, 6},
           Tiles{{128, 128, 64, 16}, 6}, Tiles{{64, 256, 64, 16}, 5}, Tiles{{128, 128, 128, 16}, 3},
           Tiles{{128, 256, 64, 8}, 4, false}}) {
-      const auto add = [&, &tiles = tiles, &stages = stages, &roles = roles](
+      const auto add = [&, &tiles = tiles, &stages = stages, &specialized = specialized](
                            const char* what, Expected<Kernel> kernel, bool bias) {
         std::vector<Argument> arguments = {view(DType::BF16, {p.m, p.k}),
                                            view(DType::BF16, {p.k, p.n})};
@@ -162,13 +162,14 @@ void add_products(std::vector<Bench>& all) {
         arguments.push_back(view(DType::BF16, {p.m, p.n}));
         all.push_back(alone(
             fmt::format("{} bf16 {}x{}x{} tiles {}x{}x{} by {}, {} stages{}", what, p.m, p.n, p.k,
-                        tiles.m, tiles.n, tiles.k, tiles.group, stages, roles ? "" : ", alike"),
+                        tiles.m, tiles.n, tiles.k, tiles.group, stages,
+                        specialized ? "" : ", alike"),
             {.kernel = std::move(kernel),
              .arguments = std::move(arguments),
              .grid = {examples::matmul_programs(p.m, p.n, tiles), 1, 1},
              .options = {.precision = bias ? codegen::Precision::Fast : codegen::Precision::Exact,
                          .stages = stages,
-                         .roles = roles}},
+                         .warp_specialization = specialized}},
             2.0 * static_cast<double>(p.m * p.n * p.k), "TFLOP/s"));
         all.back().computes = fmt::format("{} bf16 {}x{}x{}", what, p.m, p.n, p.k);
       };

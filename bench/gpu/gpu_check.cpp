@@ -159,7 +159,7 @@ int write_ptx(const Options& wanted) {
       if (std::system(command.c_str()) != 0) fmt::print(stderr, "{}: not assembled\n", name);
     }
     fmt::print("{:<50} {:>4} threads {:>7} shared {:>2} programs{}\n", name, ptx->threads,
-               ptx->shared_bytes, ptx->programs, ptx->loops ? ", blocks go on" : "");
+               ptx->shared_bytes, ptx->programs, ptx->persistent ? ", persistent blocks" : "");
   };
   for (const Case& c : cases())
     if (wanted.wants(c.name)) write(c.name, c.kernel, options_of(c));

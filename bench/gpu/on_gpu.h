@@ -27,9 +27,9 @@ inline std::string cubin_name(const std::string& ptx) {
   return fmt::format("{:016x}.cubin", std::hash<std::string>{}(ptx));
 }
 
-/// Of code as everyone gets it: blocks go on with further programs, and views have tensor maps.
+/// Options of code as models get it: persistent blocks, and TMA tensor maps.
 inline codegen::PtxOptions launched(codegen::PtxOptions options) {
-  options.loops = options.maps = true;
+  options.persistent = options.maps = true;
   return options;
 }
 
@@ -39,9 +39,9 @@ inline codegen::PtxOptions plain(const codegen::PtxOptions& options) {
   return {.target = options.target,
           .tf32 = options.tf32,
           .stages = 2,
-          .roles = false,
-          .rows_ahead = 0,
-          .together = 1};
+          .warp_specialization = false,
+          .prefetched_rows = 0,
+          .coarsening = 1};
 }
 
 /// `cubins`: a folder with machine code of some kernels, which need not be assembled.
@@ -56,7 +56,7 @@ inline Expected<Loaded> load(const runtime::cuda::Device& device, const tile::Ke
   if (std::ifstream file(cubins + "/" + cubin_name(code)); !cubins.empty() && file)
     code.assign(std::istreambuf_iterator<char>(file), {});
   TESSERA_TRY(loaded.function, device.load({code, ptx.entry, ptx.threads, ptx.shared_bytes,
-                                            ptx.programs, ptx.loops, ptx.maps}));
+                                            ptx.programs, ptx.persistent, ptx.maps}));
   loaded.compile_ms = watch.seconds() * 1e3;
   return loaded;
 }

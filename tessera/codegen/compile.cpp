@@ -38,11 +38,11 @@ const machine::Machine& host() {
 
 Expected<Variant> build(const tile::Kernel& kernel, const Options& options, bool overlap) {
   Variant variant;
-  const ObjectFor what{.machine = host(), .options = options, .overlap = overlap};
+  const ObjectTarget target{.machine = host(), .options = options, .overlap = overlap};
   TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
               runtime::ObjectCache::open_unless_empty(options.cache));
-  const std::string key = cache ? object_key(kernel, what) : std::string();
-  TESSERA_TRY(const KernelObject object, object_of(kernel, what, key, cache ? &*cache : nullptr));
+  const std::string key = cache ? object_key(kernel, target) : std::string();
+  TESSERA_TRY(const KernelObject object, object_of(kernel, target, key, cache ? &*cache : nullptr));
   variant.from_cache = object.from_cache;
   TESSERA_TRY(variant.image, LoadedObject::load(object.bytes));
   variant.entry = reinterpret_cast<runtime::KernelEntry>(variant.image->address(kEntrySymbol));
@@ -125,7 +125,7 @@ class Compiled final : public CompiledKernel {
   }
 
  private:
-  /// The grid and the words in one piece of memory: on the stack, if there are few.
+  /// Grid and words in one buffer: on the stack, if there are few.
   static const std::uint64_t* with_grid(std::span<const std::uint64_t> words,
                                         const tile::Grid& grid, std::array<std::uint64_t, 64>& few,
                                         std::vector<std::uint64_t>& many) {
@@ -177,7 +177,7 @@ class Compiled final : public CompiledKernel {
   double work_;
   std::vector<bool> written_;  // by parameter
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<Variant> overlapping_;  // made when first needed
+  mutable std::unique_ptr<Variant> overlapping_;  // compiled on first use
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace tessera::codegen {
 namespace {
 
-/// A kernel and its text, as the cache keeps them: a program of nothing else.
+/// Cache entry of a kernel and its PTX: a program of nothing else.
 std::string packed(const runtime::Program::Kernel& kernel, const std::string& text) {
   runtime::Program program;
   program.kernels = {kernel};
@@ -42,13 +42,13 @@ Expected<Made> made(const tile::Kernel& kernel, const PtxOptions& ptx,
     if (const auto found = cache->find(key))
       if (std::optional<Made> made = unpacked(*found)) return *std::move(made);
   tile::Kernel named = kernel;
-  named.name = "kernel";  // kGpuEntry is made of it
+  named.name = "kernel";  // kGpuEntry is derived from it
   TESSERA_TRY(PtxKernel made, ptx_of(named, ptx));
   TESSERA_CHECK(made.entry == runtime::kGpuEntry, "a kernel called {}", made.entry);
   runtime::Program::Kernel launched{.scratch_bytes = made.shared_bytes,
                                     .threads = made.threads,
                                     .programs = made.programs,
-                                    .loops = made.loops,
+                                    .persistent = made.persistent,
                                     .maps = std::move(made.maps)};
   if (cache != nullptr) {
     const std::string bytes = packed(launched, made.text);
@@ -64,7 +64,7 @@ PtxOptions ptx_options(const machine::Machine& gpu, const Options& options) {
           .precision = options.precision,
           .tf32 = options.tf32,
           .more_stages = 8,
-          .loops = true,
+          .persistent = true,
           .maps = true};
 }
 

@@ -13,7 +13,7 @@
 namespace tessera::codegen {
 namespace {
 
-/// Kernels that have the same object code, by the first of them.
+/// Kernels with the same object code, by the first of them.
 struct Group {
   std::string key;
   std::size_t first = 0;
@@ -24,7 +24,7 @@ struct Group {
 
 Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine::Machine& machine,
                             const ImageOptions& options) {
-  const ObjectFor what{.machine = machine, .options = options.kernel};
+  const ObjectTarget target{.machine = machine, .options = options.kernel};
   TESSERA_TRY(const std::optional<runtime::ObjectCache> cache,
               runtime::ObjectCache::open_unless_empty(options.kernel.cache));
   std::vector<Group> groups;
@@ -32,7 +32,7 @@ Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine
   std::map<std::string, std::size_t> known;
   for (const tile::Kernel& kernel : kernels) {
     TESSERA_TRY_DONE(tile::verify(kernel));
-    std::string key = object_key(kernel, what);
+    std::string key = object_key(kernel, target);
     const auto [at, is_new] = known.try_emplace(key, groups.size());
     if (is_new) groups.push_back({.key = std::move(key), .first = group_of.size()});
     ++groups[at->second].count;
@@ -44,7 +44,7 @@ Expected<Image> build_image(std::span<const tile::Kernel> kernels, const machine
               in_parallel<KernelObject>(
                   groups.size(),
                   [&](std::size_t i) {
-                    return object_of(kernels[groups[i].first], what, groups[i].key,
+                    return object_of(kernels[groups[i].first], target, groups[i].key,
                                      cache ? &*cache : nullptr);
                   },
                   {.threads = options.threads, .stop = options.stop, .done = [&](std::size_t i) {

@@ -20,37 +20,39 @@ Diagnostic too_large(const tile::Kernel& kernel, std::int64_t bytes) {
                     .help = "use smaller tiles"};
 }
 
-Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, const ObjectFor& what,
+Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel,
+                                                  const ObjectTarget& target,
                                                   llvm::LLVMContext& context) {
-  const bool checked = what.options.checked;
-  const tile::cpu::Scheduled scheduled =
-      tile::cpu::schedule(tile::cpu::prepare(kernel, checked), what.machine,
-                          {.overlap = what.overlap, .scalar = checked});
+  const bool checked = target.options.checked;
+  const tile::cpu::ScheduledKernel scheduled =
+      tile::cpu::schedule(tile::cpu::prepare(kernel, checked), target.machine,
+                          {.overlap = target.overlap, .scalar = checked});
   if (scheduled.buffer_bytes > runtime::kMostScratch)
     return too_large(kernel, scheduled.buffer_bytes);
-  return emit(scheduled, what.machine,
-              {.precision = what.options.precision, .checked = checked, .overlap = what.overlap},
-              context);
+  return emit(
+      scheduled, target.machine,
+      {.precision = target.options.precision, .checked = checked, .overlap = target.overlap},
+      context);
 }
 
-std::string object_key(const tile::Kernel& kernel, const ObjectFor& what) {
-  const machine::Machine& m = what.machine;
+std::string object_key(const tile::Kernel& kernel, const ObjectTarget& target) {
+  const machine::Machine& m = target.machine;
   return fmt::format(
       "{}\n{} {} {}\ncaches {} {} {} {} vectors {} {}\nprecision {} checked {} overlap {}\n{}",
       generator_version(), to_string(m.architecture), m.cpu, machine::llvm_features(m), m.l1d, m.l2,
       m.l3, m.cache_line, m.vector_bytes, m.vector_registers,
-      static_cast<int>(what.options.precision), what.options.checked, what.overlap,
+      static_cast<int>(target.options.precision), target.options.checked, target.overlap,
       tile::fingerprint(kernel));
 }
 
-Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
+Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectTarget& target,
                                  const std::string& key, const runtime::ObjectCache* cache) {
   if (cache != nullptr) {
     if (auto found = cache->find(key)) return KernelObject{*std::move(found), true};
   }
   llvm::LLVMContext context;
-  TESSERA_TRY(const auto module, module_of(kernel, what, context));
-  TESSERA_TRY(ObjectBytes object, object_of(*module, what.machine));
+  TESSERA_TRY(const auto module, module_of(kernel, target, context));
+  TESSERA_TRY(ObjectBytes object, object_of(*module, target.machine));
   if (cache != nullptr) cache->store(key, object);
   return KernelObject{std::move(object), false};
 }

@@ -14,7 +14,7 @@ class LLVMContext;
 namespace tessera::codegen {
 
 /// Compilation target of object code: machine, options and aliasing of arguments.
-struct ObjectFor {
+struct ObjectTarget {
   const machine::Machine& machine;
   const Options& options;
   /// Whether arguments may alias.
@@ -22,12 +22,13 @@ struct ObjectFor {
 };
 
 /// LLVM module of a valid kernel, before optimization.
-Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel, const ObjectFor& what,
+Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel,
+                                                  const ObjectTarget& target,
                                                   llvm::LLVMContext& context);
 
 /// Cache key of object code: everything that it depends on. Kernels with equal keys have the same
 /// object code, whatever their names.
-std::string object_key(const tile::Kernel& kernel, const ObjectFor& what);
+std::string object_key(const tile::Kernel& kernel, const ObjectTarget& target);
 
 /// Object code of one kernel.
 struct KernelObject {
@@ -37,7 +38,7 @@ struct KernelObject {
 
 /// Object code of a valid kernel with this key: from the cache if it is there, else compiled and
 /// stored.
-Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectFor& what,
+Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectTarget& target,
                                  const std::string& key, const runtime::ObjectCache* cache);
 
 /// Diagnostic for a kernel that needs too much scratch memory.

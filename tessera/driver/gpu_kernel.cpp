@@ -41,7 +41,7 @@ Expected<GpuKernel> GpuKernel::compile(const tile::Kernel& kernel,
                                                  .threads = ptx.threads,
                                                  .shared_bytes = ptx.shared_bytes,
                                                  .programs = ptx.programs,
-                                                 .loops = ptx.loops,
+                                                 .persistent = ptx.persistent,
                                                  .maps = ptx.maps}));
   return made;
 }

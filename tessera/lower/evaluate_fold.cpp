@@ -227,8 +227,8 @@ void Evaluator::run_loops(Running& run, std::size_t depth) {
     for (std::int64_t i = 0; i < loop.extent; ++i) body(Position::constant(i), {i, i});
     return;
   }
-  const std::vector<std::int64_t> hints = loop.rounds_in_flight > 0
-                                              ? std::vector<std::int64_t>{loop.rounds_in_flight, 0}
+  const std::vector<std::int64_t> hints = loop.pipeline_depth > 0
+                                              ? std::vector<std::int64_t>{loop.pipeline_depth, 0}
                                               : std::vector<std::int64_t>{};
   const auto opened =
       b_.open_for(b_.index(0), b_.index(loop.extent), b_.index(1), run.result, hints);

@@ -178,7 +178,7 @@ class StageLowering {
       return;
     }
     std::vector<std::int64_t> hints;
-    if (loop.rounds_in_flight > 0) hints = {loop.rounds_in_flight, 0};
+    if (loop.pipeline_depth > 0) hints = {loop.pipeline_depth, 0};
     const auto opened = builder_.open_for(builder_.index(0), builder_.index(loop.extent),
                                           builder_.index(1), {}, hints);
     body(scalar_position(opened.index), {0, std::max<std::int64_t>(loop.extent - 1, 0)});

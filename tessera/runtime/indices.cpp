@@ -10,7 +10,7 @@
 namespace tessera::runtime {
 namespace {
 
-/// A scan of elements that lie one after the other.
+/// Bounds check of contiguous indices.
 template <class T>
 class Scan {
  public:
@@ -29,7 +29,7 @@ class Scan {
 
   bool any_outside(std::int64_t first, std::int64_t last) const {
     if (is_empty_) return last > first;
-    using Vector [[gnu::vector_size(64)]] = T;  // in as many registers as it takes
+    using Vector [[gnu::vector_size(64)]] = T;  // in as many registers as needed
     constexpr auto kLanes = static_cast<std::int64_t>(64 / sizeof(T));
     Vector wrong = {};
     for (; first + kLanes <= last; first += kLanes) {
@@ -47,7 +47,7 @@ class Scan {
   }
 
  private:
-  /// As near as the type comes: what it cannot hold does not occur.
+  /// Bound converted to the type, saturating: numbers that it cannot hold do not occur.
   static T bounded(std::int64_t bound) {
     if constexpr (std::is_same_v<T, std::uint64_t>) return static_cast<T>(std::max(bound, {}));
     if constexpr (sizeof(T) < sizeof bound)
@@ -63,7 +63,7 @@ class Scan {
 
 template <class T>
 bool any_outside(const Scan<T>& scan, std::int64_t count, int threads) {
-  constexpr std::int64_t kChunk = 1 << 16;  // takes a thread longer than to be woken
+  constexpr std::int64_t kChunk = 1 << 16;  // more work than waking a thread
   const Threads::Work work{
       .run = [](const void* context, std::int64_t first, std::int64_t last, std::byte*) -> int {
         return static_cast<const Scan<T>*>(context)->any_outside(first, last);

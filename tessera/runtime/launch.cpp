@@ -7,7 +7,7 @@
 namespace tessera::runtime {
 namespace {
 
-/// Below this, waking other threads costs more than they bring.
+/// Work below which waking other threads costs more than it gains.
 constexpr double kWorthThreads = 20e3;
 
 }  // namespace
@@ -18,8 +18,7 @@ int run_kernel(const KernelCall& call, int threads) {
     return call.entry(call.launch, 0, call.programs, Threads::scratch(call.scratch_bytes));
   Threads& pool = process_threads();
   if (threads == 0) threads = pool.count();
-  // Enough parts that an unlucky thread is not waited for, few enough that taking one costs
-  // nothing.
+  // Chunks: enough to balance the load, few enough that scheduling costs nothing.
   const std::int64_t chunk = std::max<std::int64_t>(1, call.programs / (threads * 8));
   return pool.run({.run = call.entry,
                    .context = call.launch,

@@ -11,8 +11,7 @@
 namespace tessera::runtime {
 namespace {
 
-/// A copy that can be executed. The file it may have come from can change under a mapping; what was
-/// checked is what runs.
+/// Executable copy of the code. A mapped file may change; the copy is what was validated.
 Expected<Bytes> executable(std::span<const std::byte> code) {
   if (code.empty()) return Bytes{};
   void* memory =
@@ -54,11 +53,11 @@ class Loaded final : public LoadedProgram {
  public:
   explicit Loaded(Program program) : program_(std::move(program)) {}
   const Program& program() const override { return program_; }
-  SharedBySessions& on_gpu() const override { return on_gpu_; }
+  SharedGpuState& on_gpu() const override { return on_gpu_; }
 
  private:
   Program program_;
-  mutable SharedBySessions on_gpu_;
+  mutable SharedGpuState on_gpu_;
 };
 
 }  // namespace

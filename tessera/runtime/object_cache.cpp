@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file as long as it is open.
+/// RAII file descriptor.
 class File {
  public:
   explicit File(int descriptor) : descriptor_(descriptor) {}
@@ -49,7 +49,7 @@ bool is_private(const std::optional<struct stat>& status) {
   return status && status->st_uid == geteuid() && (status->st_mode & 07777) == 0700;
 }
 
-/// The folder, if it is still one that only this user can write to.
+/// Opens the folder after checking that only this user can write to it.
 File open_private(const fs::path& folder) {
   File file = open_folder(folder);
   if (file && is_private(file.status())) return file;
@@ -91,7 +91,7 @@ std::vector<std::byte> entry_of(std::string_view key, std::span<const std::byte>
   return entry;
 }
 
-/// The object in an entry that is whole and has this key.
+/// Object of an entry that is complete and has this key.
 std::optional<std::vector<std::byte>> object_in(std::span<const std::byte> entry,
                                                 std::string_view key) {
   Head expected, head;
@@ -192,14 +192,15 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> object)
   const File folder = open_private(folder_);
   if (!folder || entry.size() > kMostEntryBytes) return;
 
-  // No fsync: an entry that a power failure damages is found by its checksum and made again.
-  // One draft per entry: whoever holds its lock writes it, others at the same time leave it to him.
-  // A process that is killed loses the lock, and its draft is written over.
+  // No fsync: an entry damaged by a power failure is detected by its checksum and rebuilt. One
+  // temporary file per entry: the holder of its lock writes it, concurrent writers skip. A killed
+  // process releases the lock, and its temporary file is overwritten.
   const std::string name = name_of(key), draft_name = name + ".draft";
   const File draft(::openat(folder.get(), draft_name.c_str(),
                             O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!draft || flock(draft.get(), LOCK_EX | LOCK_NB) != 0) return;
-  // Between opening and locking, the draft may have become the entry of another.
+  // Between opening and locking, the temporary file may have been renamed to an entry by another
+  // process.
   struct stat now {};
   const auto locked = draft.status();
   if (!locked || fstatat(folder.get(), draft_name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 ||

@@ -11,8 +11,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
-// What each part of a program consists of, once for reading and writing: `archive(a, b, …)` passes
-// over the fields in order.
+// Serialized fields of each part of a program, shared by reading and writing: `archive(a, b, …)`
+// visits the fields in order.
 
 template <class Archive, class T>
 concept Of = std::is_same_v<std::remove_const_t<Archive>, T>;
@@ -56,7 +56,7 @@ void fields(auto& archive, Of<cuda::TensorMap> auto& map) {
 }
 void fields(auto& archive, Of<Program::Kernel> auto& kernel) {
   archive(kernel.name, kernel.entry, kernel.scratch_bytes, kernel.threads, kernel.programs,
-          kernel.loops, kernel.maps);
+          kernel.persistent, kernel.maps);
 }
 void fields(auto& archive, Of<Program::Note> auto& note) {
   archive(note.what, note.flops, note.bytes);
@@ -104,7 +104,7 @@ class Writer {
   }
 };
 
-/// After the first thing that cannot be right, reads nothing more.
+/// Deserializer; after the first invalid field, it reads nothing more.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -153,7 +153,7 @@ class Reader {
   void read(std::vector<T>& list) {
     std::uint64_t size = 0;
     read(size);
-    // Memory in proportion to what is there, whatever the size says.
+    // Allocates in proportion to the bytes that exist, whatever the stored size says.
     list.reserve(std::min<std::uint64_t>(size, failed_ ? 0 : left_.size() / sizeof(T)));
     for (std::uint64_t i = 0; i < size && !failed_; ++i) read(list.emplace_back());
   }

@@ -138,10 +138,10 @@ struct Program {
     std::int64_t entry = 0;          // offset in the image
     std::int64_t scratch_bytes = 0;  // on a GPU: dynamic shared memory
     std::int64_t threads = 0;        // on a GPU: threads per block
-    /// On a GPU: programs per block, along the first axis of the grid. `loops`: blocks are
+    /// On a GPU: programs per block, along the first axis of the grid. `persistent`: blocks are
     /// persistent. In either case an additional word is the number of programs along that axis.
     std::int64_t programs = 1;
-    bool loops = false;
+    bool persistent = false;
     /// On a GPU, for persistent blocks: TMA tensor maps, the last parameters; a word before them is
     /// 1 if all could be encoded.
     std::vector<cuda::TensorMap> maps = {};

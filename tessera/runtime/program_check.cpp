@@ -11,23 +11,23 @@ namespace {
 
 using Home = Value::Home;
 
-/// Far beyond any computer, and far from where sums of two overflow.
+/// Size limit, far beyond any computer and safe from overflow in sums of two.
 constexpr std::int64_t kMost = std::int64_t{1} << 48;
 constexpr std::int64_t kMostPrograms = std::int64_t{1} << 31;  // along an axis of a grid
-constexpr std::int64_t kMostBeside = 65535;  // on a GPU, along the second and third
-constexpr std::int64_t kMostThreads = 1024;  // of a block of a GPU
+constexpr std::int64_t kMostBeside = 65535;  // on a GPU, along the second and third axis
+constexpr std::int64_t kMostThreads = 1024;  // per block of a GPU
 constexpr std::size_t kMostDepth = 64;       // of nested loops
 
 bool within(std::int64_t value, std::int64_t first, std::int64_t last) {
   return value >= first && value <= last;
 }
 
-/// [offset, offset + bytes) in [0, size).
+/// Whether [offset, offset + bytes) is in [0, size).
 bool fits(std::int64_t offset, std::int64_t bytes, std::int64_t size) {
   return within(offset, 0, size) && within(bytes, 0, size - offset);
 }
 
-/// The steps of a loop, or of the whole program: jumps stay in it.
+/// Range of steps of a loop, or of the whole program: jumps stay in it.
 struct Region {
   std::uint32_t end = 0;
   std::int64_t rounds = 1;
@@ -121,7 +121,7 @@ class Check {
     if (program_.is_for_gpu() && (!is_text || !within(kernel.threads, 1, kMostThreads) ||
                                   !within(kernel.programs, 1, kernel.threads)))
       return invalid(kernel.name, fmt::format("no text of a kernel of {} threads", kernel.threads));
-    if (kernel.maps.size() > cuda::kMostMaps || (!kernel.loops && !kernel.maps.empty()) ||
+    if (kernel.maps.size() > cuda::kMostMaps || (!kernel.persistent && !kernel.maps.empty()) ||
         !std::ranges::all_of(kernel.maps, cuda::is_valid))
       return invalid(kernel.name, "its tensor maps are none of a GPU's");
     if (!within(kernel.scratch_bytes, 0, kMostScratch))
@@ -129,7 +129,7 @@ class Check {
     return Done{};
   }
 
-  /// The innermost region of each step; a loop itself belongs to the one around it.
+  /// Innermost region of each step; a loop step itself belongs to the enclosing one.
   Expected<Done> find_regions() {
     const auto count = static_cast<std::uint32_t>(program_.steps.size());
     regions_ = {{.end = count}};
@@ -152,7 +152,7 @@ class Check {
 
   bool exists(ValueIndex value) const { return value < program_.values.size(); }
 
-  /// Of values that have memory; `written` excludes those that must not change.
+  /// Checks an address in a value that has memory; `written` excludes read-only ones.
   Expected<Done> check(const Address& address, std::int64_t bytes, bool written = false) const {
     if (!exists(address.value)) return invalid(fmt::format("there is no value {}", address.value));
     const Value& value = program_.values[address.value];
@@ -212,7 +212,7 @@ class Check {
       const Value& output = program_.values[host.outputs[i]];
       if (output.home == Home::Input || output.home == Home::Weight)
         return invalid(fmt::format("{} is written", output.name));
-      // A result may be a view of an operand, and is stored after it was returned.
+      // A result may be a view of an operand, and is stored after the host function has returned.
       const auto overlaps = [&](ValueIndex other) {
         return share_memory(output, program_.values[other]);
       };

@@ -13,8 +13,8 @@
 namespace tessera::runtime {
 namespace {
 
-// The layout, little-endian: Header, then the sections at the offsets it states, with zeros between
-// them. docs/program.md describes it.
+// File layout, little-endian: Header, then the sections at the offsets it states, with zeros
+// between them. docs/program.md describes it.
 
 constexpr std::array<char, 8> kMagic = {'\x89', 'T', 'S', 'R', '\r', '\n', '\x1a', '\n'};
 constexpr std::uint32_t kVersion = 4, kOldestVersion = 3;  // 4 adds a kind of step
@@ -28,7 +28,7 @@ struct Header {
   std::uint32_t version = kVersion;
   std::uint32_t sections = 3;
   Section plan = {}, code = {}, weights = {};
-  std::uint64_t checksum = 0;  // of what is above
+  std::uint64_t checksum = 0;  // of the fields above
 };
 static_assert(sizeof(Header) == 96 && std::is_trivially_copyable_v<Header>);
 
@@ -49,7 +49,7 @@ Diagnostic damaged(const char* what) {
   return malformed(fmt::format("damaged {}", what), "copy the file again");
 }
 
-/// A file with the sections found in it. Their content is not looked at.
+/// A file with its sections, whose content is not validated yet.
 Expected<Header> header_of(const Bytes& file) {
   Header header;
   if (file.size() < sizeof header || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
@@ -86,7 +86,7 @@ Expected<Program> parse(const Bytes& file) {
   return program;
 }
 
-/// What fills pages begins at one, of whichever size; the rest is packed.
+/// Alignment of sections: large ones to pages of any size; the rest is packed.
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t size) {
   constexpr std::uint64_t kPage = 64 << 10;
   const std::uint64_t unit = size < kPage ? static_cast<std::uint64_t>(kAlignment) : kPage;

@@ -10,7 +10,7 @@
 
 #include "tessera/runtime/cuda/session.h"
 #include "tessera/runtime/launch.h"
-#include "tessera/runtime/stepping.h"
+#include "tessera/runtime/step_executor.h"
 #include "tessera/runtime/swap_file.h"
 #include "tessera/runtime/threads.h"
 
@@ -25,7 +25,7 @@ Diagnostic no_memory(std::int64_t bytes) {
           .help = "compile the model with a memory limit"};
 }
 
-/// Zeroed pages, large ones where there are.
+/// Zeroed memory, with huge pages where available.
 Expected<std::shared_ptr<std::byte>> pages(std::int64_t bytes) {
   if (bytes == 0) return std::shared_ptr<std::byte>();
   const auto size = static_cast<std::size_t>(bytes);
@@ -36,24 +36,24 @@ Expected<std::shared_ptr<std::byte>> pages(std::int64_t bytes) {
                                     [size](std::byte* mapped) { ::munmap(mapped, size); });
 }
 
-/// A word of a launch that is not the same in every run and round.
+/// A launch word that changes between runs or iterations.
 struct Moving {
   std::uint64_t* word = nullptr;
   Address at = {};
 };
 
-/// A launch step with all that is known before a run.
+/// A prepared launch: everything known before a run.
 struct Ready {
   std::vector<std::uint64_t> words = {};  // the grid first
   KernelCall call = {};
   std::vector<Moving> moving = {};
 };
 
-class CpuSession final : public Stepping {
+class CpuSession final : public StepExecutor {
  public:
   CpuSession(std::shared_ptr<const LoadedProgram> loaded, const SessionOptions& options,
              std::shared_ptr<std::byte> arena, std::optional<SwapFile> swap)
-      : Stepping(std::move(loaded), options),
+      : StepExecutor(std::move(loaded), options),
         arena_(std::move(arena)),
         swap_(std::move(swap)),
         memory_(program().values.size(), nullptr),
@@ -62,7 +62,7 @@ class CpuSession final : public Stepping {
       const Value& value = program().values[i];
       if (value.home == Home::Arena) memory_[i] = arena_.get() + value.offset;
       if (value.home == Home::File && swap_) memory_[i] = swap_->memory() + value.offset;
-      // Nothing that check() lets through writes there.
+      // check() rejects programs that would write there.
       if (value.home == Home::Weight)
         memory_[i] = const_cast<std::byte*>(program().weights.data()) + value.offset;
       if (value.home == Home::Input || value.home == Home::Output)
@@ -73,7 +73,7 @@ class CpuSession final : public Stepping {
   }
 
  private:
-  /// The words of a launch, with the addresses that never change.
+  /// Words of a launch, with the constant addresses filled in.
   void prepare(std::size_t step, const step::Launch& launch) {
     const Program::Kernel& kernel = program().kernels[launch.kernel];
     Ready& ready = ready_[step];
@@ -125,7 +125,7 @@ class CpuSession final : public Stepping {
     }
   }
 
-  Expected<Done> make(const step::Launch& launch, std::size_t now) override {
+  Expected<Done> run_step(const step::Launch& launch, std::size_t now) override {
     const Ready& ready = ready_[now];
     for (const Moving& moving : ready.moving) *moving.word = word_of(moving.at, round());
     if (options().emulate)
@@ -136,7 +136,7 @@ class CpuSession final : public Stepping {
                       .message = "an assertion of the kernel does not hold"};
   }
 
-  Expected<Done> make(const step::Copy& copy, std::size_t) override {
+  Expected<Done> run_step(const step::Copy& copy, std::size_t) override {
     if (copy.bytes > 0)
       std::memmove(at(copy.to, round()), at(copy.from, round()),
                    static_cast<std::size_t>(copy.bytes));
@@ -157,7 +157,7 @@ class CpuSession final : public Stepping {
     return Bytes::copy({at(address, round()), bytes});
   }
 
-  Expected<Done> make(const step::Swap& swap, std::size_t) override {
+  Expected<Done> run_step(const step::Swap& swap, std::size_t) override {
     if (swap.bytes == 0) return Done{};  // there may be no file
     const std::span<std::byte> memory(at(swap.memory, round()),
                                       static_cast<std::size_t>(swap.bytes));
@@ -165,7 +165,7 @@ class CpuSession final : public Stepping {
                     : swap_->read(memory, swap.file_offset);
   }
 
-  Expected<Done> make(const step::CheckIndices& check, std::size_t now) override {
+  Expected<Done> run_step(const step::CheckIndices& check, std::size_t now) override {
     return check_indices(check, now, at(check.at, round()));
   }
 

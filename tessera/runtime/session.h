@@ -51,7 +51,7 @@ struct SessionOptions {
 };
 
 /// GPU state that the sessions of a program share; the first of them creates it.
-struct SharedBySessions {
+struct SharedGpuState {
   std::mutex mutex = {};
   std::shared_ptr<const void> content = {};
 };
@@ -67,7 +67,7 @@ class LoadedProgram {
   virtual ~LoadedProgram() = default;
   /// The program; on a CPU, the image is the executable mapping.
   virtual const Program& program() const = 0;
-  virtual SharedBySessions& on_gpu() const = 0;
+  virtual SharedGpuState& on_gpu() const = 0;
 };
 
 /// An execution context of a program with its own activation memory (arena), like an ONNX Runtime

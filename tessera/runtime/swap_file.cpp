@@ -30,7 +30,7 @@ int open_unnamed(const std::filesystem::path& folder) {
   return named;
 }
 
-/// Moves all bytes by a call that may move some.
+/// Repeats a system call that may transfer fewer bytes than requested.
 template <class Memory, class Move>
 Expected<Done> move_all(Memory memory, std::int64_t offset, Move move) {
   while (!memory.empty()) {
@@ -48,7 +48,7 @@ Expected<Done> move_all(Memory memory, std::int64_t offset, Move move) {
 Expected<SwapFile> SwapFile::create(const std::filesystem::path& folder, std::int64_t bytes) {
   SwapFile swap(open_unnamed(folder));
   if (swap.file_ < 0) return failed(std::strerror(errno), folder);
-  // Where the system can set room aside, a full disk is found out now and not in the middle.
+  // Preallocates where the file system can, so that a full disk is detected now.
   if (::fallocate(swap.file_, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
     return failed(std::strerror(errno), folder);
   const auto size = static_cast<std::size_t>(bytes);

@@ -17,18 +17,18 @@
 namespace tessera::runtime {
 namespace {
 
-constexpr std::size_t kCacheLine = 128;  // two lines, as they are fetched in pairs
+constexpr std::size_t kCacheLine = 128;  // two lines, because they are prefetched in pairs
 constexpr std::size_t kHugePage = 2 << 20;
-constexpr std::int64_t kMostScratchBytes = std::int64_t{1} << 40;  // of scratch: more is a mistake
+constexpr std::int64_t kMostScratchBytes = std::int64_t{1} << 40;  // more is an error
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-/// How long a thread looks for news before it sleeps: about what it takes to wake one.
+/// Spin time before a thread sleeps: about the time to wake one.
 constexpr microseconds kPatience{3};
-/// The same between the steps of a burst: what a step may take that one thread does alone.
+/// Spin time between consecutive steps: as long as a step on one thread may take.
 constexpr microseconds kBurstPatience{64};
-/// Time that passes unseen between two looks means that another process has the core.
+/// A gap between two polls of at least this means that another process uses the core.
 constexpr microseconds kUnseen{20};
 
 void relax() {
@@ -39,7 +39,7 @@ void relax() {
 #endif
 }
 
-/// Waits until the value is another; returns that.
+/// Waits until the value changes; returns the new one.
 int wait_for_change(const std::atomic<int>& value, int old, microseconds patience = kPatience) {
   const auto start = Clock::now();
   for (auto last = start; value.load(std::memory_order_acquire) == old;) {
@@ -54,7 +54,7 @@ int wait_for_change(const std::atomic<int>& value, int old, microseconds patienc
   return value.load(std::memory_order_acquire);
 }
 
-/// Memory of one thread that grows and is kept.
+/// Growing scratch memory of one thread.
 class Scratch {
  public:
   Scratch() = default;
@@ -62,7 +62,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// Null where there is no memory.
+  /// Null if the allocation fails.
   std::byte* at_least(std::int64_t bytes) {
     if (bytes > size_) grow(bytes);
     return memory_;
@@ -80,7 +80,7 @@ class Scratch {
     memory_ = static_cast<std::byte*>(std::aligned_alloc(unit, size));
     if (memory_ == nullptr) return;
     size_ = static_cast<std::int64_t>(size);
-    // A panel spans hundreds of small pages, and the core remembers where few of them are.
+    // Huge pages: a panel spans hundreds of small pages, which exceeds the TLB.
     if (large) madvise(memory_, size, MADV_HUGEPAGE);
   }
 
@@ -93,15 +93,15 @@ Scratch& thread_scratch() {
   return scratch;
 }
 
-/// A piece of work while threads take parts of it.
+/// A parallel loop in progress.
 struct Job {
   const Threads::Work& work;
-  std::int64_t shares;  // a part is at most this fraction of what is left
+  std::int64_t shares;  // a chunk is at most this fraction of the rest
   alignas(kCacheLine) std::atomic<std::int64_t> next = 0;
   std::atomic<int> result = 0;
 
-  /// Takes parts, large ones first so that there are few and small ones last so that all threads
-  /// end together.
+  /// Guided scheduling: large chunks first, to have few, and small ones last, so that all threads
+  /// finish together.
   void take_part(std::byte* scratch) {
     const std::int64_t count = work.count, chunk = std::max<std::int64_t>(work.chunk, 1);
     std::int64_t first = next.load(std::memory_order_relaxed);
@@ -119,8 +119,8 @@ struct Job {
   }
 };
 
-/// What a worker does. The one who asks for work says Posted, and takes that back when all parts
-/// were taken before the worker woke; only the worker says Running.
+/// State of a worker. The caller posts work, and withdraws it if all chunks were taken before the
+/// worker woke; only the worker sets Running.
 enum Turn : int { kIdle, kPosted, kRunning, kStop };
 
 struct alignas(kCacheLine) Worker {
@@ -129,7 +129,7 @@ struct alignas(kCacheLine) Worker {
   std::thread thread;
 
   void live(const std::atomic<int>& bursts) {
-    // A gap is expected to be as long as the last one.
+    // The next gap is expected to be as long as the last one.
     bool short_gap = true;
     const auto next = [&] {
       if (bursts.load(std::memory_order_relaxed) == 0) return wait_for_change(turn, kIdle);
@@ -142,7 +142,7 @@ struct alignas(kCacheLine) Worker {
       int posted = kPosted;
       if (!turn.compare_exchange_strong(posted, kRunning, std::memory_order_acquire)) continue;
       std::byte* scratch = thread_scratch().at_least(job->work.scratch_bytes);
-      // Without memory the others do the work.
+      // If the allocation fails, the other threads do the work.
       if (scratch != nullptr || job->work.scratch_bytes == 0) job->take_part(scratch);
       turn.store(kIdle, std::memory_order_release);
       turn.notify_one();
@@ -155,7 +155,7 @@ struct alignas(kCacheLine) Worker {
     turn.notify_one();
   }
 
-  /// Returns when the worker is done with its job, or will never begin.
+  /// Returns when the worker has finished its job, or will never begin.
   void finish() {
     int now = kPosted;
     if (turn.compare_exchange_strong(now, kIdle, std::memory_order_acquire)) return;
@@ -184,8 +184,8 @@ Threads::Threads(int count) : state_(std::make_unique<State>()) {
     for (Worker& worker : state_->workers)
       worker.thread = std::thread([&worker, &bursts = state_->bursts] { worker.live(bursts); });
   } catch (const std::system_error&) {
-    // The system allows no more threads: fewer do the same work. Work is posted to the first ones,
-    // and those that were never started never take it.
+    // If the system allows no more threads, fewer do the work. Work is posted to the first ones;
+    // threads that were never started never take it.
   }
 }
 
@@ -230,7 +230,7 @@ std::byte* Threads::scratch(std::int64_t bytes) {
 }
 
 Threads& process_threads() {
-  // Never taken down: work may be done until the very end.
+  // Never destroyed: work may run until the end of the process.
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
   static auto* const threads = new Threads(machine::host().cores);
   return *threads;

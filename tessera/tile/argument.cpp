@@ -16,13 +16,13 @@ namespace {
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostPrograms = std::int64_t{1} << 31;
 
-/// a * b of numbers of at least 0; the largest number where that overflows.
+/// Saturating product of non-negative numbers.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? kMost : product;
 }
 
-/// The bytes from the first to the last element; extents and strides are at least 0.
+/// Bytes from the first to the last element; extents and strides are at least 0.
 std::int64_t span_bytes(const Type& view) {
   std::int64_t last = 0;
   for (std::size_t i = 0; i < view.shape.size(); ++i) {
@@ -33,7 +33,7 @@ std::int64_t span_bytes(const Type& view) {
   return times(last == kMost ? kMost : last + 1, byte_width(view.dtype));
 }
 
-/// The place of an argument, and what is wrong with it.
+/// Diagnostic about an argument.
 Diagnostic bad(const Kernel& kernel, std::size_t position, std::string found,
                std::string expected) {
   const std::string& name = kernel.values[kernel.params()[position]].name;
@@ -44,7 +44,7 @@ Diagnostic bad(const Kernel& kernel, std::size_t position, std::string found,
           .note = std::move(expected)};
 }
 
-/// What an argument is, whatever its extents.
+/// Kind and dtype of an argument, without its extents.
 std::string text_of(const Type& type) {
   return fmt::format("{}{}{}", type.is_view() ? "view " : (type.is_pointer() ? "*" : ""),
                      to_string(type.dtype),
@@ -81,7 +81,7 @@ Expected<Done> check_view(const Kernel& kernel, std::size_t position, const Argu
   }
   for (std::size_t i = 0; i < asked.shape.size(); ++i) {
     const std::int64_t stride = given.strides[i];
-    // Nothing is reached by the stride of an axis of one element.
+    // The stride of an axis of extent 1 is irrelevant.
     const bool matters = given.shape[i] > 1 && !empty;
     if (stride < 0 || (matters && asked.strides[i] != kDynamic && stride != asked.strides[i])) {
       return wrong(fmt::format("stride {} is {}", i, stride),

@@ -9,7 +9,7 @@
 namespace tessera::tile {
 namespace {
 
-/// The list of operands with the optional ones that are there.
+/// Operands, with the optional ones that are present.
 std::vector<ValueId> operands(std::vector<ValueId> always, std::optional<ValueId> first,
                               std::optional<ValueId> second = {}) {
   if (first) always.push_back(*first);

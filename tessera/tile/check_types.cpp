@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kAny = std::numeric_limits<int>::max();
 
-/// How many of everything an operation has; -1 results are as many as its types say.
+/// Arity of an operation: operands, ints, regions, results; -1 results: as many as its types say.
 struct OperandCounts {
   int least_in, most_in, least_ints, most_ints, regions, out;
 };
@@ -440,7 +440,7 @@ class Checker {
     return Done{};
   }
 
-  /// What a region is given and hands over. That it ends with a Yield is checked by `verify`.
+  /// Parameters and yields of a region. That it ends with a Yield is checked by `verify`.
   Expected<Done> check_region(const Region& region, const std::vector<Type>& params,
                               const std::vector<Type>& yields) const {
     if (types(region.params) != params) {
@@ -456,7 +456,7 @@ class Checker {
 
   const Type& in(std::size_t i) const { return kernel_.type(op_.in[i]); }
   const Type& out() const { return kernel_.type(op_.out[0]); }
-  /// What the pointers of the first operand point to.
+  /// Element type of the pointers of the first operand.
   Type pointee() const { return Type::tile(in(0).dtype, in(0).shape); }
   std::vector<Type> types(const std::vector<ValueId>& ids) const {
     std::vector<Type> types;
@@ -484,8 +484,8 @@ class Checker {
     return text;
   }
 
-  /// The message shows the operation with its types, the note what was expected of it. Results
-  /// are shown where they are not a consequence of the operands.
+  /// Diagnostic with the operation and its types, and a note of what was expected. Results are
+  /// shown where they do not follow from the operands.
   Diagnostic wrong(std::string expected) const {
     const bool inferred = inferred_types(kernel_, op_).has_value();
     return wrong(std::move(expected), inferred ? std::vector<Type>{} : types(op_.out));

@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::int64_t kMostPrinted = 64;  // elements of a tile
 
-/// For each operation, the values that nothing needs once it is done.
+/// Liveness: for each operation, the values that are dead after it.
 std::vector<std::vector<ValueId>> last_uses(const Kernel& kernel) {
   std::vector<std::optional<OpId>> last(kernel.values.size());
   std::vector<std::size_t> depth(kernel.values.size(), 0);
-  std::vector<OpId> open;  // the operation that is under way at each depth
+  std::vector<OpId> open;  // the current operation at each depth
   const auto walk = [&](const Region& region, const auto& self) -> void {
     const std::size_t here = open.size();
     open.push_back(0);
@@ -146,7 +146,7 @@ class Machine {
     return Done{};
   }
 
-  /// Runs a region on the given values and hands over what it yields.
+  /// Runs a region on the given values and returns what it yields.
   Expected<std::vector<Datum>> call(const Region& region, std::vector<Datum> given) {
     for (std::size_t i = 0; i < given.size(); ++i) set(region.params[i], std::move(given[i]));
     TESSERA_TRY_DONE(run(region));
@@ -197,7 +197,7 @@ class Machine {
 
   std::int64_t bytes_of(ValueId id) const { return type(id).count() * element_bytes(type(id)); }
 
-  /// Whether there is room for the tiles that an operation makes.
+  /// Checks the memory limit for the results of an operation.
   Expected<Done> reserve(const Operation& op) const {
     std::int64_t bytes = live_;
     for (const ValueId id : op.out) bytes += bytes_of(id);
@@ -252,8 +252,8 @@ class Machine {
     return Done{};
   }
 
-  /// A reduce or a scan by a region: from the first element on (a reverse scan: from the last),
-  /// what has been combined is on the left and the next element on the right.
+  /// Reduce or scan by a region: from the first element on (a reverse scan: from the last), the
+  /// accumulator is on the left and the next element on the right.
   Expected<Done> execute_combining(const Operation& op) {
     TESSERA_TRY_DONE(reserve(op));
     const Along along(type(op.in[0]).shape, op.ints[0]);

@@ -59,7 +59,7 @@ class Computation {
   std::size_t axis() const { return static_cast<std::size_t>(op_.ints[0]); }
   Along along() const { return {type(0).shape, op_.ints[0]}; }
 
-  /// The result's elements in order, from where they are in the operand.
+  /// Copies the operand's elements to the result, in order, from a strided pattern.
   void rearrange(const Lattice& source) const {
     move(element_bytes(result()), result().shape, in(0).bytes(), source, out_.bytes(),
          {0, dense(result().shape)});

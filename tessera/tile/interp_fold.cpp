@@ -7,7 +7,7 @@
 namespace tessera::tile::interp {
 namespace {
 
-/// One fold under way: `start` with the first element, `add` the others, `value` at any time.
+/// A running fold: `start` with the first element, `add` the others, `value` at any time.
 template <class C, class Combine>
 struct Fold {
   Combine combine;
@@ -17,7 +17,7 @@ struct Fold {
   C value() const { return total; }
 };
 
-/// A sum whose rounding errors are summed beside it (Neumaier 1974).
+/// Compensated sum (Neumaier 1974).
 struct ExactSum {
   double total = 0, lost = 0;
   void start(double x) {
@@ -48,7 +48,7 @@ void with_fold(Function function, DType dtype, const Visit& visit) {
   });
 }
 
-/// As numbers in which products are exact, or wrap.
+/// Type in which products are exact, or wrap.
 template <class Number>
 std::vector<Number> widened(DType dtype, std::int64_t count, const std::byte* x) {
   std::vector<Number> wide(static_cast<std::size_t>(count));

@@ -9,8 +9,8 @@
 namespace tessera::tile::interp {
 namespace {
 
-/// A float that rounds like the integer: of a wide one, the bits that double has no place for are
-/// gathered in its last, so that the second rounding sees on which side of a tie it was.
+/// Float that rounds like the integer: of a wide one, the bits that do not fit into a double are
+/// collected in its last (sticky bit), so that the second rounding breaks ties correctly.
 template <std::integral C>
 double sticky(C x) {
   const bool negative = x < C{0};

@@ -14,7 +14,7 @@ Byte* element(Byte* tile, std::int64_t i) {
   return tile + i * static_cast<std::int64_t>(sizeof(T));
 }
 
-/// Memory may hold any byte for a truth value.
+/// A bool in memory may be any byte.
 template <class T>
 void fetch(const std::byte* place, std::byte* to) {
   T x;
@@ -23,7 +23,7 @@ void fetch(const std::byte* place, std::byte* to) {
   std::memcpy(to, &x, sizeof(T));
 }
 
-// What is done to each element that an access reaches.
+// Per-element operation of an access.
 
 auto loading(std::byte* out) {
   return [out]<class T>(T, std::int64_t i, const std::byte* place) {
@@ -39,7 +39,7 @@ auto storing(const std::byte* x) {
 
 }  // namespace
 
-/// Calls visit(something of the element's type, its number in the tile, its place in memory).
+/// Calls visit(a value of the element type, its index in the tile, its address).
 template <class Visit>
 Access Memory::each(const Pointers& pointers, const Visit& visit) const {
   return with_type(pointers.dtype, [&]<class T>(T type) -> Access {

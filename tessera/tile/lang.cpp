@@ -9,11 +9,11 @@
 namespace tessera::tile {
 namespace {
 
-/// An offset, an extent or a stride.
+/// Offset, extent or stride as a scalar integer.
 ValueId index_operand(const Operand& x) {
   const Type type = type_of(x);
   const bool narrow = type == Type::scalar(DType::I32);
-  if (!narrow && !is_integer(type.dtype)) return value_of(x);  // the builder says what is wrong
+  if (!narrow && !is_integer(type.dtype)) return value_of(x);  // the builder reports the error
   return fit(x, narrow ? DType::I32 : DType::I64, type.shape);
 }
 
@@ -179,7 +179,7 @@ View make_view(const Operand& pointer, const Operands& extents, const Operands& 
   const Extents shape = known(extents);
   Operands steps = strides;
   for (std::size_t i = extents.size(); strides.empty() && i-- > 0;) {
-    // Row by row: a step over an axis is one over all elements of the axes after it.
+    // Row-major: the stride of an axis is the number of elements of the axes after it.
     const bool last = i + 1 == extents.size();
     const std::int64_t step = Type::view(dtype, shape).strides[i];
     const Operand whole = last || step != kDynamic ? Operand(step, pointer.where())
@@ -207,7 +207,7 @@ Range::Range(const Operand& from, const Operand& to, const Operand& step, const 
   const bool narrow =
       type_of(to).dtype == DType::I32 && common_dtype({from, to, step}) == DType::I32;
   const auto bound = [&](const Operand& x) {
-    if (!is_integer(type_of(x).dtype)) return value_of(x);  // the builder says what is wrong
+    if (!is_integer(type_of(x).dtype)) return value_of(x);  // the builder reports the error
     return fit(x, narrow ? DType::I32 : DType::I64, {});
   };
   std::vector<std::int64_t> list;

@@ -25,7 +25,7 @@ Val logical(Function function, const Operand& a, const Operand& b) {
   return made(build().map(function, {left, right}));
 }
 
-/// A pointer by some elements.
+/// Pointer plus elements.
 Val moved(const Operand& pointer, const Operand& elements) {
   const Trace::Line line(pointer.where());
   const Extents shape = common_shape(type_of(pointer).shape, type_of(elements).shape);

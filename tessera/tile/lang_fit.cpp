@@ -10,7 +10,7 @@
 namespace tessera::tile {
 namespace {
 
-/// bool < integer < float.
+/// Order of kinds: bool < integer < float.
 int kind_of(DType dtype) {
   return dtype == DType::Bool ? 0 : (is_float(dtype) ? 2 : 1);
 }
@@ -27,7 +27,7 @@ bool is_half(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;
 }
 
-/// Of a C++ number and the dtype of a value.
+/// Promotion of a C++ number with the dtype of a value.
 DType with_number(Sort number, DType dtype, Division division) {
   if (kind_of(number) > kind_of(dtype)) return number == Sort::Value ? DType::F32 : DType::I32;
   return division == Division::Yes && is_half(dtype) ? DType::F32 : dtype;
@@ -68,7 +68,7 @@ Literal literal(const Operand::Number& number, DType dtype) {
       integer >= -(std::int64_t{1} << (bits - 1))) {
     return {0, integer + (std::int64_t{1} << bits)};
   }
-  return {0, integer};  // what does not fit is a mistake that the builder finds
+  return {0, integer};  // the builder reports numbers that do not fit
 }
 
 ValueId checked(ValueId id) {

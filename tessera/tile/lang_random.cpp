@@ -7,7 +7,7 @@
 namespace tessera::tile {
 namespace {
 
-/// Of 32 random bits. The scale is the largest with which the result stays below 1.
+/// Float from 32 random bits. The scale is the largest one that keeps the result below 1.
 Val uniform(const Val& bits) {
   const Val x = bits.bitcast(DType::I32);
   return where(x < 0, -x - 1, x) * 4.6566127342e-10;

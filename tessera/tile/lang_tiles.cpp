@@ -12,13 +12,13 @@ int axis_of(const Operand& x, int axis) {
   return axis < 0 ? axis + type_of(x).rank() : axis;
 }
 
-/// Integers are added and multiplied in their accumulator; floats keep their type.
+/// Integers are summed and multiplied in their accumulator type; floats keep their type.
 Operand widened(const Operand& x) {
   const DType dtype = type_of(x).dtype;
   return is_float(dtype) ? x : Operand(cast(x, accumulator(dtype)), x.where());
 }
 
-/// Puts the axis back that a reduction took.
+/// Reinserts the reduced axis.
 Val with_axis(const Val& reduced, const Extents& before, int axis, Dims dims) {
   if (dims == Dims::Drop) return reduced;
   Extents shape = before;
@@ -41,7 +41,7 @@ Val reduction(Function function, const Operand& x, int axis, Dims dims) {
   return with_axis(made(build().reduce(function, value_of(x), axis)), type.shape, axis, dims);
 }
 
-/// The elements of a tile along an axis, counted from 0.
+/// Indices of a tile along an axis, from 0.
 Val positions(const Operand& x, int axis) {
   const Extents shape = type_of(x).shape;
   if (axis < 0 || axis >= static_cast<int>(shape.size())) {
@@ -55,7 +55,7 @@ Val positions(const Operand& x, int axis) {
 }
 
 using Compare = Val (*)(const Operand&, const Operand&);
-/// The element that the comparison prefers, with its index: the first of equals, NaN the last.
+/// Element that the comparison prefers, with its index: the first of equals, NaN last.
 std::pair<Val, Val> extreme(Compare better, const Operand& x, int axis, Dims dims) {
   const Trace::Line line(x.where());
   axis = axis_of(x, axis);
@@ -97,7 +97,7 @@ Builder::Combine traced(const Combine& combine) {
   };
 }
 
-/// What an optional mask is for pointers of this shape.
+/// Optional mask, broadcast to the shape of the pointers.
 std::optional<ValueId> mask_of(const Maybe& mask, const Extents& shape) {
   if (!mask) return {};
   if (!(*mask).is_number() && type_of(*mask).dtype != DType::Bool) {
@@ -132,7 +132,7 @@ Val num_programs(int axis, Place where) {
 
 Val arange(std::int64_t from, std::int64_t to, DType dtype, Place where) {
   const Trace::Line line(where);
-  const std::int64_t count = to > from ? to - from : 0;  // none is a mistake that the builder finds
+  const std::int64_t count = to > from ? to - from : 0;  // the builder reports an empty range
   const Val zero_based = made(build().iota(dtype, count));
   return from == 0 ? zero_based : zero_based + from;
 }
@@ -271,7 +271,7 @@ DType accumulator(DType dtype) {
 Val dot(const Operand& a, const Operand& b, const Maybe& c) {
   const Trace::Line line(a.where());
   const Type left = type_of(a), right = type_of(b);
-  // Products of bytes are signed, whatever the bytes are.
+  // 8-bit dots are signed, whatever the operands are.
   const DType dtype = is_float(left.dtype) ? accumulator(left.dtype) : DType::I32;
   if (c && !(*c).is_number()) return made(build().dot(value_of(a), value_of(b), (*c).id()));
   const bool matrices = left.rank() == 2 && right.rank() == 2;
@@ -283,7 +283,7 @@ Val dot(const Operand& a, const Operand& b, const Maybe& c) {
 Val load(const Operand& pointer, const Maybe& mask, const Maybe& other) {
   const Trace::Line line(pointer.where());
   const Type type = type_of(pointer);
-  // Without a mask there is nothing that `other` could stand in for.
+  // Without a mask `other` has no use.
   const std::optional<ValueId> holds = mask_of(mask, type.shape);
   std::optional<ValueId> instead;
   if (holds && other) instead = fit(*other, type.dtype, type.shape);

@@ -14,10 +14,10 @@
 namespace tessera::tile {
 namespace {
 
-/// Thrown at the first mistake to leave the body that is traced; `Trace::run` catches it.
+/// Exception that leaves the traced body at the first error; `Trace::run` catches it.
 struct Stop {};
 
-/// The language has no other way to reach the kernel that is traced: `arange(0, 8)` names none.
+/// Current tracer of the thread: calls such as `arange(0, 8)` do not name the kernel.
 Trace*& current_trace() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above; one per thread
   thread_local Trace* trace = nullptr;
@@ -53,7 +53,7 @@ Expected<Kernel> Trace::run(const std::function<void(Builder&)>& body) {
   try {
     body(builder_);
   } catch (const Stop&) {
-    // The builder knows the mistake.
+    // The builder holds the error.
   }
   TESSERA_TRY(const Kernel kernel, builder_.finish());
   return without_unchanged(kernel);
@@ -103,7 +103,7 @@ bool Trace::alive(const Val* variable) const {
 std::vector<Trace::Entry> Trace::assigned() const {
   std::vector<Entry> entries;
   for (Val* variable : alive_) {
-    // Views are no variables.
+    // Views are not variables.
     if (variable->state_ == Val::State::Value && !builder_.type(variable->id_).is_view())
       entries.push_back({variable, variable->id_});
   }
@@ -192,7 +192,7 @@ std::vector<ValueId> Trace::apart(const std::function<std::vector<ValueId>()>& b
 }
 
 std::vector<ValueId> Trace::in_region(const std::function<std::vector<ValueId>()>& body) {
-  // What the user wrote has lines of its own; what follows comes from this line again.
+  // User code sets its own lines; operations after it are attributed to this line again.
   const int pinned = std::exchange(pinned_, 0);
   const Source source = source_;
   std::vector<ValueId> results = body();
@@ -240,7 +240,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
   const std::vector<Val*> variables = alive_;
   const std::vector<Entry> before = assigned();
   Open region{.entries = {}, .first = next_id(), .source = source_};
-  std::vector<Val*> missing;  // assigned by the first branch alone
+  std::vector<Val*> missing;  // assigned by the first branch only
   const auto first = [&] {
     then();
     for (const Entry& entry : assigned()) {
@@ -248,7 +248,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
           std::find(variables.begin(), variables.end(), entry.variable) != variables.end();
       if (older) region.entries.push_back(entry);
     }
-    // Those that had a value keep its type; where they had none, the second branch keeps the
+    // Variables with a value keep its type; where they had none, the second branch keeps the
     // first's.
     Open kept = region;
     for (Entry& entry : kept.entries) {
@@ -273,7 +273,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
                 fmt::format("one branch alone makes {}", to_string(type)),
                 "both branches, or a value before");
       }
-      variable->state_ = Val::State::Value;  // something to hand on that nobody will see
+      variable->state_ = Val::State::Value;  // a placeholder that is never read
       variable->id_ = checked(builder_.constant(type, 0.0));
     }
     return next_of(region);
@@ -291,7 +291,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
 
 namespace {
 
-/// Drops, from the inside out, what regions are given and hand on as it was.
+/// Removes region parameters and results that never change, innermost first.
 class Unchanged {
  public:
   explicit Unchanged(const Kernel& kernel) : kernel_(kernel), same_(kernel.values.size()) {
@@ -316,8 +316,7 @@ class Unchanged {
     }
   }
 
-  /// Of a loop, whose carried values begin at these positions among the operands and the
-  /// parameters.
+  /// Loop whose carried values start at these positions among the operands and the parameters.
   void drop(Operation& op, std::size_t first_in, std::size_t first_param) {
     std::vector<ValueId>& next = yields(op.regions.back());
     for (std::size_t i = op.out.size(); i-- > 0;) {
@@ -354,7 +353,7 @@ class Unchanged {
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(position));
   }
 
-  /// Into the result, with values and operations numbered as they come.
+  /// Copies to the result, renumbering values and operations in order.
   Region copied(const Region& region, Kernel& result) {
     Region copy;
     for (const ValueId id : region.params) copy.params.push_back(define(id, result));
@@ -374,7 +373,7 @@ class Unchanged {
   }
 
   Kernel kernel_;
-  std::vector<ValueId> same_;  // the value that a value is known to be equal to
+  std::vector<ValueId> same_;  // representative of each value's equivalence class
   std::map<ValueId, ValueId> renamed_;
 };
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/tile/follow.h"
 #include "tessera/tile/infer.h"
+#include "tessera/tile/operand_type.h"
 #include "tessera/tile/parse_part.h"
 #include "tessera/tile/text.h"
 #include "tessera/tile/text_form.h"
@@ -16,7 +16,7 @@
 namespace tessera::tile {
 namespace {
 
-/// An operand: a value, or a number whose type is yet to follow.
+/// Parsed operand: a value, or a number whose type is not known yet.
 struct ParsedOperand {
   std::optional<ValueId> value = {};
   Number number = {};
@@ -83,7 +83,7 @@ class Parser {
     return id;
   }
 
-  /// Places an operation with results of these names; of all its results where none are named.
+  /// Appends an operation with results of these names; of all its results where none are named.
   Expected<Done> emit(Operation op, const std::vector<Declared>& results, const Token& token) {
     const auto inferred = inferred_types(kernel_, op);
     const std::size_t count = !results.empty() || !inferred ? results.size() : inferred->size();
@@ -141,7 +141,7 @@ class Parser {
     return ParsedOperand{.value = found->second};
   }
 
-  /// An operation as an operand: `add(x, exp(y))`, `mul(x, broadcast(s): f32[8, 64])`.
+  /// Nested operation as an operand: `add(x, exp(y))`, `mul(x, broadcast(s): f32[8, 64])`.
   Expected<ParsedOperand> nested() {
     const Token token = lexer_.peek();
     TESSERA_TRY(Operation op, call({}));
@@ -172,7 +172,7 @@ class Parser {
     return list;
   }
 
-  /// Gives every number its type, and scalars the shape of the tiles that they stand beside.
+  /// Assigns types to numbers, and broadcasts scalars to the shape of the other operands.
   Expected<Done> settle(Operation& op, const std::vector<ParsedOperand>& list,
                         const std::optional<Type>& declared, const Token& token) {
     KnownTypes known(list.size());
@@ -184,8 +184,7 @@ class Parser {
         op.in.push_back(*list[i].value);
         continue;
       }
-      TESSERA_TRY(const ValueId id,
-                  constant(list[i].number, following_type(op, known, i, declared)));
+      TESSERA_TRY(const ValueId id, constant(list[i].number, operand_type(op, known, i, declared)));
       op.in.push_back(id);
     }
     return spread(op, token);
@@ -229,7 +228,7 @@ class Parser {
     return Operation{.code = *code};
   }
 
-  /// An operation with its operands and attributes; reduce and scan with their region too.
+  /// Parses an operation with its operands and attributes; reduce and scan with their region too.
   Expected<Operation> call(const std::optional<Type>& declared) {
     const Token token = lexer_.peek();
     TESSERA_TRY(Operation op, operation_named());
@@ -322,7 +321,7 @@ class Parser {
 
   // Regions
 
-  /// The statements up to the closing brace. `yields` are the types that its yield has, if known;
+  /// Parses the statements up to the closing brace. `yields` are the types of its yield, if known;
   /// without a yield it yields nothing.
   Expected<Done> statements(const std::vector<Type>* yields) {
     const Nesting nesting(lexer_);
@@ -342,7 +341,7 @@ class Parser {
     for (; scope_.size() > outside; scope_.pop_back()) visible_.erase(scope_.back());
   }
 
-  /// A region with these parameters, after its opening brace.
+  /// Parses a region with these parameters, after its opening brace.
   Expected<Region> region(const std::vector<Declared>& params, const std::vector<Type>& types,
                           const std::vector<Type>* yields) {
     const std::size_t outside = scope_.size();
@@ -541,7 +540,7 @@ class Parser {
   Lexer& lexer_;  // of the parts
   Kernel kernel_;
   std::vector<Region*> open_;               // innermost last
-  std::map<std::string, ValueId> visible_;  // the names that may be used here
+  std::map<std::string, ValueId> visible_;  // visible names
   std::vector<std::string> scope_;          // the same, in order
 };
 

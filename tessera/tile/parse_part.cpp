@@ -84,7 +84,7 @@ Expected<Literal> PartReader::literal(const Number& number, DType dtype) const {
   }
   const auto integer =
       static_cast<std::int64_t>(number.negative ? 0 - token.integer : token.integer);
-  // The bits of a u64 are any; otherwise the sign has to come out as it was written.
+  // A u64 has any bits; otherwise the sign must be as written.
   const bool exact = dtype == DType::U64 ? !number.negative || token.integer == 0
                                          : (integer < 0) == (number.negative && integer != 0);
   if (token.kind != Token::Kind::Integer || !exact || !fits(dtype, integer)) {

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostUnrolled = 256;                  // copies of a body
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;  // of a loop
 constexpr std::size_t kMostLoops = 64;
 
-/// Loop names replaced by expressions; only what primitives make occurs here.
+/// Substitutes expressions for loop names in expressions that primitives create.
 Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by) {
   if (const auto* index = std::get_if<node::Index>(&scalar.node()))
     return index->axis == loop ? by : scalar;
@@ -35,12 +35,12 @@ Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by
 }
 
 bool commutes(const Fold& fold) {
-  return fold.simple().has_value();  // sums, products, extremes, and, or
+  return fold.simple().has_value();  // sum, product, min, max, and, or
 }
 
 }  // namespace
 
-/// The primitives at work on a schedule that is being changed.
+/// Implementation of the primitives on a schedule under construction.
 class Primitives {
  public:
   explicit Primitives(const Schedule& schedule) : schedule_(schedule) {}
@@ -84,7 +84,7 @@ class Primitives {
     return illegal("this primitive takes other arguments", "docs/schedules.md lists them");
   }
 
-  /// A loop by `name` or `stage/name`.
+  /// Finds a loop by `name` or `stage/name`.
   struct Found {
     Nest* nest = nullptr;
     std::size_t index = 0;
@@ -124,7 +124,7 @@ class Primitives {
     for (Nest::Axis& axis : nest.axes) axis.at = substituted(axis.at, loop, by);
     for (Nest::Axis& guard : nest.guards) guard.at = substituted(guard.at, loop, by);
   }
-  /// The loop becomes this expression, which leaves its range at times.
+  /// Replaces the loop by an expression that may leave its range (adds a guard).
   static void add_guard(Nest& nest, const Loop& loop, const Scalar& at) {
     const bool is_axis = std::ranges::count(nest.axes, loop.name, &Nest::Axis::name) > 0;
     nest.guards.push_back({is_axis ? loop.name : "", loop.extent, loop.reduces, at});
@@ -135,10 +135,10 @@ class Primitives {
         return illegal(fmt::format("there is a loop {} already", name));
     return Done{};
   }
-  /// Loops that another step has spoken of stay what they are.
+  /// Loops that an earlier step refers to cannot be changed.
   Expected<Done> plain(const Found& found) const {
     const std::string& name = found.loop().name;
-    if (found.loop().kind != Loop::Kind::Serial || found.loop().rounds_in_flight != 0)
+    if (found.loop().kind != Loop::Kind::Serial || found.loop().pipeline_depth != 0)
       return illegal(fmt::format("loop {} is serial no more", name), "do this before");
     for (const Nest::Place& read : found.nest->reads)
       if (read.loop == name)
@@ -178,7 +178,7 @@ class Primitives {
     return Done{};
   }
 
-  /// Some elements of the last part are computed twice, so the loop is no fold's.
+  /// Some elements of the last part are computed twice, so the loop must not be a reduction.
   Expected<Done> cover(const std::string& name, std::int64_t factor) {
     TESSERA_TRY(const Found found, find(name));
     if (found.loop().reduces) return illegal("what a fold takes in is taken in once");
@@ -298,7 +298,7 @@ class Primitives {
     return Done{};
   }
   static Expected<Done> plain_kind(const Found& found) {
-    if (found.loop().kind != Loop::Kind::Serial || found.loop().rounds_in_flight != 0)
+    if (found.loop().kind != Loop::Kind::Serial || found.loop().pipeline_depth != 0)
       return illegal(fmt::format("loop {} is serial no more", found.loop().name));
     return Done{};
   }
@@ -316,7 +316,7 @@ class Primitives {
           return illegal(
               fmt::format("loop {} carries a dependence across loop {}", name, loops[i].name),
               "the order in which the fold takes things in matters");
-    // Vectors lie in the order of the loops, those of the fold last.
+    // Vectors follow the order of the loops, those of the fold last.
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(found.index));
     loops.push_back(vector);
     loops.back().kind = Loop::Kind::Vector;
@@ -338,8 +338,8 @@ class Primitives {
     return Done{};
   }
 
-  /// Whether what a read is read at is settled where the loop begins: loops further in that are no
-  /// vectors do not matter.
+  /// Whether the positions of a read are fixed where the loop begins: inner loops that are not
+  /// vectorized are ignored.
   Expected<Done> settled(const Nest& nest, const Loop& loop, const std::vector<Scalar>& at,
                          const std::string& what) const {
     for (const Scalar& index : at)
@@ -422,7 +422,7 @@ class Primitives {
     TESSERA_TRY_DONE(plain_kind(found));
     if (rounds < 1 || rounds > 16)
       return illegal(fmt::format("{} rounds cannot be in flight", rounds), "1 to 16 can");
-    found.loop().rounds_in_flight = rounds;
+    found.loop().pipeline_depth = rounds;
     return Done{};
   }
 
@@ -433,7 +433,7 @@ class Primitives {
     return Done{};
   }
 
-  /// What has to hold after every step.
+  /// Invariants after every step.
   Expected<Done> check(Nest& nest) const {
     if (nest.loops.size() > kMostLoops) return illegal("there are too many loops");
     std::stable_sort(nest.loops.begin(), nest.loops.end(), [](const Loop& a, const Loop& b) {

@@ -42,7 +42,7 @@ struct Loop {
   std::int64_t extent = 1;
   bool reduces = false;  // iterates over a reduction axis
   Kind kind = Kind::Serial;
-  std::int64_t rounds_in_flight = 0;  // pipeline depth; 0: not pipelined
+  std::int64_t pipeline_depth = 0;  // pipeline depth; 0: not pipelined
   bool operator==(const Loop&) const = default;
 };
 

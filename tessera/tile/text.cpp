@@ -38,14 +38,14 @@ class Printer {
   }
 
  private:
-  /// The name of a value, given to it when it is first met: its definition.
+  /// Name of a value, assigned at its definition.
   const std::string& name(ValueId id) {
     std::string& name = names_[id];
     if (!name.empty()) return name;
     const std::string& wanted = kernel_.values[id].name;
     const std::string plain =
         taken_.unique(wanted.empty() ? fmt::format("v{}", unnamed_++) : wanted);
-    // These are numbers where an operand stands.
+    // Names that would parse as numbers.
     const bool number = plain == "true" || plain == "false";
     return name = number ? quoted_text(plain, '\'') : name_text(plain);
   }
@@ -90,7 +90,7 @@ class Printer {
     return found == remarks_.end() ? "" : "  // " + found->second;
   }
 
-  /// `head` without results; then regions, joined by words.
+  /// Prints `head` without results; then regions, joined by keywords.
   void operation(const Operation& op, const std::string& remark) {
     if (op.code == Code::Yield && op.in.empty()) return;
     const std::string head = this->head(op);
@@ -126,7 +126,7 @@ class Printer {
       }
       case Code::While: {
         std::string text = fmt::format("while ({})", carried(op, op.regions[0], 0));
-        // Both regions speak of the carried values by the same names.
+        // Both regions use the same names for the carried values.
         for (std::size_t i = 0; i < op.in.size(); ++i) {
           names_[op.regions[1].params[i]] = name(op.regions[0].params[i]);
         }
@@ -148,7 +148,7 @@ class Printer {
     return text;
   }
 
-  /// Empty where it is what leaving it out means.
+  /// Text of an attribute; empty where it has its default.
   std::string attribute_text(const Operation& op, const Attribute& attribute) const {
     const auto ints = [&] { return fmt::format("[{}]", fmt::join(op.ints, ", ")); };
     switch (attribute.field) {

@@ -10,7 +10,7 @@
 namespace tessera::tile {
 namespace {
 
-constexpr int kDeepest = 256;  // regions within regions
+constexpr int kDeepest = 256;  // maximum nesting depth of regions
 
 class Verifier {
  public:
@@ -34,7 +34,7 @@ class Verifier {
   }
 
  private:
-  /// A value is visible from its definition to the end of the region that it is defined in.
+  /// Scope: a value is visible from its definition to the end of its region.
   enum class Scope : std::uint8_t { Unseen, Visible, Past };
 
   Expected<Done> region(const Region& region, const Operation* owner, int depth) {
@@ -77,7 +77,7 @@ class Verifier {
     return check_types(kernel_, op);
   }
 
-  /// Backends run a combining region on many elements at once: it stays simple.
+  /// Back ends run a combiner region on many elements at once: it must be elementwise.
   Expected<Done> combining(const Operation& op) const {
     const bool simple = op.code == Code::Const || op.code == Code::Map || op.code == Code::Cast ||
                         op.code == Code::Bitcast || op.code == Code::Yield;

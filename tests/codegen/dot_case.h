@@ -130,7 +130,7 @@ struct Matrix {
 };
 
 /// Stores the negated sums.
-class Negated final : public DotFinish {
+class Negated final : public DotEpilogue {
  public:
   Negated(llvm::IRBuilder<>& ir, const DotCall& call) : ir_(ir), call_(call) {}
   std::vector<llvm::Value*> start(const DotPart&) override { return {}; }
@@ -225,7 +225,7 @@ class Compiled {
     call.scratch = word(ir.getPtrTy());
     call.accumulate = c.accumulate;
     Negated negated(ir, call);
-    if (c.finish) call.finish = &negated;
+    if (c.finish) call.epilogue = &negated;
     finished_ = emit_dot(ir, call, machine_);
     ir.CreateRetVoid();
     if (!c.machine.empty()) emulate_x86(module);

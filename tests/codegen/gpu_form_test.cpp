@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 TEST(GpuForm, SaysWhatSharedMemoryAllowed) {
   const auto kernel = examples::matmul(DType::BF16, DType::BF16, {128, 256, 64});
   for (const PtxOptions& options :
-       {PtxOptions{}, {.target = PtxTarget::Sm80}, {.more_stages = 8, .loops = true}}) {
+       {PtxOptions{}, {.target = PtxTarget::Sm80}, {.more_stages = 8, .persistent = true}}) {
     const auto form = gpu_form_of(*kernel, options);
     const auto compiled = ptx_of(*kernel, options);
     ASSERT_TRUE(form) << to_string(form.error());
@@ -34,7 +34,7 @@ TEST(GpuForm, ProductsOfAttentionReadRegisters) {
   const auto form = gpu_form_of(*examples::attention(
       DType::F16, 64, {128, 64, examples::Scores::Rows}, examples::Mask::None));
   ASSERT_TRUE(form) << to_string(form.error());
-  EXPECT_THAT(*form, HasSubstr("wgmma m64n64k16 of registers and the ring"));
+  EXPECT_THAT(*form, HasSubstr("wgmma m64n64k16, a in registers, b in stage buffer"));
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ class Gpu : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(kernel) << to_string(kernel.error());
     const PtxTarget target = device->compute() == 90 ? PtxTarget::Sm90a : PtxTarget::Sm80;
     const auto compiled =
-        ptx_of(*kernel, {.target = target, .loops = GetParam(), .maps = GetParam()});
+        ptx_of(*kernel, {.target = target, .persistent = GetParam(), .maps = GetParam()});
     ASSERT_TRUE(compiled) << to_string(compiled.error());
     const auto function =
         device->load({compiled->text, compiled->entry, compiled->threads, compiled->shared_bytes,
-                      compiled->programs, compiled->loops, compiled->maps});
+                      compiled->programs, compiled->persistent, compiled->maps});
     ASSERT_TRUE(function) << to_string(function.error());
     const auto launched = function->launch({grid, tile::words_of(arguments)});
     ASSERT_TRUE(launched) << to_string(launched.error());

@@ -171,8 +171,8 @@ void multiply64(Fiber* lanes, const std::string& name) {
     return halves ? half_at(word, i) : bfloat_at(word, i);
   };
   const auto in_shared = [&](int argument, bool rows_along_k, int across, int k) {
-    const ptx::Matrix64 form =
-        ptx::Matrix64::of(lanes[0].arguments[static_cast<std::size_t>(argument) + 1]);
+    const ptx::WgmmaDescriptor form =
+        ptx::WgmmaDescriptor::of(lanes[0].arguments[static_cast<std::size_t>(argument) + 1]);
     const auto panel = static_cast<int>(form.panel);
     std::uint64_t at = lanes[0].arguments[argument];
     if (rows_along_k) {
@@ -608,7 +608,7 @@ Expected<Done> emulate(const tile::Kernel& kernel, std::span<const tile::Argumen
   std::copy(grid.begin(), grid.end(), state.programs);
   // Few blocks, where blocks go on with further programs.
   std::int64_t blocks = (grid[0] + made.kernel.programs - 1) / made.kernel.programs;
-  if (made.kernel.loops) state.programs[0] = blocks = std::min<std::int64_t>(blocks, 2);
+  if (made.kernel.persistent) state.programs[0] = blocks = std::min<std::int64_t>(blocks, 2);
   for (std::int64_t z = 0; z < grid[2]; ++z)
     for (std::int64_t y = 0; y < grid[1]; ++y)
       for (std::int64_t x = 0; x < blocks; ++x) {

@@ -12,7 +12,7 @@ namespace {
 /// What who launches may allow, and other GPUs.
 const std::vector<PtxOptions>& ways() {
   static const std::vector<PtxOptions> ways = {
-      {.loops = true, .maps = true}, {}, {.target = PtxTarget::Sm80}};
+      {.persistent = true, .maps = true}, {}, {.target = PtxTarget::Sm80}};
   return ways;
 }
 

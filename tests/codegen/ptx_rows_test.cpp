@@ -45,12 +45,12 @@ TEST(PtxRows, SoftmaxInTwoPasses) {
 
 TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
   const auto kernel = examples::softmax(DType::F16, 512);
-  const auto compiled = ptx_of(*kernel, {.loops = true});
+  const auto compiled = ptx_of(*kernel, {.persistent = true});
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_EQ(compiled->threads, 128);
   EXPECT_EQ(compiled->programs, 4);  // a warp each
   EXPECT_EQ(compiled->shared_bytes, 0);
-  EXPECT_FALSE(compiled->loops);
+  EXPECT_FALSE(compiled->persistent);
   EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
   EXPECT_THAT(compiled->text, HasSubstr("shfl.sync.bfly"));
   EXPECT_THAT(compiled->text, HasSubstr("ex2.approx"));
@@ -58,17 +58,17 @@ TEST(PtxRows, ARowInAWarpNeedsNoSharedMemory) {
 
 // Two blocks are emulated, with several rows each.
 TEST(PtxRows, BlocksGoOnWithTheNextRows) {
-  const PtxOptions looping = {.loops = true},
-                   ahead_of_warps = {.loops = true, .rows_ahead = 1, .together = 1};
+  const PtxOptions looping = {.persistent = true},
+                   ahead_of_warps = {.persistent = true, .prefetched_rows = 1, .coarsening = 1};
   const auto compiled = ptx_of(*examples::layer_norm(DType::F16, 512), ahead_of_warps);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_TRUE(compiled->loops);
+  EXPECT_TRUE(compiled->persistent);
   EXPECT_EQ(compiled->programs, 4);                    // a warp each
   EXPECT_EQ(compiled->shared_bytes, 4 * 3 * 512 * 2);  // the next row and the parameters of each
   EXPECT_THAT(compiled->text, HasSubstr("cp.async.cg.shared.global"));
   EXPECT_THAT(compiled->text, Not(HasSubstr("bar.sync")));
-  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->loops);
-  EXPECT_FALSE(ptx_of(*examples::softmax(DType::F16, 32768))->loops);
+  EXPECT_TRUE(ptx_of(*examples::softmax(DType::F16, 32768), looping)->persistent);
+  EXPECT_FALSE(ptx_of(*examples::softmax(DType::F16, 32768))->persistent);
   struct Case {
     std::int64_t columns, rows;
     int ahead;
@@ -76,7 +76,7 @@ TEST(PtxRows, BlocksGoOnWithTheNextRows) {
   for (const auto& [columns, rows, ahead] :
        {Case{512, 1, 1}, Case{512, 7, 1}, Case{520, 9, 1}, Case{500, 9, 1}, Case{4096, 9, 1},
         Case{512, 29, 2}, Case{520, 1, 3}, Case{4096, 9, 3}}) {
-    const PtxOptions some_ahead = {.loops = true, .rows_ahead = ahead};
+    const PtxOptions some_ahead = {.persistent = true, .prefetched_rows = ahead};
     expect_emulated(examples::layer_norm(DType::F16, columns),
                     layer_norm_arguments(DType::F16, rows, columns), {rows, 1, 1}, 4e-3,
                     some_ahead);
@@ -94,8 +94,8 @@ TEST(PtxRows, BlocksGoOnWithRowsThatHaveGaps) {
     sum: f32[1] = reshape(reduce(products) {fn = add, axis = 0})
     vstore(out, row, sum)
   })");
-  const PtxOptions looping = {.loops = true, .rows_ahead = 1};
-  EXPECT_TRUE(ptx_of(kernel, looping)->loops);
+  const PtxOptions looping = {.persistent = true, .prefetched_rows = 1};
+  EXPECT_TRUE(ptx_of(kernel, looping)->persistent);
   expect_emulated(kernel,
                   TestArguments(1)
                       .view(DType::F16, {5, 512}, {1024, 2})
@@ -110,9 +110,9 @@ TEST(PtxRows, BlocksDoNotGoOnWhereProgramsMeet) {
     s = reduce(reshape(t): f32[64]) {fn = add, axis = 0}
     old: f32 = atomic(total, s) {fn = add}
   })"),
-                               {.loops = true});
+                               {.persistent = true});
   ASSERT_TRUE(compiled) << to_string(compiled.error());
-  EXPECT_FALSE(compiled->loops);
+  EXPECT_FALSE(compiled->persistent);
 }
 
 TEST(PtxRows, NormalizesLayers) {
@@ -184,7 +184,7 @@ TEST(PtxRows, OneProgramTakesTheRowsOfSeveral) {
         for (const bool loops : {false, true}) {
           SCOPED_TRACE(::testing::Message() << together << " of " << rows << " x " << columns);
           const PtxOptions options = {
-              .loops = loops, .rows_ahead = loops ? 1 : -1, .together = together};
+              .persistent = loops, .prefetched_rows = loops ? 1 : -1, .coarsening = together};
           expect_emulated(examples::layer_norm(DType::F16, columns),
                           layer_norm_arguments(DType::F16, rows, columns), {rows - rows / 5, 1, 1},
                           4e-3, options);
@@ -204,9 +204,11 @@ TEST(PtxRows, LongRowsAreReadInParts) {
   EXPECT_EQ(ptx_of(*examples::softmax(DType::F16, 1000), parts)->threads, 32);
   EXPECT_EQ(ptx_of(*examples::softmax(DType::F32, 1000), parts)->threads, 64);
   // With nothing kept in shared memory, some parts, and all.
-  const PtxOptions some = {.bytes_per_thread = 16, .part = 256, .keep_bytes = 1024},
-                   all = {
-                       .loops = true, .bytes_per_thread = 32, .part = 512, .keep_bytes = 1 << 16};
+  const PtxOptions some = {.bytes_per_thread = 16, .part = 256, .cached_bytes = 1024},
+                   all = {.persistent = true,
+                          .bytes_per_thread = 32,
+                          .part = 512,
+                          .cached_bytes = 1 << 16};
   struct Case {
     std::int64_t rows, n;
     DType dtype;

@@ -54,7 +54,7 @@ TEST(Ptx, FirstKernelsMayBeCompiledByManyThreadsAtOnce) {
 TEST(Ptx, IsTheSameBeforeAndAfterCodeForAProcessor) {
   const auto product = examples::matmul(DType::BF16, DType::BF16, {128, 128, 64});
   const auto rows = examples::layer_norm(DType::F16, 4096);
-  const PtxOptions options = {.loops = true, .maps = true};
+  const PtxOptions options = {.persistent = true, .maps = true};
   const std::string before[] = {ptx_text(product, options), ptx_text(rows, options)};
   ASSERT_TRUE(compile(*examples::vector_add(DType::F32, 64)));
   EXPECT_EQ(ptx_text(product, options), before[0]);
@@ -460,7 +460,7 @@ void expect_emulated_as_interpreted(const testing::RandomKernel& random) {
   const auto interpreted = tile::interpret(random.kernel, random.arguments(expected), random.grid);
   ASSERT_TRUE(interpreted) << to_string(interpreted.error());
   const auto emulated =
-      emulate(random.kernel, random.arguments(found), random.grid, {.ptx = {.loops = true}});
+      emulate(random.kernel, random.arguments(found), random.grid, {.ptx = {.persistent = true}});
   ASSERT_TRUE(emulated) << to_string(emulated.error());
   EXPECT_EQ(testing::difference(random, expected, found, 0), "");
 }

@@ -95,9 +95,9 @@ TEST(SlowPtxas, TakesAllExamplesWithoutSpills) {
       for (const auto& [loops, maps] :
            {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
         const auto ptx = ptx_of(
-            *kernel, {.target = target, .precision = precision, .loops = loops, .maps = maps});
+            *kernel, {.target = target, .precision = precision, .persistent = loops, .maps = maps});
         ASSERT_TRUE(ptx) << to_string(ptx.error());
-        if (ptx->loops != loops || ptx->maps.empty() == maps) continue;  // the same text
+        if (ptx->persistent != loops || ptx->maps.empty() == maps) continue;  // the same text
         std::ofstream(folder / "kernel.ptx") << ptx->text;
         const int status =
             std::system(fmt::format("'{}' -arch={} -v -o '{}' '{}' > '{}' 2>&1", ptxas->string(),

@@ -148,7 +148,7 @@ Program with_a_map() {
   maker.program.kernels = {
       {.name = "copy",
        .threads = 256,
-       .loops = true,
+       .persistent = true,
        .maps = {
            {.word = 0, .column = 1, .width = 2, .box = {64, 64}},
            {.word = 5, .width = 2, .box = {64}, .offset = 8, .extents = {64}, .strides = {1}}}}};
@@ -193,7 +193,7 @@ TEST(ProgramCheck, FindsTensorMapsThatNoGpuHas) {
   EXPECT_TRUE(refused([](Map& map) { map.strides = {}; }, 1));
   EXPECT_TRUE(refused([](Map& map) { map.extents = map.strides = {64, 64}; }, 1));
   Program program = with_a_map();
-  program.kernels[0].loops = false;
+  program.kernels[0].persistent = false;
   EXPECT_FALSE(check(program)) << "one block for each program is not told how many there are";
   program = with_a_map();
   program.kernels[0].maps.resize(9, program.kernels[0].maps[0]);

@@ -48,7 +48,7 @@ Program complete_program() {
   maker.program.swap_bytes = 16;
   maker.program.kernels.push_back({.name = "mapped",
                                    .programs = 2,
-                                   .loops = true,
+                                   .persistent = true,
                                    .maps = {{.word = 1,
                                              .column = 1,
                                              .width = 4,

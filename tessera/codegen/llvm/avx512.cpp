@@ -5,8 +5,8 @@
 namespace tessera::codegen::avx512 {
 namespace {
 
-/// `values` and then what all such instructions take: what lanes hold that a mask leaves out, the
-/// mask, and a rounding, here that of the processor.
+/// Calls an AVX-512 intrinsic: `values`, then the pass-through operand of masked lanes, the mask,
+/// and the rounding mode, here the current one.
 llvm::Value* emit(const Lanes& x, const char* name, std::initializer_list<llvm::Value*> values) {
   constexpr unsigned as_it_is = 4;
   llvm::IRBuilderBase& ir = x.ir();

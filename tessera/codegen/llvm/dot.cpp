@@ -20,10 +20,10 @@ bool is_true(Value* value) {
   return known(value).value_or(0) != 0;
 }
 
-/// The loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
+/// GEMM loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
 /// High-Performance Matrix Multiplication", 2008, section 4. Blocks of k, of n (b packed), of m (a
-/// packed); then panels of b, which stay in the first cache, and of a. A b that is small as a whole
-/// stays there in any case: then the panels of a come first.
+/// packed); then panels of b, which stay in L1, and of a. Where all of b fits into L1, the panels
+/// of a are the outer loop.
 class Loops {
  public:
   Loops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine,
@@ -54,28 +54,29 @@ class Loops {
     pack_b_ = ir.getInt1(call.b.panel == 0);
     if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
         known(in.b_column) == 1) {
-      // Rows whose distance is a multiple of a large power of 2 would push each other out of the
-      // first cache: its lines are chosen by the low bits of an address.
+      // Rows at distances that are a multiple of a large power of 2 would evict each other from L1,
+      // whose sets are indexed by the low bits of an address.
       const std::int64_t bytes = near_bytes(machine);
       Value* power = ir.CreateAnd(in.b_row, ir.CreateNeg(in.b_row));
       pack_b_ = call.shape.m == 1 ? ir.getFalse()
                                   : ir.CreateICmpSGT(power, constant(bytes / column_bytes_of_b()));
     }
     if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b_)) {
-      // One row: b is read by its rows, a few at a time, while c stays in the first cache.
-      kc_ = 2 * kTurn;
+      // One row: b is read by its rows, a few at a time, while c stays in L1.
+      kc_ = 2 * kMaxUnroll;
       nc_ = round_up(std::max<std::int64_t>(call.shape.n, 1), plan_.nr);
     }
     const bool both = pack_a_ && is_true(pack_b_);
-    const std::int64_t turn = plan_.k_group * kTurn;
+    const std::int64_t turn = plan_.k_group * kMaxUnroll;
     const auto k_is_multiple_of = [&](std::int64_t unit) {
       const auto k = known(in_.k);
       return k && *k % unit == 0 && (*k <= kc_ || kc_ % unit == 0);
     };
     pad_k_ = static_cast<int>(both ? turn : plan_.k_group);
-    whole_turns_ = both || k_is_multiple_of(turn);
+    whole_unrolls_ = both || k_is_multiple_of(turn);
     whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
-    if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_) turns_ = Turns::Some;
+    if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_)
+      trip_count_ = TripCount::AtLeastOne;
     if (call.adds == nullptr && (call.accumulate || call.shape.k <= kc_))
       accumulate_known_ = call.accumulate;
     if (const auto m = known(in.m)) {
@@ -87,7 +88,7 @@ class Loops {
     const bool far_b = call.b.panel != 0 ? !rows_outer_ : bytes_of_b > machine.l2;
     if (loads_spread(machine_) && far_b && call.shape.m > 1)
       ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
-    // Few rows would leave each of them a long burst of prefetches, which is waited for.
+    // With few rows, each of them would issue a long burst of prefetches, which stalls.
     prefetch_b_ = !loads_spread(machine_) && far_b && call.shape.m >= 16 * plan_.mr;
     if (!loads_spread(machine_) && call.shape.m > 1) {
       const std::int64_t bytes = std::min(call.shape.k, kc_) * byte_width(instruction_.a);
@@ -100,9 +101,9 @@ class Loops {
     tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
 
-  /// The columns that can be finished: all but those that are not whole vectors, where one block of
-  /// k holds the sums and no row is half of a pair.
-  std::int64_t finished_columns() const {
+  /// Columns that the epilogue can process: whole vectors only, where one block covers all of k and
+  /// no row is half of a pair.
+  std::int64_t epilogue_columns() const {
     const auto n = known(in_.n);
     const bool is_known = n && known(in_.m) && known(in_.k).value_or(0) > 0;
     if (!is_known || call_.accumulate || call_.shape.k > kc_) return 0;
@@ -112,13 +113,14 @@ class Loops {
 
   void emit() {
     Value* a_bytes = constant(round_up(
-        plan_.mc * round_up(plan_.kc, plan_.k_group * kTurn) * byte_width(instruction_.a), 128));
+        plan_.mc * round_up(plan_.kc, plan_.k_group * kMaxUnroll) * byte_width(instruction_.a),
+        128));
     panels_a_ = in_.scratch;
     tile_ = ir_.CreateGEP(ir_.getInt8Ty(), in_.scratch, a_bytes);
     panels_b_ = ir_.CreateGEP(
         ir_.getInt8Ty(), tile_,
         constant(round_up(std::int64_t{plan_.mr} * plan_.nr * byte_width(instruction_.c), 128)));
-    // Where k is 0 there is still a product to store.
+    // Where k is 0 the result is still stored.
     Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
     block(k_end, kc_, call_.shape.k, [&](Value* k) {
       k_ = k;
@@ -153,13 +155,13 @@ class Loops {
  private:
   static constexpr std::int64_t line = 64;  // of a cache, in bytes
 
-  /// Columns of c that are computed together.
+  /// Column panel of c: columns that are computed together.
   struct Columns {
-    int columns = 0;    // 0: there are never such
+    int columns = 0;    // 0: there are none
     bool exact = true;  // all of them exist
   };
 
-  /// Panels of `rows` rows, then of one row less.
+  /// Row panels of a block: of `rows` rows, then of one row less.
   struct EvenRows {
     int rows = 0;
     std::int64_t in_tall = 0;  // rows of the last block that are in the former
@@ -171,7 +173,7 @@ class Loops {
     int rows, live;
   };
 
-  /// Of a panel of b, for each group of k.
+  /// Elements of a panel of b per group of k.
   std::int64_t panel_lines() const {
     return std::max<std::int64_t>(
         1, std::int64_t{plan_.nr} * plan_.k_group * byte_width(instruction_.b) / line);
@@ -187,8 +189,8 @@ class Loops {
     return ir_.CreateAnd(ir_.CreateAdd(value, constant(multiple - 1)), constant(-multiple));
   }
   Value* maximum(Value* x, Value* y) { return ir_.CreateSelect(ir_.CreateICmpSGT(x, y), x, y); }
-  /// The smaller of what is left and a block; what is left, where one block holds the most there
-  /// can be.
+  /// Size of the current block: the minimum of the rest and a block; the rest, where there is only
+  /// one block.
   Value* minimum(Value* left, std::int64_t size, std::int64_t most) {
     if (most <= size) return left;
     return ir_.CreateSelect(ir_.CreateICmpSLT(left, constant(size)), left, constant(size));
@@ -207,8 +209,8 @@ class Loops {
     }
   }
 
-  /// The columns behind the last whole panel: as many as the largest extent leaves over, and any
-  /// other number.
+  /// Partial column panels: of the remainder of the largest extent, and of any other number of
+  /// columns.
   void choose_tails() {
     const auto n = known(in_.n);
     const auto rest = static_cast<int>(n.value_or(call_.shape.n) % plan_.nr);
@@ -221,7 +223,7 @@ class Loops {
   }
 
   /// Where several rows are left over, the panels of the last block are nearly equal: a few low
-  /// ones cost less than single rows, each of which loads all of b.
+  /// panels cost less than single rows, each of which loads all of b.
   void choose_rows(std::int64_t m) {
     const std::int64_t last = m % plan_.mc == 0 ? plan_.mc : m % plan_.mc;
     const std::int64_t panels = (last + plan_.mr - 1) / plan_.mr;
@@ -242,15 +244,15 @@ class Loops {
             [&] { body(padded_); });
   }
 
-  /// The panels of a block of rows: as many of the full height as there are, then of 4 rows, then
-  /// single ones (or pairs, and half a pair).
+  /// Row panels of a block: full height first, then of 4 rows, then single rows (or pairs, and half
+  /// a pair).
   void each_rows(llvm::function_ref<void(const Rows&)> body) {
     if (even_) return each_even_rows(body);
     const int unit = row_unit(instruction_);
     Value* first = constant(0);
     Value* rest = m_size_;
     std::int64_t most = std::min(plan_.mc, call_.shape.m);
-    // What the largest extent leaves over, where that is a good part of it.
+    // Remainder of the largest extent, where that is a good part of a panel.
     const auto left = static_cast<int>(call_.shape.m % plan_.mr);
     const bool is_much = loads_spread(machine_) && left > 4 && call_.shape.m < 16 * plan_.mr;
     const int some = is_much ? left : 4;
@@ -310,7 +312,7 @@ class Loops {
                           constant(rows.live), k_size_});
   }
 
-  /// From some k of the block on, `k_size` of them.
+  /// Packs `k_size` k's of b from some k of the block on.
   void pack_columns_of_b(Value* column, const Columns& columns, Value* k, Value* k_size) {
     llvm::Function* pack = packer(module_, {.from = call_.shape.b,
                                             .to = instruction_.b,
@@ -329,15 +331,15 @@ class Loops {
     ir_.CreateCall(pack, {panel, source, in_.b_column, in_.b_row, live, k_size});
   }
 
-  /// Missing columns are zeros in the panel, so that the last one is packed in any case.
+  /// Missing columns are zeros in the panel, so the last one is always packed.
   Value* packs(const Columns& columns) {
     return columns.exact || call_.b.panel != 0 ? pack_b_ : ir_.getTrue();
   }
 
   void pack_block_of_b() {
     emit_if(ir_, pack_b_, [&] {
-      // Where rows are copied, a few of them at a time: the lines and pages that panels share are
-      // then still at hand.
+      // Copies a few rows at a time, so that cache lines and pages that panels share are still
+      // cached.
       const bool by_rows = packed_unit(in_.b_column, in_.b_row) == Packer::Unit::Lines;
       const std::int64_t strip = by_rows ? round_up(16, pad_k_) : kc_;
       block(k_size_, strip, std::min(kc_, call_.shape.k), [&](Value* k) {
@@ -378,8 +380,8 @@ class Loops {
     return at(b_type_, b.base, call_.b.panel != 0 ? in_.b_panel_stride : panel);
   }
 
-  /// Brings a part of the next panel of b into the second cache, beside the work on some rows of
-  /// this one. In the micro-kernels of AArch64 each such instruction would cost more than a cycle.
+  /// Prefetches a part of the next panel of b into L2, beside the work on some rows of this one. In
+  /// the micro-kernels of AArch64 each prefetch would cost more than a cycle.
   void prefetch(const PanelOfB& b, const Rows& rows) {
     Value* bytes = ir_.CreateMul(k_padded_, constant(plan_.nr * byte_width(instruction_.b)));
     Value* panels = ir_.CreateAdd(ir_.CreateUDiv(m_size_, constant(plan_.mr)), constant(1));
@@ -391,8 +393,8 @@ class Loops {
     });
   }
 
-  /// Where the micro-kernel has slots to spare, it does so itself: this is the part for these rows,
-  /// the last one for all that come after the panel is complete.
+  /// Part of the next panel that the micro-kernel for these rows prefetches, where it has issue
+  /// slots to spare; the last part covers the rest of the panel.
   Value* ahead(const PanelOfB& b, const Rows& rows) {
     const std::int64_t last = (panel_lines() - 1) / ahead_;
     Value* part = ir_.CreateUDiv(rows.first, constant(plan_.mr));
@@ -428,11 +430,12 @@ class Loops {
         .broadcast_loads = loads_spread(machine_),
         .rows = rows.rows,
         .columns = columns.columns,
-        .unroll = kTurn,
+        .unroll = kMaxUnroll,
         .splits = std::clamp<int>(
-            static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1, kTurn),
-        .whole_turns = whole_turns_,
-        .turns = turns_,
+            static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1,
+            kMaxUnroll),
+        .whole_unrolls = whole_unrolls_,
+        .trip_count = trip_count_,
         .a = a_,
         .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
         .b_stride = loads_spread(machine_) && (call_.b.panel != 0 || is_true(pack_b_))
@@ -467,13 +470,13 @@ class Loops {
         .ahead = ahead_ > 0 ? ahead(b, rows) : b.base,
         .from = from,
         .from_stride = from_row};
-    if (call_.finish != nullptr && direct) {
+    if (call_.epilogue != nullptr && direct) {
       const DotPart part{ir_.CreateAdd(m_, rows.first), ir_.CreateAdd(n_, column), rows.rows,
                          columns.columns / lanes_};
       std::vector<Value*> start;
-      if (instruction_.form == Instruction::Form::Lanes) start = call_.finish->start(part);
+      if (instruction_.form == Instruction::Form::Lanes) start = call_.epilogue->start(part);
       const Values sums = emit_micro_kernel(ir_, kernel, operands, start);
-      call_.finish->finish(part, sums, !start.empty());
+      call_.epilogue->finish(part, sums, !start.empty());
       return;
     }
     llvm::SmallVector<Value*, 11> arguments = {
@@ -500,22 +503,22 @@ class Loops {
   std::int64_t kc_ = 0, nc_ = 0;
   int lanes_ = 0;
   MicroKernel::A a_ = MicroKernel::A::Panel;
-  Value* pack_b_ = nullptr;  // i1: the strides of b may decide
+  Value* pack_b_ = nullptr;  // i1: run-time decision by the strides of b
   bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
-  bool rows_outer_ = false;  // all of b stays in the first cache: rows of c are done at once
-  int ahead_ = 0;            // as of MicroKernel, like those that follow
+  bool rows_outer_ = false;  // all of b stays in L1: loop over rows of c outside
+  int ahead_ = 0;            // as in MicroKernel, like those that follow
   int next_lines_ = 0;
   bool far_rows_of_b_ = false;
-  bool whole_turns_ = false, whole_k_ = false;  // as of MicroKernel and Packer
-  Turns turns_ = Turns::Any;
-  std::int64_t rest_rows_ = -1;  // behind the last whole panel; -1: any
+  bool whole_unrolls_ = false, whole_k_ = false;  // as in MicroKernel and Packer
+  TripCount trip_count_ = TripCount::Any;
+  std::int64_t rest_rows_ = -1;  // after the last whole panel; -1: any
   std::optional<EvenRows> even_ = {};
   int pad_k_ = 1;
   std::optional<bool> accumulate_known_;
   Columns exact_, padded_;
-  bool tiles_ = false;  // some tiles go through scratch, as only a part of them exists
+  bool tiles_ = false;  // partial tiles go through scratch
 
-  // Of the loop that is being emitted: where the block begins and how much of it there is.
+  // Current block of the loops that are being emitted: start and size.
   Value *k_ = nullptr, *k_size_ = nullptr, *k_padded_ = nullptr, *groups_ = nullptr;
   Value *n_ = nullptr, *n_size_ = nullptr, *n_whole_ = nullptr;
   Value *m_ = nullptr, *m_size_ = nullptr;
@@ -551,18 +554,18 @@ std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& asked,
                   .scratch = call.scratch};
 
   const bool tiles = instruction_for(call.shape, machine).form == Instruction::Form::Tiles;
-  if (call.finish != nullptr) {
+  if (call.epilogue != nullptr) {
     const auto finished = [](auto loops) {
-      const std::int64_t columns = loops.finished_columns();
+      const std::int64_t columns = loops.epilogue_columns();
       if (columns > 0) loops.emit();
       return columns;
     };
     const std::int64_t columns =
         tiles ? finished(AmxLoops(ir, call, machine, in)) : finished(Loops(ir, call, machine, in));
     if (columns > 0) return columns;
-    call.finish = nullptr;
+    call.epilogue = nullptr;
   }
-  // One function for all dots alike; constants are part of what it is, the rest are its parameters.
+  // One function shared by all equal dots; constants are specialized, the rest are parameters.
   std::string name =
       fmt::format("dot.{}{}{}.{}x{}x{}.{}x{}g{}.{}x{}x{}.{}{}{}b{}", to_string(call.shape.a),
                   to_string(call.shape.b), to_string(call.shape.c), call.shape.m, call.shape.n,

@@ -68,9 +68,9 @@ struct DotPart {
 /// Epilogue of a dot, emitted on accumulators in registers: `start` before the multiplications
 /// gives their initial values (in the order [row][vector]; nothing: zeros), `finish` after them
 /// uses the sums. Only some instructions support initial values.
-class DotFinish {
+class DotEpilogue {
  public:
-  virtual ~DotFinish() = default;
+  virtual ~DotEpilogue() = default;
   virtual std::vector<llvm::Value*> start(const DotPart& part) = 0;
   virtual void finish(const DotPart& part, llvm::ArrayRef<llvm::Value*> sums, bool started) = 0;
 };
@@ -93,7 +93,7 @@ struct DotCall {
   /// if that is true; else c = a·b.
   llvm::Value *from = nullptr, *from_row_stride = nullptr, *adds = nullptr;
   llvm::Value* scratch = nullptr;
-  DotFinish* finish = nullptr;
+  DotEpilogue* epilogue = nullptr;
 };
 std::int64_t emit_dot(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Machine& machine);
 

@@ -20,7 +20,7 @@ int k_of_tile(const Instruction& instruction) {
   return rows_of_tile * instruction.k_group;
 }
 
-/// How scratch memory is divided, in bytes.
+/// Partition of scratch memory, in bytes.
 struct Scratch {
   std::int64_t panels_a, tile, rest, panels_b;
 };
@@ -42,8 +42,8 @@ DotPlan plan_amx_dot(const DotShape& shape, const Instruction& instruction,
   DotPlan plan{.mr = static_cast<int>(tiles == 1 ? height : 2 * height),
                .nr = 2 * columns_of_tile,
                .k_group = instruction.k_group};
-  // As for other dots, blocks are in the second cache. Panels need not be in the first: tiles are
-  // loaded in half of the time that they are multiplied in, and sums cost more than that.
+  // Cache blocks are in L2, as for other dots. Panels need not be in L1: loading a tile takes half
+  // of the time of multiplying it, and accumulators cost more than that.
   plan.kc = even_block(shape.k, machine.l1d * 7 / 4 / (plan.nr * b_width + plan.mr * a_width),
                        k_of_tile(instruction));
   plan.mc = even_block(shape.m, machine.l2 / 4 / (plan.kc * a_width), plan.mr);
@@ -64,7 +64,7 @@ AmxLoops::AmxLoops(llvm::IRBuilder<>& ir, const DotCall& call, const machine::Ma
       height_(call.shape.m <= rows_of_tile ? plan_.mr : plan_.mr / 2),
       chunk_(k_of_tile(instruction_)) {}
 
-std::int64_t AmxLoops::finished_columns() const {
+std::int64_t AmxLoops::epilogue_columns() const {
   const auto n = known(in_.n);
   const bool is_known = n && known(in_.m) && known(in_.k).value_or(0) > 0;
   if (!is_known || call_.accumulate || call_.shape.k > plan_.kc) return 0;
@@ -77,7 +77,7 @@ void AmxLoops::emit() {
   tile_ = bytes_at(panels_a_, constant(scratch.panels_a));
   rest_ = bytes_at(tile_, constant(scratch.tile));
   panels_b_ = bytes_at(rest_, constant(scratch.rest));
-  // Blocks of an extent that is at most `most`: where each begins and how much of it there is.
+  // Blocks of an extent that is at most `most`: start and size of each.
   const auto blocks = [&](Value* extent, std::int64_t size, std::int64_t most,
                           llvm::function_ref<void(Value*, Value*)> body) {
     if (most <= size)
@@ -88,7 +88,7 @@ void AmxLoops::emit() {
   };
   const auto each_panel = [&](PieceBody body) { each_piece(n_size_, columns_of_tile, 2, body); };
   configure(ir_, height_);
-  // Where k is 0 there is still a product to store.
+  // Where k is 0 the result is still stored.
   Value* k_end = call_.accumulate ? in_.k : at_least(in_.k, 1);
   blocks(k_end, plan_.kc, call_.shape.k, [&](Value* k, Value*) {
     k_ = k;
@@ -130,7 +130,7 @@ Value* AmxLoops::bytes_at(Value* base, Value* offset) {
   return ir_.CreateGEP(ir_.getInt8Ty(), base, offset);
 }
 
-/// As many as there are of `tiles` tiles; then what is left, in as few tiles as it fits.
+/// Blocks of `tiles` tiles; then the rest, in as few tiles as possible.
 void AmxLoops::each_piece(Value* extent, int tile, int tiles, PieceBody body) {
   Value* rest = ir_.CreateURem(extent, constant(tiles * tile));
   Value* whole = ir_.CreateSub(extent, rest);
@@ -207,7 +207,7 @@ AmxLoops::PanelOfB AmxLoops::panel_of_b(const Piece& columns) {
                                   ir_.CreateMul(within, constant(instruction_.k_group))));
   Value* stride = constant(width * instruction_.k_group * byte_width(instruction_.b));
   PanelOfB panel{ir_.CreateGEP(type, in_.b, offset), stride, none};
-  // A panel that was packed ahead ends with the last group of k.
+  // A prepacked panel ends with the last group of k.
   Value* whole = ir_.CreateUDiv(k_size_, constant(chunk_));
   Value* groups = ir_.CreateUDiv(
       ir_.CreateAdd(ir_.CreateURem(k_size_, constant(chunk_)), constant(instruction_.k_group - 1)),
@@ -226,7 +226,7 @@ void AmxLoops::multiply(const Piece& rows, const Piece& columns, const PanelOfB&
   llvm::Type* a_type = type_of(instruction_.a, ir_.getContext());
   llvm::Type* c_type = type_of(instruction_.c, ir_.getContext());
   const auto live = known(columns.live);
-  const bool finishes = call_.finish != nullptr && live && *live % columns_of_tile == 0;
+  const bool finishes = call_.epilogue != nullptr && live && *live % columns_of_tile == 0;
   Value* is_whole =
       ir_.CreateAnd(ir_.CreateICmpEQ(rows.live, constant(rows.tiles * height_)),
                     ir_.CreateICmpEQ(columns.live, constant(columns.tiles * columns_of_tile)));
@@ -253,7 +253,7 @@ void AmxLoops::multiply(const Piece& rows, const Piece& columns, const PanelOfB&
   });
 }
 
-/// What is made of sums, row by row from scratch memory: tiles are stored, nothing else.
+/// Epilogue, row by row from scratch memory: tile registers can only be stored.
 void AmxLoops::finish(const Piece& rows, const Piece& columns) {
   const int together = known(rows.live).value_or(1) % 4 == 0 ? 4 : 1;
   auto* type =
@@ -269,7 +269,7 @@ void AmxLoops::finish(const Piece& rows, const Piece& columns) {
       }
     const DotPart part{ir_.CreateAdd(ir_.CreateAdd(m_, rows.first), row),
                        ir_.CreateAdd(n_, columns.first), together, vectors};
-    call_.finish->finish(part, sums, /*started=*/false);
+    call_.epilogue->finish(part, sums, /*started=*/false);
   });
 }
 

@@ -20,7 +20,7 @@ class AmxLoops {
            const DotArguments& in);
 
   /// Number of leading columns that the epilogue can process.
-  std::int64_t finished_columns() const;
+  std::int64_t epilogue_columns() const;
   void emit();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 using llvm::Value;
 using IR = llvm::IRBuilder<>;
 
-/// The tiles by number: four of c, two of a, two of b.
+/// Tile register numbers: four of c, two of a, two of b.
 int tile_of_c(int row, int column) {
   return 2 * row + column;
 }
@@ -35,7 +35,7 @@ void call(IR& ir, const std::string& name, llvm::ArrayRef<Value*> arguments) {
   ir.CreateCall(intrinsic_named(*ir.GetInsertBlock()->getModule(), name), arguments);
 }
 
-/// An instruction on tiles by number, which are part of it, and then on values.
+/// Tile intrinsic: tile registers by number, which are immediates, then values.
 void call(IR& ir, const char* name, std::initializer_list<int> tiles,
           std::initializer_list<Value*> values = {}) {
   llvm::SmallVector<Value*, 3> arguments;
@@ -53,7 +53,7 @@ void store(IR& ir, Value* value, Value* at) {
   ir.CreateAlignedStore(value, at, llvm::Align(1));
 }
 
-/// The first `live` elements of a vector in memory, and zeros.
+/// The first `live` elements of a vector in memory, padded with zeros.
 Value* load_first(IR& ir, llvm::FixedVectorType* type, Value* at, Value* live) {
   const unsigned count = type->getNumElements();
   llvm::SmallVector<std::uint8_t, 64> positions(count);
@@ -66,7 +66,7 @@ Value* load_first(IR& ir, llvm::FixedVectorType* type, Value* at, Value* live) {
   return ir.CreateMaskedLoad(type, at, align, exists, llvm::Constant::getNullValue(type));
 }
 
-/// x0[0] x1[0] … x0[1] x1[1] … of 1, 2 or 4 vectors.
+/// Interleaves 1, 2 or 4 vectors: x0[0] x1[0] … x0[1] x1[1] ….
 Value* interleaved(IR& ir, llvm::ArrayRef<Value*> rows) {
   if (rows.size() == 1) return rows[0];
   Values even, odd;
@@ -98,7 +98,7 @@ struct Types {
 }  // namespace
 
 void configure(IR& ir, int height) {
-  // Palette 1; the bytes of a row of each tile from 16 on, 2 bytes each, the rows from 48 on.
+  // Palette 1; bytes per row of each tile from offset 16 on, 2 bytes each; rows from offset 48 on.
   std::array<std::uint8_t, 64> bytes{};
   bytes[0] = 1;
   for (int tile = 0; tile < 8; ++tile) {

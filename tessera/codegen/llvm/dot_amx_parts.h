@@ -4,6 +4,7 @@
 
 namespace tessera::codegen::amx {
 
+/// Shape of an AMX tile register, and the functions that AMX dots are made of.
 constexpr int rows_of_tile = 16;  // maximum; for b: groups of k
 constexpr int bytes_of_row = 64;  // for b and c: 16 columns
 constexpr int columns_of_tile = 16;

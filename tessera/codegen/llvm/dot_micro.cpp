@@ -11,16 +11,15 @@ namespace {
 
 using llvm::Value;
 
-/// Whether a function's instructions stay in the order in which they are written here, each load
-/// just before its first use. LLVM brings loads together, which is no worse where operands are in
-/// panels; rows and columns of matrices then often meet in one bank of the cache. On x86-64 it
-/// finds nothing to gain.
+/// Whether a function keeps the emitted instruction order, each load just before its first use.
+/// LLVM groups loads, which is no worse where operands are in panels; rows and columns of matrices
+/// in place then often conflict in one bank of the cache. On x86-64 there is nothing to gain.
 bool keeps_order(const MicroKernel& kernel) {
   return kernel.a != MicroKernel::A::Panel || kernel.broadcast_loads;
 }
 
-/// The register tile of one micro-kernel while it is emitted: accumulators in the order
-/// [split][row of registers][column of registers].
+/// Register tile of a micro-kernel that is being emitted: accumulators in the order [split][row of
+/// registers][column of registers].
 class Tile {
  public:
   Tile(llvm::IRBuilder<>& ir, const MicroKernel& kernel, const MicroOperands& in)
@@ -32,7 +31,7 @@ class Tile {
     accumulator_ = llvm::FixedVectorType::get(c_type_, static_cast<unsigned>(lanes_));
     tile_rows_ = blocks ? kernel.rows / 2 : kernel.rows;
     tile_columns_ = blocks ? kernel.columns / 2 : kernel.columns / lanes_;
-    // A group of k moves as one number where it is more than one element.
+    // A group of k is moved as one integer where it has more than one element.
     const int group = instruction_.k_group;
     a_group_ = group == 1
                    ? type_of(instruction_.a, context)
@@ -43,11 +42,11 @@ class Tile {
     if (kernel.b_stride != 0) in_.b_stride = constant(kernel.b_stride);
   }
 
-  /// Vectors along n, [row][column / lanes].
+  /// Accumulators as vectors along n, [row][column / lanes].
   Values sums(llvm::ArrayRef<Value*> start = {}) {
     for (int row = 0; row < kernel_.rows && kernel_.a == MicroKernel::A::Rows; ++row)
       a_rows_.push_back(ir_.CreateGEP(a_group_, in_.a, ir_.CreateMul(in_.a_stride, constant(row))));
-    for (int i = 0; i <= kTurn && kernel_.broadcast_loads; ++i) {
+    for (int i = 0; i <= kMaxUnroll && kernel_.broadcast_loads; ++i) {
       a_strides_.push_back(ir_.CreateMul(in_.a_stride, constant(i)));
       b_strides_.push_back(ir_.CreateMul(in_.b_stride, constant(i)));
     }
@@ -61,21 +60,22 @@ class Tile {
     if (later_c_ != nullptr) state.push_back(later_c_);
 
     if (kernel_.next_lines > 0) prefetch_next_rows();
-    Value* whole = kernel_.whole_turns
+    Value* whole = kernel_.whole_unrolls
                        ? in_.groups
                        : ir_.CreateAnd(in_.groups, constant(-std::int64_t{kernel_.unroll}));
     state = emit_for(
         ir_, constant(0), whole, kernel_.unroll, state,
-        [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); }, kernel_.turns);
-    if (!kernel_.whole_turns)
+        [&](Value* k, const Values& in) { return turn(k, in, kernel_.unroll); },
+        kernel_.trip_count);
+    if (!kernel_.whole_unrolls)
       state = emit_for(ir_, whole, in_.groups, 1, state,
                        [&](Value* k, const Values& in) { return turn(k, in, 1); });
     add_splits(state);
     return finished(state);
   }
 
-  /// c (+)= a·b. What is added to comes from far and is asked for while k runs, or else the sums
-  /// begin with it; blocks are put together only at the end.
+  /// c (+)= a·b. The addend is prefetched during the loop over k and added at the end, or else
+  /// accumulators start from it; 2 x 2 blocks are assembled only at the end.
   void emit() {
     if (!kernel_.apart) {
       in_.from = in_.c;
@@ -91,11 +91,11 @@ class Tile {
   }
 
  private:
-  /// Where addresses may be a pointer and a distance, few pointers move along k: one of b and one
-  /// of a, or of some rows of it. Every addition takes the place of a product.
-  static constexpr int kRowsByPointer = kTurn;
+  /// Where addressing modes have a base and an index, few pointers advance along k: one of b and
+  /// one of a, or of some rows of it. Every addition takes an issue slot of a multiply-add.
+  static constexpr int kRowsByPointer = kMaxUnroll;
 
-  /// What pointers into a become in a turn.
+  /// Updates the pointers into a for one loop iteration.
   void move_a(llvm::MutableArrayRef<Value*> pointers, int unroll) {
     for (Value*& pointer : pointers) {
       Value* distance = kernel_.a == MicroKernel::A::Columns ? a_strides_[index(unroll)]
@@ -105,7 +105,7 @@ class Tile {
     }
   }
 
-  /// Asks for a row of what is added to; returns the next, or the last again.
+  /// Prefetches a row of the addend; returns the next row, or the last one again.
   Value* ask_for_c(Value* row) {
     const int line = 64 / byte_width(instruction_.c);
     for (int column = 0; column < kernel_.columns; column += line)
@@ -120,7 +120,7 @@ class Tile {
   Value* zero() { return llvm::Constant::getNullValue(accumulator_); }
   llvm::Align c_align() const { return llvm::Align(c_type_->getScalarSizeInBits() / 8); }
 
-  /// Every so many columns of the tile of c, row by row.
+  /// Calls for every so many columns of the tile of c, row by row.
   void each_of(Value* row, Value* stride, int step,
                llvm::function_ref<void(Value*, std::size_t)> action) {
     std::size_t i = 0;
@@ -131,8 +131,8 @@ class Tile {
     }
   }
   Value* load_c(Value* at) { return ir_.CreateAlignedLoad(accumulator_, at, c_align()); }
-  /// What c is added to is asked for row by row while k runs, where there are slots to spare: all
-  /// at once, the requests would be waited for. What is stored needs no such help.
+  /// The addend is prefetched row by row during the loop over k, where there are issue slots to
+  /// spare: all at once, the requests would stall. Stores need no prefetch.
   void prefetch_c() {
     if (kernel_.broadcast_loads) {
       later_c_ = in_.from;
@@ -147,7 +147,7 @@ class Tile {
       each_of(in_.from, in_.from_stride, line,
               [&](Value* at, std::size_t) { emit_prefetch(ir_, at); });
   }
-  /// The rows of a behind these.
+  /// The rows of a after these.
   void prefetch_next_rows() {
     const int line = 64 / byte_width(instruction_.a);
     Value* next = ir_.CreateMul(in_.a_stride, constant(kernel_.rows));
@@ -155,8 +155,8 @@ class Tile {
       for (int i = 0; i < kernel_.next_lines; ++i)
         emit_prefetch(ir_, ir_.CreateGEP(a_group_, row, ir_.CreateAdd(next, constant(i * line))));
   }
-  /// What of b comes into use some groups of k later, and its lines, one between some products and
-  /// the next: together they would hold up the loads behind them.
+  /// Prefetches b some groups of k ahead, one cache line between multiply-adds: together they would
+  /// delay the loads behind them.
   struct LaterB {
     Value* row = nullptr;
     int products = 0, next_column = 0;
@@ -175,8 +175,8 @@ class Tile {
     later.next_column += 64 / byte_width(instruction_.b);
   }
 
-  /// Sums and what is added to, where that is asked for. All of it is read before any is stored, as
-  /// rows may lie at distances where processors take a load to depend on a store.
+  /// Adds accumulators to a prefetched addend. All of it is loaded before any is stored, because
+  /// CPUs may falsely predict that a load depends on a store at certain distances.
   Values plus_old(const Values& sums) {
     llvm::BasicBlock *before = ir_.GetInsertBlock(), *adding = nullptr;
     Values totals;
@@ -208,9 +208,9 @@ class Tile {
         type, offset == 0 ? base : ir_.CreateGEP(element, base, constant(offset)), align);
   }
 
-  /// The groups of a for `unroll` steps of k, from vectors that are loaded once, when first asked.
+  /// Groups of a for `unroll` steps of k, from vectors that are loaded once, on first use.
   struct LoadedA {
-    llvm::SmallVector<Value*, 16> bases;  // of each run of groups that lie side by side
+    llvm::SmallVector<Value*, 16> bases;  // of each run of contiguous groups
     int run = 0;                          // groups in a run
     llvm::SmallVector<std::pair<std::pair<int, int>, Value*>, 16> loaded;
   };
@@ -248,7 +248,7 @@ class Tile {
     return value;
   }
 
-  /// The factor of row `row` of registers at step `step`.
+  /// Factor of register row `row` at step `step`.
   Value* factor_a(LoadedA& a, int step, int row) {
     if (instruction_.form == Instruction::Form::Blocks) {
       Value* pair = vector_of_a(a, 0, step * kernel_.rows + 2 * row, 2);
@@ -258,7 +258,7 @@ class Tile {
                                ? std::pair{0, step * kernel_.rows + row}
                            : kernel_.a == MicroKernel::A::Rows ? std::pair{row, step}
                                                                : std::pair{step, row};
-    // Whole vectors as far as they go; then halves, quarters, ...
+    // Whole vectors as far as possible; then halves, quarters, ...
     const int lanes =
         kernel_.broadcast_loads ? 1 : 16 / static_cast<int>(a_group_->getScalarSizeInBits() / 8);
     int first = 0, width = lanes;
@@ -290,13 +290,13 @@ class Tile {
     if (name.back() == '.') name += std::to_string(8 * kernel_.vector_bytes);
     llvm::Function* callee =
         intrinsic_named(*ir_.GetInsertBlock()->getModule(), name, {accumulator_, a_vector_});
-    // Intrinsics of x86 take vectors of i32, whatever is in them.
+    // Intrinsics of x86 take vectors of i32, whatever the element type.
     llvm::FunctionType* type = callee->getFunctionType();
     return ir_.CreateCall(callee, {c, ir_.CreateBitCast(a, type->getParamType(1)),
                                    ir_.CreateBitCast(b, type->getParamType(2))});
   }
 
-  /// The lines of what comes next that go with this group of k.
+  /// Cache lines to prefetch with this group of k.
   void prefetch(Value* k) {
     constexpr std::int64_t line = 64;
     for (int i = 0; i < kernel_.ahead; ++i) {
@@ -323,7 +323,7 @@ class Tile {
       return ir_.CreateGEP(b_element, b_rows.back(), in_.b_stride);
     };
     if (later_c_ != nullptr) out.back() = ask_for_c(in.back());
-    if (keeps_order(kernel_))  // where they are is known before the first product
+    if (keeps_order(kernel_))  // addresses are computed before the first multiply-add
       while (b_rows.size() < index(unroll)) b_rows.push_back(next_row());
     const int registers = tile_rows_ * tile_columns_;
     const auto sum = [&](int position) -> Value*& { return out[index(position)]; };
@@ -344,8 +344,8 @@ class Tile {
         Value*& total = sum(kernel_.splits * registers + column);
         total = multiply_add(llvm::ConstantInt::get(a_vector_, 128), y, total);
       };
-      // The operand of which a register takes part in many multiplications is the inner loop's, so
-      // that few of the other are alive: all of a's groups are in lanes of two registers, or each
+      // The operand whose registers take part in many multiplications is the inner loop's, so that
+      // few registers of the other are live: all groups of a are in lanes of two registers, or each
       // is a register of its own.
       if (kernel_.broadcast_loads) {
         Values columns;
@@ -419,20 +419,21 @@ class Tile {
   llvm::FixedVectorType *accumulator_ = nullptr, *a_vector_ = nullptr, *b_vector_ = nullptr;
   int lanes_ = 0, tile_rows_ = 0, tile_columns_ = 0;
   llvm::SmallVector<Value*, 16> a_rows_, a_strides_, b_strides_;  // the latter times 0, 1, …
-  Value *later_c_ = nullptr, *last_c_ = nullptr;  // rows of what is added to: asked for first, last
+  Value *later_c_ = nullptr, *last_c_ = nullptr;  // addend rows to prefetch: next, last
 };
 
 std::string name_of(const MicroKernel& kernel) {
   const Instruction& instruction = kernel.instruction;
-  return fmt::format(
-      "{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}l{}.c{}{}{}",
-      keeps_order(kernel) ? kInOrder : "", instruction.name == nullptr ? "fma" : instruction.name,
-      to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
-      kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows, kernel.columns,
-      kernel.unroll, kernel.splits, kernel.whole_turns ? "w" : "",
-      kernel.turns == Turns::Some ? "t" : "", kernel.ahead, "prc"[static_cast<int>(kernel.a)],
-      kernel.next_lines, kernel.b_stride, kernel.later_b, kernel.far_c ? "f" : "",
-      kernel.apart ? "a" : "", kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
+  return fmt::format("{}dot.micro.{}.{}{}{}.v{}{}.{}x{}.u{}s{}{}{}n{}.a{}{}.b{}l{}.c{}{}{}",
+                     keeps_order(kernel) ? kInOrder : "",
+                     instruction.name == nullptr ? "fma" : instruction.name,
+                     to_string(instruction.a), to_string(instruction.b), to_string(instruction.c),
+                     kernel.vector_bytes, kernel.broadcast_loads ? "b" : "", kernel.rows,
+                     kernel.columns, kernel.unroll, kernel.splits, kernel.whole_unrolls ? "w" : "",
+                     kernel.trip_count == TripCount::AtLeastOne ? "t" : "", kernel.ahead,
+                     "prc"[static_cast<int>(kernel.a)], kernel.next_lines, kernel.b_stride,
+                     kernel.later_b, kernel.far_c ? "f" : "", kernel.apart ? "a" : "",
+                     kernel.accumulate ? (*kernel.accumulate ? "1" : "0") : "x");
 }
 
 }  // namespace

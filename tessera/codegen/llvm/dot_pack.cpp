@@ -28,13 +28,13 @@ class Packing {
   void emit() {
     const int step = pack_.unit == Packer::Unit::Neither ? 1 : k_step();
     Value* k_fast = pack_.whole_k ? k_ : ir_.CreateAnd(k_, constant(-step));
-    // Lines that do not fill a block: of what is stored for them, the end is stored over.
+    // Lines that do not fill a block: their excess stores are overwritten later.
     const int rest = pack_.unit == Packer::Unit::K && pack_.all_lines && pack_.k_group == 1 &&
                              step % pack_.k_multiple == 0
                          ? pack_.lines % block()
                          : 0;
     if (rest == 0) fill(ir_.CreateAnd(k_, constant(-pack_.k_multiple)));
-    // As many lines at a time as a register holds; where all are there, in straight code.
+    // As many lines at a time as a register holds; straight-line code where all exist.
     const int widest =
         pack_.unit == Packer::Unit::K
             ? block()
@@ -54,7 +54,7 @@ class Packing {
           if (rest > 0) transpose(constant(pack_.lines - rest), k, rest);
           line = pack_.lines / widest * widest;
           const auto block_of = [&](Value* at) { transpose(at, k, widest); };
-          if (blocks_ > 1) {  // waits for memory as it is: short code
+          if (blocks_ > 1) {  // bound by memory: short code suffices
             emit_for(ir_, constant(0), constant(line), widest, block_of);
           } else {
             for (int at = 0; at < line; at += widest) block_of(constant(at));
@@ -86,8 +86,8 @@ class Packing {
   /// Groups in a block of 16 bytes: what is transposed in registers.
   int block() const { return std::max(1, 16 / (byte_width(pack_.to) * pack_.k_group)); }
 
-  /// At a time, where lines lie side by side: where some may be missing, narrow vectors leave fewer
-  /// of them to be copied one by one.
+  /// Lines per step, where lines are contiguous: where some may be missing, narrow vectors leave
+  /// fewer of them to be copied one by one.
   int copied_bytes() const {
     return pack_.all_lines && pack_.k_group == 1 ? pack_.vector_bytes : 16;
   }
@@ -101,7 +101,7 @@ class Packing {
     return ir_.CreateGEP(from_, source_, offset);
   }
 
-  /// k's group begins at a multiple of k_group, except for single elements.
+  /// Groups of k start at multiples of k_group, except for single elements.
   Value* target(Value* line, Value* k) {
     Value* group = ir_.CreateAnd(k, constant(-pack_.k_group));
     Value* offset = ir_.CreateAdd(
@@ -149,8 +149,8 @@ class Packing {
          [&](Value* line, Value* at_k) { store(load(source(line, at_k), 1), target(line, at_k)); });
   }
 
-  /// Zeros where copying will leave holes: everywhere if lines are missing, else from `k_last` on,
-  /// a multiple of what k is rounded up to.
+  /// Zeros where copying leaves holes: everywhere if lines are missing, else from `k_last` on, a
+  /// multiple of the padding of k.
   void fill(Value* k_last) {
     if (pack_.all_lines && pack_.whole_k) return;
     Value* k_end = pack_.whole_k ? k_ : round_up(k_, pack_.k_multiple);
@@ -182,9 +182,9 @@ class Packing {
     return ir_.CreateShuffleVector(x, y, mask);
   }
 
-  /// Vectors x0, x1, … whose elements are to alternate: x0[0] x1[0] … x0[1] x1[1] …, as vectors of
-  /// the same length. Rounds of the perfect shuffle (H. S. Stone, 1971); with as many vectors as
-  /// elements that is the transpose.
+  /// Interleaves vectors x0, x1, …: x0[0] x1[0] … x0[1] x1[1] …, as vectors of the same length.
+  /// Stages of the perfect shuffle (H. S. Stone, 1971); with as many vectors as elements that is
+  /// the transpose.
   Values alternate(Values vectors, int parts = 1) {
     const std::size_t half = vectors.size() / 2;
     for (std::size_t round = 1; round < vectors.size(); round *= 2) {
@@ -206,9 +206,9 @@ class Packing {
     }
   }
 
-  /// One group of k, where lines lie side by side.
+  /// Packs one group of k, where lines are contiguous.
   void interleave(Value* line, int chunk, Value* k) {
-    // Rows that are pages apart are not foreseen by the processor.
+    // Rows that are pages apart are not covered by the hardware prefetcher.
     constexpr int cache_line = 64, distance = 8;
     if (chunk * byte_width(pack_.from) == cache_line)
       emit_prefetch(ir_, source(line, ir_.CreateAdd(k, constant(distance))));
@@ -222,7 +222,7 @@ class Packing {
     }
   }
 
-  /// Blocks of lines by groups of k, side by side, where k's lie so. There may be fewer lines.
+  /// Blocks of lines by groups of k, side by side, where k is contiguous. There may be fewer lines.
   void transpose(Value* line, Value* k, int lines) {
     const int size = block();
     auto* groups = llvm::FixedVectorType::get(ir_.getIntNTy(static_cast<unsigned>(8 * 16 / size)),
@@ -251,7 +251,7 @@ class Packing {
   llvm::IRBuilder<>& ir_;
   const Packer& pack_;
   Value *panel_, *source_, *line_stride_, *k_stride_, *lines_, *k_;
-  int blocks_ = 1;  // that are transposed at a time
+  int blocks_ = 1;  // blocks transposed at a time
   llvm::Type *from_ = nullptr, *to_ = nullptr;
 };
 

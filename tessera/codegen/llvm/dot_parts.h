@@ -48,7 +48,7 @@ struct DotArguments {
 };
 
 /// Number of groups of k that panels are padded to: the largest unroll factor of a micro-kernel.
-constexpr int kTurn = 4;
+constexpr int kMaxUnroll = 4;
 
 inline std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -89,10 +89,10 @@ struct MicroKernel {
   int vector_bytes = 16;
   bool broadcast_loads = false;  // values of a are broadcast by loads, not lane by lane
   int rows = 0, columns = 0;
-  int unroll = kTurn;  // groups of k per loop iteration
+  int unroll = kMaxUnroll;  // groups of k per loop iteration
   int splits = 1;  // interleaved sets of accumulators, to hide the latency of a small register tile
-  bool whole_turns = false;  // the number of groups is a multiple of `unroll`
-  Turns turns = Turns::Any;  // Some: the number of groups is at least `unroll`
+  bool whole_unrolls = false;             // the number of groups is a multiple of `unroll`
+  TripCount trip_count = TripCount::Any;  // AtLeastOne: the number of groups is at least `unroll`
   A a = A::Panel;
   int next_lines = 0;  // cache lines to prefetch of each of the next rows of a; A::Rows only
   int b_stride = 0;    // between groups of b; 0: run-time argument

@@ -13,12 +13,12 @@ using machine::Architecture;
 using machine::Machine;
 using DotForm = Instruction::Form;
 
-/// Instructions that do more than one multiplication per lane, the best first.
+/// Instructions with more than one multiplication per lane, best first.
 struct Choice {
   Architecture architecture;
   std::string_view feature;
   Instruction instruction;
-  int most_bytes = 64;  // of the vectors that it takes
+  int most_bytes = 64;  // maximum vector size
 };
 
 using enum DType;
@@ -49,10 +49,10 @@ constexpr std::array choices = {
 };
 
 tile::cpu::RegisterTile register_tile(const Instruction& instruction, const Machine& machine) {
-  using tile::cpu::Products;
+  using tile::cpu::MatmulUnit;
   tile::cpu::RegisterTile tile = tile::cpu::register_tile(
-      instruction.form == DotForm::Blocks ? Products::Blocks : Products::Lanes, machine);
-  // The sums of b take as many registers as a row.
+      instruction.form == DotForm::Blocks ? MatmulUnit::Blocks : MatmulUnit::Lanes, machine);
+  // The sums of b need as many registers as a row.
   if (instruction.offset_a && machine.architecture == arm) --tile.vectors;
   return tile;
 }
@@ -86,7 +86,7 @@ Instruction instruction_for(const DotShape& shape, const Machine& machine) {
 std::int64_t panel_columns(const DotShape& shape, const Machine& machine) {
   const Instruction instruction = instruction_for(shape, machine);
   const int lanes = machine.vector_bytes / byte_width(shape.c);
-  // One row streams b: half of the registers take sums.
+  // One row streams b: half of the registers are accumulators.
   if (shape.m == 1 && instruction.form == DotForm::Lanes)
     return machine.vector_registers / 2 * lanes;
   return std::int64_t{register_tile(instruction, machine).vectors} * lanes;
@@ -105,18 +105,18 @@ DotPlan plan_dot(const DotShape& shape, const Machine& machine, std::int64_t pac
   plan.k_group = instruction.k_group;
   plan.mr = register_tile(instruction, machine).rows;
   plan.nr = static_cast<int>(packed_b != 0 ? packed_b : panel_columns(shape, machine));
-  // A panel of b and one of a, which passes by it, fill most of the first cache, a block of a a
-  // quarter of the second; a block of b comes from the second or the third.
-  const std::int64_t k_unit = kTurn * plan.k_group;
+  // A panel of b and one of a, which streams by it, fill most of L1, a block of a fills a quarter
+  // of L2; a block of b is in L2 or L3.
+  const std::int64_t k_unit = kMaxUnroll * plan.k_group;
   const std::int64_t panels = loads_spread(machine) ? machine.l1d * 15 / 16 : machine.l1d * 7 / 8;
   const std::int64_t k_most = panels / (plan.nr * b_width + plan.mr * a_width);
   plan.kc = even_block(shape.k, k_most, k_unit);
   plan.mc = even_block(shape.m, machine.l2 / 4 / (plan.kc * a_width), plan.mr);
   plan.nc = even_block(shape.n, 3 * machine.l2 / (plan.kc * b_width), plan.nr);
-  // What is small, or used once, is read where it is.
+  // Operands that are small, or used once, are read in place.
   plan.pack_b = shape.m > 1 && shape.n * shape.k * b_width > near_bytes(machine);
   plan.pack_a = plan.pack_b || shape.n > 2 * plan.nr;
-  // The copy of a few short rows costs more than it saves.
+  // Packing a few short rows costs more than it saves.
   if (packed_b != 0 && shape.k < 48) plan.pack_a = false;
   if (shape.m == 1) {
     plan.pack_a = false;

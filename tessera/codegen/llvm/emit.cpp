@@ -16,7 +16,8 @@ using tile::cpu::Step;
 
 using runtime::kGridWords;
 
-/// The function's frame: arguments out of their words, the loop over programs, the steps in it.
+/// Frame of the kernel function: unpacks arguments from their words, loops over programs, emits the
+/// steps.
 void emit_function(Emitter& e) {
   llvm::LLVMContext& context = e.ir.getContext();
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
@@ -26,7 +27,7 @@ void emit_function(Emitter& e) {
   e.function =
       llvm::Function::Create(type, llvm::Function::ExternalLinkage, kEntrySymbol, *e.module);
   e.function->addFnAttr(llvm::Attribute::NoUnwind);
-  // Said before code is written: what is written depends on it.
+  // Attributes are set before code is emitted, which depends on them.
   e.function->addFnAttr("target-features", machine::llvm_features(e.machine));
   e.function->getArg(3)->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(128)));
   e.function->getArg(3)->addAttr(llvm::Attribute::NoAlias);
@@ -89,8 +90,8 @@ void emit_function(Emitter& e) {
   e.ir.CreateRet(e.ir.getInt32(0));
 }
 
-/// Where x86-64 has no instructions for bf16, LLVM carries one from block to block as f32 and calls
-/// this function to narrow it again: its argument and result are in the first vector register.
+/// Conversion from f32 to bf16, a library function that LLVM calls on x86-64 without bf16
+/// instructions: its argument and result are in the first vector register.
 void define_narrowing(Emitter& e) {
   const bool has_bf16 = std::ranges::any_of(
       e.kernel.values, [](const auto& value) { return value.type.dtype == DType::BF16; });
@@ -116,7 +117,7 @@ void define_narrowing(Emitter& e) {
 void Emitter::emit_steps(const std::vector<Step>& steps) {
   for (std::size_t at = 0; at < steps.size(); ++at) {
     while (at < steps.size()) {
-      const std::size_t next = emit_rounds(steps, at);
+      const std::size_t next = emit_reduction_loop(steps, at);
       if (next == at) break;
       at = next;
     }
@@ -154,7 +155,7 @@ void Emitter::emit_steps(const std::vector<Step>& steps) {
   }
 }
 
-/// Carried scalars live in slots, which become registers; carried tiles in their buffers.
+/// Loop-carried scalars are stack slots, which become registers; loop-carried tiles are buffers.
 void Emitter::emit_loop(const Step& step) {
   const tile::Operation& operation = op(step.op);
   const bool is_for = step.kind == Step::Kind::For;
@@ -180,8 +181,8 @@ void Emitter::emit_loop(const Step& step) {
   };
   llvm::BasicBlock *head = block("head"), *round = block("round"), *after = block("after");
   if (is_for) {
-    // A step that is not positive, or a range that is empty, is no round at all; the count is taken
-    // before so that an index near the end of its type never wraps.
+    // A non-positive step or an empty range has no iteration; the count is computed before the loop
+    // so that an index near the end of its type never wraps.
     const ValueId param = operation.regions[0].params[0];
     llvm::Value *from = scalars[operation.in[0]], *to = scalars[operation.in[1]],
                 *by = scalars[operation.in[2]];
@@ -207,9 +208,10 @@ void Emitter::emit_loop(const Step& step) {
     ir.CreateCondBr(ir.CreateICmpULT(done, count), round, after);
     ir.SetInsertPoint(round);
     scalars[param] = position;
-    if (rounds) {
-      rounds->is_first = ir.CreateICmpEQ(done, llvm::ConstantInt::get(i, 0));
-      rounds->is_last = ir.CreateICmpEQ(ir.CreateAdd(done, llvm::ConstantInt::get(i, 1)), count);
+    if (reduction_loop) {
+      reduction_loop->is_first = ir.CreateICmpEQ(done, llvm::ConstantInt::get(i, 0));
+      reduction_loop->is_last =
+          ir.CreateICmpEQ(ir.CreateAdd(done, llvm::ConstantInt::get(i, 1)), count);
     }
     enter(operation.regions[0]);
     emit_steps(step.bodies[0]);
@@ -237,7 +239,7 @@ void Emitter::emit_loop(const Step& step) {
   }
 }
 
-std::unique_ptr<llvm::Module> emit(const tile::cpu::Scheduled& scheduled,
+std::unique_ptr<llvm::Module> emit(const tile::cpu::ScheduledKernel& scheduled,
                                    const machine::Machine& machine, const EmitOptions& options,
                                    llvm::LLVMContext& context) {
   Emitter emitter(scheduled, machine, options, context);

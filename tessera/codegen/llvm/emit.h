@@ -32,7 +32,7 @@ constexpr const char* kEntrySymbol = "tessera_kernel";
 /// Global that holds the bytes of scratch memory per thread.
 constexpr const char* kScratchSymbol = "tessera_scratch_bytes";
 
-std::unique_ptr<llvm::Module> emit(const tile::cpu::Scheduled& scheduled,
+std::unique_ptr<llvm::Module> emit(const tile::cpu::ScheduledKernel& scheduled,
                                    const machine::Machine& machine, const EmitOptions& options,
                                    llvm::LLVMContext& context);
 

@@ -2,8 +2,8 @@
 #include <array>
 
 #include "tessera/codegen/llvm/dot.h"
-#include "tessera/codegen/llvm/emit_finish.h"
 #include "tessera/codegen/llvm/emitter.h"
+#include "tessera/codegen/llvm/nest_epilogue.h"
 
 namespace tessera::codegen {
 
@@ -14,18 +14,18 @@ using tile::cpu::DotStep;
 
 namespace {
 
-/// The rows or columns of a tile that are inside of its view.
+/// Rows or columns of a tile that are in bounds.
 struct Live {
   llvm::Value *low = nullptr, *high = nullptr;
   bool is_known_whole = true;
 };
 
-/// A matrix in memory and how much of it is inside of its view.
+/// Matrix operand in memory with its part in bounds.
 struct Matrix {
   DotOperand operand = {};
   Live live[2] = {};  // rows, columns
 
-  /// Moves the matrix so that it begins at a row and a column.
+  /// Moves the start of the matrix to a row and a column.
   void start_at(Emitter& e, DType dtype, llvm::Value* row, llvm::Value* column) {
     llvm::IRBuilderBase& ir = e.ir;
     llvm::Value* offset =
@@ -38,7 +38,7 @@ struct Matrix {
   }
 };
 
-/// Takes an axis of a view into account: positions [at, at + extent) of it are asked for.
+/// Clips by an axis of a view: positions [at, at + extent) of it are requested.
 void clip(Emitter& e, Live& live, llvm::Value* at, llvm::Value* dim, std::int64_t unit = 1) {
   llvm::IRBuilderBase& ir = e.ir;
   const auto scaled = [&](llvm::Value* x) { return ir.CreateMul(x, e.index(unit)); };
@@ -70,7 +70,7 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
 
   const Operation& load = e.op(*source.vload);
   const ViewParts& view = e.views[load.in[0]];
-  // Which axis of the matrix each axis of the view belongs to.
+  // Matrix axis that each axis of the view belongs to.
   std::vector<AxisMap> map = source.map;
   if (source.panel > 0) {
     map.assign(load.in.size() - 1, {-1, 0});
@@ -84,7 +84,7 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
     llvm::Value* at = ir.CreateAdd(e.as_index(ir, load.in[i + 1]), e.index(map[i].offset));
     offset = ir.CreateAdd(offset, ir.CreateMul(at, view.strides[i]));
     if (map[i].axis >= 0) strides[map[i].axis] = view.strides[i];
-    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be inside
+    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be in bounds
     if (map[i].axis >= 0) {
       const std::int64_t unit = source.panel == 0 ? 1 : i == 0 ? source.panel : source.k_group;
       clip(e, matrix.live[map[i].axis], at, view.shape[i], unit);
@@ -94,7 +94,7 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
     }
   }
   if (exists != nullptr) {
-    // Outside along an axis that the matrix does not have, nothing of it is inside.
+    // Out of bounds along an axis that the matrix does not have: nothing of it is in bounds.
     matrix.live[0].high = ir.CreateSelect(exists, matrix.live[0].high, e.index(0));
     matrix.live[0].is_known_whole = false;
   }
@@ -106,16 +106,17 @@ Matrix matrix_of(Emitter& e, const DotSource& source, const tile::Extents& shape
   return matrix;
 }
 
-/// A round of a loop that adds up products (see emit_rounds.cpp): the first adds to nothing, and
-/// the last stores in the view, where what is inside of that is inside of the factors too. Returns
-/// whether it does.
+/// An iteration of a reduction loop (emit_reduction_loop.cpp): the first has no addend, and the
+/// last stores to the view, where the part in bounds is the same for the view and the factors.
+/// Returns whether it does.
 llvm::Value* round_of_sums(Emitter& e, DotCall& call, std::array<const Live*, 2> inside) {
   llvm::IRBuilderBase& ir = e.ir;
-  const Emitter::Rounds& rounds = *e.rounds;
-  const Operation& store = *rounds.store;
+  const Emitter::ReductionLoop& reduction_loop = *e.reduction_loop;
+  const Operation& store = *reduction_loop.store;
   const ViewParts& view = e.views[store.in[0]];
   const std::int64_t extents[2] = {call.shape.m, call.shape.n};
-  llvm::Value* stores = ir.CreateAnd(rounds.is_last, ir.CreateICmpSGT(call.extents.k, e.index(0)));
+  llvm::Value* stores =
+      ir.CreateAnd(reduction_loop.is_last, ir.CreateICmpSGT(call.extents.k, e.index(0)));
   stores = ir.CreateAnd(stores, ir.CreateICmpEQ(view.strides[1], e.index(1)));
   llvm::Value* offset = e.index(0);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -126,11 +127,11 @@ llvm::Value* round_of_sums(Emitter& e, DotCall& call, std::array<const Live*, 2>
                                                ir.CreateICmpEQ(stored.high, inside[i]->high)));
     offset = ir.CreateAdd(offset, ir.CreateMul(ir.CreateAdd(at, stored.low), view.strides[i]));
   }
-  ir.CreateStore(ir.getTrue(), rounds.ran);
-  ir.CreateStore(stores, rounds.stored);
+  ir.CreateStore(ir.getTrue(), reduction_loop.ran);
+  ir.CreateStore(stores, reduction_loop.stored);
   call.from = call.c;
   call.from_row_stride = call.c_row_stride;
-  call.adds = ir.CreateNot(rounds.is_first);
+  call.adds = ir.CreateNot(reduction_loop.is_first);
   call.c =
       ir.CreateSelect(stores, ir.CreateGEP(e.memory_type(call.shape.c), view.base, offset), call.c);
   call.c_row_stride = ir.CreateSelect(stores, view.strides[0], call.c_row_stride);
@@ -173,19 +174,19 @@ void Emitter::emit_dot_step(const DotStep& step) {
   call.c_row_stride = index(call.shape.n);
   call.accumulate = step.accumulate;
   call.scratch = dot_scratch;
-  llvm::Value* begins = ir.getInt1(!step.accumulate);  // nothing is in the buffer yet that counts
-  if (rounds && rounds->dot == &step) {
+  llvm::Value* begins = ir.getInt1(!step.accumulate);  // the buffer is uninitialized
+  if (reduction_loop && reduction_loop->dot == &step) {
     llvm::Value* stores = round_of_sums(*this, call, {&rows, &columns});
-    begins = ir.CreateAnd(rounds->is_first, ir.CreateNot(stores));
+    begins = ir.CreateAnd(reduction_loop->is_first, ir.CreateNot(stores));
   }
   if (begins != ir.getFalse() && !is_known_whole) {
-    // What is outside of a view counts as zero, and so does its product.
+    // Out-of-bounds factors count as zero, and so does their product.
     llvm::Value* is_whole =
         ir.CreateAnd(ir.CreateAnd(ir.CreateICmpEQ(call.extents.m, index(call.shape.m)),
                                   ir.CreateICmpEQ(call.extents.n, index(call.shape.n))),
                      ir.CreateICmpSGT(call.extents.k, index(0)));
     branch(ir.CreateAnd(begins, ir.CreateNot(is_whole)), [&] {
-      // By stores: LLVM would call a function of the system.
+      // By explicit stores: LLVM would call memset.
       const std::int64_t bytes = type(o.out[0]).count() * byte_width(call.shape.c);
       const int line = 64;
       llvm::Value* zeros = llvm::Constant::getNullValue(memory_type(DType::U8, line));
@@ -198,10 +199,10 @@ void Emitter::emit_dot_step(const DotStep& step) {
       });
     });
   }
-  FinishingNest finish(*this, step);
-  if (step.finish && is_known_whole) call.finish = &finish;
+  NestEpilogue epilogue(*this, step);
+  if (step.epilogue && is_known_whole) call.epilogue = &epilogue;
   const std::int64_t finished = emit_dot(ir, call, machine);
-  if (step.finish && finished < call.shape.n) emit_nest(*step.finish, finished);
+  if (step.epilogue && finished < call.shape.n) emit_nest(*step.epilogue, finished);
 }
 
 }  // namespace tessera::codegen

@@ -16,14 +16,14 @@ using tile::cpu::Root;
 
 namespace {
 
-/// A load of a matrix whose elements lie side by side across the vectors of a nest.
+/// Load of a matrix that is contiguous across the vectors of a nest, not along them.
 struct Across {
   OpId load = 0;
   std::size_t along = 0, across = 0;  // axes of its view: that of the lanes, and of unit stride
-  std::vector<llvm::Value*> at = {};  // where the tile begins
+  std::vector<llvm::Value*> at = {};  // start of the tile
 };
 
-/// The only load of a nest that writes a buffer, if it is one across.
+/// The only load of a nest that writes a buffer, if it is such a transposing load.
 class Finder {
  public:
   Finder(Emitter& e, const Nest& nest) : e_(e), nest_(nest) {}
@@ -32,7 +32,7 @@ class Finder {
     if (nest_.roots.size() != 1 || nest_.roots[0].kind != Root::Kind::Write) return std::nullopt;
     const Root& root = nest_.roots[0];
     const auto& buffer = e_.scheduled.buffers[static_cast<std::size_t>(root.buffer)];
-    constexpr std::int64_t most = 64;  // lines that are turned by straight code
+    constexpr std::int64_t most = 64;  // lines transposed by straight-line code
     if (buffer.shape != nest_.space || nest_.space.size() != 2 || nest_.fold || nest_.lane != 1 ||
         nest_.width == 1 || nest_.space[1] > most || buffer.dtype == DType::Bool ||
         std::ranges::any_of(root.at, [](std::int64_t at) { return at != 0; }))
@@ -59,7 +59,7 @@ class Finder {
   void walk(ValueId id, const tile::cpu::IndexMap& map) {
     const bool own = id == nest_.roots[0].value;
     if (!e_.type(id).is_tile()) return;
-    // What is in a buffer may be where the nest writes.
+    // A buffer that is read may be the one that the nest writes.
     alone_ = alone_ && (own || e_.scheduled.buffer_of[id] < 0);
     if (!alone_ || !e_.definition[id]) return;
     const OpId definition = *e_.definition[id];
@@ -78,8 +78,8 @@ class Finder {
 
 }  // namespace
 
-/// Where all of a matrix is there that is read across and written along vectors, blocks of it are
-/// turned in registers first, into the buffer that the nest writes and then reads in its place.
+/// A matrix in bounds that is read across and written along vectors is transposed in registers
+/// first, block by block, into the buffer that the nest writes, and then read there.
 void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
   const auto found = options.checked || first > 0 ? std::nullopt : Finder(*this, nest).find();
   if (!found) return emit_rows(nest, first);
@@ -92,7 +92,7 @@ void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
                                 : i == found->along ? nest.space[1]
                                                     : 1;
     offset = sum_of(ir, offset, product_of(ir, found->at[i], view.strides[i]));
-    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be inside
+    if (i < load.ints.size() && load.ints[i] == 1) continue;  // known to be in bounds
     llvm::Value* last = ir.CreateSub(view.shape[i], index(extent));
     whole = ir.CreateAnd(whole, ir.CreateAnd(ir.CreateICmpSGE(found->at[i], index(0)),
                                              ir.CreateICmpSLE(found->at[i], last)));
@@ -117,8 +117,8 @@ void Emitter::emit_nest(const Nest& nest, std::int64_t first) {
       [&] { emit_rows(nest, first); });
 }
 
-/// Loops over the outer axes of a nest around its rows. A nest that stores into a view goes no
-/// further than the view does.
+/// Loops over the outer axes of a nest around its rows. A nest that stores to a view is clipped to
+/// the view.
 void Emitter::emit_rows(const Nest& nest, std::int64_t first) {
   const std::size_t rank = nest.space.size();
   std::vector<llvm::Value*> from(rank, index(0)), to;
@@ -130,7 +130,7 @@ void Emitter::emit_rows(const Nest& nest, std::int64_t first) {
   if (effect != nullptr && effect->code == Code::Vstore) {
     const ViewParts& view = views[effect->in[0]];
     for (std::size_t i = 0; i < rank; ++i) {
-      if (i < effect->ints.size() && effect->ints[i] == 1) continue;  // known to be inside
+      if (i < effect->ints.size() && effect->ints[i] == 1) continue;  // known to be in bounds
       llvm::Value* at = as_index(ir, effect->in[i + 1]);
       const auto clamp = [&](llvm::Value* x) {
         x = greatest_of(ir, x, index(0));
@@ -146,7 +146,7 @@ void Emitter::emit_rows(const Nest& nest, std::int64_t first) {
     start = greatest_of(ir, start, index(first));
   }
 
-  // Without vectors along the axis of a fold, the fold's own loop runs through it.
+  // Without vectors along the axis of a fold, the fold's own loop iterates over it.
   const bool folds_lanes = nest.fold && *nest.fold == nest.lane;
   const int lane = folds_lanes && nest.width == 1 ? -1 : nest.lane;
   std::vector<llvm::Value*> outer(rank, nullptr);

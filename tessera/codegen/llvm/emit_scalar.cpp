@@ -39,7 +39,7 @@ llvm::Value* Emitter::emit_atomic(const Operation& op, llvm::Value* pointer, llv
     return ir.CreateAtomicRMW(rmw_of(op.function, dtype), pointer, x, llvm::MaybeAlign(),
                               llvm::AtomicOrdering::AcquireRelease);
   }
-  // LLVM would call functions of the system for halves.
+  // LLVM would call library functions for f16.
   llvm::AllocaInst* old = slot(x->getType());
   llvm::BasicBlock *round = block("round"), *after = block("after");
   ir.CreateStore(load(ir, dtype, pointer), old);
@@ -58,7 +58,7 @@ llvm::Value* Emitter::emit_atomic(const Operation& op, llvm::Value* pointer, llv
 }
 
 llvm::Value* Emitter::emit_cas(llvm::Value* pointer, llvm::Value* expected, llvm::Value* x) {
-  // Bits are compared, not numbers.
+  // Compares bits, not numbers.
   llvm::Type* bits = ir.getIntNTy(x->getType()->getScalarSizeInBits());
   llvm::Value* exchanged = ir.CreateAtomicCmpXchg(
       pointer, ir.CreateBitCast(expected, bits), ir.CreateBitCast(x, bits), llvm::MaybeAlign(),
@@ -90,7 +90,7 @@ void Emitter::emit_scalar(tile::OpId id) {
   const auto pieces = [&](std::size_t i) { return Pieces{in(i)}; };
   switch (o.code) {
     case Code::Pid:
-    case Code::Npid: return;  // known since the program began
+    case Code::Npid: return;  // computed at the start of the program
     case Code::Const: return out(literal(type(o.out[0]).dtype, o.literal));
     case Code::Map: {
       std::vector<Pieces> operands;

@@ -40,8 +40,8 @@ llvm::Value* greatest_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b
   return a == b ? a : ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
 }
 
-Emitter::Emitter(const tile::cpu::Scheduled& s, const machine::Machine& m, const EmitOptions& o,
-                 llvm::LLVMContext& context)
+Emitter::Emitter(const tile::cpu::ScheduledKernel& s, const machine::Machine& m,
+                 const EmitOptions& o, llvm::LLVMContext& context)
     : scheduled(s),
       kernel(s.kernel),
       machine(m),

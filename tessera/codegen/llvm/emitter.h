@@ -31,10 +31,10 @@ llvm::Value* greatest_of(llvm::IRBuilderBase& ir, llvm::Value* a, llvm::Value* b
 /// values of scalars, views and buffers.
 class Emitter {
  public:
-  Emitter(const tile::cpu::Scheduled& scheduled, const machine::Machine& machine,
+  Emitter(const tile::cpu::ScheduledKernel& scheduled, const machine::Machine& machine,
           const EmitOptions& options, llvm::LLVMContext& context);
 
-  const tile::cpu::Scheduled& scheduled;
+  const tile::cpu::ScheduledKernel& scheduled;
   const tile::Kernel& kernel;
   const machine::Machine& machine;
   EmitOptions options;
@@ -54,14 +54,14 @@ class Emitter {
 
   /// Reduction loop that is being emitted, where iterations accumulate a dot and the last one
   /// stores it.
-  struct Rounds {
+  struct ReductionLoop {
     const tile::cpu::DotStep* dot = nullptr;
     const tile::Operation* store = nullptr;
     llvm::AllocaInst *ran = nullptr,
                      *stored = nullptr;  // i1: whether an iteration ran, and whether it stored
     llvm::Value *is_first = nullptr, *is_last = nullptr;  // of the current iteration
   };
-  std::optional<Rounds> rounds;
+  std::optional<ReductionLoop> reduction_loop;
 
   const tile::Type& type(tile::ValueId id) const { return kernel.type(id); }
   const tile::Operation& op(tile::OpId id) const { return kernel.ops[id]; }
@@ -102,7 +102,7 @@ class Emitter {
   void emit_loop(const tile::cpu::Step& step);
   /// Emits a reduction loop with a dot and the store of its result, if such steps begin at `at`;
   /// returns the index of the next step.
-  std::size_t emit_rounds(const std::vector<tile::cpu::Step>& steps, std::size_t at);
+  std::size_t emit_reduction_loop(const std::vector<tile::cpu::Step>& steps, std::size_t at);
   void emit_scalar(tile::OpId id);
   /// Emits a nest, from a position of its lane axis on.
   void emit_nest(const tile::cpu::Nest& nest, std::int64_t first = 0);

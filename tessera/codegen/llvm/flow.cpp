@@ -9,7 +9,7 @@
 namespace tessera::codegen {
 namespace {
 
-/// The turns of a loop, where constants tell.
+/// Constant number of iterations of a loop, if known.
 std::optional<std::int64_t> known_turns(llvm::Value* first, llvm::Value* last, std::int64_t step) {
   if (first == last) return 0;
   auto* from = llvm::dyn_cast<llvm::ConstantInt>(first);
@@ -19,7 +19,7 @@ std::optional<std::int64_t> known_turns(llvm::Value* first, llvm::Value* last, s
   return length <= 0 ? 0 : (length + step - 1) / step;
 }
 
-/// The code is unrolled as far as it pays already.
+/// Loop metadata: the code is unrolled already.
 void forbid_unrolling(llvm::BranchInst& latch) {
   llvm::LLVMContext& context = latch.getContext();
   llvm::Metadata* no_unroll =
@@ -60,7 +60,7 @@ llvm::Type* type_of(DType dtype, llvm::LLVMContext& context) {
 
 Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
                 Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body,
-                Turns turns) {
+                TripCount trip_count) {
   const std::optional<std::int64_t> known = known_turns(first, last, step);
   if (known && *known == 0) return carried;
   if (known && *known == 1) return body(first, carried);
@@ -70,7 +70,7 @@ Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, 
   llvm::Function* function = before->getParent();
   llvm::BasicBlock* after = llvm::BasicBlock::Create(context, "done", function);
   llvm::BasicBlock* loop = llvm::BasicBlock::Create(context, "loop", function, after);
-  const bool some = known || turns == Turns::Some;
+  const bool some = known || trip_count == TripCount::AtLeastOne;
   if (some) {
     ir.CreateBr(loop);
   } else {
@@ -114,7 +114,7 @@ void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, st
 }
 
 void emit_prefetch(llvm::IRBuilderBase& ir, llvm::Value* address, const Prefetch& how) {
-  // LLVM counts the caches from the far end.
+  // LLVM numbers the caches from the far end.
   ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()},
                      {address, ir.getInt32(how.writes ? 1 : 0),
                       ir.getInt32(static_cast<std::uint32_t>(4 - how.level)), ir.getInt32(1)});

@@ -27,10 +27,10 @@ void emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, st
 
 /// Loop with carried values; returns the final ones.
 using Values = llvm::SmallVector<llvm::Value*, 40>;
-enum class Turns : std::uint8_t { Any, Some };  // number of iterations; Some: at least one
+enum class TripCount : std::uint8_t { Any, AtLeastOne };  // number of iterations
 Values emit_for(llvm::IRBuilderBase& ir, llvm::Value* first, llvm::Value* last, std::int64_t step,
                 Values carried, llvm::function_ref<Values(llvm::Value*, const Values&)> body,
-                Turns turns = Turns::Any);
+                TripCount trip_count = TripCount::Any);
 
 /// Prefetch hint for the cache line of an address.
 struct Prefetch {

@@ -23,7 +23,7 @@
 namespace tessera::codegen {
 namespace {
 
-/// Keeps the first error that LLVM reports; without it LLVM ends the process.
+/// Keeps the first error that LLVM reports; without a handler LLVM ends the process.
 class FirstError : public llvm::DiagnosticHandler {
  public:
   explicit FirstError(std::string& error) : error_(error) {}
@@ -40,7 +40,7 @@ class FirstError : public llvm::DiagnosticHandler {
   std::string& error_;
 };
 
-/// Passes that are left out for some functions.
+/// Passes that are skipped for some functions.
 class PassGate : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
@@ -50,9 +50,9 @@ class PassGate : public llvm::OptPassGate {
 };
 
 /// Passes for garbage collectors, debuggers, profilers, exceptions, hardening and errata, which
-/// kernels know nothing of; for jumps, stack slots, library calls and wide integers, of which they
-/// have few or none; and for what they are written without: loads that are interleaved, constants
-/// and computations that stand twice.
+/// kernels do not use; for jumps, stack slots, library calls and wide integers, of which they have
+/// few or none; and for patterns that are not emitted: interleaved loads, duplicate constants and
+/// computations.
 constexpr llvm::StringLiteral kLeftOut[] = {
     "Lower Garbage Collection Instructions",
     "Shadow Stack GC Lowering",
@@ -74,7 +74,7 @@ constexpr llvm::StringLiteral kLeftOut[] = {
     "Merge disjoint stack slots",
     "Machine Late Instructions Cleanup Pass",
     "PostRA Machine Sink",
-    "Loop Data Prefetch",  // they are where a schedule asks for them
+    "Loop Data Prefetch",  // prefetches are placed by the schedule
     "Interleaved Load Combine Pass",
     "Interleaved Access Pass",
     "Complex Deinterleaving Pass",
@@ -125,7 +125,7 @@ constexpr llvm::StringLiteral kLeftOut[] = {
     "X86 Windows Fixup Buffer Security Check",
 };
 
-/// Hands on all passes but those.
+/// Forwards all passes but those.
 class Chosen : public llvm::PassManagerBase {
  public:
   explicit Chosen(llvm::PassManagerBase& passes) : passes_(passes) {}
@@ -140,8 +140,8 @@ class Chosen : public llvm::PassManagerBase {
   llvm::PassManagerBase& passes_;
 };
 
-/// The passes for one target, which serve any number of modules: putting them together takes longer
-/// than running them on a short kernel.
+/// Code generation pipeline for one target, reused for any number of modules: setting it up takes
+/// longer than running it on a short kernel.
 class Generator {
  public:
   Generator(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(code_) {
@@ -172,7 +172,7 @@ class Generator {
   Chosen chosen_{passes_};
 };
 
-/// Targets belong to the calling thread and outlive what is made for them later.
+/// Targets are thread-local and outlive the pipelines that are created for them.
 Generator& generator_for(llvm::TargetMachine& target, llvm::CodeGenFileType type) {
   thread_local std::map<std::pair<llvm::TargetMachine*, llvm::CodeGenFileType>,
                         std::unique_ptr<Generator>>

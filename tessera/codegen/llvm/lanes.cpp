@@ -13,7 +13,7 @@ Lanes bitwise(llvm::Instruction::BinaryOps op, const Lanes& a, const Lanes& b) {
   return binary(op, op, a, b);
 }
 
-/// c0 + c1 x, c2 + c3 x, …
+/// Estrin pairs: c0 + c1 x, c2 + c3 x, …
 std::vector<Lanes> in_pairs(const Lanes& x, const std::vector<Lanes>& c) {
   std::vector<Lanes> pairs;
   for (std::size_t i = 0; i + 1 < c.size(); i += 2) pairs.push_back(fma(c[i + 1], x, c[i]));

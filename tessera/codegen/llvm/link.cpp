@@ -18,7 +18,8 @@ using llvm::object::ELFSectionRef;
 using llvm::object::ELFSymbolRef;
 using llvm::object::SectionRef;
 
-/// A line of the cache, so that the speed of a kernel does not depend on those before it.
+/// Alignment of kernels: a cache line, so that the speed of a kernel does not depend on those
+/// before it.
 constexpr std::uint64_t kLeastAlignment = 64;
 constexpr std::uint64_t kPage = 4096;
 
@@ -32,7 +33,7 @@ Diagnostic cannot_link(llvm::Error error) {
   return cannot_link(llvm::toString(std::move(error)));
 }
 
-/// One object, and where its sections come to lie.
+/// One object, and the image offsets of its sections.
 class Placed {
  public:
   explicit Placed(std::unique_ptr<llvm::object::ObjectFile> file) : file_(std::move(file)) {}
@@ -50,7 +51,7 @@ class Placed {
     return Placed(std::move(*file));
   }
 
-  /// Puts the code and the constants at the end of the image.
+  /// Appends code and constants to the image.
   Expected<Done> append_to(std::vector<std::byte>& image) {
     for (const ELFSectionRef section : file_->sections()) {
       if ((section.getFlags() & elf::SHF_ALLOC) == 0 || section.getSize() == 0) continue;
@@ -73,7 +74,7 @@ class Placed {
     return Done{};
   }
 
-  /// Where a symbol of this object lies in the image.
+  /// Image offset of a symbol of this object.
   Expected<std::int64_t> offset_of(const ELFSymbolRef& symbol) const {
     auto name = symbol.getName();
     auto section = symbol.getSection();
@@ -99,7 +100,7 @@ class Placed {
     return cannot_link(fmt::format("the object has no {}", symbol.str()));
   }
 
-  /// Writes into the image what depends on the places of sections.
+  /// Applies the relocations of the sections.
   Expected<Done> relocate(std::vector<std::byte>& image) const {
     for (const SectionRef& table : file_->sections()) {
       auto of = table.getRelocatedSection();
@@ -130,7 +131,7 @@ class Placed {
 
  private:
   std::unique_ptr<llvm::object::ObjectFile> file_;
-  std::map<std::uint64_t, std::int64_t> offsets_;  // in the image, by number of the section
+  std::map<std::uint64_t, std::int64_t> offsets_;  // in the image, by section number
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ Diagnostic cannot_load(const std::string& why) {
           .note = "the object was made for another machine, or it is damaged"};
 }
 
-/// The first cause of what went wrong on this thread: LLVM hands it to a reporter, and tells those
-/// who wait for the result only that there is none.
+/// First error on this thread: LLVM passes it to a reporter, and tells the caller only that there
+/// is no result.
 std::string& cause() {
   thread_local std::string cause;
   return cause;
@@ -38,18 +38,18 @@ Diagnostic cannot_load(llvm::Error error) {
   return cannot_load(cause().empty() ? consequence : std::exchange(cause(), {}));
 }
 
-/// What links objects into this process: made with the first image, never taken down, because
-/// images may live to the end.
+/// JIT linker of this process: created with the first image, never destroyed, because images may
+/// live to the end.
 orc::LLJIT& linker() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one per process
   static orc::LLJIT* const linker = [] {
     register_targets();
-    // On the thread that asks: to start another takes longer than to link a kernel.
+    // Runs on the calling thread: starting another one takes longer than linking a kernel.
     auto process = orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>());
     TESSERA_CHECK(bool(process), "{}", llvm::toString(process.takeError()));
-    // Nothing is compiled here, so the target's features do not matter; asking LLVM for those of
-    // the host would take a while and may be wrong.
+    // Nothing is compiled here, so CPU features do not matter; LLVM's detection of the host is slow
+    // and may be wrong.
     auto made =
         orc::LLJITBuilder()
             .setExecutorProcessControl(std::move(*process))

@@ -13,7 +13,7 @@ bool is_half(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;
 }
 
-/// Of f32 or f64.
+/// Functions of f32 or f64.
 Lanes map_floats(Function function, std::span<const Lanes> in, Precision precision, Sign sign) {
   const Lanes &a = in.front(), &b = in.size() > 1 ? in[1] : a;
   switch (function) {
@@ -65,7 +65,8 @@ Lanes map_floats(Function function, std::span<const Lanes> in, Precision precisi
   return a;
 }
 
-/// Of f16 or bf16: what moves bits stays there, the rest is done in f32 and rounded.
+/// Functions of f16 or bf16: bit operations stay in the type, the rest is computed in f32 and
+/// rounded.
 Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precision precision,
                  Sign sign) {
   const Lanes& last = in.back();
@@ -80,15 +81,15 @@ Lanes map_halves(Function function, DType dtype, std::vector<Lanes> in, Precisio
     const Lanes changed = function == Function::Neg ? bits ^ sign : bits & ~sign;
     return changed.cast(llvm::Instruction::BitCast, last.element());
   }
-  // LLVM narrows what it finds between a widening and a narrowing. That is welcome where processors
-  // calculate in f16; elsewhere it would take vectors apart and call functions.
+  // LLVM narrows operations between an extension and a truncation. That is welcome where CPUs
+  // compute in f16; elsewhere it would scalarize vectors and call functions.
   const bool native = dtype == DType::F16 && target_has(last, {"fullfp16", "avx512fp16"});
   for (Lanes& x : in) {
     x = cast(x, dtype, DType::F32);
     if (!native) x = intrinsic(llvm::Intrinsic::arithmetic_fence, x);
   }
-  // A polynomial that is right to 22 bits is exact enough for 11, but bf16 has subnormals that the
-  // fast functions drop.
+  // 22 bits are exact enough for the 11 of f16, but bf16 has subnormals that the fast functions
+  // flush.
   const Lanes value =
       map_floats(function, in, dtype == DType::F16 ? Precision::Fast : precision, sign);
   return tile::is_compare(function) ? value : cast(value, DType::F32, dtype);

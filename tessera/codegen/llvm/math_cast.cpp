@@ -4,8 +4,8 @@
 #include "tessera/codegen/llvm/flow.h"
 #include "tessera/codegen/llvm/functions.h"
 
-// Conversions. Those of bf16 are done on integers, and no conversion is left to LLVM that it would
-// make a call of or round twice.
+// Conversions. Those of bf16 are done on integers, and conversions that LLVM would turn into calls
+// or round twice are emitted explicitly.
 
 namespace tessera::codegen {
 namespace {
@@ -25,7 +25,7 @@ Lanes narrowed_to_bf16(const Lanes& x) {
   const Lanes odd = shift_right(bits, 16) & bits.constant(std::uint64_t{1});
   const Lanes rounded = bits + (odd + bits.constant(std::uint64_t{0x7fff}));
   const Lanes quiet = bits | bits.constant(std::uint64_t{0x400000});
-  // Not by a comparison of floats: if x came from f16, LLVM would compare there.
+  // Not a float comparison: if x came from f16, LLVM would compare there.
   const Lanes magnitude = bits & bits.constant(std::uint64_t{0x7fffffff});
   const Lanes nan =
       compare(Predicate::ICMP_SGT, magnitude, bits.constant(std::uint64_t{0x7f800000}));
@@ -60,7 +60,7 @@ Lanes with_significant_bits(const Lanes& x, unsigned kept, bool with_sign) {
   return select(compare(Predicate::ICMP_EQ, top, sign), x, shortened);
 }
 
-/// Beyond this, an f16 is infinite; up to this, an integer is an f32.
+/// Clamps an integer to a bound beyond which f16 is infinite and up to which f32 is exact.
 Lanes within_f16(const Lanes& x, bool with_sign) {
   const std::uint64_t most = 0x20000;
   if (!with_sign) return intrinsic(llvm::Intrinsic::umin, x, x.constant(most));
@@ -68,7 +68,7 @@ Lanes within_f16(const Lanes& x, bool with_sign) {
   return intrinsic(llvm::Intrinsic::smin, above, x.constant(most));
 }
 
-/// As the saturating conversions of LLVM, which takes vectors apart on x86.
+/// Saturating conversion like LLVM's intrinsics, which scalarize vectors on x86.
 Lanes truncated_by_clamping(const Lanes& x, llvm::Type* element, bool with_sign) {
   const int bits = static_cast<int>(element->getScalarSizeInBits()) - (with_sign ? 1 : 0);
   const int digits = x.is_double() ? 53 : 24;
@@ -82,7 +82,7 @@ Lanes truncated_by_clamping(const Lanes& x, llvm::Type* element, bool with_sign)
   return select(compare(Predicate::FCMP_OGE, x, limit), last, value);
 }
 
-/// f32 or f64 to an integer: towards zero, to the nearest integer there is, NaN to 0.
+/// f32 or f64 to an integer: truncates, saturates, NaN to 0.
 Lanes truncated_to_integer(const Lanes& x, DType to) {
   llvm::Type* const element = type_of(to, x.ir().getContext());
   if (target_has(x, {"sse2", "avx"})) return truncated_by_clamping(x, element, is_signed(to));
@@ -101,7 +101,7 @@ Lanes integer_to_float(const Lanes& x, DType from, DType to) {
   const int bytes = from == DType::Bool ? 1 : byte_width(from);
   if (to == DType::F64 || (to == DType::F32 && bytes <= 4))
     return x.cast(convert, type_of(to, ir.getContext()));
-  // An exact intermediate, so that the only rounding is the last.
+  // Exact intermediate type, so that the only rounding is the last.
   if (bytes == 8 && to != DType::F16) {
     const Lanes short_enough = with_significant_bits(x, 53, with_sign);
     return cast(short_enough.cast(convert, ir.getDoubleTy()), DType::F64, to);
@@ -130,7 +130,7 @@ Lanes float_to_float(const Lanes& x, DType from, DType to) {
 Lanes cast(const Lanes& x, DType from, DType to) {
   if (from == to) return x;
   if (to == DType::Bool) {
-    if (byte_width(from) == 2 && is_float(from)) {  // the bits but for the sign
+    if (byte_width(from) == 2 && is_float(from)) {  // bits without the sign
       const Lanes magnitude = shift_left(x.as_integer(), 1);
       return compare(Predicate::ICMP_NE, magnitude, magnitude.constant(std::uint64_t{0}));
     }

@@ -5,7 +5,7 @@
 #include "tessera/codegen/llvm/functions.h"
 #include "tessera/codegen/llvm/nvptx.h"
 
-// exp and what is made of it. With n the integer nearest to x / ln 2 and r = x - n ln 2, exp(x) is
+// exp and related functions. With n the integer nearest to x / ln 2 and r = x - n ln 2, exp(x) is
 // 2^n exp(r), and exp(r) a polynomial on |r| <= ln 2 / 2. The coefficients are minimax in relative
 // error (Remez), rounded to the format.
 
@@ -93,8 +93,8 @@ Lanes limited(const Lanes& x, double least, double most, Sign sign) {
   return clamp_above(sign == Sign::NotPositive ? x : clamp_below(x, most), least);
 }
 
-/// Where vectors are scaled by any power of 2 in one instruction, as results are: only the base e
-/// needs limits, for its n.
+/// Where the CPU scales vectors by any power of 2 in one instruction, results are scaled so: only
+/// base e needs limits, for its n.
 Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast, Sign sign) {
   std::vector<double> c(base.exact.begin(), base.exact.end());
   if (fast) {
@@ -127,7 +127,7 @@ Lanes exponential(const Lanes& x, const Base& base, Precision precision, Sign si
   return scale_twice(one_and(r, base.exact), biased);
 }
 
-/// exp where neither the result nor 2^n leaves the normal numbers.
+/// exp where neither the result nor 2^n leaves the range of normal numbers.
 Lanes exp_in_range(const Lanes& x) {
   const Format format = format_of(x);
   const Base& base = x.is_double() ? kE64 : kE32;
@@ -135,7 +135,7 @@ Lanes exp_in_range(const Lanes& x) {
   return one_and(r, base.exact) * shift_left(biased, format.mantissa).as_float();
 }
 
-/// a / b for a divisor that is no less than 1 and far from infinity.
+/// a / b for a divisor that is at least 1 and far from infinity.
 Lanes divided(const Lanes& a, const Lanes& b) {
   return nvptx::takes(b) ? nvptx::quotient(a, b) : a / b;
 }

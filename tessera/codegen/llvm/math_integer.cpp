@@ -12,7 +12,7 @@ Lanes binary(BinaryOps op, const Lanes& a, const Lanes& b) {
   return each_piece([&](auto* x, auto* y) { return a.ir().CreateBinOp(op, x, y); }, a, b);
 }
 
-/// The quotient or remainder; neither 0 as divisor nor the one quotient that overflows traps.
+/// Quotient or remainder; neither a divisor of 0 nor the one quotient that overflows traps.
 Lanes divided(BinaryOps op, bool is_signed, const Lanes& a, const Lanes& b) {
   const Lanes zero = a.constant(std::uint64_t{0}), one = a.constant(std::uint64_t{1});
   const Lanes by_zero = compare(Predicate::ICMP_EQ, b, zero);

@@ -28,7 +28,7 @@ constexpr double kAtanh64[] = {0x1.9999999999b34p-3, 0x1.2492492457620p-3, 0x1.c
                                0x1.745ce9a36ea44p-4, 0x1.3b1ef8350bfe3p-4, 0x1.0f7ec0a0a5d5dp-4,
                                0x1.0e4de2d8c482dp-4};
 
-/// A constant in two parts.
+/// Constant in two parts.
 struct Constant {
   double high, low;
 };
@@ -42,7 +42,7 @@ struct Parts {
   Lanes exponent, mantissa;
 };
 
-/// Of a positive finite number, subnormal ones included.
+/// Decomposition of a positive finite number, subnormal ones included.
 Parts parts_of(const Lanes& x) {
   const bool wide = x.is_double();
   const unsigned mantissa = wide ? 52 : 23;
@@ -65,7 +65,7 @@ Lanes log_beyond_linear(const Lanes& f) {
   return square * (cubic - 0.5);
 }
 
-/// A logarithm's value at x where it is positive and finite, and what it is elsewhere.
+/// Value of a logarithm where x is positive and finite, with the special cases elsewhere.
 Lanes with_special_values(const Lanes& x, const Lanes& value) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Lanes positive = compare(Predicate::FCMP_OGT, x, 0.0);
@@ -76,7 +76,7 @@ Lanes with_special_values(const Lanes& x, const Lanes& value) {
   return select(positive, select(finite, value, x), not_positive);
 }
 
-/// A number of twice the precision: high is the sum rounded.
+/// Double-double number: high is the rounded sum.
 struct Sum {
   Lanes high, low;
 };
@@ -94,7 +94,7 @@ Sum product_of(const Sum& a, Constant b) {
   return product_of(a, Sum{a.high.constant(b.high), a.high.constant(b.low)});
 }
 
-/// log2 of a positive finite f64 in twice the precision, by 2 atanh((m - 1) / (m + 1)): pow
+/// log2 of a positive finite f64 in double-double precision, by 2 atanh((m - 1) / (m + 1)): pow
 /// multiplies its error by exponents of up to 1024.
 Sum log2_twice_precise(const Lanes& x) {
   const auto [exponent, m] = parts_of(x);
@@ -115,7 +115,7 @@ Sum log2_twice_precise(const Lanes& x) {
   return result;
 }
 
-/// |x|^y, with x in f64 and only the values of log2 at 0 and infinity to take care of.
+/// |x|^y, with x in f64; only the values of log2 at 0 and infinity are special cases.
 Lanes power_of_magnitude(const Lanes& magnitude, const Lanes& y, bool precise) {
   if (!precise) return exp2(y * log2(magnitude), Precision::Exact);
   const Sum log = log2_twice_precise(magnitude);
@@ -128,7 +128,7 @@ Lanes power_of_magnitude(const Lanes& magnitude, const Lanes& y, bool precise) {
                      select(near, low, y.constant(0.0)));
 }
 
-/// The value of pow from |x|^y, as C has it.
+/// pow from |x|^y, with the special cases of C.
 Lanes with_sign_and_special_values(const Lanes& x, const Lanes& y, const Lanes& value) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Lanes magnitude = abs(x);

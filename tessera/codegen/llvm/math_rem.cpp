@@ -5,7 +5,7 @@ namespace {
 
 using Predicate = llvm::CmpInst::Predicate;
 
-/// Values that change from turn to turn of a loop.
+/// Loop-carried values.
 Lanes phis_of(const Lanes& x) {
   return each_piece([&](llvm::Value*) { return x.ir().CreatePHI(x.type(), 2); }, x);
 }
@@ -23,10 +23,10 @@ llvm::Value* any(const Lanes& condition) {
   return result->getType()->isVectorTy() ? ir.CreateOrReduce(result) : result;
 }
 
-/// x less a multiple of y: a quotient of 53 bits times y, subtracted by an fma, leaves no more than
-/// 53 bits, so nothing is rounded, and x shrinks by a factor of about 2^52.
+/// x minus a multiple of y: a quotient of 53 bits times y, subtracted by an fma, leaves no more
+/// than 53 bits, so nothing is rounded, and x shrinks by a factor of about 2^52.
 Lanes reduced_once(const Lanes& x, const Lanes& y) {
-  // Where the quotient would overflow, y · 2^1000 goes into x too, or y · 2^2000.
+  // Where the quotient would overflow, a multiple of y · 2^1000, or y · 2^2000, is subtracted.
   Lanes step = y;
   for (int i = 0; i < 2; ++i) {
     const Lanes large = compare(Predicate::FCMP_OLT, abs(step), abs(x) * 0x1p-1000);

@@ -56,7 +56,7 @@ llvm::GlobalVariable* table_of(const Reduction& reduction, llvm::IRBuilderBase& 
                                   llvm::GlobalValue::InternalLinkage, values, reduction.name);
 }
 
-/// What table[index[i] · stride + part] is, for each element.
+/// Gathers table[index[i] · stride + part] for each element.
 Lanes look_up(llvm::GlobalVariable* table, const Lanes& index, int stride, int part) {
   llvm::IRBuilderBase& ir = index.ir();
   llvm::Type* const number = ir.getDoubleTy();
@@ -76,7 +76,7 @@ Lanes look_up(llvm::GlobalVariable* table, const Lanes& index, int stride, int p
       index);
 }
 
-/// x without the factor that left-out bits stand for, and the parts of 2/π to multiply it by.
+/// x divided by the power of two of the skipped bits, and the parts of 2/π to multiply it by.
 struct Factors {
   Lanes x;
   std::vector<Lanes> parts;

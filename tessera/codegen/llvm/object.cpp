@@ -28,7 +28,7 @@ void check_valid(const llvm::Module& module) {
   TESSERA_CHECK(!broken, "the module {} is not valid: {}", module.getModuleIdentifier(), problem);
 }
 
-/// The code that LLVM makes of a module.
+/// Object code or assembly of a module.
 Expected<llvm::SmallVector<char, 0>> code_of(llvm::Module& module, const machine::Machine& machine,
                                              llvm::CodeGenFileType type) {
   TESSERA_TRY_DONE(set_target(module, machine));
@@ -38,7 +38,7 @@ Expected<llvm::SmallVector<char, 0>> code_of(llvm::Module& module, const machine
   return generate(module, target, type);
 }
 
-/// The number that the linker wrote into the notes of a file, in hex; empty if it wrote none.
+/// Build id of an ELF file, in hex; empty if it has none.
 std::string build_id(const dl_phdr_info& file, const ElfW(Phdr) & notes) {
   const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
   const auto* note = reinterpret_cast<const char*>(file.dlpi_addr + notes.p_vaddr);
@@ -54,8 +54,8 @@ std::string build_id(const dl_phdr_info& file, const ElfW(Phdr) & notes) {
   return "";
 }
 
-/// What tells the program or library that holds this code from every other: the linker's number, or
-/// else a hash of the code.
+/// Identity of the program or library that contains this code: the build id, or else a hash of the
+/// code.
 std::string identity() {
   std::string found;
   dl_iterate_phdr(
@@ -98,8 +98,7 @@ std::string release_version() {
 }
 
 std::string generator_version() {
-  // The very build, not only its release: a compiler that was changed does not take the old one's
-  // code.
+  // The exact build, not only its release: a changed compiler does not reuse old code.
   static const std::string version = fmt::format("{} {}", release_version(), identity());
   return version;
 }

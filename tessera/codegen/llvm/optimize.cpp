@@ -25,8 +25,8 @@ void optimize(llvm::Module& module, llvm::TargetMachine& target) {
   builder.crossRegisterProxies(loops, functions, components, modules);
 
   llvm::AlwaysInlinerPass().run(module, modules);
-  // What kernels share (micro-kernels, packers) is written as it is meant to be: to look for
-  // simpler instructions takes long and finds none.
+  // Shared functions (micro-kernels, packers) are emitted in their final form: instruction
+  // combining takes long and finds nothing.
   llvm::FunctionPassManager kernel, shared;
   for (auto* passes : {&kernel, &shared}) {
     passes->addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));

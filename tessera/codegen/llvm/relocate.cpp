@@ -12,7 +12,7 @@ namespace endian = llvm::support::endian;
 
 constexpr std::int64_t kPageMask = ~std::int64_t{4095};
 
-/// A field of an instruction of AArch64 that takes a part of a number.
+/// Immediate field of an AArch64 instruction.
 struct Field {
   std::uint32_t mask = 0;
   int at = 0;
@@ -23,7 +23,7 @@ void put(std::byte* at, const Field& field, std::int64_t value) {
   endian::write32le(at, (endian::read32le(at) & ~(field.mask << field.at)) | (bits << field.at));
 }
 
-/// The low 12 bits of an address, in units of what the instruction loads or stores.
+/// Low 12 bits of an address, in units of the access size.
 bool put_low(std::byte* at, std::int64_t target, int log2_unit) {
   put(at, {0xfff, 10}, (target & 0xfff) >> log2_unit);
   return (target & ((std::int64_t{1} << log2_unit) - 1)) == 0;
@@ -72,7 +72,7 @@ bool relocate_x86_64(std::byte* at, const Relocation& r) {
 }  // namespace
 
 bool relocate(std::span<std::byte> image, const Relocation& r) {
-  // No kind writes more than eight bytes; near the end of the image none of four is refused.
+  // Bounds check of the patched bytes: eight or four, by type.
   const bool is_wide = r.architecture == llvm::Triple::aarch64 ? r.type == elf::R_AARCH64_PREL64
                                                                : r.type == elf::R_X86_64_PC64;
   const std::int64_t size = is_wide ? 8 : 4;

@@ -44,11 +44,11 @@ llvm::Value* Row::single(ValueId id) {
   return result;
 }
 
-void Row::compute_held(const Held& held, llvm::Value* lane) {
+void Row::compute_from_registers(const RegisterInput& input, llvm::Value* lane) {
   mode_ = {1, nest_.width, false};
-  held_ = held;
+  input_ = input;
   lane_index_ = lane;
-  waiting_ = computed(false);
+  delayed_ = computed(false);
 }
 
 llvm::Value* Row::vector(ValueId id, const tile::cpu::IndexMap& at, llvm::Value* lane) {
@@ -58,8 +58,8 @@ llvm::Value* Row::vector(ValueId id, const tile::cpu::IndexMap& at, llvm::Value*
   return spread(evaluate(id, mapped(at, identity()))).front();
 }
 
-void Row::write_held() {
-  write(waiting_);
+void Row::write_computed() {
+  write(delayed_);
 }
 
 void Row::emit(llvm::Value* from, llvm::Value* to) {
@@ -99,7 +99,7 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
         last = clamp(fast_to_, first);
       }
       llvm::Value* span = row_.CreateSub(last, first);
-      // An empty range may have its ends the wrong way round.
+      // An empty range may have its ends reversed.
       span = greatest_of(row_, span, e_.index(0));
       const auto end_by = [&](int step) {
         return row_.CreateAdd(
@@ -108,7 +108,7 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
       llvm::Value *main_end = end_by(all), *vector_end = end_by(width);
       const bool has_tail = ends_in_vector(from, to);
       Mode tail{1, width, false, unmasked_ != nullptr};
-      std::vector<Waiting> waiting;
+      std::vector<DelayedWrite> delayed;
       const auto at_tail = [&] {
         mode_ = tail;
         lane_index_ = row_.CreateSub(to, e_.index(width));
@@ -117,8 +117,8 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
         const auto lanes = llvm::cast<llvm::ConstantInt>(span)->getSExtValue();
         tail.repeated = width - static_cast<int>(lanes % width);
         at_tail();
-        // Before anything is stored, in case it is where it was loaded from.
-        if (fold_ < 0) waiting = computed(false);
+        // Before any store, in case it overwrites the loaded elements.
+        if (fold_ < 0) delayed = computed(false);
       }
       const auto vectors = [&](bool is_masked) {
         Mode many = whole, single = one;
@@ -134,11 +134,11 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
             unmasked_, [&] { vectors(false); }, [&] { vectors(true); });
       if (has_tail) {
         at_tail();
-        fold_ < 0 ? write(waiting) : body(tail);
+        fold_ < 0 ? write(delayed) : body(tail);
       } else if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
-        // What lies before the vectors and what lies behind them, in one loop.
+        // Elements before and after the vectors, in one loop.
         llvm::Value* done = row_.CreateSub(vector_end, first);
         const auto skip = [&](llvm::Value* i) {
           return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, first), e_.ir.CreateAdd(i, done), i);
@@ -231,7 +231,7 @@ void Row::evaluate_by_levels() {
   for (const Part& part : parts) evaluate(part.id, part.positions);
 }
 
-/// Whether what is left of the row after whole vectors can be done by a vector that ends with it.
+/// Whether the rest of the row after whole vectors can be computed by a vector that ends with it.
 bool Row::ends_in_vector(const llvm::Value* from, const llvm::Value* to) const {
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(from);
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(to);
@@ -250,17 +250,17 @@ void Row::step(bool first) {
   write(computed(first));
 }
 
-void Row::write(const std::vector<Waiting>& waiting) {
-  for (const Waiting& w : waiting) write(w.dtype, w.place, w.x);
+void Row::write(const std::vector<DelayedWrite>& delayed) {
+  for (const DelayedWrite& w : delayed) write(w.dtype, w.place, w.x);
 }
 
-std::vector<Row::Waiting> Row::computed(bool first) {
+std::vector<Row::DelayedWrite> Row::computed(bool first) {
   local_.clear();
   const bool is_stores = std::all_of(nest_.roots.begin(), nest_.roots.end(), [&](const Root& root) {
     return root.kind == Root::Kind::Effect && e_.op(root.op).code == Code::Vstore;
   });
   if (is_stores && nest_.roots.size() > 1) evaluate_by_levels();
-  std::vector<Waiting> waiting;
+  std::vector<DelayedWrite> delayed;
   for (const Root& root : nest_.roots) {
     switch (root.kind) {
       case Root::Kind::Write: {
@@ -272,7 +272,7 @@ std::vector<Row::Waiting> Row::computed(bool first) {
                 e_.ir.CreatePtrToInt(piece, piece->getType()->getWithNewType(e_.ir.getInt64Ty()));
           stored.early = false;
         }
-        waiting.push_back(
+        delayed.push_back(
             {buffer.dtype,
              buffer_place(root.buffer, buffer.dtype, buffer.shape, identity(), root.at),
              std::move(stored)});
@@ -280,7 +280,7 @@ std::vector<Row::Waiting> Row::computed(bool first) {
       }
       case Root::Kind::Reduce:
       case Root::Kind::Scan: fold(root, first); break;
-      case Root::Kind::Effect: effect(root.op, waiting); break;
+      case Root::Kind::Effect: effect(root.op, delayed); break;
       case Root::Kind::Check:
         if (e_.options.checked) {
           e_.check(spread(evaluate(e_.op(root.op).in[0], identity())).front(), root.op);
@@ -288,10 +288,10 @@ std::vector<Row::Waiting> Row::computed(bool first) {
         break;
     }
   }
-  return waiting;
+  return delayed;
 }
 
-void Row::effect(OpId id, std::vector<Waiting>& waiting) {
+void Row::effect(OpId id, std::vector<DelayedWrite>& delayed) {
   const Operation& op = e_.op(id);
   if (op.code != Code::Vstore) return effect_of_elements(id);
   const ValueId stored = op.in.back();
@@ -303,7 +303,7 @@ void Row::effect(OpId id, std::vector<Waiting>& waiting) {
   if (e_.options.checked) {
     e_.check_address(address(dtype, place), byte_width(dtype), id);
   }
-  waiting.push_back({dtype, place, std::move(x)});
+  delayed.push_back({dtype, place, std::move(x)});
 }
 
 /// Stores through pointers and atomics: one element at a time.

@@ -40,13 +40,13 @@ class Row {
   /// Alternative to emit() for a row without bounds checks: one vector at a time, starting at a
   /// lane. `held` provides the contents of a buffer there, or a value computed from it. Results are
   /// written afterwards; `close` ends the row.
-  struct Held {
+  struct RegisterInput {
     int buffer = -1;
     std::optional<tile::ValueId> total = {};
     llvm::Value* vector = nullptr;
   };
-  void compute_held(const Held& held, llvm::Value* lane);
-  void write_held();
+  void compute_from_registers(const RegisterInput& input, llvm::Value* lane);
+  void write_computed();
   /// Value at positions of the nest's space.
   llvm::Value* vector(tile::ValueId id, const tile::cpu::IndexMap& at, llvm::Value* lane);
   void close() { row_.CreateBr(start_); }
@@ -128,14 +128,14 @@ class Row {
   void evaluate_by_levels();
   /// Delayed write: all roots are computed before any of them writes, because one may read what
   /// another replaces.
-  struct Waiting {
+  struct DelayedWrite {
     DType dtype = DType::F32;
     Place place = {};
     Lanes x = {};
   };
-  std::vector<Waiting> computed(bool first);
-  void write(const std::vector<Waiting>& waiting);
-  void effect(tile::OpId id, std::vector<Waiting>& waiting);
+  std::vector<DelayedWrite> computed(bool first);
+  void write(const std::vector<DelayedWrite>& delayed);
+  void effect(tile::OpId id, std::vector<DelayedWrite>& delayed);
   void effect_of_elements(tile::OpId id);
   Lanes root_value(const tile::cpu::Root& root);
   void fold(const tile::cpu::Root& root, bool first);
@@ -168,8 +168,8 @@ class Row {
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
   llvm::Value* unmasked_ = nullptr;                    // whether all loads are in bounds; null: yes
   std::map<tile::ValueId, Accumulator> accumulators_;  // by result
-  Held held_;
-  std::vector<Waiting> waiting_;
+  RegisterInput input_;
+  std::vector<DelayedWrite> delayed_;
 };
 
 }  // namespace tessera::codegen

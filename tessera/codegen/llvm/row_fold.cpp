@@ -13,7 +13,7 @@ using tile::cpu::Root;
 
 namespace {
 
-/// What changes nothing when it is combined; for a min or max that passes over NaN that is NaN.
+/// Neutral element; for a min or max that ignores NaN that is NaN.
 llvm::Constant* neutral(llvm::Type* type, Function function, DType dtype) {
   llvm::Type* element = type->getScalarType();
   const unsigned bits = element->getScalarSizeInBits();
@@ -52,7 +52,7 @@ llvm::Constant* neutral(llvm::Type* type, Function function, DType dtype) {
   return nullptr;
 }
 
-/// Sums and products of narrow floats are gathered in f32.
+/// Sums and products of narrow floats are accumulated in f32.
 DType gathered_in(const Operation& op, DType dtype) {
   const bool adds = op.function == Function::Add || op.function == Function::Mul;
   return adds && (dtype == DType::F16 || dtype == DType::BF16) ? DType::F32 : dtype;
@@ -83,8 +83,8 @@ std::vector<llvm::AllocaInst*> Row::slots_of(const Accumulator& accumulator) con
   return {accumulator.pieces.begin(), accumulator.pieces.begin() + mode_.pieces};
 }
 
-/// The two factors, where a sum of floats takes in products that exist nowhere else: how a sum
-/// rounds on the way is not laid down, so it may add them as they are.
+/// The two factors of a sum of products that have no other use: the rounding of a sum is not
+/// specified, so it may use fma.
 const Operation* Row::summed_product(const Operation& op) const {
   const ValueId in = op.in[0];
   if (op.function != Function::Add || !op.regions.empty() || op.code != Code::Reduce)
@@ -95,7 +95,7 @@ const Operation* Row::summed_product(const Operation& op) const {
   return product.code == Code::Map && product.function == Function::Mul ? &product : nullptr;
 }
 
-/// Puts what changes nothing in the place of lanes that other vectors fold.
+/// Replaces lanes that other vectors compute by the neutral element.
 void Row::leave_out_repeated(Pieces& x, llvm::Constant* by) const {
   if (mode_.repeated == 0 || !folds_lanes()) return;
   std::vector<llvm::Constant*> own;
@@ -167,7 +167,7 @@ std::vector<Pieces> Row::combined(const Operation& op, const std::vector<Pieces>
     return {
         emit_map(e_.ir, op.function, accumulators_[op.out[0]].dtype, both, e_.options.precision)};
   }
-  // The region's operations on all pieces at once.
+  // Emits the operations of the region on all pieces at once.
   const tile::Region& region = op.regions[0];
   std::map<ValueId, Lanes> values;
   for (std::size_t i = 0; i < left.size(); ++i) {
@@ -196,7 +196,7 @@ std::vector<Pieces> Row::combined(const Operation& op, const std::vector<Pieces>
   return {};
 }
 
-/// The lanes of one vector, folded by halves.
+/// Horizontal reduction of one vector, by halves.
 llvm::Value* Row::across(const Operation& op, llvm::Value* vector, DType dtype) {
   auto* type = llvm::dyn_cast<llvm::FixedVectorType>(vector->getType());
   if (type == nullptr) return vector;

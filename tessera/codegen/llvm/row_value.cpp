@@ -27,7 +27,7 @@ bool is_two(const llvm::Value* value) {
   return constant != nullptr && constant->equalsInt(2);
 }
 
-/// Takes what is added as a number out of a sum.
+/// Removes a constant addend from a sum.
 llvm::Value* without_constant(llvm::Value* value, std::int64_t& constant) {
   for (;;) {
     auto* sum = llvm::dyn_cast<llvm::BinaryOperator>(value);
@@ -56,7 +56,7 @@ DType Row::element_dtype(ValueId id) const {
   return e_.type(id).is_pointer() ? DType::I64 : e_.type(id).dtype;
 }
 
-/// The operand's positions where an operation only moves elements, by the map that S knows it by.
+/// Positions of the operand of a data movement, by its index map.
 Positions Row::moved(const Operation& op, const Positions& positions) {
   const auto map = tile::cpu::operand_map(e_.kernel, op, tile::cpu::identity_map(positions.size()));
   TESSERA_CHECK(map.has_value(), "{} moves no elements", to_string(op.code));
@@ -98,8 +98,8 @@ Row::Lanes Row::evaluate(ValueId id, const Positions& positions) {
   if (const auto found = uniform_.find(k); found != uniform_.end()) return found->second;
   Lanes x;
   const int buffer = e_.scheduled.buffer_of[id];
-  if (held_.total ? id == *held_.total : buffer >= 0 && buffer == held_.buffer) {
-    x = {{held_.vector}, false, false};
+  if (input_.total ? id == *input_.total : buffer >= 0 && buffer == input_.buffer) {
+    x = {{input_.vector}, false, false};
   } else if (buffer >= 0) {
     const DType dtype = element_dtype(id);
     x = read(dtype, buffer_place(buffer, dtype, e_.type(id).shape, positions));
@@ -208,7 +208,7 @@ Row::Lanes Row::iota(DType dtype, const Position& position) {
 
 Row::Place Row::view_place(const ViewParts& view, DType dtype, const std::vector<llvm::Value*>& at,
                            const Positions& positions) {
-  // Every mode of the row asks for the same places.
+  // All modes of the row prefetch the same addresses.
   Key asked = key(0, positions);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     asked.second.emplace_back(at[i], false, false);
@@ -319,7 +319,7 @@ void Row::write(DType dtype, const Place& place, const Lanes& x) {
   llvm::Type* element = e_.memory_type(dtype);
   llvm::Value* first = address(dtype, place);
   if (place.lane_stride == nullptr) {
-    // Every lane writes the same element: the row has one, or the value is one for all of them.
+    // Every lane writes the same element: the row has one, or the value is uniform.
     return e_.store(e_.ir, dtype, first, x.pieces.front(), place.buffer);
   }
   const Pieces pieces = spread(x);
@@ -362,7 +362,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
     if (!prefetches_stored()) prefetch(op, dtype, place);
     return read(dtype, place);
   }
-  // Where the element is outside, something else is read and then not used.
+  // Where the element is out of bounds, another address is read and the result not used.
   llvm::IRBuilderBase& builder = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
   llvm::Value* inside = is_inside(id, positions);
   llvm::AllocaInst* nothing = e_.slot(e_.memory_type(dtype));
@@ -380,17 +380,16 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
   return {{value}, uniform, early};
 }
 
-/// Whether an axis decides for all lanes alike, before the row, whether a load is inside.
+/// Whether bounds along an axis are decided for all lanes alike, before the row.
 bool Row::is_maskable(const Operation& op, const Positions& positions, std::size_t axis) const {
   const DType dtype = e_.type(op.out[0]).dtype;
   const bool is_proven = axis < op.ints.size() && op.ints[axis] == 1;
-  const bool is_known = e_.type(op.in[0]).shape[axis] > 0;  // something can be read instead
+  const bool is_known = e_.type(op.in[0]).shape[axis] > 0;  // there is another address to read
   return !is_proven && is_known && !positions[axis].lane && !positions[axis].fold &&
          nest_.width > 1 && !e_.options.checked && dtype != DType::Bool;
 }
 
-/// The nearest elements that are there, as bits, where the load is inside; those of the pad
-/// elsewhere.
+/// Nearest elements in bounds, as bits, where the load is in bounds; padding elsewhere.
 Row::Lanes Row::masked(const Operation& op, const Positions& positions,
                        std::vector<llvm::Value*> at) {
   const ViewParts& view = e_.views[op.in[0]];
@@ -427,9 +426,7 @@ Row::Lanes Row::masked(const Operation& op, const Positions& positions,
   return x;
 }
 
-/// What the next program reads here, for kernels whose programs go through a row each: while one
-/// row is stored, the next one arrives.
-/// Where a load or store into a view begins.
+/// Start positions of a load or store to a view.
 std::vector<llvm::Value*> Row::starts_of(const Operation& op) {
   std::vector<llvm::Value*> at;
   const std::size_t rank = e_.views[op.in[0]].strides.size();
@@ -442,7 +439,7 @@ void Row::prefetch(const Operation& op, DType dtype, const Place& place) {
   std::int64_t rows = 1;
   for (const std::int64_t extent : nest_.space) rows *= extent;
   const bool is_one_row = lane_ >= 0 && rows == nest_.space[static_cast<std::size_t>(lane_)];
-  // What is kept in a buffer is read there from then on; else the last nest stores what it reads.
+  // A value that is kept in a buffer is read there from then on; else the last nest stores it.
   const tile::cpu::Root::Kind kind = nest_.roots.front().kind;
   const bool reads_last = kind == tile::cpu::Root::Kind::Write ||
                           (kind == tile::cpu::Root::Kind::Effect && nest_.roots.size() == 1);
@@ -480,7 +477,7 @@ llvm::Value* Row::is_inside(OpId id, const Positions& positions) {
   return inside;
 }
 
-/// Takes the loads of an expression into account for the part of the row that needs no guards.
+/// Restricts the part of the row without bounds checks by the loads of an expression.
 void Row::collect(ValueId id, const Positions& positions) {
   if (!e_.type(id).is_tile() || id >= e_.definition.size() || !e_.definition[id]) return;
   if (!collected_.emplace(key(id, positions), true).second) return;
@@ -502,7 +499,7 @@ void Row::collect(ValueId id, const Positions& positions) {
 
 void Row::limit(OpId id, const Positions& positions) {
   const Operation& op = e_.op(id);
-  if (e_.turned == id || is_uniform(positions)) return;  // all there, or guarded before the row
+  if (e_.turned == id || is_uniform(positions)) return;  // all in bounds, or checked before the row
   const ViewParts& view = e_.views[op.in[0]];
   llvm::Value *from = nullptr, *to = nullptr, *fits = nullptr;
   for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -539,7 +536,7 @@ Row::Lanes Row::gather(OpId id, const Positions& positions) {
   const DType dtype = element_dtype(op.in[0]);
   const Extents& shape = e_.type(op.in[0]).shape;
   const auto axis = static_cast<std::size_t>(op.ints[0]);
-  // An index out of range reads the nearest element: memory stays safe whatever the data is.
+  // An index out of range is clamped to the nearest element: memory stays safe for any data.
   llvm::Value* index = spread(evaluate(op.in[1], positions)).front();
   index = e_.ir.CreateIntCast(index, e_.ir.getInt64Ty(), !is_unsigned(e_.type(op.in[1]).dtype));
   if (e_.options.checked) e_.check(e_.ir.CreateICmpULT(index, e_.index(shape[axis])), id);

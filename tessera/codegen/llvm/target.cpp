@@ -13,9 +13,8 @@
 namespace tessera::codegen {
 namespace {
 
-// A CPU with the least that the architecture has. What a machine offers more stands in its
-// features; its name is what code is tuned for. So nothing that a virtual machine hides comes in by
-// a name.
+// Baseline CPU of an architecture. The features of a machine come on top; its name is used for
+// tuning only, so that a name enables nothing that a virtual machine hides.
 struct BaseTarget {
   const char* triple;
   const char* cpu;
@@ -42,7 +41,7 @@ std::unique_ptr<llvm::TargetMachine> make_target(const BaseTarget& base,
 }  // namespace
 
 llvm::TargetMachine& target_of(const machine::Machine& machine) {
-  // A TargetMachine serves one thread at a time.
+  // A TargetMachine is not thread-safe.
   thread_local std::map<std::pair<machine::Architecture, std::string>,
                         std::unique_ptr<llvm::TargetMachine>>
       targets;
@@ -61,7 +60,7 @@ Expected<Done> set_target(llvm::Module& module, const machine::Machine& machine)
     function.addFnAttr("target-cpu", target.getTargetCPU());
     function.addFnAttr("target-features", target.getTargetFeatureString());
     function.addFnAttr("tune-cpu", machine.cpu);
-    // Else LLVM halves the vectors of the first processors with AVX-512.
+    // Otherwise LLVM halves the vectors on the first CPUs with AVX-512.
     if (machine.architecture == machine::Architecture::X86_64)
       function.addFnAttr("prefer-vector-width", std::to_string(machine.vector_bytes * 8));
   }

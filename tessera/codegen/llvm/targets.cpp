@@ -9,19 +9,19 @@
 namespace tessera::codegen {
 namespace {
 
-/// For what LLVM has no other way to say.
+/// Sets LLVM command-line options that have no API.
 void set_switch(const char* name, bool value) {
   const auto& switches = llvm::cl::getRegisteredOptions();
   if (const auto found = switches.find(name); found != switches.end())
     static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
 }
 
-// They hold for all targets of the process: what a kernel becomes must not depend on which targets
-// were asked for before it.
+// They apply to all targets of the process: code of a kernel must not depend on which targets were
+// used before it.
 void set_switches() {
   // Loop strength reduction takes longer than all other passes together where a loop is unrolled,
-  // to save two additions per round. Questions about aliases, asked for each pair of accesses, take
-  // a tenth of the time; loads stand before stores as it is.
+  // to save two additions per iteration. Alias queries for each pair of accesses take a tenth of
+  // the time; loads are emitted before stores already.
   set_switch("disable-lsr", true);
   set_switch("aarch64-use-aa", false);
 }

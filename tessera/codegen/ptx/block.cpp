@@ -76,7 +76,7 @@ llvm::Value* Block::coordinate(const Layout& layout, int axis, int from_bit) {
       ++i;
       continue;
     }
-    std::size_t end = i + 1;  // of the thread bits that are index bits in a row
+    std::size_t end = i + 1;  // end of the thread bits that are consecutive index bits
     while (end < bits.size() &&
            bits[end] == IndexBit{axis, bits[i].bit + static_cast<int>(end - i)})
       ++end;
@@ -150,22 +150,22 @@ void Block::barrier_if(llvm::Value* condition) {
   barriers_ = count;
 }
 
-void Block::become(const Role& role) {
+void Block::restrict_to(const ThreadGroups& of) {
   const llvm::IRBuilderBase::InsertPointGuard guard(ir);
   ir.SetInsertPoint(entry_end_);
   thread_ = intrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  if (role.first > 0) thread_ = ir.CreateSub(thread_, i32(role.first));
-  threads_ = role.threads;
-  barrier_ = i32(role.barrier);
-  team_ = own_ = nullptr;
-  if (role.teams > 1) {
-    const int bits = index_bits(role.threads);
-    // The compiler cannot see that it is the same in all threads of a warp.
-    team_ = intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
-                      {i32(-1), ir.CreateLShr(thread_, i32(bits)), i32(0), i32(31)});
-    thread_ = ir.CreateAnd(thread_, i32(role.threads - 1));
-    own_ = ir.CreateMul(team_, i32(role.own_bytes));
-    barrier_ = ir.CreateAdd(barrier_, team_);
+  if (of.first > 0) thread_ = ir.CreateSub(thread_, i32(of.first));
+  threads_ = of.threads;
+  barrier_ = i32(of.barrier);
+  group_ = own_ = nullptr;
+  if (of.groups > 1) {
+    const int bits = index_bits(of.threads);
+    // Tells the compiler that the value is uniform over a warp.
+    group_ = intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                       {i32(-1), ir.CreateLShr(thread_, i32(bits)), i32(0), i32(31)});
+    thread_ = ir.CreateAnd(thread_, i32(of.threads - 1));
+    own_ = ir.CreateMul(group_, i32(of.own_bytes));
+    barrier_ = ir.CreateAdd(barrier_, group_);
   }
   coordinates_.clear();
 }
@@ -280,7 +280,7 @@ Block::Buffer Block::buffer(const tile::Extents& extents, DType dtype) {
   for (std::size_t axis = extents.size(); axis-- > 0;) {
     buffer.strides[axis] = stride;
     stride *= extents[axis];
-    // Rows of a multiple of 128 bytes begin in the same bank.
+    // Rows of a multiple of 128 bytes would start in the same bank.
     if (axis + 1 == extents.size() && axis > 0 && stride >= tile::gpu::kChunk)
       stride = rounded(stride, tile::gpu::kChunk) + tile::gpu::kChunk;
   }
@@ -300,16 +300,16 @@ int Block::shared_run(const Buffer& buffer, const Layout& layout,
   if (layout.rank() == 0) return 1;
   std::int64_t run = std::min<std::int64_t>(layout.run(layout.rank() - 1),
                                             tile::gpu::kChunk / byte_width(buffer.dtype));
-  // What is not a multiple of the run along the last axis would be misaligned.
+  // Offsets along the last axis that are not a multiple of the vector would be misaligned.
   if (!at.empty() && at.back() != 0) run = std::min<std::int64_t>(run, at.back() & -at.back());
   for (std::size_t axis = 0; axis + 1 < buffer.strides.size(); ++axis)
     while (buffer.strides[axis] % (run * byte_width(buffer.dtype)) != 0) run /= 2;
   return static_cast<int>(run);
 }
 
-// An address that follows from the thread's number alone is made again where it is needed, which
-// costs less than to keep it. One with a part of its own, such as a team's, is made once for all
-// registers: what tells them apart is a constant, and constants are parts of an access.
+// An address that depends on the thread index alone is rematerialized where it is needed, which
+// costs less than a live register. One with a base of its own, such as that of a consumer group, is
+// computed once for all registers: the rest are constant offsets, which are part of an access.
 llvm::Value* Block::address(const Buffer& buffer, const Layout& layout, int reg,
                             std::span<const std::int64_t> at) {
   const bool kept = own_ != nullptr || buffer.base != nullptr;
@@ -363,7 +363,7 @@ llvm::Value* Block::take_one(const Buffer& buffer, std::span<llvm::Value* const>
 
 Pieces Block::convert(const Pieces& registers, DType dtype, const Layout& from, const Layout& to) {
   if (from == to) return registers;
-  // Where threads hold the same, registers change names alone.
+  // Registers are only renamed where threads hold the same elements.
   if (renames(from, to)) {
     Pieces renamed;
     for (int reg = 0; reg < to.registers(); ++reg) {

@@ -65,14 +65,14 @@ class Block {
   /// `threads` threads, which synchronize at named barriers, the first group at `barrier`. Each
   /// group has its own part of the shared memory that is not reserved yet: `own_bytes`, one after
   /// the other.
-  struct Role {
+  struct ThreadGroups {
     int first = 0, threads = 0, barrier = 0;
-    int teams = 1;
+    int groups = 1;
     std::int64_t own_bytes = 0;
   };
-  void become(const Role& role);
+  void restrict_to(const ThreadGroups& of);
   /// Index of the group of threads, i32, uniform over a warp; null: there is one.
-  llvm::Value* team() const { return team_; }
+  llvm::Value* group() const { return group_; }
   /// Offset of memory that was reserved before the groups split, for `shared`.
   llvm::Value* common(llvm::Value* offset) {
     return own_ == nullptr ? offset : ir.CreateSub(offset, own_);
@@ -176,7 +176,7 @@ class Block {
   llvm::Instruction* entry_end_;  // insertion point for computations that are done once
   llvm::GlobalVariable* memory_;
   llvm::Value *thread_, *which_ = nullptr;
-  llvm::Value *team_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;
+  llvm::Value *group_ = nullptr, *own_ = nullptr, *barrier_ = nullptr;
   int threads_;
   std::map<std::pair<Layout, std::pair<int, int>>, llvm::Value*> coordinates_;
   std::int64_t top_ = 0, peak_ = 0, fresh_ = 0;

@@ -14,8 +14,8 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-/// Loads of what nothing ever writes, and those from shared memory that nothing writes to until
-/// their block ends.
+/// Loads from read-only memory, and loads from shared memory that is not written until the end of
+/// their block.
 using Movable = llvm::SmallPtrSet<const llvm::Instruction*, 32>;
 Movable movable_loads(const llvm::BasicBlock& block) {
   Movable found;
@@ -50,7 +50,7 @@ bool leaves(const llvm::Instruction& instruction) {
   return false;
 }
 
-/// Places instructions of a block one after the other, before its end.
+/// Schedules the instructions of a basic block, before its terminator.
 class Order {
  public:
   explicit Order(llvm::BasicBlock& block) : block_(block), movable_(movable_loads(block)) {
@@ -75,11 +75,12 @@ class Order {
   }
 
  private:
-  /// What several roots need is short enough for all of it to be in flight.
+  /// Whether the operands of several roots are few enough to be in flight at once.
   static constexpr std::size_t kMostTogether = 512;
   static constexpr std::uint64_t kBytesTogether = 16;
 
-  /// Roots from one on that are placed together: stores to shared memory of few bytes in all.
+  /// Number of roots from one on that are scheduled together: stores to shared memory of few bytes
+  /// in all.
   std::size_t together(std::size_t first) const {
     std::uint64_t bytes = 0;
     std::size_t count = 0;
@@ -92,8 +93,7 @@ class Order {
     return std::max<std::size_t>(count, 1);
   }
 
-  /// The end of roots from one on that are exchanges between lanes, none of which waits for
-  /// another.
+  /// End of a sequence of roots that are independent exchanges between lanes.
   std::size_t exchanges(std::size_t first) const {
     std::size_t end = first;
     while (end < roots_.size() && is_exchange(*roots_[end]) &&
@@ -105,7 +105,7 @@ class Order {
     const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
     return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::nvvm_shfl_sync_bfly_i32;
   }
-  /// One that has not been placed.
+  /// An instruction to be scheduled.
   bool needs_exchange(const llvm::Instruction& root) const {
     llvm::SmallPtrSet<const llvm::Instruction*, 32> seen;
     std::vector<const llvm::Instruction*> open = {&root};
@@ -122,14 +122,14 @@ class Order {
     return false;
   }
 
-  /// What roots from one up to `end` need and has not been placed, operands first, and the roots:
-  /// an instruction for each in turn, so that what they share need not be kept.
+  /// Unscheduled operands of the roots from one up to `end`, operands first, and the roots: one
+  /// instruction for each in turn, so that shared operands need not stay live.
   void visit(std::size_t first, std::size_t end, std::vector<llvm::Instruction*>& needed) {
     struct Visit {
       llvm::Instruction* instruction;
       unsigned operand;
     };
-    std::vector<std::vector<Visit>> stacks;  // of their own: chains may be long
+    std::vector<std::vector<Visit>> stacks;  // explicit: chains may be long
     for (std::size_t i = first; i < end; ++i)
       if (!llvm::isa<llvm::PHINode>(roots_[i])) stacks.push_back({{roots_[i], 0}});
     const auto step = [&](std::vector<Visit>& open) {
@@ -144,7 +144,7 @@ class Order {
         }
         llvm::Instruction* made = instruction;
         open.pop_back();
-        // Another root may have needed it meanwhile.
+        // Another root may have scheduled it meanwhile.
         if (!placed_.insert(made).second) continue;
         needed.push_back(made);
         return;
@@ -155,7 +155,7 @@ class Order {
       for (std::vector<Visit>& open : stacks) step(open);
   }
 
-  /// Chains side by side: whatever is farthest from the end of its chain comes first.
+  /// Interleaves chains: the instruction farthest from the end of its chain comes first.
   static void interleave(std::vector<llvm::Instruction*>& needed) {
     llvm::DenseMap<const llvm::Instruction*, int> heights;
     for (auto at = needed.rbegin(); at != needed.rend(); ++at) {

@@ -12,47 +12,48 @@ using tile::Code;
 using tile::Extents;
 using tile::Function;
 
-Emitter::Emitter(const tile::gpu::Scheduled& scheduled, const PtxOptions& options,
+Emitter::Emitter(const tile::gpu::ScheduledKernel& scheduled, const PtxOptions& options,
                  llvm::Function& function)
     : planned_(*scheduled.planned),
       kernel_(planned_.kernel),
       plan_(planned_.plan),
       options_(options),
-      shape_(scheduled.shape),
-      block_(function, plan_.threads(), shape_.programs > 1),
+      mapping_(scheduled.mapping),
+      block_(function, plan_.threads(), mapping_.programs > 1),
       ir_(block_.ir),
       definitions_(planned_.definitions),
       uses_(planned_.uses),
       scalars_(kernel_.values.size(), nullptr),
-      stages_(shape_.stages) {
-  if (shape_.roles) roles_ = Roles{*scheduled.roles};
-  if (!shape_.rows) find_late(kernel_.body);  // rows are at hand as a whole
+      stages_(mapping_.stages) {
+  if (mapping_.warp_specialized)
+    specialization_ = WarpSpecialization{*scheduled.warp_specialization};
+  if (!mapping_.rows) find_epilogues(kernel_.body);  // rows are in registers as a whole
 }
 
 Expected<Done> Emitter::emit() {
   open_scope();
   bind_params();
-  if (shape_.roles) {
-    by_roles(pid(Code::Npid, 0));
+  if (mapping_.warp_specialized) {
+    emit_warp_specialized(pid(Code::Npid, 0));
     if (error_) return *error_;
     return Done{};
   }
-  if (shape_.loops) {
+  if (mapping_.persistent) {
     each_program(kernel_programs());
     if (error_) return *error_;
     return Done{};
   }
-  if (shape_.programs > 1) {
-    // Warps beyond the end of the grid have nothing to do.
+  if (mapping_.programs > 1) {
+    // Warps beyond the end of the grid exit.
     llvm::BasicBlock *inside = block_.block("inside"), *end = block_.block("end");
     ir_.CreateCondBr(ir_.CreateICmpULT(pid(Code::Pid, 0), kernel_programs()), inside, end);
     ir_.SetInsertPoint(end);
     ir_.CreateRetVoid();
     ir_.SetInsertPoint(inside);
   }
-  if (shape_.cut != nullptr) {
+  if (mapping_.cut != nullptr) {
     by_passes();
-  } else if (shape_.rows) {
+  } else if (mapping_.rows) {
     by_versions();
   } else {
     region(kernel_.body);
@@ -127,11 +128,11 @@ void Emitter::close_scope() {
 Pieces Emitter::tile(ValueId id, const Layout& layout) {
   if (type(id).is_scalar())
     return Pieces(static_cast<std::size_t>(layout.registers()), scalars_[id]);
-  settle(id);
+  wait_for(id);
   if (const auto found = tiles_.find({id, layout}); found != tiles_.end()) return found->second;
   Pieces registers;
   if (const std::optional<Layout>& home = plan_.home(id)) {
-    if (is_late(id) && tiles_.count({id, *home}) == 0) {
+    if (is_in_epilogue(id) && tiles_.count({id, *home}) == 0) {
       define(id, *home, made(id, *home));
       return tile(id, layout);
     }
@@ -170,7 +171,7 @@ Pieces Emitter::made(ValueId id, const Layout& layout) {
       const Pieces source = tile(op.in[0], narrow);
       Pieces registers;
       for (int reg = 0; reg < layout.registers(); ++reg) {
-        std::size_t index = 0, bit = 0;  // of the register bits that are left
+        std::size_t index = 0, bit = 0;  // of the remaining register bits
         for (std::size_t i = 0; i < layout.register_bits().size(); ++i) {
           if (from.shape[static_cast<std::size_t>(layout.register_bits()[i].axis)] == 1) continue;
           index |= static_cast<std::size_t>((reg >> i) & 1) << bit++;
@@ -215,7 +216,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
   switch (op.code) {
     case Code::Hint: return operands[0];
     case Code::Map: {
-      // select's first operand is a condition: the dtype is that of the others.
+      // The first operand of select is a condition: the dtype is that of the others.
       const DType of = op.function == Function::Select ? dtype(op.in[1]) : from;
       return emit_function(ir_, op.function, of, operands, options_.precision);
     }
@@ -241,7 +242,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
 llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
   llvm::Function& function = block_.function();
   if (program_ != nullptr && axis == 0 && code == Code::Pid) return program_;
-  if (shape_.counted() && axis == 0 && code == Code::Npid)
+  if (mapping_.has_program_count() && axis == 0 && code == Code::Npid)
     return function.getArg(static_cast<unsigned>(tile::word_positions(kernel_).back()));
   using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): a table of its names
   constexpr llvm::Intrinsic::ID kRegisters[2][3] = {
@@ -249,16 +250,16 @@ llvm::Value* Emitter::pid(Code code, std::int64_t axis) {
       {nvvm_read_ptx_sreg_nctaid_x, nvvm_read_ptx_sreg_nctaid_y, nvvm_read_ptx_sreg_nctaid_z}};
   llvm::Value* number = ir_.CreateZExt(
       block_.intrinsic(kRegisters[code == Code::Npid ? 1 : 0][axis], {}), ir_.getInt64Ty());
-  if (shape_.programs == 1 || axis != 0) return number;
-  return ir_.CreateAdd(ir_.CreateMul(number, block_.i64(shape_.programs)),
+  if (mapping_.programs == 1 || axis != 0) return number;
+  return ir_.CreateAdd(ir_.CreateMul(number, block_.i64(mapping_.programs)),
                        ir_.CreateZExt(block_.which(), ir_.getInt64Ty()));
 }
 
 llvm::Value* Emitter::kernel_programs() {
   llvm::Value* of_grid = pid(Code::Npid, 0);
-  if (shape_.together == 1) return of_grid;
-  return ir_.CreateUDiv(ir_.CreateAdd(of_grid, block_.i64(shape_.together - 1)),
-                        block_.i64(shape_.together));
+  if (mapping_.coarsening == 1) return of_grid;
+  return ir_.CreateUDiv(ir_.CreateAdd(of_grid, block_.i64(mapping_.coarsening - 1)),
+                        block_.i64(mapping_.coarsening));
 }
 
 void Emitter::region(const tile::Region& region) {
@@ -321,7 +322,7 @@ void Emitter::operation(const Operation& op) {
     case Code::Assert: return;
     default: break;
   }
-  // What is left is made element by element, or costs nothing.
+  // All other operations are elementwise, or free.
   const ValueId out = op.out[0];
   if (type(out).is_scalar()) {
     if (op.code == Code::Const) return define(out, constant(type(out), op.literal));
@@ -330,7 +331,7 @@ void Emitter::operation(const Operation& op) {
     for (const ValueId in : op.in) operands.push_back({scalar(in)});
     return define(out, elementwise(op, std::move(operands)).front());
   }
-  if (!plan_.home(out) || is_late(out)) return;  // made where it is used
+  if (!plan_.home(out) || is_in_epilogue(out)) return;  // rematerialized at its uses
   if (names_shared(op)) return;
   if (op.code == Code::Reshape) return reshape(op);
   if (op.code == Code::Permute && plan_.home(op.in[0]) &&

@@ -37,11 +37,12 @@ std::vector<llvm::PHINode*> Emitter::carry(const Pieces& start, llvm::BasicBlock
 }
 
 Pieces Emitter::yields(const tile::Region& part, const std::vector<ValueId>& homes) {
-  settle_all();
+  wait_for_all();
   return flat(kernel_.ops[part.ops.back()].in, homes);
 }
 
-Pieces Emitter::either(llvm::Value* condition, const Way& then, const Way& otherwise) {
+Pieces Emitter::either(llvm::Value* condition, const BranchBody& then,
+                       const BranchBody& otherwise) {
   llvm::BasicBlock* blocks[2] = {block_.block("then"), block_.block("otherwise")};
   llvm::BasicBlock* after = block_.block("joined");
   ir_.CreateCondBr(condition, blocks[0], blocks[1]);
@@ -71,14 +72,15 @@ bool Emitter::any_writes(const Operation& op) const {
 }
 
 void Emitter::loop(const Operation& op) {
-  settle_all();
+  wait_for_all();
   bring(op);
-  const auto ahead = filled_by_others(op) ? roles_->ahead : copies_ahead(planned_, op, stages_);
-  bind(op.out, rounds(op, ahead ? &*ahead : nullptr));
+  const auto pipeline =
+      filled_by_producers(op) ? specialization_->pipeline : pipeline_of(planned_, op, stages_);
+  bind(op.out, emit_iterations(op, pipeline ? &*pipeline : nullptr));
 }
 
 void Emitter::while_loop(const Operation& op) {
-  settle_all();
+  wait_for_all();
   const bool writes = any_writes(op);
   Pieces start = flat(op.in, op.out);
   llvm::BasicBlock* before = ir_.GetInsertBlock();
@@ -117,7 +119,7 @@ void Emitter::while_loop(const Operation& op) {
 }
 
 void Emitter::branch(const Operation& op) {
-  settle_all();
+  wait_for_all();
   const bool writes = any_writes(op);
   const auto part = [&](const tile::Region& branch) {
     block_.forget();

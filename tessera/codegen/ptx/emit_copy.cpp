@@ -5,38 +5,42 @@
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/instructions.h"
 
-// Copies from global memory into the stages of a ring. Chunks of 16 bytes are dealt to the threads
-// row by row, by cp.async; where 16 bytes do not fit, a loop takes element by element.
+// Copies from global memory into the stages of a multi-stage buffer. Chunks of 16 bytes are
+// distributed over the threads row by row, by cp.async; unaligned rows are copied by a loop over
+// elements.
 
 namespace tessera::codegen::ptx {
 
-Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
-  const auto [from, to, step, may_wrap] = span_of(op);
+Emitter::CopyConditions Emitter::copy_conditions(const Operation& op,
+                                                 const LoopPipeline& pipeline) {
+  const auto [from, to, step, may_wrap] = loop_range(op);
   llvm::Type* wide = ir_.getInt64Ty();
   llvm::Value* one = llvm::ConstantInt::get(step->getType(), 1);
-  llvm::Value* rounds = ir_.CreateSDiv(ir_.CreateSub(ir_.CreateSub(to, from), one),
-                                       ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
-  llvm::Value* last = ir_.CreateAdd(from, ir_.CreateMul(rounds, step));
+  llvm::Value* iterations =
+      ir_.CreateSDiv(ir_.CreateSub(ir_.CreateSub(to, from), one),
+                     ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, step, one));
+  llvm::Value* last = ir_.CreateAdd(from, ir_.CreateMul(iterations, step));
   llvm::Value *aligned = ir_.getTrue(), *whole = ir_.getTrue();
-  for (const Ring& ring : ahead.rings) {
-    const Operation& load = kernel_.ops[ring.load];
+  for (const StagedOperand& staged : pipeline.operands) {
+    const Operation& load = kernel_.ops[staged.load];
     const View& view = this->view(load.in[0]);
     const tile::Extents& shape = type(load.out[0]).shape;
     const auto at = [&](std::size_t axis, llvm::Value* index) {
       return ir_.CreateSExt(scalar_at(op, load.in[1 + axis], index), wide);
     };
     llvm::Value* parts = block_.i64(0);
-    if (course_of(planned_, op, load.in[1 + ring.column]) != tile::gpu::Course::Known)
-      parts = ir_.CreateOr(at(ring.column, from), at(ring.column, ir_.CreateAdd(from, step)));
+    if (loop_dependence(planned_, op, load.in[1 + staged.column]) !=
+        tile::gpu::LoopDependence::Known)
+      parts = ir_.CreateOr(at(staged.column, from), at(staged.column, ir_.CreateAdd(from, step)));
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      if (axis != ring.column) parts = ir_.CreateOr(parts, view.strides[axis]);
-    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(ring.panels.width)), view.base);
+      if (axis != staged.column) parts = ir_.CreateOr(parts, view.strides[axis]);
+    parts = ir_.CreateOr(ir_.CreateMul(parts, block_.i64(staged.panels.width)), view.base);
     aligned = ir_.CreateAnd(
         aligned, ir_.CreateICmpEQ(ir_.CreateAnd(parts, block_.i64(kChunk - 1)), block_.i64(0)));
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       if (held_extent(shape[axis]) != shape[axis]) whole = ir_.getFalse();
-      if (ring.inside[axis]) continue;
-      if (course_of(planned_, op, load.in[1 + axis]) == tile::gpu::Course::Known) {
+      if (staged.inside[axis]) continue;
+      if (loop_dependence(planned_, op, load.in[1 + axis]) == tile::gpu::LoopDependence::Known) {
         whole = ir_.getFalse();
         continue;
       }
@@ -51,17 +55,19 @@ Emitter::Fits Emitter::how_it_fits(const Operation& op, const Ahead& ahead) {
   return {.aligned = aligned, .whole = ir_.CreateAnd(aligned, whole)};
 }
 
-Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const Copy& copy) {
-  const Operation& load = kernel_.ops[ring.load];
-  Origin source{.view = view(load.in[0]),
-                .shape = {},
-                .ends = {},
-                .operand = {ring.panels, ir_.CreateAdd(rings_.at(ring.load), copy.stage)},
-                .column = ring.column,
-                .start = {},
-                .inside = {},
-                .even = type(load.in[0]).shape[ring.column] != tile::kDynamic &&
-                        type(load.in[0]).shape[ring.column] % (kChunk / ring.panels.width) == 0};
+Emitter::Origin Emitter::origin_of(const Operation& op, const StagedOperand& staged,
+                                   const Copy& copy) {
+  const Operation& load = kernel_.ops[staged.load];
+  Origin source{
+      .view = view(load.in[0]),
+      .shape = {},
+      .ends = {},
+      .operand = {staged.panels, ir_.CreateAdd(stage_offsets_.at(staged.load), copy.stage)},
+      .column = staged.column,
+      .start = {},
+      .inside = {},
+      .even = type(load.in[0]).shape[staged.column] != tile::kDynamic &&
+              type(load.in[0]).shape[staged.column] % (kChunk / staged.panels.width) == 0};
   const tile::Extents& shape = type(load.out[0]).shape;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     source.start.push_back(
@@ -69,7 +75,7 @@ Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const 
     source.shape.push_back(held_extent(shape[axis]));
     const bool all = source.shape.back() == shape[axis];
     llvm::Value* end = source.view.extents[axis];
-    source.inside.push_back(ring.inside[axis] && all);
+    source.inside.push_back(staged.inside[axis] && all);
     source.ends.push_back(all ? end
                               : ir_.CreateBinaryIntrinsic(
                                     llvm::Intrinsic::smin, end,
@@ -78,8 +84,8 @@ Emitter::Origin Emitter::origin_of(const Operation& op, const Ring& ring, const 
   return source;
 }
 
-// What a thread copies in a round differs from what it copies in another by one distance, which is
-// the same in all threads; so are the bounds. All else is computed before the loop.
+// The addresses of a thread's chunks differ between iterations by one offset, which is uniform over
+// the block; so are the bounds. All else is computed before the loop.
 void Emitter::copy_chunks(const Origin& source, bool whole) {
   const SharedOperand& operand = source.operand;
   const std::size_t rank = source.shape.size();
@@ -93,7 +99,7 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
     return ir_.CreateMul(place, axis == source.column ? block_.i64(operand.width) : stride);
   };
 
-  std::vector<llvm::Value*> own;  // places in the tile, of the thread's first chunk
+  std::vector<llvm::Value*> own;  // position in the tile of the thread's first chunk
   llvm::Value *own_bytes = source.view.base, *round_bytes = block_.i64(0);
   for (std::size_t axis = 0; axis < rank; ++axis) {
     own.push_back(axis == source.column
@@ -109,18 +115,18 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
     llvm::Value* place = ir_.CreateAdd(own[axis], block_.i32(further));
     return ir_.CreateAdd(source.start[axis], ir_.CreateZExt(place, wide));
   };
-  // The bits of what is added to a thread's own row are none of that row's: places add up too.
+  // The offset of a row has no bits in common with the thread's own row: positions add up.
   const auto part = [&](std::size_t axis, std::int64_t row) {
     return row >> source.shift(axis) & (source.shape[axis] - 1);
   };
-  // With fewer threads than chunks in a row, a thread walks along the row before it goes down.
+  // With fewer threads than chunks in a row, a thread advances along the row first.
   const std::int64_t along = std::max<std::int64_t>(1, per_row / threads);
   const std::int64_t down = std::max<std::int64_t>(1, chunks / std::max(threads, per_row));
   const std::int64_t row_step = std::max<std::int64_t>(1, threads / per_row);
   const auto copy_all = [&] {
     for (std::int64_t j = 0; j < along; ++j) {
-      // Chunks are inside of the view or not; or as many bytes as are inside are read, which costs
-      // more to ask for. What is not read becomes 0.
+      // Chunks are in bounds or out of bounds as a whole; or the number of bytes in bounds is
+      // computed, which costs more. The rest is filled with zeros.
       llvm::Value *bytes = block_.i32(kChunk), *column_there = ir_.getTrue();
       if (!whole && !source.inside[source.column]) {
         llvm::Value* extent = source.ends[source.column];
@@ -145,7 +151,7 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
                                 ir_.CreateICmpULT(first_place(axis, further), source.ends[axis]));
         }
         at = ir_.CreateAdd(at, block_.i64(j * threads * kChunk));
-        // Eight rows further, chunks are exchanged in the same way again.
+        // The swizzle repeats after eight rows.
         constexpr std::int64_t kSame = 8;
         llvm::Value* row = ir_.CreateAdd(own_row, block_.i32(i * row_step));
         llvm::Value* target =
@@ -156,7 +162,7 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
           block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16,
                            {block_.shared(target), global(at)});
         } else {
-          // Of no bytes, the address is not looked at.
+          // The address of a copy of 0 bytes is not accessed.
           block_.intrinsic(
               llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s,
               {block_.shared(target), global(at), ir_.CreateSelect(there, bytes, block_.i32(0))});
@@ -170,15 +176,15 @@ void Emitter::copy_chunks(const Origin& source, bool whole) {
 
 namespace {
 
-// 16 bytes that begin at any element, of the two pieces of 16 that they lie in. Each has a byte of
-// them, so that neither leaves the memory that is there.
+// Unaligned load of 16 bytes from the two aligned chunks that contain them. Each has a byte of
+// them, so that neither access leaves the allocation.
 Pieces loaded_across(Block& block, const Pieces& addresses) {
   llvm::IRBuilder<>& ir = block.ir;
   auto* words = llvm::FixedVectorType::get(ir.getInt32Ty(), 4);
   struct Two {
     llvm::Value *low, *high, *shift;
   };
-  std::vector<Two> loaded;  // all before the first is waited for
+  std::vector<Two> loaded;  // all loads are issued before the first wait
   for (llvm::Value* address : addresses) {
     llvm::Value* shift = ir.CreateAnd(address, block.i64(kChunk - 1));
     llvm::Value* low = ir.CreateSub(address, shift);
@@ -195,7 +201,7 @@ Pieces loaded_across(Block& block, const Pieces& addresses) {
     Pieces all;
     for (llvm::Value* half : {two.low, two.high})
       for (std::uint64_t i = 0; i < 4; ++i) all.push_back(ir.CreateExtractElement(half, i));
-    // Words by the upper bits of the distance, then bits by the lower ones.
+    // Selects words by the upper bits of the distance, then bits by the lower ones.
     for (const std::int64_t bytes : {8, 4}) {
       llvm::Value* further = ir.CreateIsNotNull(ir.CreateAnd(two.shift, block.i32(bytes)));
       const auto by = static_cast<std::size_t>(bytes / 4);
@@ -218,14 +224,14 @@ Pieces loaded_across(Block& block, const Pieces& addresses) {
 
 }  // namespace
 
-// Where 16 bytes do not fit, rows begin at any element. Threads that copy for others have registers
-// for two chunks at once, those that hold sums too for one.
+// Unaligned rows. Producer threads have registers for two chunks at once, threads that hold
+// accumulators for one.
 void Emitter::copy_elements(const Origin& source) {
   const SharedOperand& operand = source.operand;
   llvm::Type* wide = ir_.getInt64Ty();
   auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), 4);
   const std::int64_t threads = block_.threads();
-  const std::int64_t at_once = roles_ && source.chunks() % (2 * threads) == 0 ? 2 : 1;
+  const std::int64_t at_once = specialization_ && source.chunks() % (2 * threads) == 0 ? 2 : 1;
   struct Piece {
     llvm::Value *place, *first, *there, *target;
   };
@@ -290,7 +296,7 @@ void Emitter::copy_elements(const Origin& source) {
   });
 }
 
-// The chunks of a thread one after the other: short code, for what is rare.
+// Copies the chunks of a thread in a loop: short code for a rare case.
 void Emitter::copy_in_turn(const Origin& source) {
   const SharedOperand& operand = source.operand;
   llvm::Type* wide = ir_.getInt64Ty();
@@ -323,12 +329,14 @@ void Emitter::copy_in_turn(const Origin& source) {
   });
 }
 
-// `then`, once all is asked for. What maps were meant for, and could not be made of, is rare.
-void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
-                         const std::function<void(CopiedBy)>& then) {
+// `then` runs after all copies are issued. Copies by threads where tensor maps could not be encoded
+// are rare.
+void Emitter::copy_iteration(const Operation& op, const LoopPipeline& pipeline, const Copy& copy,
+                             const std::function<void(CopiedBy)>& then) {
   std::vector<Origin> sources;
-  for (const Ring& ring : ahead.rings) sources.push_back(origin_of(op, ring, copy));
-  const bool rare = roles_ && roles_->mapped != nullptr;
+  for (const StagedOperand& staged : pipeline.operands)
+    sources.push_back(origin_of(op, staged, copy));
+  const bool rare = specialization_ && specialization_->mapped != nullptr;
   const auto chunks = [&](bool whole) {
     for (const Origin& source : sources) {
       if (rare) {
@@ -357,9 +365,10 @@ void Emitter::copy_round(const Operation& op, const Ahead& ahead, const Copy& co
       copy.fits.whole, [&] { return chunks(true); }, some);
 }
 
-void Emitter::copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy) {
-  block_.when(ir_.CreateICmpSLT(copy.index, span_of(op).to),
-              [&] { copy_round(op, ahead, copy, [](CopiedBy) {}); });
+void Emitter::prefetch_iteration(const Operation& op, const LoopPipeline& pipeline,
+                                 const Copy& copy) {
+  block_.when(ir_.CreateICmpSLT(copy.index, loop_range(op).to),
+              [&] { copy_iteration(op, pipeline, copy, [](CopiedBy) {}); });
   block_.intrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
 }
 

@@ -10,29 +10,29 @@
 namespace tessera::codegen::ptx {
 
 void Emitter::dot(const Operation& op) {
-  const Product product = plan_.means(op);
-  if (product == Product::Scalars) return dot_scalars(op);
-  return plan_.by_warpgroups(op) ? dot_warpgroups(op, product) : dot_matrix(op, product);
+  const MatmulInstruction instruction = plan_.instruction_of(op);
+  if (instruction == MatmulInstruction::Scalars) return dot_scalars(op);
+  return plan_.uses_wgmma(op) ? dot_warpgroups(op, instruction) : dot_matrix(op, instruction);
 }
 
-/// Where a thread reads an operand's fragments from: a base of its own, and for each fragment a
-/// constant and the exchange of chunks.
+/// Shared-memory addresses of an operand's fragments: a base per thread, and for each fragment a
+/// constant and the swizzle.
 struct Emitter::Fragments {
   Emitter& emitter;
   SharedOperand operand;
-  bool turned;         // the rows run along k: ldmatrix turns them
+  bool turned;         // rows run along k: transposing ldmatrix
   llvm::Value* row;    // of the lane
-  llvm::Value* chunk;  // of the lane, exchanged
+  llvm::Value* chunk;  // of the lane, swizzled
   llvm::Value* start;
 
-  /// `low_half_is_row`: the second eight lanes give rows 8 to 15 and the upper sixteen the next
-  /// chunk; else the other way round. `across`: the warp's place along m or n.
+  /// `low_half_is_row`: the second eight lanes address rows 8 to 15 and the upper sixteen the next
+  /// chunk; else the other way round. `across`: the warp's position along m or n.
   Fragments(Emitter& e, const SharedOperand& of, bool k_in_rows, bool low_half_is_row,
             llvm::Value* across)
       : emitter(e), operand(of), turned(k_in_rows) {
     Block& block = e.block_;
     llvm::IRBuilder<>& ir = e.ir_;
-    // Lanes 0-7, 8-15, 16-23, 24-31 give the rows of four matrices of 8 by 16 bytes.
+    // Lanes 0-7, 8-15, 16-23, 24-31 address the rows of four matrices of 8 by 16 bytes.
     llvm::Value* low = block.thread_bits(0, 3);
     llvm::Value* eight = block.thread_bits(low_half_is_row ? 3 : 4, 1);
     llvm::Value* next = block.thread_bits(low_half_is_row ? 4 : 3, 1);
@@ -43,7 +43,7 @@ struct Emitter::Fragments {
     } else {
       row = ir.CreateAdd(row, across);
     }
-    // Rows that are added later are multiples of 8: they do not change the exchange.
+    // Row offsets added later are multiples of 8: they do not change the swizzle.
     llvm::Value* lane = e.swizzled(operand, low, block.i32(0));
     llvm::Value* turn = ir.CreateLShr(
         ir.CreateSub(lane, ir.CreateMul(low, block.i32(operand.panel_width()))), block.i32(4));
@@ -56,7 +56,7 @@ struct Emitter::Fragments {
     chunk = ir.CreateXor(chunk, turn);
   }
 
-  /// Words of four bytes that run along k, which ldmatrix does not turn: a thread reads its own.
+  /// Four-byte elements along k, which ldmatrix does not transpose: each thread loads its own.
   /// `patches` of eight across, each at k and k + 4.
   std::vector<llvm::Value*> read_words(llvm::Value* offset, llvm::Value* across, std::int64_t k,
                                        int patches) const {
@@ -79,7 +79,7 @@ struct Emitter::Fragments {
     return words;
   }
 
-  /// `rows` and `chunks` are constants: what lies further by so many. `count` matrices are read.
+  /// Loads `count` matrices at a constant offset of `rows` and `chunks`.
   std::vector<llvm::Value*> read(llvm::Value* offset, std::int64_t rows, std::int64_t chunks,
                                  int count) const {
     Block& block = emitter.block_;
@@ -104,21 +104,22 @@ struct Emitter::Fragments {
   }
 };
 
-void Emitter::dot_matrix(const Operation& op, Product product) {
+void Emitter::dot_matrix(const Operation& op, MatmulInstruction instruction) {
   const Layout layout = home(op.out[0]);
-  TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
-  const DType sum_type = product == Product::Byte ? DType::I32 : DType::F32;
+  TESSERA_CHECK(layout == plan_.accumulator_layout(op), "a product has its own layout");
+  const DType sum_type = instruction == MatmulInstruction::Byte ? DType::I32 : DType::F32;
   const DType result_type = dtype(op.out[0]);
   Pieces sums = tile(op.in[2], layout);
   if (result_type != sum_type) sums = emit_conversion(ir_, sums, result_type, sum_type);
   const std::optional<Pieces> own = fragments(op);
-  const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
+  const std::vector<SharedOperand> operands = operands_in_shared(op, instruction, own.has_value());
 
-  const std::int64_t step = k_step(product);
+  const std::int64_t step = k_step(instruction);
   const std::int64_t k = held_extent(type(op.in[0]).shape[1], step);
   const std::int64_t steps = k / step;
   const std::int64_t chunks_per_step = 2;  // of 16 bytes
-  // A matrix: A is read in the order (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8, n), ….
+  // Order of the matrices: A is loaded as (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8,
+  // n), ….
   const bool a_turned = operands[0].column_axis == 0, b_turned = operands[1].column_axis == 1;
   std::optional<Fragments> a;
   if (!own)
@@ -132,7 +133,8 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
           (*own)[static_cast<std::size_t>(reg)];
   }
-  const bool words_alone = product == Product::Tf32;  // ldmatrix turns halves of them
+  const bool words_alone =
+      instruction == MatmulInstruction::Tf32;  // ldmatrix transposes 16-bit elements only
   const auto across = [&](int axis, std::int64_t from) {
     return ir_.CreateAdd(block_.coordinate(layout, axis, kLaneBits), block_.i32(from));
   };
@@ -156,7 +158,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
     rows.insert(layout.offset(0, reg));
     columns.insert(layout.offset(1, reg));
   }
-  const int pairs = columns.size() > 1 ? 2 : 1;  // patches beside each other, by one ldmatrix
+  const int pairs = columns.size() > 1 ? 2 : 1;  // adjacent patches per ldmatrix
 
   const auto multiply = [&](llvm::Value* a_offset, llvm::Value* b_offset, std::int64_t s) {
     std::map<std::int64_t, std::vector<llvm::Value*>> a_words, b_words;
@@ -177,20 +179,21 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
       std::vector<llvm::Value*> arguments = a_words[layout.offset(0, reg)];
       const std::vector<llvm::Value*>& second = b_words[layout.offset(1, reg)];
       arguments.insert(arguments.end(), second.begin(), second.end());
-      if (product == Product::Half)
+      if (instruction == MatmulInstruction::Half)
         for (llvm::Value*& word : arguments)
           word = ir_.CreateBitCast(word, llvm::FixedVectorType::get(ir_.getHalfTy(), 2));
-      if (product == Product::Tf32)
+      if (instruction == MatmulInstruction::Tf32)
         for (llvm::Value*& word : arguments)
           word = block_.intrinsic(llvm::Intrinsic::nvvm_f2tf32_rna,
                                   {ir_.CreateBitCast(word, ir_.getFloatTy())});
       const auto first = static_cast<std::size_t>(reg);
       for (std::size_t i = 0; i < 4; ++i) arguments.push_back(sums[first + i]);
       using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
-      const llvm::Intrinsic::ID id = product == Product::Half ? nvvm_mma_m16n8k16_row_col_f32_f32
-                                     : product == Product::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
-                                     : product == Product::Tf32   ? nvvm_mma_m16n8k8_row_col_tf32
-                                                                  : nvvm_mma_m16n8k32_row_col_s8;
+      const llvm::Intrinsic::ID id =
+          instruction == MatmulInstruction::Half     ? nvvm_mma_m16n8k16_row_col_f32_f32
+          : instruction == MatmulInstruction::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
+          : instruction == MatmulInstruction::Tf32   ? nvvm_mma_m16n8k8_row_col_tf32
+                                                     : nvvm_mma_m16n8k32_row_col_s8;
       llvm::Value* patch = block_.intrinsic(id, arguments);
       for (std::size_t i = 0; i < 4; ++i)
         sums[first + i] = ir_.CreateExtractValue(patch, static_cast<unsigned>(i));
@@ -201,7 +204,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   if (steps <= kUnrolled || own) {
     for (std::int64_t s = 0; s < steps; ++s) multiply(block_.i32(0), block_.i32(0), s);
   } else {
-    // Four steps are a panel, or whole rows: the exchange of chunks stays the same.
+    // Four k-steps are a panel, or whole rows: the swizzle stays the same.
     const auto further = [&](const Fragments& of) {
       return of.turned ? kGroup * step * of.operand.panel_width() : of.operand.panel_bytes();
     };
@@ -226,7 +229,7 @@ void Emitter::dot_matrix(const Operation& op, Product product) {
   define(op.out[0], layout, std::move(sums));
 }
 
-// One multiplication and addition per element, in the order of k.
+// One scalar fma per element, in the order of k.
 void Emitter::dot_scalars(const Operation& op) {
   const Layout layout = home(op.out[0]);
   const DType result_type = dtype(op.out[0]);

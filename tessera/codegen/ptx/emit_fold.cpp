@@ -8,8 +8,8 @@
 namespace tessera::codegen::ptx {
 namespace {
 
-/// The registers of a layout whose bits along an axis are 0, and the others that belong to each, in
-/// the order of their index.
+/// Registers of a layout whose bits along an axis are 0, with the registers that each is reduced
+/// over, in the order of their index.
 std::vector<std::vector<int>> groups(const Layout& layout, int axis) {
   std::vector<std::vector<int>> groups;
   for (int reg = 0; reg < layout.registers(); ++reg)
@@ -73,16 +73,16 @@ Emitter::Elements Emitter::joined(const Operation& op, bool padded, const Elemen
                                   const Elements& right) {
   if (!padded) return combine(op, left, right);
   Elements both = combine(op, {left.begin(), left.end() - 1}, {right.begin(), right.end() - 1});
-  // Those that count are the first along the axis: without the right one, the left stands.
+  // Valid elements come first along the axis: without a right one, the left one is the result.
   for (std::size_t i = 0; i < both.size(); ++i)
     both[i] = ir_.CreateSelect(right.back(), both[i], left[i]);
   both.push_back(left.back());
   return both;
 }
 
-// Parts are joined first in a thread, then between the threads of a warp, then between warps. For a
-// combination of one's own that is the order of the index: it need not commute. An element outside
-// of the tile is passed over: the last of each list says which count.
+// Partial results are combined first in a thread, then between the lanes of a warp, then between
+// warps. User-defined combiners are applied in the order of the index: they need not commute.
+// Padding elements are skipped: the last element of each list is a validity flag.
 void Emitter::reduce(const Operation& op) {
   const auto is_open = [&](ValueId id) {
     return std::any_of(folds_.begin(), folds_.end(), [&](const Fold& fold) {
@@ -173,8 +173,8 @@ void Emitter::fold_lanes(Fold& fold, int bit) {
   }
 }
 
-// Lanes exchange parts, for one reduction after the other in each step; then each warp writes its
-// parts, and all read them in order.
+// Lanes exchange partial results, for one reduction after the other in each step; then each warp
+// stores its partial results, and all warps load them in order.
 void Emitter::finish_folds() {
   if (folds_.empty()) return;
   std::vector<Fold> folds = std::exchange(folds_, {});
@@ -207,7 +207,7 @@ void Emitter::finish_folds() {
     return indices;
   };
   if (bytes > 0) {
-    const bool once = shape_.rows && !shape_.loops;
+    const bool once = mapping_.rows && !mapping_.persistent;
     const std::int64_t base = once ? block_.fresh(bytes) : block_.scratch(bytes);
     for (std::size_t f = 0; f < folds.size(); ++f) {
       const Fold& fold = folds[f];

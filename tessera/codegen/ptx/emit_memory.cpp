@@ -16,7 +16,7 @@ llvm::Value* Emitter::global(llvm::Value* address) {
   return ir_.CreateIntToPtr(address, ir_.getPtrTy(kGlobal));
 }
 
-// Loads that are out of bounds read zeros from here: cheaper than a branch around each load.
+// Zeros that out-of-bounds loads read: cheaper than a branch around each load.
 llvm::Value* Emitter::nowhere() {
   llvm::Module& module = block_.module();
   llvm::GlobalVariable* zeros = module.getGlobalVariable("tessera_zeros", true);
@@ -46,8 +46,8 @@ Emitter::Access Emitter::access_of(const Operation& op) const {
           .layout = plan_.access(view, shape)};
 }
 
-// Views of the same numbers from the same address on, or of memory that is nowhere the same, are
-// apart; arguments may overlap in any other way, which is known at launch.
+// Identical views, and views of disjoint memory, do not conflict; arguments may overlap in any
+// other way, which is checked at launch.
 llvm::Value* Emitter::overlap(const Access& a, const Access& b) {
   if (a.view == b.view) return ir_.getFalse();
   struct Bytes {
@@ -69,17 +69,17 @@ llvm::Value* Emitter::overlap(const Access& a, const Access& b) {
 void Emitter::in_order(const Access& access) {
   if (unordered_) return;
   if (block_.barriers() != ordered_at_) accesses_.clear();
-  bool meets = false;
+  bool overlaps = false;
   llvm::Value* may_meet = ir_.getFalse();
   for (const Access& earlier : accesses_) {
     if (!access.writes && !earlier.writes) continue;
-    // Threads that hold the same elements in both accesses need no one else's.
-    meets = meets || !access.known || !earlier.known || access.at != earlier.at ||
-            access.layout != earlier.layout;
-    if (meets) break;
+    // Threads that hold the same elements in both accesses do not conflict.
+    overlaps = overlaps || !access.known || !earlier.known || access.at != earlier.at ||
+               access.layout != earlier.layout;
+    if (overlaps) break;
     may_meet = ir_.CreateOr(may_meet, overlap(access, earlier));
   }
-  if (meets) {
+  if (overlaps) {
     block_.barrier();
     accesses_.clear();
   } else if (may_meet != ir_.getFalse()) {
@@ -121,16 +121,16 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   place.address = ir_.CreateAdd(view.base, ir_.CreateMul(elements, block_.i64(width)));
 
   place.run = run_of(view_type, place.layout, shape);
-  // What lies behind the row stays as it was.
-  if (masked_ && op.code == Code::Vstore && sure_of(op) == nullptr && cut_axis(op) &&
-      shape_.cut->extent % place.run != 0)
+  // Memory behind the row is unchanged.
+  if (masked_ && op.code == Code::Vstore && known_access_of(op) == nullptr && cut_axis(op) &&
+      mapping_.cut->extent % place.run != 0)
     place.run = 1;
   if (place.run == 1) return place;
 
-  const Sure* sure = sure_of(op);
-  if (sure != nullptr && sure->aligned()) {
+  const KnownAccess* known = known_access_of(op);
+  if (known != nullptr && known->aligned()) {
     place.aligned = ir_.getTrue();
-  } else if (sure != nullptr && sure->anywhere) {
+  } else if (known != nullptr && known->unaligned) {
     llvm::Value* rest =
         ir_.CreateAnd(place.address, block_.i64(std::int64_t{place.run} * width - 1));
     place.aligned = ir_.CreateICmpEQ(rest, block_.i64(0));
@@ -140,8 +140,8 @@ Emitter::Place Emitter::place_of(const Operation& op, const tile::Extents& shape
   return place;
 }
 
-// A run is aligned where everything that its address is made of is, and lies inside or outside as a
-// whole where the extent is a multiple of it too, or where all of the tile is inside.
+// A vector is aligned where all terms of its address are, and is in bounds or out of bounds as a
+// whole where the extent is a multiple of it too, or where all of the tile is in bounds.
 llvm::Value* Emitter::is_aligned(const Operation& op, int run) {
   const View& view = this->view(op.in[0]);
   const tile::Type& type = this->type(op.in[0]);
@@ -173,13 +173,14 @@ bool Emitter::is_known_inside(const Place& place, std::size_t axis) {
 
 llvm::Value* Emitter::within(const Place& place, int reg) {
   llvm::Value* inside = block_.is_inside(place.layout, place.shape, reg);
-  const Sure* sure = sure_of(*place.op);
+  const KnownAccess* known = known_access_of(*place.op);
   for (int axis = 0; axis < place.layout.rank(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     if (is_known_inside(place, at)) continue;
-    if (sure != nullptr && sure->inside[at]) continue;
+    if (known != nullptr && known->inside[at]) continue;
     llvm::Value* index = ir_.CreateAdd(place.first[at], block_.i64(place.layout.offset(axis, reg)));
-    llvm::Value* below = ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large
+    llvm::Value* below =
+        ir_.CreateICmpULT(index, place.extents[at]);  // negative ones are large as unsigned
     inside = block_.both(inside, below);
   }
   if (masked_)
@@ -206,18 +207,19 @@ Pieces Emitter::by_runs(const Place& place, const std::function<Pieces(int run)>
       place.aligned, [&] { return access(place.run); }, [&] { return access(1); });
 }
 
-// As one packed value, by one access or element by element; `pad` where it is out of bounds, or 0.
+// Loads one packed value, by one access or element by element; `pad` where it is out of bounds, or
+// 0.
 llvm::Value* Emitter::loaded_run(const Place& place, int reg, int run, llvm::Value* pad) {
-  const Sure* sure = sure_of(*place.op);
+  const KnownAccess* known = known_access_of(*place.op);
   const auto load_at = [&](int first) {
     llvm::Value* inside =
-        sure != nullptr && sure->edge ? touches_row(place, first, run) : within(place, first);
+        known != nullptr && known->edge ? touches_row(place, first, run) : within(place, first);
     llvm::Value* from = address(place, first);
     if (inside != nullptr) from = ir_.CreateSelect(inside, from, nowhere());
     llvm::LoadInst* load = ir_.CreateAlignedLoad(
         block_.packed_type(place.dtype, run), global(from),
         llvm::Align(static_cast<std::uint64_t>(run * byte_width(place.dtype))));
-    if (sure != nullptr && sure->constant)
+    if (known != nullptr && known->constant)
       load->setMetadata(llvm::LLVMContext::MD_invariant_load,
                         llvm::MDNode::get(load->getContext(), {}));
     llvm::Value* packed = load;
@@ -233,23 +235,24 @@ llvm::Value* Emitter::loaded_run(const Place& place, int reg, int run, llvm::Val
 }
 
 void Emitter::vload(const Operation& op) {
-  if (operands_.count(op.out[0]) != 0) return;  // copied ahead
-  if (const auto stream = streams_.find(*definitions_[op.out[0]]); stream != streams_.end())
-    return take_stream(op, stream->second);
+  if (operands_.count(op.out[0]) != 0) return;  // prefetched
+  if (const auto buffer = prefetch_buffers_.find(*definitions_[op.out[0]]);
+      buffer != prefetch_buffers_.end())
+    return take_prefetched(op, buffer->second);
   const Place place = place_of(op, type(op.out[0]).shape);
-  const Sure* sure = sure_of(op);
-  if (sure == nullptr || !sure->constant) in_order(access_of(op));
+  const KnownAccess* known = known_access_of(op);
+  if (known == nullptr || !known->constant) in_order(access_of(op));
   llvm::Value* pad = constant(type(op.out[0]), op.literal);
   if (llvm::cast<llvm::Constant>(pad)->isNullValue()) pad = nullptr;
-  // Both ways give packed runs: what is taken apart before they join would have to be moved.
+  // Both versions produce packed vectors: unpacking before the merge would need moves.
   const auto load = [&](int run) {
     Pieces loaded;
     for (int reg = 0; reg < place.layout.registers(); reg += place.run)
-      loaded.push_back(run == 0 ? loaded_anywhere(place, reg) : loaded_run(place, reg, run, pad));
+      loaded.push_back(run == 0 ? load_unaligned(place, reg) : loaded_run(place, reg, run, pad));
     return loaded;
   };
   const Pieces runs =
-      kept_runs(place, [&] { return may_lie_anywhere(place) ? load(0) : by_runs(place, load); });
+      cached_runs(place, [&] { return may_be_unaligned(place) ? load(0) : by_runs(place, load); });
   Pieces registers;
   for (llvm::Value* packed : runs)
     for (llvm::Value* value : block_.unpack(packed, place.dtype, place.run))
@@ -331,7 +334,7 @@ void Emitter::atomic(const Operation& op) {
   const Pieces expected = cas ? tile(op.in[1], layout) : Pieces{};
   const Pieces masks = !cas && op.in.size() > 2 ? tile(op.in[2], layout) : Pieces{};
   in_order({.writes = true});
-  // A single one is how blocks speak to each other: what this block did before is seen first.
+  // A scalar atomic synchronizes blocks: earlier accesses of this block are made visible first.
   if (scalars) {
     block_.intrinsic(llvm::Intrinsic::nvvm_membar_gl, {});
     block_.barrier();
@@ -371,7 +374,7 @@ void Emitter::atomic(const Operation& op) {
   }
   accessed({.writes = true});
   if (first != nullptr && uses_[out] > 0) {
-    // Those that hold the same elements learn from the first what was there.
+    // Threads that hold copies of the element get the old value from the first one.
     tile::Extents extents;
     for (int axis = 0; axis < layout.rank(); ++axis) extents.push_back(layout.extent(axis));
     Block::Buffer exchange = Block::buffer(extents, of);

@@ -3,7 +3,7 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 
-// Where products find their operands: in shared memory, or in registers as fragments.
+// Operands of matmuls: in shared memory, or in registers as fragments.
 
 namespace tessera::codegen::ptx {
 using tile::Code;
@@ -21,10 +21,10 @@ bool Emitter::names_shared(const Operation& op) {
 std::optional<Pieces> Emitter::fragments(const Operation& dot) {
   const std::optional<Layout> layout = plan_.fragments(dot);
   if (!layout) return {};
-  settle(dot.in[0]);
+  wait_for(dot.in[0]);
   const auto found = tiles_.find({dot.in[0], *layout});
   if (found == tiles_.end()) return {};
-  // What is held beyond the last column is multiplied by zeros, and so has to be a number.
+  // Padding beyond the last column is multiplied by zeros, so it must not be NaN or infinite.
   Pieces registers = found->second;
   for (int reg = 0; reg < layout->registers(); ++reg) {
     llvm::Value*& value = registers[static_cast<std::size_t>(reg)];
@@ -43,13 +43,15 @@ void Emitter::bring(const Operation& loop) {
   };
   for (const tile::OpId id : body.ops) {
     const Operation& op = kernel_.ops[id];
-    if (op.code != Code::Dot || plan_.means(op) == Product::Scalars || inside(op.in[0])) continue;
+    if (op.code != Code::Dot || plan_.instruction_of(op) == MatmulInstruction::Scalars ||
+        inside(op.in[0]))
+      continue;
     if (const auto layout = plan_.fragments(op)) tile(op.in[0], *layout);
   }
 }
 
-// Bytes from the beginning of an operand to a chunk of a row. Chunks of eight rows in a column
-// would lie in the same banks: they are exchanged by the number of the row.
+// Swizzled byte offset of a chunk of a row. Chunks of eight rows in a column would fall into the
+// same banks: they are permuted by the row number.
 llvm::Value* Emitter::swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk) {
   const std::int64_t per_row = operand.panel_width() / kChunk;
   llvm::Value* turn = ir_.CreateAnd(ir_.CreateLShr(row, block_.i32(index_bits(8 / per_row))),
@@ -103,7 +105,8 @@ void Emitter::put_operand(const SharedOperand& operand, const Layout& layout,
   }
 }
 
-std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Product product,
+std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op,
+                                                       MatmulInstruction instruction,
                                                        bool first_in_registers) {
   std::vector<SharedOperand> operands(2);
   std::vector<Pieces> registers(2);
@@ -121,9 +124,11 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
     const Layout layout = home(id);
     SharedOperand& operand = operands[side];
     operand.width = byte_width(dtype(id));
-    // Bytes are multiplied along rows alone.
-    operand.column_axis = product == Product::Byte ? k_axis : layout.run(0) > layout.run(1) ? 0 : 1;
-    const std::int64_t along_k = held_extent(shape[k], k_step(product));
+    // 8-bit operands are supported along rows only.
+    operand.column_axis = instruction == MatmulInstruction::Byte ? k_axis
+                          : layout.run(0) > layout.run(1)        ? 0
+                                                                 : 1;
+    const std::int64_t along_k = held_extent(shape[k], k_step(instruction));
     const std::int64_t across =
         std::max(held_extent(shape[1 - k], side == 0 ? 16 : 8), layout.extent(1 - k_axis));
     operand.columns = operand.column_axis == k_axis ? along_k : across;
@@ -140,12 +145,12 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
     if (registers[side].empty()) continue;
     operands[side].base = block_.i32(offset);
     offset += shared_room(operands[side].bytes());
-    // What is past the end of k must be 0; what is past the other end goes nowhere.
+    // Padding beyond the end of k must be 0; padding along the other axis is not used.
     const ValueId id = op.in[side];
     const std::size_t k = side == 0 ? 1 : 0;
     const Layout layout = home(id);
     const std::int64_t extent = type(id).shape[k];
-    if (extent == held_extent(extent, k_step(product)) &&
+    if (extent == held_extent(extent, k_step(instruction)) &&
         layout.extent(static_cast<int>(k)) == extent)
       continue;
     shapes[side] = &type(id).shape;
@@ -156,7 +161,7 @@ std::vector<SharedOperand> Emitter::operands_in_shared(const Operation& op, Prod
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
     if (!registers[side].empty())
       put_operand(operands[side], home(op.in[side]), registers[side], shapes[side]);
-  if (plan_.by_warpgroups(op)) publish();
+  if (plan_.uses_wgmma(op)) publish();
   block_.barrier();
   block_.forget();  // it is read from now on
   return operands;

@@ -4,18 +4,18 @@
 #include "tessera/codegen/ptx/functions.h"
 #include "tessera/tile/passes/cut_rows.h"
 
-// Rows that are longer than the registers of a block. Each reduction is a pass over the parts of
-// the row, and so is what is written; what a pass needs is read again, from the caches. Threads
-// join their own elements of all parts before they meet.
+// Multi-pass reductions for rows that exceed the registers of a block. Each reduction is a pass
+// over the parts of the row, and so is the store; a pass reloads its inputs, from the caches.
+// Threads reduce their own elements of all parts before they exchange partial results.
 
 namespace tessera::codegen::ptx {
 
 using tile::Code;
 
 std::vector<Emitter::Pass> Emitter::find_passes() const {
-  const tile::CutRows& cut = *shape_.cut;
-  std::map<ValueId, std::size_t> depths;    // reductions on the way to a value
-  std::set<ValueId> moving = {cut.column};  // what differs between parts
+  const tile::CutRows& cut = *mapping_.cut;
+  std::map<ValueId, std::size_t> depths;    // number of reductions that a value depends on
+  std::set<ValueId> moving = {cut.column};  // values that vary between parts
   std::vector<Pass> passes(1);
   std::optional<tile::OpId> store;
   std::vector<tile::OpId> after;
@@ -49,7 +49,7 @@ std::vector<Emitter::Pass> Emitter::find_passes() const {
       passes[depth].before.push_back(id);
     }
   }
-  // Nothing is read after the first write.
+  // There are no loads after the first store.
   passes.back().store = store;
   passes.back().after = std::move(after);
   for (Pass& pass : passes) {
@@ -73,31 +73,31 @@ std::vector<Emitter::Pass> Emitter::find_passes() const {
 }
 
 std::optional<int> Emitter::cut_axis(const Operation& op) const {
-  if (shape_.cut == nullptr) return {};
-  const auto found = shape_.cut->axes.find(op.code == Code::Vstore ? op.in.back() : op.out[0]);
-  return found == shape_.cut->axes.end() ? std::nullopt : std::optional(found->second);
+  if (mapping_.cut == nullptr) return {};
+  const auto found = mapping_.cut->axes.find(op.code == Code::Vstore ? op.in.back() : op.out[0]);
+  return found == mapping_.cut->axes.end() ? std::nullopt : std::optional(found->second);
 }
 
-// In 32 bits, which take half of the instructions: rows are shorter, and what lies before one is
-// far behind it as a number without a sign.
+// Comparison in 32 bits, which needs half of the instructions: rows are shorter, and a position
+// before a row is large as an unsigned number.
 llvm::Value* Emitter::in_row(const Layout& layout, int axis, int reg) {
-  return ir_.CreateAdd(ir_.CreateTrunc(scalar(shape_.cut->column), ir_.getInt32Ty()),
+  return ir_.CreateAdd(ir_.CreateTrunc(scalar(mapping_.cut->column), ir_.getInt32Ty()),
                        block_.index(layout, axis, reg));
 }
 
 llvm::Value* Emitter::within_row(const Layout& layout, int axis, int reg) {
-  return ir_.CreateICmpULT(in_row(layout, axis, reg), block_.i32(shape_.cut->extent));
+  return ir_.CreateICmpULT(in_row(layout, axis, reg), block_.i32(mapping_.cut->extent));
 }
 
 llvm::Value* Emitter::touches_row(const Place& place, int reg, int run) {
   llvm::Value* last =
       ir_.CreateAdd(in_row(place.layout, *cut_axis(*place.op), reg), block_.i32(run - 1));
-  return ir_.CreateICmpULT(last, block_.i32(shape_.cut->extent + run - 1));
+  return ir_.CreateICmpULT(last, block_.i32(mapping_.cut->extent + run - 1));
 }
 
 llvm::Value* Emitter::is_in_row(const Place& place, int reg, int run) {
   return ir_.CreateICmpULE(in_row(place.layout, *cut_axis(*place.op), reg),
-                           block_.i32(shape_.cut->extent - run));
+                           block_.i32(mapping_.cut->extent - run));
 }
 
 llvm::Value* Emitter::fold_part(const Operation& op, llvm::Value* carried) {
@@ -135,8 +135,8 @@ llvm::Value* Emitter::neutral(const Operation& op) {
   return constant(tile::Type::scalar(of), *tile::neutral_of(op.function, of));
 }
 
-Pieces Emitter::part_rounds(const Pass& pass, const PartRounds& rounds, const Pieces& start) {
-  const tile::CutRows& cut = *shape_.cut;
+Pieces Emitter::part_loop(const Pass& pass, const PartLoop& range, const Pieces& start) {
+  const tile::CutRows& cut = *mapping_.cut;
   llvm::BasicBlock *before = ir_.GetInsertBlock(), *header = block_.block("parts"),
                    *body = block_.block("part"), *after = block_.block("row");
   ir_.CreateBr(header);
@@ -144,16 +144,16 @@ Pieces Emitter::part_rounds(const Pass& pass, const PartRounds& rounds, const Pi
   llvm::PHINode* number = ir_.CreatePHI(ir_.getInt32Ty(), 2);
   number->addIncoming(block_.i32(0), before);
   const std::vector<llvm::PHINode*> carried = carry(start, before);
-  ir_.CreateCondBr(ir_.CreateICmpULT(number, rounds.count), body, after);
+  ir_.CreateCondBr(ir_.CreateICmpULT(number, range.count), body, after);
 
   ir_.SetInsertPoint(body);
   open_scope();
   const std::vector<llvm::Value*> scalars = scalars_;
-  masked_ = rounds.masked;
-  part_ = ir_.CreateAdd(rounds.first, ir_.CreateMul(number, rounds.step));
+  masked_ = range.masked;
+  part_ = ir_.CreateAdd(range.first, ir_.CreateMul(number, range.step));
   llvm::Value* column =
       ir_.CreateMul(ir_.CreateSExt(part_, ir_.getInt64Ty()), block_.i64(cut.part));
-  define(cut.column, rounds.before == nullptr ? column : ir_.CreateSub(column, rounds.before));
+  define(cut.column, range.before == nullptr ? column : ir_.CreateSub(column, range.before));
   Pieces next(carried.begin(), carried.end());
   for (const tile::OpId id : pass.inside) {
     if (error_) break;
@@ -164,7 +164,7 @@ Pieces Emitter::part_rounds(const Pass& pass, const PartRounds& rounds, const Pi
       joined = fold_part(op, joined);
       continue;
     }
-    const bool in_turn = op.code == Code::Vstore && rounds.in_turn;
+    const bool in_turn = op.code == Code::Vstore && range.in_turn;
     if (in_turn) block_.barrier();
     operation(op);
     if (in_turn) block_.barrier();
@@ -199,20 +199,21 @@ void Emitter::finish_parts(const Pass& pass, const Pieces& joined) {
   finish_folds();
 }
 
-void Emitter::run_passes(const std::vector<Pass>& passes, const RowPlaces& places, Lies how) {
-  const tile::CutRows& cut = *shape_.cut;
+void Emitter::run_passes(const std::vector<Pass>& passes, const RowProperties& places,
+                         RowAlignment how) {
+  const tile::CutRows& cut = *mapping_.cut;
   const std::vector<llvm::Value*> scalars = scalars_;
-  const bool asks = how == Lies::Anyhow;
+  const bool asks = how == RowAlignment::Unknown;
   const auto parts = [&](std::int64_t elements) {
     return block_.i32((elements + cut.part - 1) / cut.part);
   };
-  // Parts in the middle of the row are without questions; the others are asked for each element, or
-  // for each access where rows begin before a part does.
+  // Parts in the middle of the row need no bounds checks; the others check each element, or each
+  // access where rows start before a part does.
   llvm::Value *all = parts(cut.extent), *one = block_.i32(1), *none = block_.i32(0);
-  PartRounds middle{.first = none, .step = one, .count = block_.i32(cut.extent / cut.part)};
-  PartRounds rest{.first = middle.count, .step = one, .count = none, .masked = true};
+  PartLoop middle{.first = none, .step = one, .count = block_.i32(cut.extent / cut.part)};
+  PartLoop rest{.first = middle.count, .step = one, .count = none, .masked = true};
   rest.count = ir_.CreateSub(all, middle.count);
-  if (how == Lies::Alike) {
+  if (how == RowAlignment::Shifted) {
     llvm::Value* elements = ir_.CreateAdd(places.before, block_.i64(cut.extent + cut.part - 1));
     all = ir_.CreateTrunc(ir_.CreateUDiv(elements, block_.i64(cut.part)), ir_.getInt32Ty());
     middle = {.first = one,
@@ -229,7 +230,7 @@ void Emitter::run_passes(const std::vector<Pass>& passes, const RowPlaces& place
     rest = {.first = none, .step = one, .count = all, .masked = true, .in_turn = true};
   }
   open_scope();
-  kept_.reset();
+  cached_.reset();
   for (const Pass& pass : passes) {
     if (error_) break;
     bool reads = false;
@@ -238,24 +239,24 @@ void Emitter::run_passes(const std::vector<Pass>& passes, const RowPlaces& place
         operation(kernel_.ops[id]);
         reads = reads || tile::reads_memory(kernel_.ops[id].code);
       }
-    if (reads) block_.barrier();  // before anyone writes there
+    if (reads) block_.barrier();  // before any thread stores there
     if (!pass.inside.empty()) {
-      if (!asks) keep_rows(pass);
+      if (!asks) cache_rows(pass);
       Pieces joined;
       for (const tile::OpId id : pass.folds) joined.push_back(neutral(kernel_.ops[id]));
       if (!asks) {
-        sure_ = sure_of_parts(pass, how, true);
-        joined = part_rounds(pass, middle, joined);
-        sure_ = sure_of_parts(pass, how, false);
+        known_accesses_ = known_accesses_of_parts(pass, how, true);
+        joined = part_loop(pass, middle, joined);
+        known_accesses_ = known_accesses_of_parts(pass, how, false);
       }
-      PartRounds last = rest;
+      PartLoop last = rest;
       if (asks && pass.store) {
         last.first = ir_.CreateSelect(places.backwards, ir_.CreateSub(all, one), last.first);
         last.step = ir_.CreateSelect(places.backwards, block_.i32(-1), last.step);
       }
-      if (how != Lies::Aligned || cut.extent % cut.part != 0)
-        joined = part_rounds(pass, last, joined);
-      sure_.clear();
+      if (how != RowAlignment::Aligned || cut.extent % cut.part != 0)
+        joined = part_loop(pass, last, joined);
+      known_accesses_.clear();
       if (!pass.folds.empty()) finish_parts(pass, joined);
     }
     if (!pass.after.empty()) block_.barrier();
@@ -263,50 +264,51 @@ void Emitter::run_passes(const std::vector<Pass>& passes, const RowPlaces& place
   }
   close_scope();
   accesses_.clear();
-  kept_.reset();
+  cached_.reset();
   scalars_ = scalars;
   ir_.CreateRetVoid();
 }
 
-// What is known of the accesses of a pass, in parts that lie in the row as a whole or not.
-std::map<tile::OpId, Sure> Emitter::sure_of_parts(const Pass& pass, Lies how, bool whole) {
-  std::map<tile::OpId, Sure> sure;
+// Known properties of the accesses of a pass, for parts that are within the row or not.
+std::map<tile::OpId, KnownAccess> Emitter::known_accesses_of_parts(const Pass& pass,
+                                                                   RowAlignment how, bool whole) {
+  std::map<tile::OpId, KnownAccess> known;
   for (const tile::OpId id : pass.inside) {
     const Operation& op = kernel_.ops[id];
     if (op.code != Code::Vload && op.code != Code::Vstore) continue;
-    const bool aligned = how == Lies::Aligned || !is_fixed(op);
+    const bool aligned = how == RowAlignment::Aligned || !is_fixed(op);
     const tile::Type& view = type(op.in[0]);
     const tile::Extents& shape = type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
-    sure[id] = {.run = aligned ? run_of(view, plan_.access(view, shape), shape) : 1,
-                .constant = constants_.contains(id),
-                .anywhere = !aligned,
-                .edge = !whole,
-                .inside = std::vector<bool>(shape.size(), true)};
+    known[id] = {.run = aligned ? run_of(view, plan_.access(view, shape), shape) : 1,
+                 .constant = constants_.contains(id),
+                 .unaligned = !aligned,
+                 .edge = !whole,
+                 .inside = std::vector<bool>(shape.size(), true)};
   }
-  return sure;
+  return known;
 }
 
 void Emitter::by_passes() {
-  courses_ = tile::gpu::courses_of(kernel_);
-  for (const auto& [id, sure] : sure_accesses(planned_, courses_))
-    if (sure.constant) constants_.insert(id);
+  dependences_ = tile::gpu::program_dependences(kernel_);
+  for (const auto& [id, known] : known_accesses(planned_, dependences_))
+    if (known.constant) constants_.insert(id);
   const std::vector<Pass> passes = find_passes();
   for (const tile::OpId id : passes[0].before) operation(kernel_.ops[id]);
   unordered_ = true;
-  const RowPlaces places = row_places(passes);
-  // What all programs read is written by none, if there are several.
-  llvm::Value* simple = ir_.CreateAnd(places.whole, ir_.CreateNot(places.meets));
+  const RowProperties places = row_properties(passes);
+  // Memory that all programs read is written by none, if there are several.
+  llvm::Value* simple = ir_.CreateAnd(places.whole, ir_.CreateNot(places.overlaps));
   if (!constants_.empty())
     simple = ir_.CreateAnd(simple, ir_.CreateICmpUGT(pid(Code::Npid, 0), block_.i64(1)));
-  for (const auto& [how, when] :
-       {std::pair(Lies::Aligned, places.aligned), std::pair(Lies::Alike, places.alike)}) {
+  for (const auto& [how, when] : {std::pair(RowAlignment::Aligned, places.aligned),
+                                  std::pair(RowAlignment::Shifted, places.shifted)}) {
     llvm::BasicBlock *here = block_.block("rows"), *others = block_.block("others");
     ir_.CreateCondBr(ir_.CreateAnd(simple, when), here, others);
     ir_.SetInsertPoint(here);
     run_passes(passes, places, how);
     ir_.SetInsertPoint(others);
   }
-  run_passes(passes, places, Lies::Anyhow);
+  run_passes(passes, places, RowAlignment::Unknown);
 }
 
 }  // namespace tessera::codegen::ptx

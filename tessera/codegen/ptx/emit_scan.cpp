@@ -5,17 +5,17 @@
 #include "tessera/codegen/ptx/fold.h"
 #include "tessera/codegen/ptx/functions.h"
 
-// Scans, bit by bit of the index along their axis, from the lowest on, wherever a bit is: in the
-// registers of a thread, in the lanes of a warp, between warps. Blocks of elements double with each
-// bit; what is exchanged are the totals of blocks, not their elements.
+// Scans, bit by bit of the index along their axis, from the lowest on, whether a bit maps to
+// registers, lanes or warps. The size of blocks doubles with each bit; only totals of blocks are
+// exchanged, not their elements.
 
 namespace tessera::codegen::ptx {
 namespace {
 
-/// Where a bit of an index is.
+/// Location of an index bit.
 struct BitPlace {
   bool in_registers = false;
-  int bit = 0;  // of the register's number or of the thread's
+  int bit = 0;  // of the register index or of the thread index
 };
 
 std::vector<BitPlace> places_of(const Layout& layout, int axis) {
@@ -31,7 +31,7 @@ std::vector<BitPlace> places_of(const Layout& layout, int axis) {
   return in_order;
 }
 
-/// What comes before some elements of a thread: `there` says whether anything does; null: nothing.
+/// Prefix before some elements of a thread: `there` says whether it is not empty; null: empty.
 struct Carry {
   std::vector<llvm::Value*> elements = {};
   llvm::Value* there = nullptr;
@@ -39,7 +39,7 @@ struct Carry {
 
 }  // namespace
 
-/// Of the thread whose number differs in a bit: parts by key, each with an element of each dtype.
+/// Values of the thread whose index differs in a bit: by key, each with an element of each dtype.
 void Emitter::exchange_parts(std::map<int, Elements>& parts, const std::vector<DType>& types,
                              int bit) {
   if (bit < kLaneBits) {
@@ -80,8 +80,8 @@ void Emitter::scan(const Operation& op) {
   const bool reverse = op.ints[1] != 0, wide = widens(op, dtype(op.in[0]));
   const Layout layout = home(op.out[0]);
   const std::int64_t extent = type(op.in[0]).shape[static_cast<std::size_t>(axis)];
-  // Elements outside of the tile come after all others, or backwards, before them: then the last of
-  // each list says which count.
+  // Padding elements come after all others, or backwards, before them: then the last element of
+  // each list is a validity flag.
   const bool padded = reverse && layout.extent(axis) > extent;
   std::vector<DType> types;
   std::vector<Elements> values(static_cast<std::size_t>(layout.registers()));
@@ -114,7 +114,7 @@ void Emitter::scan(const Operation& op) {
     both.push_back(after.back());
     return both;
   };
-  /// What comes before some elements, and a block before that.
+  /// Combines the prefix of some elements with a block before it.
   const auto extend = [&](Carry& carry, const Elements& block) {
     Elements all = block;
     if (carry.there != nullptr) {
@@ -125,12 +125,12 @@ void Emitter::scan(const Operation& op) {
   };
 
   const std::vector<BitPlace> places = places_of(layout, axis);
-  // Neighbours in a thread, one after the other.
+  // Sequential scan of neighbours in a thread.
   std::size_t low = 0;
   int low_mask = 0;
   while (low < places.size() && places[low].in_registers) low_mask |= 1 << places[low++].bit;
-  std::map<int, Elements> totals;  // by the register where a block begins, the bits so far cleared
-  std::map<int, Carry> carries;    // by the register where neighbours begin
+  std::map<int, Elements> totals;  // by the first register of a block, the bits so far cleared
+  std::map<int, Carry> carries;    // by the first register of neighbours
   for (int first = 0; first < layout.registers(); ++first) {
     if ((first & low_mask) != 0) continue;
     std::vector<int> run;

@@ -2,16 +2,16 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 
-// Stores to views. A tile whose threads hold other elements than memory wants side by side, such as
-// the sums of a product, is put into shared memory first; a loop then writes rows of it: short
-// code, however large the tile.
+// Stores to views. A tile whose layout is not contiguous per thread, such as accumulators of a
+// matmul, is written to shared memory first; a loop then stores rows of it: short code, however
+// large the tile.
 
 namespace tessera::codegen::ptx {
 
 bool Emitter::goes_through_shared(const Place& place, ValueId x) const {
   const std::optional<Layout>& home = plan_.home(x);
   constexpr int kLeast = 4;  // accesses of a thread that are worth a loop
-  return home && place.run > 1 && place.axis == place.layout.rank() - 1 && shape_.programs == 1 &&
+  return home && place.run > 1 && place.axis == place.layout.rank() - 1 && mapping_.programs == 1 &&
          place.layout.registers() >= kLeast * place.run && tiles_.count({x, place.layout}) == 0 &&
          !renames(*home, place.layout);
 }
@@ -34,7 +34,8 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
   llvm::Type* wide = ir_.getInt64Ty();
   struct Chunk {
     llvm::Value *packed, *address;
-    llvm::Value *inside, *last;  // inside: along all axes but the last; there, where it begins
+    llvm::Value *inside, *last;  // inside: in bounds along all axes but the last; last: start
+                                 // position along the last
   };
   const auto read = [&](llvm::Value* number) {
     std::vector<llvm::Value*> indices(shape.size());
@@ -61,7 +62,7 @@ void Emitter::store_through_shared(const Place& place, ValueId x) {
         llvm::Align(static_cast<std::uint64_t>(place.run * width)));
     return chunk;
   };
-  // A run that begins before the view may end in it.
+  // A vector that starts before the view may end in it.
   const auto inside_at = [&](const Chunk& chunk, std::int64_t further) {
     if (is_known_inside(place, shape.size() - 1)) return chunk.inside;
     llvm::Value* at = ir_.CreateAdd(chunk.last, block_.i64(further));
@@ -120,7 +121,7 @@ void Emitter::vstore(const Operation& op) {
     return accessed(access);
   }
   llvm::Value* first = block_.is_first(place.layout);
-  // Packed before the two ways part: what both need takes half of the registers so.
+  // Packed before the branch: both versions then need half of the registers.
   Pieces packed;
   for (int reg = 0; reg < place.layout.registers(); reg += place.run)
     packed.push_back(block_.pack(std::span(registers).subspan(static_cast<std::size_t>(reg),
@@ -135,8 +136,8 @@ void Emitter::vstore(const Operation& op) {
     llvm::Value* inside = within(place, reg);
     block_.when(block_.both(inside, first), store);
   };
-  const Sure* sure = sure_of(op);
-  const bool edge = sure != nullptr && sure->edge && place.run > 1;
+  const KnownAccess* known = known_access_of(op);
+  const bool edge = known != nullptr && known->edge && place.run > 1;
   by_runs(place, [&](int run) {
     for (std::size_t i = 0; i < packed.size(); ++i) {
       const int reg = static_cast<int>(i) * place.run;

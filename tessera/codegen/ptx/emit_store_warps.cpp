@@ -4,9 +4,9 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 
-// Stores of tiles whose threads do not hold side by side what lies side by side, but whose warps
-// do: the sums of products. Each warp turns boxes of up to 16 rows, a line of memory wide, in a
-// corner of shared memory of its own, so that no warp waits for another.
+// Stores of tiles that are contiguous per warp but not per thread: the accumulators of matmuls.
+// Each warp transposes boxes of up to 16 rows, a cache line wide, through its own part of shared
+// memory, so that no warp waits for another.
 
 namespace tessera::codegen::ptx {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLine = 128;  // bytes
 constexpr int kMostRowBits = 4;
 
-/// Bits 0, 1, … of an axis, each once and no others: how many; or nothing.
+/// Number of bits 0, 1, … of an axis, if each occurs once and no others do.
 std::optional<int> all_up_to(std::vector<IndexBit> bits, int axis) {
   std::erase_if(bits, [&](const IndexBit& bit) { return bit.axis != axis; });
   std::sort(bits.begin(), bits.end());
@@ -23,10 +23,10 @@ std::optional<int> all_up_to(std::vector<IndexBit> bits, int axis) {
   return static_cast<int>(bits.size());
 }
 
-/// A tile as a matrix: all of its axes but the last are one, the rows.
+/// A tile as a matrix: all axes but the last are flattened to rows.
 struct MatrixOfRows {
   Layout layout;
-  std::vector<int> shifts;  // of each of those axes: where its bits begin in the number of a row
+  std::vector<int> shifts;  // position of each of those axes' bits in the row number
 };
 MatrixOfRows matrix_of(const Layout& tile) {
   const int last = tile.rank() - 1;
@@ -98,8 +98,8 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
   const auto meet = [&] {
     block_.intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {block_.i32(-1)});
   };
-  // Of a matrix, mostly all is inside. Boxes with more axes often end outside, because they are
-  // powers of two: each chunk is asked for.
+  // A box of a matrix is mostly in bounds. Boxes with more axes often end outside, because they are
+  // powers of two: each chunk is checked.
   const bool asks = last > 1, even = place.shape[last] % place.run == 0;
   llvm::Value* whole = even ? place.aligned : ir_.getFalse();
   for (std::size_t axis = 0; axis <= last && !asks; ++axis) {
@@ -116,7 +116,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
     llvm::Value *packed = nullptr, *address = nullptr, *column = nullptr;
     std::vector<llvm::Value*> rows = {};  // along each axis of rows
   };
-  // What lies in the box at a row and a column, and where it belongs.
+  // Element of the box at a row and a column, and its position in the tile.
   const auto target = [&](int first, llvm::Value* row, llvm::Value* column) {
     llvm::Value* indices[] = {row, column};
     Target made;
@@ -151,7 +151,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
       if (!is_known(axis)) inside = block_.both(inside, is_in(made.rows[axis], axis));
     return inside;
   };
-  // Aligned, a chunk is inside or outside as a whole.
+  // Aligned chunks are in bounds or out of bounds as a whole.
   const auto write_chunk = [&](const Target& made) {
     llvm::Value* inside = row_is_in(made);
     if (!is_known(last)) inside = block_.both(inside, is_in(made.column, last));
@@ -185,7 +185,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
         ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
     }
   };
-  // Short code for what is rare.
+  // Short code for a rare case.
   const auto write_rest = [&](int first) {
     const std::int64_t per_row = box.columns / place.run;
     block_.repeat(
@@ -213,7 +213,7 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
     }
     std::map<ValueId, Pieces> known;
     const Pieces values = part(x, tile, registers, known);
-    if (number > 0) meet();  // the box before has been read
+    if (number > 0) meet();  // the previous box has been read
     block_.put(corner, box.held, values);
     meet();
     const auto way = [&](const auto& write) {

@@ -2,7 +2,7 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 
-// Tiles whose elements change places, through shared memory.
+// Data movement between threads (gather, concat, slice, reshape), through shared memory.
 
 namespace tessera::codegen::ptx {
 
@@ -23,7 +23,7 @@ void Emitter::gather(const Operation& op) {
   for (int reg = 0; reg < layout.registers(); ++reg) {
     std::vector<llvm::Value*> indices;
     for (int a = 0; a < layout.rank(); ++a) indices.push_back(block_.index(layout, a, reg));
-    // An index out of range, or of an element outside of the tile, must not leave the buffer.
+    // An index out of range, or of a padding element, must not leave the buffer.
     llvm::Value* at = index[static_cast<std::size_t>(reg)];
     if (at->getType()->getIntegerBitWidth() < 32) at = ir_.CreateZExt(at, ir_.getInt32Ty());
     llvm::Value* last =
@@ -76,7 +76,7 @@ void Emitter::slice(const Operation& op) {
   define(op.out[0], layout, std::move(registers));
 }
 
-// Where bits cannot be relabelled, elements go through shared memory by their position.
+// Reshapes that are no relabelling of bits go through shared memory, by linear position.
 void Emitter::reshape(const Operation& op) {
   const ValueId in = op.in[0], out = op.out[0];
   const tile::Extents &from = type(in).shape, &to = type(out).shape;

@@ -5,27 +5,28 @@
 namespace tessera::codegen::ptx {
 
 using tile::Code;
-using tile::gpu::ByProgram;
+using tile::gpu::ProgramDependence;
 
-const Sure* Emitter::sure_of(const Operation& op) const {
-  const auto found = std::find_if(sure_.begin(), sure_.end(), [&](const auto& item) {
-    return &kernel_.ops[item.first] == &op;
-  });
-  return found == sure_.end() ? nullptr : &found->second;
+const KnownAccess* Emitter::known_access_of(const Operation& op) const {
+  const auto found =
+      std::find_if(known_accesses_.begin(), known_accesses_.end(),
+                   [&](const auto& item) { return &kernel_.ops[item.first] == &op; });
+  return found == known_accesses_.end() ? nullptr : &found->second;
 }
 
 void Emitter::by_versions() {
-  courses_ = tile::gpu::courses_of(kernel_);
-  std::set<tile::OpId> done = arithmetic(ByProgram::Same);
-  done.merge(arithmetic(ByProgram::Differs));
+  dependences_ = tile::gpu::program_dependences(kernel_);
+  std::set<tile::OpId> done = arithmetic(ProgramDependence::Uniform);
+  done.merge(arithmetic(ProgramDependence::Varying));
   llvm::Value* all = nullptr;
-  const auto accesses = sure_accesses(planned_, courses_);
-  for (const auto& [id, sure] : accesses) {
+  const auto accesses = known_accesses(planned_, dependences_);
+  for (const auto& [id, known] : accesses) {
     const Operation& op = kernel_.ops[id];
-    if (sure.constant) all = block_.both(all, ir_.CreateICmpUGT(pid(Code::Npid, 0), block_.i64(1)));
-    if (sure.aligned()) all = block_.both(all, is_aligned(op, sure.run));
-    for (std::size_t axis = 0; axis < sure.inside.size(); ++axis) {
-      if (!sure.inside[axis]) continue;
+    if (known.constant)
+      all = block_.both(all, ir_.CreateICmpUGT(pid(Code::Npid, 0), block_.i64(1)));
+    if (known.aligned()) all = block_.both(all, is_aligned(op, known.run));
+    for (std::size_t axis = 0; axis < known.inside.size(); ++axis) {
+      if (!known.inside[axis]) continue;
       llvm::Value* at = ir_.CreateSExt(scalar(op.in[1 + axis]), ir_.getInt64Ty());
       all = block_.both(all, ir_.CreateICmpULT(at, view(op.in[0]).extents[axis]));
     }
@@ -47,23 +48,23 @@ void Emitter::by_versions() {
     llvm::BasicBlock *fast = block_.block("fast"), *slow = block_.block("slow");
     ir_.CreateCondBr(all, fast, slow);
     ir_.SetInsertPoint(fast);
-    sure_ = {accesses.begin(), accesses.end()};
+    known_accesses_ = {accesses.begin(), accesses.end()};
     version();
-    sure_.clear();
+    known_accesses_.clear();
     ir_.SetInsertPoint(slow);
   }
   version();
 }
 
 void Emitter::keep_packed(ValueId id, const Packed& packed) {
-  if (!shape_.packed || byte_width(packed.dtype) != 2 || packed.run < 2) return;
+  if (!mapping_.packed || byte_width(packed.dtype) != 2 || packed.run < 2) return;
   packed_.insert_or_assign(id, packed);
 }
 
 void Emitter::unpack_again() {
   for (auto& [id, packed] : packed_) {
-    // The compiler of PTX would keep what it has unpacked before, if it knew that this is the same:
-    // the first bit of an address is 0, but it cannot know.
+    // Hides from ptxas that the unpacked values are known, so that it does not keep them in
+    // registers: adds the lowest bit of an address, which is 0.
     llvm::Value* zero =
         ir_.CreateTrunc(ir_.CreateLShr(packed.base, block_.i64(63)), ir_.getInt32Ty());
     Pieces registers;

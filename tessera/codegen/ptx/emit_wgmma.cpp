@@ -7,18 +7,18 @@
 #include "tessera/codegen/ptx/functions.h"
 #include "tessera/codegen/ptx/instructions.h"
 
-// Products by warpgroups: four warps multiply 64 rows, reading shared memory themselves, while the
-// threads go on.
+// Matmuls by wgmma: four warps multiply 64 rows, reading shared memory asynchronously, while the
+// threads continue.
 
 namespace tessera::codegen::ptx {
 
 namespace {
 
-/// How wgmma finds an operand. `k_axis`: the axis of the tile that is summed along.
+/// Shared-memory addressing of a wgmma operand. `k_axis`: the axis of the tile that is reduced.
 struct Source {
   SharedOperand operand;
   bool turned;  // rows run along k
-  Matrix64 form;
+  WgmmaDescriptor form;
 
   Source(const SharedOperand& of, int k_axis)
       : operand(of),
@@ -26,7 +26,7 @@ struct Source {
         form{.panel = of.panel_width(),
              .leading = turned ? of.panel_bytes() : 0,
              .stride = 8 * of.panel_width()} {}
-  /// Bytes from the base to what begins at a place along k and across it.
+  /// Byte offset of the part at a position along k and across it.
   std::int64_t offset(std::int64_t across, std::int64_t k) const {
     return turned ? operand.offset(k, across) : operand.offset(across, k);
   }
@@ -40,7 +40,8 @@ Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
     return {};
   }
   std::vector<llvm::Type*> types;
-  std::string kinds;  // a name stands for one type: sums and words may come in any order
+  std::string
+      kinds;  // encodes the operand types in the name: accumulators and words may come in any order
   for (llvm::Value* value : registers) {
     if (types.empty() || types.back() != value->getType())
       kinds += fmt::format(".{}{}", value->getType()->isFloatTy() ? 'f' : 'i', types.size());
@@ -55,50 +56,50 @@ Pieces Emitter::finished(const Pieces& registers, std::size_t pending) {
   return result;
 }
 
-// Products are done in the order they began in, so waiting for one is waiting for those before it.
-// What they read in registers passes through the wait too: until then it must stay where it is.
-void Emitter::settle(ValueId id) {
-  const auto wanted = std::find_if(flights_.begin(), flights_.end(),
-                                   [&](const Flight& flight) { return flight.id == id; });
-  if (wanted == flights_.end()) return;
+// wgmma groups complete in order, so waiting for one is waiting for those before it. Their register
+// operands pass through the wait too: until then they must not be overwritten.
+void Emitter::wait_for(ValueId id) {
+  const auto wanted = std::find_if(pending_matmuls_.begin(), pending_matmuls_.end(),
+                                   [&](const PendingMatmul& flight) { return flight.id == id; });
+  if (wanted == pending_matmuls_.end()) return;
   Pieces all;
-  for (auto flight = flights_.begin(); flight != wanted + 1; ++flight) {
+  for (auto flight = pending_matmuls_.begin(); flight != wanted + 1; ++flight) {
     const Pieces& sums = tiles_.at({flight->id, flight->layout});
     all.insert(all.end(), sums.begin(), sums.end());
     all.insert(all.end(), flight->held.begin(), flight->held.end());
   }
   all = finished(all, groups_ - wanted->group);
   auto next = all.begin();
-  for (auto flight = flights_.begin(); flight != wanted + 1; ++flight) {
+  for (auto flight = pending_matmuls_.begin(); flight != wanted + 1; ++flight) {
     Pieces& sums = tiles_.at({flight->id, flight->layout});
     std::copy_n(next, sums.size(), sums.begin());
     next += static_cast<std::ptrdiff_t>(sums.size() + flight->held.size());
   }
-  flights_.erase(flights_.begin(), wanted + 1);
+  pending_matmuls_.erase(pending_matmuls_.begin(), wanted + 1);
 }
 
-void Emitter::settle_all() {
-  if (!flights_.empty()) settle(flights_.back().id);
+void Emitter::wait_for_all() {
+  if (!pending_matmuls_.empty()) wait_for(pending_matmuls_.back().id);
 }
 
-void Emitter::dot_warpgroups(const Operation& op, Product product) {
+void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction) {
   const Layout layout = home(op.out[0]);
-  TESSERA_CHECK(layout == plan_.product(op), "a product has its own layout");
+  TESSERA_CHECK(layout == plan_.accumulator_layout(op), "a product has its own layout");
   const DType result_type = dtype(op.out[0]);
   Pieces sums = emit_conversion(ir_, tile(op.in[2], layout), result_type, DType::F32);
   const std::optional<Pieces> own = fragments(op);
-  // What a ring holds stays there until the round ends: the product may go on so long.
+  // Stage buffers are not overwritten until the iteration ends: the matmul may overlap that long.
   const bool in_rings =
       operands_.count(op.in[1]) != 0 && (own.has_value() || operands_.count(op.in[0]) != 0);
-  const std::vector<SharedOperand> operands = operands_in_shared(op, product, own.has_value());
-  const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(product)) / 16;
+  const std::vector<SharedOperand> operands = operands_in_shared(op, instruction, own.has_value());
+  const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(instruction)) / 16;
 
-  // The same in all threads of a warp, which the compiler cannot see from their numbers.
+  // Uniform over a warp, which the compiler cannot infer from thread indices.
   llvm::Value* group =
       block_.intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
                        {block_.i32(-1), ir_.CreateLShr(block_.thread(), block_.i32(kGroupBits)),
                         block_.i32(0), block_.i32(31)});
-  // Bytes to this warpgroup's part: each of its bits adds what lies at the index bit it stands for.
+  // Byte offset of this warpgroup's part: each of its thread bits adds the offset of its index bit.
   const auto own_part = [&](const Source& source, int axis) {
     llvm::Value* bytes = block_.i32(0);
     for (std::size_t i = kGroupBits; i < layout.thread_bits().size(); ++i) {
@@ -130,16 +131,16 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
                                        block_.i64(static_cast<std::int64_t>(source.form.bits()))};
   };
 
-  // Registers of 64 rows follow each other: two of a row, the two eight rows below, the next eight
+  // Accumulator registers of 64 rows: two of a row, the two eight rows below, the next eight
   // columns.
   std::int64_t rows = 1;
   for (const IndexBit& bit : layout.register_bits())
     if (bit.axis == 0 && bit.bit > 3) rows *= 2;
   const std::int64_t per_block = layout.registers() / rows, columns = 2 * per_block;
-  const std::string name =
-      fmt::format("wgmma.mma.{}.{}.{}{}", columns, product == Product::Half ? "f16" : "bf16",
-                  a && a->turned ? 1 : 0, b.turned ? 1 : 0) +
-      (own ? ".rs" : ".ss");
+  const std::string name = fmt::format("wgmma.mma.{}.{}.{}{}", columns,
+                                       instruction == MatmulInstruction::Half ? "f16" : "bf16",
+                                       a && a->turned ? 1 : 0, b.turned ? 1 : 0) +
+                           (own ? ".rs" : ".ss");
   const std::vector<llvm::Type*> types(static_cast<std::size_t>(per_block), ir_.getFloatTy());
   llvm::Type* result = llvm::StructType::get(ir_.getContext(), types);
 
@@ -179,7 +180,8 @@ void Emitter::dot_warpgroups(const Operation& op, Product product) {
     if (pending_.count(*definitions_[op.out[0]]) != 0) {
       finished({}, 1);
     } else {
-      flights_.push_back({.id = op.out[0], .layout = layout, .group = groups_, .held = held});
+      pending_matmuls_.push_back(
+          {.id = op.out[0], .layout = layout, .group = groups_, .held = held});
     }
     return;
   }

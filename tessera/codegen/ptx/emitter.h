@@ -20,14 +20,14 @@
 
 namespace tessera::codegen::ptx {
 
-using tile::gpu::Ahead;
 using tile::gpu::contiguous_axis;
+using tile::gpu::KnownAccess;
+using tile::gpu::LoopPipeline;
+using tile::gpu::MatmulInstruction;
 using tile::gpu::Plan;
-using tile::gpu::Planned;
-using tile::gpu::Product;
-using tile::gpu::Ring;
+using tile::gpu::PlannedKernel;
 using tile::gpu::run_of;
-using tile::gpu::Sure;
+using tile::gpu::StagedOperand;
 
 /// Integer dtype of a width in bytes.
 inline DType word_type(int width) {
@@ -40,12 +40,12 @@ inline DType word_type(int width) {
 /// is uniform and barriers may be placed between any two operations.
 class Emitter {
  public:
-  Emitter(const tile::gpu::Scheduled& scheduled, const PtxOptions& options,
+  Emitter(const tile::gpu::ScheduledKernel& scheduled, const PtxOptions& options,
           llvm::Function& function);
 
   Expected<Done> emit();
   /// Shared memory that the emitted code uses.
-  tile::gpu::Taken taken() const {
+  tile::gpu::SharedMemoryUse shared_memory_use() const {
     return {.bytes = block_.shared_bytes() + more_bytes_,
             .own_bytes = own_bytes_,
             .exchanges = block_.exchanges()};
@@ -78,8 +78,8 @@ class Emitter {
   llvm::Value* kernel_programs();  // along axis 0; npid is those of the grid
 
   // epilogues: tiles that are computed element by element for one store
-  void find_late(const tile::Region& region);
-  bool is_late(ValueId id) const;
+  void find_epilogues(const tile::Region& region);
+  bool is_in_epilogue(ValueId id) const;
   /// Makes the operands that an epilogue reads available in a layout.
   void prepare(ValueId id, const Layout& layout);
   /// Some registers of an epilogue's tile that has been prepared; `known`: cache of intermediate
@@ -104,27 +104,27 @@ class Emitter {
   std::vector<llvm::PHINode*> carry(const Pieces& start, llvm::BasicBlock* from);
   Pieces yields(const tile::Region& region, const std::vector<ValueId>& homes);
   /// Emits two branches and merges their results.
-  using Way = std::function<Pieces()>;
-  Pieces either(llvm::Value* condition, const Way& then, const Way& otherwise);
+  using BranchBody = std::function<Pieces()>;
+  Pieces either(llvm::Value* condition, const BranchBody& then, const BranchBody& otherwise);
   void loop(const Operation& op);
   void while_loop(const Operation& op);
   void branch(const Operation& op);
 
   // software-pipelined loops
   /// Run-time properties of the copies of all iterations: 16-byte aligned, and all in bounds too.
-  struct Fits {
+  struct CopyConditions {
     llvm::Value *aligned = nullptr, *whole = nullptr;
   };
-  Fits how_it_fits(const Operation& op, const Ahead& ahead);
+  CopyConditions copy_conditions(const Operation& op, const LoopPipeline& pipeline);
   struct Copy {
     llvm::Value* index;
     llvm::Value* stage;
-    Fits fits;
+    CopyConditions fits;
   };
-  void copy_ahead(const Operation& op, const Ahead& ahead, const Copy& copy);
+  void prefetch_iteration(const Operation& op, const LoopPipeline& pipeline, const Copy& copy);
   enum class CopiedBy : std::uint8_t { Chunks, Elements };
-  void copy_round(const Operation& op, const Ahead& ahead, const Copy& copy,
-                  const std::function<void(CopiedBy)>& then);
+  void copy_iteration(const Operation& op, const LoopPipeline& pipeline, const Copy& copy,
+                      const std::function<void(CopiedBy)>& then);
   /// Source and destination of the copies of one iteration.
   struct Origin {
     const View& view;
@@ -147,56 +147,56 @@ class Emitter {
       return bits;
     }
   };
-  Origin origin_of(const Operation& op, const Ring& ring, const Copy& copy);
+  Origin origin_of(const Operation& op, const StagedOperand& staged, const Copy& copy);
   void copy_chunks(const Origin& source, bool whole);
   void copy_elements(const Origin& source);
   void copy_in_turn(const Origin& source);
   llvm::Value* scalar_at(const Operation& loop, ValueId id, llvm::Value* index);
   /// Range of a loop. A step of 0 or less leaves no iteration.
-  struct Span {
+  struct LoopRange {
     llvm::Value *from, *to, *step;
     bool may_wrap;  // whether an index beyond the end may be too large for its type
   };
-  Span span_of(const Operation& loop);
+  LoopRange loop_range(const Operation& loop);
   int most_bits(ValueId id) const;
   /// Index some iterations later; the end of the loop where that is beyond it and might wrap.
-  llvm::Value* later(const Span& span, llvm::Value* index, int rounds);
-  Pieces rounds(const Operation& op, const Ahead* ahead);
-  Pieces all_finished(const Operation& op, const Ahead& ahead, Pieces carried);
+  llvm::Value* later(const LoopRange& range, llvm::Value* index, int iterations);
+  Pieces emit_iterations(const Operation& op, const LoopPipeline* pipeline);
+  Pieces all_finished(const Operation& op, const LoopPipeline& pipeline, Pieces carried);
 
   // persistent blocks
   /// Programs of a persistent block: from `first` on, each `step`-th, below `count`; i64.
-  struct Turns {
+  struct ProgramRange {
     llvm::Value *count, *first, *step;
   };
   /// Emits the loop over programs, each as program_; the function ends after the last.
-  void for_programs(const Turns& turns, const std::function<void()>& body);
+  void for_programs(const ProgramRange& programs, const std::function<void()>& body);
 
   // warp specialization
   /// Warp specialization of the kernel: producers fill the multi-stage buffers while consumers read
   /// them. Two mbarriers per stage synchronize them: full (data arrived) and empty (consumers
   /// left).
-  struct Roles : tile::gpu::Roles {
-    llvm::Value* mapped = nullptr;       // whether tensor maps could be encoded; null: no maps
-    std::int64_t arrived = 0, left = 0;  // mbarriers in shared memory: full, empty
-    std::int64_t turns = 0;              // mbarriers that order the consumer groups
-    llvm::Value *stage = nullptr, *phase = nullptr, *turn = nullptr;  // slots
+  struct WarpSpecialization : tile::gpu::WarpSpecialization {
+    llvm::Value* mapped = nullptr;     // whether tensor maps could be encoded; null: no maps
+    std::int64_t full = 0, empty = 0;  // mbarriers in shared memory: full, empty
+    std::int64_t order = 0;            // mbarriers that order the consumer groups
+    llvm::Value *stage = nullptr, *phase = nullptr, *order_phase = nullptr;  // slots
   };
-  void by_roles(llvm::Value* count);
-  void skip_rounds(llvm::Value* program);
-  void place_ring(std::int64_t offset);
-  void fill_ring();
+  void emit_warp_specialized(llvm::Value* count);
+  void skip_iterations(llvm::Value* program);
+  void place_stages(std::int64_t offset);
+  void fill_stages();
   void copy_boxes(const Operation& op, const Copy& copy, llvm::Value* arrived);
   void compute_program();
-  void compute(const Turns& all);
+  void compute(const ProgramRange& all);
   llvm::Value* stage_barrier(std::int64_t first, llvm::Value* stage);
-  llvm::Value* arrived_stage();
-  void leave_stage(llvm::Value* condition);
+  llvm::Value* full_stage();
+  void release_stage(llvm::Value* condition);
   void to_next_stage();
   /// Orders the consumer groups, which run the loop one after the other (ping-pong).
-  void await_turn();
-  void pass_turn();
-  bool filled_by_others(const Operation& loop) const;
+  void wait_for_order();
+  void signal_next_group();
+  bool filled_by_producers(const Operation& loop) const;
 
   /// Address computation of an access to a view.
   struct Place {
@@ -213,21 +213,21 @@ class Emitter {
 
   // persistent blocks that prefetch the rows of their next programs
   /// A load that is prefetched for the next program (tile/gpu/programs.h).
-  struct Stream {
+  struct PrefetchBuffer {
     std::int64_t offset = 0, slot = 0;  // in shared memory; bytes of one program
     bool fixed = false;
   };
   void each_program(llvm::Value* count);
-  std::set<tile::OpId> arithmetic(tile::gpu::ByProgram by);
-  void copy_stream(const Operation& op, const Stream& stream);
-  void take_stream(const Operation& op, const Stream& stream);
-  llvm::Value* own_slot(const Stream& stream, const Place& place, int reg);
+  std::set<tile::OpId> arithmetic(tile::gpu::ProgramDependence by);
+  void prefetch_load(const Operation& op, const PrefetchBuffer& buffer);
+  void take_prefetched(const Operation& op, const PrefetchBuffer& buffer);
+  llvm::Value* own_slot(const PrefetchBuffer& buffer, const Place& place, int reg);
 
   /// Emits two versions of the kernel: for accesses that are aligned and in bounds, without
   /// branches, so that loads overlap; and the general one.
   void by_versions();
-  std::map<tile::OpId, Sure> sure_;
-  const Sure* sure_of(const Operation& op) const;
+  std::map<tile::OpId, KnownAccess> known_accesses_;
+  const KnownAccess* known_access_of(const Operation& op) const;
   /// Rows of 16-bit elements kept packed as loaded: half of the registers that they need in f32.
   struct Packed {
     Layout layout;
@@ -254,43 +254,44 @@ class Emitter {
   std::vector<Pass> find_passes() const;
   /// Alignment of the rows of a program: all accesses are aligned; accesses to rows of this program
   /// alone are aligned if parts start a few elements before the row; unknown.
-  enum class Lies : std::uint8_t { Aligned, Alike, Anyhow };
+  enum class RowAlignment : std::uint8_t { Aligned, Shifted, Unknown };
   /// Run-time properties of the rows. `before`: number of those elements. `meets`: stored and
   /// loaded memory overlap.
-  struct RowPlaces {
-    llvm::Value *aligned = nullptr, *alike = nullptr, *whole = nullptr, *before = nullptr;
-    llvm::Value *meets = nullptr, *backwards = nullptr;
+  struct RowProperties {
+    llvm::Value *aligned = nullptr, *shifted = nullptr, *whole = nullptr, *before = nullptr;
+    llvm::Value *overlaps = nullptr, *backwards = nullptr;
   };
   struct Row {
     llvm::Value *first = nullptr, *end = nullptr;  // addresses
     int width = 0;
   };
-  RowPlaces row_places(const std::vector<Pass>& passes);
+  RowProperties row_properties(const std::vector<Pass>& passes);
   llvm::Value* row_address(const Operation& op);
   llvm::Value* is_multiple_of(llvm::Value* number, int power);
   bool is_fixed(const Operation& op) const;  // the same for all programs
   std::set<tile::OpId> constants_;           // loads of read-only memory
   std::map<tile::OpId, Row> rows_;
   void by_passes();
-  void run_passes(const std::vector<Pass>& passes, const RowPlaces& places, Lies how);
+  void run_passes(const std::vector<Pass>& passes, const RowProperties& places, RowAlignment how);
   /// Iteration over the parts first, first + step, … `masked`: some elements may be outside of the
   /// row. `in_turn`: all threads load before any stores.
-  struct PartRounds {
+  struct PartLoop {
     llvm::Value *first, *step, *count;  // i32
     bool masked = false, in_turn = false;
     llvm::Value* before = nullptr;
   };
-  Pieces part_rounds(const Pass& pass, const PartRounds& rounds, const Pieces& start);
-  std::map<tile::OpId, Sure> sure_of_parts(const Pass& pass, Lies how, bool whole);
+  Pieces part_loop(const Pass& pass, const PartLoop& range, const Pieces& start);
+  std::map<tile::OpId, KnownAccess> known_accesses_of_parts(const Pass& pass, RowAlignment how,
+                                                            bool whole);
   /// A load cached in shared memory for the passes after the first: how many parts.
-  struct Kept {
+  struct CachedRows {
     tile::OpId load = 0;
     std::int64_t parts = 0;
     bool all = false, filled = false;
   };
-  std::optional<Kept> kept_;
-  std::optional<std::int64_t> kept_offset_;
-  void keep_rows(const Pass& pass);
+  std::optional<CachedRows> cached_;
+  std::optional<std::int64_t> cached_offset_;
+  void cache_rows(const Pass& pass);
   /// Combines a part with a thread's partial result; combines the partial results of all threads.
   llvm::Value* fold_part(const Operation& op, llvm::Value* carried);
   void finish_parts(const Pass& pass, const Pieces& joined);
@@ -331,10 +332,10 @@ class Emitter {
   llvm::Value* touches_row(const Place& place, int reg, int run);
   llvm::Value* is_in_row(const Place& place, int reg, int run);
   /// Vectors as loaded, from shared memory where they are cached there.
-  Pieces kept_runs(const Place& place, const Way& from_memory);
+  Pieces cached_runs(const Place& place, const BranchBody& from_memory);
   /// Vectors of 16 bytes at addresses that are aligned to one element only.
-  bool may_lie_anywhere(const Place& place) const;
-  llvm::Value* loaded_anywhere(const Place& place, int reg);
+  bool may_be_unaligned(const Place& place) const;
+  llvm::Value* load_unaligned(const Place& place, int reg);
   llvm::Value* from_two_words(llvm::Value* low, llvm::Value* high, llvm::Value* bytes, int width);
   llvm::Value* global(llvm::Value* address);
   llvm::Value* nowhere();
@@ -385,23 +386,23 @@ class Emitter {
   // matmuls
   void dot(const Operation& op);
   void dot_scalars(const Operation& op);
-  void dot_matrix(const Operation& op, Product product);
-  void dot_warpgroups(const Operation& op, Product product);
+  void dot_matrix(const Operation& op, MatmulInstruction instruction);
+  void dot_warpgroups(const Operation& op, MatmulInstruction instruction);
   /// Makes this thread's writes visible to wgmma; a barrier has to follow.
   void publish() { block_.special("fence.proxy.async", {}); }
   /// Registers after all matmuls of this thread but the last `pending` are complete.
   Pieces finished(const Pieces& registers, std::size_t pending);
   /// An asynchronous wgmma in flight: its accumulators are waited for where they are read.
-  struct Flight {
+  struct PendingMatmul {
     ValueId id = 0;
     Layout layout;
     std::size_t group = 0;  // number of groups committed up to this one
     Pieces held = {};       // its operand in registers
   };
-  void settle(ValueId id);
-  void settle_all();
+  void wait_for(ValueId id);
+  void wait_for_all();
   /// Operands in shared memory; copied there from registers if needed.
-  std::vector<SharedOperand> operands_in_shared(const Operation& op, Product product,
+  std::vector<SharedOperand> operands_in_shared(const Operation& op, MatmulInstruction instruction,
                                                 bool first_in_registers);
   /// Whether an operation only reinterprets a tile in shared memory, so that the result is there
   /// too.
@@ -416,35 +417,36 @@ class Emitter {
   llvm::Value* swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk);
   struct Fragments;
 
-  const Planned& planned_;
+  const PlannedKernel& planned_;
   const tile::Kernel& kernel_;
   const Plan& plan_;
   const PtxOptions& options_;
-  const tile::gpu::Shape& shape_;
+  const tile::gpu::BlockMapping& mapping_;
   Block block_;
   llvm::IRBuilder<>& ir_;
   const std::vector<std::optional<tile::OpId>>& definitions_;
   const std::vector<int>& uses_;
-  std::set<tile::OpId> late_;  // epilogue operations: computed element by element, for one store
+  std::set<tile::OpId>
+      epilogue_;  // epilogue operations: computed element by element, for one store
   std::vector<llvm::Value*> scalars_;
   std::map<ValueId, View> views_;
   std::map<std::pair<ValueId, Layout>, Pieces> tiles_;
-  std::map<ValueId, SharedOperand> operands_;  // tiles that are in shared memory only
-  std::map<tile::OpId, llvm::Value*> rings_;   // by load: start of its multi-stage buffer
+  std::map<ValueId, SharedOperand> operands_;         // tiles that are in shared memory only
+  std::map<tile::OpId, llvm::Value*> stage_offsets_;  // by load: start of its multi-stage buffer
   std::vector<std::vector<std::pair<ValueId, Layout>>> scopes_;
   std::vector<Access> accesses_;  // since the last barrier
   int ordered_at_ = 0;            // number of barriers when the first of them was emitted
   bool wrote_ = false;
   int stages_ = 0;
   std::set<tile::OpId> pending_;  // matmuls in flight of the loop that is being emitted
-  std::vector<Flight> flights_;
+  std::vector<PendingMatmul> pending_matmuls_;
   std::size_t groups_ = 0;  // number of wgmma groups committed
   std::int64_t own_bytes_ = 0, more_bytes_ = 0;
   llvm::Value* program_ = nullptr;  // current program of a persistent block
   llvm::Value* slot_ = nullptr;     // slot of its prefetched loads
-  std::map<tile::OpId, Stream> streams_;
-  std::optional<Roles> roles_;
-  tile::gpu::Courses courses_;
+  std::map<tile::OpId, PrefetchBuffer> prefetch_buffers_;
+  std::optional<WarpSpecialization> specialization_;
+  tile::gpu::ProgramDependences dependences_;
   std::optional<Diagnostic> error_;
 };
 

@@ -38,7 +38,7 @@ std::optional<ErfPattern::Multiple> ErfPattern::plus_one(const Operation& op) co
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     const Operation* erf = made_by(op.in[1 - side]);
     if (constant(op.in[side]) != 1.0 || !is(erf, Function::Erf)) continue;
-    // The scale goes into a polynomial: its powers have to be ordinary numbers.
+    // The scale is folded into a polynomial: its powers have to be normal numbers.
     const Multiple found = multiple(erf->in[0]);
     return found.scale >= 0.5 && found.scale <= 2 ? found : Multiple{erf->in[0], 1};
   }

@@ -15,9 +15,9 @@ llvm::Value* power_of_two(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
 }
 
-/// exp(x) = 2^(x·log2(e)). The product is rounded; what it loses, e, is a factor 1 + e·ln(2).
-/// Beyond kMost the power is infinite, and there nothing negative may be lost; what is below kLeast
-/// is 0. A choice would take predicates, which are few: who writes one waits for all that read it.
+/// exp(x) = 2^(x·log2(e)). The rounding error e of the product is corrected by the factor 1 +
+/// e·ln(2). Beyond kMost the power is infinite, where the correction must not be negative; below
+/// kLeast it is 0. Selects are avoided: predicates are few, and each writer waits for all readers.
 llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   llvm::Type* type = x->getType();
   const auto constant = [&](double value) { return llvm::ConstantFP::get(type, value); };
@@ -37,8 +37,7 @@ llvm::Value* exponential(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return fma(power, ir.CreateFMul(lost, constant(kLn2)), power);
 }
 
-/// What is not negative, with the sign of another number, by one operation on bits. LLVM's own is a
-/// choice.
+/// copysign of a non-negative number, by one bit operation. LLVM's own uses a select.
 llvm::Value* with_sign(llvm::IRBuilderBase& ir, llvm::Value* size, llvm::Value* of) {
   constexpr std::uint32_t kSign = 0x80000000;
   llvm::Type* word = ir.getInt32Ty();
@@ -72,8 +71,8 @@ llvm::Value* error_function(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(size, constant(0.927734375)), near, far);
 }
 
-/// 1 - erf(|scale · x|), as a power of two. The polynomial is log2(1 - erf(x)) / x; past 4.3 it
-/// only falls, so that the power vanishes.
+/// 1 - erf(|scale · x|), as a power of two. The polynomial is log2(1 - erf(x)) / x; beyond 4.3 it
+/// only decreases, so that the power underflows to 0.
 llvm::Value* beyond_erf(llvm::IRBuilderBase& ir, llvm::Value* x, double scale) {
   constexpr double kLog[] = {-4.53586e-5,   4.4550767e-4,   -1.48944173e-3, -7.74629472e-4,
                              2.82536801e-2, -1.48481622e-1, -9.18416381e-1, -1.62790859};
@@ -93,8 +92,7 @@ llvm::Value* reciprocal(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
 }
 
-/// Within 1.1 ulp. A root and a quotient that are rounded as IEEE has it take 30 instructions, and
-/// calls for what is rare.
+/// Within 1.1 ulp. IEEE square root and division take 30 instructions, with calls for rare cases.
 llvm::Value* reciprocal_root(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rsqrt_approx_f, {}, {x});
 }
@@ -124,7 +122,7 @@ llvm::Value* hyperbolic_tangent(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return with_sign(ir, ir.CreateSelect(ir.CreateFCmpULT(size, constant(kNearest)), near, far), x);
 }
 
-/// What a function of f32 is here; null: as everywhere.
+/// GPU implementation of a function of f32; null: the generic one.
 using Own = llvm::Value* (*)(llvm::IRBuilderBase&, llvm::Value*);
 Own own_function(tile::Function function, Precision precision) {
   const bool fast = precision == Precision::Fast;
@@ -150,7 +148,7 @@ Pieces emit_conversion(llvm::IRBuilderBase& ir, const Pieces& x, DType from, DTy
     llvm::CallInst* pair = ir.CreateIntrinsic(
         half ? llvm::Intrinsic::nvvm_ff2f16x2_rn : llvm::Intrinsic::nvvm_ff2bf16x2_rn, {},
         {second, x[i]});
-    // LLVM does not know it of these, and would keep their order.
+    // LLVM does not know that these are pure, and would keep their order.
     pair->addFnAttr(llvm::Attribute::WillReturn);
     pair->addFnAttr(llvm::Attribute::NoUnwind);
     for (std::size_t j = i; j < std::min(i + 2, x.size()); ++j)
@@ -183,7 +181,7 @@ Pieces times_one_plus_erf(llvm::IRBuilderBase& ir, const Pieces& factor, const P
 
 Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dtype,
                      std::span<const Pieces> operands, Precision precision) {
-  // A function that is right to 22 bits is exact enough for the 11 of f16.
+  // 22 bits are exact enough for the 11 of f16.
   const bool half = dtype == DType::F16 || dtype == DType::BF16;
   const Own own = dtype == DType::F32 || half
                       ? own_function(function, dtype == DType::F16 ? Precision::Fast : precision)

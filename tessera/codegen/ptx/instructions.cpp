@@ -15,14 +15,14 @@ namespace {
 constexpr int kLeadingBit = 16, kStrideBit = 32, kSwizzleBit = 62;
 constexpr std::uint64_t kField = 0x3FFF;  // of 14 bits, in chunks of 16 bytes
 
-/// The places of operands in the text of inline assembly: $from, $from+1, …
+/// Operand placeholders in inline assembly: $from, $from+1, …
 std::string places(std::size_t from, std::size_t count) {
   std::vector<std::string> list;
   for (std::size_t i = 0; i < count; ++i) list.push_back(fmt::format("${}", from + i));
   return fmt::format("{{{}}}", fmt::join(list, ", "));
 }
 
-/// One call: the arguments of its function as inline assembly takes them.
+/// One call: its arguments as operands of inline assembly.
 class Expansion {
  public:
   explicit Expansion(llvm::CallInst& call) : call_(call), ir_(&call) {
@@ -74,7 +74,7 @@ class Expansion {
       }
       operands.push_back(argument);
     }
-    const std::size_t rank = operands.size() - 3;  // of a map's place
+    const std::size_t rank = operands.size() - 3;  // of the position in a map
     std::string text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
     if (words_[0] == "map") {
       text = fmt::format(
@@ -95,7 +95,7 @@ class Expansion {
     return ir_.CreateOr(address, call_.getArgOperand(first + 1));
   }
 
-  /// `inputs`, then the arguments from `first_tied` on, which are the results too.
+  /// Operands: `inputs`, then the arguments from `first_tied` on, which are results too.
   void replace(const std::string& text, std::vector<llvm::Value*> inputs, unsigned first_tied) {
     const auto letter = [](llvm::Type* type) {
       return type->isFloatTy() ? "f" : type->isIntegerTy(64) ? "l" : "r";
@@ -127,7 +127,7 @@ class Expansion {
 
 }  // namespace
 
-std::uint64_t Matrix64::bits() const {
+std::uint64_t WgmmaDescriptor::bits() const {
   const auto field = [](std::int64_t bytes, int bit) {
     return (static_cast<std::uint64_t>(bytes) / 16 & kField) << bit;
   };
@@ -135,7 +135,7 @@ std::uint64_t Matrix64::bits() const {
   return field(leading, kLeadingBit) | field(stride, kStrideBit) | swizzle << kSwizzleBit;
 }
 
-Matrix64 Matrix64::of(std::uint64_t bits) {
+WgmmaDescriptor WgmmaDescriptor::of(std::uint64_t bits) {
   const auto bytes = [&](int bit) {
     return static_cast<std::int64_t>((bits >> bit & kField) * 16);
   };

@@ -35,13 +35,13 @@ constexpr const char* kSpecial = "tessera.";
 
 /// Matrix descriptor of wgmma without its address; all in bytes. Rows of `panel` bytes (32, 64 or
 /// 128) are swizzled in chunks of 16 by the row number.
-struct Matrix64 {
+struct WgmmaDescriptor {
   std::int64_t panel = 128;
   std::int64_t leading = 0;  // from a panel to the next, where rows run along k
   std::int64_t stride = 0;   // from eight rows to the next eight
 
   std::uint64_t bits() const;
-  static Matrix64 of(std::uint64_t bits);
+  static WgmmaDescriptor of(std::uint64_t bits);
 };
 
 /// Replaces the calls above by inline PTX.

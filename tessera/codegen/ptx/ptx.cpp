@@ -28,18 +28,18 @@ constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 
 struct Generation {
   const char* name;
-  std::int64_t shared_bytes;  // of a block, when asked for
+  std::int64_t shared_bytes;  // opt-in maximum per block
 };
 Generation generation(PtxTarget target) {
   switch (target) {
-    case PtxTarget::Sm80: return {"sm_80", 99 << 10};  // what 8.6 and 8.9 have too
+    case PtxTarget::Sm80: return {"sm_80", 99 << 10};  // as 8.6 and 8.9
     case PtxTarget::Sm90a: break;
   }
   return {"sm_90a", 227 << 10};
 }
 
 llvm::TargetMachine& target_of(PtxTarget of) {
-  // A TargetMachine serves one thread at a time.
+  // A TargetMachine is not thread-safe.
   thread_local std::map<PtxTarget, std::unique_ptr<llvm::TargetMachine>> machines;
   std::unique_ptr<llvm::TargetMachine>& machine = machines[of];
   if (machine == nullptr) {
@@ -49,22 +49,22 @@ llvm::TargetMachine& target_of(PtxTarget of) {
   return *machine;
 }
 
-/// How many blocks a multiprocessor takes at once where each thread has so many registers. Each of
-/// its schedulers has a share of them, for whole warps.
+/// Occupancy: number of blocks per SM for a number of registers per thread. Each of its schedulers
+/// has a share of the registers, for whole warps.
 int blocks_with(int threads, int registers) {
   constexpr int kSchedulers = 4, kWarp = 32, kMostBlocks = 32;
   const int warps = tile::gpu::kRegistersOfAMultiprocessor / kSchedulers / (kWarp * registers);
   return std::clamp(warps * kSchedulers * kWarp / threads, 1, kMostBlocks);
 }
 
-/// PTX takes fewer characters in a name than a kernel may have.
+/// PTX allows fewer characters in a name than a kernel.
 std::string entry_name(const std::string& name) {
   std::string entry = "tessera_";
   for (const char c : name) entry += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return entry;
 }
 
-/// The last parameters are maps, which the GPU reads where they are.
+/// Declares the tensor maps, the last parameters, which the GPU reads in place.
 void declare_maps(llvm::Function& function, int count, llvm::NamedMDNode& annotations) {
   llvm::LLVMContext& context = function.getContext();
   auto* bytes =
@@ -83,13 +83,13 @@ void declare_maps(llvm::Function& function, int count, llvm::NamedMDNode& annota
                                                      llvm::MDNode::get(context, numbers)}));
 }
 
-/// The function that is written: its parameters, and how many threads run it.
-llvm::Function& declared(llvm::Module& module, const tile::gpu::Scheduled& scheduled) {
+/// Declares the function: its parameters, and its number of threads.
+llvm::Function& declared(llvm::Module& module, const tile::gpu::ScheduledKernel& scheduled) {
   llvm::LLVMContext& context = module.getContext();
-  const tile::gpu::Shape& shape = scheduled.shape;
-  const int words = tile::word_positions(scheduled.kernel).back() + shape.words();
+  const tile::gpu::BlockMapping& mapping = scheduled.mapping;
+  const int words = tile::word_positions(scheduled.kernel).back() + mapping.words();
   std::vector<llvm::Type*> types(static_cast<std::size_t>(words), llvm::Type::getInt64Ty(context));
-  types.resize(types.size() + static_cast<std::size_t>(shape.maps),
+  types.resize(types.size() + static_cast<std::size_t>(mapping.maps),
                llvm::PointerType::get(context, 0));
   auto* function = llvm::Function::Create(
       llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
@@ -103,38 +103,38 @@ llvm::Function& declared(llvm::Module& module, const tile::gpu::Scheduled& sched
                       llvm::ConstantInt::get(type, static_cast<std::uint64_t>(value)))}));
   };
   annotate("kernel", 1);
-  if (shape.maps > 0) declare_maps(*function, shape.maps, *annotations);
+  if (mapping.maps > 0) declare_maps(*function, mapping.maps, *annotations);
   annotate("maxntidx", scheduled.threads());
-  if (shape.roles) annotate("minctasm", 1);
+  if (mapping.warp_specialized) annotate("minctasm", 1);
   if (scheduled.rows.registers > 0)
     annotate("minctasm", blocks_with(scheduled.threads(), scheduled.rows.registers));
   return *function;
 }
 
 tile::gpu::Options schedule_options(const PtxOptions& options) {
-  return {.warpgroups = options.target == PtxTarget::Sm90a,
+  return {.wgmma = options.target == PtxTarget::Sm90a,
           .tf32 = options.tf32,
           .shared_bytes = generation(options.target).shared_bytes,
           .stages = options.stages,
           .more_stages = options.more_stages,
-          .loops = options.loops,
-          .roles = options.roles,
+          .persistent = options.persistent,
+          .warp_specialization = options.warp_specialization,
           .maps = options.maps,
           .bytes_per_thread = options.bytes_per_thread,
-          .rows_ahead = options.rows_ahead,
-          .together = options.together,
+          .prefetched_rows = options.prefetched_rows,
+          .coarsening = options.coarsening,
           .registers = options.registers,
           .packed = options.packed,
           .part = options.part,
-          .keep_bytes = options.keep_bytes};
+          .cached_bytes = options.cached_bytes};
 }
 
 struct Written {
   std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<tile::gpu::Scheduled> scheduled;
+  std::unique_ptr<tile::gpu::ScheduledKernel> scheduled;
 };
 
-/// Code in a shape that fits.
+/// Emits code, adjusting the schedule until it fits.
 Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
                         const PtxOptions& options) {
   TESSERA_TRY_DONE(tile::verify(kernel));
@@ -148,7 +148,7 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
     llvm::Function& function = declared(*written.module, *written.scheduled);
     ptx::Emitter emitter(*written.scheduled, options, function);
     TESSERA_TRY_DONE(emitter.emit());
-    TESSERA_TRY(fits, tile::gpu::fit(*written.scheduled, wanted, emitter.taken()));
+    TESSERA_TRY(fits, tile::gpu::fit(*written.scheduled, wanted, emitter.shared_memory_use()));
   }
   return written;
 }
@@ -160,8 +160,8 @@ std::string key_of(const PtxOptions& o) {
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
       "bytes {} ahead {} together {} registers {} packed {} part {} keep {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
-      o.loops, o.roles, o.maps, o.bytes_per_thread, o.rows_ahead, o.together, o.registers, o.packed,
-      o.part, o.keep_bytes);
+      o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
+      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes);
 }
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
@@ -169,19 +169,19 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
   TESSERA_TRY(Written written, write(given, context, options));
   const auto& scheduled = written.scheduled;
   PtxModule result{.module = std::move(written.module), .kernel = {}};
-  const tile::gpu::Shape& shape = scheduled->shape;
-  result.kernel = {
-      .text = {},
-      .entry = entry_name(scheduled->kernel.name),
-      .threads = scheduled->threads(),
-      .words = tile::word_positions(scheduled->kernel).back(),
-      .shared_bytes = static_cast<int>(scheduled->shared_bytes),
-      .programs = shape.programs * shape.together,
-      .loops = shape.loops || shape.roles,
-      .maps = shape.roles ? scheduled->roles->maps : std::vector<runtime::cuda::TensorMap>{}};
+  const tile::gpu::BlockMapping& mapping = scheduled->mapping;
+  result.kernel = {.text = {},
+                   .entry = entry_name(scheduled->kernel.name),
+                   .threads = scheduled->threads(),
+                   .words = tile::word_positions(scheduled->kernel).back(),
+                   .shared_bytes = static_cast<int>(scheduled->shared_bytes),
+                   .programs = mapping.programs * mapping.coarsening,
+                   .persistent = mapping.persistent || mapping.warp_specialized,
+                   .maps = mapping.warp_specialized ? scheduled->warp_specialization->maps
+                                                    : std::vector<runtime::cuda::TensorMap>{}};
   std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  TESSERA_CHECK(!llvm::verifyModule(*result.module, &stream), "{}: {}", given.name, problem);
+  llvm::raw_string_ostream buffer(problem);
+  TESSERA_CHECK(!llvm::verifyModule(*result.module, &buffer), "{}: {}", given.name, problem);
   return result;
 }
 
@@ -193,9 +193,9 @@ Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options
   optimize(*made.module, target);
   ptx::depth_first(*made.module);
   llvm::SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
+  llvm::raw_svector_ostream buffer(text);
   llvm::legacy::PassManager passes;
-  if (target.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+  if (target.addPassesToEmitFile(passes, buffer, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return Diagnostic{.id = "ptx-unsupported", .message = "LLVM cannot write PTX"};
   passes.run(*made.module);
   made.kernel.text = text.str().str();

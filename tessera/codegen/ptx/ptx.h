@@ -30,30 +30,30 @@ struct PtxOptions {
   int stages = 4;
   /// Maximum number of pipeline stages where two blocks still fit on an SM; 0: `stages`.
   int more_stages = 0;
-  /// Whether blocks may be persistent (PtxKernel::loops), which the launcher must support.
-  bool loops = false;
+  /// Whether blocks may be persistent (PtxKernel::persistent), which the launcher must support.
+  bool persistent = false;
   /// Whether persistent blocks may be warp-specialized (docs/gpu.md).
-  bool roles = true;
+  bool warp_specialization = true;
   /// Whether the launcher can encode TMA tensor maps (PtxKernel::maps), so that producer warps copy
   /// by TMA.
   bool maps = false;
-  /// Bytes of the largest tile per thread, in kernels without matmuls; 0: as rows_of says.
+  /// Bytes of the largest tile per thread, in kernels without matmuls; 0: as row_schedule says.
   int bytes_per_thread = 0;
-  /// Number of rows prefetched by persistent blocks; 0: blocks are not persistent; -1: as rows_of
-  /// says.
-  int rows_ahead = -1;
-  /// Number of programs merged into one (coarsening), in kernels without matmuls; 0: as rows_of
-  /// says.
-  int together = 0;
-  /// Maximum number of registers per thread, in kernels without matmuls; 0: as rows_of says.
+  /// Number of rows prefetched by persistent blocks; 0: blocks are not persistent; -1: as
+  /// row_schedule says.
+  int prefetched_rows = -1;
+  /// Number of programs merged into one (coarsening), in kernels without matmuls; 0: as
+  /// row_schedule says.
+  int coarsening = 0;
+  /// Maximum number of registers per thread, in kernels without matmuls; 0: as row_schedule says.
   int registers = 0;
-  /// Whether 16-bit elements of rows stay packed in registers until a reduction; -1: as rows_of
-  /// says.
+  /// Whether 16-bit elements of rows stay packed in registers until a reduction; -1: as
+  /// row_schedule says.
   int packed = -1;
-  /// Elements of a row per pass, where it has more; 0: as rows_of says.
+  /// Elements of a row per pass, where it has more; 0: as row_schedule says.
   std::int64_t part = 0;
-  /// Bytes of such a row cached in shared memory between passes; -1: as rows_of says.
-  std::int64_t keep_bytes = -1;
+  /// Bytes of such a row cached in shared memory between passes; -1: as row_schedule says.
+  std::int64_t cached_bytes = -1;
 };
 
 /// Cache key of the options: equal for equal options only.
@@ -72,7 +72,7 @@ struct PtxKernel {
   /// Whether blocks are persistent: each runs several programs in turn, so that one wave of blocks
   /// suffices. Then, and where a block has several programs, an additional word is the number of
   /// programs along axis 0.
-  bool loops = false;
+  bool persistent = false;
   /// TMA tensor maps, the last parameters; a word before them is 1 if all of them could be encoded.
   std::vector<runtime::cuda::TensorMap> maps = {};
 };

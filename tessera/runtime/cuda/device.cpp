@@ -25,7 +25,7 @@ Diagnostic outside(const Memory& memory, std::int64_t at, std::size_t bytes) {
                                            memory.bytes())};
 }
 
-/// What the compiler of PTX complains of.
+/// Error log of the PTX assembler.
 struct Log {
   std::array<char, 4096> text = {};
   std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
@@ -65,7 +65,8 @@ Expected<Done> Memory::fill(std::byte value) {
 
 namespace {
 
-/// The kernel's maps, and behind the words of a launch, whether all could be made.
+/// Encodes the kernel's tensor maps; a word after the words of the launch says whether all could be
+/// encoded.
 std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMap>& maps,
                                 std::vector<std::uint64_t>& words) {
   std::vector<EncodedMap> made(maps.size());
@@ -79,7 +80,7 @@ std::vector<EncodedMap> encoded(const Driver& driver, const std::vector<TensorMa
     const std::vector<std::uint32_t> steps(rank, 1);
     const int width = maps[i].width;
     const int element = width == 1 ? kMapOfBytes : width == 2 ? kMapOf16Bits : kMapOf32Bits;
-    // 1, 2, 3: chunks are exchanged within 32, 64, 128 bytes.
+    // Swizzle modes 1, 2, 3: 32, 64, 128 bytes.
     const auto panel = shape->box[0] * static_cast<unsigned>(width);
     const int exchanged = panel == 128 ? 3 : panel == 64 ? 2 : 1;
     all = driver.encode_map(&made[i], element, rank, reinterpret_cast<void*>(shape->base),
@@ -119,7 +120,7 @@ Expected<Done> Function::launch(const Launch& launch, StreamHandle stream) const
   std::array<void*, 5> extra = {
       reinterpret_cast<void*>(kBufferPointer), const_cast<std::uint64_t*>(words.data()),
       reinterpret_cast<void*>(kBufferSize), &bytes, reinterpret_cast<void*>(kBufferEnd)};
-  // One by one with maps: where those lie among the parameters is the assembler's secret.
+  // Parameters one by one with maps: their offsets among the parameters are not documented.
   std::vector<void*> one_by_one;
   if (!maps.empty()) {
     for (std::uint64_t& word : more) one_by_one.push_back(&word);
@@ -157,7 +158,8 @@ Expected<Graph> Stream::capture(const std::function<Expected<Done>()>& work) con
   GraphHandle handle = nullptr;
   const Expected<Done> ended =
       driver_->check(driver_->end_capture(get(), &handle), "capturing a graph");
-  const Owned<GraphHandle> graph(handle, handle == nullptr ? nullptr : driver_->destroy_graph);
+  const UniqueHandle<GraphHandle> graph(handle,
+                                        handle == nullptr ? nullptr : driver_->destroy_graph);
   if (!worked) return worked.error();
   if (!ended) return ended.error();
   Graph made;
@@ -184,18 +186,18 @@ Expected<double> Event::since(const Event& earlier) const {
 
 namespace {
 
-using Pool = std::shared_ptr<const Owned<PoolHandle>>;
+using Pool = std::shared_ptr<const UniqueHandle<PoolHandle>>;
 
-/// The pool of a GPU, as long as somebody has it.
+/// Memory pool of a GPU, shared while in use.
 Expected<Pool> pool_of(const Driver& driver, int number) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<const Owned<PoolHandle>>> pools;
+  static std::map<int, std::weak_ptr<const UniqueHandle<PoolHandle>>> pools;
   const std::lock_guard lock(mutex);
   if (Pool there = pools[number].lock()) return there;
   const PoolProperties properties{.number = number};
   PoolHandle handle = nullptr;
   TESSERA_TRY_DONE(driver.check(driver.make_pool(&handle, &properties), "making a pool"));
-  const auto pool = std::make_shared<const Owned<PoolHandle>>(handle, driver.destroy_pool);
+  const auto pool = std::make_shared<const UniqueHandle<PoolHandle>>(handle, driver.destroy_pool);
   std::uint64_t kept = std::numeric_limits<std::uint64_t>::max();
   TESSERA_TRY_DONE(
       driver.check(driver.set_pool_attribute(handle, kKeptBytes, &kept), "making a pool"));
@@ -255,7 +257,7 @@ Expected<Memory> Device::allocate(std::int64_t bytes) const {
       driver_->check(driver_->allocate_from(&address, size, pool_->get(), nullptr), what));
   memory.memory_ = {address,
                     [](Address freed) { return (*Driver::load())->free_in_order(freed, nullptr); }};
-  TESSERA_TRY_DONE(wait());  // streams of one's own need not wait for this one
+  TESSERA_TRY_DONE(wait());  // other streams do not wait for this one
   return memory;
 }
 
@@ -265,10 +267,10 @@ Expected<std::string> Device::assembled(const std::string& ptx) const {
   TESSERA_TRY_DONE(driver_->check(
       driver_->make_link(log.count(), log.options.data(), log.values.data(), &handle),
       "assembling a kernel"));
-  const Owned<LinkHandle> link(handle, driver_->destroy_link);
+  const UniqueHandle<LinkHandle> link(handle, driver_->destroy_link);
   void* code = nullptr;
   std::size_t bytes = 0;
-  // The text counts with the zero after it.
+  // The size includes the terminating zero.
   auto done = driver_->check(driver_->add_to_link(handle, kLinkText, const_cast<char*>(ptx.c_str()),
                                                   ptx.size() + 1, "kernel", 0, nullptr, nullptr),
                              "assembling a kernel");
@@ -299,7 +301,7 @@ Expected<Function> Device::load(const Code& code) const {
         driver_->set_function_attribute(function.function_, kDynamicSharedBytes, code.shared_bytes),
         "asking for shared memory"));
   }
-  if (code.loops) {
+  if (code.persistent) {
     int blocks = 0;
     TESSERA_TRY_DONE(
         driver_->check(driver_->resident_blocks(&blocks, function.function_, code.threads,

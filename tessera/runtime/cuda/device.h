@@ -17,19 +17,19 @@ namespace tessera::runtime::cuda {
 
 /// Owning handle of a driver object (RAII).
 template <class Handle>
-class Owned {
+class UniqueHandle {
  public:
   using Free = Result (*)(Handle);
-  Owned() = default;
-  Owned(Handle handle, Free free) : handle_(handle), free_(free) {}
-  Owned(Owned&& other) noexcept
+  UniqueHandle() = default;
+  UniqueHandle(Handle handle, Free free) : handle_(handle), free_(free) {}
+  UniqueHandle(UniqueHandle&& other) noexcept
       : handle_(std::exchange(other.handle_, {})), free_(std::exchange(other.free_, nullptr)) {}
-  Owned& operator=(Owned&& other) noexcept {
+  UniqueHandle& operator=(UniqueHandle&& other) noexcept {
     std::swap(handle_, other.handle_);
     std::swap(free_, other.free_);
     return *this;
   }
-  ~Owned() {
+  ~UniqueHandle() {
     if (free_ != nullptr) free_(handle_);
   }
   Handle get() const { return handle_; }
@@ -54,7 +54,7 @@ class Memory {
  private:
   friend class Device;
   const Driver* driver_ = nullptr;
-  Owned<Address> memory_;
+  UniqueHandle<Address> memory_;
   std::int64_t bytes_ = 0;
 };
 
@@ -74,7 +74,7 @@ class Function {
  private:
   friend class Device;
   const Driver* driver_ = nullptr;
-  Owned<ModuleHandle> module_;
+  UniqueHandle<ModuleHandle> module_;
   FunctionHandle function_ = nullptr;
   int threads_ = 0, shared_bytes_ = 0, programs_ = 1, registers_ = 0, local_bytes_ = 0;
   std::vector<TensorMap> maps_;
@@ -91,7 +91,7 @@ class Graph {
  private:
   friend class Stream;
   const Driver* driver_ = nullptr;
-  Owned<GraphRunHandle> run_;
+  UniqueHandle<GraphRunHandle> run_;
 };
 
 /// CUDA stream. Created by Device::stream.
@@ -109,7 +109,7 @@ class Stream {
  private:
   friend class Device;
   const Driver* driver_ = nullptr;
-  Owned<StreamHandle> stream_;
+  UniqueHandle<StreamHandle> stream_;
 };
 
 /// CUDA event: a point in a stream.
@@ -122,7 +122,7 @@ class Event {
  private:
   friend class Device;
   const Driver* driver_ = nullptr;
-  Owned<EventHandle> event_;
+  UniqueHandle<EventHandle> event_;
 };
 
 /// A GPU, current in the thread that opened it. Objects created by it must not outlive it.
@@ -152,7 +152,7 @@ class Device {
     int programs = 1;
     /// Whether blocks are persistent: no more are launched than are resident at once. Then, and
     /// where a block has several programs, an additional word is the number of programs.
-    bool loops = false;
+    bool persistent = false;
     /// TMA tensor maps, the last parameters; a word before them is 1 if all could be encoded.
     std::vector<TensorMap> maps = {};
   };
@@ -166,9 +166,9 @@ class Device {
 
  private:
   const Driver* driver_ = nullptr;
-  Owned<DeviceHandle> context_;
+  UniqueHandle<DeviceHandle> context_;
   ContextHandle handle_ = nullptr;
-  std::shared_ptr<const Owned<PoolHandle>>
+  std::shared_ptr<const UniqueHandle<PoolHandle>>
       pool_;  // none where the GPU does not support memory pools
   std::string name_;
   int multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;

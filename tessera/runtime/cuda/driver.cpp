@@ -87,7 +87,7 @@ Expected<Driver> find_driver() {
 }  // namespace
 
 Expected<Done> check_version(int version) {
-  constexpr int kLeast = 12030;  // knows PTX 8.3
+  constexpr int kLeast = 12030;  // supports PTX 8.3
   if (version >= kLeast) return Done{};
   const auto named = [](int of) { return fmt::format("CUDA {}.{}", of / 1000, of % 1000 / 10); };
   return Diagnostic{.id = "cuda-driver",

@@ -4,8 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "tessera/runtime/cuda/loaded.h"
-#include "tessera/runtime/stepping.h"
+#include "tessera/runtime/cuda/gpu_program.h"
+#include "tessera/runtime/step_executor.h"
 
 namespace tessera::runtime::cuda {
 namespace {
@@ -18,10 +18,10 @@ Diagnostic in_a_file() {
           .help = "compile it for a GPU without a memory limit"};
 }
 
-/// Launches and copies that one graph holds; longer programs are given step by step.
+/// Maximum number of launches and copies in one graph; longer programs are submitted step by step.
 constexpr double kMostOfAGraph = 1 << 16;
 
-/// How many launches and copies the steps from `first` up to `end` come to, loops written out.
+/// Number of launches and copies of the steps [first, end), with loops unrolled.
 double nodes_of(const Program& program, std::size_t first, std::size_t end) {
   double nodes = 0;
   while (first < end) {
@@ -36,24 +36,25 @@ double nodes_of(const Program& program, std::size_t first, std::size_t end) {
   return nodes;
 }
 
-class GpuSession final : public Stepping {
+class GpuSession final : public StepExecutor {
  public:
   GpuSession(std::shared_ptr<const LoadedProgram> program, const SessionOptions& options,
-             std::shared_ptr<const Loaded> loaded)
-      : Stepping(std::move(program), options), on_gpu_(std::move(loaded)) {}
+             std::shared_ptr<const GpuProgram> loaded)
+      : StepExecutor(std::move(program), options), on_gpu_(std::move(loaded)) {}
 
   GpuSession(const GpuSession&) = delete;
   GpuSession& operator=(const GpuSession&) = delete;
-  /// A run that failed may have left work behind, which writes to memory that others get.
+  /// A failed run may have left work behind, which writes to memory that is freed here: waits for
+  /// it.
   ~GpuSession() override {
     if (stream_.get() != nullptr && device().use()) (void)stream_.wait();
   }
 
-  /// Memory for all that is not a weight, in one piece.
+  /// Allocates memory for all values but weights, in one piece.
   Expected<Done> prepare() {
     TESSERA_TRY_DONE(device().use());
     TESSERA_TRY(stream_, device().stream());
-    std::map<std::pair<Home, std::int64_t>, std::int64_t> of_caller;  // where each lies
+    std::map<std::pair<Home, std::int64_t>, std::int64_t> of_caller;  // offset of each
     std::int64_t bytes = program().arena_bytes;
     const auto add = [&](Home home, const std::vector<ValueIndex>& list) {
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -100,7 +101,7 @@ class GpuSession final : public Stepping {
  private:
   static constexpr std::int64_t kApart = 256;
 
-  /// A step that somebody observes.
+  /// A step that a profiler observes.
   struct Timed {
     std::size_t step = 0;
     Event begin, end;
@@ -112,7 +113,7 @@ class GpuSession final : public Stepping {
            static_cast<cuda::Address>(address.offset + address.per_round * round());
   }
 
-  /// Calls visit(i, memory, bytes) for what the caller has memory for.
+  /// Calls visit(i, memory, bytes) for values in memory of the caller.
   template <class Visit>
   Expected<Done> each(const std::vector<ValueIndex>& list, Visit&& visit) const {
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -175,20 +176,21 @@ class GpuSession final : public Stepping {
     return Done{};
   }
 
-  Expected<Done> make(const step::Launch& launch, std::size_t) override {
+  Expected<Done> run_step(const step::Launch& launch, std::size_t) override {
     words_ = launch.words;
     for (const step::Launch::Patch& patch : launch.patches) words_[patch.word] = at(patch.at);
     return on_gpu_->functions[launch.kernel].launch({launch.grid, words_}, stream_.get());
   }
 
-  Expected<Done> make(const step::Copy& copy, std::size_t) override {
+  Expected<Done> run_step(const step::Copy& copy, std::size_t) override {
     return stream_.copy(at(copy.to), at(copy.from), copy.bytes);
   }
 
-  Expected<Done> make(const step::Swap&, std::size_t) override { return in_a_file(); }
+  Expected<Done> run_step(const step::Swap&, std::size_t) override { return in_a_file(); }
 
-  /// check_inputs has looked at those of the caller; to fetch others would cost more than kernels.
-  Expected<Done> make(const step::CheckIndices&, std::size_t) override { return Done{}; }
+  /// Inputs of the caller are checked by check_inputs; copying others to the host would cost more
+  /// than the kernels.
+  Expected<Done> run_step(const step::CheckIndices&, std::size_t) override { return Done{}; }
 
   Expected<Done> check_inputs(std::span<const std::byte* const> inputs) const {
     for (std::size_t i = 0; i < program().steps.size(); ++i) {
@@ -218,12 +220,12 @@ class GpuSession final : public Stepping {
     return std::move(buffer).freeze();
   }
 
-  std::shared_ptr<const Loaded> on_gpu_;
+  std::shared_ptr<const GpuProgram> on_gpu_;
   Memory own_;  // the arena, inputs, outputs
   Stream stream_;
   std::vector<cuda::Address> memory_;  // by value
   std::vector<std::uint64_t> words_;
-  bool alone_ = false;  // no step needs the computer
+  bool alone_ = false;  // no step needs the host
   std::optional<Graph> graph_;
   std::vector<Timed> timed_;
 };
@@ -233,7 +235,7 @@ class GpuSession final : public Stepping {
 Expected<std::unique_ptr<Session>> make_session(std::shared_ptr<const LoadedProgram> program,
                                                 const SessionOptions& options) {
   if (program->program().swap_bytes > 0) return in_a_file();
-  TESSERA_TRY(auto on_gpu, loaded(*program, options.cache));
+  TESSERA_TRY(auto on_gpu, gpu_program(*program, options.cache));
   auto session = std::make_unique<GpuSession>(std::move(program), options, std::move(on_gpu));
   TESSERA_TRY_DONE(session->prepare());
   return std::unique_ptr<Session>(std::move(session));

@@ -16,8 +16,8 @@ struct Box {
   float area() const { return (bottom - top) * (right - left); }
 };
 
-/// Single precision throughout: whether an overlap exceeds a threshold depends on the rounding, and
-/// that is how ONNX runtimes compute it.
+/// Single precision throughout, like ONNX runtimes: whether an overlap exceeds a threshold depends
+/// on the rounding.
 Box box_at(const Tensor& boxes, std::int64_t index, bool center_point) {
   const auto at = [&](std::int64_t i) {
     return static_cast<float>(number_at(boxes, index * 4 + i));

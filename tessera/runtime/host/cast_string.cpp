@@ -14,7 +14,7 @@
 namespace tessera::host {
 namespace {
 
-/// d.ddde±xx with the fewest digits that read back to the same number.
+/// Shortest d.ddde±xx that reads back to the same number.
 template <class T>
 std::string shortest(T value) {
   std::array<char, 32> text{};
@@ -23,7 +23,7 @@ std::string shortest(T value) {
   return {text.begin(), end};
 }
 
-/// For the 16-bit floats: `reads_back` says whether a double rounds to the number.
+/// 16-bit floats: `reads_back` says whether a double rounds to the number.
 template <class ReadsBack>
 std::string shortest_of(double value, ReadsBack reads_back) {
   for (int digits = 0;; ++digits) {
@@ -34,7 +34,7 @@ std::string shortest_of(double value, ReadsBack reads_back) {
   }
 }
 
-/// The scientific form, written plainly where that is readable: 1e-4 up to 1e16, as in Python.
+/// Decimal form where that is readable, 1e-4 up to 1e16, as in Python; else scientific.
 std::string plainly(const std::string& scientific) {
   const std::size_t e = scientific.find('e');
   std::string digits = scientific.substr(0, e);
@@ -72,7 +72,7 @@ std::string printed(const Tensor& x, std::int64_t position) {
   }
 }
 
-/// What a literal beyond the range of T stands for: infinity or zero, by its decimal exponent.
+/// Value of a literal beyond the range of T: infinity or zero, by its decimal exponent.
 template <class T>
 T beyond_range(std::string_view literal) {
   const bool negative = literal.starts_with('-');
@@ -112,8 +112,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Stores the number that the text spells; false if it spells none. An integer literal is exact, a
-/// fraction is cut off.
+/// Parses a number; false if the text is none. An integer literal is exact, a fraction is
+/// truncated.
 bool store_literal(Draft& out, std::int64_t position, std::string_view literal) {
   if (out.dtype() == DType::F32) {
     const auto value = parsed<float>(literal);

@@ -25,8 +25,8 @@ namespace {
 struct Format {
   std::string_view name;
   std::string_view magic;
-  std::size_t at = 0;        // where the magic number is
-  Decoder decode = nullptr;  // none: only its name is known
+  std::size_t at = 0;        // offset of the magic number
+  Decoder decode = nullptr;  // none: known, but not supported
 };
 
 constexpr Format kFormats[] = {
@@ -58,7 +58,7 @@ const Format* format_of(Encoded encoded) {
   return nullptr;
 }
 
-/// Luminance as ITU-R 601-2 weighs it, in 16 bits behind the point.
+/// Luminance by ITU-R 601-2, in 16-bit fixed point.
 std::uint8_t luminance(const std::uint8_t* rgb) {
   return static_cast<std::uint8_t>((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >>
                                    16);

@@ -36,7 +36,7 @@ Expected<Tensor> given_list(const Arguments& in, const std::string& kind) {
   return lists[0];
 }
 
-/// What the elements that are not found become.
+/// Default value of elements that are not found.
 Expected<Tensor> default_of(const Arguments& in, DType dtype) {
   if (in.attrs().has("default_tensor")) {
     const Tensor& tensor = in.attrs().tensor("default_tensor");
@@ -55,7 +55,7 @@ Expected<Tensor> default_of(const Arguments& in, DType dtype) {
   return std::move(one).finish();
 }
 
-/// Floating-point numbers by value, but all that are no numbers are one key.
+/// Canonical key: floats by value, with all NaN equal.
 template <class Key>
 Key canonical(Key key) {
   if constexpr (std::is_floating_point_v<Key>)
@@ -139,7 +139,7 @@ Results ml_one_hot_encoder(const Call& call) {
         if (const auto found = by_text.find(elements[i]); found != by_text.end())
           place = found->second;
       } else {
-        // Numbers are cut off to integers; what no integer is has no category.
+        // Numbers are truncated to integers; NaN and infinities have no category.
         const double number = static_cast<double>(elements[i]);
         if (std::is_floating_point_v<typename Elements::Key> && !(std::abs(number) < 0x1p63)) {
           place.reset();

@@ -9,7 +9,7 @@
 namespace tessera::host {
 namespace {
 
-/// By Gaussian elimination with partial pivoting; destroys the m x m matrix.
+/// Determinant by Gaussian elimination with partial pivoting; destroys the m x m matrix.
 double determinant(std::vector<double>& matrix, std::size_t m) {
   double product = 1;
   for (std::size_t k = 0; k < m; ++k) {

@@ -21,7 +21,7 @@ double uniform(const Attrs& attrs, Rng& rng) {
   return low + rng.uniform() * (high - low);
 }
 
-/// By the method of Box and Muller; 1 - u keeps the logarithm finite.
+/// Box-Muller; 1 - u keeps the logarithm finite.
 double normal(const Attrs& attrs, Rng& rng) {
   const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
   const double angle = 2 * std::numbers::pi * rng.uniform();

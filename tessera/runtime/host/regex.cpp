@@ -13,14 +13,14 @@ using Step = Regex::Step;
 
 constexpr std::size_t kMostSteps = 20'000;
 
-/// Unfolds the tree from its end to its start, so that each step knows its successor.
+/// Compiles the tree from its end to its start, so that each state knows its successor.
 class Unfolding {
  public:
   explicit Unfolding(std::vector<Step>& steps) : steps_(steps) {}
 
-  /// The step at which `part` begins if `next` comes after it; none if there are too many.
+  /// Initial state of `part` if `next` comes after it; none if there are too many states.
   std::optional<std::size_t> before(const Part& part, std::size_t next) {
-    // Parts that unfold to nothing cost time as well.
+    // Parts that compile to nothing cost time as well.
     if (++work_ > 10 * kMostSteps || steps_.size() > kMostSteps) return std::nullopt;
     switch (part.kind) {
       case Part::Kind::Leaf:
@@ -80,7 +80,7 @@ class Unfolding {
   std::size_t work_ = 0;
 };
 
-/// What lies around a place in the text.
+/// Surroundings of a position in the text.
 struct Surroundings {
   bool at_start, at_end, word_before, word_after;
 
@@ -108,14 +108,14 @@ Expected<Regex> Regex::parse(std::string_view text) {
     return Diagnostic{
         .id = "host-regex_full_match",
         .message = fmt::format("the pattern unfolds to more than {} steps", kMostSteps)};
-  // A fork with equal ways is a plain step on to the start.
+  // A fork with equal successors is a plain transition to the start.
   regex.steps_.push_back({.kind = Step::Kind::Fork, .next = *start, .other = *start});
   return regex;
 }
 
 bool Regex::matches(std::string_view text) const {
   std::vector<std::size_t> current = {steps_.size() - 1}, readers;
-  std::vector<std::size_t> seen(steps_.size(), 0);  // the round in which a step was reached last
+  std::vector<std::size_t> seen(steps_.size(), 0);  // position at which a state was reached last
   const std::size_t length = text.size();
   bool word_before = false;
   for (std::size_t round = 1;; ++round) {

@@ -22,7 +22,7 @@ const PointRanges kDigits = {{'0', '9'}};
 const PointRanges kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const PointRanges kSpaces = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
 
-/// All characters but these, which may overlap and lie in any order.
+/// Complement of a set of ranges, which may overlap and be in any order.
 PointRanges complement(PointRanges ranges) {
   std::ranges::sort(ranges);
   PointRanges out;
@@ -124,7 +124,7 @@ class Parser {
     return out;
   }
 
-  /// Reads * + ? or {m,n} if one comes. A brace that starts no count is a plain character.
+  /// Parses * + ? or {m,n} if one comes. A brace that starts no count is a plain character.
   Expected<bool> quantifier(Part& out) {
     if (take("*")) return true;
     if (take("+")) {
@@ -164,7 +164,7 @@ class Parser {
 
   static Part leaf(Atom atom) { return {.kind = Part::Kind::Leaf, .atom = atom}; }
 
-  /// The characters that a text may have where the pattern has these.
+  /// Characters that match these, with case folding.
   PointRanges accepted(PointRanges ranges) const {
     ranges = in_order(std::move(ranges));
     if (!flags_.any_case) return ranges;
@@ -237,7 +237,7 @@ class Parser {
     return inner;
   }
 
-  /// The characters of an escape whose backslash has been read.
+  /// Character set of an escape whose backslash has been read.
   Expected<PointRanges> escape() {
     if (rest_.empty()) return fault("a pattern that ends in a backslash");
     TESSERA_TRY(const char32_t point, take_point());
@@ -279,7 +279,7 @@ class Parser {
     return PointRanges{{value, value}};
   }
 
-  /// One member of a bracket: a character, or a class.
+  /// One member of a bracket expression: a character, or a class.
   Expected<PointRanges> member() {
     if (take("[:")) {
       const bool negated = take("^");

@@ -10,7 +10,7 @@
 namespace tessera::host {
 namespace {
 
-/// The slices with these indices along an axis, in this order.
+/// Slices with these indices along an axis, in this order.
 Expected<Tensor> slices(const Arguments& in, const Tensor& x, std::size_t axis,
                         std::span<const std::int64_t> indices) {
   const Lanes from = lanes_along(x.shape, axis);
@@ -23,7 +23,7 @@ Expected<Tensor> slices(const Arguments& in, const Tensor& x, std::size_t axis,
   return std::move(out).finish();
 }
 
-/// The tensor, and the axis along which it is taken apart: without the attribute, it is flat.
+/// The tensor, and the axis that it is sliced along: without the attribute, it is flattened.
 struct Sliced {
   Tensor x;
   std::size_t axis = 0;
@@ -38,7 +38,7 @@ Expected<Sliced> sliced(const Arguments& in) {
   return Sliced{std::move(x)};
 }
 
-/// Slices in ascending order, grouped by equality.
+/// Sorted slices, grouped by equality.
 struct Groups {
   std::vector<std::int64_t> order;  // indices of slices; equal ones by index
   std::vector<std::size_t> starts;  // into `order`, and its size at the end

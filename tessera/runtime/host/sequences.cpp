@@ -14,7 +14,7 @@ Results one(const Arguments& in, Datum result) {
   return in.results({std::move(result)});
 }
 
-/// A position among `places`, from an input that may be left out.
+/// Position in a sequence, from an optional input.
 Expected<std::int64_t> position(const Arguments& in, std::size_t index, std::int64_t places,
                                 std::int64_t otherwise) {
   if (!in.has(index)) return in.place("position", otherwise, places);
@@ -31,7 +31,7 @@ Expected<Done> same_dtype(const Arguments& in, const Sequence& elements) {
   return Done{};
 }
 
-/// How long each piece is.
+/// Length of each piece.
 Expected<std::vector<std::int64_t>> piece_lengths(const Arguments& in, std::int64_t extent) {
   Tensor split;
   if (in.has(1)) {

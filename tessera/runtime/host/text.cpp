@@ -39,7 +39,7 @@ std::vector<std::string_view> parts_of(std::string_view text, const Splitting& s
   return parts;
 }
 
-/// The shape that two shapes broadcast to.
+/// Broadcast shape of two shapes.
 Expected<Shape> broadcast(const Arguments& in, const Shape& a, const Shape& b) {
   Shape shape(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 1; i <= shape.size(); ++i) {
@@ -53,7 +53,7 @@ Expected<Shape> broadcast(const Arguments& in, const Shape& a, const Shape& b) {
   return shape;
 }
 
-/// The text that lands at a position of the broadcast shape.
+/// Text at a position of the broadcast shape.
 const std::string& broadcast_text(const Tensor& tensor, const Shape& shape, std::int64_t position) {
   std::int64_t at = 0, stride = 1;
   for (std::size_t i = 1; i <= tensor.shape.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace tessera::host {
 namespace {
 
-/// The n-grams of one length, each with its number in the pool.
+/// N-grams of one length, each with its index in the pool.
 template <class Item>
 using Grams = std::map<std::vector<Item>, std::size_t>;
 
@@ -18,7 +18,7 @@ struct Lengths {
   std::int64_t smallest, largest;
 };
 
-/// The n-grams of the lengths that count, by their length.
+/// N-grams of the counted lengths, by length.
 template <class Item>
 Expected<std::map<std::int64_t, Grams<Item>>> gram_pool(const Arguments& in,
                                                         const std::vector<Item>& pool,
@@ -46,7 +46,7 @@ Expected<std::map<std::int64_t, Grams<Item>>> gram_pool(const Arguments& in,
   return grams;
 }
 
-/// Counts the n-grams of a row into `counts`, by their numbers in the pool.
+/// Counts the n-grams of a row into `counts`, by their index in the pool.
 template <class Item>
 void count_grams(const std::map<std::int64_t, Grams<Item>>& pool, std::span<const Item> row,
                  std::int64_t max_skip, std::vector<double>& counts) {

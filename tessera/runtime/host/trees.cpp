@@ -28,7 +28,7 @@ constexpr std::string_view kBranchNames[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_
 enum class Aggregate : std::uint8_t { Average, Sum, Min, Max };
 constexpr std::string_view kAggregateNames[] = {"AVERAGE", "SUM", "MIN", "MAX"};
 
-/// A place in a forest: a node that branches, or, negative, a leaf.
+/// Reference to a node of a forest: a branch, or, negative, a leaf.
 using Place = std::int64_t;
 Place leaf(std::size_t index) {
   return -1 - static_cast<Place>(index);
@@ -39,7 +39,7 @@ struct Node {
   bool missing_is_true = false;
   std::int64_t feature = 0;
   double value = 0;
-  std::size_t members = 0;  // of Member: which set
+  std::size_t members = 0;  // Member: index of the set
   Place yes = 0, no = 0;
 };
 
@@ -52,7 +52,7 @@ struct Forest {
   std::vector<Node> nodes;
   std::vector<Place> roots;
   std::vector<Vote> votes;
-  std::vector<std::size_t> first_vote;  // by leaf, and the number of votes at the end
+  std::vector<std::size_t> first_vote;  // by leaf; at the end, the number of votes
   std::vector<std::vector<double>> sets;
   std::int64_t targets = 1;
   Aggregate aggregate = Aggregate::Sum;
@@ -73,7 +73,7 @@ bool holds(const Forest& forest, const Node& node, double x) {
   return false;
 }
 
-/// The leaf that a row of features reaches; none where the nodes form a cycle.
+/// Leaf that a row of features reaches; none where the nodes form a cycle.
 template <class Row>
 std::optional<std::size_t> reached(const Forest& forest, Place at, const Row& row) {
   for (std::size_t steps = 0; at >= 0; ++steps) {
@@ -150,7 +150,7 @@ Results run(const Arguments& in, const Forest& forest, DType dtype) {
   return in.results({std::move(out).finish()});
 }
 
-/// A list of numbers, or the tensor of its name that ends in _as_tensor.
+/// A list of numbers, or the tensor attribute of its name that ends in _as_tensor.
 Floats numbers_of(const Arguments& in, const std::string& name) {
   const std::string tensor_name = name + "_as_tensor";
   if (!in.attrs().has(tensor_name)) return in.floats(name);
@@ -171,7 +171,7 @@ bool entry(const Ints& flags, std::size_t i) {
   return i < flags.size() && flags[i] == 1;
 }
 
-/// Nodes by the numbers of their trees and of themselves.
+/// Nodes by tree id and node id.
 class NodeNumbers {
  public:
   void reserve(std::size_t count) { places_.reserve(count); }

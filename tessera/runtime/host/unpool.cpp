@@ -6,7 +6,7 @@
 namespace tessera::host {
 namespace {
 
-/// The shape that pooling with these attributes came from, if nothing was cut off.
+/// Input shape of a pooling with these attributes, if nothing was cut off.
 Expected<Shape> pooled_shape(const Arguments& in, const Shape& pooled) {
   const std::size_t spatial = pooled.size() - 2;
   const Ints& kernel = in.attrs().ints("kernel_shape");

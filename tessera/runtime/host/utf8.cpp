@@ -6,7 +6,7 @@
 namespace tessera::host {
 namespace {
 
-/// Capitals from `first` to `last` in steps; each has its small letter `distance` further on.
+/// Range of capital letters; each has its small letter at `distance`.
 struct Capitals {
   std::int32_t first, last, distance, step;
 };

@@ -40,7 +40,7 @@ bool Accesses::reads(const Step& step, int buffer) const {
     case Step::Kind::Dot:
       return (step.dot.accumulate && step.dot.out == buffer) || dot_reads(step.dot.a, buffer) ||
              dot_reads(step.dot.b, buffer) ||
-             (step.dot.finish && nest_reads(*step.dot.finish, buffer));
+             (step.dot.epilogue && nest_reads(*step.dot.epilogue, buffer));
     case Step::Kind::Scalar: return false;
     default: return any_inner(step, [&](const Step& s) { return reads(s, buffer); });
   }

@@ -20,7 +20,7 @@ using ReadPositions = std::set<std::pair<ValueId, IndexMap>>;
 /// Buffer accesses of steps and values, for dependence tests while nests are scheduled.
 class Accesses {
  public:
-  Accesses(const Scheduled& scheduled, const Placement& placement)
+  Accesses(const ScheduledKernel& scheduled, const Placement& placement)
       : scheduled_(scheduled), placement_(placement) {}
 
   bool writes(const Step& step, int buffer) const;
@@ -47,7 +47,7 @@ class Accesses {
   bool operands_read_at(const Operation& op, const IndexMap& map, int buffer,
                         ReadPositions& seen) const;
 
-  const Scheduled& scheduled_;
+  const ScheduledKernel& scheduled_;
   const Placement& placement_;
 };
 

@@ -14,8 +14,8 @@ struct Bounds {
     return id && kernel.ops[*id].code == code ? &kernel.ops[*id] : nullptr;
   }
 
-  /// Whether `most` in a shape of x's rank, extended where that has extents of 1, is nowhere less
-  /// than x. Reshapes leave elements in their order, so that only the last shape counts.
+  /// Whether `most`, in a shape of x's rank and broadcast along extents of 1, is nowhere less than
+  /// x. Reshapes keep the order of elements, so only the last shape counts.
   bool is_at_least(ValueId most, const Extents& shape, ValueId x) const {
     const Extents& whole = kernel.type(x).shape;
     if (most == x) return shape == whole;

@@ -5,7 +5,8 @@
 namespace tessera::tile::cpu {
 namespace {
 
-/// Of a reshape that adds and removes axes of extent 1: the operand's axes by the result's.
+/// Index map of a reshape that adds and removes axes of extent 1: the operand's axes by the
+/// result's.
 std::optional<IndexMap> unit_axes_map(const Extents& from, const Extents& to, const IndexMap& map) {
   IndexMap result;
   std::size_t j = 0;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tessera/tile/cpu/accesses.h"
-#include "tessera/tile/cpu/finish.h"
+#include "tessera/tile/cpu/epilogue.h"
 #include "tessera/tile/cpu/placement.h"
 #include "tessera/tile/cpu/share.h"
 #include "tessera/tile/cpu/vectors.h"
@@ -15,10 +15,10 @@
 namespace tessera::tile::cpu {
 namespace {
 
-/// Buffers whole pages apart would meet in the same places of the first cache.
+/// Padding between buffers: whole pages apart they would conflict in the same sets of L1.
 constexpr std::int64_t kAlignment = 128, kPage = 4096;
 
-/// Whether a value is a constant of zeros, so that a dot need not read what it adds to.
+/// Whether a value is a constant of zeros, so that a dot need not read an addend.
 bool is_zero_tile(const Kernel& kernel, const Placement& placement, ValueId id) {
   while (placement.definition[id]) {
     const Operation& op = kernel.ops[*placement.definition[id]];
@@ -44,7 +44,7 @@ class Scheduler {
     made_in_.assign(kernel.values.size(), nullptr);
   }
 
-  Scheduled run() {
+  ScheduledKernel run() {
     result_.steps = region_steps(kernel().body);
     for (std::size_t i = 0; i < result_.buffers.size(); ++i) {
       Buffer& buffer = result_.buffers[i];
@@ -60,7 +60,7 @@ class Scheduler {
   }
 
  private:
-  /// The nest that is being put together, at the end of a list of steps.
+  /// The nest that is under construction, at the end of a list of steps.
   struct Group {
     Nest nest = {};
   };
@@ -93,14 +93,14 @@ class Scheduler {
     open_regions_.pop_back();
     for (std::size_t i = 0; i < steps.size(); ++i) reuse_buffers(region, steps, i);
     if (!options_.overlap && !options_.scalar)
-      finish_dots(steps, result_, placement_, machine_, [&](std::size_t at, int buffer) {
+      fuse_epilogues(steps, result_, placement_, machine_, [&](std::size_t at, int buffer) {
         return !is_done_with(region, steps, at, buffer);
       });
     return steps;
   }
 
-  /// Lets a value take over the buffer of one that it is computed from, position by position, and
-  /// that nothing needs afterwards: what stays in the first cache is what is used again.
+  /// Reuses the buffer of a dead operand for a value that is computed from it, position by
+  /// position, so that it stays in L1.
   void reuse_buffers(const Region& region, std::vector<Step>& steps, std::size_t at) {
     for (const Root& root : steps[at].nest.roots) {
       if (root.kind != Root::Kind::Write || !root.at.empty()) continue;
@@ -124,7 +124,7 @@ class Scheduler {
     }
   }
 
-  /// Whether roots of the nest that are computed after this one read or write the buffer.
+  /// Whether roots of the nest that are computed after this one access the buffer.
   bool is_used_after(const Nest& nest, const Root& root, int buffer) const {
     const Root* const end = nest.roots.data() + nest.roots.size();
     return std::any_of(&root + 1, end, [&](const Root& later) {
@@ -138,7 +138,7 @@ class Scheduler {
     });
   }
 
-  /// Whether a step is the last to read a buffer that belongs to this region alone.
+  /// Whether a step is the last reader of a buffer that is local to this region.
   bool is_done_with(const Region& region, const std::vector<Step>& steps, std::size_t at,
                     int buffer) const {
     if (!accesses_.reads(steps[at], buffer)) return false;
@@ -199,7 +199,7 @@ class Scheduler {
       }
       return;
     }
-    // What is left computes scalars.
+    // All other operations compute scalars.
     const bool waits = std::any_of(op.in.begin(), op.in.end(), [&](ValueId in) {
       return is_tile(in) || is_pending(in, group);
     });
@@ -236,12 +236,12 @@ class Scheduler {
     const auto kind = op.code == Code::Reduce ? Root::Kind::Reduce : Root::Kind::Scan;
     add_root({.kind = kind, .op = id}, kernel().type(op.in[0]).shape, static_cast<int>(op.ints[0]),
              steps, group);
-    // What a scan leaves is read by others only when it is whole.
+    // Scan results are read only when the scan is complete.
     if (op.code == Code::Scan) flush(steps, group);
   }
 
-  /// Where the parts of a concat are written: side by side in its buffer, or in that of another one
-  /// that it is a part of.
+  /// Destination of the parts of a concat: side by side in its buffer, or in that of an enclosing
+  /// concat.
   struct Parts {
     int buffer = -1;
     Extents at = {};
@@ -281,7 +281,7 @@ class Scheduler {
     }
   }
 
-  /// Puts a root into the open group if that changes nothing, or else into a group of its own.
+  /// Adds a root to the open group if that is legal, or else starts a new group.
   void add_root(Root root, const Extents& space, std::optional<int> fold, std::vector<Step>& steps,
                 Group& group) {
     if (!may_join(root, space, fold, group)) flush(steps, group);
@@ -308,8 +308,8 @@ class Scheduler {
     });
   }
 
-  /// Whether what a value is computed from is there before the group, or at the same position in
-  /// it. What was seen is not looked at again: values are shared, and paths to them many.
+  /// Whether the operands of a value are available before the group, or at the same position in it.
+  /// `seen` is the visited set: values are shared, and paths to them are many.
   bool joins(ValueId value, const IndexMap& map, const Group& group, bool is_written,
              ReadPositions& seen) const {
     if (!is_written && !seen.emplace(value, map).second) return true;
@@ -330,7 +330,7 @@ class Scheduler {
     }
     if (const auto moved = operand_map(kernel(), op, map))
       return joins(op.in[0], *moved, group, false, seen);
-    // A gather reads its operand anywhere.
+    // A gather reads its operand at any position.
     if (op.code == Code::Gather && !joins(op.in[0], anywhere(), group, false, seen)) return false;
     return std::all_of(op.in.begin(), op.in.end(), [&](ValueId in) {
       return is_tile(in) ? joins(in, map, group, false, seen) : !is_pending(in, group);
@@ -355,14 +355,14 @@ class Scheduler {
     steps.push_back({.kind = Step::Kind::Dot, .op = id, .dot = std::move(dot)});
   }
 
-  /// Whether a value is kept for one use alone.
+  /// Whether a kept value has one use only.
   bool may_overwrite(ValueId id) const {
     return placement_.kept[id] && uses_[id] == 1 && result_.buffer_of[id] >= 0 &&
            !placement_.reshaped[id];
   }
 
-  /// Whether a kept value belongs to the region that is being scheduled: to overwrite what an outer
-  /// region still needs in another round would be wrong.
+  /// Whether a kept value is local to the region that is being scheduled: an outer region may need
+  /// it in another iteration, so it must not be overwritten.
   bool is_own(ValueId c) const {
     const std::vector<ValueId>& params = open_regions_.back()->params;
     return made_in_[c] == open_regions_.back() ||
@@ -394,8 +394,8 @@ class Scheduler {
     }
   }
 
-  /// Each carried tile has one buffer, which its start is written to before the loop, unless it is
-  /// that of the start itself, and what the body yields at the end of a round.
+  /// Each loop-carried tile has one buffer, which its start is written to before the loop, unless
+  /// it is that of the start itself, and the yielded value at the end of an iteration.
   void add_loop(OpId id, std::vector<Step>& steps) {
     const Operation& op = kernel().ops[id];
     const std::size_t fixed = op.code == Code::For ? 3 : 0;  // operands that are not carried
@@ -434,8 +434,8 @@ class Scheduler {
       if (update_in_place(param, next, yields, body)) continue;
       staged.emplace_back(next, result_.buffer_of[param]);
     }
-    // A copy is made when no other reads what it overwrites; where they all wait for each other,
-    // one of them goes to a buffer of its own first.
+    // Parallel copy: a copy is made when no other reads what it overwrites; a cycle is broken by a
+    // temporary buffer.
     std::set<ValueId> temporaries;
     const auto is_free = [&](const std::pair<ValueId, int>& copy) {
       return copies_in_place(copy.first, copy.second) &&
@@ -459,14 +459,13 @@ class Scheduler {
     }
   }
 
-  /// Whether each element of a value can go into the buffer without changing those after it.
+  /// Whether elements can be written to the buffer one by one without changing later reads.
   bool copies_in_place(ValueId value, int buffer) const {
     return !accesses_.root_reads(value, buffer) ||
            accesses_.reads_at(value, identity_map(kernel().type(value).shape.size()), buffer);
   }
 
-  /// A value of the same type that lives in the buffer: made for the purpose, known to no
-  /// operation.
+  /// A fresh value of the same type for the buffer, which no operation defines.
   ValueId staging_value(ValueId like, int buffer) {
     result_.kernel.values.push_back(result_.kernel.values[like]);
     const auto id = static_cast<ValueId>(result_.kernel.values.size() - 1);
@@ -479,7 +478,7 @@ class Scheduler {
     return id;
   }
 
-  /// Lets the step that makes `next` write straight into the buffer of `param`, if nothing reads
+  /// Lets the step that computes `next` write directly to the buffer of `param`, if nothing reads
   /// the old content afterwards.
   bool update_in_place(ValueId param, ValueId next, const std::vector<ValueId>& yields,
                        std::vector<Step>& body) {
@@ -527,18 +526,18 @@ class Scheduler {
   const NestOptions& options_;
   Placement placement_;
   Sharing sharing_;
-  Scheduled result_;
+  ScheduledKernel result_;
   Accesses accesses_;
   std::vector<int> uses_;
   std::vector<const Region*> made_in_;       // by value, for values of operations
   std::vector<const Region*> open_regions_;  // innermost last
-  std::map<ValueId, Parts> inner_concats_;   // that are parts of others
+  std::map<ValueId, Parts> inner_concats_;   // concats that are parts of others
 };
 
 }  // namespace
 
-Scheduled schedule(const Kernel& kernel, const machine::Machine& machine,
-                   const NestOptions& options) {
+ScheduledKernel schedule(const Kernel& kernel, const machine::Machine& machine,
+                         const NestOptions& options) {
   return Scheduler(kernel, machine, options).run();
 }
 

@@ -80,7 +80,7 @@ struct DotStep {
   bool accumulate = false;  // on what the buffer holds
   /// Epilogue: computes the stored results from the accumulators in registers; nothing else reads
   /// the buffer.
-  std::optional<Nest> finish = {};
+  std::optional<Nest> epilogue = {};
   /// First addend of the epilogue (a bias, a residual), at positions of its space: the accumulators
   /// may start from it, which makes them `total`.
   struct Start {
@@ -101,7 +101,7 @@ struct Step {
 };
 
 /// A kernel in loop-nest form.
-struct Scheduled {
+struct ScheduledKernel {
   Kernel kernel = {};
   std::vector<Buffer> buffers = {};
   std::vector<int> buffer_of = {};  // by value; -1: none
@@ -117,11 +117,11 @@ struct NestOptions {
 };
 
 /// Arranges a kernel into loop nests for a machine.
-Scheduled schedule(const Kernel& kernel, const machine::Machine& machine,
-                   const NestOptions& options);
+ScheduledKernel schedule(const Kernel& kernel, const machine::Machine& machine,
+                         const NestOptions& options);
 
 /// Prints loop nests for inspection.
-std::string to_text(const Scheduled& scheduled);
+std::string to_text(const ScheduledKernel& scheduled);
 
 /// Index map of an operation's first operand, given the map of its result, for operations that only
 /// move elements along axes (Broadcast, Permute, Slice, Reshape by axes of extent 1); none for

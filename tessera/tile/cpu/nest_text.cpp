@@ -10,7 +10,7 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Scheduled& scheduled) : scheduled_(scheduled) {}
+  explicit Printer(const ScheduledKernel& scheduled) : scheduled_(scheduled) {}
 
   std::string run() {
     const Kernel& kernel = scheduled_.kernel;
@@ -66,7 +66,7 @@ class Printer {
         case Step::Kind::Dot:
           line("dot {} x {} {} buffer {}", source(step.dot.a), source(step.dot.b),
                step.dot.accumulate ? "added to" : "into", step.dot.out);
-          if (step.dot.finish) finish(step.dot);
+          if (step.dot.epilogue) epilogue(step.dot);
           break;
         case Step::Kind::For:
         case Step::Kind::While:
@@ -86,10 +86,10 @@ class Printer {
     }
   }
 
-  void finish(const DotStep& dot) {
+  void epilogue(const DotStep& dot) {
     ++depth_;
     if (dot.start) line("{} from {} on", name(dot.start->total), name(dot.start->value));
-    nest(*dot.finish);
+    nest(*dot.epilogue);
     --depth_;
   }
 
@@ -107,14 +107,14 @@ class Printer {
     --depth_;
   }
 
-  const Scheduled& scheduled_;
+  const ScheduledKernel& scheduled_;
   std::string text_;
   int depth_ = 0;
 };
 
 }  // namespace
 
-std::string to_text(const Scheduled& scheduled) {
+std::string to_text(const ScheduledKernel& scheduled) {
   return Printer(scheduled).run();
 }
 

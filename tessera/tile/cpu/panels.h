@@ -8,13 +8,13 @@
 namespace tessera::tile::cpu {
 
 /// Kind of multiply-add instructions of a matmul: vector lanes, or small matrix blocks.
-enum class Products : std::uint8_t { Lanes, Blocks };
+enum class MatmulUnit : std::uint8_t { Lanes, Blocks };
 
 /// Register tile of c: number of rows, and of vectors along its columns.
 struct RegisterTile {
   int rows, vectors;
 };
-RegisterTile register_tile(Products products, const machine::Machine& machine);
+RegisterTile register_tile(MatmulUnit unit, const machine::Machine& machine);
 
 /// Prepacked layout of the right operand of a matmul: panels of columns. Within a panel, element
 /// (k, j) is at ((k / k_group) * columns + j) * k_group + k % k_group.

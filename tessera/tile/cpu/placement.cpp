@@ -14,7 +14,7 @@ bool is_unit_reshape(const Kernel& kernel, const Operation& op) {
          operand_map(kernel, op, identity_map(kernel.type(op.out[0]).shape.size())).has_value();
 }
 
-/// An estimate in simple vector operations.
+/// Estimated cost in simple vector operations.
 int cost_of(const Operation& op) {
   if (op.code == Code::Gather) return 8;
   if (op.code != Code::Map) return op.code == Code::Load ? 8 : 1;
@@ -28,7 +28,7 @@ int cost_of(const Operation& op) {
   }
 }
 
-/// More than this is computed once and kept where several nests need it.
+/// Recomputation limit: a value of higher cost is computed once and kept if several nests need it.
 constexpr int kWorthKeeping = 10;
 
 bool is_zero(const Literal& literal) {
@@ -60,8 +60,8 @@ class Placer {
     for (const OpId id : order_) keep_by_structure(id);
     for (const OpId id : order_) add_cost(id);
     for (auto id = order_.rbegin(); id != order_.rend(); ++id) consume(*id);
-    // A load that turns out to be kept may stand below what was decided before; once more is
-    // enough, because keeping a value only takes consumers away from those before it.
+    // A load that turns out to be kept may be an operand of values decided before; a second
+    // iteration is enough, because keeping a value only removes consumers of those before it.
     return std::move(result_);
   }
 
@@ -122,19 +122,19 @@ class Placer {
     const TracedSource right = trace_source(kernel_, result_, dot.in[1]);
     for (const ValueId operand : {dot.in[0], dot.in[1]}) {
       const TracedSource traced = trace_source(kernel_, result_, operand);
-      // Groups of k begin where the matrix does: nothing is cut off in front of them.
+      // Groups of k start at the start of the matrix: nothing is clipped before them.
       const bool whole = operand == dot.in[0] && right.source.k_group > 1;
       if (!traced.source.vload || whole || !may_read_in_place(traced)) keep(traced.base);
     }
   }
 
-  /// A load in place is clipped at the ends of its view: right where the pad is zero. In debug mode
-  /// every element is checked.
+  /// Loads in place are clipped to the bounds of the view, which is correct for a padding of zero.
+  /// In debug mode every element is checked.
   bool may_read_in_place(const TracedSource& traced) const {
     return !options_.scalar && is_zero(kernel_.ops[*traced.source.vload].literal);
   }
 
-  /// Whether dots alone read it, as a matrix in panels: all of it or its first columns.
+  /// Whether only dots read it, as a matrix in panels: all of it or its first columns.
   bool feeds_packed_dot(ValueId value) const {
     bool all = true, any = false;
     for_each_op(kernel_, kernel_.body, [&](OpId id) {
@@ -199,8 +199,8 @@ class Placer {
     return keep_it;
   }
 
-  /// Whether what needs a value is computed in one go: tiles of the same shape that are kept, one
-  /// after the other, with nothing between that ends a nest.
+  /// Whether all users of a value are computed in one nest: kept tiles of the same shape, one after
+  /// the other, with nothing between that ends a nest.
   bool share_a_nest(ValueId value, const std::set<OpId>& consumers) const {
     int first = static_cast<int>(order_.size()), last = -1;
     for (const OpId id : consumers) {
@@ -223,14 +223,14 @@ class Placer {
     return !a || !b || *a == *b;
   }
 
-  /// Whether memory that `read` loads may be written to before `consumer` has used it.
+  /// Whether the memory that `read` loads may be overwritten before `consumer` has used it.
   bool is_written_before(OpId read, OpId consumer) const {
     for (const OpId write : writes_) {
       if (!may_alias(read, write)) continue;
       const int at = position_[write];
       if (at > position_[read] && at < position_[consumer]) return true;
       if (write == consumer && !is_same_place(read, write)) return true;
-      // In a loop that only the consumer is in, a write of an earlier round comes before it.
+      // In a loop that contains only the consumer, a store of an earlier iteration comes before it.
       for (const OpId loop : loops_[consumer]) {
         const std::vector<OpId>& around = loops_[read];
         if (std::find(around.begin(), around.end(), loop) != around.end()) continue;
@@ -270,7 +270,7 @@ class Placer {
   std::vector<OpId> order_, writes_;
   std::vector<int> position_, cost_;
   std::vector<std::vector<OpId>> loops_;   // around each operation
-  std::vector<std::set<OpId>> consumers_;  // of each value: the operations that end its inlining
+  std::vector<std::set<OpId>> consumers_;  // by value: the operations that end its inlining
 };
 
 bool starts_at_zero(const Kernel& kernel, const Placement& placement, ValueId at) {
@@ -279,7 +279,7 @@ bool starts_at_zero(const Kernel& kernel, const Placement& placement, ValueId at
          is_zero(kernel.ops[*definition].literal);
 }
 
-/// A matrix [k, n] of panels, where `reshape` makes it of them:
+/// Matrix [k, n] made of panels by `reshape`:
 ///
 ///   [panels, k, columns]                    -> [k, panels, columns]
 ///   [panels, groups, columns, k in a group] -> [groups, k in a group, panels, columns]

@@ -49,7 +49,7 @@ void widen_dots(Kernel& kernel, Region& region) {
   region.ops = std::move(ops);
 }
 
-/// Nanoseconds of vector work on an element, and of one multiply-add of a dot.
+/// Cost in nanoseconds of vector work per element, and of one multiply-add of a dot.
 constexpr double kElement = 0.2, kMultiplyAdd = 0.025;
 constexpr double kUnknownRounds = 16;
 

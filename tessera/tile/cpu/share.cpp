@@ -23,7 +23,7 @@ bool is_all_inside(const Operation& store) {
 
 }  // namespace
 
-/// The parameters that are loaded from; false where one is not known.
+/// Parameters that are loaded from; false where one is not known.
 bool Sharing::collect_loads(ValueId value, std::set<ValueId>& seen,
                             std::set<ValueId>& params) const {
   if (!kernel_.type(value).is_tile() || !seen.insert(value).second) return true;
@@ -50,8 +50,8 @@ std::optional<std::set<ValueId>> Sharing::loads_of(const Root& root) const {
   return params;
 }
 
-/// Whether two stores into one view never touch the same element: along one axis, one begins behind
-/// the end of the other.
+/// Whether two stores to one view are disjoint: along one axis, one starts after the end of the
+/// other.
 bool Sharing::is_apart(const Operation& a, const Operation& b) const {
   const Extents& shape = kernel_.type(a.in.back()).shape;
   if (a.in[0] != b.in[0] || shape != kernel_.type(b.in.back()).shape) return false;

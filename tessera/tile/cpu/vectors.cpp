@@ -11,17 +11,16 @@
 namespace tessera::tile::cpu {
 namespace {
 
-/// What the choice depends on, gathered over all that a nest computes.
+/// Statistics of a nest that the vectorization depends on.
 struct Survey {
-  std::vector<int>
-      score;  // by axis of the space: accesses that are contiguous along it, less others
+  std::vector<int> score;  // by axis of the space: contiguous accesses along it, minus others
   int narrowest = 8, widest = 1;
   bool has_addresses = false;  // gathers, scatters, atomics: element by element
   bool has_region_fold = false;
   bool has_transcendentals = false;
-  std::array<std::int64_t, 9> lengths = {};  // operations, by the bytes of their results
+  std::array<std::int64_t, 9> lengths = {};  // number of operations, by the bytes of their results
 
-  /// An estimate of the instructions for vectors of so many elements.
+  /// Estimated number of instructions for vectors of so many elements.
   std::int64_t length(int width, const machine::Machine& machine) const {
     std::int64_t sum = 0;
     for (std::size_t bytes = 1; bytes < lengths.size(); ++bytes)
@@ -32,12 +31,12 @@ struct Survey {
 };
 
 constexpr std::int64_t kTranscendentalLength = 20;
-/// A body that is longer is not repeated: it keeps the pipes busy, and the compiler too.
+/// Unroll limit: a longer body provides enough instruction-level parallelism, and compiles faster.
 constexpr std::int64_t kLongest = 440;
 
-/// How many of a few vectors to take at a time, at most `most`: a number that divides them, if it
-/// is not less than half of that. Those that are left over are computed one by one, each with a
-/// loop of its own where the nest folds along another axis.
+/// Unroll factor for a few vectors, at most `most`: a divisor of their number, if it is not less
+/// than half of that. The remaining vectors are computed one by one, each with a loop of its own
+/// where the nest folds along another axis.
 int even_part(std::int64_t vectors, int most) {
   if (vectors > 4 * std::int64_t{most}) return most;
   for (int part = most; 2 * part >= most; --part)
@@ -47,7 +46,7 @@ int even_part(std::int64_t vectors, int most) {
 
 class Surveyor {
  public:
-  Surveyor(const Nest& nest, const Scheduled& scheduled, const Placement& placement)
+  Surveyor(const Nest& nest, const ScheduledKernel& scheduled, const Placement& placement)
       : nest_(nest), scheduled_(scheduled), placement_(placement) {
     survey_.score.assign(nest.space.size(), 0);
   }
@@ -142,7 +141,7 @@ class Surveyor {
   }
 
   const Nest& nest_;
-  const Scheduled& scheduled_;
+  const ScheduledKernel& scheduled_;
   const Placement& placement_;
   Survey survey_;
   std::set<std::pair<ValueId, std::vector<std::int64_t>>> seen_;
@@ -150,15 +149,15 @@ class Surveyor {
 
 }  // namespace
 
-void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& placement,
+void choose_vectors(Nest& nest, const ScheduledKernel& scheduled, const Placement& placement,
                     const machine::Machine& machine, const NestOptions& options) {
   const Survey survey = Surveyor(nest, scheduled, placement).run();
   const auto rank = static_cast<int>(nest.space.size());
   const bool is_scan = std::any_of(nest.roots.begin(), nest.roots.end(),
                                    [](const Root& root) { return root.kind == Root::Kind::Scan; });
   const bool keeps_order = is_scan || survey.has_region_fold;
-  // A long body of several types has vectors of the wider ones, where that shortens it: registers
-  // are few.
+  // A long body of several types uses the vector length of the wider ones, where that shortens it:
+  // registers are few.
   int width = std::max(1, machine.vector_bytes / survey.narrowest);
   const auto length = [&](int of) { return survey.length(of, machine); };
   while (width > 1 && length(width) > kLongest && 3 * length(width / 2) < 2 * length(width))
@@ -175,9 +174,9 @@ void choose_vectors(Nest& nest, const Scheduled& scheduled, const Placement& pla
   nest.lane = lane >= 0 ? lane : rank - 1;
   if (lane < 0 || options.scalar || survey.has_addresses) return;
   nest.width = width;
-  // Folds need many chains to keep the pipes busy; a quarter of the registers leaves room for
-  // temporaries. Polynomials have many constants besides, and long chains, of which more at a time
-  // pay where each ends in a lane of its own. What only streams needs little.
+  // Folds need many independent chains; a quarter of the registers leaves room for temporaries.
+  // Polynomials need many constants besides, and have long chains, of which more at a time pay
+  // where each ends in a lane of its own. Streaming code needs little.
   const bool folds_lanes = nest.fold && *nest.fold == lane;
   const int sixteenths = survey.has_transcendentals && (folds_lanes || !nest.fold) ? 3
                          : nest.fold                                               ? 4

@@ -10,7 +10,7 @@ int log2_of(std::int64_t power) {
   return std::countr_zero(static_cast<std::uint64_t>(power));
 }
 
-/// The index bits of a shape that no place has taken yet, lowest first on each axis.
+/// Index bits of a shape that are not mapped yet, lowest first on each axis.
 class Supply {
  public:
   explicit Supply(const Extents& shape) {
@@ -19,7 +19,7 @@ class Supply {
   }
 
   int left(int axis) const { return at(bits_, axis) - at(next_, axis); }
-  /// Up to `most` bits of an axis to the end of a list.
+  /// Appends up to `most` bits of an axis to a list.
   int take(int axis, int most, std::vector<IndexBit>& into) {
     const int count = std::min(most, left(axis));
     for (int i = 0; i < count; ++i) into.push_back({axis, next_[static_cast<std::size_t>(axis)]++});
@@ -104,7 +104,7 @@ Layout Layout::matrix(const Matrix& matrix) {
   for (; warp_bits > 0; --warp_bits) {
     const int rows = supply.left(kRows) - row_bits, columns = supply.left(kColumns) - column_bits;
     // A patch is twice as high as wide, so equal counts of patches are not a square: a warp with
-    // more columns than rows reads less of the operands.
+    // more columns than rows loads fewer operand elements.
     if (rows > 0 && (matrix.rows_first || rows + 1 >= columns || columns == 0)) {
       ++row_bits;
     } else if (columns > 0) {

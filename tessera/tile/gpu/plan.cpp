@@ -12,7 +12,7 @@ namespace tessera::tile::gpu {
 namespace {
 
 constexpr int kMostThreads = 1024;
-constexpr int kDeepest = 32;  // longer chains of tiles without a home get one
+constexpr int kDeepest = 32;  // longer chains of rematerialized tiles get a layout
 
 std::int64_t padded_count(const Extents& shape) {
   std::int64_t count = 1;
@@ -24,7 +24,7 @@ int power_of_two(std::int64_t at_least, int low, int high) {
   return static_cast<int>(std::clamp<std::int64_t>(held_extent(at_least), low, high));
 }
 
-/// The tile that an operation moves between memory and registers.
+/// Tile that an operation loads or stores.
 const Type* moved(const Kernel& kernel, const Operation& op) {
   switch (op.code) {
     case Code::Load:
@@ -60,15 +60,15 @@ Extents without_ones(const Extents& shape) {
 
 }  // namespace
 
-Product Plan::means(const Operation& dot) const {
+MatmulInstruction Plan::instruction_of(const Operation& dot) const {
   const DType a = kernel_->type(dot.in[0]).dtype, b = kernel_->type(dot.in[1]).dtype;
   const DType c = kernel_->type(dot.in[2]).dtype;
-  if (a != b) return Product::Scalars;
-  if (a == DType::F16 && (c == DType::F32 || c == a)) return Product::Half;
-  if (a == DType::BF16 && (c == DType::F32 || c == a)) return Product::BFloat;
-  if (a == DType::I8 && c == DType::I32) return Product::Byte;
-  if (a == DType::F32 && c == DType::F32 && target_.tf32) return Product::Tf32;
-  return Product::Scalars;
+  if (a != b) return MatmulInstruction::Scalars;
+  if (a == DType::F16 && (c == DType::F32 || c == a)) return MatmulInstruction::Half;
+  if (a == DType::BF16 && (c == DType::F32 || c == a)) return MatmulInstruction::BFloat;
+  if (a == DType::I8 && c == DType::I32) return MatmulInstruction::Byte;
+  if (a == DType::F32 && c == DType::F32 && target_.tf32) return MatmulInstruction::Tf32;
+  return MatmulInstruction::Scalars;
 }
 
 int contiguous_axis(const Type& view) {
@@ -96,8 +96,9 @@ std::optional<Layout> reshaped(const Layout& layout, const Extents& from, const 
     powers = powers && std::has_single_bit(static_cast<std::uint64_t>(extent));
   if (!powers && without_ones(from) != without_ones(to)) return {};
 
-  // Row by row, bit i of an axis is bit i + first of the position, where `first` counts the bits of
-  // the axes after it: with powers of two, and likewise where only axes of one element come and go.
+  // In row-major order, bit i of an axis is bit i + first of the position, where `first` is the
+  // number of bits of the axes after it: for powers of two, and where only axes of extent 1 are
+  // added or removed.
   const auto firsts = [](const Extents& shape) {
     std::vector<int> first(shape.size() + 1, 0);
     for (std::size_t i = shape.size(); i-- > 0;) first[i] = first[i + 1] + index_bits(shape[i]);
@@ -130,14 +131,14 @@ Expected<Plan> Plan::make(const Kernel& kernel, const Target& target) {
 Expected<Done> Plan::count_threads() {
   std::int64_t bytes = 0, products = 0, largest = 1;
   int dots = 0;
-  // The sums of the products of a region are held at the same time.
+  // The accumulators of all matmuls of a region are live at the same time.
   const auto count_products = [&](const Region& region) {
     std::int64_t elements = 0;
     for (const OpId id : region.ops) {
       const Operation& op = kernel_->ops[id];
       if (op.code != Code::Dot) continue;
       ++dots;
-      const bool matrix = means(op) != Product::Scalars;
+      const bool matrix = instruction_of(op) != MatmulInstruction::Scalars;
       elements += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
     }
     products = std::max(products, elements);
@@ -156,7 +157,7 @@ Expected<Done> Plan::count_threads() {
       if (kernel_->type(out).is_tile())
         largest = std::max(largest, padded_count(kernel_->type(out).shape));
   });
-  rows_first_ = dots > 1;  // the rows of one product are those of the next
+  rows_first_ = dots > 1;  // the rows of one matmul are those of the next
   threads_ = dots > 0 ? power_of_two(products, 128, 512)
                       : power_of_two(bytes / target_.bytes_per_thread, 32, kMostThreads);
   threads_ = std::max(threads_, power_of_two(largest / kMostRegisters, 32, kMostThreads));
@@ -193,7 +194,7 @@ Layout Plan::standard(const Extents& shape) const {
 
 Layout Plan::access(const Type& view, const Extents& shape) const {
   for (const auto& [wide, width] : widths_) {
-    if (!target_.together || wide.size() != shape.size() || wide == shape) continue;
+    if (!target_.coarsening || wide.size() != shape.size() || wide == shape) continue;
     bool is_part = true;
     for (std::size_t i = 0; i < shape.size(); ++i)
       is_part = is_part && (shape[i] == 1 || shape[i] == wide[i]);
@@ -206,18 +207,19 @@ Layout Plan::access(const Type& view, const Extents& shape) const {
   return ordered(shape, contiguous_axis(view));
 }
 
-Layout Plan::product(const Operation& dot) const {
+Layout Plan::accumulator_layout(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.out[0]).shape;
-  if (means(dot) == Product::Scalars) return Layout::patches(shape, threads_);
-  if (by_warpgroups(dot)) return Layout::warpgroups(shape, threads_);
+  if (instruction_of(dot) == MatmulInstruction::Scalars) return Layout::patches(shape, threads_);
+  if (uses_wgmma(dot)) return Layout::warpgroups(shape, threads_);
   return Layout::matrix({.shape = shape, .threads = threads_, .rows_first = rows_first_});
 }
 
-std::string_view Plan::against_warpgroups(const Operation& dot) const {
-  const Product product = means(dot);
-  if (!target_.warpgroups) return "the GPU has no wgmma";
-  if (product != Product::Half && product != Product::BFloat) return "not of f16 or bf16";
-  constexpr std::int64_t kRows = 64, kLeast = 16, kMost = 256;  // of one instruction
+std::string_view Plan::why_not_wgmma(const Operation& dot) const {
+  const MatmulInstruction instruction = instruction_of(dot);
+  if (!target_.wgmma) return "the GPU has no wgmma";
+  if (instruction != MatmulInstruction::Half && instruction != MatmulInstruction::BFloat)
+    return "not of f16 or bf16";
+  constexpr std::int64_t kRows = 64, kLeast = 16, kMost = 256;  // per instruction
   const Extents& shape = kernel_->type(dot.out[0]).shape;
   const std::int64_t rows = held_extent(shape[0]), columns = held_extent(shape[1]);
   if (rows < kRows) return "fewer than 64 rows";
@@ -231,13 +233,14 @@ std::string_view Plan::against_warpgroups(const Operation& dot) const {
 
 std::optional<Layout> Plan::fragments(const Operation& dot) const {
   const Extents& shape = kernel_->type(dot.in[0]).shape;
-  const Product product = means(dot);
-  if (product == Product::Byte || product == Product::Tf32 || shape[1] % 16 != 0) return {};
+  const MatmulInstruction instruction = instruction_of(dot);
+  if (instruction == MatmulInstruction::Byte || instruction == MatmulInstruction::Tf32 ||
+      shape[1] % 16 != 0)
+    return {};
   const Layout layout =
-      by_warpgroups(dot)
-          ? Layout::warpgroups(shape, threads_)
-          : Layout::matrix({.shape = shape, .threads = threads_, .rows_first = true});
-  const Layout sums = this->product(dot);
+      uses_wgmma(dot) ? Layout::warpgroups(shape, threads_)
+                      : Layout::matrix({.shape = shape, .threads = threads_, .rows_first = true});
+  const Layout sums = accumulator_layout(dot);
   const auto rows = [](const std::vector<IndexBit>& bits) {
     std::vector<IndexBit> kept = bits;
     std::erase_if(kept, [](const IndexBit& bit) { return bit.axis != 0; });
@@ -258,8 +261,8 @@ std::optional<Layout> Plan::joined(const std::vector<ValueId>& ids) const {
   for (const ValueId id : ids) {
     const std::optional<Layout>& home = homes_[id];
     if (!home) continue;
-    // Fewer registers: less is held twice. At equal numbers what is not the standard is harder to
-    // come by: it stems from a product.
+    // Fewer registers mean less replication. At equal numbers the non-default layout is more
+    // expensive to obtain: it stems from a matmul.
     const auto rank = [&](const Layout& layout) {
       return std::pair(layout.registers(), layout == standard(kernel_->type(id).shape));
     };
@@ -323,8 +326,8 @@ void Plan::visit(const Operation& op) {
   switch (op.code) {
     case Code::Vload: home = access(kernel_->type(op.in[0]), shape); break;
     case Code::Dot:
-      home = product(op);
-      any_warpgroups_ = any_warpgroups_ || by_warpgroups(op);
+      home = accumulator_layout(op);
+      any_wgmma_ = any_wgmma_ || uses_wgmma(op);
       break;
     case Code::Reduce:
     case Code::Scan: {
@@ -340,8 +343,8 @@ void Plan::visit(const Operation& op) {
     case Code::Reshape: {
       const Type& whole = kernel_->type(op.in[0]);
       if (first) home = reshaped(*first, whole.shape, shape);
-      // Without a home, the layout that will be asked for is not known yet: only one that can
-      // always be followed back may stay open.
+      // The layout that will be requested of a rematerialized tile is not known yet: only one that
+      // can always be propagated backwards may stay open.
       const bool open =
           !first && (whole.is_scalar() || without_ones(whole.shape) == without_ones(shape));
       if (!home && !open) home = standard(shape);

@@ -12,7 +12,7 @@
 namespace tessera::tile::gpu {
 
 /// Instruction that computes a matmul.
-enum class Product : std::uint8_t {
+enum class MatmulInstruction : std::uint8_t {
   Half,     // mma.m16n8k16 of f16
   BFloat,   // mma.m16n8k16 of bf16
   Byte,     // mma.m16n8k32 of i8
@@ -20,8 +20,10 @@ enum class Product : std::uint8_t {
   Scalars,  // scalar fma, in the type of the accumulator
 };
 /// Extent along k of one instruction.
-inline std::int64_t k_step(Product product) {
-  return product == Product::Byte ? 32 : product == Product::Tf32 ? 8 : 16;
+inline std::int64_t k_step(MatmulInstruction instruction) {
+  return instruction == MatmulInstruction::Byte   ? 32
+         : instruction == MatmulInstruction::Tf32 ? 8
+                                                  : 16;
 }
 
 /// Layout assignment of a kernel: the number of threads that run one program, and the distributed
@@ -34,14 +36,14 @@ inline std::int64_t k_step(Product product) {
 class Plan {
  public:
   /// Target features and tuning parameters.
-  /// Tiles that are too large for 1024 threads are a diagnostic: `ptx-tile-too-large`.
   struct Target {
-    bool warpgroups = true;     // the target has wgmma (Hopper)
+    bool wgmma = true;          // the target has wgmma (Hopper)
     bool tf32 = false;          // f32 matmuls may round their factors to tf32
     int bytes_per_thread = 64;  // bytes of the largest loaded or stored tile that a thread holds
-    bool together = false;  // rows of several programs form one tile: layouts of tiles of one row
-                            // are shared by all rows
+    bool coarsening = false;    // tiles hold rows of several programs
   };
+  /// Assigns layouts; a tile that is too large for 1024 threads is a diagnostic:
+  /// `ptx-tile-too-large`.
   static Expected<Plan> make(const Kernel& kernel, const Target& target);
 
   int threads() const { return threads_; }
@@ -52,17 +54,17 @@ class Plan {
   /// bytes where its strides allow.
   Layout standard(const Extents& shape) const;
   Layout access(const Type& view, const Extents& shape) const;
-  Layout product(const Operation& dot) const;
-  Product means(const Operation& dot) const;
+  Layout accumulator_layout(const Operation& dot) const;
+  MatmulInstruction instruction_of(const Operation& dot) const;
   /// Whether a matmul uses wgmma; and the reason where it does not, empty otherwise.
-  bool by_warpgroups(const Operation& dot) const { return against_warpgroups(dot).empty(); }
-  std::string_view against_warpgroups(const Operation& dot) const;
+  bool uses_wgmma(const Operation& dot) const { return why_not_wgmma(dot).empty(); }
+  std::string_view why_not_wgmma(const Operation& dot) const;
   /// Register layout of the first operand of a matmul, where it can be multiplied from registers:
   /// the accumulators of one matmul are then the operand of the next one without exchange (flash
   /// attention), because each thread holds the same rows and the four threads of a row hold all
   /// columns.
   std::optional<Layout> fragments(const Operation& dot) const;
-  bool any_warpgroups() const { return any_warpgroups_; }
+  bool any_wgmma() const { return any_wgmma_; }
 
  private:
   Plan(const Kernel& kernel, const Target& target) : kernel_(&kernel), target_(target) {}
@@ -78,7 +80,7 @@ class Plan {
   const Kernel* kernel_;
   Target target_;
   int threads_ = 32;
-  bool any_warpgroups_ = false;
+  bool any_wgmma_ = false;
   bool rows_first_ = false;
   std::map<Extents, int>
       widths_;  // by shape: bytes of the narrowest element that is loaded or stored

@@ -9,20 +9,21 @@
 namespace tessera::tile::gpu {
 namespace {
 
-bool all_known(const Courses& courses, std::span<const ValueId> ids) {
-  return std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return courses.count(id) != 0; });
-}
-
-bool all_same(const Courses& courses, const std::vector<ValueId>& ids) {
+bool all_known(const ProgramDependences& dependences, std::span<const ValueId> ids) {
   return std::all_of(ids.begin(), ids.end(),
-                     [&](ValueId id) { return courses.at(id) == ByProgram::Same; });
+                     [&](ValueId id) { return dependences.count(id) != 0; });
 }
 
-// Nothing in the kernel writes what an argument names, as far as it says. Where two arguments name
-// the same memory, one program would write what the others read, in no order.
-bool is_constant(const Planned& planned, const Courses& courses, OpId load) {
+bool all_same(const ProgramDependences& dependences, const std::vector<ValueId>& ids) {
+  return std::all_of(ids.begin(), ids.end(),
+                     [&](ValueId id) { return dependences.at(id) == ProgramDependence::Uniform; });
+}
+
+// No store of the kernel goes to this parameter. If two arguments aliased, one program would write
+// what the others read, which is a race.
+bool is_constant(const PlannedKernel& planned, const ProgramDependences& dependences, OpId load) {
   const Operation& op = planned.kernel.ops[load];
-  if (op.code != Code::Vload || !all_same(courses, op.in)) return false;
+  if (op.code != Code::Vload || !all_same(dependences, op.in)) return false;
   const std::optional<ValueId> root = root_of(planned, op.in[0]);
   bool before_writes = true, read = false;
   for (const OpId id : planned.kernel.body.ops) {
@@ -38,66 +39,69 @@ bool is_constant(const Planned& planned, const Courses& courses, OpId load) {
 
 }  // namespace
 
-std::optional<ValueId> root_of(const Planned& planned, ValueId view) {
-  while (const Operation* op = planned.maker(view)) {
+std::optional<ValueId> root_of(const PlannedKernel& planned, ValueId view) {
+  while (const Operation* op = planned.defining_op(view)) {
     if (op->code != Code::View && op->code != Code::Base && op->code != Code::Hint) return {};
     view = op->in[0];
   }
   return view;
 }
 
-Courses courses_of(const Kernel& kernel) {
-  Courses courses;
-  for (const ValueId param : kernel.params()) courses[param] = ByProgram::Same;
+ProgramDependences program_dependences(const Kernel& kernel) {
+  ProgramDependences dependences;
+  for (const ValueId param : kernel.params()) dependences[param] = ProgramDependence::Uniform;
   for (const OpId id : kernel.body.ops) {
     const Operation& op = kernel.ops[id];
-    ByProgram by = op.code == Code::Pid && op.ints[0] == 0 ? ByProgram::Differs : ByProgram::Same;
+    ProgramDependence by = op.code == Code::Pid && op.ints[0] == 0 ? ProgramDependence::Varying
+                                                                   : ProgramDependence::Uniform;
     for (const ValueId in : op.in)
-      if (const auto found = courses.find(in); found != courses.end())
+      if (const auto found = dependences.find(in); found != dependences.end())
         by = std::max(by, found->second);
     const bool number = is_pure(kernel, op) && op.regions.empty() && op.out.size() == 1 &&
                         !kernel.type(op.out[0]).is_tile();
-    if (number && all_known(courses, op.in) &&
-        !(kernel.type(op.out[0]).is_view() && by == ByProgram::Differs))
-      courses[op.out[0]] = by;
+    if (number && all_known(dependences, op.in) &&
+        !(kernel.type(op.out[0]).is_view() && by == ProgramDependence::Varying))
+      dependences[op.out[0]] = by;
   }
-  return courses;
+  return dependences;
 }
 
-std::vector<Stream> streams_of(const Planned& planned, const Courses& courses) {
-  std::vector<Stream> streams;
+std::vector<PrefetchedLoad> prefetched_loads(const PlannedKernel& planned,
+                                             const ProgramDependences& dependences) {
+  std::vector<PrefetchedLoad> loads;
   bool before_writes = true;
   for (const OpId id : planned.kernel.body.ops) {
     const Operation& op = planned.kernel.ops[id];
     before_writes = before_writes && !writes_memory(op.code);
-    if (op.code != Code::Vload || !before_writes || !all_known(courses, op.in)) continue;
+    if (op.code != Code::Vload || !before_writes || !all_known(dependences, op.in)) continue;
     const Type &view = planned.type(op.in[0]), &tile = planned.type(op.out[0]);
     const Layout layout = planned.plan.access(view, tile.shape);
     const int width = byte_width(tile.dtype);
     const bool whole_chunks = run_of(view, layout, tile.shape) * width == kChunk;
-    // Copies leave zeros outside: a -0 is another number.
+    // Asynchronous copies fill with zeros out of bounds; a padding of -0 differs.
     const bool zero = op.literal == Literal{} && !std::signbit(op.literal.number);
     if (!whole_chunks || !zero) continue;
-    streams.push_back({.load = id,
-                       .bytes = std::int64_t{layout.registers()} * width * planned.plan.threads(),
-                       .fixed = all_same(courses, op.in)});
+    loads.push_back({.load = id,
+                     .bytes = std::int64_t{layout.registers()} * width * planned.plan.threads(),
+                     .fixed = all_same(dependences, op.in)});
   }
-  return streams;
+  return loads;
 }
 
-std::vector<std::pair<OpId, Sure>> sure_accesses(const Planned& planned, const Courses& courses) {
-  std::vector<std::pair<OpId, Sure>> accesses;
+std::vector<std::pair<OpId, KnownAccess>> known_accesses(const PlannedKernel& planned,
+                                                         const ProgramDependences& dependences) {
+  std::vector<std::pair<OpId, KnownAccess>> accesses;
   for (const OpId id : planned.kernel.body.ops) {
     const Operation& op = planned.kernel.ops[id];
     if (!is_access(op)) continue;
     const Type& view = planned.type(op.in[0]);
-    if (!all_known(courses, std::span(op.in).first(1 + static_cast<std::size_t>(view.rank()))))
+    if (!all_known(dependences, std::span(op.in).first(1 + static_cast<std::size_t>(view.rank()))))
       continue;
     const Extents& shape = planned.type(op.code == Code::Vload ? op.out[0] : op.in.back()).shape;
-    Sure sure{.run = run_of(view, planned.plan.access(view, shape), shape),
-              .constant = is_constant(planned, courses, id)};
-    for (const std::int64_t extent : shape) sure.inside.push_back(extent == 1);
-    accesses.emplace_back(id, std::move(sure));
+    KnownAccess known{.run = run_of(view, planned.plan.access(view, shape), shape),
+                      .constant = is_constant(planned, dependences, id)};
+    for (const std::int64_t extent : shape) known.inside.push_back(extent == 1);
+    accesses.emplace_back(id, std::move(known));
   }
   return accesses;
 }

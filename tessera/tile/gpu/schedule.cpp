@@ -9,159 +9,166 @@
 namespace tessera::tile::gpu {
 namespace {
 
-constexpr int kMostStages = 8, kLeastWithRoles = 3;
-constexpr int kMostWithRoles = 256;  // threads of a program: more leave too few registers to each
+constexpr int kMostStages = 8, kLeastSpecializedStages = 3;
+constexpr int kMostSpecializedThreads =
+    256;  // more threads per program leave too few registers for each
 constexpr int kWarp = 32, kProgramsOfABlock = 4;
 
 int most_stages(const Options& options) {
   return std::min(std::max(options.stages, options.more_stages), kMostStages);
 }
 
-Rows wished_rows(const Kernel& kernel, const Options& options) {
-  Rows rows = rows_of(kernel);
-  if (options.together > 0) rows.together = options.together;
+RowSchedule wished_rows(const Kernel& kernel, const Options& options) {
+  RowSchedule rows = row_schedule(kernel);
+  if (options.coarsening > 0) rows.coarsening = options.coarsening;
   if (options.registers > 0) rows.registers = options.registers;
   if (options.bytes_per_thread > 0) rows.bytes_per_thread = options.bytes_per_thread;
   if (options.packed >= 0) rows.packed = options.packed != 0;
   if (options.part > 0) rows.part = options.part;
-  if (options.keep_bytes >= 0) rows.keep_bytes = options.keep_bytes;
-  if (options.rows_ahead >= 0 && rows.any) {
-    rows.loops = options.rows_ahead > 0;
-    rows.ahead = std::max(1, options.rows_ahead);
+  if (options.cached_bytes >= 0) rows.cached_bytes = options.cached_bytes;
+  if (options.prefetched_rows >= 0 && rows.any) {
+    rows.persistent = options.prefetched_rows > 0;
+    rows.prefetched = std::max(1, options.prefetched_rows);
   }
   return rows;
 }
 
-/// Rows in parts, where they are longer: how parts are spread.
-std::optional<CutRows> cut_into_parts(const Kernel& kernel, Rows& rows, const Options& options) {
+/// Cuts long rows into parts, and decides how parts are distributed.
+std::optional<CutRows> cut_into_parts(const Kernel& kernel, RowSchedule& rows,
+                                      const Options& options) {
   if (!rows.any || rows.part == 0 || rows.part >= rows.extent) return {};
-  if (options.rows_ahead >= 0 && options.part == 0) return {};  // wished for as a whole
+  if (options.prefetched_rows >= 0 && options.part == 0) return {};  // requested as a whole
   std::optional<CutRows> cut = cut_rows(kernel, rows.extent, rows.part);
   if (!cut) return {};
-  constexpr std::int64_t kExchanged = 2 << 10;  // by threads: has room beside what is kept
+  constexpr std::int64_t kExchanged =
+      2 << 10;  // shared memory that threads exchange data through, besides the cached row
   rows = {.any = true,
           .bytes_per_thread =
               options.bytes_per_thread > 0 ? options.bytes_per_thread : rows.part_bytes_per_thread,
           .registers = options.registers > 0 ? options.registers : rows.part_registers,
           .extent = rows.extent,
           .part = rows.part,
-          .keep_bytes = std::min(rows.keep_bytes, options.shared_bytes - kExchanged)};
+          .cached_bytes = std::min(rows.cached_bytes, options.shared_bytes - kExchanged)};
   return cut;
 }
 
-Decided<Roles> decided_roles(const Planned& planned, const Options& options) {
-  if (!planned.plan.any_warpgroups()) return No{"no product is by warpgroups"};
-  if (!options.roles) return No{"none are wanted"};
-  if (!options.loops) return No{"blocks do not go on with further programs"};
-  if (planned.plan.threads() > kMostWithRoles)
-    return No{fmt::format("a program has {} threads", planned.plan.threads())};
-  return find_roles(planned, {.stages = most_stages(options), .maps = options.maps});
+Decision<WarpSpecialization> specialization_of(const PlannedKernel& planned,
+                                               const Options& options) {
+  if (!planned.plan.any_wgmma()) return DeclineReason{"no matmul uses wgmma"};
+  if (!options.warp_specialization) return DeclineReason{"disabled"};
+  if (!options.persistent) return DeclineReason{"blocks are not persistent"};
+  if (planned.plan.threads() > kMostSpecializedThreads)
+    return DeclineReason{fmt::format("a program has {} threads", planned.plan.threads())};
+  return find_warp_specialization(planned, {.stages = most_stages(options), .maps = options.maps});
 }
 
-/// Of the largest stage of a ring.
-std::int64_t stage_bytes(const Planned& planned) {
+/// Bytes of the largest pipeline stage.
+std::int64_t stage_bytes(const PlannedKernel& planned) {
   std::int64_t bytes = 0;
   for_each_op(planned.kernel, planned.kernel.body, [&](OpId id) {
     const Operation& op = planned.kernel.ops[id];
     if (op.code != Code::For) return;
-    if (const auto ahead = copies_ahead(planned, op, kMostStages))
-      bytes = std::max(bytes, ahead->bytes);
+    if (const auto pipeline = pipeline_of(planned, op, kMostStages))
+      bytes = std::max(bytes, pipeline->bytes);
   });
   return bytes;
 }
 
-/// One stage is none: nothing is copied while it is read.
+/// A single stage is none: there is no overlap of copies and reads.
 int fewer_stages(int stages, std::int64_t by) {
   return by > stages - 2 ? 0 : stages - static_cast<int>(by);
 }
 
 }  // namespace
 
-int Scheduled::threads() const {
-  if (!shape.roles) return plan->threads() * shape.programs;
-  return plan->threads() * teams_of(plan->threads()).count + kCopyThreads;
+int ScheduledKernel::threads() const {
+  if (!mapping.warp_specialized) return plan->threads() * mapping.programs;
+  return plan->threads() * consumer_groups_of(plan->threads()).count + kProducerThreads;
 }
 
-Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& given, const Options& options) {
-  auto made = std::make_unique<Scheduled>();
+Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const Options& options) {
+  auto made = std::make_unique<ScheduledKernel>();
   Kernel& kernel = made->kernel;
-  Rows& rows = made->rows;
+  RowSchedule& rows = made->rows;
   kernel = simplify(recover(simplify(given)));
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);
   if (made->cut) kernel = made->cut->kernel;
-  if (rows.together > 1) {
-    if (const auto coarse = rows.any ? coarsen(kernel, rows.together) : std::nullopt) {
+  if (rows.coarsening > 1) {
+    if (const auto coarse = rows.any ? coarsen(kernel, rows.coarsening) : std::nullopt) {
       kernel = simplify(*coarse);
     } else {
-      rows.together = 1;
+      rows.coarsening = 1;
     }
   }
   if (rows.any && !made->cut) gather_reductions(kernel);
-  TESSERA_TRY(made->plan, Plan::make(kernel, {.warpgroups = options.warpgroups,
+  TESSERA_TRY(made->plan, Plan::make(kernel, {.wgmma = options.wgmma,
                                               .tf32 = options.tf32,
                                               .bytes_per_thread = rows.bytes_per_thread,
-                                              .together = rows.together > 1}));
+                                              .coarsening = rows.coarsening > 1}));
   made->planned.emplace(kernel, *made->plan);
-  made->roles = decided_roles(*made->planned, options);
+  made->warp_specialization = specialization_of(*made->planned, options);
   // A program of one warp shares a block with others, if its threads exchange nothing through
-  // shared memory: barriers are the block's.
-  // One that has rows of several programs has enough to do.
+  // shared memory: barriers are per block. A program with the rows of several programs has enough
+  // work of its own.
   const bool small =
-      made->plan->threads() == kWarp && rows.together < kProgramsOfABlock && !made->cut;
-  made->shape = {.programs = small ? kProgramsOfABlock : 1,
-                 .together = rows.together,
-                 .loops = options.loops && rows.loops,
-                 .ahead = rows.ahead,
-                 .rows = rows.any,
-                 .packed = rows.packed,
-                 .cut = made->cut ? &*made->cut : nullptr,
-                 .keep_bytes = rows.keep_bytes,
-                 .roles = static_cast<bool>(made->roles),
-                 .stages = most_stages(options),
-                 .maps = made->roles ? static_cast<int>(made->roles->maps.size()) : 0};
+      made->plan->threads() == kWarp && rows.coarsening < kProgramsOfABlock && !made->cut;
+  made->mapping = {.programs = small ? kProgramsOfABlock : 1,
+                   .coarsening = rows.coarsening,
+                   .persistent = options.persistent && rows.persistent,
+                   .prefetched = rows.prefetched,
+                   .rows = rows.any,
+                   .packed = rows.packed,
+                   .cut = made->cut ? &*made->cut : nullptr,
+                   .cached_bytes = rows.cached_bytes,
+                   .warp_specialized = static_cast<bool>(made->warp_specialization),
+                   .stages = most_stages(options),
+                   .maps = made->warp_specialization
+                               ? static_cast<int>(made->warp_specialization->maps.size())
+                               : 0};
   return made;
 }
 
-Expected<bool> fit(Scheduled& scheduled, const Options& options, const Taken& taken) {
-  Shape& shape = scheduled.shape;
-  const bool has_more = shape.stages > options.stages;
+Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const SharedMemoryUse& use) {
+  BlockMapping& mapping = scheduled.mapping;
+  const bool has_more = mapping.stages > options.stages;
   const std::int64_t room = has_more ? options.shared_bytes / 2 : options.shared_bytes;
-  const bool is_short = taken.bytes > room;
-  if (shape.roles && taken.own_bytes != shape.own_bytes) {
-    shape.own_bytes = taken.own_bytes;
+  const bool is_short = use.bytes > room;
+  if (mapping.warp_specialized && use.own_bytes != mapping.own_bytes) {
+    mapping.own_bytes = use.own_bytes;
     return false;
   }
-  if (shape.programs > 1 && taken.exchanges) {
-    shape.programs = 1;
+  if (mapping.programs > 1 && use.exchanges) {
+    mapping.programs = 1;
     return false;
   }
-  if (shape.loops && is_short) {
-    shape.loops = false;
+  if (mapping.persistent && is_short) {
+    mapping.persistent = false;
     return false;
   }
-  scheduled.shared_bytes = taken.bytes;
+  scheduled.shared_bytes = use.bytes;
   if (!is_short) return true;
-  const std::int64_t stage = shape.stages > 1 ? stage_bytes(*scheduled.planned) : 0;
+  const std::int64_t stage = mapping.stages > 1 ? stage_bytes(*scheduled.planned) : 0;
   if (stage == 0) {
     return Diagnostic{
         .id = "ptx-shared-memory",
         .where = {.file = {}, .item = scheduled.kernel.name},
-        .message = fmt::format("a program needs {} bytes of shared memory", taken.bytes),
+        .message = fmt::format("a program needs {} bytes of shared memory", use.bytes),
         .note = fmt::format("a block has {}", options.shared_bytes),
         .help = "cut the tiles into smaller ones"};
   }
   if (has_more) {
-    const auto fitting = static_cast<int>(shape.stages * room / taken.bytes);
-    shape.stages = std::max(options.stages, fitting);
+    const auto fitting = static_cast<int>(mapping.stages * room / use.bytes);
+    mapping.stages = std::max(options.stages, fitting);
   } else {
-    shape.stages = fewer_stages(shape.stages, (taken.bytes - room + stage - 1) / stage);
+    mapping.stages = fewer_stages(mapping.stages, (use.bytes - room + stage - 1) / stage);
   }
-  if (shape.roles && shape.stages < kLeastWithRoles) {
-    scheduled.roles = No{fmt::format("{} stages have no room in shared memory", kLeastWithRoles)};
-    shape.roles = false;
-    shape.maps = 0;
-    shape.stages = most_stages(options);
+  if (mapping.warp_specialized && mapping.stages < kLeastSpecializedStages) {
+    scheduled.warp_specialization = DeclineReason{
+        fmt::format("{} stages have no room in shared memory", kLeastSpecializedStages)};
+    mapping.warp_specialized = false;
+    mapping.maps = 0;
+    mapping.stages = most_stages(options);
   }
   return false;
 }

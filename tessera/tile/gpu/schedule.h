@@ -6,70 +6,74 @@
 #include <string>
 
 #include "tessera/support/expected.h"
-#include "tessera/tile/gpu/planned.h"
-#include "tessera/tile/gpu/roles.h"
-#include "tessera/tile/gpu/rows.h"
+#include "tessera/tile/gpu/planned_kernel.h"
+#include "tessera/tile/gpu/row_schedule.h"
+#include "tessera/tile/gpu/warp_specialization.h"
 #include "tessera/tile/passes/cut_rows.h"
 
 namespace tessera::tile::gpu {
 
 /// Features of the target GPU, capabilities of the launcher, and overrides of scheduling choices.
 struct Options {
-  bool warpgroups = true;                 // the target has wgmma (Hopper)
+  bool wgmma = true;                      // the target has wgmma (Hopper)
   bool tf32 = false;                      // f32 matmuls may round their factors to tf32
   std::int64_t shared_bytes = 227 << 10;  // shared memory limit per block
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short; up to
   /// `more_stages` where two blocks still fit on an SM.
   int stages = 4, more_stages = 0;
-  bool loops = false;  // blocks may be persistent
-  bool roles = true;   // persistent blocks may be warp-specialized
-  bool maps = false;   // producers may copy by TMA
-  /// Overrides for kernels without matmuls; 0 (for `rows_ahead`: -1) keeps the choice of rows_of.
-  int bytes_per_thread = 0, rows_ahead = -1, together = 0, registers = 0;
-  /// Whether 16-bit elements of rows stay packed until a reduction; -1 keeps the choice of rows_of.
+  bool persistent = false;          // blocks may be persistent
+  bool warp_specialization = true;  // persistent blocks may be warp-specialized
+  bool maps = false;                // producers may copy by TMA
+  /// Overrides for kernels without matmuls; 0 (for `prefetched_rows`: -1) keeps the choice of
+  /// row_schedule.
+  int bytes_per_thread = 0, prefetched_rows = -1, coarsening = 0, registers = 0;
+  /// Whether 16-bit elements of rows stay packed until a reduction; -1 keeps the choice of
+  /// row_schedule.
   int packed = -1;
-  /// Elements of a row per pass, 0 keeps the choice of rows_of; bytes of a row cached in shared
-  /// memory, -1 keeps it.
-  std::int64_t part = 0, keep_bytes = -1;
+  /// Elements of a row per pass, 0 keeps the choice of row_schedule; bytes of a row cached in
+  /// shared memory, -1 keeps it.
+  std::int64_t part = 0, cached_bytes = -1;
 };
 
 /// Mapping of the programs of the grid to thread blocks.
-struct Shape {
-  int programs = 1;     // programs of the kernel per block, along axis 0, each run by a warp
-  int together = 1;     // programs of the grid merged into one program of the kernel (coarsen)
-  bool loops = false;   // persistent: a block runs several programs of the grid in turn
-  int ahead = 1;        // number of programs prefetched by a persistent block
-  bool rows = false;    // straight-line code with reductions
-  bool packed = false;  // 16-bit elements of rows stay packed until a reduction
+struct BlockMapping {
+  int programs = 1;         // programs of the kernel per block, along axis 0, each run by a warp
+  int coarsening = 1;       // programs of the grid merged into one program of the kernel (coarsen)
+  bool persistent = false;  // persistent: a block runs several programs of the grid in turn
+  int prefetched = 1;       // number of programs prefetched by a persistent block
+  bool rows = false;        // straight-line code with reductions
+  bool packed = false;      // 16-bit elements of rows stay packed until a reduction
   /// Kernel that processes rows in several passes over parts of them; null where rows are whole.
   const CutRows* cut = nullptr;
-  std::int64_t keep_bytes = 0;  // bytes of a row cached in shared memory between passes
+  std::int64_t cached_bytes = 0;  // bytes of a row cached in shared memory between passes
   /// Whether the block is warp-specialized.
-  bool roles = false;
+  bool warp_specialized = false;
   std::int64_t own_bytes = 0;  // shared memory of each consumer group
   int stages = 0;              // pipeline stages of loops; fewer than 2: no prefetching
   int maps = 0;                // number of TMA tensor maps: the last parameters
   /// Whether a parameter after the kernel's own is the number of programs along axis 0.
-  bool counted() const { return programs > 1 || together > 1 || loops || roles; }
+  bool has_program_count() const {
+    return programs > 1 || coarsening > 1 || persistent || warp_specialized;
+  }
   /// Number of words between the kernel's own parameters and the tensor maps; with maps, one word
   /// says whether they could be encoded.
-  int words() const { return (counted() ? 1 : 0) + (maps > 0 ? 1 : 0); }
+  int words() const { return (has_program_count() ? 1 : 0) + (maps > 0 ? 1 : 0); }
 };
 
 /// GPU schedule of a kernel: everything decided before code generation. Not movable, because its
 /// parts refer to its kernel.
-struct Scheduled {
-  Scheduled() = default;
-  Scheduled(const Scheduled&) = delete;
-  Scheduled& operator=(const Scheduled&) = delete;
+struct ScheduledKernel {
+  ScheduledKernel() = default;
+  ScheduledKernel(const ScheduledKernel&) = delete;
+  ScheduledKernel& operator=(const ScheduledKernel&) = delete;
 
   Kernel kernel = {};  // simplified; coarsened, or cut into parts of rows, where the shape says so
   std::optional<CutRows> cut = {};
-  Rows rows = {};
+  RowSchedule rows = {};
   std::optional<Plan> plan = {};
-  std::optional<Planned> planned = {};
-  Decided<Roles> roles = No{"no product"};
-  Shape shape = {};
+  std::optional<PlannedKernel> planned = {};
+  Decision<WarpSpecialization> warp_specialization = DeclineReason{"no matmul"};
+  BlockMapping mapping = {};
   std::int64_t shared_bytes = 0;  // per block; known after code generation
 
   /// Threads per block.
@@ -78,19 +82,19 @@ struct Scheduled {
 
 /// Makes the schedule of a kernel. Code generation determines the shared memory that it needs;
 /// `fit` then adjusts the schedule.
-Expected<std::unique_ptr<Scheduled>> schedule(const Kernel& kernel, const Options& options);
+Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& kernel, const Options& options);
 
 /// Shared memory that the generated code uses.
-struct Taken {
+struct SharedMemoryUse {
   std::int64_t bytes = 0, own_bytes = 0;
   bool exchanges = false;  // warps exchange data through it
 };
 
 /// Whether the generated code fits into shared memory; if not, changes the shape, and code is to be
 /// generated again. A kernel that fits in no shape is a diagnostic: `ptx-shared-memory`.
-Expected<bool> fit(Scheduled& scheduled, const Options& options, const Taken& taken);
+Expected<bool> fit(ScheduledKernel& scheduled, const Options& options, const SharedMemoryUse& use);
 
 /// Prints the kernel as tile IR with the decisions and their reasons as comments.
-std::string to_text(const Scheduled& scheduled);
+std::string to_text(const ScheduledKernel& scheduled);
 
 }  // namespace tessera::tile::gpu

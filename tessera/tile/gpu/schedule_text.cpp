@@ -10,7 +10,7 @@
 namespace tessera::tile::gpu {
 namespace {
 
-/// `1:0 0:3 1:3-7`: bits of the index along an axis, in order; `-`: none.
+/// Prints index bits as `1:0 0:3 1:3-7`, by axis and in order; `-`: none.
 std::string bits_text(const std::vector<IndexBit>& bits) {
   std::string text;
   for (std::size_t i = 0, end = 0; i < bits.size(); i = end) {
@@ -27,17 +27,18 @@ std::string bits_text(const std::vector<IndexBit>& bits) {
   return text;
 }
 
-/// Writes the remarks on all operations, and what is said before the kernel.
+/// Printer of a scheduled kernel: remarks on all operations, and a header.
 class Remarker {
  public:
-  explicit Remarker(const Scheduled& scheduled)
+  explicit Remarker(const ScheduledKernel& scheduled)
       : scheduled_(scheduled), planned_(*scheduled.planned), plan_(*scheduled.plan) {}
 
   std::string run() {
     region(planned_.kernel.body, nullptr, {});
-    for (const Roles::Early& early : early_loads()) add(early.load, "begun before the loop");
-    if (scheduled_.shape.rows) rows();
-    std::string head = block_text() + roles_text();
+    for (const WarpSpecialization::Early& early : early_loads())
+      add(early.load, "loaded before the loop");
+    if (scheduled_.mapping.rows) rows();
+    std::string head = block_text() + specialization_text();
     if (scheduled_.shared_bytes > 0)
       head += fmt::format("// {} bytes of shared memory\n", scheduled_.shared_bytes);
     for (std::size_t i = 0; i < layouts_.size(); ++i)
@@ -46,8 +47,9 @@ class Remarker {
   }
 
  private:
-  std::vector<Roles::Early> early_loads() const {
-    return scheduled_.shape.roles ? scheduled_.roles->early : std::vector<Roles::Early>{};
+  std::vector<WarpSpecialization::Early> early_loads() const {
+    return scheduled_.mapping.warp_specialized ? scheduled_.warp_specialization->early
+                                               : std::vector<WarpSpecialization::Early>{};
   }
 
   void add(OpId id, const std::string& remark) {
@@ -66,58 +68,61 @@ class Remarker {
   }
 
   std::string block_text() const {
-    const Shape& shape = scheduled_.shape;
+    const BlockMapping& mapping = scheduled_.mapping;
     const int threads = plan_.threads();
     std::string text = fmt::format("// a block of {} threads: ", scheduled_.threads());
-    if (shape.roles) {
-      const Teams teams = teams_of(threads);
-      text += fmt::format("{} of {} compute with {} registers each, {} copy with {}",
-                          teams.count == 1 ? "one team" : "two teams", threads,
-                          teams.compute_registers, kCopyThreads, teams.copy_registers);
-    } else if (shape.programs > 1) {
-      text += fmt::format("{} programs, a warp each", shape.programs);
+    if (mapping.warp_specialized) {
+      const ConsumerGroups groups = consumer_groups_of(threads);
+      text += fmt::format("{} of {} threads with {} registers each, {} producer threads with {}",
+                          groups.count == 1 ? "one consumer group" : "two consumer groups", threads,
+                          groups.consumer_registers, kProducerThreads, groups.producer_registers);
+    } else if (mapping.programs > 1) {
+      text += fmt::format("{} programs, one warp each", mapping.programs);
     } else {
       text += "one program";
     }
-    text += shape.loops || shape.roles ? ", then further ones\n" : "\n";
-    if (!shape.rows) return text;
-    text += fmt::format("// rows: {} bytes a thread", scheduled_.rows.bytes_per_thread);
-    if (shape.together > 1) text += fmt::format(", {} programs together", shape.together);
+    text += mapping.persistent || mapping.warp_specialized ? ", persistent\n" : "\n";
+    if (!mapping.rows) return text;
+    text += fmt::format("// rows: {} bytes per thread", scheduled_.rows.bytes_per_thread);
+    if (mapping.coarsening > 1) text += fmt::format(", {} programs merged", mapping.coarsening);
     if (scheduled_.rows.registers > 0)
       text += fmt::format(", {} registers", scheduled_.rows.registers);
-    if (shape.loops) text += fmt::format(", {} ahead", shape.ahead);
-    if (shape.packed) text += ", packed until they are used";
-    if (shape.cut != nullptr)
-      text += fmt::format(", {} elements in parts of {}, {} bytes kept", shape.cut->extent,
-                          shape.cut->part, shape.keep_bytes);
+    if (mapping.persistent) text += fmt::format(", {} prefetched", mapping.prefetched);
+    if (mapping.packed) text += ", packed until used";
+    if (mapping.cut != nullptr)
+      text += fmt::format(", {} elements in parts of {}, {} bytes cached", mapping.cut->extent,
+                          mapping.cut->part, mapping.cached_bytes);
     return text + "\n";
   }
 
-  std::string roles_text() const {
-    if (scheduled_.shape.rows) return {};
-    if (!scheduled_.roles) return fmt::format("// no roles: {}\n", scheduled_.roles.why_not());
-    const Roles& roles = *scheduled_.roles;
-    return roles.maps.empty() ? fmt::format("// no tensor maps: {}\n", roles.no_maps)
-                              : fmt::format("// {} tensor maps\n", roles.maps.size());
+  std::string specialization_text() const {
+    if (scheduled_.mapping.rows) return {};
+    if (!scheduled_.warp_specialization)
+      return fmt::format("// no warp specialization: {}\n",
+                         scheduled_.warp_specialization.why_not());
+    const WarpSpecialization& specialization = *scheduled_.warp_specialization;
+    return specialization.maps.empty()
+               ? fmt::format("// no tensor maps: {}\n", specialization.no_maps_reason)
+               : fmt::format("// {} tensor maps\n", specialization.maps.size());
   }
 
-  void region(const Region& region, const Operation* loop, const Ahead& ahead) {
+  void region(const Region& region, const Operation* loop, const LoopPipeline& pipeline) {
     for (const OpId id : region.ops) {
       const Operation& op = planned_.kernel.ops[id];
       switch (op.code) {
         case Code::For: {
-          const auto inner = copies_ahead(planned_, op, scheduled_.shape.stages);
-          add(id, inner ? ahead_text(*inner, id) : "nothing is copied ahead: " + inner.why_not());
-          this->region(op.regions[0], &op, inner ? *inner : Ahead{});
+          const auto inner = pipeline_of(planned_, op, scheduled_.mapping.stages);
+          add(id, inner ? pipeline_text(*inner, id) : "no prefetching: " + inner.why_not());
+          this->region(op.regions[0], &op, inner ? *inner : LoopPipeline{});
           break;
         }
         case Code::Dot: add(id, dot_text(op, loop)); break;
-        case Code::Vload: add(id, load_text(id, ahead)); break;
+        case Code::Vload: add(id, load_text(id, pipeline)); break;
         case Code::Vstore:
           add(id, access_text(planned_.type(op.in[0]), planned_.type(op.in.back()).shape));
           break;
         case Code::Reduce:
-        case Code::Scan: place(id); break;  // what is in their regions is done to elements
+        case Code::Scan: place(id); break;  // their regions are elementwise
         default:
           place(id);
           for (const Region& inner : op.regions) this->region(inner, nullptr, {});
@@ -126,48 +131,48 @@ class Remarker {
   }
 
   void rows() {
-    const Courses courses = courses_of(planned_.kernel);
-    const Shape& shape = scheduled_.shape;
-    if (!shape.loops) {
-      for (const auto& [id, sure] : sure_accesses(planned_, courses))
-        if (sure.constant) add(id, "the same for all programs");
+    const ProgramDependences dependences = program_dependences(planned_.kernel);
+    const BlockMapping& mapping = scheduled_.mapping;
+    if (!mapping.persistent) {
+      for (const auto& [id, known] : known_accesses(planned_, dependences))
+        if (known.constant) add(id, "read-only, shared by all programs");
       return;
     }
-    for (const Stream& stream : streams_of(planned_, courses))
-      add(stream.load, stream.fixed ? "copied once for all programs"
-                                    : fmt::format("copied {} ahead", shape.ahead));
+    for (const PrefetchedLoad& load : prefetched_loads(planned_, dependences))
+      add(load.load, load.fixed ? "loaded once for all programs"
+                                : fmt::format("prefetched, distance {}", mapping.prefetched));
   }
 
   void place(OpId id) {
     const Operation& op = planned_.kernel.ops[id];
     if (op.out.empty() || !planned_.type(op.out[0]).is_tile()) return;
     const bool names = op.code == Code::Permute || op.code == Code::Reshape;
-    if (names && in_ring_.count(op.in[0]) != 0) {
-      in_ring_.insert(op.out[0]);
-      return add(id, "in the ring");
+    if (names && staged_.count(op.in[0]) != 0) {
+      staged_.insert(op.out[0]);
+      return add(id, "in stage buffer");
     }
     const std::optional<Layout>& home = plan_.home(op.out[0]);
-    add(id, home ? name(*home) : "made where it is used");
+    add(id, home ? name(*home) : "rematerialized");
   }
 
-  std::string ahead_text(const Ahead& ahead, OpId loop) const {
-    const Shape& shape = scheduled_.shape;
-    std::string text = fmt::format("{} stages of {} bytes", shape.stages, ahead.bytes);
-    if (!shape.roles || scheduled_.roles->loop != loop) {
-      text += ", copied ahead by all threads";
+  std::string pipeline_text(const LoopPipeline& pipeline, OpId loop) const {
+    const BlockMapping& mapping = scheduled_.mapping;
+    std::string text = fmt::format("{} stages of {} bytes", mapping.stages, pipeline.bytes);
+    if (!mapping.warp_specialized || scheduled_.warp_specialization->loop != loop) {
+      text += ", prefetched by all threads";
     } else {
-      text += shape.maps > 0 ? ", filled by tensor maps" : ", filled by those that copy";
+      text += mapping.maps > 0 ? ", filled by TMA" : ", filled by producer warps";
     }
-    return text + (ahead.pending.empty() ? "" : "; its product goes on into the next round");
+    return text + (pipeline.pending.empty() ? "" : "; matmul overlaps with the next iteration");
   }
 
-  std::string load_text(OpId id, const Ahead& ahead) {
+  std::string load_text(OpId id, const LoopPipeline& pipeline) {
     const Operation& op = planned_.kernel.ops[id];
-    for (const Ring& ring : ahead.rings) {
-      if (ring.load != id) continue;
-      in_ring_.insert(op.out[0]);
-      return fmt::format("in the ring: {} rows of {} bytes", ring.panels.rows,
-                         ring.panels.row_bytes());
+    for (const StagedOperand& staged : pipeline.operands) {
+      if (staged.load != id) continue;
+      staged_.insert(op.out[0]);
+      return fmt::format("in stage buffer: {} rows of {} bytes", staged.panels.rows,
+                         staged.panels.row_bytes());
     }
     return access_text(planned_.type(op.in[0]), planned_.type(op.out[0]).shape);
   }
@@ -179,9 +184,9 @@ class Remarker {
   }
 
   std::string operand_text(const Operation& dot, std::size_t side, const Operation* loop) const {
-    if (in_ring_.count(dot.in[side]) != 0) return "the ring";
+    if (staged_.count(dot.in[side]) != 0) return "stage buffer";
     const std::optional<Layout> fragments = side == 0 ? plan_.fragments(dot) : std::nullopt;
-    const bool before = loop != nullptr && !planned_.made_in(*loop, dot.in[0]) &&
+    const bool before = loop != nullptr && !planned_.is_defined_in(*loop, dot.in[0]) &&
                         planned_.definitions[dot.in[0]].has_value();
     const bool in_registers =
         fragments && (before || (plan_.home(dot.in[0]) && *plan_.home(dot.in[0]) == *fragments));
@@ -189,36 +194,36 @@ class Remarker {
   }
 
   std::string dot_text(const Operation& dot, const Operation* loop) {
-    const Layout layout = plan_.product(dot);
-    const Product product = plan_.means(dot);
-    if (product == Product::Scalars)
-      return fmt::format("{}: multiplications and additions of threads", name(layout));
-    std::string instruction = fmt::format("mma m16n8k{}", k_step(product)), why;
-    if (plan_.by_warpgroups(dot)) {
-      // Of a warpgroup: what its threads do not divide among them.
+    const Layout layout = plan_.accumulator_layout(dot);
+    const MatmulInstruction instruction = plan_.instruction_of(dot);
+    if (instruction == MatmulInstruction::Scalars)
+      return fmt::format("{}: scalar fma", name(layout));
+    std::string mnemonic = fmt::format("mma m16n8k{}", k_step(instruction)), why;
+    if (plan_.uses_wgmma(dot)) {
+      // Columns of the accumulator of a warpgroup: register bits and lane bits.
       int bits = 0;
       for (const IndexBit& bit : layout.register_bits()) bits += bit.axis == 1 ? 1 : 0;
       for (int i = 0; i < kLaneBits; ++i)
         bits += layout.thread_bits()[static_cast<std::size_t>(i)].axis == 1 ? 1 : 0;
-      instruction = fmt::format("wgmma m64n{}k16", 1 << bits);
+      mnemonic = fmt::format("wgmma m64n{}k16", 1 << bits);
     } else {
-      why = fmt::format(" (no wgmma: {})", plan_.against_warpgroups(dot));
+      why = fmt::format(" (no wgmma: {})", plan_.why_not_wgmma(dot));
     }
-    return fmt::format("{}: {}{} of {} and {}", name(layout), instruction, why,
+    return fmt::format("{}: {}{}, a in {}, b in {}", name(layout), mnemonic, why,
                        operand_text(dot, 0, loop), operand_text(dot, 1, loop));
   }
 
-  const Scheduled& scheduled_;
-  const Planned& planned_;
+  const ScheduledKernel& scheduled_;
+  const PlannedKernel& planned_;
   const Plan& plan_;
   Remarks remarks_;
-  std::vector<std::string> layouts_;  // in the order in which they are met
-  std::set<ValueId> in_ring_;
+  std::vector<std::string> layouts_;  // in order of first use
+  std::set<ValueId> staged_;
 };
 
 }  // namespace
 
-std::string to_text(const Scheduled& scheduled) {
+std::string to_text(const ScheduledKernel& scheduled) {
   return Remarker(scheduled).run();
 }
 

@@ -34,8 +34,8 @@ class Carrying {
     return out;
   }
 
-  /// What is added to `from`, step by step, to make `to`: scalars or constants, spread over the
-  /// tile. None where it is made otherwise.
+  /// Sum of what is added to `from`, step by step, to get `to`: scalars or constants, broadcast
+  /// over the tile. None where it is computed otherwise.
   std::optional<std::vector<const Operation*>> steps(ValueId from, ValueId to) const {
     std::vector<const Operation*> all;
     while (to != from) {
@@ -86,7 +86,7 @@ class Carrying {
     const Type moved = Type::tile(tile.is_pointer() ? DType::I64 : tile.dtype, tile.shape);
     const Type scalar = moved.shaped({});
     const ValueId start = kernel_.ops[id].in[3 + i];
-    /// The tile as it is after it has moved by so much.
+    /// The tile advanced by an offset.
     const auto place = [&](std::vector<OpId>& ops, ValueId by, ValueId as) {
       const ValueId spread = append(ops, {.code = Code::Broadcast, .in = {by}}, moved);
       append(ops, {.code = tile.is_pointer() ? Code::Offset : Code::Map,

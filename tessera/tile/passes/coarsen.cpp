@@ -15,7 +15,7 @@ class Coarsen {
   std::optional<Kernel> run() {
     Kernel result = Rewrite::run(kernel_, [&](Rewrite& out, const Operation& op) {
       if (fits_) fits_ = visit(out, op);
-      // What comes after a failure is thrown away, but has to name values.
+      // The result is discarded after a failure, but operands have to be valid.
       if (!fits_) out.copy(op);
     });
     if (!fits_ || !any_) return {};
@@ -23,7 +23,7 @@ class Coarsen {
   }
 
  private:
-  /// The axis along which a tile now holds what `count` programs had; none: it is the same in all.
+  /// Axis along which a tile holds the elements of `count` programs; none: it is uniform.
   std::optional<std::size_t> axis(ValueId id) const {
     const auto found = axes_.find(id);
     return found == axes_.end() ? std::nullopt : std::optional(found->second);
@@ -34,20 +34,20 @@ class Coarsen {
     return type;
   }
 
-  /// An operand as tiles of `count` programs, along an axis where one program has one element.
+  /// Operand as tiles of `count` programs, along an axis that has extent 1 in one program.
   ValueId spread(Rewrite& out, ValueId id, std::size_t along) const {
     if (axis(id)) return out.of(id);
     return out.emit({.code = Code::Broadcast, .in = {out.of(id)}}, widened(type(id), along));
   }
 
-  /// The same operation on tiles of `count` programs; its results have them along `along`.
+  /// The operation on tiles of `count` programs; its results have them along `along`.
   bool emit(Rewrite& out, const Operation& op, std::vector<ValueId> in, std::size_t along) {
     const Type& result = type(op.out[0]);
     if (op.out.size() != 1 || along >= result.shape.size() || result.shape[along] != 1)
       return false;
     Operation now = op;
     now.in = std::move(in);
-    // Where a load is known to stay inside was said of one row.
+    // In-bounds marks of a load were for one row.
     if (now.code == Code::Vload && along < now.ints.size()) now.ints[along] = 0;
     out.set(op.out[0], out.emit(std::move(now), widened(result, along)));
     axes_[op.out[0]] = along;
@@ -102,7 +102,7 @@ class Coarsen {
     }
   }
 
-  /// Where the elements of an axis of one lie after a reshape: where as many come before.
+  /// Position of an axis of extent 1 after a reshape: after as many elements.
   static std::optional<std::size_t> reshaped(const Extents& from, const Extents& to,
                                              std::size_t along) {
     const auto before = [](const Extents& shape, std::size_t axis) {
@@ -143,7 +143,7 @@ class Coarsen {
     return true;
   }
 
-  /// A view without the rows of programs that do not exist.
+  /// View without the rows of programs beyond the grid.
   ValueId within_grid(Rewrite& out, ValueId id, std::size_t along) const {
     const ValueId whole = out.of(id);
     Type bounded = type(id);
@@ -174,7 +174,7 @@ class Coarsen {
   const Kernel& kernel_;
   std::int64_t count_;
   bool fits_ = true, any_ = false;
-  std::vector<ValueId> rows_;  // numbers of programs
+  std::vector<ValueId> rows_;  // program ids
   std::map<ValueId, std::size_t> axes_;
 };
 

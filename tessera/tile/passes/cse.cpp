@@ -8,7 +8,7 @@
 namespace tessera::tile {
 namespace {
 
-/// All that determines what an operation computes.
+/// Key of an operation: everything that its result depends on.
 std::string key_of(const Rewrite& out, const Operation& op, const std::vector<ValueId>& in,
                    int epoch) {
   ByteKey key;
@@ -27,7 +27,7 @@ bool ends_epoch(Code code) {
 
 Kernel cse(const Kernel& kernel) {
   std::unordered_map<std::string, std::vector<ValueId>> computed;
-  int epoch = 0;  // of memory: it ends where something may be written
+  int epoch = 0;  // of memory: ends at a possible store
   return Rewrite::run(kernel, [&](Rewrite& out, const Operation& op) {
     const bool loads = reads_memory(op.code) && !writes_memory(op.code);
     if (op.regions.empty() && (loads || is_pure(kernel, op))) {
@@ -41,7 +41,7 @@ Kernel cse(const Kernel& kernel) {
       }
       return;
     }
-    // What a loop writes late in a round is seen early in the next.
+    // A store late in an iteration is visible early in the next.
     const bool writes = ends_epoch(op.code) || any_op(kernel, op, ends_epoch);
     if (writes) ++epoch;
     out.copy(op);

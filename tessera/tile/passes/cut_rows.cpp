@@ -20,7 +20,7 @@ class Cut {
     result_.kernel = Rewrite::run(kernel_, [&](Rewrite& out, const Operation& op) {
       if (std::exchange(first, false)) result_.column = out.index(0);
       if (fits_) fits_ = visit(out, op);
-      // What comes after a failure is thrown away, but has to name values.
+      // The result is discarded after a failure, but operands have to be valid.
       if (!fits_) out.copy(op);
     });
     if (!fits_ || stores_ > 1 || !reduces_) return {};
@@ -34,7 +34,7 @@ class Cut {
     return found == axes_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  /// The axis of a tile that is a row and nothing else.
+  /// Axis of a tile that is a row and nothing else.
   std::optional<int> long_axis(const Type& type) const {
     if (!type.is_tile() || type.count() != result_.extent) return {};
     for (int i = 0; i < type.rank(); ++i)
@@ -115,7 +115,7 @@ class Cut {
       out.copy(op);
       return true;
     }
-    // What is written beside the row comes after it.
+    // Stores besides the row come after it.
     if (wrote_beside_ || !may_access(op, *along)) return false;
     ++stores_;
     Operation now = moved(op, *along);
@@ -124,7 +124,7 @@ class Cut {
     return true;
   }
 
-  /// Elements of the row lie side by side, where it is known before anything is reduced.
+  /// Elements of the row are contiguous, as known before any reduction.
   bool may_access(const Operation& op, int along) const {
     const int rank = type(op.in[0]).rank();
     return type(op.in[0]).strides[static_cast<std::size_t>(along)] == 1 &&
@@ -132,7 +132,7 @@ class Cut {
                         [&](ValueId id) { return reduced_.contains(id); });
   }
 
-  /// An access of the row as one of a part, which nothing is known of along the row.
+  /// Access to the row as an access to a part, without in-bounds marks along the row.
   static Operation moved(Operation op, int along) {
     if (static_cast<std::size_t>(along) < op.ints.size())
       op.ints[static_cast<std::size_t>(along)] = 0;
@@ -149,8 +149,8 @@ class Cut {
   CutRows result_;
   bool fits_ = true, reduces_ = false, wrote_ = false, wrote_beside_ = false;
   int stores_ = 0;
-  std::map<ValueId, int> axes_;  // by id of the source
-  std::set<ValueId> reduced_;    // what follows from a reduction
+  std::map<ValueId, int> axes_;  // by value of the source
+  std::set<ValueId> reduced_;    // values that depend on a reduction
 };
 
 template <class T>

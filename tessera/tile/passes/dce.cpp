@@ -6,8 +6,8 @@
 namespace tessera::tile {
 namespace {
 
-/// Which values and operations an effect depends on. A carried value is one thing: its start, its
-/// parameters, what is yielded for it and its result live together.
+/// Liveness of values and operations. A carried value is live as a whole: its start, its
+/// parameters, what is yielded for it and its result.
 class Liveness {
  public:
   explicit Liveness(const Kernel& kernel)
@@ -36,10 +36,10 @@ class Liveness {
   }
 
  private:
-  /// The operation that a value is a result of, or a parameter of a region of.
+  /// Operation that a value is a result of, or a parameter of a region of.
   struct Maker {
     std::optional<OpId> op = {};
-    int result = -1;  // of a result or what carries it
+    int result = -1;  // index of the result or carried value
   };
 
   void index(const Region& region, std::optional<OpId> parent) {

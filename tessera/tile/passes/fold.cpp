@@ -13,7 +13,7 @@ bool is_const(const Rewrite& out, ValueId now, std::int64_t integer) {
   return literal && literal->integer == integer;
 }
 
-/// 0 or 1 where a loop is known to have so few rounds.
+/// Trip count of a loop, if it is known to be 0 or 1.
 std::optional<int> few_rounds(const Rewrite& out, const Operation& loop) {
   std::array<std::int64_t, 3> bounds{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -23,7 +23,7 @@ std::optional<int> few_rounds(const Rewrite& out, const Operation& loop) {
   }
   const auto [from, to, step] = bounds;
   if (step <= 0 || from >= to) return 0;
-  // As the difference of two ordered numbers, which fits into the unsigned range.
+  // Difference of two ordered numbers, which fits into the unsigned range.
   const auto distance = static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
   if (static_cast<std::uint64_t>(step) >= distance) return 1;
   return {};
@@ -69,7 +69,7 @@ class Folding {
     }
     out.copy(op);
     if (op.out.empty()) return;
-    // What both branches hand over has been there before.
+    // Values that both branches yield are defined before them.
     const Operation& now = *out.definition(out.of(op.out[0]));
     const auto &yes = yields(out.result(), now.regions[0]),
                &no = yields(out.result(), now.regions[1]);
@@ -78,7 +78,7 @@ class Folding {
     }
   }
 
-  /// Which carried values change. Those that do not are replaced by what they start as.
+  /// Loop-carried values that change. The others are replaced by their start.
   std::vector<bool> changing(Rewrite& out, const Operation& op, std::size_t first_in,
                              std::size_t first_param) const {
     const std::vector<ValueId>& next = yields(kernel_, op.regions.back());
@@ -113,7 +113,7 @@ class Folding {
     out.copy(op, changing(out, op, 0, 0));
   }
 
-  /// Effects whose mask is known.
+  /// Effects with a constant mask.
   static void masked(Rewrite& out, const Operation& op) {
     constexpr std::size_t kMask = 2;
     if (op.in.size() <= kMask) return out.copy(op);

@@ -5,7 +5,7 @@
 namespace tessera::tile {
 namespace {
 
-/// An extent or a stride: what the type states, or the operand of the View that leaves it open.
+/// Extent or stride of a view: static, or the operand of the View that provides it.
 std::optional<ValueId> open_operand(Rewrite& out, const Operation& op) {
   const Type& view = out.type(op.in[0]);
   const auto axis = static_cast<std::size_t>(op.ints[0]);

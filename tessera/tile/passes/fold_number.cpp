@@ -26,7 +26,7 @@ Literal literal_in(DType dtype, const Cell& cell) {
   });
 }
 
-/// The interpreter's own answer.
+/// Constant folding by the interpreter.
 Literal evaluate(const Operation& op, DType from, DType to, const std::vector<Literal>& in) {
   std::vector<Cell> cells;
   std::vector<const std::byte*> bytes;
@@ -42,7 +42,7 @@ Literal evaluate(const Operation& op, DType from, DType to, const std::vector<Li
   return literal_in(to, result);
 }
 
-/// What a constant operand on the right does.
+/// Identity of a function with a constant right operand.
 struct Identity {
   Function function;
   std::int64_t constant;  // -1: all bits set
@@ -64,7 +64,7 @@ constexpr std::array kIdentities = std::to_array<Identity>({
     {Function::Shr, 0, Identity::Left, false},
 });
 
-/// What becomes of two operands that are the same integer.
+/// Identity of a function with two equal integer operands.
 struct Doubled {
   Function function;
   enum Result { Operand, Zero, One } result;
@@ -86,7 +86,7 @@ constexpr std::array kDoubled = std::to_array<Doubled>({
     {Function::Greater, Doubled::Zero},
 });
 
-/// The function of the operands the other way round, of integers.
+/// Function with its operands swapped, of integers.
 struct Mirror {
   Function function, mirrored;
   bool associative;
@@ -114,7 +114,7 @@ const Row* row_of(const std::array<Row, n>& table, Function function) {
   return it == table.end() ? nullptr : &*it;
 }
 
-/// Whether a cast keeps every number.
+/// Whether a cast is lossless.
 bool widens(DType from, DType to) {
   if (is_float(from) || is_float(to)) {
     const bool narrow = from == DType::F16 || from == DType::BF16;
@@ -170,7 +170,7 @@ std::optional<ValueId> fold_binary(Rewrite& out, const Operation& op, const Type
   }
   if (left && mirror != nullptr) return map(mirror->mirrored, b, a);
   if (!right) return {};
-  // A difference becomes a sum, so that there is one form to look for.
+  // A difference becomes a sum, which is the canonical form.
   if (op.function == Function::Sub && is_signed(dtype)) {
     const Operation negate{.code = Code::Map, .function = Function::Neg};
     return map(Function::Add, a, out.constant(type, evaluate(negate, dtype, dtype, {*right})));
@@ -215,7 +215,7 @@ std::optional<ValueId> fold_cast(Rewrite& out, const Operation& op, const Type& 
 }
 
 /// map(broadcast(a), broadcast(b)) => broadcast(map(a, b)), where that is less work. Operands with
-/// extents 1 on different axes meet on the smallest shape that has them all.
+/// extents 1 on different axes are broadcast to the smallest shape that has them all.
 std::optional<ValueId> sink_broadcasts(Rewrite& out, const Operation& op, const Type& type) {
   if (!type.is_tile()) return {};
   std::vector<ValueId> sources;

@@ -16,7 +16,7 @@ bool all_zero(const Axes& list) {
   return std::all_of(list.begin(), list.end(), [](std::int64_t x) { return x == 0; });
 }
 
-/// Whether a permutation moves no axis past another but those of extent 1.
+/// Whether a permutation only moves axes of extent 1.
 bool keeps_order(const Axes& order, const Extents& shape) {
   std::int64_t last = -1;
   for (const std::int64_t axis : order) {
@@ -64,7 +64,7 @@ std::optional<ValueId> fold_slice(Rewrite& out, const Operation& op, const Opera
     for (const ValueId part : inner->in) {
       const std::int64_t extent = out.type(part).shape[axis];
       if (from[axis] < extent) {
-        if (from[axis] + type.shape[axis] > extent) return {};  // of more than one part
+        if (from[axis] + type.shape[axis] > extent) return {};  // spans more than one part
         return make(out, {.code = Code::Slice, .in = {part}, .ints = from}, type);
       }
       from[axis] -= extent;
@@ -91,12 +91,12 @@ std::optional<ValueId> fold_shape(Rewrite& out, const Operation& op, const Type&
                                               : !all_zero(op.ints);
   if (out.type(x) == type && !moves) return x;
   if (const auto literal = out.literal(x)) return out.constant(type, *literal);
-  // A copy, as what is emitted below moves the operations.
+  // A copy, because emitting below reallocates the operations.
   const Operation* found = out.definition(x);
   const std::optional<Operation> copy =
       found != nullptr ? std::optional<Operation>(*found) : std::nullopt;
   const Operation* inner = copy ? &*copy : nullptr;
-  // Elements that are all the same do not care where they are.
+  // A tile of equal elements is invariant under data movement.
   const bool splat = inner != nullptr && !inner->in.empty() &&
                      (inner->code == Code::Broadcast || inner->code == Code::Reshape) &&
                      out.type(inner->in[0]).is_scalar();

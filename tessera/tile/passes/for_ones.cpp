@@ -7,8 +7,7 @@
 namespace tessera::tile {
 namespace {
 
-/// Views that other operations than accesses are made of keep their types: a hint has that of its
-/// operand.
+/// Views with uses other than accesses keep their types: a hint has that of its operand.
 std::set<ValueId> hinted(const Kernel& kernel) {
   std::set<ValueId> found;
   for_each_op(kernel, kernel.body, [&](OpId id) {

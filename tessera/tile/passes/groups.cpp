@@ -16,7 +16,7 @@ Facts broadcast(const Facts& x, const Type& from, const Type& to) {
   return facts;
 }
 
-/// Those of extents other than 1.
+/// Axes with extents other than 1.
 std::vector<std::size_t> wide_axes(const Extents& shape) {
   std::vector<std::size_t> axes;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -25,13 +25,13 @@ std::vector<std::size_t> wide_axes(const Extents& shape) {
   return axes;
 }
 
-// Axes of extent 1 come and go; the others keep what they have.
+// Axes of extent 1 are added or removed; the others keep their facts.
 Facts reshape(const Facts& x, const Type& from, const Type& to) {
   const auto was = wide_axes(from.shape), is = wide_axes(to.shape);
   bool same = was.size() == is.size();
   for (std::size_t i = 0; same && i < was.size(); ++i) same = from.shape[was[i]] == to.shape[is[i]];
   if (!same) {
-    Facts facts = still(x, step_of(to));
+    Facts facts = without_contiguity(x, step_of(to));
     facts.contiguity = ones(to.shape);
     facts.constancy = x.constancy == from.shape ? to.shape : ones(to.shape);
     return facts;
@@ -55,7 +55,7 @@ Facts permute(const Facts& x, const std::vector<std::int64_t>& order) {
   return facts;
 }
 
-// Groups stay whole if the slice begins with one; gcd(x, 0) = x.
+// Groups stay whole if the slice starts with one; gcd(x, 0) = x.
 Facts slice(const Facts& x, const std::vector<std::int64_t>& begin, std::int64_t step) {
   Facts facts = x;
   facts.contiguity = gcd(x.contiguity, begin);
@@ -99,7 +99,7 @@ std::int64_t divisor_of_all(const Facts& facts) {
   return divisor_at(facts, ones(facts.contiguity));
 }
 
-Facts still(Facts facts, std::int64_t step) {
+Facts without_contiguity(Facts facts, std::int64_t step) {
   facts.divisor = divisor_at(facts, ones(facts.contiguity), step);
   std::fill(facts.contiguity.begin(), facts.contiguity.end(), 1);
   return facts;

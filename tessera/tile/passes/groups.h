@@ -22,7 +22,7 @@ std::int64_t divisor_at(const Facts& facts, const Counts& groups, std::int64_t s
 /// Divisor of every element.
 std::int64_t divisor_of_all(const Facts& facts);
 /// Facts without contiguity: as if no element grew by one from its neighbour.
-Facts still(Facts facts, std::int64_t step = 1);
+Facts without_contiguity(Facts facts, std::int64_t step = 1);
 
 /// Facts of a Broadcast, Reshape, Permute or Slice, given those of its operand.
 Facts moved(const Operation& op, const Facts& x, const Type& from, const Type& to);

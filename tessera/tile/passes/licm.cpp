@@ -20,12 +20,12 @@ class Hoisting {
   }
 
  private:
-  /// A region on the way in.
+  /// An enclosing region.
   struct Frame {
     Region region = {};
     bool loop = false;   // the body of a loop
-    bool loads = false;  // a load that comes first in it may be done before it
-    bool silent = true;  // so far, all that stands in it is pure or a load
+    bool loads = false;  // a load that comes first in it may be hoisted
+    bool silent = true;  // so far, it has only pure operations and loads
   };
 
   std::optional<std::int64_t> integer(ValueId id) const {
@@ -34,8 +34,8 @@ class Hoisting {
     return kernel_.ops[*op].literal.integer;
   }
 
-  /// Whether a load may move out of a loop: it runs at least once, and nothing in it is seen from
-  /// outside.
+  /// Whether a load may be hoisted out of a loop: it runs at least once, and nothing in it is
+  /// observable.
   bool keeps_memory(const Operation& op) const {
     if (op.code != Code::For) return false;
     const auto from = integer(op.in[0]), to = integer(op.in[1]), step = integer(op.in[2]);
@@ -56,7 +56,7 @@ class Hoisting {
   }
 
   void place(OpId id) {
-    // Copied, as walking a region changes the operation.
+    // Copied, because walking a region changes the operation.
     const Operation op = kernel_.ops[id];
     const int here = static_cast<int>(frames_.size()) - 1;
     for (std::size_t i = 0; i < op.regions.size(); ++i) {
@@ -64,7 +64,7 @@ class Hoisting {
       kernel_.ops[id].regions[i] =
           walk(op.regions[i], {.loop = loop, .loads = loop && keeps_memory(op)});
     }
-    // What a region uses from outside is an operand as well.
+    // Values that a region uses from outside are operands as well.
     int needs = 0;
     const auto need = [&](const Operation& user) {
       for (const ValueId in : user.in) {
@@ -76,7 +76,7 @@ class Hoisting {
       for_each_op(kernel_, region, [&](OpId inner) { need(kernel_.ops[inner]); });
 
     const bool load = reads_memory(op.code) && !writes_memory(op.code);
-    // An index out of range ends the program, so a gather stays where it is.
+    // An index out of range ends the program, so a gather is not hoisted.
     const bool pure = is_pure(kernel_, op) && op.code != Code::Gather;
     int target = here;
     while (target > needs && frames_[static_cast<std::size_t>(target)].loop &&

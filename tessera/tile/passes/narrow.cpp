@@ -11,7 +11,7 @@
 namespace tessera::tile {
 namespace {
 
-/// Whether the low bits of the result depend on the low bits of the operands alone.
+/// Whether the low bits of the result depend only on the low bits of the operands.
 bool is_modular(const Kernel& kernel, const Operation& op) {
   if (op.code != Code::Map) return false;
   const Type& type = kernel.type(op.out[0]);
@@ -20,7 +20,7 @@ bool is_modular(const Kernel& kernel, const Operation& op) {
           op.function == Function::Mul);
 }
 
-/// Whether the cast of a 64-bit integer reads its low 32 bits alone.
+/// Whether the cast of a 64-bit integer reads its low 32 bits only.
 bool takes_low_bits(DType to, const Facts& from) {
   if (is_float(to)) return fits(range_of(from), DType::I32);
   return to != DType::Bool && byte_width(to) <= 4;

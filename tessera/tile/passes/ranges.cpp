@@ -8,7 +8,7 @@ namespace {
 
 using OptionalBound = std::optional<std::int64_t>;
 
-/// None where it does not fit, which is to say: not known.
+/// None where it does not fit, that is, unknown.
 OptionalBound narrow(Wide x) {
   if (x < std::numeric_limits<std::int64_t>::min() || x > std::numeric_limits<std::int64_t>::max())
     return {};
@@ -55,7 +55,7 @@ Interval multiply(const Interval& a, const Interval& b) {
     return {narrow(*std::min_element(std::begin(corners), std::end(corners))),
             narrow(*std::max_element(std::begin(corners), std::end(corners)))};
   }
-  // Open above, and not negative: the least product is that of the least factors.
+  // Unbounded above, and not negative: the least product is that of the least factors.
   if (a.low && b.low && *a.low >= 0 && *b.low >= 0) return {narrow(Wide{*a.low} * *b.low), {}};
   return {};
 }

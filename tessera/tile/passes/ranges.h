@@ -4,7 +4,8 @@
 
 namespace tessera::tile {
 
-// NOLINTNEXTLINE(google-runtime-int): sums and products of 64-bit numbers have no other name
+/// Intermediate type of interval arithmetic on 64-bit integers.
+// NOLINTNEXTLINE(google-runtime-int): 128 bits have no other name
 __extension__ using Wide = __int128;
 
 /// Integer interval; an end that is not known is none.

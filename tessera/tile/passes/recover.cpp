@@ -10,31 +10,32 @@
 namespace tessera::tile {
 namespace {
 
-/// How an axis of a tile lies in a view: it begins at `at`, and the least of `ends` is the extent.
+/// Position of an axis of a tile in a view: it starts at `at`, and the minimum of `ends` is the
+/// extent.
 struct Axis {
   Polynomial at = {};
   std::vector<Polynomial> ends = {};
 };
 
-/// An access as one of a view.
+/// Plan of an access as an access to a view.
 struct Plan {
   ValueId base = 0;
   Polynomial offset = {};
   std::vector<Polynomial> strides = {};
   std::vector<Axis> axes = {};
   std::vector<Polynomial> not_negative = {};  // or nothing is accessed
-  std::vector<ValueId> conditions = {};       // the same
+  std::vector<ValueId> conditions = {};       // scalar conditions of the access
 };
 
-/// A bound along one axis of the tile: the element is in where `gap` +- i is not negative.
+/// A bound along one axis of the tile: the element is accessed where `gap` +- i is not negative.
 struct AxisBound {
   std::size_t axis = 0;
   bool grows = true;
   Polynomial gap = {}, index = {};  // as those of Bound
 };
 
-/// None where a bound moves along several axes. One that moves by more than one, and all else in it
-/// does too, moves by one: s·(i + q) + r is not negative, with 0 <= r < s, where i + q is not.
+/// None where a bound depends on several axes. A coefficient s > 1 that divides all other terms is
+/// divided out: s·(i + q) + r is not negative, with 0 <= r < s, exactly where i + q is not.
 std::optional<AxisBound> axis_bound(const Bound& bound) {
   std::optional<std::size_t> axis;
   for (std::size_t i = 0; i < bound.gap.strides.size(); ++i) {
@@ -54,10 +55,10 @@ std::optional<AxisBound> axis_bound(const Bound& bound) {
                    .index = bound.index.divided(by).value_or(Polynomial{})};
 }
 
-/// Along one axis, an element i of the tile is in where every lower bound has low + i >= 0 and
-/// every upper one has high - i >= 0. In a view, it is in where 0 <= at + i < end: so at = low and
-/// end = at + high + 1. Without a lower bound, `at` may be anything that is not negative: the index
-/// that the program itself compares, or 0.
+/// Along one axis, an element i of the tile is accessed where every lower bound has low + i >= 0
+/// and every upper one has high - i >= 0. In a view, it is accessed where 0 <= at + i < end: so at
+/// = low and end = at + high + 1. Without a lower bound, `at` may be any non-negative value: the
+/// index that the program itself compares, or 0.
 std::optional<Axis> place(std::int64_t extent, const std::vector<AxisBound>& lower,
                           const std::vector<AxisBound>& upper, const std::vector<Facts>& facts) {
   Axis axis;
@@ -110,7 +111,7 @@ std::optional<Plan> plan(const AffineTiles& forms, const Extents& shape, ValueId
   return plan;
 }
 
-/// The view of a plan, and where the tile lies in it.
+/// The view of a plan, and the position of the tile in it.
 std::vector<ValueId> emit_view(Rewrite& out, const Plan& plan, DType dtype) {
   const auto known = [](const Polynomial& x) {
     const auto number = x.as_constant();
@@ -146,7 +147,7 @@ std::vector<ValueId> emit_view(Rewrite& out, const Plan& plan, DType dtype) {
       const ValueId next = end.emit(out);
       extent = extent ? out.map(Function::Min, {*extent, next}) : next;
     }
-    // Where the condition does not hold, nothing is inside.
+    // Where the condition is false, nothing is in bounds.
     if (condition && i == 0)
       extent = out.map(Function::Select, {*condition, *extent, out.index(0)});
     in.push_back(*extent);

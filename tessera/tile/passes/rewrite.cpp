@@ -16,7 +16,7 @@ std::vector<T> kept(const std::vector<T>& all, const std::vector<bool>& keep) {
   return some;
 }
 
-/// With `lead` more in front, which stay.
+/// Mask with `lead` kept entries in front.
 std::vector<bool> after(std::size_t lead, const std::vector<bool>& keep) {
   std::vector<bool> all(lead, true);
   all.insert(all.end(), keep.begin(), keep.end());

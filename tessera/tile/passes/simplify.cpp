@@ -8,7 +8,7 @@
 namespace tessera::tile {
 
 Kernel simplify(const Kernel& kernel) {
-  // Each round makes the kernel smaller or moves something outwards; few take more than three.
+  // Each iteration shrinks the kernel or hoists something; few kernels need more than three.
   constexpr int kMostRounds = 32;
   Kernel now = dce(kernel);
   for (int round = 0; round < kMostRounds; ++round) {

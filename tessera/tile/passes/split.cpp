@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "tessera/tile/passes/inside.h"
+#include "tessera/tile/passes/bounds.h"
 #include "tessera/tile/passes/parts.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/rewrite.h"
@@ -12,8 +12,8 @@
 namespace tessera::tile {
 namespace {
 
-/// Has a value for every open extent of a parameter that is accessed, so that bounds can speak of
-/// it.
+/// Adds a value for every dynamic extent of a parameter that is accessed, so that bounds can refer
+/// to it.
 Kernel with_extents(const Kernel& kernel) {
   std::set<ValueId> accessed;
   for_each_op(kernel, kernel.body, [&](OpId id) {
@@ -64,7 +64,8 @@ class Splitting {
   }
 
  private:
-  /// A form `room` - factor * index that an access needs not to be negative along an axis.
+  /// Limit of the in-bounds iterations: `room` - factor * index has to be non-negative along an
+  /// axis.
   struct Limit {
     const Operation* access;
     std::size_t axis;
@@ -83,7 +84,7 @@ class Splitting {
     return marks;
   }
 
-  /// What would be inside if the index stopped in time.
+  /// Accesses that would be in bounds if the index stopped early enough.
   std::vector<Limit> limits(const Operation& loop) const {
     std::vector<Limit> limits;
     const ValueId index = loop.regions[0].params[0];
@@ -106,7 +107,7 @@ class Splitting {
         if (!gap || gap->factor(index) >= 0 || !bounds_.begins_inside(*op, axis)) continue;
         const std::int64_t factor = -gap->factor(index);
         const auto room = gap->plus(AffineScalar::of(index), factor);
-        // `split` goes one round beyond.
+        // `split` adds one iteration.
         if (room && room->plus(AffineScalar::constant(factor)) &&
             std::none_of(room->terms.begin(), room->terms.end(),
                          [&](const AffineScalar::Term& t) { return inner.contains(t.variable); }))
@@ -116,8 +117,8 @@ class Splitting {
     return limits;
   }
 
-  /// Whether a loop is what a split has left, here or in the program itself: it begins where
-  /// another ends, or at the least of something and its own end.
+  /// Whether a loop is the remainder of a split, here or in the program itself: it starts where
+  /// another one ends, or at the minimum of something and its own end.
   bool is_rest(const Operation& loop) const {
     if (ends_.contains(loop.in[0])) return true;
     const auto from = definitions_[loop.in[0]];
@@ -134,7 +135,7 @@ class Splitting {
     return sum;
   }
 
-  /// Rounds below the limits, then the rest:
+  /// Iterations below the limits, then the rest:
   ///   middle = min(to, for each limit: max(room + factor, 0) / factor)
   ///   rest   = min(from + ceil(max(middle - from, 0) / step) * step, to)
   void split(Rewrite& out, const Operation& op, const std::vector<Limit>& limits) {
@@ -180,8 +181,8 @@ class Splitting {
   Bounds bounds_;
   std::vector<std::optional<OpId>> definitions_ = definitions(kernel_);
   std::set<ValueId> ends_;                          // of loops
-  std::map<const Operation*, Marks> marks_;         // as far as is proven
-  std::map<const Operation*, Marks> whole_rounds_;  // where a loop stops in time
+  std::map<const Operation*, Marks> marks_;         // proved in bounds
+  std::map<const Operation*, Marks> whole_rounds_;  // proved where a loop stops early
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ Facts constant(const Type& type, std::int64_t integer) {
           integer};
 }
 
-/// The computation of one operation.
+/// Transfer function of one operation.
 class Transfer {
  public:
   Transfer(const Kernel& kernel, const std::vector<Facts>& facts, const Operation& op)
@@ -75,7 +75,7 @@ class Transfer {
     return facts;
   }
 
-  /// Equal operands give equal results; that is all.
+  /// Equal operands give equal results; nothing else is known.
   Facts uniform() const {
     Facts facts = unknown(type_);
     facts.constancy = type_.shape;
@@ -84,7 +84,7 @@ class Transfer {
     return facts;
   }
 
-  /// Numbers of the range as numbers of the dtype: where they may wrap, only powers of two divide.
+  /// Facts of wrapped arithmetic: where numbers may wrap, only powers of two divide.
   Facts wrapped(Facts facts, const Interval& range) const {
     if (fits(range, type_.dtype)) {
       set_range(facts, range);
@@ -96,7 +96,7 @@ class Transfer {
     return facts;
   }
 
-  /// Facts of a + b but for their range; `step` is what one of b is worth.
+  /// Facts of a + b except the range; `step` is the scale of b.
   static Facts sum(const Facts& a, const Facts& b, std::int64_t step) {
     Facts facts{.contiguity = {}, .constancy = gcd(a.constancy, b.constancy)};
     for (std::size_t i = 0; i < a.contiguity.size(); ++i)
@@ -112,20 +112,20 @@ class Transfer {
     const auto by = constant_of(b);
     switch (op_.function) {
       case Function::Add: return wrapped(sum(a, b, 1), add(range_of(a), range_of(b)));
-      case Function::Neg: return wrapped(still(a), negate(range_of(a)));
+      case Function::Neg: return wrapped(without_contiguity(a), negate(range_of(a)));
       case Function::Sub: {
         const Interval range = add(range_of(a), negate(range_of(b)));
-        return wrapped(sum(a, still(b), 1), range);
+        return wrapped(sum(a, without_contiguity(b), 1), range);
       }
       case Function::Mul: {
-        Facts facts = still(a);
+        Facts facts = without_contiguity(a);
         facts.constancy = gcd(a.constancy, b.constancy);
         facts.divisor = product(facts.divisor, divisor_of_all(b));
         return wrapped(facts, multiply(range_of(a), range_of(b)));
       }
       case Function::Shl:
         if (by && *by >= 0 && *by < std::min(62, 8 * byte_width(type_.dtype) - 1)) {
-          Facts facts = still(a);
+          Facts facts = without_contiguity(a);
           const std::int64_t factor = std::int64_t{1} << *by;
           facts.divisor = product(facts.divisor, factor);
           return wrapped(facts, multiply(range_of(a), {factor, factor}));
@@ -166,18 +166,18 @@ class Transfer {
   }
 
   Facts least(const Facts& a, const Facts& b) const {
-    Facts facts = still(join(a, b, type_));
-    // It is at most each of them, and at least one of them.
+    Facts facts = without_contiguity(join(a, b, type_));
+    // A minimum is at most each of its operands, and at least one of them.
     set_range(facts, {facts.low, meet({{}, a.high}, {{}, b.high}).high});
     return facts;
   }
   Facts most(const Facts& a, const Facts& b) const {
-    Facts facts = still(join(a, b, type_));
+    Facts facts = without_contiguity(join(a, b, type_));
     set_range(facts, {meet({a.low, {}}, {b.low, {}}).low, facts.high});
     return facts;
   }
 
-  /// Groups inside of which a growing, non-negative number keeps to one multiple of `by`.
+  /// Groups in which a growing, non-negative number stays within one multiple of `by`.
   static Counts aligned(const Facts& a, std::int64_t by) {
     Counts groups;
     for (const std::int64_t own : a.contiguity)
@@ -219,7 +219,7 @@ class Transfer {
     return facts;
   }
 
-  /// And and Or of truth values, one of which may be known.
+  /// And and Or of bools, one of which may be known.
   Facts logic() const {
     Facts facts = uniform();
     if (type_.dtype != DType::Bool) return facts;
@@ -242,7 +242,7 @@ class Transfer {
       if (gap.high && *gap.high <= edge) facts.low = 1;
       if (gap.low && *gap.low > edge) facts.high = 0;
     }
-    // i < n changes its mind only at n: not inside of a group that n does not cut.
+    // i < n changes only at n: not inside of a group that n does not cut.
     if (op_.function == Function::Less || op_.function == Function::GreaterEqual) {
       const std::int64_t cut = divisor_of_all(b);
       for (std::size_t i = 0; i < facts.constancy.size(); ++i) {
@@ -257,8 +257,8 @@ class Transfer {
     return facts;
   }
 
-  /// As numbers that do not wrap, of wider integers. Where a sum may have wrapped, what grows goes
-  /// on growing only in groups of a power of two that begin at its multiples.
+  /// Facts of casts to wider integers, without wrapping. Where a sum may have wrapped, contiguity
+  /// holds only in groups of a power of two that start at its multiples.
   static Facts unwrapped(const Facts& x, DType dtype) {
     const Interval all = range_of(dtype);
     if (byte_width(dtype) == 8 || (x.low > all.low && x.high < all.high)) return x;

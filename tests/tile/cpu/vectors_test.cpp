@@ -18,7 +18,7 @@ int width_of_bytes(int operations) {
   machine::Machine machine;
   machine.vector_bytes = 16;
   machine.vector_registers = 32;
-  const Scheduled scheduled = schedule(testing::parsed_kernel(text), machine, {});
+  const ScheduledKernel scheduled = schedule(testing::parsed_kernel(text), machine, {});
   int width = 0;
   for (const Step& step : scheduled.steps)
     if (step.kind == Step::Kind::Nest) width = step.nest.width;

@@ -61,9 +61,9 @@ TEST(Layout, RegistersThatOnlyChangeNamesAreToldApart) {
 
 TEST(Plan, GivesEveryTileOfAnyKernelAWholeLayout) {
   tessera::testing::for_each_random_kernel(1, 200, {}, [](const auto& random) {
-    const auto made = schedule(random.kernel, {.loops = true, .maps = true});
+    const auto made = schedule(random.kernel, {.persistent = true, .maps = true});
     ASSERT_TRUE(made) << to_string(made.error());
-    const Scheduled& scheduled = **made;
+    const ScheduledKernel& scheduled = **made;
     for (ValueId id = 0; id < scheduled.kernel.values.size(); ++id) {
       const std::optional<Layout>& home = scheduled.plan->home(id);
       if (!home) continue;

@@ -7,7 +7,7 @@
 #include "tessera/tile/passes/simplify.h"
 #include "tests/tile/passes/pass_check.h"
 
-// Text in, text out: what is decided of a kernel, and why not.
+// Text in, text out: the schedule of a kernel, with reasons.
 
 namespace tessera::tile::gpu {
 namespace {
@@ -17,7 +17,7 @@ using tessera::testing::parsed_kernel;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::unique_ptr<Scheduled> scheduled(std::string_view text, const Options& options = {}) {
+std::unique_ptr<ScheduledKernel> scheduled(std::string_view text, const Options& options = {}) {
   auto made = schedule(parsed_kernel(text), options);
   EXPECT_TRUE(made) << to_string(made.error());
   return *std::move(made);
@@ -27,10 +27,10 @@ std::string decided(std::string_view text, const Options& options = {}) {
   return to_text(*scheduled(text, options));
 }
 
-const Options kLooping = {.loops = true}, kMapping = {.loops = true, .maps = true};
+const Options kLooping = {.persistent = true}, kMapping = {.persistent = true, .maps = true};
 
-/// A product in a loop; `before` stands before it, `place` says where rows of b begin, `from` what
-/// a is loaded from.
+/// A matmul in a loop; `before` comes before it, `place` is the start of rows of b, `from` what a
+/// is loaded from.
 struct Product64 {
   std::string before = "", place = "k", to = "dim(a) {axis = 1}", dtype = "f16", after = "";
   int m = 64, n = 64;
@@ -70,7 +70,7 @@ TEST(GpuSchedule, OfAnyKernelParses) {
   });
 }
 
-TEST(GpuSchedule, SaysAllOfAProduct) {
+TEST(GpuSchedule, DescribesAMatmul) {
   const char* kernel = R"(
     kernel product(a: view f16[?, ?], b: view f16[?, 64], n: i64, c: view f32[?, 64]) {
       row: i64 = mul(pid(), 64)
@@ -84,7 +84,7 @@ TEST(GpuSchedule, SaysAllOfAProduct) {
     })";
   EXPECT_EQ(
       decided(kernel, kMapping),
-      R"(// a block of 384 threads: two teams of 128 compute with 216 registers each, 128 copy with 64, then further ones
+      R"(// a block of 384 threads: two consumer groups of 128 threads with 216 registers each, 128 producer threads with 64, persistent
 // 2 tensor maps
 // L0: registers [1:0 0:3 1:3-5], threads [1:1-2 0:0-2 0:4-5]
 // L1: registers [1:0-1 0:3-5], threads [1:2-5 0:0-2]
@@ -94,11 +94,11 @@ kernel product(a: view f16[?, ?], b: view f16[?, 64], n: i64, c: view f32[?, 64]
   row: i64 = mul(v0, v1)
   v2: i64 = 0
   v3: i64 = 32
-  v4: f32[64, 64] = 0.0  // made where it is used
-  sum: f32[64, 64] = for (k: i64 = v2 to n step v3, acc: f32[64, 64] = v4) {  // 4 stages of 8192 bytes, filled by tensor maps; its product goes on into the next round
-    x: f16[64, 32] = vload(a, row, k)  // in the ring: 64 rows of 64 bytes
-    y: f16[32, 64] = vload(b, k, v2)  // in the ring: 32 rows of 128 bytes
-    s: f32[64, 64] = dot(x, y, acc)  // L0: wgmma m64n64k16 of the ring and the ring
+  v4: f32[64, 64] = 0.0  // rematerialized
+  sum: f32[64, 64] = for (k: i64 = v2 to n step v3, acc: f32[64, 64] = v4) {  // 4 stages of 8192 bytes, filled by TMA; matmul overlaps with the next iteration
+    x: f16[64, 32] = vload(a, row, k)  // in stage buffer: 64 rows of 64 bytes
+    y: f16[32, 64] = vload(b, k, v2)  // in stage buffer: 32 rows of 128 bytes
+    s: f32[64, 64] = dot(x, y, acc)  // L0: wgmma m64n64k16, a in stage buffer, b in stage buffer
     yield(s)
   }
   vstore(c, row, v2, sum)  // L1, up to 16 bytes at a time
@@ -106,67 +106,67 @@ kernel product(a: view f16[?, ?], b: view f16[?, 64], n: i64, c: view f32[?, 64]
 )");
 }
 
-TEST(GpuSchedule, ProductsAreByTheWidestInstructionThatFits) {
+TEST(GpuSchedule, MatmulsUseTheWidestInstructionThatFits) {
   EXPECT_THAT(decided(product({.m = 128, .n = 256})),
-              HasSubstr("wgmma m64n256k16 of the ring and the ring"));
+              HasSubstr("wgmma m64n256k16, a in stage buffer, b in stage buffer"));
   EXPECT_THAT(decided(product({.m = 32})),
               HasSubstr("mma m16n8k16 (no wgmma: fewer than 64 rows)"));
   EXPECT_THAT(decided(product({.n = 8})), HasSubstr("(no wgmma: fewer than 16 columns"));
-  EXPECT_THAT(decided(product({}), {.warpgroups = false}),
+  EXPECT_THAT(decided(product({}), {.wgmma = false}),
               HasSubstr("(no wgmma: the GPU has no wgmma)"));
   EXPECT_THAT(decided(product({.dtype = "f32"}), {.tf32 = true}),
               HasSubstr("mma m16n8k8 (no wgmma: not of f16 or bf16)"));
-  EXPECT_THAT(decided(product({.dtype = "f32"})),
-              HasSubstr("multiplications and additions of threads"));
+  EXPECT_THAT(decided(product({.dtype = "f32"})), HasSubstr("scalar fma"));
 }
 
-TEST(GpuSchedule, LoopsCopyAheadWhatOnlyProductsRead) {
-  EXPECT_THAT(decided(product({})),
-              HasSubstr("4 stages of 8192 bytes, copied ahead by all threads"));
+TEST(GpuSchedule, LoopsPrefetchWhatOnlyMatmulsRead) {
+  EXPECT_THAT(decided(product({})), HasSubstr("4 stages of 8192 bytes, prefetched by all threads"));
   EXPECT_THAT(decided(product({.dtype = "f32"})),
-              HasSubstr("nothing is copied ahead: it has no product by tensor cores"));
+              HasSubstr("no prefetching: it has no tensor-core matmul"));
   EXPECT_THAT(decided(product({}), {.stages = 1}),
-              HasSubstr("nothing is copied ahead: there is no room for two stages"));
+              HasSubstr("no prefetching: shared memory has no room for two stages"));
 }
 
-TEST(GpuSchedule, RolesNeedALoopBeforeAnyWriteWhosePlacesAreKnown) {
+TEST(GpuSchedule, WarpSpecializationNeedsALoopBeforeAnyStoreWithKnownAddresses) {
   const auto why = [](const Product64& of, const Options& options = kLooping) {
     const auto made = scheduled(product(of), options);
-    return made->roles ? "" : made->roles.why_not();
+    return made->warp_specialization ? "" : made->warp_specialization.why_not();
   };
   EXPECT_EQ(why({}), "");
   EXPECT_EQ(why({.before = "first = add(row, 8)", .place = "add(k, first)"}), "");
-  EXPECT_EQ(why({}, {}), "blocks do not go on with further programs");
-  EXPECT_EQ(why({}, {.loops = true, .roles = false}), "none are wanted");
-  EXPECT_EQ(why({.dtype = "f32"}), "no product is by warpgroups");
+  EXPECT_EQ(why({}, {}), "blocks are not persistent");
+  EXPECT_EQ(why({}, {.persistent = true, .warp_specialization = false}), "disabled");
+  EXPECT_EQ(why({.dtype = "f32"}), "no matmul uses wgmma");
   EXPECT_EQ(why({.before = "old: i32 = atomic(at, 1) {fn = add}"}),
-            "programs may wait for each other");
+            "programs may synchronize with each other");
   EXPECT_EQ(why({.before = "zeros: f32[64, 64] = 0.0\n vstore(c, row, 0, zeros)"}),
-            "a write comes before the loop");
+            "a store comes before the loop");
   EXPECT_EQ(why({.before = "first: i32 = load(at)", .place = "add(k, cast(first): i64)"}),
-            "where it reads does not follow from arguments and the grid alone");
-  EXPECT_EQ(why({.to = "64"}), "");  // two rounds
+            "its addresses depend on more than parameters and program ids");
+  EXPECT_EQ(why({.to = "64"}), "");  // two iterations
   EXPECT_EQ(why({.to = "256", .m = 128, .n = 256}), "");
-  EXPECT_EQ(why({.to = "256"}), "they would not pay for tiles and rounds like these");
-  EXPECT_EQ(why({}, {.stages = 2, .loops = true}), "no product goes on into the next round");
+  EXPECT_EQ(why({.to = "256"}), "not profitable for this tile size and number of k-steps");
+  EXPECT_EQ(why({}, {.stages = 2, .persistent = true}),
+            "no matmul overlaps with the next iteration");
 }
 
-TEST(GpuSchedule, MapsNeedViewsThatWhoLaunchesKnows) {
+TEST(GpuSchedule, TensorMapsNeedViewsThatTheLauncherKnows) {
   EXPECT_THAT(decided(product({}), kMapping), HasSubstr("2 tensor maps"));
-  EXPECT_THAT(decided(product({}), kLooping), HasSubstr("no tensor maps: who launches makes none"));
+  EXPECT_THAT(decided(product({}), kLooping),
+              HasSubstr("no tensor maps: the launcher does not support them"));
 }
 
-TEST(GpuSchedule, RowsAreSpreadByTheirSize) {
+TEST(GpuSchedule, RowsAreDistributedByTheirSize) {
   const auto row = [](int columns, const Options& options = kLooping) {
     return decided(fmt::format(fmt::runtime(kRow), columns), options);
   };
-  EXPECT_THAT(row(256), HasSubstr("rows: 64 bytes a thread, 2 programs together"));
+  EXPECT_THAT(row(256), HasSubstr("rows: 64 bytes per thread, 2 programs merged"));
   EXPECT_THAT(row(4096),
-              HasSubstr("a block of 256 threads: one program\n// rows: 32 bytes a thread\n"));
+              HasSubstr("a block of 256 threads: one program\n// rows: 32 bytes per thread\n"));
   EXPECT_THAT(row(32768),
-              HasSubstr(", then further ones\n// rows: 64 bytes a thread, 64 registers, 1 ahead"));
-  EXPECT_THAT(row(32768), HasSubstr("up to 16 bytes at a time; copied 1 ahead"));
-  EXPECT_THAT(row(32768, {}), Not(HasSubstr("ahead")));
+              HasSubstr(", persistent\n// rows: 64 bytes per thread, 64 registers, 1 prefetched"));
+  EXPECT_THAT(row(32768), HasSubstr("up to 16 bytes at a time; prefetched, distance 1"));
+  EXPECT_THAT(row(32768, {}), Not(HasSubstr("prefetched")));
 }
 
 TEST(GpuSchedule, LongRowsAreCutIntoParts) {
@@ -174,9 +174,9 @@ TEST(GpuSchedule, LongRowsAreCutIntoParts) {
     return decided(fmt::format(fmt::runtime(kRow), columns), options);
   };
   EXPECT_THAT(row(50257), HasSubstr("a block of 512 threads: one program\n"));
-  EXPECT_THAT(row(50257), HasSubstr("50257 elements in parts of 8192, 114688 bytes kept"));
-  EXPECT_THAT(row(151936), HasSubstr("151936 elements in parts of 32768, 229376 bytes kept"));
-  EXPECT_THAT(row(151936, {.shared_bytes = 99 << 10}), HasSubstr("99328 bytes kept"));
+  EXPECT_THAT(row(50257), HasSubstr("50257 elements in parts of 8192, 114688 bytes cached"));
+  EXPECT_THAT(row(151936), HasSubstr("151936 elements in parts of 32768, 229376 bytes cached"));
+  EXPECT_THAT(row(151936, {.shared_bytes = 99 << 10}), HasSubstr("99328 bytes cached"));
   EXPECT_THAT(row(8001), HasSubstr("8001 elements in parts of 2048"));
   EXPECT_THAT(row(8000), Not(HasSubstr("parts")));
 }
@@ -195,51 +195,51 @@ TEST(GpuSchedule, WhatAllProgramsReadIsKnown) {
             columns),
         options);
   };
-  EXPECT_THAT(scaled(4096), HasSubstr("rows: 32 bytes a thread, 40 registers\n"));
-  EXPECT_THAT(scaled(4096), HasSubstr("at a time; the same for all programs\n"));
-  EXPECT_THAT(scaled(32768, {.loops = true, .rows_ahead = 1}),
-              HasSubstr("at a time; copied once for all programs\n"));
+  EXPECT_THAT(scaled(4096), HasSubstr("rows: 32 bytes per thread, 40 registers\n"));
+  EXPECT_THAT(scaled(4096), HasSubstr("at a time; read-only, shared by all programs\n"));
+  EXPECT_THAT(scaled(32768, {.persistent = true, .prefetched_rows = 1}),
+              HasSubstr("at a time; loaded once for all programs\n"));
 }
 
-TEST(GpuSchedule, FewerStagesOrNoRolesWhereSharedMemoryIsShort) {
-  const Options options = {.shared_bytes = 40 << 10, .loops = true};
+TEST(GpuSchedule, FewerStagesOrNoWarpSpecializationWhereSharedMemoryIsShort) {
+  const Options options = {.shared_bytes = 40 << 10, .persistent = true};
   const auto made = scheduled(product({}), options);  // 8 KiB a stage
   const auto fits = [&](std::int64_t others) {
-    return *fit(*made, options, {.bytes = 8192 * made->shape.stages + others});
+    return *fit(*made, options, {.bytes = 8192 * made->mapping.stages + others});
   };
   EXPECT_TRUE(fits(8192));
-  EXPECT_EQ(made->shape.stages, 4);
+  EXPECT_EQ(made->mapping.stages, 4);
   EXPECT_FALSE(fits(8193));
-  EXPECT_EQ(made->shape.stages, 3);
+  EXPECT_EQ(made->mapping.stages, 3);
   EXPECT_TRUE(fits(8193));
   EXPECT_EQ(made->shared_bytes, 3 * 8192 + 8193);
   EXPECT_FALSE(fits(16385));
-  EXPECT_EQ(made->roles.why_not(), "3 stages have no room in shared memory");
-  EXPECT_EQ(made->shape.stages, 4);
+  EXPECT_EQ(made->warp_specialization.why_not(), "3 stages have no room in shared memory");
+  EXPECT_EQ(made->mapping.stages, 4);
   EXPECT_FALSE(fits(16385));
-  EXPECT_EQ(made->shape.stages, 2);
+  EXPECT_EQ(made->mapping.stages, 2);
   EXPECT_FALSE(fits(24577));
-  EXPECT_EQ(made->shape.stages, 0);
+  EXPECT_EQ(made->mapping.stages, 0);
   const auto failed = fit(*made, options, {.bytes = (40 << 10) + 1});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().id, "ptx-shared-memory");
 }
 
 TEST(GpuSchedule, MoreStagesWhereTwoBlocksHaveRoom) {
-  const Options options = {.shared_bytes = 100 << 10, .more_stages = 8, .loops = true};
+  const Options options = {.shared_bytes = 100 << 10, .more_stages = 8, .persistent = true};
   const auto made = scheduled(product({}), options);
-  EXPECT_EQ(made->shape.stages, 8);
+  EXPECT_EQ(made->mapping.stages, 8);
   EXPECT_FALSE(*fit(*made, options, {.bytes = 64 << 10}));
-  EXPECT_EQ(made->shape.stages, 6);
+  EXPECT_EQ(made->mapping.stages, 6);
   EXPECT_TRUE(*fit(*made, options, {.bytes = 48 << 10}));
 }
 
-TEST(GpuSchedule, TeamsHaveMemoryOfTheirOwn) {
+TEST(GpuSchedule, ConsumerGroupsHaveMemoryOfTheirOwn) {
   const auto made = scheduled(product({}), kLooping);
   EXPECT_EQ(made->threads(), 2 * 128 + 128);
-  const Taken taken{.bytes = 50000, .own_bytes = 4096};
+  const SharedMemoryUse taken{.bytes = 50000, .own_bytes = 4096};
   EXPECT_FALSE(*fit(*made, kLooping, taken));
-  EXPECT_EQ(made->shape.own_bytes, 4096);
+  EXPECT_EQ(made->mapping.own_bytes, 4096);
   EXPECT_TRUE(*fit(*made, kLooping, taken));
 }
 

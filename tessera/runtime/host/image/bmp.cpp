@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kBmp = "BMP";
 
-/// Little-endian numbers of a file; what is beyond its end is 0.
+/// Little-endian reader; bytes beyond the end of the file are 0.
 class Fields {
  public:
   explicit Fields(Encoded bytes) : bytes_(bytes) {}
@@ -23,7 +23,7 @@ class Fields {
   Encoded bytes_;
 };
 
-/// The bits of a pixel that are one of its colours.
+/// Bit field of one colour of a pixel.
 struct Channel {
   int shift = 0, width = 0;
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kJpeg = "JPEG";
 
-/// libjpeg leaves by longjmp, which runs no destructors: between setjmp and the end of a step there
-/// are none to be run.
+/// libjpeg reports errors by longjmp, which runs no destructors: there are none between setjmp and
+/// the end of a step.
 struct JpegFailure {
   jpeg_error_mgr manager;
   std::jmp_buf place;
@@ -29,7 +29,7 @@ struct JpegFailure {
   std::longjmp(failure->place, 1);
 }
 
-/// A warning, which has a negative level, is of damaged data.
+/// A warning, which has a negative level, means damaged data.
 void on_message(j_common_ptr info, int level) {
   if (level < 0) leave(info);
 }

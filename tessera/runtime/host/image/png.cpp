@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kPng = "PNG";
 
-/// libpng leaves by longjmp, which runs no destructors: between setjmp and the end of a step there
-/// are none to be run.
+/// libpng reports errors by longjmp, which runs no destructors: there are none between setjmp and
+/// the end of a step.
 struct PngReading {
   Encoded rest;
   std::jmp_buf place;
@@ -39,7 +39,7 @@ void copy_bytes(png_structp png, png_bytep into, png_size_t count) {
   reading->rest = reading->rest.subspan(count);
 }
 
-/// Reads up to the pixels and asks for three channels of 8 bits.
+/// Reads the header and requests three channels of 8 bits.
 bool read_header(PngReading& reading) {
   if (setjmp(reading.place) != 0) return false;
   png_set_read_fn(reading.png, &reading, copy_bytes);

@@ -13,7 +13,7 @@ class Reader {
  public:
   explicit Reader(Encoded bytes) : bytes_(bytes) {}
 
-  /// The next number, after blanks and comments; it has up to 9 digits.
+  /// Next number, after blanks and comments; it has up to 9 digits.
   std::optional<std::int64_t> number() {
     skip_blanks();
     std::int64_t value = 0;
@@ -23,7 +23,7 @@ class Reader {
     if (digits == 0 || digits > 9) return std::nullopt;
     return value;
   }
-  /// The next digit, which is 0 or 1; digits need not be apart.
+  /// Next digit, 0 or 1; digits need not be separated.
   std::optional<std::int64_t> bit() {
     skip_blanks();
     if (at_ == bytes_.size() || (bytes_[at_] != '0' && bytes_[at_] != '1')) return std::nullopt;

@@ -1,0 +1,155 @@
+#include "tessera/tile/gpu/row_schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include "tessera/tile/passes/rewrite.h"
+
+namespace tessera::tile::gpu {
+namespace {
+
+/// Whether a persistent block can run the programs in turn: straight-line code that loads views,
+/// reduces and stores to views.
+bool is_rows(const Kernel& kernel) {
+  bool reduces = false;
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    reduces = reduces || op.code == Code::Reduce;
+    switch (op.code) {
+      case Code::Dot:
+      case Code::For:
+      case Code::While:
+      case Code::If:
+      case Code::Atomic:
+      case Code::Cas:
+      case Code::Barrier:
+      case Code::Load: return false;
+      default: break;
+    }
+  }
+  return reduces;
+}
+
+struct Row {
+  std::int64_t bytes;
+  int width;        // of an element
+  bool parameters;  // whether it also loads parameters
+};
+
+/// Rows in parts, for rows that exceed the registers of a block or are unaligned: then parts start
+/// at aligned addresses.
+void cut(RowSchedule& rows, const Row& row) {
+  constexpr std::int64_t kKilo = 1024, kAccess = 16;
+  const auto parts = [&](std::int64_t bytes, int per_thread, std::int64_t keep) {
+    rows.part = bytes / row.width;
+    rows.part_bytes_per_thread = per_thread;
+    rows.part_registers = 64;
+    rows.cached_bytes = keep;
+  };
+  const std::int64_t half = 112 * kKilo, all = 224 * kKilo;  // of shared memory
+  if (row.bytes > 128 * kKilo) return parts(64 * kKilo, 64, all);
+  if (row.bytes > half) return parts(32 * kKilo, 64, half);
+  if (row.bytes == 64 * kKilo && !row.parameters) return;  // faster if prefetched as a whole
+  if (row.bytes > 32 * kKilo) return parts(16 * kKilo, 32, half);
+  if (row.bytes % kAccess == 0 || row.bytes <= 4 * kKilo) return;
+  const auto quarter =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(row.bytes / 4)));
+  parts(quarter, 32, row.bytes + 2 * quarter);
+}
+
+}  // namespace
+
+RowSchedule row_schedule(const Kernel& kernel) {
+  RowSchedule rows;
+  rows.any = is_rows(kernel);
+  if (!rows.any) return rows;
+  std::int64_t bytes = 0;
+  int width = 1;
+  bool parameters = false;  // whether there are tiles that all programs load
+  int loads = 0;
+  std::set<ValueId> by_program;  // values that vary between programs
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    const bool differs =
+        op.code == Code::Pid || std::any_of(op.in.begin(), op.in.end(),
+                                            [&](ValueId in) { return by_program.count(in) != 0; });
+    if (differs) by_program.insert(op.out.begin(), op.out.end());
+    if (op.code != Code::Vload) continue;
+    const Type& tile = kernel.type(op.out[0]);
+    if (tile.count() * byte_width(tile.dtype) > bytes) {
+      width = byte_width(tile.dtype);
+      bytes = tile.count() * width;
+      rows.extent = tile.count();
+    }
+    parameters = parameters || !differs;
+    loads += tile.count() > 1 ? 1 : 0;
+  }
+  constexpr std::int64_t kKilo = 1024, kWarp = 32, kAccess = 16, kMostTogether = 4;
+  const auto held = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+  cut(rows, {bytes, width, parameters});
+  if (held <= kKilo) {  // one warp
+    rows.coarsening =
+        static_cast<int>(std::clamp(32 * kWarp / held, std::int64_t{1}, kMostTogether));
+    // Each load besides a row and two parameters needs registers of its own.
+    if (parameters) rows.registers = 40 + 8 * std::max(0, loads - 3);
+    rows.packed = parameters && rows.coarsening > 1;
+    return rows;
+  }
+  if (held > 32 * kKilo) {  // an SM has no room for a second one
+    rows.persistent = true;
+    rows.registers = 64;
+    return rows;
+  }
+  rows.bytes_per_thread = held <= 8 * kKilo ? 32 : parameters || held > 16 * kKilo ? 128 : 64;
+  if (held == 2 * kKilo && bytes < held && bytes * 20 >= held * 19) {
+    // One warp: bounds checks at the end of the row then cause no divergence between warps.
+    rows.bytes_per_thread = 64;
+    rows.registers = parameters ? 64 : 48;
+    rows.packed = !parameters;
+    return rows;
+  }
+  // A row that is not a power of two leaves some threads idle at its end. Fewer threads with more
+  // accesses each finish at about the same time.
+  const auto accesses = [&] {
+    return (bytes * rows.bytes_per_thread + held * kAccess - 1) / (held * kAccess);
+  };
+  const auto is_even = [&] {
+    return bytes * rows.bytes_per_thread * 20 >= accesses() * held * kAccess * 19;
+  };
+  while (!is_even() && rows.bytes_per_thread < 128) rows.bytes_per_thread *= 2;
+  const std::int64_t elements = accesses() * kAccess / width;
+  if (parameters) {
+    rows.registers = held <= 2 * kKilo ? 0
+                     : elements <= 16  ? 40
+                     : elements <= 32  ? 64
+                     : elements <= 48  ? 80
+                                       : 128;
+  } else {
+    rows.registers = elements <= 32 ? 0 : 80;
+  }
+  return rows;
+}
+
+void gather_reductions(Kernel& kernel) {
+  std::map<ValueId, int> depths;  // by value: number of reductions that it depends on
+  std::vector<std::pair<int, OpId>> order;
+  int deepest = 0;
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    int depth = is_pure(kernel, op) ? 0 : deepest;
+    for (const ValueId in : op.in)
+      if (const auto found = depths.find(in); found != depths.end())
+        depth = std::max(depth, found->second);
+    const bool reduces = op.code == Code::Reduce;
+    order.emplace_back(2 * depth + (reduces ? 1 : 0), id);
+    for (const ValueId out : op.out) depths[out] = depth + (reduces ? 1 : 0);
+    deepest = std::max(deepest, depth + (reduces ? 1 : 0));
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < order.size(); ++i) kernel.body.ops[i] = order[i].second;
+}
+
+}  // namespace tessera::tile::gpu
