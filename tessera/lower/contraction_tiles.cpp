@@ -58,7 +58,7 @@ class Cost {
       : c_(c), panel_(panels.columns), width_(byte_width(panels.dtype)), machine_(machine) {
     sum_ = static_cast<double>(count(c.sums));
     lanes_ = machine.vector_bytes / 4;
-    mr_ = tile::cpu::register_tile(tile::cpu::Products::Lanes, machine).rows;
+    mr_ = tile::cpu::register_tile(tile::cpu::MatmulUnit::Lanes, machine).rows;
     // Instructions for bytes multiply a group of the sum at once.
     if (panels.dtype == DType::I8) {
       at_once_ = static_cast<double>(panels.k_group);

@@ -44,7 +44,7 @@ class Planner {
   Planner(const Convolution3x3& conv, const machine::Machine& machine)
       : conv_(conv),
         machine_(machine),
-        tile_(tile::cpu::register_tile(tile::cpu::Products::Lanes, machine)),
+        tile_(tile::cpu::register_tile(tile::cpu::MatmulUnit::Lanes, machine)),
         lanes_(machine.vector_bytes / 4) {}
 
   std::optional<WinogradPlan> run() {

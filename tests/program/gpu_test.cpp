@@ -134,7 +134,7 @@ TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
       compile(with_weights(parsed(product.graph), product.inputs, product.given), product.options);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   const runtime::Program::Kernel& kernel = compiled->program.kernels.back();
-  EXPECT_TRUE(kernel.loops);
+  EXPECT_TRUE(kernel.persistent);
   EXPECT_EQ(kernel.maps.size(), 2u);
 }
 
@@ -153,7 +153,7 @@ TEST(GpuProgram, EverySecondPixelIsCopiedByTensorMaps) {
       compile(with_weights(parsed(window.graph), window.inputs, window.given), window.options);
   ASSERT_TRUE(compiled) << to_string(compiled.error());
   EXPECT_TRUE(std::ranges::any_of(compiled->program.kernels, [](const auto& kernel) {
-    return kernel.loops && kernel.maps.size() == 2;
+    return kernel.persistent && kernel.maps.size() == 2;
   }));
 }
 

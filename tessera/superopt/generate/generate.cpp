@@ -59,7 +59,7 @@ std::string name_of(const Terms& terms, const Candidate& candidate) {
 /// Counts the verdicts and adds the rules that were proved, each text once, with names of their
 /// own.
 void add_rules(const Terms& terms, const std::vector<Candidate>& candidates,
-               const std::vector<std::optional<Decision>>& decisions, Generated& result) {
+               const std::vector<std::optional<Decision>>& decisions, GenerateResult& result) {
   std::map<std::string, int> names;
   std::set<std::string> texts;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
