@@ -146,6 +146,51 @@ class Preparation {
     return type;
   }
 
+  /// The results of a branch, computed whether it is taken or not.
+  Vals inlined(const Graph& branch, const Vals& inputs) {
+    Vals values(branch.value_count());
+    for (std::size_t i = 0; i < branch.inputs().size(); ++i)
+      values[branch.inputs()[i].index] = inputs[i];
+    for (std::uint32_t i = 0; i < branch.value_count(); ++i)
+      if (const Tensor* constant = branch.constant({i})) values[i] = out_.constant(*constant);
+    const auto mapped_in = [&](ValueId id) { return id.present() ? values[id.index] : Val{}; };
+    for (const GraphNode& node : branch.nodes()) {
+      Vals operands;
+      for (const ValueId id : branch.inputs(node)) operands.push_back(mapped_in(id));
+      const auto outputs = branch.outputs(node);
+      const Vals results =
+          out_.call(*node.op, operands, *node.attrs, static_cast<int>(outputs.size()));
+      if (out_.failed()) return {};
+      for (std::size_t i = 0; i < outputs.size(); ++i) values[outputs[i].index] = results[i];
+    }
+    Vals results;
+    for (const ValueId id : branch.outputs()) results.push_back(mapped_in(id));
+    return results;
+  }
+
+  /// A choice between two branches as a choice between their results, element by element; nothing
+  /// where a branch has control flow of its own, is random, or gives results of another type. A
+  /// division by zero in the branch that is not taken is outside of the claim (`domain`).
+  std::optional<Vals> selected_results(const GraphNode& node, const Vals& operands) {
+    const auto branches = from_.subgraphs(node);
+    if (node.op->control != OpDef::Control::If || branches.size() != 2) return std::nullopt;
+    const Type condition = out_.known(operands[0]).type;
+    if (!condition.is_ranked_tensor() || !condition.shape->empty()) return std::nullopt;
+    for (const auto& branch : branches)
+      for (const GraphNode& inner : branch->nodes())
+        if (!inner.op->pure || inner.op->kind() == OpDef::Kind::Control) return std::nullopt;
+    const Vals captures(operands.begin() + 1, operands.end());
+    const Vals first = inlined(*branches[0], captures), second = inlined(*branches[1], captures);
+    if (out_.failed()) return std::nullopt;
+    Vals results;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const Type& type = out_.known(first[i]).type;
+      if (!type.is_ranked_tensor() || !(type == out_.known(second[i]).type)) return std::nullopt;
+      results.push_back(out_.call("where", {operands[0], first[i], second[i]}, {}, 1).at(0));
+    }
+    return results;
+  }
+
   void place(const GraphNode& node) {
     const auto outputs = from_.outputs(node);
     Vals operands;
@@ -160,6 +205,8 @@ class Preparation {
     Vals results;
     if (auto values = folded(node, operands, known)) {
       results = *std::move(values);
+    } else if (auto selected = selected_results(node, operands)) {
+      results = *std::move(selected);
     } else if (node.op->kind() == OpDef::Kind::Control) {
       std::vector<Type> types;
       for (const ValueId id : outputs) types.push_back(own(from_.type(id)));
