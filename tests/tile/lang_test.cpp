@@ -22,8 +22,9 @@ constexpr float kQuietNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Lang, IsTracedToTheOperationsThatItNames) {
   const auto add = kernel("add", {"x", "n"}, [](const Ptr<float>& x, const Num<std::int64_t>& n) {
-    const Val at = program_id(0) * 4 + arange(0, 4);
     // C++ leaves the order open in which arguments are evaluated: one call to a statement.
+    const Val first = program_id(0) * 4;
+    const Val at = first + arange(0, 4);
     const Val to = x + at, from = x + at, mask = at < n, doubled = load(from, mask) * 2;
     store(to, doubled, at < n);
   });

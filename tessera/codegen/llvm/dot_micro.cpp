@@ -155,8 +155,7 @@ class Tile {
       for (int i = 0; i < kernel_.next_lines; ++i)
         emit_prefetch(ir_, ir_.CreateGEP(a_group_, row, ir_.CreateAdd(next, constant(i * line))));
   }
-  /// Prefetches b some groups of k ahead, one cache line between multiply-adds: together they would
-  /// delay the loads behind them.
+  /// Prefetches b some groups of k ahead, one cache line between multiply-adds, not all at once.
   struct LaterB {
     Value* row = nullptr;
     int products = 0, next_column = 0;

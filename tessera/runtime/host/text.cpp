@@ -97,8 +97,9 @@ Results string_split(const Call& call) {
   std::size_t most = 0;
   TESSERA_TRY(Draft counts, in.allocate(DType::I64, x.shape));
   for (const std::string& text : *x.strings) {
-    counts.set_integer(static_cast<std::int64_t>(parts.size()),
-                       std::ssize(parts.emplace_back(parts_of(text, splitting))));
+    const std::int64_t at = std::ssize(parts);
+    parts.push_back(parts_of(text, splitting));
+    counts.set_integer(at, std::ssize(parts.back()));
     most = std::max(most, parts.back().size());
   }
   Shape shape = x.shape;
