@@ -139,6 +139,9 @@ Expected<Done> add_calls(const Graph& graph, const std::vector<Known>& inputs,
                   body_of(*node.op, *node.attrs, operands, static_cast<int>(results.size())));
       TESSERA_TRY(body, expand(body, is_composite));
       if (!has_control_flow(body)) {
+        // Inputs beyond the operands are symbolic float attributes.
+        for (const ValueId id : body.inputs().subspan(present.size()))
+          present.push_back({.type = body.type(id)});
         TESSERA_TRY_DONE(add_calls(body, present, meanings));
         meanings.bodies.emplace(call, tessera::to_text(body));
         continue;

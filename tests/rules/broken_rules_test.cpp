@@ -53,7 +53,7 @@ TEST(SlowBrokenRules, NoneIsProvedAndMostAreRefuted) {
   for (const rules::Rule& rule : *shipped)
     for (const rules::Rule& instance : rules::instances(rule)) rules->push_back(instance);
   Rng rng(5);
-  int made = 0, refuted = 0, unknown = 0;
+  int made = 0, refuted = 0, unknown = 0, guarded = 0;
   while (made < 1000) {
     const rules::Rule& rule = (*rules)[rng.below(rules->size())];
     const std::optional<BrokenRule> found = broken(rule, rng);
@@ -62,10 +62,11 @@ TEST(SlowBrokenRules, NoneIsProvedAndMostAreRefuted) {
     const Graph &source = found->rule.source, &target = found->rule.target;
     const prove::Verdict verdict = prove::prove(source, target, {});
     if (const auto* proved = std::get_if<prove::Proved>(&verdict)) {
-      // Only where the guard leaves out what shows the damage.
+      // Only under a guard that excludes the sizes that show the damage.
       const auto within = holds(proved->guard, found->refuted.sizes);
-      EXPECT_FALSE(within && *within) << rule.name << ": " << found->edit << "\n"
+      EXPECT_TRUE(within && !*within) << rule.name << ": " << found->edit << "\n"
                                       << to_text(source) << to_text(target);
+      ++guarded;
     } else if (const auto* shown = std::get_if<prove::Refuted>(&verdict)) {
       const auto again = prove::replay(source, target, *shown);
       ASSERT_TRUE(again) << to_string(again.error());
@@ -75,8 +76,8 @@ TEST(SlowBrokenRules, NoneIsProvedAndMostAreRefuted) {
       ++unknown;
     }
   }
-  EXPECT_GE(refuted, 950) << unknown << " are unknown, " << made - refuted - unknown << " proved";
-  EXPECT_EQ(refuted + unknown, made);
+  EXPECT_GE(refuted, 950) << unknown << " are unknown, " << guarded << " need a guard";
+  EXPECT_LE(guarded, 5);
 }
 
 }  // namespace
