@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 #include <optional>
 
 #include "python/bindings/dlpack_exchange.h"
@@ -218,14 +217,15 @@ std::optional<ArrayView> view_of_extension(nb::handle object, bool writable) {
   return view;
 }
 
-std::int64_t count_of(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+/// Number of elements of an array that is in memory.
+std::int64_t count_of(const ArrayView& view) {
+  return element_count(view.shape).value_or(0);
 }
 
 bool is_dense(const ArrayView& view) {
   std::int64_t expected = 1;
   for (std::size_t axis = view.shape.size(); axis-- > 0;) {
-    if (view.shape[axis] != 1 && view.strides[axis] != expected) return count_of(view.shape) == 0;
+    if (view.shape[axis] != 1 && view.strides[axis] != expected) return count_of(view) == 0;
     expected *= view.shape[axis];
   }
   return true;
@@ -234,7 +234,7 @@ bool is_dense(const ArrayView& view) {
 /// Elements of a strided array, row by row.
 Bytes gathered(const ArrayView& view) {
   const auto width = static_cast<std::size_t>(byte_width(view.dtype));
-  const std::int64_t count = count_of(view.shape);
+  const std::int64_t count = count_of(view);
   Buffer buffer(static_cast<std::size_t>(count) * width);
   std::vector<std::int64_t> index(view.shape.size(), 0);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -253,7 +253,7 @@ Bytes gathered(const ArrayView& view) {
 
 Tensor tensor_of(const ArrayView& view) {
   if (!is_dense(view)) return {view.dtype, view.shape, gathered(view)};
-  const auto bytes = static_cast<std::size_t>(count_of(view.shape) * byte_width(view.dtype));
+  const auto bytes = static_cast<std::size_t>(count_of(view) * byte_width(view.dtype));
   return {view.dtype, view.shape, Bytes(view.owner, {view.data, bytes})};
 }
 
@@ -269,10 +269,16 @@ std::optional<Tensor> text_of(nb::handle object) {
   const std::string kind = nb::cast<std::string>(nb::str(object.attr("dtype").attr("kind")));
   if (kind != "U" && kind != "O" && kind != "T") return std::nullopt;
   std::vector<std::string> elements;
-  for (const nb::handle element : object.attr("ravel")().attr("tolist")())
-    elements.push_back(nb::isinstance<nb::bytes>(element)
-                           ? std::string(nb::cast<nb::bytes>(element).c_str())
-                           : nb::cast<std::string>(nb::str(element)));
+  for (const nb::handle element : object.attr("ravel")().attr("tolist")()) {
+    if (nb::isinstance<nb::bytes>(element)) {
+      const auto bytes = nb::cast<nb::bytes>(element);
+      elements.emplace_back(bytes.c_str(), bytes.size());
+    } else if (nb::isinstance<nb::str>(element)) {
+      elements.push_back(nb::cast<std::string>(element));
+    } else {
+      fail("an array of objects has an element that is no text");
+    }
+  }
   return Tensor::of_strings(nb::cast<std::vector<std::int64_t>>(nb::list(object.attr("shape"))),
                             std::move(elements));
 }
@@ -298,7 +304,7 @@ std::optional<ArrayView> writable_view(nb::handle object) {
     if (view->strides[axis] < 0) fail("an array with negative strides is not supported");
     last += (view->shape[axis] - 1) * view->strides[axis];
   }
-  view->bytes = count_of(view->shape) == 0 ? 0 : last * byte_width(view->dtype);
+  view->bytes = count_of(*view) == 0 ? 0 : last * byte_width(view->dtype);
   return view;
 }
 
@@ -338,34 +344,34 @@ ResultType result_type(DType dtype, bool torch) {
 
 /// A torch tensor that shares the memory of a tensor, by torch's table.
 nb::object by_exchange(const DlpackExchange& exchange, const Tensor& tensor) {
-  struct Held {
+  struct ExportedTensor {
     DlpackManagedTensor managed;
     Bytes bytes;
     std::vector<std::int64_t> shape, strides;
   };
-  auto held = std::make_unique<Held>();
-  held->bytes = tensor.bytes;
-  held->shape = tensor.shape;
-  held->strides.resize(tensor.shape.size());
+  auto exported = std::make_unique<ExportedTensor>();
+  exported->bytes = tensor.bytes;
+  exported->shape = tensor.shape;
+  exported->strides.resize(tensor.shape.size());
   std::int64_t stride = 1;
-  for (std::size_t axis = held->shape.size(); axis-- > 0;) {
-    held->strides[axis] = stride;
-    stride *= std::max<std::int64_t>(held->shape[axis], 1);
+  for (std::size_t axis = exported->shape.size(); axis-- > 0;) {
+    exported->strides[axis] = stride;
+    stride *= std::max<std::int64_t>(exported->shape[axis], 1);
   }
-  held->managed.context = held.get();
-  held->managed.deleter = [](DlpackManagedTensor* self) {
-    delete static_cast<Held*>(self->context);
+  exported->managed.context = exported.get();
+  exported->managed.deleter = [](DlpackManagedTensor* self) {
+    delete static_cast<ExportedTensor*>(self->context);
   };
-  held->managed.tensor = {.data = const_cast<std::byte*>(tensor.bytes.data()),
-                          .device = {nb::device::cpu::value, 0},
-                          .ndim = static_cast<std::int32_t>(held->shape.size()),
-                          .dtype = result_type(tensor.dtype, true).dtype,
-                          .shape = held->shape.data(),
-                          .strides = held->strides.data(),
-                          .byte_offset = 0};
+  exported->managed.tensor = {.data = const_cast<std::byte*>(tensor.bytes.data()),
+                              .device = {nb::device::cpu::value, 0},
+                              .ndim = static_cast<std::int32_t>(exported->shape.size()),
+                              .dtype = result_type(tensor.dtype, true).dtype,
+                              .shape = exported->shape.data(),
+                              .strides = exported->strides.data(),
+                              .byte_offset = 0};
   PyObject* result = nullptr;
-  if (exchange.to_object(&held->managed, &result) != 0) throw nb::python_error();
-  held.release();  // the array deletes it
+  if (exchange.to_object(&exported->managed, &result) != 0) throw nb::python_error();
+  exported.release();  // the array deletes it
   return nb::steal(result);
 }
 

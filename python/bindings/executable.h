@@ -49,7 +49,7 @@ class Executable {
   static constexpr std::size_t kMaxVariants = 16;
 
   Executable(std::shared_ptr<const Model> model, CompileModelOptions compile, ExecutionOptions run);
-  /// Of a saved program.
+  /// Opens a saved program.
   static Expected<std::shared_ptr<Executable>> open(const std::filesystem::path& path,
                                                     ExecutionOptions run);
 

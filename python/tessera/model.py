@@ -75,14 +75,9 @@ class Model:
         >>> model.compile()(numpy.array([1, 2], "float32"))
         array([2., 4.], dtype=float32)
         """
-        if numerics not in ("reals", "exact"):
-            raise ValueError(f"numerics is 'reals' or 'exact', not {numerics!r}")
+        _check_pass_options(numerics, disable)
         if not isinstance(threads, int) or not 0 <= threads <= 1024:
             raise ValueError(f"threads is a number from 0 to 1024, not {threads!r}")
-        known = {info.name for info in passes()}
-        for name in disable:
-            if name not in known:
-                raise ValueError(f"{name!r} is not a pass; tessera.passes() lists them")
         return Program(
             _tessera.compile(
                 self._handle,
@@ -100,8 +95,7 @@ class Model:
 
     def optimize(self, *, numerics: str = "reals", disable: Sequence[str] = ()) -> Model:
         """The model after the graph passes that help on every machine, as `tessera optimize` writes it."""
-        if numerics not in ("reals", "exact"):
-            raise ValueError(f"numerics is 'reals' or 'exact', not {numerics!r}")
+        _check_pass_options(numerics, disable)
         return Model(self._handle.optimize(numerics, set(disable)))
 
     def save(self, path: PathLike) -> None:
@@ -118,6 +112,15 @@ class Model:
     def __repr__(self) -> str:
         names = ", ".join(value.name for value in self.inputs)
         return f"<tessera.Model of {self.inspect()['nodes']} nodes, inputs {names}>"
+
+
+def _check_pass_options(numerics, disable):
+    if numerics not in ("reals", "exact"):
+        raise ValueError(f"numerics is 'reals' or 'exact', not {numerics!r}")
+    known = {info.name for info in passes()}
+    for name in disable:
+        if name not in known:
+            raise ValueError(f"{name!r} is not a pass; tessera.passes() lists them")
 
 
 def load(path: PathLike) -> Model:

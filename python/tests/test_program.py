@@ -206,3 +206,11 @@ def test_exact_keeps_bits_and_passes_can_be_disabled(add):
     assert "cse" in names
     p = add.compile(numerics="exact", disable=["cse"], cache=None)
     assert all(record[0] != "cse" for record in p.explain()["passes"])
+
+
+def test_text_keeps_every_character_and_objects_are_refused():
+    p = ts.parse("graph g(x: string[2]) { y = identity(x) return y }").compile(cache=None)
+    assert p(np.array(["a\0b", "ä"], object)).tolist() == ["a\0b", "ä"]
+    assert p(np.array([b"a\0b", "c"], object)).tolist() == ["a\0b", "c"]
+    with pytest.raises(ts.Error, match="no text"):
+        p(np.array(["a", 1], object))

@@ -273,7 +273,7 @@ void Trace::if_else(ValueId condition, const std::function<void()>& then,
                 fmt::format("one branch alone makes {}", to_string(type)),
                 "both branches, or a value before");
       }
-      variable->state_ = Val::State::Value;  // a placeholder that is never read
+      variable->state_ = Val::State::Value;  // unassigned before the branch: never read
       variable->id_ = checked(builder_.constant(type, 0.0));
     }
     return next_of(region);

@@ -120,7 +120,7 @@ class Loops {
     panels_b_ = ir_.CreateGEP(
         ir_.getInt8Ty(), tile_,
         constant(round_up(std::int64_t{plan_.mr} * plan_.nr * byte_width(instruction_.c), 128)));
-    // Where k is 0 the result is still stored.
+    // The result is stored for an empty k, too.
     Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
     block(k_end, kc_, call_.shape.k, [&](Value* k) {
       k_ = k;

@@ -91,8 +91,8 @@ class Tile {
   }
 
  private:
-  /// Where addressing modes have a base and an index, few pointers advance along k: one of b and
-  /// one of a, or of some rows of it. Every addition takes an issue slot of a multiply-add.
+  /// Rows of a per pointer that advances along k, on CPUs with base + index addressing modes: every
+  /// pointer update takes an issue slot of a multiply-add.
   static constexpr int kRowsByPointer = kMaxUnroll;
 
   /// Updates the pointers into a for one loop iteration.

@@ -34,7 +34,7 @@ class Packing {
                          ? pack_.lines % block()
                          : 0;
     if (rest == 0) fill(ir_.CreateAnd(k_, constant(-pack_.k_multiple)));
-    // As many lines at a time as a register holds; straight-line code where all exist.
+    // Packs as many lines at a time as a register holds; straight-line code where all exist.
     const int widest =
         pack_.unit == Packer::Unit::K
             ? block()

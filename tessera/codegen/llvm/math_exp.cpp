@@ -93,8 +93,8 @@ Lanes limited(const Lanes& x, double least, double most, Sign sign) {
   return clamp_above(sign == Sign::NotPositive ? x : clamp_below(x, most), least);
 }
 
-/// Where the CPU scales vectors by any power of 2 in one instruction, results are scaled so: only
-/// base e needs limits, for its n.
+/// Exponential on CPUs that scale vectors by any power of 2 in one instruction: only base e needs
+/// limits, for its n.
 Lanes exponential_by_scaling(const Lanes& x, const Base& base, bool fast, Sign sign) {
   std::vector<double> c(base.exact.begin(), base.exact.end());
   if (fast) {

@@ -26,7 +26,7 @@ llvm::Value* any(const Lanes& condition) {
 /// x minus a multiple of y: a quotient of 53 bits times y, subtracted by an fma, leaves no more
 /// than 53 bits, so nothing is rounded, and x shrinks by a factor of about 2^52.
 Lanes reduced_once(const Lanes& x, const Lanes& y) {
-  // Where the quotient would overflow, a multiple of y · 2^1000, or y · 2^2000, is subtracted.
+  // Subtracts a multiple of y · 2^1000, or y · 2^2000, where the quotient would overflow.
   Lanes step = y;
   for (int i = 0; i < 2; ++i) {
     const Lanes large = compare(Predicate::FCMP_OLT, abs(step), abs(x) * 0x1p-1000);

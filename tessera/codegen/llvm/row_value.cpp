@@ -362,7 +362,7 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
     if (!prefetches_stored()) prefetch(op, dtype, place);
     return read(dtype, place);
   }
-  // Where the element is out of bounds, another address is read and the result not used.
+  // Reads another address for an element out of bounds, and does not use the result.
   llvm::IRBuilderBase& builder = early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
   llvm::Value* inside = is_inside(id, positions);
   llvm::AllocaInst* nothing = e_.slot(e_.memory_type(dtype));
