@@ -13,6 +13,7 @@ NB_MODULE(_tessera, module) {
   tessera::python::bind_proofs(module);
   tessera::python::bind_kernels(module);
   tessera::python::bind_graphs(module);
+  tessera::python::bind_triton(module);
   module.def(
       "cores", [] { return tessera::machine::host().cores; },
       "Number of physical cores of this computer.");

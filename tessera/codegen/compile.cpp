@@ -105,7 +105,7 @@ class Compiled final : public CompiledKernel {
       return too_large(kernel_, variant->scratch_bytes);
     }
     if (failed == 0) return Done{};
-    const tile::Kernel prepared = tile::cpu::prepare(kernel_, true);
+    const tile::Kernel prepared = tile::cpu::prepare(kernel_, options_.checked);
     const tile::Operation& op = prepared.ops[static_cast<std::size_t>(failed - 1)];
     const bool is_assertion = op.code == tile::Code::Assert;
     return Diagnostic{

@@ -22,6 +22,8 @@ struct Options {
   /// Debug mode: every access is checked against the memory of its argument, and assertions are
   /// checked.
   bool checked = false;
+  /// Assertions on scalars are checked outside of debug mode too.
+  bool assertions = false;
   /// Folder of the object cache; empty: no cache.
   std::filesystem::path cache = {};
 };

@@ -29,20 +29,23 @@ Expected<std::unique_ptr<llvm::Module>> module_of(const tile::Kernel& kernel,
                           {.overlap = target.overlap, .scalar = checked});
   if (scheduled.buffer_bytes > runtime::kMostScratch)
     return too_large(kernel, scheduled.buffer_bytes);
-  return emit(
-      scheduled, target.machine,
-      {.precision = target.options.precision, .checked = checked, .overlap = target.overlap},
-      context);
+  return emit(scheduled, target.machine,
+              {.precision = target.options.precision,
+               .checked = checked,
+               .assertions = checked || target.options.assertions,
+               .overlap = target.overlap},
+              context);
 }
 
 std::string object_key(const tile::Kernel& kernel, const ObjectTarget& target) {
   const machine::Machine& m = target.machine;
   return fmt::format(
-      "{}\n{} {} {}\ncaches {} {} {} {} vectors {} {}\nprecision {} checked {} overlap {}\n{}",
+      "{}\n{} {} {}\ncaches {} {} {} {} vectors {} {}\nprecision {} checked {} assertions {} "
+      "overlap {}\n{}",
       generator_version(), to_string(m.architecture), m.cpu, machine::llvm_features(m), m.l1d, m.l2,
       m.l3, m.cache_line, m.vector_bytes, m.vector_registers,
-      static_cast<int>(target.options.precision), target.options.checked, target.overlap,
-      tile::fingerprint(kernel));
+      static_cast<int>(target.options.precision), target.options.checked, target.options.assertions,
+      target.overlap, tile::fingerprint(kernel));
 }
 
 Expected<KernelObject> object_of(const tile::Kernel& kernel, const ObjectTarget& target,

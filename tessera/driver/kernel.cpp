@@ -14,6 +14,7 @@
 #include "tessera/support/tensor.h"
 #include "tessera/tile/builder.h"
 #include "tessera/tile/text.h"
+#include "tessera/triton/lower.h"
 
 namespace tessera {
 namespace {
@@ -130,6 +131,7 @@ Expected<tile::Argument> number_of(const std::string& name, DType dtype, const S
 
 Expected<tile::Kernel> read_kernel(const std::filesystem::path& path) {
   TESSERA_TRY(const std::string text, read_text(path));
+  if (path.extension() == ".ttir") return triton::kernel_of(text, path.string());
   return tile::parse_kernel(text, path.string());
 }
 

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Reads a kernel from a tile text file.
+/// Reads a kernel from a file of tile text, or of Triton's IR if its name ends in .ttir.
 Expected<tile::Kernel> read_kernel(const std::filesystem::path& path);
 
 /// Parses a launch grid: `4`, `4,2`, `4,2,8`.

@@ -151,6 +151,16 @@ ValueId Builder::bitcast(ValueId x, DType to) {
   return append_value({.code = Code::Bitcast, .in = {x}}, type(x).of(to));
 }
 
+ValueId Builder::address(ValueId pointer) {
+  return append_value({.code = Code::Bitcast, .in = {pointer}},
+                      Type::tile(DType::I64, type(pointer).shape));
+}
+
+ValueId Builder::pointer_cast(ValueId pointer_or_address, DType pointee) {
+  return append_value({.code = Code::Bitcast, .in = {pointer_or_address}},
+                      Type::pointer(pointee, type(pointer_or_address).shape));
+}
+
 ValueId Builder::reduce(Function function, ValueId x, int axis) {
   return append_value({.code = Code::Reduce, .function = function, .in = {x}, .ints = {axis}},
                       type(x).shaped(without(type(x).shape, axis)));

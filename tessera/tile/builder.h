@@ -46,6 +46,9 @@ class Builder {
   ValueId mul(ValueId a, ValueId b) { return map(Function::Mul, {a, b}); }
   ValueId cast(ValueId x, DType to);
   ValueId bitcast(ValueId x, DType to);
+  /// Pointers as i64, i64 as pointers, or pointers as pointers to another dtype.
+  ValueId address(ValueId pointer);
+  ValueId pointer_cast(ValueId pointer_or_address, DType pointee);
 
   ValueId reduce(Function function, ValueId x, int axis);
   ValueId scan(Function function, ValueId x, int axis, bool reverse = false);

@@ -266,10 +266,17 @@ class Checker {
 
   Expected<Done> check_bitcast() const {
     const Type &x = in(0), &result = out();
+    const auto is_address = [](const Type& type) {
+      return type.is_pointer() || (type.is_number() && type.dtype == DType::I64);
+    };
+    if ((x.is_pointer() || result.is_pointer()) && x.shape == result.shape && is_address(x) &&
+        is_address(result)) {
+      return Done{};
+    }
     if (!x.is_number() || !result.is_number() || x.shape != result.shape ||
         byte_width(x.dtype) != byte_width(result.dtype) || x.dtype == DType::Bool ||
         result.dtype == DType::Bool) {
-      return wrong("numbers, and a result of the same shape whose elements are as wide");
+      return wrong("numbers and a result of the same shape whose elements are as wide, or pointers and i64");
     }
     return Done{};
   }

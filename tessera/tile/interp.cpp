@@ -188,11 +188,37 @@ class Machine {
       TESSERA_TRY_DONE(access(op, out.bytes()));
     } else if (op.code == Code::Gather) {
       TESSERA_TRY_DONE(gather(op, out.bytes()));
+    } else if (op.code == Code::Bitcast &&
+               type(op.in[0]).is_pointer() != type(op.out[0]).is_pointer()) {
+      convert_addresses(op, out);
     } else {
       compute(kernel_, values_, op, out);
     }
     set(op.out[0], std::move(out));
     return Done{};
+  }
+
+  /// Pointers to and from the addresses of this process. An address outside of every argument
+  /// becomes a pointer that no access may use.
+  void convert_addresses(const Operation& op, Datum& out) const {
+    for (std::int64_t i = 0; i < type(op.in[0]).count(); ++i) {
+      if (type(op.in[0]).is_pointer()) {
+        const Address at = in(op, 0).as<Address>()[i];
+        const std::byte* data = arguments_[static_cast<std::size_t>(at.argument)].data;
+        out.as<std::uint64_t>()[i] =
+            reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uint64_t>(at.offset);
+        continue;
+      }
+      const std::uint64_t address = in(op, 0).as<std::uint64_t>()[i];
+      Address found{0, -1};
+      for (std::size_t k = 0; k < arguments_.size(); ++k) {
+        const auto first = reinterpret_cast<std::uintptr_t>(arguments_[k].data);
+        const auto bytes = static_cast<std::uint64_t>(arguments_[k].bytes);
+        if (address - first < bytes)
+          found = {static_cast<std::int64_t>(k), static_cast<std::int64_t>(address - first)};
+      }
+      out.as<Address>()[i] = found;
+    }
   }
 
   std::int64_t bytes_of(ValueId id) const { return type(id).count() * element_bytes(type(id)); }

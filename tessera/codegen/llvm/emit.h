@@ -18,6 +18,7 @@ namespace tessera::codegen {
 struct EmitOptions {
   Precision precision = Precision::Exact;
   bool checked = false;
+  bool assertions = false;  // of scalars
   bool overlap = false;  // arguments may alias
 };
 

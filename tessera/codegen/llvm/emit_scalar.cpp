@@ -100,7 +100,11 @@ void Emitter::emit_scalar(tile::OpId id) {
     }
     case Code::Cast:
       return out(emit_cast(ir, pieces(0), type(o.in[0]).dtype, type(o.out[0]).dtype).front());
-    case Code::Bitcast: return out(ir.CreateBitCast(in(0), register_type(type(o.out[0]).dtype)));
+    case Code::Bitcast: {
+      const tile::Type& to = type(o.out[0]);
+      return out(ir.CreateBitOrPointerCast(
+          in(0), to.is_pointer() ? ir.getPtrTy() : register_type(to.dtype)));
+    }
     case Code::Hint:
       if (type(o.in[0]).is_view()) {
         views[o.out[0]] = views[o.in[0]];
@@ -149,7 +153,7 @@ void Emitter::emit_scalar(tile::OpId id) {
     case Code::Stride: return out(views[o.in[0]].strides[static_cast<std::size_t>(o.ints[0])]);
     case Code::Base: return out(views[o.in[0]].base);
     case Code::Assert:
-      if (options.checked) check(in(0), id);
+      if (options.assertions) check(in(0), id);
       return;
     default: break;
   }

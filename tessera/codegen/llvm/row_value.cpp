@@ -162,8 +162,10 @@ Row::Lanes Row::map(const Operation& op, const std::vector<Lanes>& operands) {
     case Code::Cast: result = emit_cast(at, pieces[0], from, to); break;
     case Code::Bitcast:
       for (llvm::Value* piece : pieces[0]) {
+        llvm::Type* element =
+            e_.type(op.out[0]).is_pointer() ? at.getPtrTy() : e_.register_type(to);
         result.push_back(
-            at.CreateBitCast(piece, piece->getType()->getWithNewType(e_.register_type(to))));
+            at.CreateBitOrPointerCast(piece, piece->getType()->getWithNewType(element)));
       }
       break;
     case Code::Offset:

@@ -222,6 +222,7 @@ Pieces Emitter::elementwise(const Operation& op, std::vector<Pieces> operands) {
     }
     case Code::Cast: return emit_conversion(ir_, operands[0], from, to);
     case Code::Bitcast:
+      if (type(op.in[0]).is_pointer() || type(op.out[0]).is_pointer()) return operands[0];
       for (llvm::Value*& value : operands[0]) value = ir_.CreateBitCast(value, block_.element(to));
       return operands[0];
     case Code::Offset: {

@@ -77,6 +77,10 @@ std::optional<ValueId> parameter_of(const Kernel& kernel,
       case Code::Reshape:
       case Code::Permute:
       case Code::Slice: value = op.in[0]; break;
+      case Code::Bitcast:
+        if (!kernel.type(op.in[0]).is_pointer() || !kernel.type(value).is_pointer()) return {};
+        value = op.in[0];
+        break;
       default: return {};
     }
   }

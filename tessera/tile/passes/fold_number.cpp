@@ -209,6 +209,9 @@ std::optional<ValueId> fold_cast(Rewrite& out, const Operation& op, const Type& 
   const Operation* inner = out.definition(x);
   if (inner == nullptr || inner->code != op.code) return {};
   const ValueId source = inner->in[0];
+  const bool is_address = out.type(source).is_pointer() || out.type(source).dtype == DType::I64;
+  if (type.is_pointer() && !is_address) return {};
+  if (out.type(source).is_pointer() && !type.is_pointer() && type.dtype != DType::I64) return {};
   if (op.code == Code::Bitcast || widens(out.type(source).dtype, out.type(x).dtype))
     return make(out, {.code = op.code, .in = {source}}, type);
   return {};
@@ -259,7 +262,7 @@ std::optional<ValueId> fold_number(Rewrite& out, const Operation& op, const Type
       break;
     case Code::Cast:
     case Code::Bitcast:
-      found = fold_constants(out, op, type);
+      if (type.is_number()) found = fold_constants(out, op, type);
       if (!found) found = fold_cast(out, op, type);
       break;
     case Code::Offset:

@@ -1,0 +1,162 @@
+"""The compiler half of the Triton backend: TTIR, which Triton's front end makes, to tile IR."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+from types import ModuleType
+from typing import Any
+
+from triton import knobs
+from triton._C.libtriton import ir, passes
+from triton.backends.compiler import BaseBackend, GPUTarget
+
+from tessera import _tessera
+
+
+@dataclasses.dataclass(frozen=True)
+class CpuOptions:
+    """Options of a launch. Those that are about GPUs are accepted and mean nothing here."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    warp_size: int = 1
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = True
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv", "fp8e4b15", "fp8e4b8", "fp8e5b16")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    allow_fp8e4nv: bool = True
+    extern_libs: Any = None
+    debug: bool = False
+    sanitize_overflow: bool = True
+    backend_name: str = "cpu"
+    arch: str | None = None
+    instrumentation_mode: str = ""
+    ir_override: str | None = None
+
+    def __post_init__(self):
+        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps is {self.num_warps}; it must be a power of 2")
+
+    def hash(self) -> str:
+        # What means nothing here does not make another kernel.
+        relevant = {"debug": self.debug, "sanitize_overflow": self.sanitize_overflow,
+                    "num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
+        return hashlib.sha256(repr(sorted(relevant.items())).encode()).hexdigest()
+
+
+@functools.lru_cache
+def cache_folder() -> pathlib.Path:
+    """Where object code is kept: beside Triton's own cache."""
+    root = knobs.cache.dir or pathlib.Path.home() / ".triton" / "cache"
+    return pathlib.Path(root) / "tessera"
+
+
+@functools.lru_cache
+def _build_id() -> str:
+    """Changes with the compiler: Triton's cache keeps what it has made."""
+    status = pathlib.Path(_tessera.__file__).stat()
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
+def _min_dot_size(target):
+    return lambda lhs, rhs: (1, 1, 1)
+
+
+class CpuBackend(BaseBackend):
+    binary_ext = "tile"
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.binary_ext = "tile"
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        return target.backend == "cpu"
+
+    def hash(self) -> str:
+        return f"tessera-{_tessera.__version__}-{_build_id()}-{self.target.arch}"
+
+    def parse_options(self, options: dict) -> CpuOptions:
+        known = {field.name for field in dataclasses.fields(CpuOptions)}
+        return CpuOptions(**{k: v for k, v in options.items() if k in known and v is not None})
+
+    def pack_metadata(self, metadata):
+        return metadata
+
+    def get_codegen_implementation(self, options):
+        return {"convert_custom_types": _convert_custom_types, "min_dot_size": _min_dot_size(self.target)}
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        from triton.language.extra.cuda import libdevice  # the names; the functions are our own
+
+        return {"triton.language.extra.libdevice": libdevice}
+
+    def load_dialects(self, context) -> None:
+        pass
+
+    def add_stages(self, stages: dict, options: CpuOptions, language=None) -> None:
+        stages["ttir"] = lambda module, metadata: self.make_ttir(module, metadata, options)
+        stages["tile"] = lambda module, metadata: self.make_tile(module, metadata, options)
+
+    @staticmethod
+    def make_ttir(module, metadata, options):
+        manager = ir.pass_manager(module.context)
+        manager.enable_debug()
+        passes.common.add_inliner(manager)
+        for name in ("add_rewrite_tensor_pointer", "add_rewrite_tensor_descriptor_to_pointer"):
+            if hasattr(passes.ttir, name):  # block pointers are gone since 3.8
+                getattr(passes.ttir, name)(manager)
+        passes.common.add_canonicalizer(manager)
+        passes.ttir.add_combine(manager)
+        passes.ttir.add_reorder_broadcast(manager)
+        passes.common.add_cse(manager)
+        passes.common.add_symbol_dce(manager)
+        passes.ttir.add_loop_unroll(manager)
+        try:
+            manager.run(module, "make_ttir")
+        except TypeError:  # before 3.6
+            manager.run(module)
+        return module
+
+    @staticmethod
+    def make_tile(module, metadata, options) -> bytes:
+        text = _tessera.triton_tile_text(str(module), "ttir")
+        kernel = _tessera.triton_kernel(text, options.debug, cache_folder())
+        metadata["name"] = kernel.name
+        metadata["shared"] = 0
+        metadata["tmem_size"] = 0
+        for scratch in ("global_scratch", "profile_scratch"):
+            metadata[f"{scratch}_size"] = 0
+            metadata[f"{scratch}_align"] = 1
+        return text.encode()
+
+
+def _convert_custom_types(arg, dst_ty, fp_downcast_rounding=None, _semantic=None, _builder=None):
+    """Casts of Triton's own float8 format (fp8e4b15), as any other cast of floats."""
+    semantic = _semantic
+    builder = semantic.builder
+    import triton.language as tl
+
+    wide = tl.float32
+    if arg.dtype.is_fp8e4b15():
+        made = builder.create_fp_to_fp(arg.handle, _block(arg, wide).to_ir(builder), None)
+        return semantic.cast(tl.tensor(made, _block(arg, wide)), dst_ty, fp_downcast_rounding)
+    source = semantic.cast(arg, wide)
+    from triton._C.libtriton import ir as _ir
+
+    rounding = _ir.ROUNDING_MODE.RTZ if fp_downcast_rounding == "rtz" else _ir.ROUNDING_MODE.RTNE
+    target = _block(arg, dst_ty)
+    return tl.tensor(builder.create_fp_to_fp(source.handle, target.to_ir(builder), rounding), target)
+
+
+def _block(arg, dtype):
+    return arg.type.with_element_ty(dtype.scalar) if arg.type.is_block() else dtype.scalar

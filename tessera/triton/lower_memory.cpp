@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tessera/triton/lowering.h"
+
+namespace tessera::triton {
+namespace {
+
+using tile::ValueId;
+using F = tile::Function;
+
+struct AtomicOp {
+  std::string_view name;
+  F function;
+  bool is_unsigned = false;
+};
+constexpr std::array kAtomics = {
+    AtomicOp{"add", F::Add},       AtomicOp{"fadd", F::Add},       AtomicOp{"and", F::And},
+    AtomicOp{"or", F::Or},         AtomicOp{"xor", F::Xor},        AtomicOp{"max", F::Max},
+    AtomicOp{"min", F::Min},       AtomicOp{"umax", F::Max, true}, AtomicOp{"umin", F::Min, true},
+    AtomicOp{"exch", F::Exchange},
+};
+
+}  // namespace
+
+bool Lowering::lower_memory(const Operation& op) {
+  if (op.name == "tt.load") return lower_load(op), true;
+  if (op.name == "tt.store") return lower_store(op), true;
+  if (op.name == "tt.atomic_rmw") return lower_atomic(op), true;
+  if (op.name == "tt.atomic_cas") return lower_cas(op), true;
+  if (op.name == "tt.addptr") {
+    const Lowered pointer = operand(op, 0);
+    if (!pointer.type.is_pointer()) return malformed(op, "the first operand is no pointer"), true;
+    result(op, pointer.type, builder_.offset(pointer.id, operand(op, 1).id));
+    return true;
+  }
+  return false;
+}
+
+/// A bool is a byte in memory.
+ValueId Lowering::to_memory(const Lowered& x) {
+  if (x.type.is_pointer()) return builder_.address(x.id);
+  return x.type.element == Element::I1 ? as(x.id, DType::I8) : x.id;
+}
+
+ValueId Lowering::from_memory(ValueId x, const Type& type) {
+  if (type.is_pointer()) return builder_.pointer_cast(x, tile_type(type).dtype);
+  return type.element == Element::I1 ? as(x, DType::Bool) : x;
+}
+
+void Lowering::lower_load(const Operation& op) {
+  const Lowered pointer = operand(op, 0);
+  if (!pointer.type.is_pointer()) return malformed(op, "the operand is no pointer");
+  const Type type = pointee(pointer.type);
+  std::optional<ValueId> mask, other;
+  if (op.operands.size() > 1) mask = operand(op, 1).id;
+  if (op.operands.size() > 2) other = to_memory(operand(op, 2));
+  result(op, type, from_memory(builder_.load(pointer.id, mask, other), type));
+}
+
+void Lowering::lower_store(const Operation& op) {
+  const Lowered pointer = operand(op, 0), x = operand(op, 1);
+  std::optional<ValueId> mask;
+  if (op.operands.size() > 2) mask = operand(op, 2).id;
+  builder_.store(pointer.id, to_memory(x), mask);
+}
+
+void Lowering::lower_atomic(const Operation& op) {
+  const std::string name = op.words.empty() ? "" : op.words[0].text;
+  const auto row = std::find_if(kAtomics.begin(), kAtomics.end(),
+                                [&](const AtomicOp& r) { return r.name == name; });
+  if (row == kAtomics.end()) return unsupported(op, fmt::format("function {}", name));
+  const Lowered pointer = operand(op, 0), x = operand(op, 1);
+  std::optional<ValueId> mask;
+  if (op.operands.size() > 2) mask = operand(op, 2).id;
+  const DType dtype = builder_.type(x.id).dtype;
+  if (!row->is_unsigned) {
+    return result(op, x.type, builder_.atomic(row->function, pointer.id, x.id, mask));
+  }
+  const ValueId target = builder_.pointer_cast(pointer.id, unsigned_of(dtype));
+  const ValueId old =
+      builder_.atomic(row->function, target, reinterpret(x.id, unsigned_of(dtype)), mask);
+  result(op, x.type, reinterpret(old, dtype));
+}
+
+void Lowering::lower_cas(const Operation& op) {
+  const Lowered pointer = operand(op, 0), expected = operand(op, 1), x = operand(op, 2);
+  if (is_integer(x.type.element))
+    return result(op, x.type, builder_.cas(pointer.id, expected.id, x.id));
+  const int width = bit_width(x.type.element);
+  const DType bits = width == 64 ? DType::I64 : width == 32 ? DType::I32 : DType::I16;
+  const ValueId old = builder_.cas(builder_.pointer_cast(pointer.id, bits),
+                                   reinterpret(expected.id, bits), reinterpret(x.id, bits));
+  result(op, x.type, reinterpret(old, carrier_of(x.type.element)));
+}
+
+}  // namespace tessera::triton
