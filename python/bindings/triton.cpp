@@ -12,6 +12,7 @@
 #include "python/bindings/dlpack_exchange.h"
 #include "python/bindings/error.h"
 #include "tessera/codegen/compile.h"
+#include "tessera/codegen/ptx/ptx.h"
 #include "tessera/tile/interp.h"
 #include "tessera/tile/text.h"
 #include "tessera/triton/lower.h"
@@ -46,6 +47,26 @@ TritonKernel load(const std::string& text, bool checked, const std::filesystem::
 std::string tile_text(const std::string& ttir, const std::string& name) {
   const nb::gil_scoped_release nogil;
   return to_text(value_or_throw(triton::kernel_of(ttir, name)));
+}
+
+/// PTX with the parameters of Triton's launcher, and what the launch has to know.
+nb::dict triton_ptx(const std::string& ttir, int capability, bool tf32, int stages) {
+  codegen::PtxKernel made;
+  {
+    const nb::gil_scoped_release nogil;
+    const tile::Kernel kernel = value_or_throw(triton::kernel_of(ttir, "ttir"));
+    made = value_or_throw(codegen::ptx_of(
+        kernel, {.target = capability >= 90 ? codegen::PtxTarget::Sm90a : codegen::PtxTarget::Sm80,
+                 .tf32 = tf32,
+                 .triton_abi = true,
+                 .stages = stages}));
+  }
+  nb::dict result;
+  result["ptx"] = made.text;
+  result["name"] = made.entry;
+  result["threads"] = made.threads;
+  result["shared"] = made.shared_bytes;
+  return result;
 }
 
 [[noreturn]] void wrong_argument(const tile::Kernel& kernel, std::size_t index, nb::handle object,
@@ -175,6 +196,8 @@ void bind_triton(nb::module_& module) {
       .def("launch", launch, "x"_a, "y"_a, "z"_a, "threads"_a, "arguments"_a)
       .def_prop_ro("name", [](const TritonKernel& self) { return self.compiled->kernel().name; });
   module.def("triton_kernel", load, "text"_a, "checked"_a, "cache"_a);
+  module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "tf32"_a, "stages"_a,
+             "PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.");
   module.def("triton_tile_text", tile_text, "ttir"_a, "name"_a = "ttir",
              "Tile IR of the kernel of a TTIR module.");
 }

@@ -32,6 +32,11 @@ ValueId Builder::value(Type type) {
   return static_cast<ValueId>(kernel_.values.size() - 1);
 }
 
+const Operation* Builder::definition(ValueId id) const {
+  if (id >= definition_.size() || !definition_[id]) return nullptr;
+  return &kernel_.ops[*definition_[id]];
+}
+
 OpId Builder::append(Operation op) {
   op.source = source_;
   if (!error_) {
@@ -46,7 +51,9 @@ OpId Builder::append(Operation op) {
 std::vector<ValueId> Builder::append_values(Operation op, const std::vector<Type>& types) {
   for (const Type& type : types) op.out.push_back(value(type));
   std::vector<ValueId> out = op.out;
-  append(std::move(op));
+  const OpId id = append(std::move(op));
+  definition_.resize(kernel_.values.size());
+  for (const ValueId value : out) definition_[value] = id;
   return out;
 }
 

@@ -23,6 +23,8 @@ class Builder {
   /// Sets the source line of the operations that follow.
   void at(Source source) { source_ = std::move(source); }
   const Type& type(ValueId id) const { return kernel_.type(id); }
+  /// Operation that defines a value; null for parameters of the kernel and of regions.
+  const Operation* definition(ValueId id) const;
   void name(ValueId id, std::string name) { kernel_.values[id].name = std::move(name); }
 
   ValueId param(Type type, std::string name);
@@ -118,8 +120,9 @@ class Builder {
                     const Combine& combine);
 
   Kernel kernel_;
-  std::vector<Region> open_;      // innermost last
-  std::vector<Operation> loops_;  // opened by open_for, innermost last
+  std::vector<std::optional<OpId>> definition_;  // by value
+  std::vector<Region> open_;                     // innermost last
+  std::vector<Operation> loops_;                 // opened by open_for, innermost last
   Source source_;
   std::optional<Diagnostic> error_;
 };

@@ -8,7 +8,7 @@ namespace tessera::tile {
 /// Maximum number of elements of a tile.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 26;
 /// Maximum rank of a tile or a view.
-constexpr int kMostAxes = 8;
+constexpr int kMostAxes = 20;
 
 /// Type checker of one operation (its regions are not entered). The diagnostic is `tile-type` and
 /// names the source line of the operation.

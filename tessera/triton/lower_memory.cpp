@@ -33,10 +33,44 @@ bool Lowering::lower_memory(const Operation& op) {
   if (op.name == "tt.addptr") {
     const Lowered pointer = operand(op, 0);
     if (!pointer.type.is_pointer()) return malformed(op, "the first operand is no pointer"), true;
-    result(op, pointer.type, builder_.offset(pointer.id, operand(op, 1).id));
+    std::unordered_map<ValueId, ValueId> known;
+    result(op, pointer.type, builder_.offset(pointer.id, widened(operand(op, 1).id, known)));
     return true;
   }
   return false;
+}
+
+/// Addresses do not wrap: an offset is what its sums and products of 32-bit numbers are as
+/// integers. (For Triton, one that leaves 32 bits is a mistake of the kernel, which debug=True
+/// reports.)
+ValueId Lowering::widened(ValueId x, std::unordered_map<ValueId, ValueId>& known) {
+  if (const auto found = known.find(x); found != known.end()) return found->second;
+  if (builder_.failed() || builder_.type(x).dtype == DType::I64) return x;
+  const tile::Operation* made = builder_.definition(x);
+  ValueId wide = 0;
+  if (made == nullptr || builder_.type(x).dtype != DType::I32) {
+    wide = as(x, DType::I64);
+  } else {
+    const tile::Operation op = *made;  // the builder's list grows
+    const tile::Extents shape = builder_.type(x).shape;
+    const bool is_ring = op.function == F::Add || op.function == F::Sub || op.function == F::Mul;
+    if (op.code == tile::Code::Map && is_ring) {
+      const ValueId left = widened(op.in[0], known), right = widened(op.in[1], known);
+      wide = map(op.function, {left, right});
+    } else if (op.code == tile::Code::Iota) {
+      wide = builder_.iota(DType::I64, shape[0]);
+    } else if (op.code == tile::Code::Broadcast) {
+      wide = builder_.broadcast(widened(op.in[0], known), shape);
+    } else if (op.code == tile::Code::Reshape) {
+      wide = builder_.reshape(widened(op.in[0], known), shape);
+    } else if (op.code == tile::Code::Permute) {
+      wide = builder_.permute(widened(op.in[0], known), op.ints);
+    } else {
+      wide = as(x, DType::I64);
+    }
+  }
+  known[x] = wide;
+  return wide;
 }
 
 /// A bool is a byte in memory.

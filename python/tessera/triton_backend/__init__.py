@@ -13,14 +13,23 @@ __all__ = ["use"]
 
 
 def use(target: str) -> None:
-    """Selects what compiles Triton's kernels from here on: ``"cpu"`` for tensors in host memory.
+    """Selects what compiles Triton's kernels from here on; call it before the first launch.
 
-    Needed where a GPU driver is active, or where another CPU backend is installed.
+    * ``"cpu"``: kernels run on tensors in host memory. Needed where a GPU driver is active.
+    * ``"cuda"``: kernels for NVIDIA GPUs are compiled to PTX by Tessera; all else stays Triton's.
+    * ``"triton"``: Triton's own compiler again.
     """
-    if target != "cpu":
-        raise ValueError(f"triton_backend.use: {target!r} is not a target; 'cpu' is")
     from triton.runtime import driver
 
-    from .driver import CpuDriver
+    from . import gpu
 
-    driver.set_active(CpuDriver())
+    if target not in ("cpu", "cuda", "triton"):
+        raise ValueError(f"triton_backend.use: {target!r} is not a target; 'cpu', 'cuda' and 'triton' are")
+    if target == "cpu":
+        from .driver import CpuDriver
+
+        driver.set_active(CpuDriver())
+    elif target == "cuda":
+        gpu.install()
+    else:
+        gpu.remove()

@@ -105,7 +105,8 @@ Row::Lanes Row::evaluate(ValueId id, const Positions& positions) {
     x = read(dtype, buffer_place(buffer, dtype, e_.type(id).shape, positions));
     if (e_.type(id).is_pointer()) {
       llvm::IRBuilderBase& at = x.early ? static_cast<llvm::IRBuilderBase&>(row_) : e_.ir;
-      for (llvm::Value*& piece : x.pieces) piece = at.CreateIntToPtr(piece, at.getPtrTy());
+      for (llvm::Value*& piece : x.pieces)
+        piece = at.CreateIntToPtr(piece, piece->getType()->getWithNewType(at.getPtrTy()));
     }
   } else {
     x = compute(id, e_.op(*e_.definition[id]), positions);
@@ -438,6 +439,7 @@ std::vector<llvm::Value*> Row::starts_of(const Operation& op) {
 
 void Row::prefetch(const Operation& op, DType dtype, const Place& place) {
   constexpr std::int64_t kLine = 64;
+  if (nest_.roots.empty()) return;  // a tile of one element
   std::int64_t rows = 1;
   for (const std::int64_t extent : nest_.space) rows *= extent;
   const bool is_one_row = lane_ >= 0 && rows == nest_.space[static_cast<std::size_t>(lane_)];

@@ -1,6 +1,7 @@
 #include "tessera/codegen/ptx/ptx.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -112,21 +113,53 @@ llvm::Function& declared(llvm::Module& module, const tile::gpu::ScheduledKernel&
 }
 
 tile::gpu::Options schedule_options(const PtxOptions& options) {
+  const bool shares = !options.triton_abi;
   return {.wgmma = options.target == PtxTarget::Sm90a,
           .tf32 = options.tf32,
           .shared_bytes = generation(options.target).shared_bytes,
           .stages = options.stages,
           .more_stages = options.more_stages,
-          .persistent = options.persistent,
+          .persistent = options.persistent && shares,
+          .block_per_program = !shares,
           .warp_specialization = options.warp_specialization,
-          .maps = options.maps,
+          .maps = options.maps && shares,
           .bytes_per_thread = options.bytes_per_thread,
           .prefetched_rows = options.prefetched_rows,
-          .coarsening = options.coarsening,
+          .coarsening = shares ? options.coarsening : 1,
           .registers = options.registers,
           .packed = options.packed,
           .part = options.part,
           .cached_bytes = options.cached_bytes};
+}
+
+/// Replaces the words that are the parameters of the kernel by those of Triton's launcher.
+void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* word = llvm::Type::getInt64Ty(context);
+  llvm::Function* old = module.getFunction(entry_name(kernel.name));
+  std::vector<llvm::Type*> types;
+  for (const tile::ValueId id : kernel.params()) {
+    const tile::Type& type = kernel.type(id);
+    const auto bits = static_cast<unsigned>(8 * byte_width(type.dtype));
+    types.push_back(type.is_pointer() ? word : llvm::Type::getIntNTy(context, bits));
+  }
+  TESSERA_CHECK(old->arg_size() == types.size(), "{} has parameters of its own", kernel.name);
+  types.insert(types.end(), 2, word);
+  auto* entry =
+      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
+                             old->getLinkage(), "", module);
+  entry->takeName(old);
+  entry->copyAttributesFrom(old);
+  entry->splice(entry->end(), old);
+  llvm::BasicBlock& first = entry->getEntryBlock();
+  llvm::IRBuilder<> ir(&first, first.getFirstInsertionPt());
+  for (llvm::Argument& argument : old->args()) {
+    argument.replaceAllUsesWith(ir.CreateZExt(entry->getArg(argument.getArgNo()), word));
+  }
+  // What is said of the kernel, its number of threads for one, is said of the new function.
+  old->replaceAllUsesWith(entry);
+  llvm::ValueAsMetadata::handleRAUW(old, entry);
+  old->eraseFromParent();
 }
 
 struct Written {
@@ -158,10 +191,10 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
 std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
-      "bytes {} ahead {} together {} registers {} packed {} part {} keep {}",
+      "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
       o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
-      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes);
+      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi);
 }
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,
@@ -188,6 +221,7 @@ Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& 
 Expected<PtxKernel> ptx_of(const tile::Kernel& kernel, const PtxOptions& options) {
   llvm::LLVMContext context;
   TESSERA_TRY(PtxModule made, ptx_module_of(kernel, context, options));
+  if (options.triton_abi) give_triton_parameters(*made.module, kernel);
   ptx::expand(*made.module);
   llvm::TargetMachine& target = target_of(options.target);
   optimize(*made.module, target);

@@ -26,6 +26,10 @@ struct PtxOptions {
   Precision precision = Precision::Exact;
   /// Whether f32 matmuls may round their factors to tf32, for tensor cores.
   bool tf32 = false;
+  /// Parameters as Triton's launcher passes them, in place of 64-bit words: each in its own width,
+  /// then two pointers to scratch memory; one block for each program, not persistent, without
+  /// tensor maps.
+  bool triton_abi = false;
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short.
   int stages = 4;
   /// Maximum number of pipeline stages where two blocks still fit on an SM; 0: `stages`.

@@ -5,6 +5,7 @@
 #include "tessera/tile/passes/narrow.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
+#include "tessera/tile/passes/version_remainders.h"
 
 namespace tessera::tile::cpu {
 namespace {
@@ -76,7 +77,10 @@ double region_work(const Kernel& kernel, const Region& region) {
 
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
-  if (!keep_pointers) result = split(simplify(narrow(recover(result))), Loops::Whole);
+  if (!keep_pointers) {
+    result = simplify(version_remainders(result));
+    result = split(simplify(narrow(recover(result))), Loops::Whole);
+  }
   Region body = result.body;
   widen_dots(result, body);
   result.body = std::move(body);

@@ -5,6 +5,7 @@
 #include "tessera/tile/passes/coarsen.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
+#include "tessera/tile/passes/version_remainders.h"
 
 namespace tessera::tile::gpu {
 namespace {
@@ -90,7 +91,7 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   auto made = std::make_unique<ScheduledKernel>();
   Kernel& kernel = made->kernel;
   RowSchedule& rows = made->rows;
-  kernel = simplify(recover(simplify(given)));
+  kernel = simplify(recover(simplify(version_remainders(simplify(given)))));
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);
   if (made->cut) kernel = made->cut->kernel;
@@ -111,8 +112,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   // A program of one warp shares a block with others, if its threads exchange nothing through
   // shared memory: barriers are per block. A program with the rows of several programs has enough
   // work of its own.
-  const bool small =
-      made->plan->threads() == kWarp && rows.coarsening < kProgramsOfABlock && !made->cut;
+  const bool small = !options.block_per_program && made->plan->threads() == kWarp &&
+                     rows.coarsening < kProgramsOfABlock && !made->cut;
   made->mapping = {.programs = small ? kProgramsOfABlock : 1,
                    .coarsening = rows.coarsening,
                    .persistent = options.persistent && rows.persistent,

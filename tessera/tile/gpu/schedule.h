@@ -22,6 +22,7 @@ struct Options {
   /// `more_stages` where two blocks still fit on an SM.
   int stages = 4, more_stages = 0;
   bool persistent = false;          // blocks may be persistent
+  bool block_per_program = false;   // small programs do not share a block
   bool warp_specialization = true;  // persistent blocks may be warp-specialized
   bool maps = false;                // producers may copy by TMA
   /// Overrides for kernels without matmuls; 0 (for `prefetched_rows`: -1) keeps the choice of

@@ -1,0 +1,181 @@
+#include "tessera/tile/passes/version_remainders.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "tessera/tile/passes/affine_tiles.h"
+
+namespace tessera::tile {
+namespace {
+
+/// A remainder or quotient of a tile, and the condition that each number is less than the divisor.
+struct Wrap {
+  ValueId result = 0;
+  Polynomial least = {}, gap = {};  // both are at least 0 where it holds
+};
+
+/// Least and greatest element of an affine tile.
+struct Extremes {
+  Polynomial least = {}, greatest = {};
+};
+std::optional<Extremes> extremes(const AffineTile& x, const Extents& shape) {
+  std::optional<Polynomial> least = x.offset, greatest = x.offset;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto stride = x.strides[i].as_constant();
+    if (!stride) return {};
+    std::optional<Polynomial>& moved = *stride < 0 ? least : greatest;
+    moved = moved->plus(Polynomial::constant(*stride), shape[i] - 1);
+    if (!moved) return {};
+  }
+  return Extremes{*least, *greatest};
+}
+
+/// Wraps at the beginning of the kernel's body, before anything that has effects.
+std::vector<Wrap> find_wraps(const Kernel& kernel) {
+  const AffineTiles tiles(kernel);
+  std::vector<Wrap> wraps;
+  for (const OpId id : kernel.body.ops) {
+    const Operation& op = kernel.ops[id];
+    if (!is_pure(kernel, op)) break;
+    const bool divides =
+        op.code == Code::Map && (op.function == Function::Rem || op.function == Function::Div) &&
+        kernel.type(op.out[0]).is_tile() && is_integer(kernel.type(op.out[0]).dtype);
+    if (!divides) continue;
+    const auto x = tiles.tile(op.in[0]), by = tiles.tile(op.in[1]);
+    if (!x || x->base || is_uniform(*x) || !by || by->base || !is_uniform(*by)) continue;
+    const auto ends = extremes(*x, kernel.type(op.out[0]).shape);
+    if (!ends) continue;
+    auto gap = by->offset.plus(ends->greatest, -1);
+    if (gap) gap = gap->plus(Polynomial::constant(1), -1);
+    if (gap) wraps.push_back({op.out[0], ends->least, *gap});
+  }
+  return wraps;
+}
+
+/// Copier of operations into another region of the same kernel.
+class Copier {
+ public:
+  Copier(Kernel& kernel, std::map<ValueId, ValueId> now) : kernel_(kernel), now_(std::move(now)) {}
+
+  std::vector<OpId> copy(const std::vector<OpId>& ops) {
+    std::vector<OpId> copies;
+    for (const OpId id : ops) {
+      Operation op = kernel_.ops[id];
+      for (ValueId& in : op.in) in = of(in);
+      for (ValueId& out : op.out) out = fresh(out);
+      for (Region& region : op.regions) {
+        for (ValueId& param : region.params) param = fresh(param);
+        region.ops = copy(region.ops);
+      }
+      kernel_.ops.push_back(std::move(op));
+      copies.push_back(static_cast<OpId>(kernel_.ops.size() - 1));
+    }
+    return copies;
+  }
+
+ private:
+  ValueId of(ValueId old) const {
+    const auto found = now_.find(old);
+    return found == now_.end() ? old : found->second;
+  }
+  ValueId fresh(ValueId old) {
+    kernel_.values.push_back(kernel_.values[old]);
+    return now_[old] = static_cast<ValueId>(kernel_.values.size() - 1);
+  }
+
+  Kernel& kernel_;
+  std::map<ValueId, ValueId> now_;
+};
+
+/// Whether an operation, or one in its regions, uses one of the values.
+bool uses_any(const Kernel& kernel, OpId id, const std::set<ValueId>& values) {
+  const Operation& op = kernel.ops[id];
+  if (std::any_of(op.in.begin(), op.in.end(), [&](ValueId in) { return values.contains(in); }))
+    return true;
+  return std::any_of(op.regions.begin(), op.regions.end(), [&](const Region& region) {
+    return std::any_of(region.ops.begin(), region.ops.end(),
+                       [&](OpId inner) { return uses_any(kernel, inner, values); });
+  });
+}
+
+}  // namespace
+
+Kernel version_remainders(const Kernel& kernel) {
+  const std::vector<Wrap> wraps = find_wraps(kernel);
+  if (wraps.empty()) return kernel;
+
+  // The conditions, after the last wrap.
+  std::map<ValueId, ValueId> wrapped;  // by result, in the new kernel: the number without wrapping
+  std::set<ValueId> quotients;
+  ValueId condition = 0;
+  std::size_t left = wraps.size();
+  Kernel result = Rewrite::run(kernel, [&](Rewrite& out, const Operation& op) {
+    out.copy(op);
+    const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& w) {
+      return op.out.size() == 1 && w.result == op.out[0];
+    });
+    if (wrap == wraps.end()) return;
+    wrapped[out.of(op.out[0])] = out.of(op.in[0]);
+    if (op.function == Function::Div) quotients.insert(out.of(op.out[0]));
+    if (--left > 0) return;
+    const ValueId zero = out.index(0);
+    std::optional<ValueId> all;
+    for (const Wrap& w : wraps) {
+      for (const Polynomial& bound : {w.least, w.gap}) {
+        const ValueId holds = out.map(Function::GreaterEqual, {bound.emit(out), zero});
+        all = all ? out.map(Function::And, {*all, holds}) : holds;
+      }
+    }
+    condition = *all;
+  });
+
+  // What depends on a wrap, and everything after the condition, goes into both versions.
+  std::vector<OpId> shared, versioned;
+  std::set<ValueId> dependent;
+  for (const auto& [value, number] : wrapped) dependent.insert(value);
+  const std::set<ValueId> results = dependent;
+  bool after = false;
+  for (const OpId id : result.body.ops) {
+    const Operation& op = result.ops[id];
+    const bool is_wrap = op.out.size() == 1 && results.contains(op.out[0]);
+    if (after || is_wrap || uses_any(result, id, dependent)) {
+      versioned.push_back(id);
+      dependent.insert(op.out.begin(), op.out.end());
+    } else {
+      shared.push_back(id);
+    }
+    if (!op.out.empty() && op.out[0] == condition) after = true;
+  }
+  const auto append = [&](Operation op) {
+    result.ops.push_back(std::move(op));
+    return static_cast<OpId>(result.ops.size() - 1);
+  };
+  std::vector<OpId> plain_ops;
+  std::map<ValueId, ValueId> plain;
+  for (const auto& [value, number] : wrapped) {
+    plain[value] = number;
+    if (!quotients.contains(value)) continue;
+    result.values.push_back({result.type(value), {}});
+    plain[value] = static_cast<ValueId>(result.values.size() - 1);
+    plain_ops.push_back(append({.code = Code::Const, .out = {plain[value]}}));
+  }
+  std::vector<OpId> kept;
+  for (const OpId id : versioned) {
+    const Operation& op = result.ops[id];
+    if (op.out.size() != 1 || !results.contains(op.out[0])) kept.push_back(id);
+  }
+  const std::vector<OpId> copies = Copier(result, plain).copy(kept);
+  plain_ops.insert(plain_ops.end(), copies.begin(), copies.end());
+  plain_ops.push_back(append({.code = Code::Yield}));
+  versioned.push_back(append({.code = Code::Yield}));
+  Operation branch{.code = Code::If, .in = {condition}};
+  branch.regions.push_back({.ops = std::move(plain_ops)});
+  branch.regions.push_back({.ops = std::move(versioned)});
+  shared.push_back(append(std::move(branch)));
+  result.body.ops = std::move(shared);
+  return result;
+}
+
+}  // namespace tessera::tile
