@@ -5,7 +5,7 @@
 #include "tessera/tile/passes/narrow.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
-#include "tessera/tile/passes/version_remainders.h"
+#include "tessera/tile/passes/version_indices.h"
 
 namespace tessera::tile::cpu {
 namespace {
@@ -78,7 +78,7 @@ double region_work(const Kernel& kernel, const Region& region) {
 Kernel prepare(const Kernel& kernel, bool keep_pointers) {
   Kernel result = simplify(kernel);
   if (!keep_pointers) {
-    result = simplify(version_remainders(result));
+    result = simplify(version_indices(result));
     result = split(simplify(narrow(recover(result))), Loops::Whole);
   }
   Region body = result.body;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "tessera/tile/passes/coarsen.h"
+#include "tessera/tile/passes/hoist_views.h"
 #include "tessera/tile/passes/recover.h"
 #include "tessera/tile/passes/simplify.h"
-#include "tessera/tile/passes/version_remainders.h"
+#include "tessera/tile/passes/version_indices.h"
 
 namespace tessera::tile::gpu {
 namespace {
@@ -91,7 +92,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   auto made = std::make_unique<ScheduledKernel>();
   Kernel& kernel = made->kernel;
   RowSchedule& rows = made->rows;
-  kernel = simplify(recover(simplify(version_remainders(simplify(given)))));
+  kernel = simplify(recover(simplify(version_indices(simplify(given)))));
+  kernel = simplify(hoist_views(kernel));
   rows = wished_rows(kernel, options);
   made->cut = cut_into_parts(kernel, rows, options);
   if (made->cut) kernel = made->cut->kernel;

@@ -25,6 +25,12 @@ class Polynomial {
   /// The quotient, rounded down, where all but its constant is a multiple; else none.
   std::optional<Polynomial> divided(std::int64_t by) const;
 
+  /// rest + factor * scalar, where neither has the scalar; none where it occurs in a higher power.
+  struct Linear;
+  std::optional<Linear> linear_in(ValueId scalar) const;
+  /// The scalars that it is made of.
+  std::vector<ValueId> scalars() const;
+
   bool is_zero() const { return *this == Polynomial{}; }
   std::optional<std::int64_t> as_constant() const;
   bool operator==(const Polynomial&) const = default;
@@ -41,6 +47,10 @@ class Polynomial {
   static std::optional<Polynomial> limited(std::optional<Affine<Product>> sum);
 
   Affine<Product> sum_;
+};
+
+struct Polynomial::Linear {
+  Polynomial rest = {}, factor = {};
 };
 
 /// A tile whose element at (i, j, …) is base + offset + i * strides[0] + j * strides[1] + …, where

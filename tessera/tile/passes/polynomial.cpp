@@ -53,6 +53,33 @@ std::optional<Polynomial> Polynomial::divided(std::int64_t by) const {
   return Polynomial(std::move(quotient));
 }
 
+std::optional<Polynomial::Linear> Polynomial::linear_in(ValueId scalar) const {
+  Affine<Product> rest{.base = sum_.base}, factor;
+  for (const auto& [product, coefficient] : sum_.terms) {
+    const auto count = std::count(product.begin(), product.end(), scalar);
+    if (count > 1) return {};
+    if (count == 0) {
+      rest.terms.push_back({product, coefficient});
+    } else if (product.size() == 1) {
+      factor.base += coefficient;
+    } else {
+      Product others = product;
+      others.erase(std::find(others.begin(), others.end(), scalar));
+      const auto sum = factor.plus(Affine<Product>{.terms = {{others, 1}}}, coefficient);
+      if (!sum) return {};
+      factor = *sum;
+    }
+  }
+  return Linear{Polynomial(std::move(rest)), Polynomial(std::move(factor))};
+}
+
+std::vector<ValueId> Polynomial::scalars() const {
+  std::vector<ValueId> all;
+  for (const auto& [product, coefficient] : sum_.terms)
+    all.insert(all.end(), product.begin(), product.end());
+  return all;
+}
+
 std::optional<std::int64_t> Polynomial::as_constant() const {
   return sum_.is_constant() ? std::optional(sum_.base) : std::nullopt;
 }

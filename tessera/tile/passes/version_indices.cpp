@@ -1,4 +1,4 @@
-#include "tessera/tile/passes/version_remainders.h"
+#include "tessera/tile/passes/version_indices.h"
 
 #include <algorithm>
 #include <map>
@@ -89,6 +89,17 @@ class Copier {
   std::map<ValueId, ValueId> now_;
 };
 
+/// Whether a loop of the body multiplies matrices.
+bool multiplies_in_a_loop(const Kernel& kernel) {
+  bool found = false;
+  for (const OpId id : kernel.body.ops) {
+    if (kernel.ops[id].code != Code::For) continue;
+    for_each_op(kernel, kernel.ops[id].regions[0],
+                [&](OpId inner) { found |= kernel.ops[inner].code == Code::Dot; });
+  }
+  return found;
+}
+
 /// Whether an operation, or one in its regions, uses one of the values.
 bool uses_any(const Kernel& kernel, OpId id, const std::set<ValueId>& values) {
   const Operation& op = kernel.ops[id];
@@ -102,16 +113,32 @@ bool uses_any(const Kernel& kernel, OpId id, const std::set<ValueId>& values) {
 
 }  // namespace
 
-Kernel version_remainders(const Kernel& kernel) {
+Kernel version_indices(const Kernel& kernel) {
   const std::vector<Wrap> wraps = find_wraps(kernel);
-  if (wraps.empty()) return kernel;
+  std::vector<ValueId> counts;  // parameters that are to be at least 0
+  for (const ValueId param : kernel.params()) {
+    const Type& type = kernel.type(param);
+    if (type.is_scalar() && type.is_number() && type.dtype == DType::I32) counts.push_back(param);
+  }
+  if (wraps.empty() && (counts.empty() || !multiplies_in_a_loop(kernel))) return kernel;
 
   // The conditions, after the last wrap.
   std::map<ValueId, ValueId> wrapped;  // by result, in the new kernel: the number without wrapping
   std::set<ValueId> quotients;
-  ValueId condition = 0;
+  std::optional<ValueId> condition;
+  std::map<ValueId, ValueId> clamped;  // by parameter, in the new kernel: max(parameter, 0)
   std::size_t left = wraps.size();
+  const auto require = [&](Rewrite& out, ValueId holds) {
+    condition = condition ? out.map(Function::And, {*condition, holds}) : holds;
+  };
   Kernel result = Rewrite::run(kernel, [&](Rewrite& out, const Operation& op) {
+    if (clamped.empty()) {
+      for (const ValueId param : counts) {
+        const ValueId zero = out.constant(kernel.type(param), {});
+        clamped[out.of(param)] = out.map(Function::Max, {out.of(param), zero});
+        require(out, out.map(Function::GreaterEqual, {out.of(param), zero}));
+      }
+    }
     out.copy(op);
     const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& w) {
       return op.out.size() == 1 && w.result == op.out[0];
@@ -121,14 +148,10 @@ Kernel version_remainders(const Kernel& kernel) {
     if (op.function == Function::Div) quotients.insert(out.of(op.out[0]));
     if (--left > 0) return;
     const ValueId zero = out.index(0);
-    std::optional<ValueId> all;
     for (const Wrap& w : wraps) {
-      for (const Polynomial& bound : {w.least, w.gap}) {
-        const ValueId holds = out.map(Function::GreaterEqual, {bound.emit(out), zero});
-        all = all ? out.map(Function::And, {*all, holds}) : holds;
-      }
+      for (const Polynomial& bound : {w.least, w.gap})
+        require(out, out.map(Function::GreaterEqual, {bound.emit(out), zero}));
     }
-    condition = *all;
   });
 
   // What depends on a wrap, and everything after the condition, goes into both versions.
@@ -146,14 +169,14 @@ Kernel version_remainders(const Kernel& kernel) {
     } else {
       shared.push_back(id);
     }
-    if (!op.out.empty() && op.out[0] == condition) after = true;
+    if (!op.out.empty() && op.out[0] == *condition) after = true;
   }
   const auto append = [&](Operation op) {
     result.ops.push_back(std::move(op));
     return static_cast<OpId>(result.ops.size() - 1);
   };
   std::vector<OpId> plain_ops;
-  std::map<ValueId, ValueId> plain;
+  std::map<ValueId, ValueId> plain = clamped;
   for (const auto& [value, number] : wrapped) {
     plain[value] = number;
     if (!quotients.contains(value)) continue;
@@ -170,7 +193,7 @@ Kernel version_remainders(const Kernel& kernel) {
   plain_ops.insert(plain_ops.end(), copies.begin(), copies.end());
   plain_ops.push_back(append({.code = Code::Yield}));
   versioned.push_back(append({.code = Code::Yield}));
-  Operation branch{.code = Code::If, .in = {condition}};
+  Operation branch{.code = Code::If, .in = {*condition}};
   branch.regions.push_back({.ops = std::move(plain_ops)});
   branch.regions.push_back({.ops = std::move(versioned)});
   shared.push_back(append(std::move(branch)));
