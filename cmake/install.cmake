@@ -20,7 +20,8 @@ endif()
 
 install(TARGETS tessera_all tessera_flags tessera_jpeg tessera_png ${libraries}
         EXPORT tesseraTargets)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/tessera" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tessera" TYPE INCLUDE FILES_MATCHING PATTERN "*.h"
+        PATTERN "*.def")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/rules" "${PROJECT_SOURCE_DIR}/sets" DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera")
 if(TARGET tessera)
   install(TARGETS tessera)

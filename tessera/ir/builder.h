@@ -36,7 +36,7 @@ class GraphBuilder final : public Body {
   Val named_real(const std::string& name, DType dtype) override;
 
   Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) override;
-  Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs);
+  Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs) override;
   Vals scan(const Vals& states, const Vals& elements, const Step& step) override;
 
   using Subgraphs = std::vector<std::shared_ptr<const Graph>>;

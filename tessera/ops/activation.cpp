@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// An elementwise function of floating-point numbers.
@@ -166,4 +166,4 @@ OpDef prelu() {
   return op;
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

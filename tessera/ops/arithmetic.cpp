@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Combines by halves, which keeps the expression shallow.
@@ -194,4 +194,4 @@ OpDef bit_shift() {
   return op;
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -6,7 +6,7 @@
 
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -252,7 +252,7 @@ OpDef rotary_embedding() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define
 
 namespace tessera {
 
@@ -264,7 +264,7 @@ Expected<Val> flex_attention(const FlexAttention& form, const Vals& in) {
     TESSERA_TRY_DONE(check_rank(in[i], std::array{"query", "key", "value"}[i], 4));
   Attrs attrs;
   if (form.scale) attrs.set("scale", *form.scale);
-  TESSERA_TRY(const op::Heads heads, op::Heads::of(attrs, in));
+  TESSERA_TRY(const define::Heads heads, define::Heads::of(attrs, in));
   TESSERA_TRY(const Val key, heads.repeated(in[1]));
   TESSERA_TRY(const Val value, heads.repeated(in[2]));
   const DType dtype = in[0].dtype();

@@ -11,6 +11,7 @@
 namespace tessera {
 
 class Body;
+struct OpDef;
 
 /// Handle of a value of a graph under construction; it knows its graph, so that operators on it
 /// build nodes. A default-constructed one stands for an omitted optional input.
@@ -44,6 +45,7 @@ class Body {
   virtual ~Body() = default;
 
   /// Adds a node and returns its results; `outputs` is the number of results wanted, 0 means all.
+  virtual Vals call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs) = 0;
   virtual Vals call(std::string_view op, const Vals& inputs, const Attrs& attrs, int outputs) = 0;
   virtual Val constant(Tensor tensor) = 0;
   virtual const Argument& argument(const Val& value) const = 0;
@@ -57,6 +59,9 @@ class Body {
   virtual Vals scan(const Vals& states, const Vals& elements, const Step& step) = 0;
 
   /// Adds a node and returns its first result.
+  Val op(const OpDef& op, const Vals& inputs, const Attrs& attrs = {}) {
+    return call(op, inputs, attrs, 1).at(0);
+  }
   Val op(std::string_view op, const Vals& inputs, const Attrs& attrs = {}) {
     return call(op, inputs, attrs, 1).at(0);
   }

@@ -1,6 +1,6 @@
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 Expected<Definition> converted(const Attrs& attrs, const Signature& in, DType to) {
@@ -51,4 +51,4 @@ OpDef identity() {
       "identity", "x", [](const Scalar& x) { return x; }, Domain::Any);
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 
 OpDef equal() {
   return elementwise(
@@ -89,4 +89,4 @@ OpDef where() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

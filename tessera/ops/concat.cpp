@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Limit on the number of inputs and outputs.
@@ -122,4 +122,4 @@ OpDef split() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

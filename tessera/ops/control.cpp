@@ -3,7 +3,7 @@
 // Control flow: the meaning is in the subgraphs. A subgraph is closed; what it uses of the outer
 // graph (`captures`) is passed to the node last and to each subgraph last.
 
-namespace tessera::op {
+namespace tessera::define {
 
 OpDef if_else() {
   return {
@@ -41,4 +41,4 @@ OpDef scan() {
           .control = OpDef::Control::Scan};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

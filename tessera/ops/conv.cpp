@@ -1,7 +1,7 @@
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Checks image (N C spatial…), weights of the same rank and optional bias; returns the number of
@@ -172,4 +172,4 @@ OpDef conv_transpose() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

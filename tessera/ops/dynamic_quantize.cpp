@@ -1,6 +1,6 @@
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 
 OpDef dynamic_quantize_linear() {
   return {.name = "dynamic_quantize_linear",
@@ -27,4 +27,4 @@ OpDef dynamic_quantize_linear() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 template <class T>
@@ -99,4 +99,4 @@ OpDef gather_nd() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

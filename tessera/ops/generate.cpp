@@ -3,7 +3,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Compile-time value of a float input with one element.
@@ -205,4 +205,4 @@ OpDef trilu() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -1,6 +1,6 @@
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// A reduction of an N C spatial… image over its spatial axes.
@@ -49,4 +49,4 @@ OpDef global_lp_pool() {
       {{"p", 2}});
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

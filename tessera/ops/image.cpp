@@ -2,7 +2,7 @@
 #include "tessera/ops/interpolate.h"
 #include "tessera/ops/window.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Size of merged axes, the last one fastest.
@@ -119,4 +119,4 @@ OpDef deform_conv() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -5,7 +5,7 @@
 
 // Operators of models that carry a state of fixed size along time instead of a cache.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// The sizes of a last axis that packs heads.
@@ -169,4 +169,4 @@ OpDef causal_conv_with_state() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

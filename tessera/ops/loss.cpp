@@ -1,6 +1,6 @@
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// -weight[target] * log_prob[n, target, …], reduced.
@@ -77,4 +77,4 @@ OpDef softmax_cross_entropy_loss() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -3,7 +3,7 @@
 #include "tessera/ops/families.h"
 
 // Functions composed of the scalar functions such that no digits cancel.
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 OpDef function(std::string name, std::string summary, Unary f) {
@@ -120,4 +120,4 @@ OpDef atanh() {
   });
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -5,7 +5,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Operand of a matmul: batch axes and the axes of the matrix.
@@ -311,4 +311,4 @@ OpDef einsum() {
           .define = einstein_sum};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

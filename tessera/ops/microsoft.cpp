@@ -5,7 +5,7 @@
 
 // Operators that ONNX Runtime's optimizer puts into models (domain com.microsoft).
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Adds the bias if it is present.
@@ -216,4 +216,4 @@ OpDef ms_skip_simplified_layer_normalization() {
                    });
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

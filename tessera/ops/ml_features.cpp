@@ -6,7 +6,7 @@
 
 // Operators of ai.onnx.ml that prepare features.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// A list of one number, or one for each feature along the last axis.
@@ -153,4 +153,4 @@ OpDef ml_feature_vectorizer() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 // Encodings of categories of ai.onnx.ml: host functions, since categories may be text.
 
-namespace tessera::op {
+namespace tessera::define {
 
 OpDef ml_label_encoder() {
   return {
@@ -50,4 +50,4 @@ OpDef ml_one_hot_encoder() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

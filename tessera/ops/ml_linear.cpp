@@ -2,7 +2,7 @@
 
 // Linear models of ai.onnx.ml.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// x W^T + intercepts, with W [targets, features].
@@ -82,4 +82,4 @@ OpDef ml_linear_classifier() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -5,7 +5,7 @@
 
 // Support vector machines of ai.onnx.ml.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 std::vector<AttrSpec> with_kernel(std::vector<AttrSpec> attrs) {
@@ -284,4 +284,4 @@ OpDef ml_svm_classifier() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -7,7 +7,7 @@
 // Decision trees of ai.onnx.ml. Host functions walk the trees and aggregate what their leaves vote
 // for; base values, transforms and labels are graphs of other operators.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// One number for each row of x and target.
@@ -161,4 +161,4 @@ OpDef ml_tree_ensemble_classifier() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -4,7 +4,7 @@
 // Operators on quantized tensors that ONNX Runtime's quantizer puts into models (domain
 // com.microsoft): each computes with the numbers that the integers stand for.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 Val present(const Vals& in, std::size_t i) {
@@ -132,4 +132,4 @@ OpDef ms_qgemm() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

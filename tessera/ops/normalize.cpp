@@ -1,6 +1,6 @@
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// sqrt(x + epsilon)
@@ -242,4 +242,4 @@ OpDef dropout() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

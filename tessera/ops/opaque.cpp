@@ -3,7 +3,7 @@
 #include "tessera/ops/families.h"
 
 // Opaque operators: type inference only, their meaning is a host function.
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 using Results = Expected<std::vector<OpaqueType>>;
@@ -449,4 +449,4 @@ OpDef det() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

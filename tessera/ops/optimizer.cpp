@@ -4,7 +4,7 @@
 // parameters, their gradients and the optimizer state tensors of each kind; outputs: the new
 // parameters, then the new state tensors of each kind.
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// One parameter with its gradient and optimizer state.
@@ -114,4 +114,4 @@ OpDef momentum() {
   return op;
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 enum class Mode { Constant, Reflect, Edge, Wrap };
@@ -106,4 +106,4 @@ OpDef center_crop_pad() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

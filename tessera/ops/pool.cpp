@@ -1,7 +1,7 @@
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Common part of pooling operators: an image N C spatial… and a window over it.
@@ -136,4 +136,4 @@ OpDef lp_pool() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 #include "tessera/ops/families.h"
 #include "tessera/ops/window.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Scale or zero point, as an element per element of the quantized tensor.
@@ -181,4 +181,4 @@ OpDef qlinear_conv() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

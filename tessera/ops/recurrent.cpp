@@ -4,7 +4,7 @@
 
 #include "tessera/ops/composite.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Activation function of a cell, with its parameters if it has any.
@@ -346,4 +346,4 @@ OpDef lstm() {
                     .attrs = {{"input_forget", 0}}});
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

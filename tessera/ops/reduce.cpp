@@ -3,7 +3,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Axes of a reduction: kept and reduced ones.
@@ -209,4 +209,4 @@ OpDef arg_min() {
   return position_of({"arg_min", "position of the smallest element along an axis", false});
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

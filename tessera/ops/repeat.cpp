@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 
 OpDef tile() {
   return {.name = "tile",
@@ -53,4 +53,4 @@ OpDef expand() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Common factor of an axis of the source and an axis of the target.
@@ -274,4 +274,4 @@ OpDef unsqueeze() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -4,7 +4,7 @@
 #include "tessera/ops/families.h"
 #include "tessera/ops/interpolate.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// An axis that is resized.
@@ -275,4 +275,4 @@ OpDef resize() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -3,7 +3,7 @@
 #include "tessera/ops/interpolate.h"
 #include "tessera/ops/window.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Converts a coordinate in [-1, 1] to samples; with `aligned`, -1 and 1 are the outermost samples,
@@ -266,4 +266,4 @@ OpDef max_roi_pool() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -1,6 +1,6 @@
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Prefix scan along an axis (reverse: suffix scan), including the position itself unless
@@ -41,4 +41,4 @@ OpDef cum_prod() {
   return prefixes("cum_prod", "products of the elements up to each", tessera::prod);
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

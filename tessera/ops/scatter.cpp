@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Combiner of updates; none replaces the element.
@@ -153,4 +153,4 @@ OpDef tensor_scatter() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

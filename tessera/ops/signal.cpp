@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
@@ -204,4 +204,4 @@ OpDef mel_weight_matrix() {
   };
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

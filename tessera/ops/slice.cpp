@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 struct Limits {
@@ -139,4 +139,4 @@ OpDef reverse_sequence() {
       }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

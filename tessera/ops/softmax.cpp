@@ -1,6 +1,6 @@
 #include "tessera/ops/opdef.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Body of a composite along one axis.
@@ -52,4 +52,4 @@ OpDef hardmax() {
                     });
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -2,7 +2,7 @@
 
 #include "tessera/ops/families.h"
 
-namespace tessera::op {
+namespace tessera::define {
 namespace {
 
 /// Blocks of `b` x `b` positions lie in the channels of one tensor and in the rows and columns of
@@ -83,4 +83,4 @@ OpDef space_to_depth() {
           }};
 }
 
-}  // namespace tessera::op
+}  // namespace tessera::define

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tessera/ir/rebuild.h"
-#include "tessera/ops/catalog.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 namespace {
@@ -37,11 +37,10 @@ std::optional<Affine> affine(const Graph& graph, const GraphNode& node) {
 }  // namespace
 
 Graph batch_norm_to_affine(const Graph& graph) {
-  const OpDef *norm = find_op("batch_normalization"), *mul = find_op("mul"), *add = find_op("add");
-  if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) { return node.op == norm; }))
-    return graph;
+  const auto is_norm = [](const GraphNode& node) { return node.op == op::batch_normalization; };
+  if (std::ranges::none_of(graph.nodes(), is_norm)) return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
-    const auto parts = node.op == norm ? affine(graph, node) : std::nullopt;
+    const auto parts = is_norm(node) ? affine(graph, node) : std::nullopt;
     const ValueId x = graph.inputs(node).empty() ? ValueId{} : graph.inputs(node)[0];
     if (!parts || graph.type(x).dtype != DType::F32 || !graph.type(x).shape ||
         graph.type(x).shape->size() < 2)
@@ -50,12 +49,13 @@ Graph batch_norm_to_affine(const Graph& graph) {
     std::vector<std::int64_t> shape(graph.type(x).shape->size() - 1, 1);
     shape[0] = static_cast<std::int64_t>(parts->scale.size());
     const Type type = graph.type(graph.outputs(node)[0]);
-    const auto with = [&](const OpDef* op, ValueId value, const std::vector<float>& numbers) {
+    const auto with = [&](OpRef op, ValueId value, const std::vector<float>& numbers) {
       const ValueId constant =
           out.constant(Tensor::of<float>(DType::F32, shape, std::span(numbers)));
       return out.add({.op = op, .inputs = {value, constant}, .outputs = {type}})[0];
     };
-    return Rebuilder::Results{with(add, with(mul, out.mapped(x), parts->scale), parts->shift)};
+    return Rebuilder::Results{
+        with(op::add, with(op::mul, out.mapped(x), parts->scale), parts->shift)};
   });
 }
 

@@ -5,6 +5,7 @@
 #include "tessera/expr/walk.h"
 #include "tessera/ir/expand.h"
 #include "tessera/ir/rebuild.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 namespace {
@@ -194,7 +195,7 @@ bool Cones::is_turn_or_scale(std::size_t n) const {
   Shape turned = *from.shape;
   if (turned.size() < 2 || turned.size() != result.shape->size()) return false;
   std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-  return turned == *result.shape && node.op->name == "transpose";
+  return turned == *result.shape && node.op == op::transpose;
 }
 
 std::optional<Cone> Cones::over(const std::set<std::size_t>& nodes, ValueId output) const {

@@ -173,7 +173,7 @@ class Phased {
     channels = groups_ * filters() * static_cast<std::int64_t>(phases.size());
     const ValueId together =
         parts.size() == 1 ? parts[0]
-                          : writer_.add("concat", {{"axis", 1}}, parts, positioned(channels));
+                          : writer_.add(op::concat, {{"axis", 1}}, parts, positioned(channels));
     return cropped(interleaved(together, channels));
   }
 
@@ -189,12 +189,12 @@ class Phased {
     const std::int64_t channels = weights_.shape[0], taps = product(weights_.shape) / channels;
     const ValueId pixel = writer_.reshaped(image_, {batch_, channels});
     const ValueId matrix = writer_.constant({weights_.dtype, {channels, taps}, weights_.bytes});
-    ValueId made = writer_.add("matmul", {}, {pixel, matrix}, {batch_, taps});
+    ValueId made = writer_.add(op::matmul, {}, {pixel, matrix}, {batch_, taps});
     made = writer_.reshaped(made, result_);
     if (bias_ == nullptr) return made;
     std::vector<std::int64_t> along(axes_.size() + 1, 1);
     along[0] = filters();
-    return writer_.add("add", {}, {made, writer_.constant({bias_->dtype, along, bias_->bytes})},
+    return writer_.add(op::add, {}, {made, writer_.constant({bias_->dtype, along, bias_->bytes})},
                        result_);
   }
 
@@ -251,8 +251,8 @@ class Phased {
     std::vector<ValueId> operands{image_, writer_.constant(all)};
     if (bias_ != nullptr)
       operands.push_back(writer_.constant(stacked(std::vector<Tensor>(phases.size(), *bias_))));
-    return writer_.add("conv", {{"pads", phases[0].pads}, {"group", groups_}}, std::move(operands),
-                       positioned(all.shape[0]));
+    return writer_.add(op::conv, {{"pads", phases[0].pads}, {"group", groups_}},
+                       std::move(operands), positioned(all.shape[0]));
   }
 
   /// [n, phases… f, positions…] as [n, f, positions * phases …].
@@ -274,7 +274,7 @@ class Phased {
                    {static_cast<std::int64_t>(spatial + 2 + i), static_cast<std::int64_t>(1 + i)});
     }
     if (spatial == 2 && axes_[0].stride == axes_[1].stride)
-      return writer_.add("depth_to_space", {{"blocksize", axes_[0].stride}}, {together}, spread);
+      return writer_.add(op::depth_to_space, {{"blocksize", axes_[0].stride}}, {together}, spread);
     const ValueId transposed = writer_.transposed(writer_.reshaped(together, apart), apart, order);
     return writer_.reshaped(transposed, spread);
   }
@@ -285,7 +285,7 @@ class Phased {
       return axis.positions() * axis.stride == axis.result;
     };
     if (std::ranges::all_of(axes_, fits)) return value;
-    return writer_.add("slice", {},
+    return writer_.add(op::slice, {},
                        {value, writer_.integers(std::vector<std::int64_t>(result_.size(), 0)),
                         writer_.integers(result_)},
                        result_);
@@ -303,9 +303,7 @@ class Phased {
 }  // namespace
 
 Expected<Graph> conv_transpose_subpixel(const Graph& graph) {
-  const auto is_transposed = [](const GraphNode& node) {
-    return node.op->name == "conv_transpose";
-  };
+  const auto is_transposed = [](const GraphNode& node) { return node.op == op::conv_transpose; };
   if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     if (is_transposed(node))

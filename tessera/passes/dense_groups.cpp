@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "tessera/ir/rebuild.h"
-#include "tessera/ops/catalog.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 namespace {
@@ -33,13 +33,12 @@ Tensor spread(const Tensor& weights, std::int64_t filters, std::int64_t together
 }  // namespace
 
 Graph dense_groups(const Graph& graph, const machine::Machine& machine) {
-  const OpDef* conv = find_op("conv");
   if (std::ranges::none_of(graph.nodes(), [&](const GraphNode& node) {
-        return node.op == conv && node.attrs->i("group") > 1;
+        return node.op == op::conv && node.attrs->i("group") > 1;
       }))
     return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) {
-    const Tensor* weights = node.op == conv ? graph.constant(graph.inputs(node)[1]) : nullptr;
+    const Tensor* weights = node.op == op::conv ? graph.constant(graph.inputs(node)[1]) : nullptr;
     const std::int64_t groups = weights == nullptr ? 1 : node.attrs->i("group");
     if (groups <= 1 || weights->shape[1] <= 1 || weights->bytes.size() == 0 ||
         !is_float(weights->dtype))
@@ -53,7 +52,7 @@ Graph dense_groups(const Graph& graph, const machine::Machine& machine) {
     std::vector<ValueId> inputs = out.inputs_of(node);
     inputs[1] = out.constant(spread(*weights, filters, together));
     const ValueId result = graph.outputs(node)[0];
-    return out.add({.op = conv,
+    return out.add({.op = op::conv,
                     .attrs = std::move(attrs),
                     .inputs = std::move(inputs),
                     .outputs = {graph.type(result)}});

@@ -94,7 +94,7 @@ std::optional<ValueId> written_dft(Rebuilder& out, const GraphNode& node) {
   const Tensor weights = matrix(dtype, f, false, [&](auto m, auto p, auto k, auto z) {
     return m < read ? f.weight(m, p, k, z) : 0.0;
   });
-  value = writer.add("matmul", {}, {value, writer.constant(weights)}, {rows, weights.shape[1]});
+  value = writer.add(op::matmul, {}, {value, writer.constant(weights)}, {rows, weights.shape[1]});
   Writer::Sizes apart = *result;
   if (moves) std::swap(apart[axis], apart[shape->size() - 2]);
   value = writer.reshaped(value, apart);
@@ -127,7 +127,7 @@ std::optional<ValueId> written_stft(Rebuilder& out, const GraphNode& node) {
     return f.weight(m, p, k, z) * (windowed ? number_at(*window, m) : 1.0);
   });
   weights.shape = {filters, f.parts_in, f.taken};
-  value = writer.add("conv", {{"strides", Ints{*step}}}, {value, writer.constant(weights)},
+  value = writer.add(op::conv, {{"strides", Ints{*step}}}, {value, writer.constant(weights)},
                      {batch, filters, frames});
   value = writer.transposed(value, {batch, filters, frames}, {0, 2, 1});
   return writer.reshaped(value, *result);
@@ -138,8 +138,8 @@ std::optional<ValueId> written_stft(Rebuilder& out, const GraphNode& node) {
 Expected<Graph> dft_to_matmul(const Graph& graph) {
   return rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     std::optional<ValueId> made;
-    if (node.op->name == "dft") made = written_dft(out, node);
-    if (node.op->name == "stft") made = written_stft(out, node);
+    if (node.op == op::dft) made = written_dft(out, node);
+    if (node.op == op::stft) made = written_stft(out, node);
     if (made) return {*made};
     return out.copy(node);
   });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/ops/composite.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 namespace {
@@ -46,7 +47,7 @@ Val turned(const Val& x) {
 /// Every second element of the last axis.
 Val every_second(const Val& x, std::int64_t first) {
   Body& b = x.body();
-  return b.op("slice", {x, b.ints({first}), b.ints({kEnd}), b.ints({-1}), b.ints({2})});
+  return b.op(*op::slice, {x, b.ints({first}), b.ints({kEnd}), b.ints({-1}), b.ints({2})});
 }
 
 }  // namespace
@@ -83,15 +84,15 @@ Guesses attention(const Cone& cone, const Graph& graph) {
           const auto build = [&](double hidden, bool chosen) {
             guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
               const Val &q = in[roles[0]], &k = in[roles[1]], &v = in[roles[2]];
-              Val scores = out.op("matmul", {q, turns ? turned(k) : k});
+              Val scores = out.op(*op::matmul, {q, turns ? turned(k) : k});
               if (scale != 1) scores = scores * out.number(scale, scores.dtype());
               if (count == 4 && mask != DType::Bool) scores = scores + in[roles[3]];
               if (count == 4 && mask == DType::Bool) {
                 const Val low = out.number(hidden, scores.dtype());
-                scores =
-                    out.op("where", {in[roles[3]], chosen ? scores : low, chosen ? low : scores});
+                scores = out.op(*op::where,
+                                {in[roles[3]], chosen ? scores : low, chosen ? low : scores});
               }
-              return out.op("matmul", {out.op("softmax", {scores}, {{"axis", -1}}), v});
+              return out.op(*op::matmul, {out.op(*op::softmax, {scores}, {{"axis", -1}}), v});
             });
           };
           if (mask != DType::Bool)
@@ -138,7 +139,7 @@ Guesses rotary_embedding(const Cone& cone, const Graph& graph) {
                 if (!neighbours) return joined({even, odd}, -1);
                 return reshaped(joined({unsqueezed(even, {-1}), unsqueezed(odd, {-1})}, -1), shape);
               };
-              if (size(cos, 1) != half) return x * cos + paired(out.op("neg", {b}), a) * sin;
+              if (size(cos, 1) != half) return x * cos + paired(out.op(*op::neg, {b}), a) * sin;
               return paired(a * cos - b * sin, a * sin + b * cos);
             });
   }

@@ -26,7 +26,7 @@ std::int64_t count_of(const Type& type) {
 
 std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
   const GraphNode* node = graph.producer(value);
-  if (node == nullptr || node->op->name != "dequantize_linear") return std::nullopt;
+  if (node == nullptr || node->op != op::dequantize_linear) return std::nullopt;
   const auto inputs = graph.inputs(*node);
   Quantized result{.bytes = inputs[0],
                    .zero = inputs.size() > 2 ? inputs[2] : ValueId{},
@@ -45,7 +45,7 @@ std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
 /// A product of two factors: which axis of the right one its columns are, how many there are and of
 /// how many terms each is the sum.
 struct IntegerProduct {
-  const char* integer = nullptr;  // the operator on integers
+  OpRef integer = nullptr;  // the operator on integers
   std::int64_t columns_axis = 0, columns = 0, terms = 0;
   std::size_t trailing = 0;  // axes of the result behind the columns
   double factor = 1;
@@ -53,26 +53,25 @@ struct IntegerProduct {
 };
 
 std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& node) {
-  const std::string& name = node.op->name;
-  if (name != "conv" && name != "matmul" && name != "gemm") return std::nullopt;
+  if (node.op != op::conv && node.op != op::matmul && node.op != op::gemm) return std::nullopt;
   const auto inputs = graph.inputs(node);
   const auto left = static_shape(graph.type(inputs[0])),
              right = static_shape(graph.type(inputs[1]));
   if (!left || !right || left->size() < 2 || right->size() < 2) return std::nullopt;
-  if (name == "conv") {
+  if (node.op == op::conv) {
     const std::int64_t group = node.attrs->i("group");
     std::int64_t terms = 1;
     for (std::size_t i = 1; i < right->size(); ++i) terms *= (*right)[i];
-    return IntegerProduct{.integer = "conv_integer",
+    return IntegerProduct{.integer = op::conv_integer,
                           .columns = (*right)[0] / std::max<std::int64_t>(group, 1),
                           .terms = terms,
                           .trailing = right->size() - 2};
   }
-  IntegerProduct result{.integer = "matmul_integer",
+  IntegerProduct result{.integer = op::matmul_integer,
                         .columns_axis = static_cast<std::int64_t>(right->size()) - 1,
                         .columns = right->back(),
                         .terms = left->back()};
-  if (name == "gemm") {
+  if (node.op == op::gemm) {
     if (node.attrs->i("transA") != 0 || node.attrs->f("beta") != 1) return std::nullopt;
     result.factor = node.attrs->f("alpha");
     result.turned = node.attrs->i("transB") != 0;
@@ -118,12 +117,12 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
     const Type& type = graph.type(b->bytes);
     right = Writer(out, type.dtype).transposed(right, *static_shape(type), {1, 0});
   }
-  ValueId value = integers.add(
-      product->integer, product->trailing > 0 || node.op->name == "conv" ? *node.attrs : Attrs{},
-      {mapped(a->bytes), right, mapped(a->zero), mapped(b->zero)}, *shape);
-  value = floats.add("cast", {{"to", "f32"}}, {value}, *shape);
+  ValueId value = integers.add(product->integer,
+                               product->trailing > 0 || node.op == op::conv ? *node.attrs : Attrs{},
+                               {mapped(a->bytes), right, mapped(a->zero), mapped(b->zero)}, *shape);
+  value = floats.add(op::cast, {{"to", "f32"}}, {value}, *shape);
   value = floats.add(
-      "mul", {},
+      op::mul, {},
       {value, floats.constant(Tensor::of<float>(DType::F32, factor_shape, std::span(factors)))},
       *shape);
   if (inputs.size() > 2 && inputs[2].present()) {
@@ -133,7 +132,7 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
       wide[0] = (*shape)[1];
       bias = floats.reshaped(bias, wide);
     }
-    value = floats.add("add", {}, {value, bias}, *shape);
+    value = floats.add(op::add, {}, {value, bias}, *shape);
   }
   return Rebuilder::Results{value};
 }
@@ -141,9 +140,8 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
 }  // namespace
 
 Graph int8_matmul(const Graph& graph) {
-  if (std::ranges::none_of(graph.nodes(), [](const GraphNode& node) {
-        return node.op->name == "dequantize_linear";
-      }))
+  if (std::ranges::none_of(graph.nodes(),
+                           [](const GraphNode& node) { return node.op == op::dequantize_linear; }))
     return graph;
   return without_dead(
       rebuild(graph, [](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {

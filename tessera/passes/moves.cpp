@@ -8,6 +8,7 @@
 #include "tessera/expr/shape.h"
 #include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 namespace {
@@ -163,19 +164,17 @@ class Joining {
       auto sizes = sizes_constant(*type.shape);
       if (!sizes) return std::nullopt;
       const ValueId shape = out.constant(*std::move(sizes));
-      return noted(node, out.emit(with_defaults("reshape", {}, {origin, shape})));
+      return noted(node, out.emit(with_defaults(op::reshape, {}, {origin, shape})));
     }
     if (!move->order || !first->order) return std::nullopt;
     Ints order;
     for (const std::int64_t axis : *move->order)
       order.push_back((*first->order)[static_cast<std::size_t>(axis)]);
-    return noted(node, out.emit(with_defaults("transpose", {{"perm", order}}, {origin})));
+    return noted(node, out.emit(with_defaults(op::transpose, {{"perm", order}}, {origin})));
   }
 
  private:
-  static Graph::NewNode with_defaults(std::string_view name, const Attrs& attrs,
-                                      std::vector<ValueId> inputs) {
-    const OpDef* op = find_op(name);
+  static Graph::NewNode with_defaults(OpRef op, const Attrs& attrs, std::vector<ValueId> inputs) {
     return {.op = op, .attrs = *completed(*op, attrs), .inputs = std::move(inputs)};
   }
 
@@ -195,7 +194,7 @@ class Joining {
     if (!body) return std::nullopt;
     const GraphNode* last = body->producer(body->outputs()[0]);
     if (last != nullptr &&
-        (last->op != find_op("identity") || body->producer(body->inputs(*last)[0]) != nullptr))
+        (last->op != op::identity || body->producer(body->inputs(*last)[0]) != nullptr))
       return std::nullopt;
     Rewriter::Results present;
     for (const ValueId id : inputs)

@@ -4,26 +4,26 @@
 
 #include "tessera/ir/builder.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ops/operators.h"
 #include "tessera/passes/rewriter.h"
 
 namespace tessera::passes {
 
 Expected<Graph> portable(const Graph& whole) {
-  constexpr std::string_view kLate[] = {"rms_normalization", "rotary_embedding", "attention"};
+  const OpRef late[] = {op::rms_normalization, op::rotary_embedding, op::attention};
   TESSERA_TRY(const Graph graph, expand(whole, [&](const OpDef& op) {
-                return std::ranges::find(kLate, op.name) != std::end(kLate);
+                return std::ranges::find(late, &op) != std::end(late);
               }));
-  const OpDef* swish = find_op("swish");
   return Rewriter(graph,
                   {[&](Rewriter& out, std::size_t index) -> std::optional<Rewriter::Results> {
                     const GraphNode node = out.made().nodes()[index];
-                    if (node.op != swish) return std::nullopt;
+                    if (node.op != op::swish) return std::nullopt;
                     const ValueId x = out.made().inputs(node)[0];
                     const double alpha = node.attrs->f("alpha");
                     GraphBuilder body;
                     const Val in = body.input({}, {.type = out.made().type(x)});
                     const Val scaled = alpha == 1.0 ? in : in * body.number(alpha, in.dtype());
-                    const auto made = body.finish(Vals{in * body.op("sigmoid", {scaled})});
+                    const auto made = body.finish(Vals{in * body.op(*op::sigmoid, {scaled})});
                     return made ? out.emit(*made, {x}) : std::nullopt;
                   }})
       .run();

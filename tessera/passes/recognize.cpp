@@ -11,6 +11,7 @@
 #include "tessera/interp/interp.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/same_graph.h"
+#include "tessera/ops/operators.h"
 #include "tessera/passes/cone.h"
 #include "tessera/passes/dce.h"
 #include "tessera/passes/guess.h"
@@ -21,7 +22,7 @@
 namespace tessera::passes {
 namespace {
 
-Guesses elementwise(const Cone& cone, const Graph& graph, std::string_view op, const Attrs& attrs) {
+Guesses elementwise(const Cone& cone, const Graph& graph, const OpDef& op, const Attrs& attrs) {
   Guesses all;
   if (cone.parameters.empty())
     guess(graph, all,
@@ -37,7 +38,7 @@ std::vector<std::size_t> likely_axes(const Cone& cone, std::size_t rank) {
   return axes;
 }
 
-Guesses along_axis(const Cone& cone, const Graph& graph, std::string_view op) {
+Guesses along_axis(const Cone& cone, const Graph& graph, const OpDef& op) {
   Guesses all;
   if (!cone.parameters.empty()) return all;
   const std::size_t rank = graph.type(graph.inputs()[0]).shape->size();
@@ -65,7 +66,7 @@ std::set<double> likely_epsilons(const Cone& cone, const Shape& shape) {
 }
 
 /// Over the last axes, with each small number for epsilon and each parameter as scale and bias.
-Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op, bool centred) {
+Guesses normalization(const Cone& cone, const Graph& graph, const OpDef& op, bool centred) {
   Guesses all;
   const Shape& shape = *graph.type(graph.inputs()[0]).shape;
   if (cone.parameters.size() > 2) return all;
@@ -89,12 +90,12 @@ Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op,
             const Val& value = in[which];
             return value.rank() == static_cast<int>(sizes.size())
                        ? value
-                       : out.op("reshape", {value, out.ints(sizes)});
+                       : out.op(*op::reshape, {value, out.ints(sizes)});
           };
           const DType dtype = in[0].dtype();
-          Vals operands = {in[0], scale != 0
-                                      ? shaped(scale)
-                                      : out.op("expand", {out.number(1, dtype), out.ints(sizes)})};
+          Vals operands = {
+              in[0], scale != 0 ? shaped(scale)
+                                : out.op(*op::expand, {out.number(1, dtype), out.ints(sizes)})};
           if (bias != 0) operands.push_back(shaped(bias));
           return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
         });
@@ -106,7 +107,6 @@ Guesses normalization(const Cone& cone, const Graph& graph, std::string_view op,
 /// What can be recognized: which functions it takes, which of the others it may not apply, and what
 /// it looks like on the inputs of a cone.
 struct Composite {
-  std::string_view name;
   Functions needs, may;
   Guesses (*guesses)(const Cone& cone, const Graph& graph);
 };
@@ -114,29 +114,35 @@ struct Composite {
 const std::vector<Composite>& composites() {
   const Functions bounds = functions({Fn::Max, Fn::Min}), root = functions({Fn::Sqrt, Fn::Pow});
   static const std::vector<Composite> all = {
-      {"softmax", kFolds | functions({Fn::Exp}), bounds,
-       [](const Cone& cone, const Graph& graph) { return along_axis(cone, graph, "softmax"); }},
-      {"log_softmax", kFolds | functions({Fn::Exp, Fn::Log}), bounds,
-       [](const Cone& cone, const Graph& graph) { return along_axis(cone, graph, "log_softmax"); }},
-      {"layer_normalization", kFolds, root,
+      {kFolds | functions({Fn::Exp}), bounds,
+       [](const Cone& cone, const Graph& graph) { return along_axis(cone, graph, *op::softmax); }},
+      {kFolds | functions({Fn::Exp, Fn::Log}), bounds,
        [](const Cone& cone, const Graph& graph) {
-         return normalization(cone, graph, "layer_normalization", true);
+         return along_axis(cone, graph, *op::log_softmax);
        }},
-      {"rms_normalization", kFolds, root,
+      {kFolds, root,
        [](const Cone& cone, const Graph& graph) {
-         return normalization(cone, graph, "rms_normalization", false);
+         return normalization(cone, graph, *op::layer_normalization, true);
        }},
-      {"gelu", functions({Fn::Erf}), 0,
-       [](const Cone& cone, const Graph& graph) { return elementwise(cone, graph, "gelu", {}); }},
-      {"gelu", functions({Fn::Tanh}), functions({Fn::Pow}),
+      {kFolds, root,
        [](const Cone& cone, const Graph& graph) {
-         return elementwise(cone, graph, "gelu", {{"approximate", "tanh"}});
+         return normalization(cone, graph, *op::rms_normalization, false);
        }},
-      {"swish", functions({Fn::Exp}), 0,
-       [](const Cone& cone, const Graph& graph) { return elementwise(cone, graph, "swish", {}); }},
-      {"hard_swish", 0, bounds,
+      {functions({Fn::Erf}), 0,
        [](const Cone& cone, const Graph& graph) {
-         return elementwise(cone, graph, "hard_swish", {});
+         return elementwise(cone, graph, *op::gelu, {});
+       }},
+      {functions({Fn::Tanh}), functions({Fn::Pow}),
+       [](const Cone& cone, const Graph& graph) {
+         return elementwise(cone, graph, *op::gelu, {{"approximate", "tanh"}});
+       }},
+      {functions({Fn::Exp}), 0,
+       [](const Cone& cone, const Graph& graph) {
+         return elementwise(cone, graph, *op::swish, {});
+       }},
+      {0, bounds,
+       [](const Cone& cone, const Graph& graph) {
+         return elementwise(cone, graph, *op::hard_swish, {});
        }},
   };
   return all;
@@ -288,14 +294,14 @@ class Recognition {
   /// What computes a value of several others: attention, rotary embedding. Where it is written as
   /// the composite's body already, it is named and stays.
   void look_at_several(std::size_t node, Changes& changes) {
-    const auto named = [&](Cone& cone, std::string_view name, auto guesses, int most_proofs) {
+    const auto named = [&](Cone& cone, const OpDef& op, auto guesses, int most_proofs) {
       if (is_covered(cone)) return false;
       const Graph graph = cone.graph(graph_);
       const Graph* composite = decided(graph, [&] {
         return Likeness(graph, kMostOfSeveral, most_proofs).first_proved(guesses(cone, graph));
       });
       if (composite == nullptr) return false;
-      changes.push_back(fmt::format("{} of {} nodes", name, cone.nodes.size()));
+      changes.push_back(fmt::format("{} of {} nodes", op.name, cone.nodes.size()));
       covered_.insert(cone.nodes.begin(), cone.nodes.end());
       if (composite->nodes().size() < cone.nodes.size())
         found_.emplace(node, Found{std::move(cone), composite});
@@ -303,8 +309,8 @@ class Recognition {
     };
     std::vector<Cone> cones = cones_.since_products(node);
     for (auto cone = cones.rbegin(); cone != cones.rend(); ++cone)
-      if (named(*cone, "attention", attention, 12)) return;
-    if (auto cone = cones_.turning(node)) named(*cone, "rotary_embedding", rotary_embedding, 6);
+      if (named(*cone, *op::attention, attention, 12)) return;
+    if (auto cone = cones_.turning(node)) named(*cone, *op::rotary_embedding, rotary_embedding, 6);
   }
 
   bool is_covered(const Cone& cone) const {

@@ -7,6 +7,7 @@
 #include "tessera/ir/control.h"
 #include "tessera/ir/place.h"
 #include "tessera/ir/rebuild.h"
+#include "tessera/ops/operators.h"
 #include "tessera/passes/dce.h"
 
 namespace tessera::passes {
@@ -261,7 +262,7 @@ Graph Rewriter::finished() {
     const bool plain = made_.producer(value) != nullptr || !was_result;
     if (named || !plain) {
       // A copy of what is known: `place` adds to what it is given a reference into.
-      value = place({.op = find_op("identity"), .attrs = {}, .inputs = {value}},
+      value = place({.op = op::identity, .attrs = {}, .inputs = {value}},
                     {Known(known_[value.index])})[0];
       if (from_.is_named(id)) made_.set_name(value, from_.name(id));
       mapped_[id.index] = value;

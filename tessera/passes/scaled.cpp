@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tessera/ops/operators.h"
+
 namespace tessera::passes {
 namespace {
 
@@ -26,7 +28,7 @@ std::optional<Pattern> pattern_of(const std::vector<std::int64_t>& large,
 }  // namespace
 
 std::optional<Tensor> scaled_weights(const OpDef& op, std::span<const interp::Value> inputs) {
-  if (op.name != "mul" || inputs.size() != 2) return std::nullopt;
+  if (&op != op::mul || inputs.size() != 2) return std::nullopt;
   const Tensor *large = &inputs[0].datum.tensor(), *small = &inputs[1].datum.tensor();
   if (large->count() < small->count()) std::swap(large, small);
   if (large->dtype != DType::F32 || small->dtype != DType::F32) return std::nullopt;

@@ -1,5 +1,7 @@
 #include "tessera/passes/sequences.h"
 
+#include "tessera/ops/operators.h"
+
 namespace tessera::passes {
 namespace {
 
@@ -18,15 +20,13 @@ std::optional<Ints> parts_of(const Tensor* given, std::int64_t whole) {
 
 Rewriter::Change without_sequences(Changes& changes) {
   return [&changes](Rewriter& out, std::size_t index) -> std::optional<Rewriter::Results> {
-    static const OpDef *const at = find_op("sequence_at"),
-                              *const cut = find_op("split_to_sequence"),
-                              *const split = find_op("split");
     const Graph& graph = out.made();
     const GraphNode node = graph.nodes()[index];
-    if (node.op != at) return std::nullopt;
+    if (node.op != op::sequence_at) return std::nullopt;
     const Tensor* place = graph.constant(graph.inputs(node)[1]);
     const GraphNode* made_by = graph.producer(graph.inputs(node)[0]);
-    if (place == nullptr || made_by == nullptr || made_by->op != cut) return std::nullopt;
+    if (place == nullptr || made_by == nullptr || made_by->op != op::split_to_sequence)
+      return std::nullopt;
     const auto inputs = graph.inputs(*made_by);
     const ValueId x = inputs[0];
     const bool stated = inputs.size() > 1 && inputs[1].present();
@@ -43,9 +43,9 @@ Rewriter::Change without_sequences(Changes& changes) {
     if (which < 0 || which >= static_cast<std::int64_t>(parts->size())) return std::nullopt;
     const ValueId list = out.constant(
         Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(parts->size())}, *parts));
-    const auto attrs = completed(*split, {{"axis", *axis}});
+    const auto attrs = completed(*op::split, {{"axis", *axis}});
     const auto results =
-        attrs ? out.emit({.op = split, .attrs = *attrs, .inputs = {x, list}}) : std::nullopt;
+        attrs ? out.emit({.op = op::split, .attrs = *attrs, .inputs = {x, list}}) : std::nullopt;
     if (!results) return std::nullopt;
     changes.push_back("sequence_at is a part");
     return Rewriter::Results{(*results)[static_cast<std::size_t>(which)]};

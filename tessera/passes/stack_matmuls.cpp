@@ -61,7 +61,7 @@ class Products {
 
   std::optional<JoinableProduct> product_of(std::size_t n) const {
     const GraphNode& node = graph_.nodes()[n];
-    if (node.op->name != "matmul") return std::nullopt;
+    if (node.op != op::matmul) return std::nullopt;
     const auto inputs = graph_.inputs(node);
     const Tensor* matrix = graph_.constant(inputs[1]);
     const auto shape = static_shape(graph_.type(inputs[0]));
@@ -73,7 +73,7 @@ class Products {
     const Reader& reader = reader_[graph_.outputs(node)[0].index];
     if (reader.count != 1 || !reader.node) return product;
     const GraphNode& next = graph_.nodes()[*reader.node];
-    if (next.op->name != "add") return product;
+    if (next.op != op::add) return product;
     for (const ValueId other : graph_.inputs(next)) {
       const Tensor* row = graph_.constant(other);
       if (row == nullptr || row->shape.empty() || row->shape.back() != matrix->shape[1] ||
@@ -122,14 +122,14 @@ Graph stack_matmuls(const Graph& graph) {
       Writer::Sizes all = shape;
       all.insert(all.begin(), static_cast<std::int64_t>(products.size()));
       ValueId value =
-          writer.add("matmul", {},
+          writer.add(op::matmul, {},
                      {out.mapped(operand),
                       writer.constant(stacked(products, products[0].matrix->shape, shape.size(),
                                               [](const JoinableProduct& p) { return p.matrix; }))},
                      all);
       if (products[0].row != nullptr)
         value = writer.add(
-            "add", {},
+            op::add, {},
             {value, writer.constant(stacked(products, {shape.back()}, shape.size(),
                                             [](const JoinableProduct& p) { return p.row; }))},
             all);
@@ -138,7 +138,7 @@ Graph stack_matmuls(const Graph& graph) {
       for (std::size_t i = 0; i < products.size(); ++i) {
         const auto first = static_cast<std::int64_t>(i);
         const ValueId part =
-            writer.add("slice", {},
+            writer.add(op::slice, {},
                        {value, writer.integers({first}), writer.integers({first + 1}),
                         writer.integers({0}), writer.integers({1})},
                        one);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/rebuild.h"
-#include "tessera/ops/catalog.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::passes {
 
@@ -22,12 +22,10 @@ class Writer {
 
   Writer(Rebuilder& out, DType dtype) : out_(out), dtype_(dtype) {}
 
-  ValueId add(const char* name, const Attrs& attrs, std::vector<ValueId> inputs,
-              const Sizes& shape) {
-    const OpDef& op = *find_op(name);
-    const auto full = completed(op, attrs);
-    TESSERA_CHECK(full.has_value(), "attributes of {}", name);
-    return out_.add({.op = &op,
+  ValueId add(OpRef op, const Attrs& attrs, std::vector<ValueId> inputs, const Sizes& shape) {
+    const auto full = completed(*op, attrs);
+    TESSERA_CHECK(full.has_value(), "attributes of {}", op->name);
+    return out_.add({.op = op,
                      .attrs = *full,
                      .inputs = std::move(inputs),
                      .outputs = {Type::tensor(dtype_, {shape.begin(), shape.end()})}})[0];
@@ -40,13 +38,13 @@ class Writer {
   }
 
   ValueId reshaped(ValueId value, const Sizes& shape) {
-    return add("reshape", {}, {value, integers(shape)}, shape);
+    return add(op::reshape, {}, {value, integers(shape)}, shape);
   }
   /// Axis i of the result is axis order[i] of the value, which has the sizes `shape`.
   ValueId transposed(ValueId value, const Sizes& shape, const Sizes& order) {
     Sizes moved;
     for (const std::int64_t axis : order) moved.push_back(shape[static_cast<std::size_t>(axis)]);
-    return add("transpose", {{"perm", Ints(order.begin(), order.end())}}, {value}, moved);
+    return add(op::transpose, {{"perm", Ints(order.begin(), order.end())}}, {value}, moved);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/ops/operators.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
@@ -100,7 +101,7 @@ void append_loop(
     draft.report.steps.push_back(reported);
   };
   const std::size_t loop = program.steps.size();
-  add(runtime::step::Loop{}, {.what = "scan"}, {"scan", "loop"});
+  add(runtime::step::Loop{}, {.what = op::scan->name}, {op::scan->name, "loop"});
   for (std::size_t i = 0; i < body.program.steps.size(); ++i) {
     runtime::Step step = body.program.steps[i];
     if (auto* launch = std::get_if<runtime::step::Launch>(&step)) {

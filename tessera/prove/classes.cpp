@@ -170,11 +170,6 @@ void Pairing::assign(Side side, ValueId value, ClassId id) {
   half(side).members.emplace(id, value);
 }
 
-std::optional<ValueId> Pairing::derive(Side side, std::string_view op, const Attrs& attrs,
-                                       const std::vector<ValueId>& operands) {
-  return derive(side, *find_op(op), attrs, operands);
-}
-
 std::optional<ValueId> Pairing::derive(Side side, const OpDef& op, const Attrs& attrs,
                                        const std::vector<ValueId>& operands) {
   Half& mine = half(side);

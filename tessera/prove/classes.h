@@ -87,8 +87,6 @@ class Pairing {
   /// operator cannot take them.
   std::optional<ValueId> derive(Side side, const OpDef& op, const Attrs& attrs,
                                 const std::vector<ValueId>& operands);
-  std::optional<ValueId> derive(Side side, std::string_view op, const Attrs& attrs,
-                                const std::vector<ValueId>& operands);
   ValueId derive_constant(Side side, Tensor tensor);
 
   bool all_outputs_paired() const;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tessera/interp/interp.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::prove {
 namespace {
@@ -184,7 +185,7 @@ bool ConstantMatcher::assign_rounded(Side side, ValueId value, ValueId derived) 
 }
 
 std::optional<ValueId> ConstantMatcher::reshaped(Side side, ValueId value, const Ints& shape) {
-  return pairing_.derive(side, "reshape", {},
+  return pairing_.derive(side, *op::reshape, {},
                          {value, pairing_.derive_constant(side, integers(shape))});
 }
 
@@ -207,7 +208,7 @@ bool ConstantMatcher::match(ValueId target) {
           return assign(Side::Target, target, *derived);
       if (const auto order = transposition(given, wanted))
         if (const auto derived =
-                pairing_.derive(Side::Source, "transpose", {{"perm", *order}}, {source}))
+                pairing_.derive(Side::Source, *op::transpose, {{"perm", *order}}, {source}))
           return assign(Side::Target, target, *derived);
     }
   }
@@ -230,7 +231,7 @@ std::optional<ValueId> ConstantMatcher::cut_out(ValueId target) {
       const auto constant = [&](std::int64_t number) {
         return pairing_.derive_constant(Side::Source, integers({number}));
       };
-      return pairing_.derive(Side::Source, "slice", {},
+      return pairing_.derive(Side::Source, *op::slice, {},
                              {source, constant(begin), constant(begin + part.shape[axis]),
                               constant(static_cast<std::int64_t>(axis))});
     }
@@ -256,7 +257,7 @@ std::optional<ValueId> ConstantMatcher::joined(ValueId target) {
       begin += pairing_.graph(Side::Source).constant(*next)->shape[axis];
     }
     if (begin == whole.shape[axis] && parts.size() > 1)
-      return pairing_.derive(Side::Source, "concat", {{"axis", static_cast<std::int64_t>(axis)}},
+      return pairing_.derive(Side::Source, *op::concat, {{"axis", static_cast<std::int64_t>(axis)}},
                              parts);
   }
   return std::nullopt;
@@ -335,7 +336,7 @@ bool ConstantMatcher::combine(const Window& window, Side from) {
   for (const ClassId root : inside) {
     const auto value = pairing_.member(from, root);
     const GraphNode* node = value ? pairing_.graph(from).producer(*value) : nullptr;
-    if (node == nullptr || (node->op->name != "add" && node->op->name != "mul")) continue;
+    if (node == nullptr || (node->op != op::add && node->op != op::mul)) continue;
     const OpDef& op = *node->op;
     std::vector<ValueId> constants, next{*value};
     for (std::size_t i = 0; i < next.size() && i < kMostParts; ++i) {
@@ -410,7 +411,7 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
   const auto at_one = replayed(window, from, product, one);
   const auto shift = replayed(window, from, product, *bias);
   if (!at_zero || !at_one || !shift) return false;
-  const auto scale = pairing_.derive(from, "sub", {}, {*at_one, *at_zero});
+  const auto scale = pairing_.derive(from, *op::sub, {}, {*at_one, *at_zero});
   if (!scale) return false;
 
   const Side to = other(from);
@@ -433,7 +434,7 @@ bool ConstantMatcher::absorb(const Window& window, Side from, ClassId product, V
         along[axis] = *extent;
         const auto factor = reshaped(from, *scale, along);
         const auto derived =
-            factor ? pairing_.derive(from, "mul", {}, {weights, *factor}) : std::nullopt;
+            factor ? pairing_.derive(from, *op::mul, {}, {weights, *factor}) : std::nullopt;
         if (derived && assign_rounded(to, constant, *derived)) {
           found = true;
           break;

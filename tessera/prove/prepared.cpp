@@ -8,6 +8,7 @@
 #include "tessera/ir/builder.h"
 #include "tessera/ir/data_movement.h"
 #include "tessera/ir/expand.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::prove {
 namespace {
@@ -186,7 +187,7 @@ class Preparation {
     for (std::size_t i = 0; i < first.size(); ++i) {
       const Type& type = out_.known(first[i]).type;
       if (!type.is_ranked_tensor() || !(type == out_.known(second[i]).type)) return std::nullopt;
-      results.push_back(out_.call("where", {operands[0], first[i], second[i]}, {}, 1).at(0));
+      results.push_back(out_.call(*op::where, {operands[0], first[i], second[i]}, {}, 1).at(0));
     }
     return results;
   }

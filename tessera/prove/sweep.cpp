@@ -10,6 +10,7 @@
 
 #include "tessera/ir/control.h"
 #include "tessera/ir/text.h"
+#include "tessera/ops/operators.h"
 #include "tessera/prove/alarm.h"
 #include "tessera/prove/constants.h"
 #include "tessera/prove/distinguish.h"
@@ -379,13 +380,13 @@ std::optional<ValueId> Sweep::derived(const Candidate& candidate, ValueId target
         shape.push_back(*dim.constant());
       }
       const auto rank = static_cast<std::int64_t>(shape.size());
-      return pairing_->derive(Side::Source, "reshape", {},
+      return pairing_->derive(Side::Source, *op::reshape, {},
                               {candidate.value, pairing_->derive_constant(
                                                     Side::Source, Tensor::of<std::int64_t>(
                                                                       DType::I64, {rank}, shape))});
     }
     case Candidate::As::Transposed:
-      return pairing_->derive(Side::Source, "transpose", {{"perm", candidate.order}},
+      return pairing_->derive(Side::Source, *op::transpose, {{"perm", candidate.order}},
                               {candidate.value});
   }
   return std::nullopt;

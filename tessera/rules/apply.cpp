@@ -6,6 +6,7 @@
 #include "tessera/ir/place.h"
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
+#include "tessera/ops/operators.h"
 
 namespace tessera::rules {
 namespace {
@@ -120,7 +121,7 @@ class Replacement {
     store_number(type.dtype, zero.data(), 0, 0);
     const ValueId number =
         made_.add_constant({.dtype = type.dtype, .bytes = std::move(zero).freeze()}, {});
-    return made_.add_node({.op = find_op("expand"),
+    return made_.add_node({.op = op::expand,
                            .attrs = {},
                            .inputs = {number, made_.add_constant(sizes, {})},
                            .outputs = {type}})[0];
@@ -156,10 +157,8 @@ class Replacement {
     for (const ValueId id : from_.outputs()) {
       ValueId made = mapped(id);
       if (from_.is_named(id) && made_.name(made) != from_.name(id)) {
-        made = made_.add_node({.op = find_op("identity"),
-                               .attrs = {},
-                               .inputs = {made},
-                               .outputs = {made_.type(made)}})[0];
+        made = made_.add_node(
+            {.op = op::identity, .attrs = {}, .inputs = {made}, .outputs = {made_.type(made)}})[0];
         made_.set_name(made, from_.name(id));
         mapped_[id.index] = made;
       }
