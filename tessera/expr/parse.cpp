@@ -94,27 +94,28 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-class Parser {
- public:
-  Parser(Lexer& lexer, const std::vector<Operand>& operands) : lexer_(lexer) {
-    for (const Operand& operand : operands) operands_.emplace(operand.name, operand);
+/// Items between two signs, separated by commas.
+template <class T, class Item>
+Expected<std::vector<T>> comma_list(Lexer& lexer, std::string_view open, std::string_view close,
+                                    const Item& item) {
+  TESSERA_TRY_DONE(lexer.expect(open));
+  std::vector<T> result;
+  while (!lexer.accept(close)) {
+    if (!result.empty()) TESSERA_TRY_DONE(lexer.expect(","));
+    TESSERA_TRY(T value, item());
+    result.push_back(std::move(value));
   }
+  return result;
+}
 
-  Expected<Definition> definition() {
-    Definition result;
-    TESSERA_TRY_DONE(lexer_.expect("define"));
-    TESSERA_TRY(result.inputs, list<Operand>("(", ")", [&] { return operand(); }));
-    TESSERA_TRY_DONE(lexer_.expect("{"));
-    TESSERA_TRY_DONE(lets());
-    std::set<std::string> names;
-    while (!lexer_.accept("}")) {
-      TESSERA_TRY(Output output, this->output());
-      if (!names.insert(output.name).second)
-        return lexer_.error(fmt::format("there are two outputs {}", output.name));
-      result.outputs.push_back(std::move(output));
-    }
-    return result;
-  }
+/// Parser of expressions: what an element is, over the operands that are declared and the names
+/// that `let` introduces.
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(Lexer& lexer) : lexer_(lexer) {}
+
+  /// Makes an operand known; false if there is one of its name.
+  bool declare(const Operand& operand) { return operands_.emplace(operand.name, operand).second; }
 
   /// `let … in expression`.
   Expected<Scalar> whole_expression() {
@@ -124,105 +125,7 @@ class Parser {
     return expression();
   }
 
- private:
-  // The deepest expression, counted in nodes: sums of many terms are not nested text, but they are
-  // deep.
-  static constexpr int kDeepest = 1000;
-  static constexpr std::size_t kMostComponents = 64;
-
-  /// Items between two signs, separated by commas.
-  template <class T, class Item>
-  Expected<std::vector<T>> list(std::string_view open, std::string_view close, Item&& item) {
-    TESSERA_TRY_DONE(lexer_.expect(open));
-    std::vector<T> result;
-    while (!lexer_.accept(close)) {
-      if (!result.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
-      TESSERA_TRY(T value, item());
-      result.push_back(std::move(value));
-    }
-    return result;
-  }
-
-  /// One or more expressions, separated by commas.
-  Expected<std::vector<Scalar>> expressions() {
-    std::vector<Scalar> result;
-    do {
-      TESSERA_TRY(Scalar value, expression());
-      result.push_back(std::move(value));
-    } while (lexer_.accept(","));
-    return result;
-  }
-
-  Expected<DType> dtype() {
-    const std::optional<DType> known = parse_dtype(lexer_.peek().text);
-    if (!known || lexer_.peek().kind != Token::Kind::Name) return lexer_.expected("a dtype");
-    lexer_.take();
-    return *known;
-  }
-
-  Expected<Operand> operand() {
-    Operand result;
-    TESSERA_TRY(result.name, lexer_.name("the name of an operand"));
-    TESSERA_TRY_DONE(lexer_.expect(":"));
-    TESSERA_TRY(result.dtype, dtype());
-    TESSERA_TRY(result.shape, list<Dim>("[", "]", [&] { return parse_dim(lexer_); }));
-    if (!operands_.emplace(result.name, result).second)
-      return lexer_.error(fmt::format("there are two operands {}", result.name));
-    return result;
-  }
-
-  Expected<Axis> axis() {
-    Axis result;
-    TESSERA_TRY(result.name, lexer_.name("the name of an axis"));
-    if (lexer_.accept(":")) {
-      TESSERA_TRY(result.extent, parse_dim(lexer_));
-    }
-    return result;
-  }
-
-  Expected<Merged> merged() {
-    Merged result;
-    if (lexer_.at("(")) {
-      TESSERA_TRY(result.parts, list<Axis>("(", ")", [&] { return axis(); }));
-    } else {
-      TESSERA_TRY(Axis single, axis());
-      result.parts.push_back(std::move(single));
-    }
-    return result;
-  }
-
-  Expected<Output> output() {
-    TESSERA_TRY(std::string name, lexer_.name("the name of an output"));
-    TESSERA_TRY_DONE(lexer_.expect(":"));
-    TESSERA_TRY(const DType dtype, this->dtype());
-    TESSERA_TRY(std::vector<Merged> axes, list<Merged>("[", "]", [&] { return merged(); }));
-    TESSERA_TRY_DONE(lexer_.expect("="));
-    TESSERA_TRY(Scalar value, expression());
-    Output result{std::move(name), dtype, std::move(axes), std::move(value)};
-    if (lexer_.accept("scatter")) {
-      TESSERA_TRY(result.forward, forward());
-      if (result.forward->target.size() != result.axes.size())
-        return lexer_.error(fmt::format("{} has {} axes and is written at {}", result.name,
-                                        result.axes.size(), result.forward->target.size()));
-    }
-    return result;
-  }
-
-  Expected<ScatterWrite> forward() {
-    ScatterWrite result;
-    TESSERA_TRY(result.over, list<Axis>("(", ")", [&] { return axis(); }));
-    TESSERA_TRY_DONE(lexer_.expect("at"));
-    TESSERA_TRY(result.target, list<Scalar>("[", "]", [&] { return position(); }));
-    if (!lexer_.accept(grammar::kAssign)) {
-      result.combine = parse_fn(lexer_.peek().text);
-      if (!result.combine || arity(*result.combine) != 2)
-        return lexer_.expected("set, or a function of two arguments,");
-      lexer_.take();
-    }
-    TESSERA_TRY(result.value, expression());
-    return result;
-  }
-
+  /// Definitions of names: `let %a = …`, `let (%a, %b) = fold …`.
   Expected<Done> lets() {
     while (lexer_.accept("let")) {
       std::vector<std::string> names;
@@ -233,7 +136,7 @@ class Parser {
         return lexer_.name("a name that begins with %");
       };
       if (tuple) {
-        TESSERA_TRY(names, list<std::string>("(", ")", let_name));
+        TESSERA_TRY(names, comma_list<std::string>(lexer_, "(", ")", let_name));
       } else {
         TESSERA_TRY(std::string single, let_name());
         names.push_back(std::move(single));
@@ -254,20 +157,6 @@ class Parser {
           return lexer_.error(fmt::format("{} has two meanings", names[i]));
     }
     return Done{};
-  }
-
-  // Every expression that has parts passes through here.
-  Expected<Scalar> sealed(Scalar scalar) {
-    int deepest = 0;
-    for_each_part(scalar, [&](const Scalar& part) {
-      if (const auto it = depths_.find(part.id()); it != depths_.end())
-        deepest = std::max(deepest, it->second);
-    });
-    if (deepest >= kDeepest) return lexer_.error(std::string(kTooDeep));
-    if (const std::string why = sort_error(scalar); !why.empty()) return lexer_.error(why);
-    depths_[scalar.id()] = deepest + 1;
-    kept_.push_back(scalar);
-    return scalar;
   }
 
   Expected<Scalar> expression() {
@@ -292,6 +181,36 @@ class Parser {
       return lexer_.error(fmt::format("an index is a {}", to_string(result.sort())),
                           "it has to be an integer");
     return result;
+  }
+
+ private:
+  // The deepest expression, counted in nodes: sums of many terms are not nested text, but they are
+  // deep.
+  static constexpr int kDeepest = 1000;
+  static constexpr std::size_t kMostComponents = 64;
+
+  /// One or more expressions, separated by commas.
+  Expected<std::vector<Scalar>> expressions() {
+    std::vector<Scalar> result;
+    do {
+      TESSERA_TRY(Scalar value, expression());
+      result.push_back(std::move(value));
+    } while (lexer_.accept(","));
+    return result;
+  }
+
+  // Every expression that has parts passes through here.
+  Expected<Scalar> sealed(Scalar scalar) {
+    int deepest = 0;
+    for_each_part(scalar, [&](const Scalar& part) {
+      if (const auto it = depths_.find(part.id()); it != depths_.end())
+        deepest = std::max(deepest, it->second);
+    });
+    if (deepest >= kDeepest) return lexer_.error(std::string(kTooDeep));
+    if (const std::string why = sort_error(scalar); !why.empty()) return lexer_.error(why);
+    depths_[scalar.id()] = deepest + 1;
+    kept_.push_back(scalar);
+    return scalar;
   }
 
   Expected<Scalar> infix(Level least) {
@@ -404,7 +323,8 @@ class Parser {
     const Operand& source = operand->second;
     lexer_.take();
     if (sort_of(source.dtype) == Sort::Text) return lexer_.error("text cannot be read");
-    TESSERA_TRY(std::vector<Scalar> at, list<Scalar>("[", "]", [&] { return position(); }));
+    TESSERA_TRY(std::vector<Scalar> at,
+                comma_list<Scalar>(lexer_, "[", "]", [&] { return position(); }));
     if (at.size() != source.shape.size())
       return lexer_.error(fmt::format("{} has {} axes and is read at {}", source.name,
                                       source.shape.size(), at.size()));
@@ -451,7 +371,8 @@ class Parser {
   }
 
   Expected<std::vector<Scalar>> arguments(std::size_t count) {
-    TESSERA_TRY(std::vector<Scalar> args, list<Scalar>("(", ")", [&] { return expression(); }));
+    TESSERA_TRY(std::vector<Scalar> args,
+                comma_list<Scalar>(lexer_, "(", ")", [&] { return expression(); }));
     if (args.size() != count)
       return lexer_.error(fmt::format("{} arguments are given", args.size()),
                           fmt::format("the function takes {}", count));
@@ -459,7 +380,7 @@ class Parser {
   }
 
   Expected<std::vector<Bound>> bounds() {
-    return list<Bound>("(", ")", [&]() -> Expected<Bound> {
+    return comma_list<Bound>(lexer_, "(", ")", [&]() -> Expected<Bound> {
       TESSERA_TRY(std::string name, lexer_.name("the name of an axis"));
       if (!lexer_.accept(":")) return Bound(Axis{std::move(name)});
       TESSERA_TRY(Scalar extent, position());
@@ -505,6 +426,104 @@ class Parser {
   std::vector<Scalar> kept_;  // so that no two expressions have the same id
 };
 
+/// Parser of definitions: the operands, then each output with its axes and its expression.
+class DefinitionParser {
+ public:
+  explicit DefinitionParser(Lexer& lexer) : lexer_(lexer), expressions_(lexer) {}
+
+  Expected<Definition> definition() {
+    Definition result;
+    TESSERA_TRY_DONE(lexer_.expect("define"));
+    TESSERA_TRY(result.inputs, comma_list<Operand>(lexer_, "(", ")", [&] { return operand(); }));
+    TESSERA_TRY_DONE(lexer_.expect("{"));
+    TESSERA_TRY_DONE(expressions_.lets());
+    std::set<std::string> names;
+    while (!lexer_.accept("}")) {
+      TESSERA_TRY(Output output, this->output());
+      if (!names.insert(output.name).second)
+        return lexer_.error(fmt::format("there are two outputs {}", output.name));
+      result.outputs.push_back(std::move(output));
+    }
+    return result;
+  }
+
+ private:
+  Expected<DType> dtype() {
+    const std::optional<DType> known = parse_dtype(lexer_.peek().text);
+    if (!known || lexer_.peek().kind != Token::Kind::Name) return lexer_.expected("a dtype");
+    lexer_.take();
+    return *known;
+  }
+
+  Expected<Operand> operand() {
+    Operand result;
+    TESSERA_TRY(result.name, lexer_.name("the name of an operand"));
+    TESSERA_TRY_DONE(lexer_.expect(":"));
+    TESSERA_TRY(result.dtype, dtype());
+    TESSERA_TRY(result.shape, comma_list<Dim>(lexer_, "[", "]", [&] { return parse_dim(lexer_); }));
+    if (!expressions_.declare(result))
+      return lexer_.error(fmt::format("there are two operands {}", result.name));
+    return result;
+  }
+
+  Expected<Axis> axis() {
+    Axis result;
+    TESSERA_TRY(result.name, lexer_.name("the name of an axis"));
+    if (lexer_.accept(":")) {
+      TESSERA_TRY(result.extent, parse_dim(lexer_));
+    }
+    return result;
+  }
+
+  Expected<Merged> merged() {
+    Merged result;
+    if (lexer_.at("(")) {
+      TESSERA_TRY(result.parts, comma_list<Axis>(lexer_, "(", ")", [&] { return axis(); }));
+    } else {
+      TESSERA_TRY(Axis single, axis());
+      result.parts.push_back(std::move(single));
+    }
+    return result;
+  }
+
+  Expected<Output> output() {
+    TESSERA_TRY(std::string name, lexer_.name("the name of an output"));
+    TESSERA_TRY_DONE(lexer_.expect(":"));
+    TESSERA_TRY(const DType dtype, this->dtype());
+    TESSERA_TRY(std::vector<Merged> axes,
+                comma_list<Merged>(lexer_, "[", "]", [&] { return merged(); }));
+    TESSERA_TRY_DONE(lexer_.expect("="));
+    TESSERA_TRY(Scalar value, expressions_.expression());
+    Output result{std::move(name), dtype, std::move(axes), std::move(value)};
+    if (lexer_.accept("scatter")) {
+      TESSERA_TRY(result.forward, forward());
+      if (result.forward->target.size() != result.axes.size())
+        return lexer_.error(fmt::format("{} has {} axes and is written at {}", result.name,
+                                        result.axes.size(), result.forward->target.size()));
+    }
+    return result;
+  }
+
+  Expected<ScatterWrite> forward() {
+    ScatterWrite result;
+    TESSERA_TRY(result.over, comma_list<Axis>(lexer_, "(", ")", [&] { return axis(); }));
+    TESSERA_TRY_DONE(lexer_.expect("at"));
+    TESSERA_TRY(result.target,
+                comma_list<Scalar>(lexer_, "[", "]", [&] { return expressions_.position(); }));
+    if (!lexer_.accept(grammar::kAssign)) {
+      result.combine = parse_fn(lexer_.peek().text);
+      if (!result.combine || arity(*result.combine) != 2)
+        return lexer_.expected("set, or a function of two arguments,");
+      lexer_.take();
+    }
+    TESSERA_TRY(result.value, expressions_.expression());
+    return result;
+  }
+
+  Lexer& lexer_;
+  ExpressionParser expressions_;
+};
+
 }  // namespace
 
 Expected<Dim> parse_dim(Lexer& lexer) {
@@ -520,13 +539,15 @@ Expected<Dim> parse_dim(std::string_view text) {
 
 Expected<Scalar> parse_scalar(std::string_view text, const std::vector<Operand>& operands) {
   Lexer lexer(text);
-  TESSERA_TRY(Scalar scalar, Parser(lexer, operands).whole_expression());
+  ExpressionParser parser(lexer);
+  for (const Operand& operand : operands) parser.declare(operand);
+  TESSERA_TRY(Scalar scalar, parser.whole_expression());
   TESSERA_TRY_DONE(lexer.end());
   return scalar;
 }
 
 Expected<Definition> parse_definition(Lexer& lexer) {
-  TESSERA_TRY(Definition definition, Parser(lexer, {}).definition());
+  TESSERA_TRY(Definition definition, DefinitionParser(lexer).definition());
   if (const std::string why = scope_error(definition); !why.empty()) return lexer.error(why);
   return definition;
 }
