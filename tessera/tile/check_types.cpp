@@ -63,9 +63,92 @@ std::string checked_text(const Type& type) {
   return type_mistake(type) ? "a type that is not one" : to_string(type);
 }
 
-class Checker {
+bool is_bools(const Type& type) {
+  return type.is_number() && type.dtype == DType::Bool;
+}
+
+bool is_integers(const Type& type) {
+  return type.is_number() && is_integer(type.dtype);
+}
+
+bool is_index(const Type& type) {
+  return type == Type::scalar(DType::I64) || type == Type::scalar(DType::I32);
+}
+
+bool has_axis(const Type& type, std::int64_t axis) {
+  return axis >= 0 && axis < type.rank();
+}
+
+std::string count_text(int least, int most, std::string_view what) {
+  const std::string count =
+      least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+  return fmt::format("{} {}{}", count, what, most == 1 ? "" : "s");
+}
+
+std::string type_list(const std::vector<Type>& types) {
+  std::string text;
+  for (const Type& type : types) text += (text.empty() ? "" : ", ") + checked_text(type);
+  return text;
+}
+
+/// Types of an operation's operands and results, and diagnostics about them.
+class OperationTypes {
  public:
-  Checker(const Kernel& kernel, const Operation& op) : kernel_(kernel), op_(op) {}
+  OperationTypes(const Kernel& kernel, const Operation& op) : kernel_(kernel), op_(op) {}
+
+  const Type& in(std::size_t i) const { return kernel_.type(op_.in[i]); }
+  const Type& out() const { return kernel_.type(op_.out[0]); }
+  /// Element type of the pointers of the first operand.
+  Type pointee() const { return Type::tile(in(0).dtype, in(0).shape); }
+  std::vector<Type> types(const std::vector<ValueId>& ids) const {
+    std::vector<Type> types;
+    for (const ValueId id : ids) types.push_back(kernel_.type(id));
+    return types;
+  }
+
+  /// Diagnostic with the operation and its types, and a note of what was expected. Results are
+  /// shown where they do not follow from the operands.
+  Diagnostic wrong(std::string expected) const {
+    const bool inferred = inferred_types(kernel_, op_).has_value();
+    return wrong(std::move(expected), inferred ? std::vector<Type>{} : types(op_.out));
+  }
+
+  Diagnostic wrong(std::string expected, const std::vector<Type>& results) const {
+    const bool named = op_.code == Code::Map && op_.function != Function::None;
+    std::string found = fmt::format("{}({})", named ? to_string(op_.function) : to_string(op_.code),
+                                    type_list(types(op_.in)));
+    if (!op_.ints.empty()) found += fmt::format(" {{{}}}", fmt::join(op_.ints, ", "));
+    if (!results.empty()) found += " -> " + type_list(results);
+    return {.id = "tile-type",
+            .where = place_of(op_.source),
+            .message = found + " does not fit",
+            .note = std::move(expected)};
+  }
+
+  /// Parameters and yields of a region. That it ends with a Yield is checked by `verify`.
+  Expected<Done> check_region(const Region& region, const std::vector<Type>& params,
+                              const std::vector<Type>& yields) const {
+    if (types(region.params) != params) {
+      return wrong(fmt::format("a region of ({}), not of ({})", type_list(params),
+                               type_list(types(region.params))));
+    }
+    const std::vector<Type> yielded = yielded_types(kernel_, region);
+    if (yielded != yields) {
+      return wrong(fmt::format("a region that yields ({}), not ({})", type_list(yields),
+                               type_list(yielded)));
+    }
+    return Done{};
+  }
+
+ protected:
+  const Kernel& kernel_;
+  const Operation& op_;
+};
+
+/// Type rules of the operations, one for each code.
+class Checker : private OperationTypes {
+ public:
+  using OperationTypes::OperationTypes;
 
   Expected<Done> check() const {
     TESSERA_TRY_DONE(check_counts());
@@ -75,7 +158,7 @@ class Checker {
     TESSERA_TRY_DONE(check_operands());
     const auto inferred = inferred_types(kernel_, op_);
     if (inferred && *inferred != types(op_.out))
-      return wrong("the result is " + list(*inferred), types(op_.out));
+      return wrong("the result is " + type_list(*inferred), types(op_.out));
     return Done{};
   }
 
@@ -85,16 +168,16 @@ class Checker {
     const auto operands = std::ssize(op_.in), ints = std::ssize(op_.ints);
     if (operands < counts.least_in || operands > counts.most_in) {
       return wrong(counts.most_in == kAny ? fmt::format("{} or more operands", counts.least_in)
-                                          : range(counts.least_in, counts.most_in, "operand"));
+                                          : count_text(counts.least_in, counts.most_in, "operand"));
     }
     if (ints < counts.least_ints || ints > counts.most_ints) {
-      return wrong(range(counts.least_ints, counts.most_ints, "integer"));
+      return wrong(count_text(counts.least_ints, counts.most_ints, "integer"));
     }
     if (counts.out >= 0 && std::ssize(op_.out) != counts.out) {
-      return wrong(range(counts.out, counts.out, "result"));
+      return wrong(count_text(counts.out, counts.out, "result"));
     }
     if (counts.regions >= 0 && std::ssize(op_.regions) != counts.regions) {
-      return wrong(range(counts.regions, counts.regions, "region"));
+      return wrong(count_text(counts.regions, counts.regions, "region"));
     }
     return Done{};
   }
@@ -248,7 +331,7 @@ class Checker {
   Expected<Done> check_map() const {
     if (domain_text(op_.function).empty()) return wrong("a function of elements");
     if (std::ssize(op_.in) != arity(op_.function)) {
-      return wrong(range(arity(op_.function), arity(op_.function), "operand"));
+      return wrong(count_text(arity(op_.function), arity(op_.function), "operand"));
     }
     const bool selects = op_.function == Function::Select;
     if (selects && (!is_bools(in(0)) || in(0).shape != in(1).shape)) {
@@ -446,72 +529,6 @@ class Checker {
     }
     return Done{};
   }
-
-  /// Parameters and yields of a region. That it ends with a Yield is checked by `verify`.
-  Expected<Done> check_region(const Region& region, const std::vector<Type>& params,
-                              const std::vector<Type>& yields) const {
-    if (types(region.params) != params) {
-      return wrong(
-          fmt::format("a region of ({}), not of ({})", list(params), list(types(region.params))));
-    }
-    const std::vector<Type> yielded = yielded_types(kernel_, region);
-    if (yielded != yields) {
-      return wrong(fmt::format("a region that yields ({}), not ({})", list(yields), list(yielded)));
-    }
-    return Done{};
-  }
-
-  const Type& in(std::size_t i) const { return kernel_.type(op_.in[i]); }
-  const Type& out() const { return kernel_.type(op_.out[0]); }
-  /// Element type of the pointers of the first operand.
-  Type pointee() const { return Type::tile(in(0).dtype, in(0).shape); }
-  std::vector<Type> types(const std::vector<ValueId>& ids) const {
-    std::vector<Type> types;
-    for (const ValueId id : ids) types.push_back(kernel_.type(id));
-    return types;
-  }
-
-  static bool is_bools(const Type& type) { return type.is_number() && type.dtype == DType::Bool; }
-  static bool is_integers(const Type& type) { return type.is_number() && is_integer(type.dtype); }
-  static bool is_index(const Type& type) {
-    return type == Type::scalar(DType::I64) || type == Type::scalar(DType::I32);
-  }
-  static bool has_axis(const Type& type, std::int64_t axis) {
-    return axis >= 0 && axis < type.rank();
-  }
-  static std::string range(int least, int most, std::string_view what) {
-    const std::string count =
-        least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
-    return fmt::format("{} {}{}", count, what, most == 1 ? "" : "s");
-  }
-
-  static std::string list(const std::vector<Type>& types) {
-    std::string text;
-    for (const Type& type : types) text += (text.empty() ? "" : ", ") + checked_text(type);
-    return text;
-  }
-
-  /// Diagnostic with the operation and its types, and a note of what was expected. Results are
-  /// shown where they do not follow from the operands.
-  Diagnostic wrong(std::string expected) const {
-    const bool inferred = inferred_types(kernel_, op_).has_value();
-    return wrong(std::move(expected), inferred ? std::vector<Type>{} : types(op_.out));
-  }
-
-  Diagnostic wrong(std::string expected, const std::vector<Type>& results) const {
-    const bool named = op_.code == Code::Map && op_.function != Function::None;
-    std::string found = fmt::format("{}({})", named ? to_string(op_.function) : to_string(op_.code),
-                                    list(types(op_.in)));
-    if (!op_.ints.empty()) found += fmt::format(" {{{}}}", fmt::join(op_.ints, ", "));
-    if (!results.empty()) found += " -> " + list(results);
-    return {.id = "tile-type",
-            .where = place_of(op_.source),
-            .message = found + " does not fit",
-            .note = std::move(expected)};
-  }
-
-  const Kernel& kernel_;
-  const Operation& op_;
 };
 
 }  // namespace

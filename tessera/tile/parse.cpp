@@ -22,38 +22,35 @@ struct ParsedOperand {
   Number number = {};
 };
 
-class Parser {
- public:
-  Parser(std::string_view text, const std::string& file)
-      : parts_(text, file), lexer_(parts_.lexer) {}
+/// Name of an operation in the text form.
+std::string_view operation_name(const Operation& op) {
+  return op.code == Code::Map ? to_string(op.function) : to_string(op.code);
+}
 
-  Expected<Kernel> parse() {
-    TESSERA_TRY_DONE(lexer_.expect("kernel"));
-    TESSERA_TRY(kernel_.name, lexer_.name("the name of the kernel"));
-    TESSERA_TRY_DONE(lexer_.expect("("));
-    while (!lexer_.at(")")) {
-      if (!kernel_.body.params.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
-      TESSERA_TRY(const Declared param, parts_.declared());
-      if (!param.type) return lexer_.expected("the type of the parameter");
-      if (param.type->is_tile()) {
-        return parts_.ill_typed(
-            param.token, fmt::format("parameter {} is {}", param.name, to_string(*param.type)),
-            "a number, a pointer or a view");
-      }
-      TESSERA_TRY(const ValueId id, define(param, *param.type));
-      kernel_.body.params.push_back(id);
-    }
-    lexer_.take();
-    TESSERA_TRY_DONE(lexer_.expect("{"));
-    open_.push_back(&kernel_.body);
-    TESSERA_TRY_DONE(statements(nullptr));
-    TESSERA_TRY_DONE(lexer_.end());
-    TESSERA_TRY_DONE(verify(kernel_));
-    return std::move(kernel_);
+/// Semantic actions of the parser: the kernel under construction, with its open regions and the
+/// visible names. Results and numbers without a type get the type that follows from their use.
+class KernelInProgress {
+ public:
+  explicit KernelInProgress(const PartReader& parts) : parts_(parts) {}
+
+  Kernel& kernel() { return kernel_; }
+  const Type& type(ValueId id) const { return kernel_.type(id); }
+
+  std::optional<ValueId> find(const std::string& name) const {
+    const auto found = visible_.find(name);
+    return found == visible_.end() ? std::nullopt : std::optional(found->second);
   }
 
- private:
-  // Values
+  /// Operations are appended to the region that was opened last.
+  void open(Region& region) { open_.push_back(&region); }
+  void close() { open_.pop_back(); }
+  const Region& innermost() const { return *open_.back(); }
+
+  /// Number of names that are visible; `leave` hides those that were added since.
+  std::size_t scope() const { return scope_.size(); }
+  void leave(std::size_t outside) {
+    for (; scope_.size() > outside; scope_.pop_back()) visible_.erase(scope_.back());
+  }
 
   Expected<ValueId> define(const Declared& declared, Type type) {
     const auto id = static_cast<ValueId>(kernel_.values.size());
@@ -90,13 +87,14 @@ class Parser {
     for (std::size_t i = 0; i < count; ++i) {
       const Declared result = i < results.size() ? results[i] : Declared{};
       if (inferred && i >= inferred->size()) {
-        return parts_.ill_typed(token, fmt::format("{} has a result {}", name_of(op), result.name),
+        return parts_.ill_typed(token,
+                                fmt::format("{} has a result {}", operation_name(op), result.name),
                                 fmt::format("{} results", inferred->size()));
       }
       if (!inferred && !result.type) {
         return parts_.ill_typed(token, fmt::format("{} has no type", result.name),
                                 fmt::format("the type of what {} gives: {}: f32[64] = …",
-                                            name_of(op), name_text(result.name)));
+                                            operation_name(op), name_text(result.name)));
       }
       TESSERA_TRY(const ValueId id, define(result, result.type ? *result.type : (*inferred)[i]));
       op.out.push_back(id);
@@ -104,8 +102,6 @@ class Parser {
     TESSERA_TRY_DONE(place_op(std::move(op), token));
     return Done{};
   }
-
-  // Numbers
 
   Expected<ValueId> constant(const Number& number, const std::optional<Type>& type) {
     if (!type) {
@@ -117,64 +113,9 @@ class Parser {
     return emit_one({.code = Code::Const, .literal = value}, *type, number.token);
   }
 
-  // Operands
-
-  Expected<ParsedOperand> operand() {
-    const Nesting nesting(lexer_);
-    if (nesting.too_deep()) return lexer_.error("this is nested too deeply");
-    const Token token = lexer_.peek();
-    if (parts_.at_number()) {
-      ParsedOperand operand;
-      TESSERA_TRY(operand.number, parts_.number());
-      if (!lexer_.accept(":")) return operand;
-      TESSERA_TRY(const Type type, parts_.type());
-      TESSERA_TRY(operand.value, constant(operand.number, type));
-      return operand;
-    }
-    if (Lexer::is(lexer_.peek(1), "(") && token.kind == Token::Kind::Name) return nested();
-    TESSERA_TRY(const std::string name, lexer_.name("an operand"));
-    const auto found = visible_.find(name);
-    if (found == visible_.end()) {
-      return parts_.unsound(token, fmt::format("{} is not defined here", name),
-                            "a value that is defined before");
-    }
-    return ParsedOperand{.value = found->second};
-  }
-
-  /// Nested operation as an operand: `add(x, exp(y))`, `mul(x, broadcast(s): f32[8, 64])`.
-  Expected<ParsedOperand> nested() {
-    const Token token = lexer_.peek();
-    TESSERA_TRY(Operation op, call({}));
-    std::optional<Type> type;
-    if (lexer_.accept(":")) {
-      TESSERA_TRY(type, parts_.type());
-    }
-    const auto inferred = inferred_types(kernel_, op);
-    if (!type && inferred && inferred->size() == 1) type = inferred->front();
-    if (!type) {
-      return parts_.ill_typed(
-          token, fmt::format("{} has no type", name_of(op)),
-          fmt::format("one result, and its type where it does not follow: {}(…): f32[64]",
-                      name_of(op)));
-    }
-    TESSERA_TRY(const ValueId id, emit_one(std::move(op), *type, token));
-    return ParsedOperand{.value = id};
-  }
-
-  Expected<std::vector<ParsedOperand>> operands() {
-    TESSERA_TRY_DONE(lexer_.expect("("));
-    std::vector<ParsedOperand> list;
-    while (!lexer_.at(")")) {
-      if (!list.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
-      TESSERA_TRY(list.emplace_back(), operand());
-    }
-    lexer_.take();
-    return list;
-  }
-
   /// Assigns types to numbers, and broadcasts scalars to the shape of the other operands.
-  Expected<Done> settle(Operation& op, const std::vector<ParsedOperand>& list,
-                        const std::optional<Type>& declared, const Token& token) {
+  Expected<Done> set_operands(Operation& op, const std::vector<ParsedOperand>& list,
+                              const std::optional<Type>& declared, const Token& token) {
     KnownTypes known(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (list[i].value) known[i] = kernel_.type(*list[i].value);
@@ -187,10 +128,11 @@ class Parser {
       TESSERA_TRY(const ValueId id, constant(list[i].number, operand_type(op, known, i, declared)));
       op.in.push_back(id);
     }
-    return spread(op, token);
+    return broadcast_scalars(op, token);
   }
 
-  Expected<Done> spread(Operation& op, const Token& token) {
+ private:
+  Expected<Done> broadcast_scalars(Operation& op, const Token& token) {
     const bool to_pointers = op.code == Code::Load || op.code == Code::Store ||
                              op.code == Code::Atomic || op.code == Code::Cas;
     if (op.code != Code::Map && op.code != Code::Offset && !to_pointers) return Done{};
@@ -208,50 +150,22 @@ class Parser {
     return Done{};
   }
 
-  // Operations
+  const PartReader& parts_;
+  Kernel kernel_;
+  std::vector<Region*> open_;               // innermost last
+  std::map<std::string, ValueId> visible_;  // visible names
+  std::vector<std::string> scope_;          // the same, in order
+};
 
-  static std::string_view name_of(const Operation& op) {
-    return op.code == Code::Map ? to_string(op.function) : to_string(op.code);
-  }
+/// Parser of the attributes of an operation, by the table `kAttributes`.
+class AttributeParser {
+ public:
+  AttributeParser(PartReader& parts, const KernelInProgress& made)
+      : parts_(parts), lexer_(parts.lexer), made_(made) {}
 
-  Expected<Operation> operation_named() {
-    const Token token = lexer_.peek();
-    TESSERA_TRY(const std::string name, lexer_.name("an operation"));
-    if (const auto function = parse_function(name); function && *function != Function::Exchange) {
-      return Operation{.code = Code::Map, .function = *function};
-    }
-    const auto code = parse_code(name);
-    if (!code || *code == Code::Map) {
-      return parts_.unsound(token, fmt::format("{} is not an operation", name),
-                            "an operation or a function of docs/tile.md");
-    }
-    return Operation{.code = *code};
-  }
-
-  /// Parses an operation with its operands and attributes; reduce and scan with their region too.
-  Expected<Operation> call(const std::optional<Type>& declared) {
-    const Token token = lexer_.peek();
-    TESSERA_TRY(Operation op, operation_named());
-    if (op.code == Code::For || op.code == Code::While || op.code == Code::If ||
-        op.code == Code::Yield) {
-      return parts_.unsound(token, fmt::format("{} inside of an operation", name_of(op)),
-                            "an operation that can be an operand");
-    }
-    op.source = parts_.source(token);
-    TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
-    TESSERA_TRY_DONE(settle(op, list, declared, token));
-    for (const Attribute& attribute : kAttributes) {
-      if (attribute.code != op.code) continue;
-      if (attribute.field == Attribute::Field::First) op.ints.resize(1);
-      if (attribute.field == Attribute::Field::Second) op.ints.resize(2);
-    }
-    if (lexer_.accept("{")) TESSERA_TRY_DONE(attributes(op, declared));
-    const bool folds = op.code == Code::Reduce || op.code == Code::Scan;
-    if (folds && op.function == Function::None) TESSERA_TRY_DONE(combining_region(op));
-    return op;
-  }
-
-  Expected<Done> attributes(Operation& op, const std::optional<Type>& declared) {
+  /// Parses `name = value, …` up to the closing brace. `declared` is the type of the result, if it
+  /// is written.
+  Expected<Done> parse(Operation& op, const std::optional<Type>& declared) {
     for (bool first = true; !lexer_.at("}"); first = false) {
       if (!first) TESSERA_TRY_DONE(lexer_.expect(","));
       const Token token = lexer_.peek();
@@ -261,7 +175,8 @@ class Parser {
             return attribute.code == op.code && attribute.name == name;
           });
       if (found == kAttributes.end()) {
-        return parts_.unsound(token, fmt::format("{} has no attribute {}", name_of(op), name),
+        return parts_.unsound(token,
+                              fmt::format("{} has no attribute {}", operation_name(op), name),
                               "an attribute of docs/tile.md");
       }
       TESSERA_TRY_DONE(lexer_.expect("="));
@@ -271,6 +186,7 @@ class Parser {
     return Done{};
   }
 
+ private:
   Expected<Done> attribute(Operation& op, const Attribute& attribute,
                            const std::optional<Type>& declared) {
     switch (attribute.field) {
@@ -304,7 +220,7 @@ class Parser {
       }
       case Attribute::Field::Number: {
         TESSERA_TRY(const Number number, parts_.number());
-        const std::optional<Type> type = op.in.empty() ? declared : kernel_.type(op.in[0]);
+        const std::optional<Type> type = op.in.empty() ? declared : made_.type(op.in[0]);
         if (!type)
           return parts_.ill_typed(number.token, "this constant has no type",
                                   "name: type = const() {…}");
@@ -319,6 +235,138 @@ class Parser {
     return Done{};
   }
 
+  PartReader& parts_;
+  Lexer& lexer_;  // of the parts
+  const KernelInProgress& made_;
+};
+
+/// Parser of the text form (docs/tile.md).
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file)
+      : parts_(text, file), lexer_(parts_.lexer), made_(parts_) {}
+
+  Expected<Kernel> parse() {
+    Kernel& kernel = made_.kernel();
+    TESSERA_TRY_DONE(lexer_.expect("kernel"));
+    TESSERA_TRY(kernel.name, lexer_.name("the name of the kernel"));
+    TESSERA_TRY_DONE(lexer_.expect("("));
+    while (!lexer_.at(")")) {
+      if (!kernel.body.params.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
+      TESSERA_TRY(const Declared param, parts_.declared());
+      if (!param.type) return lexer_.expected("the type of the parameter");
+      if (param.type->is_tile()) {
+        return parts_.ill_typed(
+            param.token, fmt::format("parameter {} is {}", param.name, to_string(*param.type)),
+            "a number, a pointer or a view");
+      }
+      TESSERA_TRY(const ValueId id, made_.define(param, *param.type));
+      kernel.body.params.push_back(id);
+    }
+    lexer_.take();
+    TESSERA_TRY_DONE(lexer_.expect("{"));
+    made_.open(kernel.body);
+    TESSERA_TRY_DONE(statements(nullptr));
+    TESSERA_TRY_DONE(lexer_.end());
+    TESSERA_TRY_DONE(verify(kernel));
+    return std::move(kernel);
+  }
+
+ private:
+  // Operands
+
+  Expected<ParsedOperand> operand() {
+    const Nesting nesting(lexer_);
+    if (nesting.too_deep()) return lexer_.error("this is nested too deeply");
+    const Token token = lexer_.peek();
+    if (parts_.at_number()) {
+      ParsedOperand operand;
+      TESSERA_TRY(operand.number, parts_.number());
+      if (!lexer_.accept(":")) return operand;
+      TESSERA_TRY(const Type type, parts_.type());
+      TESSERA_TRY(operand.value, made_.constant(operand.number, type));
+      return operand;
+    }
+    if (Lexer::is(lexer_.peek(1), "(") && token.kind == Token::Kind::Name) return nested();
+    TESSERA_TRY(const std::string name, lexer_.name("an operand"));
+    const std::optional<ValueId> found = made_.find(name);
+    if (!found) {
+      return parts_.unsound(token, fmt::format("{} is not defined here", name),
+                            "a value that is defined before");
+    }
+    return ParsedOperand{.value = found};
+  }
+
+  /// Nested operation as an operand: `add(x, exp(y))`, `mul(x, broadcast(s): f32[8, 64])`.
+  Expected<ParsedOperand> nested() {
+    const Token token = lexer_.peek();
+    TESSERA_TRY(Operation op, call({}));
+    std::optional<Type> type;
+    if (lexer_.accept(":")) {
+      TESSERA_TRY(type, parts_.type());
+    }
+    const auto inferred = inferred_types(made_.kernel(), op);
+    if (!type && inferred && inferred->size() == 1) type = inferred->front();
+    if (!type) {
+      return parts_.ill_typed(
+          token, fmt::format("{} has no type", operation_name(op)),
+          fmt::format("one result, and its type where it does not follow: {}(…): f32[64]",
+                      operation_name(op)));
+    }
+    TESSERA_TRY(const ValueId id, made_.emit_one(std::move(op), *type, token));
+    return ParsedOperand{.value = id};
+  }
+
+  Expected<std::vector<ParsedOperand>> operands() {
+    TESSERA_TRY_DONE(lexer_.expect("("));
+    std::vector<ParsedOperand> list;
+    while (!lexer_.at(")")) {
+      if (!list.empty()) TESSERA_TRY_DONE(lexer_.expect(","));
+      TESSERA_TRY(list.emplace_back(), operand());
+    }
+    lexer_.take();
+    return list;
+  }
+
+  // Operations
+
+  Expected<Operation> operation_named() {
+    const Token token = lexer_.peek();
+    TESSERA_TRY(const std::string name, lexer_.name("an operation"));
+    if (const auto function = parse_function(name); function && *function != Function::Exchange) {
+      return Operation{.code = Code::Map, .function = *function};
+    }
+    const auto code = parse_code(name);
+    if (!code || *code == Code::Map) {
+      return parts_.unsound(token, fmt::format("{} is not an operation", name),
+                            "an operation or a function of docs/tile.md");
+    }
+    return Operation{.code = *code};
+  }
+
+  /// Parses an operation with its operands and attributes; reduce and scan with their region too.
+  Expected<Operation> call(const std::optional<Type>& declared) {
+    const Token token = lexer_.peek();
+    TESSERA_TRY(Operation op, operation_named());
+    if (op.code == Code::For || op.code == Code::While || op.code == Code::If ||
+        op.code == Code::Yield) {
+      return parts_.unsound(token, fmt::format("{} inside of an operation", operation_name(op)),
+                            "an operation that can be an operand");
+    }
+    op.source = parts_.source(token);
+    TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
+    TESSERA_TRY_DONE(made_.set_operands(op, list, declared, token));
+    for (const Attribute& attribute : kAttributes) {
+      if (attribute.code != op.code) continue;
+      if (attribute.field == Attribute::Field::First) op.ints.resize(1);
+      if (attribute.field == Attribute::Field::Second) op.ints.resize(2);
+    }
+    if (lexer_.accept("{")) TESSERA_TRY_DONE(AttributeParser(parts_, made_).parse(op, declared));
+    const bool folds = op.code == Code::Reduce || op.code == Code::Scan;
+    if (folds && op.function == Function::None) TESSERA_TRY_DONE(combining_region(op));
+    return op;
+  }
+
   // Regions
 
   /// Parses the statements up to the closing brace. `yields` are the types of its yield, if known;
@@ -326,35 +374,32 @@ class Parser {
   Expected<Done> statements(const std::vector<Type>* yields) {
     const Nesting nesting(lexer_);
     if (nesting.too_deep()) return lexer_.error("this is nested too deeply");
-    const std::size_t outside = scope_.size();
-    const Region* region = open_.back();
+    const std::size_t outside = made_.scope();
+    const Region& region = made_.innermost();
     while (!lexer_.at("}")) TESSERA_TRY_DONE(statement(yields));
+    const Kernel& kernel = made_.kernel();
     const Token end = lexer_.take();
-    const bool yielded =
-        !region->ops.empty() && kernel_.ops[region->ops.back()].code == Code::Yield;
-    if (region != &kernel_.body && !yielded) TESSERA_TRY_DONE(place_op({.code = Code::Yield}, end));
-    leave(outside);
+    const bool yielded = !region.ops.empty() && kernel.ops[region.ops.back()].code == Code::Yield;
+    if (&region != &kernel.body && !yielded)
+      TESSERA_TRY_DONE(made_.place_op({.code = Code::Yield}, end));
+    made_.leave(outside);
     return Done{};
-  }
-
-  void leave(std::size_t outside) {
-    for (; scope_.size() > outside; scope_.pop_back()) visible_.erase(scope_.back());
   }
 
   /// Parses a region with these parameters, after its opening brace.
   Expected<Region> region(const std::vector<Declared>& params, const std::vector<Type>& types,
                           const std::vector<Type>* yields) {
-    const std::size_t outside = scope_.size();
+    const std::size_t outside = made_.scope();
     Region region;
     for (std::size_t i = 0; i < types.size(); ++i) {
-      TESSERA_TRY(region.params.emplace_back(), define(params[i], types[i]));
+      TESSERA_TRY(region.params.emplace_back(), made_.define(params[i], types[i]));
     }
     TESSERA_TRY_DONE(lexer_.expect("{"));
-    open_.push_back(&region);
+    made_.open(region);
     auto done = statements(yields);
-    open_.pop_back();
+    made_.close();
     if (!done) return std::move(done).error();
-    leave(outside);
+    made_.leave(outside);
     return region;
   }
 
@@ -369,7 +414,7 @@ class Parser {
     }
     lexer_.take();
     std::vector<Type> elements, both;
-    for (const ValueId id : op.in) elements.push_back(kernel_.type(id).shaped({}));
+    for (const ValueId id : op.in) elements.push_back(made_.type(id).shaped({}));
     for (std::size_t i = 0; i < params.size(); ++i) {
       const bool follows = !elements.empty();
       if (!params[i].type && !follows)
@@ -402,7 +447,7 @@ class Parser {
     if (lexer_.at("while")) return while_loop(results);
     if (lexer_.at("if")) return if_else(results);
     TESSERA_TRY(Operation op, call(declared));
-    return emit(std::move(op), results, token);
+    return made_.emit(std::move(op), results, token);
   }
 
   /// `zero: f32[64] = 0.0`
@@ -416,7 +461,8 @@ class Parser {
       return parts_.ill_typed(number.token, "this constant has no type", "name: type = number");
     }
     TESSERA_TRY(const Literal value, parts_.literal(number, type->dtype));
-    return emit({.code = Code::Const, .literal = value}, {{results[0].name, type, token}}, token);
+    return made_.emit({.code = Code::Const, .literal = value}, {{results[0].name, type, token}},
+                      token);
   }
 
   Expected<Done> yield(const std::vector<Type>* types) {
@@ -430,11 +476,11 @@ class Parser {
       }
       const bool known = types && i < types->size();
       TESSERA_TRY(const ValueId id,
-                  constant(list[i].number, known ? (*types)[i] : std::optional<Type>{}));
+                  made_.constant(list[i].number, known ? (*types)[i] : std::optional<Type>{}));
       op.in.push_back(id);
     }
     if (!lexer_.at("}")) return lexer_.expected("the end of the region after its yield");
-    TESSERA_TRY_DONE(place_op(std::move(op), token));
+    TESSERA_TRY_DONE(made_.place_op(std::move(op), token));
     return Done{};
   }
 
@@ -446,10 +492,10 @@ class Parser {
       TESSERA_TRY_DONE(lexer_.expect("="));
       TESSERA_TRY(ParsedOperand start, operand());
       if (!start.value) {
-        TESSERA_TRY(start.value, constant(start.number, param.type));
+        TESSERA_TRY(start.value, made_.constant(start.number, param.type));
       }
       op.in.push_back(*start.value);
-      types.push_back(param.type ? *param.type : kernel_.type(*start.value));
+      types.push_back(param.type ? *param.type : made_.type(*start.value));
       params.push_back(std::move(param));
     }
     lexer_.take();
@@ -469,13 +515,13 @@ class Parser {
     for (const std::string_view before : {"", "to", "step"}) {
       if (!before.empty()) TESSERA_TRY_DONE(lexer_.expect(before));
       TESSERA_TRY(const ParsedOperand bound, operand());
-      if (bound.value && !type) type = kernel_.type(*bound.value);
+      if (bound.value && !type) type = made_.type(*bound.value);
       bounds.push_back(bound);
     }
     const Type known = type.value_or(Type::scalar(DType::I64));
     for (ParsedOperand& bound : bounds) {
       if (!bound.value) {
-        TESSERA_TRY(bound.value, constant(bound.number, known));
+        TESSERA_TRY(bound.value, made_.constant(bound.number, known));
       }
       op.in.push_back(*bound.value);
     }
@@ -490,7 +536,7 @@ class Parser {
     const std::vector<Type> yields(types.begin() + 1, types.end());
     TESSERA_TRY(Region body, region(params, types, &yields));
     op.regions.push_back(std::move(body));
-    return emit(std::move(op), results, token);
+    return made_.emit(std::move(op), results, token);
   }
 
   Expected<Done> while_loop(const std::vector<Declared>& results) {
@@ -506,14 +552,14 @@ class Parser {
     TESSERA_TRY(Region body, region(params, types, &types));
     op.regions.push_back(std::move(test));
     op.regions.push_back(std::move(body));
-    return emit(std::move(op), results, token);
+    return made_.emit(std::move(op), results, token);
   }
 
   Expected<Done> if_else(const std::vector<Declared>& results) {
     const Token token = lexer_.take();
     Operation op{.code = Code::If};
     TESSERA_TRY(const std::vector<ParsedOperand> list, operands());
-    TESSERA_TRY_DONE(settle(op, list, {}, token));
+    TESSERA_TRY_DONE(made_.set_operands(op, list, {}, token));
     std::vector<Type> yields;
     for (const Declared& result : results) {
       if (result.type) yields.push_back(*result.type);
@@ -521,27 +567,24 @@ class Parser {
     const bool known = yields.size() == results.size();
     TESSERA_TRY(Region then, region({}, {}, known ? &yields : nullptr));
     op.regions.push_back(std::move(then));
-    if (!known) yields = yielded_types(kernel_, op.regions[0]);
+    if (!known) yields = yielded_types(made_.kernel(), op.regions[0]);
     if (lexer_.accept("else")) {
       TESSERA_TRY(Region otherwise, region({}, {}, &yields));
       op.regions.push_back(std::move(otherwise));
     } else {
       Region nothing;
-      open_.push_back(&nothing);
-      auto placed = place_op({.code = Code::Yield}, token);
-      open_.pop_back();
+      made_.open(nothing);
+      auto placed = made_.place_op({.code = Code::Yield}, token);
+      made_.close();
       if (!placed) return std::move(placed).error();
       op.regions.push_back(std::move(nothing));
     }
-    return emit(std::move(op), results, token);
+    return made_.emit(std::move(op), results, token);
   }
 
   PartReader parts_;
   Lexer& lexer_;  // of the parts
-  Kernel kernel_;
-  std::vector<Region*> open_;               // innermost last
-  std::map<std::string, ValueId> visible_;  // visible names
-  std::vector<std::string> scope_;          // the same, in order
+  KernelInProgress made_;
 };
 
 }  // namespace
