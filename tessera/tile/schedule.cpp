@@ -6,21 +6,14 @@
 #include <functional>
 #include <set>
 
-#include "tessera/expr/walk.h"
 #include "tessera/support/hash.h"
-#include "tessera/tile/verify.h"
+#include "tessera/tile/schedule_legality.h"
 
 namespace tessera::tile {
 namespace {
 
-Diagnostic illegal(std::string message, std::string note = {}) {
-  return {
-      .id = "schedule-illegal", .message = std::move(message), .note = std::move(note), .help = {}};
-}
-
 constexpr std::int64_t kMostUnrolled = 256;                  // copies of a body
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;  // of a loop
-constexpr std::size_t kMostLoops = 64;
 
 /// Substitutes expressions for loop names in expressions that primitives create.
 Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by) {
@@ -32,10 +25,6 @@ Scalar substituted(const Scalar& scalar, std::string_view loop, const Scalar& by
     return tessera::apply(apply->fn, std::move(args));
   }
   return scalar;
-}
-
-bool commutes(const Fold& fold) {
-  return fold.simple().has_value();  // sum, product, min, max, and, or
 }
 
 }  // namespace
@@ -74,7 +63,10 @@ class Primitives {
       return miscounted();
     };
     TESSERA_TRY_DONE(run());
-    for (Nest& nest : schedule_.nests_) TESSERA_TRY_DONE(check(nest));
+    for (Nest& nest : schedule_.nests_) {
+      order_loops(nest);
+      TESSERA_TRY_DONE(check_nest(schedule_, nest));
+    }
     schedule_.steps_.push_back(step);
     return std::move(schedule_);
   }
@@ -114,10 +106,6 @@ class Primitives {
     for (Nest& nest : schedule_.nests_)
       if (nest.stage == name) return &nest;
     return illegal(fmt::format("there is no stage {}", name));
-  }
-  const Stage& stage(const Nest& nest) const {
-    return *std::ranges::find_if(*schedule_.stages_,
-                                 [&](const Stage& s) { return s.name() == nest.stage; });
   }
 
   static void replace(Nest& nest, std::string_view loop, const Scalar& by) {
@@ -212,7 +200,7 @@ class Primitives {
     const std::vector<Loop> before = nest->loops;
     std::ranges::sort(places);
     for (std::size_t i = 0; i < places.size(); ++i) nest->loops[places[i]] = moved[i];
-    const auto fold = main_fold(stage(*nest));
+    const auto fold = main_fold(stage_of(schedule_, *nest));
     std::vector<std::string> was, is;
     for (const Loop& loop : before)
       if (loop.reduces) was.push_back(loop.name);
@@ -309,7 +297,7 @@ class Primitives {
     const Loop vector = found.loop();
     if (vector.extent < 1) return illegal(fmt::format("loop {} is empty", name));
     auto& loops = found.nest->loops;
-    const auto fold = main_fold(stage(*found.nest));
+    const auto fold = main_fold(stage_of(schedule_, *found.nest));
     if (vector.reduces && fold != nullptr && !commutes(*fold))
       for (std::size_t i = found.index + 1; i < loops.size(); ++i)
         if (loops[i].reduces && loops[i].kind != Loop::Kind::Vector)
@@ -338,37 +326,6 @@ class Primitives {
     return Done{};
   }
 
-  /// Whether the positions of a read are fixed where the loop begins: inner loops that are not
-  /// vectorized are ignored.
-  Expected<Done> settled(const Nest& nest, const Loop& loop, const std::vector<Scalar>& at,
-                         const std::string& what) const {
-    for (const Scalar& index : at)
-      for (const std::string& name : loops_of(nest, index)) {
-        const Loop* inner = nest.find(name);
-        if (inner == nullptr)
-          return illegal(
-              fmt::format("{} is read at positions that a fold within runs through", what));
-        if (inner->kind != Loop::Kind::Vector && inner > &loop)
-          return illegal(fmt::format("{} is read at positions that vary with loop {}", what, name),
-                         fmt::format("it lies inside of loop {}", loop.name));
-      }
-    return Done{};
-  }
-  /// The same for every read of a tensor.
-  Expected<Done> settled(const Nest& nest, const Loop& loop, const std::string& tensor) const {
-    std::optional<Diagnostic> error;
-    bool any = false;
-    for_each_read(stage(nest).output.value, [&](const node::Read& read) {
-      if (read.operand != tensor) return;
-      any = true;
-      if (auto done = settled(nest, loop, read.at, tensor); !done && !error)
-        error = std::move(done).error();
-    });
-    if (error) return *error;
-    if (!any) return illegal(fmt::format("stage {} does not read {}", nest.stage, tensor));
-    return Done{};
-  }
-
   Expected<Done> compute_at(const std::string& name, const std::string& loop) {
     TESSERA_TRY(Nest* const producer, find_stage(name));
     TESSERA_TRY(const Found found, find(loop));
@@ -383,11 +340,12 @@ class Primitives {
       if (nest.at && nest.at->what == name)
         return illegal(fmt::format("stage {} is computed in a loop of {}", nest.stage, name),
                        "those loops would be gone");
-    if (&schedule_.stages_->back() == &stage(*producer))
+    if (&schedule_.stages_->back() == &stage_of(schedule_, *producer))
       return illegal(fmt::format("stage {} is a result", name));
-    if (stage(*producer).output.dtype != DType::F32 && stage(*producer).output.dtype != DType::F64)
+    if (stage_of(schedule_, *producer).output.dtype != DType::F32 &&
+        stage_of(schedule_, *producer).output.dtype != DType::F64)
       return illegal("a stage that is stored rounded is stored");
-    TESSERA_TRY_DONE(settled(*found.nest, found.loop(), name));
+    TESSERA_TRY_DONE(check_positions(schedule_, *found.nest, found.loop(), name));
     producer->at = Nest::Place{found.nest->stage, found.loop().name};
     return Done{};
   }
@@ -402,7 +360,7 @@ class Primitives {
     for (const Nest& nest : schedule_.nests_)
       if (nest.at && nest.stage == operand)
         return illegal(fmt::format("stage {} is computed, not loaded", operand));
-    TESSERA_TRY_DONE(settled(*found.nest, found.loop(), operand));
+    TESSERA_TRY_DONE(check_positions(schedule_, *found.nest, found.loop(), operand));
     found.nest->reads.push_back({operand, found.loop().name});
     return Done{};
   }
@@ -433,90 +391,14 @@ class Primitives {
     return Done{};
   }
 
-  /// Invariants after every step.
-  Expected<Done> check(Nest& nest) const {
-    if (nest.loops.size() > kMostLoops) return illegal("there are too many loops");
+  /// Vectorized loops are innermost, those of the fold last.
+  static void order_loops(Nest& nest) {
     std::stable_sort(nest.loops.begin(), nest.loops.end(), [](const Loop& a, const Loop& b) {
       const auto rank = [](const Loop& loop) {
         return loop.kind != Loop::Kind::Vector ? 0 : loop.reduces ? 2 : 1;
       };
       return rank(a) < rank(b);
     });
-    const Loop* fold = nullptr;
-    const Loop* other = nullptr;
-    std::int64_t elements = 1;
-    int vectors = 0;
-    for (const Loop& loop : nest.loops) {
-      if (loop.kind == Loop::Kind::Vector) {
-        if (loop.extent > kMostElements / elements)
-          return illegal("the tile would have too many elements",
-                         fmt::format("{} are the most", kMostElements));
-        elements *= loop.extent;
-        if (++vectors > kMostAxes)
-          return illegal("the tile would have too many axes",
-                         fmt::format("{} are the most", kMostAxes));
-        continue;
-      }
-      if (loop.kind != Loop::Kind::Parallel) other = &loop;
-      if (loop.kind == Loop::Kind::Parallel && other != nullptr)
-        return illegal(fmt::format("loop {} lies inside of loop {}, which is not parallel",
-                                   loop.name, other->name));
-      if (loop.reduces) fold = &loop;
-      if (!loop.reduces && fold != nullptr)
-        return illegal(fmt::format("loop {} of the output lies inside of loop {} of the fold",
-                                   loop.name, fold->name),
-                       "every element would need an accumulator of its own; vectors have one");
-    }
-    for (const Nest::Place& read : nest.reads) {
-      const Loop* loop = nest.find(read.loop);
-      TESSERA_CHECK(loop != nullptr, "loop {} is gone", read.loop);
-      TESSERA_TRY_DONE(settled(nest, *loop, read.what));
-    }
-    for (const Nest& producer : schedule_.nests_)
-      if (producer.at && producer.at->what == nest.stage) {
-        const Loop* loop = nest.find(producer.at->loop);
-        TESSERA_CHECK(loop != nullptr, "loop {} is gone", producer.at->loop);
-        TESSERA_TRY_DONE(settled(nest, *loop, producer.stage));
-      }
-    if (nest.write) {
-      const Loop* loop = nest.find(*nest.write);
-      TESSERA_CHECK(loop != nullptr, "loop {} is gone", *nest.write);
-      for (const Loop* inner = loop + 1; inner < nest.loops.data() + nest.loops.size(); ++inner) {
-        if (inner->reduces || inner->kind == Loop::Kind::Vector) continue;
-        if (inner->kind != Loop::Kind::Unrolled)
-          return illegal(fmt::format("loop {} lies inside of loop {}, where the result is stored",
-                                     inner->name, loop->name),
-                         "what is collected in a tile comes from vectors and unrolled loops");
-        if (++vectors > kMostAxes) return illegal("the tile would have too many axes");
-      }
-    }
-    return nest.tensorized ? check_product(nest) : Done{};
-  }
-
-  Expected<Done> check_product(const Nest& nest) const {
-    const auto fold = main_fold(stage(nest));
-    const auto product = fold == nullptr ? std::nullopt : product_of(*fold);
-    if (!product)
-      return illegal(fmt::format("stage {} is no product of matrices", nest.stage),
-                     "that is a sum of products of two numbers");
-    const std::vector<std::string> left = loops_of(nest, product->first),
-                                   right = loops_of(nest, product->second);
-    bool sums = false;
-    for (const Loop& loop : nest.loops) {
-      if (loop.kind != Loop::Kind::Vector) continue;
-      const bool in_left = std::ranges::count(left, loop.name) > 0,
-                 in_right = std::ranges::count(right, loop.name) > 0;
-      sums = sums || loop.reduces;
-      if (loop.reduces && !(in_left && in_right))
-        return illegal(fmt::format("the factors do not both vary with loop {}", loop.name),
-                       "the sum of a product of matrices runs through both");
-      if (!loop.reduces && in_left == in_right)
-        return illegal(fmt::format("{} vary with loop {}",
-                                   in_left ? "both factors" : "none of the factors", loop.name),
-                       "an axis of a product of matrices belongs to one of the two");
-    }
-    if (!sums) return illegal("no loop of the sum is a vector", "vectorize one");
-    return Done{};
   }
 
   Schedule schedule_;
