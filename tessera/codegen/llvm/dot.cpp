@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/codegen/llvm/dot_amx.h"
+#include "tessera/codegen/llvm/dot_choices.h"
 #include "tessera/codegen/llvm/dot_parts.h"
 #include "tessera/support/check.h"
 
@@ -15,10 +16,6 @@ namespace tessera::codegen {
 namespace {
 
 using llvm::Value;
-
-bool is_true(Value* value) {
-  return known(value).value_or(0) != 0;
-}
 
 /// GEMM loops around the micro-kernels, as in: K. Goto, R. van de Geijn, "Anatomy of
 /// High-Performance Matrix Multiplication", 2008, section 4. Blocks of k, of n (b packed), of m (a
@@ -33,7 +30,8 @@ class Loops {
         plan_(call.plan),
         machine_(machine),
         in_(in),
-        instruction_(instruction_for(call.shape, machine)),
+        how_(ir, call, machine, in),
+        instruction_(how_.instruction),
         module_(*ir.GetInsertBlock()->getModule()) {
     llvm::LLVMContext& context = ir.getContext();
     a_from_ = type_of(call.shape.a, context);
@@ -41,75 +39,10 @@ class Loops {
     a_type_ = type_of(instruction_.a, context);
     b_type_ = type_of(instruction_.b, context);
     c_type_ = type_of(instruction_.c, context);
-    lanes_ = machine.vector_bytes / byte_width(instruction_.c);
-    kc_ = plan_.kc;
-    nc_ = plan_.nc;
-    const bool plain = instruction_.k_group == 1 && instruction_.form == Instruction::Form::Lanes;
-    const bool as_it_lies = plain && call.shape.a == instruction_.a;
-    if (as_it_lies && known(in.a_row) == 1 && known(in.a_column) != 1 &&
-        call.shape.m * call.shape.k * byte_width(call.shape.a) <= machine.l1d / 2)
-      a_ = MicroKernel::A::Columns;
-    if (as_it_lies && known(in.a_column) == 1 && !plan_.pack_a) a_ = MicroKernel::A::Rows;
-    pack_a_ = a_ == MicroKernel::A::Panel;
-    pack_b_ = ir.getInt1(call.b.panel == 0);
-    if (call.b.panel == 0 && !plan_.pack_b && plain && call.shape.b == instruction_.b &&
-        known(in.b_column) == 1) {
-      // Rows at distances that are a multiple of a large power of 2 would evict each other from L1,
-      // whose sets are indexed by the low bits of an address.
-      const std::int64_t bytes = near_bytes(machine);
-      Value* power = ir.CreateAnd(in.b_row, ir.CreateNeg(in.b_row));
-      pack_b_ = call.shape.m == 1 ? ir.getFalse()
-                                  : ir.CreateICmpSGT(power, constant(bytes / column_bytes_of_b()));
-    }
-    if (call.b.panel == 0 && call.shape.m == 1 && !is_true(pack_b_)) {
-      // One row: b is read by its rows, a few at a time, while c stays in L1.
-      kc_ = 2 * kMaxUnroll;
-      nc_ = round_up(std::max<std::int64_t>(call.shape.n, 1), plan_.nr);
-    }
-    const bool both = pack_a_ && is_true(pack_b_);
-    const std::int64_t turn = plan_.k_group * kMaxUnroll;
-    const auto k_is_multiple_of = [&](std::int64_t unit) {
-      const auto k = known(in_.k);
-      return k && *k % unit == 0 && (*k <= kc_ || kc_ % unit == 0);
-    };
-    pad_k_ = static_cast<int>(both ? turn : plan_.k_group);
-    whole_unrolls_ = both || k_is_multiple_of(turn);
-    whole_k_ = k_is_multiple_of(std::max<std::int64_t>(16, pad_k_));
-    if (const auto k = known(in_.k); k && turn <= *k && *k <= kc_)
-      trip_count_ = TripCount::AtLeastOne;
-    if (call.adds == nullptr && (call.accumulate || call.shape.k <= kc_))
-      accumulate_known_ = call.accumulate;
-    if (const auto m = known(in.m)) {
-      rest_rows_ = *m % plan_.mr;
-      choose_rows(*m);
-    }
-    const std::int64_t bytes_of_b = std::min(nc_, call.shape.n) * column_bytes_of_b();
-    rows_outer_ = bytes_of_b <= machine.l1d / 2;
-    const bool far_b = call.b.panel != 0 ? !rows_outer_ : bytes_of_b > machine.l2;
-    if (loads_spread(machine_) && far_b && call.shape.m > 1)
-      ahead_ = static_cast<int>((panel_lines() + row_panels() - 1) / row_panels());
-    // With few rows, each of them would issue a long burst of prefetches, which stalls.
-    prefetch_b_ = !loads_spread(machine_) && far_b && call.shape.m >= 16 * plan_.mr;
-    if (!loads_spread(machine_) && call.shape.m > 1) {
-      const std::int64_t bytes = std::min(call.shape.k, kc_) * byte_width(instruction_.a);
-      if (a_ == MicroKernel::A::Rows && call.shape.m > plan_.mr && bytes <= 4 * line)
-        next_lines_ = static_cast<int>(bytes / line);
-      far_rows_of_b_ = call.b.panel == 0 && known(pack_b_) == 0 && a_ == MicroKernel::A::Columns;
-    }
-    far_c_ = call.shape.m * call.shape.n * byte_width(instruction_.c) > machine.l1d;
-    choose_tails();
-    tiles_ = padded_.columns != 0 || rest_rows_ % row_unit(instruction_) != 0;
   }
 
-  /// Columns that the epilogue can process: whole vectors only, where one block covers all of k and
-  /// no row is half of a pair.
-  std::int64_t epilogue_columns() const {
-    const auto n = known(in_.n);
-    const bool is_known = n && known(in_.m) && known(in_.k).value_or(0) > 0;
-    if (!is_known || call_.accumulate || call_.shape.k > kc_) return 0;
-    if (rest_rows_ % row_unit(instruction_) != 0) return 0;
-    return padded_.columns == 0 ? *n : *n / plan_.nr * plan_.nr;
-  }
+  /// As in GemmChoices.
+  std::int64_t epilogue_columns() const { return how_.epilogue_columns; }
 
   void emit() {
     Value* a_bytes = constant(round_up(
@@ -122,28 +55,28 @@ class Loops {
         constant(round_up(std::int64_t{plan_.mr} * plan_.nr * byte_width(instruction_.c), 128)));
     // The result is stored for an empty k, too.
     Value* k_end = call_.accumulate ? in_.k : maximum(in_.k, constant(1));
-    block(k_end, kc_, call_.shape.k, [&](Value* k) {
+    block(k_end, how_.kc, call_.shape.k, [&](Value* k) {
       k_ = k;
-      k_size_ = minimum(ir_.CreateSub(in_.k, k), kc_, call_.shape.k);
-      k_padded_ = padded(k_size_, pad_k_);
+      k_size_ = minimum(ir_.CreateSub(in_.k, k), how_.kc, call_.shape.k);
+      k_padded_ = padded(k_size_, how_.pad_k);
       groups_ = ir_.CreateUDiv(k_padded_, constant(plan_.k_group));
       accumulate_ = call_.adds != nullptr ? in_.adds
-                    : accumulate_known_   ? ir_.getInt1(*accumulate_known_)
+                    : how_.accumulate     ? ir_.getInt1(*how_.accumulate)
                                           : ir_.CreateICmpNE(k, constant(0));
-      block(in_.n, nc_, call_.shape.n, [&](Value* n) {
+      block(in_.n, how_.nc, call_.shape.n, [&](Value* n) {
         n_ = n;
-        n_size_ = minimum(ir_.CreateSub(in_.n, n), nc_, call_.shape.n);
+        n_size_ = minimum(ir_.CreateSub(in_.n, n), how_.nc, call_.shape.n);
         n_whole_ = ir_.CreateSub(n_size_, ir_.CreateURem(n_size_, constant(plan_.nr)));
         pack_block_of_b();
         block(in_.m, plan_.mc, call_.shape.m, [&](Value* m) {
           m_ = m;
           m_size_ = minimum(ir_.CreateSub(in_.m, m), plan_.mc, call_.shape.m);
-          if (rows_outer_) return each_rows([&](const Rows& rows) { all_columns(rows); });
-          if (pack_a_) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
-          each_panel([&](Value* column, const Columns& columns) {
+          if (how_.rows_outer) return each_rows([&](const Rows& rows) { all_columns(rows); });
+          if (how_.pack_a) each_rows([&](const Rows& rows) { pack_rows_of_a(rows); });
+          each_panel([&](Value* column, const GemmChoices::Columns& columns) {
             const PanelOfB b = panel_of_b(column, columns);
             each_rows([&](const Rows& rows) {
-              if (prefetch_b_) prefetch(b, rows);
+              if (how_.prefetch_b) prefetch(b, rows);
               tile(b, column, columns, rows);
             });
           });
@@ -153,37 +86,12 @@ class Loops {
   }
 
  private:
-  static constexpr std::int64_t line = 64;  // of a cache, in bytes
-
-  /// Column panel of c: columns that are computed together.
-  struct Columns {
-    int columns = 0;    // 0: there are none
-    bool exact = true;  // all of them exist
-  };
-
-  /// Row panels of a block: of `rows` rows, then of one row less.
-  struct EvenRows {
-    int rows = 0;
-    std::int64_t in_tall = 0;  // rows of the last block that are in the former
-  };
-
   /// Rows of a panel of a: `live` of them exist.
   struct Rows {
     Value* first;
     int rows, live;
   };
 
-  /// Elements of a panel of b per group of k.
-  std::int64_t panel_lines() const {
-    return std::max<std::int64_t>(
-        1, std::int64_t{plan_.nr} * plan_.k_group * byte_width(instruction_.b) / line);
-  }
-  std::int64_t row_panels() const {
-    return (std::min(call_.shape.m, plan_.mc) + plan_.mr - 1) / plan_.mr;
-  }
-  std::int64_t column_bytes_of_b() const {
-    return std::max<std::int64_t>(1, std::min(kc_, call_.shape.k)) * byte_width(instruction_.b);
-  }
   Value* constant(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
   Value* padded(Value* value, std::int64_t multiple) {
     return ir_.CreateAnd(ir_.CreateAdd(value, constant(multiple - 1)), constant(-multiple));
@@ -209,45 +117,21 @@ class Loops {
     }
   }
 
-  /// Partial column panels: of the remainder of the largest extent, and of any other number of
-  /// columns.
-  void choose_tails() {
-    const auto n = known(in_.n);
-    const auto rest = static_cast<int>(n.value_or(call_.shape.n) % plan_.nr);
-    if (rest % lanes_ == 0) exact_.columns = rest;
-    if (!n) {
-      padded_ = {.columns = plan_.nr, .exact = false};
-    } else if (rest % lanes_ != 0) {
-      padded_ = {.columns = static_cast<int>(round_up(rest, lanes_)), .exact = false};
-    }
-  }
-
-  /// Where several rows are left over, the panels of the last block are nearly equal: a few low
-  /// panels cost less than single rows, each of which loads all of b.
-  void choose_rows(std::int64_t m) {
-    const std::int64_t last = m % plan_.mc == 0 ? plan_.mc : m % plan_.mc;
-    const std::int64_t panels = (last + plan_.mr - 1) / plan_.mr;
-    if (rest_rows_ < 2 || plan_.k_group != 1 || row_unit(instruction_) != 1) return;
-    const auto low = static_cast<int>(last / panels);
-    const std::int64_t tall = last % panels;
-    if (m > plan_.mc && (tall == 0 || low + 1 != plan_.mr)) return;
-    even_ = tall == 0 ? EvenRows{low, last} : EvenRows{low + 1, tall * (low + 1)};
-  }
-
-  void each_tail(llvm::function_ref<void(const Columns&)> body) {
+  void each_tail(llvm::function_ref<void(const GemmChoices::Columns&)> body) {
     Value* live = ir_.CreateSub(n_size_, n_whole_);
-    Value* is_exact =
-        exact_.columns == 0 ? ir_.getFalse() : ir_.CreateICmpEQ(live, constant(exact_.columns));
-    emit_if(ir_, is_exact, [&] { body(exact_); });
-    if (padded_.columns == 0) return;
+    Value* is_exact = how_.exact.columns == 0
+                          ? ir_.getFalse()
+                          : ir_.CreateICmpEQ(live, constant(how_.exact.columns));
+    emit_if(ir_, is_exact, [&] { body(how_.exact); });
+    if (how_.padded.columns == 0) return;
     emit_if(ir_, ir_.CreateAnd(ir_.CreateICmpSGT(live, constant(0)), ir_.CreateNot(is_exact)),
-            [&] { body(padded_); });
+            [&] { body(how_.padded); });
   }
 
   /// Row panels of a block: full height first, then of 4 rows, then single rows (or pairs, and half
   /// a pair).
   void each_rows(llvm::function_ref<void(const Rows&)> body) {
-    if (even_) return each_even_rows(body);
+    if (how_.even) return each_even_rows(body);
     const int unit = row_unit(instruction_);
     Value* first = constant(0);
     Value* rest = m_size_;
@@ -263,19 +147,19 @@ class Loops {
       emit_for(ir_, first, last, rows, [&](Value* row) { body({row, rows, rows}); });
       first = last;
       rest = next_rest;
-      most = rest_rows_ < 0 ? rows - 1 : rest_rows_ % rows;
+      most = how_.rest_rows < 0 ? rows - 1 : how_.rest_rows % rows;
     }
     if (most > 0)
       emit_if(ir_, ir_.CreateICmpNE(rest, constant(0)), [&] { body({first, unit, 1}); });
   }
 
   void each_even_rows(llvm::function_ref<void(const Rows&)> body) {
-    Value* tall_end = constant(even_->in_tall);
+    Value* tall_end = constant(how_.even->in_tall);
     if (call_.shape.m > plan_.mc) {
       Value* is_last = ir_.CreateICmpSGE(ir_.CreateAdd(m_, constant(plan_.mc)), in_.m);
       tall_end = ir_.CreateSelect(is_last, tall_end, m_size_);
     }
-    const int rows = even_->rows;
+    const int rows = how_.even->rows;
     emit_for(ir_, constant(0), tall_end, rows, [&](Value* row) { body({row, rows, rows}); });
     emit_for(ir_, tall_end, m_size_, rows - 1, [&](Value* row) {
       body({row, rows - 1, rows - 1});
@@ -283,7 +167,7 @@ class Loops {
   }
 
   Value* panel_of_a(Value* row) {
-    if (pack_a_) return at(a_type_, panels_a_, ir_.CreateMul(row, k_padded_));
+    if (how_.pack_a) return at(a_type_, panels_a_, ir_.CreateMul(row, k_padded_));
     return source_of_a(row);
   }
   Value* source_of_a(Value* row) {
@@ -302,27 +186,28 @@ class Loops {
                                             .to = instruction_.a,
                                             .lines = rows.rows,
                                             .k_group = plan_.k_group,
-                                            .k_multiple = pad_k_,
+                                            .k_multiple = how_.pad_k,
                                             .unit = packed_unit(in_.a_row, in_.a_column),
                                             .vector_bytes = machine_.vector_bytes,
                                             .offset = instruction_.offset_a,
                                             .all_lines = rows.rows == rows.live,
-                                            .whole_k = whole_k_});
+                                            .whole_k = how_.whole_k});
     ir_.CreateCall(pack, {panel_of_a(rows.first), source_of_a(rows.first), in_.a_row, in_.a_column,
                           constant(rows.live), k_size_});
   }
 
   /// Packs `k_size` k's of b from some k of the block on.
-  void pack_columns_of_b(Value* column, const Columns& columns, Value* k, Value* k_size) {
+  void pack_columns_of_b(Value* column, const GemmChoices::Columns& columns, Value* k,
+                         Value* k_size) {
     llvm::Function* pack = packer(module_, {.from = call_.shape.b,
                                             .to = instruction_.b,
                                             .lines = columns.columns,
                                             .k_group = plan_.k_group,
-                                            .k_multiple = pad_k_,
+                                            .k_multiple = how_.pad_k,
                                             .unit = packed_unit(in_.b_column, in_.b_row),
                                             .vector_bytes = machine_.vector_bytes,
                                             .all_lines = columns.exact,
-                                            .whole_k = whole_k_});
+                                            .whole_k = how_.whole_k});
     Value* panel = at(b_type_, panels_b_,
                       ir_.CreateAdd(ir_.CreateMul(column, k_padded_),
                                     ir_.CreateMul(k, constant(columns.columns))));
@@ -332,24 +217,24 @@ class Loops {
   }
 
   /// Missing columns are zeros in the panel, so the last one is always packed.
-  Value* packs(const Columns& columns) {
-    return columns.exact || call_.b.panel != 0 ? pack_b_ : ir_.getTrue();
+  Value* packs(const GemmChoices::Columns& columns) {
+    return columns.exact || call_.b.panel != 0 ? how_.pack_b : ir_.getTrue();
   }
 
   void pack_block_of_b() {
-    emit_if(ir_, pack_b_, [&] {
+    emit_if(ir_, how_.pack_b, [&] {
       // Copies a few rows at a time, so that cache lines and pages that panels share are still
       // cached.
       const bool by_rows = packed_unit(in_.b_column, in_.b_row) == Packer::Unit::Lines;
-      const std::int64_t strip = by_rows ? round_up(16, pad_k_) : kc_;
-      block(k_size_, strip, std::min(kc_, call_.shape.k), [&](Value* k) {
-        Value* size = minimum(ir_.CreateSub(k_size_, k), strip, std::min(kc_, call_.shape.k));
+      const std::int64_t strip = by_rows ? round_up(16, how_.pad_k) : how_.kc;
+      block(k_size_, strip, std::min(how_.kc, call_.shape.k), [&](Value* k) {
+        Value* size = minimum(ir_.CreateSub(k_size_, k), strip, std::min(how_.kc, call_.shape.k));
         emit_for(ir_, constant(0), n_whole_, plan_.nr,
                  [&](Value* column) { pack_columns_of_b(column, {plan_.nr}, k, size); });
       });
     });
     if (call_.b.panel != 0) return;
-    each_tail([&](const Columns& tail) {
+    each_tail([&](const GemmChoices::Columns& tail) {
       emit_if(ir_, packs(tail), [&] { pack_columns_of_b(n_whole_, tail, constant(0), k_size_); });
     });
   }
@@ -357,7 +242,7 @@ class Loops {
   struct PanelOfB {
     Value *base, *stride;  // elements between groups of k
   };
-  PanelOfB panel_of_b(Value* column, const Columns& columns) {
+  PanelOfB panel_of_b(Value* column, const GemmChoices::Columns& columns) {
     if (const std::int64_t width = call_.b.panel; width != 0) {
       Value* from = ir_.CreateAdd(n_, column);
       Value* index = ir_.CreateUDiv(from, constant(width));
@@ -385,10 +270,10 @@ class Loops {
   void prefetch(const PanelOfB& b, const Rows& rows) {
     Value* bytes = ir_.CreateMul(k_padded_, constant(plan_.nr * byte_width(instruction_.b)));
     Value* panels = ir_.CreateAdd(ir_.CreateUDiv(m_size_, constant(plan_.mr)), constant(1));
-    Value* part = padded(ir_.CreateUDiv(bytes, panels), line);
+    Value* part = padded(ir_.CreateUDiv(bytes, panels), kCacheLine);
     Value* first = ir_.CreateMul(part, ir_.CreateUDiv(rows.first, constant(plan_.mr)));
     Value* next = next_panel(b);
-    emit_for(ir_, first, ir_.CreateAdd(first, part), line, [&](Value* offset) {
+    emit_for(ir_, first, ir_.CreateAdd(first, part), kCacheLine, [&](Value* offset) {
       emit_prefetch(ir_, at(ir_.getInt8Ty(), next, offset), {.level = 2});
     });
   }
@@ -396,33 +281,34 @@ class Loops {
   /// Part of the next panel that the micro-kernel for these rows prefetches, where it has issue
   /// slots to spare; the last part covers the rest of the panel.
   Value* ahead(const PanelOfB& b, const Rows& rows) {
-    const std::int64_t last = (panel_lines() - 1) / ahead_;
+    const std::int64_t last = (how_.panel_lines - 1) / how_.ahead;
     Value* part = ir_.CreateUDiv(rows.first, constant(plan_.mr));
     part = ir_.CreateSelect(ir_.CreateICmpULT(part, constant(last)), part, constant(last));
     return at(ir_.getInt8Ty(), next_panel(b),
-              ir_.CreateMul(ir_.CreateMul(part, groups_), constant(ahead_ * line)));
+              ir_.CreateMul(ir_.CreateMul(part, groups_), constant(how_.ahead * kCacheLine)));
   }
 
-  void each_panel(llvm::function_ref<void(Value*, const Columns&)> body) {
+  void each_panel(llvm::function_ref<void(Value*, const GemmChoices::Columns&)> body) {
     emit_for(ir_, constant(0), n_whole_, plan_.nr,
              [&](Value* column) { body(column, {plan_.nr}); });
-    each_tail([&](const Columns& tail) { body(n_whole_, tail); });
+    each_tail([&](const GemmChoices::Columns& tail) { body(n_whole_, tail); });
   }
 
   /// Some rows of the block of a times all panels of b.
   void all_columns(const Rows& rows) {
-    if (pack_a_) pack_rows_of_a(rows);
-    each_panel([&](Value* column, const Columns& columns) {
+    if (how_.pack_a) pack_rows_of_a(rows);
+    each_panel([&](Value* column, const GemmChoices::Columns& columns) {
       tile(panel_of_b(column, columns), column, columns, rows);
     });
   }
 
   /// Some rows of the block of a times one panel of b.
-  void tile(const PanelOfB& b, Value* column, const Columns& columns, const Rows& rows) {
+  void tile(const PanelOfB& b, Value* column, const GemmChoices::Columns& columns,
+            const Rows& rows) {
     const bool direct = columns.exact && rows.live == rows.rows;
     const int registers =
         rows.rows / row_unit(instruction_) *
-        (columns.columns / (instruction_.form == Instruction::Form::Blocks ? 2 : lanes_));
+        (columns.columns / (instruction_.form == Instruction::Form::Blocks ? 2 : how_.lanes));
     const int most = machine_.vector_registers * 3 / 4 / registers;
     const MicroKernel kernel{
         .instruction = instruction_,
@@ -434,18 +320,19 @@ class Loops {
         .splits = std::clamp<int>(
             static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(most, 1)))), 1,
             kMaxUnroll),
-        .whole_unrolls = whole_unrolls_,
-        .trip_count = trip_count_,
-        .a = a_,
-        .next_lines = columns.columns == plan_.nr || known(column) == 0 ? next_lines_ : 0,
-        .b_stride = loads_spread(machine_) && (call_.b.panel != 0 || is_true(pack_b_))
+        .whole_unrolls = how_.whole_unrolls,
+        .trip_count = how_.trip_count,
+        .a = how_.a,
+        .next_lines = columns.columns == plan_.nr || known(column) == 0 ? how_.next_lines : 0,
+        .b_stride = loads_spread(machine_) && (call_.b.panel != 0 || is_true(how_.pack_b))
                         ? static_cast<int>(known(b.stride).value_or(0))
                         : 0,
-        .later_b = far_rows_of_b_ && rows.rows > 1 ? 16 : 0,
-        .far_c = far_c_ && rows.rows > 1,
+        .later_b = how_.far_rows_of_b && rows.rows > 1 ? 16 : 0,
+        .far_c = how_.far_c && rows.rows > 1,
         .apart = call_.from != nullptr,
-        .ahead = ahead_,
-        .accumulate = tiles_ && accumulate_known_ == true ? std::nullopt : accumulate_known_};
+        .ahead = how_.ahead,
+        .accumulate =
+            how_.partial_tiles && how_.accumulate == true ? std::nullopt : how_.accumulate};
     Value* c_offset = ir_.CreateAdd(ir_.CreateMul(ir_.CreateAdd(m_, rows.first), in_.c_row),
                                     ir_.CreateAdd(n_, column));
     Value* c = at(c_type_, in_.c, c_offset);
@@ -461,18 +348,18 @@ class Loops {
     const MicroOperands operands{
         .groups = groups_,
         .a = panel_of_a(rows.first),
-        .a_stride = a_ == MicroKernel::A::Columns ? in_.a_column : in_.a_row,
+        .a_stride = how_.a == MicroKernel::A::Columns ? in_.a_column : in_.a_row,
         .b = b.base,
         .b_stride = b.stride,
         .c = target,
         .c_stride = target_row,
         .accumulate = direct ? accumulate_ : ir_.getFalse(),
-        .ahead = ahead_ > 0 ? ahead(b, rows) : b.base,
+        .ahead = how_.ahead > 0 ? ahead(b, rows) : b.base,
         .from = from,
         .from_stride = from_row};
     if (call_.epilogue != nullptr && direct) {
       const DotPart part{ir_.CreateAdd(m_, rows.first), ir_.CreateAdd(n_, column), rows.rows,
-                         columns.columns / lanes_};
+                         columns.columns / how_.lanes};
       std::vector<Value*> start;
       if (instruction_.form == Instruction::Form::Lanes) start = call_.epilogue->start(part);
       const Values sums = emit_micro_kernel(ir_, kernel, operands, start);
@@ -497,26 +384,10 @@ class Loops {
   const DotPlan& plan_;
   const machine::Machine& machine_;
   DotArguments in_;
-  Instruction instruction_;
+  const GemmChoices how_;
+  const Instruction instruction_;
   llvm::Module& module_;
   llvm::Type *a_from_, *b_from_, *a_type_, *b_type_, *c_type_;
-  std::int64_t kc_ = 0, nc_ = 0;
-  int lanes_ = 0;
-  MicroKernel::A a_ = MicroKernel::A::Panel;
-  Value* pack_b_ = nullptr;  // i1: run-time decision by the strides of b
-  bool pack_a_ = true, prefetch_b_ = false, far_c_ = false;
-  bool rows_outer_ = false;  // all of b stays in L1: loop over rows of c outside
-  int ahead_ = 0;            // as in MicroKernel, like those that follow
-  int next_lines_ = 0;
-  bool far_rows_of_b_ = false;
-  bool whole_unrolls_ = false, whole_k_ = false;  // as in MicroKernel and Packer
-  TripCount trip_count_ = TripCount::Any;
-  std::int64_t rest_rows_ = -1;  // after the last whole panel; -1: any
-  std::optional<EvenRows> even_ = {};
-  int pad_k_ = 1;
-  std::optional<bool> accumulate_known_;
-  Columns exact_, padded_;
-  bool tiles_ = false;  // partial tiles go through scratch
 
   // Current block of the loops that are being emitted: start and size.
   Value *k_ = nullptr, *k_size_ = nullptr, *k_padded_ = nullptr, *groups_ = nullptr;

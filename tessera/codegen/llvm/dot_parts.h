@@ -60,6 +60,10 @@ std::int64_t even_block(std::int64_t extent, std::int64_t most, std::int64_t uni
 
 /// Value of an integer constant, if it is one.
 std::optional<std::int64_t> known(llvm::Value* value);
+/// Whether a value is a constant other than 0.
+inline bool is_true(llvm::Value* value) {
+  return known(value).value_or(0) != 0;
+}
 
 /// Whether values of a are broadcast by the load (x86-64), not by lane-indexed instructions.
 inline bool loads_spread(const machine::Machine& machine) {
