@@ -6,6 +6,7 @@
 
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/functions.h"
+#include "tessera/codegen/ptx/register_fragments.h"
 
 namespace tessera::codegen::ptx {
 
@@ -104,127 +105,157 @@ struct Emitter::Fragments {
   }
 };
 
+/// Tensor-core matmul of one tile by mma: fragments are loaded from shared memory by ldmatrix (the
+/// first operand may be in registers), and multiplied patch by patch of 16 by 8 accumulators.
+struct Emitter::MmaTile {
+  Emitter& emitter;
+  const Layout layout;  // of the accumulators
+  const MatmulInstruction instruction;
+  Pieces sums;
+  std::optional<RegisterFragments> own = {};  // the first operand, if it is in registers
+  std::optional<Fragments> a = {};            // else
+  std::optional<Fragments> b = {};
+  std::set<std::int64_t> rows = {}, columns = {};  // of the patches
+
+  static constexpr std::int64_t kChunksPerStep = 2;  // of 16 bytes
+
+  MmaTile(Emitter& e, const Layout& accumulators, MatmulInstruction of, Pieces start)
+      : emitter(e), layout(accumulators), instruction(of), sums(std::move(start)) {
+    for (int reg = 0; reg < layout.registers(); reg += 4) {
+      rows.insert(layout.offset(0, reg));
+      columns.insert(layout.offset(1, reg));
+    }
+  }
+
+  std::int64_t step() const { return k_step(instruction); }
+  /// ldmatrix transposes 16-bit elements only.
+  bool loads_words() const { return instruction == MatmulInstruction::Tf32; }
+  llvm::Value* across(int axis, std::int64_t from) const {
+    return emitter.ir_.CreateAdd(emitter.block_.coordinate(layout, axis, kLaneBits),
+                                 emitter.block_.i32(from));
+  }
+
+  // Order of the matrices: A is loaded as (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8,
+  // n), ….
+  std::vector<llvm::Value*> a_fragment(llvm::Value* offset, std::int64_t m, std::int64_t s) const {
+    if (own) return own->words(emitter.block_, m, s * 16);
+    if (a->turned && loads_words()) return a->read_words(offset, across(0, m), s * step(), 2);
+    return a->turned ? a->read(offset, s * step(), m / 8, 4)
+                     : a->read(offset, m, s * kChunksPerStep, 4);
+  }
+  /// Fragments of one k-step, by column.
+  std::map<std::int64_t, std::vector<llvm::Value*>> b_fragments(llvm::Value* offset,
+                                                                std::int64_t s) const {
+    const int pairs = columns.size() > 1 ? 2 : 1;  // adjacent patches per ldmatrix
+    std::map<std::int64_t, std::vector<llvm::Value*>> all;
+    for (const std::int64_t n : columns) {
+      if (b->turned && loads_words()) {
+        all[n] = b->read_words(offset, across(1, n), s * step(), 1);
+        continue;
+      }
+      if (pairs == 2 && n % 16 != 0) continue;
+      const std::vector<llvm::Value*> words =
+          b->turned ? b->read(offset, s * step(), n / 8, 2 * pairs)
+                    : b->read(offset, n, s * kChunksPerStep, 2 * pairs);
+      for (std::size_t i = 0; 2 * i < words.size(); ++i)
+        all[n + 8 * static_cast<std::int64_t>(i)] = {words[2 * i], words[2 * i + 1]};
+    }
+    return all;
+  }
+
+  /// One k-step of the whole tile, from operands at these byte offsets.
+  void multiply(llvm::Value* a_offset, llvm::Value* b_offset, std::int64_t s) {
+    std::map<std::int64_t, std::vector<llvm::Value*>> a_words;
+    for (const std::int64_t m : rows) a_words[m] = a_fragment(a_offset, m, s);
+    const auto b_words = b_fragments(b_offset, s);
+    for (int reg = 0; reg < layout.registers(); reg += 4) {
+      std::vector<llvm::Value*> operands = a_words.at(layout.offset(0, reg));
+      const std::vector<llvm::Value*>& second = b_words.at(layout.offset(1, reg));
+      operands.insert(operands.end(), second.begin(), second.end());
+      multiply_patch(std::move(operands), static_cast<std::size_t>(reg));
+    }
+  }
+
+  void multiply_patch(std::vector<llvm::Value*> arguments, std::size_t first) {
+    llvm::IRBuilder<>& ir = emitter.ir_;
+    Block& block = emitter.block_;
+    if (instruction == MatmulInstruction::Half)
+      for (llvm::Value*& word : arguments)
+        word = ir.CreateBitCast(word, llvm::FixedVectorType::get(ir.getHalfTy(), 2));
+    if (instruction == MatmulInstruction::Tf32)
+      for (llvm::Value*& word : arguments)
+        word = block.intrinsic(llvm::Intrinsic::nvvm_f2tf32_rna,
+                               {ir.CreateBitCast(word, ir.getFloatTy())});
+    for (std::size_t i = 0; i < 4; ++i) arguments.push_back(sums[first + i]);
+    using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
+    const llvm::Intrinsic::ID id =
+        instruction == MatmulInstruction::Half     ? nvvm_mma_m16n8k16_row_col_f32_f32
+        : instruction == MatmulInstruction::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
+        : instruction == MatmulInstruction::Tf32   ? nvvm_mma_m16n8k8_row_col_tf32
+                                                   : nvvm_mma_m16n8k32_row_col_s8;
+    llvm::Value* patch = block.intrinsic(id, arguments);
+    for (std::size_t i = 0; i < 4; ++i)
+      sums[first + i] = ir.CreateExtractValue(patch, static_cast<unsigned>(i));
+  }
+
+  /// All k-steps as straight-line code.
+  void multiply_unrolled(std::int64_t steps) {
+    for (std::int64_t s = 0; s < steps; ++s)
+      multiply(emitter.block_.i32(0), emitter.block_.i32(0), s);
+  }
+
+  /// A loop over groups of `unroll` k-steps, which are a panel, or whole rows: the swizzle stays
+  /// the same.
+  void multiply_in_loop(std::int64_t steps, std::int64_t unroll) {
+    llvm::IRBuilder<>& ir = emitter.ir_;
+    Block& block = emitter.block_;
+    const auto further = [&](const Fragments& of) {
+      return of.turned ? unroll * step() * of.operand.panel_width() : of.operand.panel_bytes();
+    };
+    llvm::BasicBlock* before = ir.GetInsertBlock();
+    llvm::BasicBlock *body = block.block("k"), *after = block.block("after");
+    ir.CreateBr(body);
+    ir.SetInsertPoint(body);
+    std::vector<llvm::PHINode*> carried = emitter.carry(sums, before);
+    llvm::PHINode* group = ir.CreatePHI(ir.getInt32Ty(), 2);
+    group->addIncoming(block.i32(0), before);
+    sums.assign(carried.begin(), carried.end());
+    for (std::int64_t s = 0; s < unroll; ++s) {
+      llvm::Value* a_offset = ir.CreateMul(group, block.i32(further(*a)));
+      llvm::Value* b_offset = ir.CreateMul(group, block.i32(further(*b)));
+      multiply(a_offset, b_offset, s);
+    }
+    llvm::Value* next = ir.CreateAdd(group, block.i32(1));
+    group->addIncoming(next, body);
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i]->addIncoming(sums[i], body);
+    ir.CreateCondBr(ir.CreateICmpULT(next, block.i32(steps / unroll)), body, after);
+    ir.SetInsertPoint(after);
+  }
+};
+
 void Emitter::dot_matrix(const Operation& op, MatmulInstruction instruction) {
   const Layout layout = home(op.out[0]);
   TESSERA_CHECK(layout == plan_.accumulator_layout(op), "a product has its own layout");
   const DType sum_type = instruction == MatmulInstruction::Byte ? DType::I32 : DType::F32;
   const DType result_type = dtype(op.out[0]);
-  Pieces sums = tile(op.in[2], layout);
-  if (result_type != sum_type) sums = emit_conversion(ir_, sums, result_type, sum_type);
+  Pieces start = tile(op.in[2], layout);
+  if (result_type != sum_type) start = emit_conversion(ir_, start, result_type, sum_type);
+  MmaTile mma(*this, layout, instruction, std::move(start));
   const std::optional<Pieces> own = fragments(op);
   const std::vector<SharedOperand> operands = operands_in_shared(op, instruction, own.has_value());
-
-  const std::int64_t step = k_step(instruction);
-  const std::int64_t k = held_extent(type(op.in[0]).shape[1], step);
-  const std::int64_t steps = k / step;
-  const std::int64_t chunks_per_step = 2;  // of 16 bytes
-  // Order of the matrices: A is loaded as (m, k), (m + 8, k), (m, k + 8), …; B as (k, n), (k + 8,
-  // n), ….
   const bool a_turned = operands[0].column_axis == 0, b_turned = operands[1].column_axis == 1;
-  std::optional<Fragments> a;
   if (!own)
-    a.emplace(*this, operands[0], a_turned, !a_turned, block_.coordinate(layout, 0, kLaneBits));
-  const Fragments b(*this, operands[1], b_turned, b_turned,
-                    block_.coordinate(layout, 1, kLaneBits));
-  std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
-  if (own) {
-    const Layout held_in = *plan_.fragments(op);
-    for (int reg = 0; reg < held_in.registers(); ++reg)
-      elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
-          (*own)[static_cast<std::size_t>(reg)];
-  }
-  const bool words_alone =
-      instruction == MatmulInstruction::Tf32;  // ldmatrix transposes 16-bit elements only
-  const auto across = [&](int axis, std::int64_t from) {
-    return ir_.CreateAdd(block_.coordinate(layout, axis, kLaneBits), block_.i32(from));
-  };
-  const auto a_fragment = [&](llvm::Value* offset, std::int64_t m, std::int64_t s) {
-    if (!own && a->turned && words_alone) return a->read_words(offset, across(0, m), s * step, 2);
-    if (!own)
-      return a->turned ? a->read(offset, s * step, m / 8, 4)
-                       : a->read(offset, m, s * chunks_per_step, 4);
-    std::vector<llvm::Value*> words;
-    for (const std::int64_t column : {s * 16, s * 16 + 8}) {
-      for (const std::int64_t row : {m, m + 8}) {
-        llvm::Value* const pair[] = {elements.at({row, column}), elements.at({row, column + 1})};
-        words.push_back(block_.pack(pair, dtype(op.in[0])));
-      }
-    }
-    return words;
-  };
+    mma.a.emplace(*this, operands[0], a_turned, !a_turned, block_.coordinate(layout, 0, kLaneBits));
+  mma.b.emplace(*this, operands[1], b_turned, b_turned, block_.coordinate(layout, 1, kLaneBits));
+  if (own) mma.own.emplace(*plan_.fragments(op), *own, dtype(op.in[0]));
 
-  std::set<std::int64_t> rows, columns;  // of the patches of 16 by 8
-  for (int reg = 0; reg < layout.registers(); reg += 4) {
-    rows.insert(layout.offset(0, reg));
-    columns.insert(layout.offset(1, reg));
-  }
-  const int pairs = columns.size() > 1 ? 2 : 1;  // adjacent patches per ldmatrix
-
-  const auto multiply = [&](llvm::Value* a_offset, llvm::Value* b_offset, std::int64_t s) {
-    std::map<std::int64_t, std::vector<llvm::Value*>> a_words, b_words;
-    for (const std::int64_t m : rows) a_words[m] = a_fragment(a_offset, m, s);
-    for (const std::int64_t n : columns) {
-      if (b_turned && words_alone) {
-        b_words[n] = b.read_words(b_offset, across(1, n), s * step, 1);
-        continue;
-      }
-      if (pairs == 2 && n % 16 != 0) continue;
-      const std::vector<llvm::Value*> words =
-          b_turned ? b.read(b_offset, s * step, n / 8, 2 * pairs)
-                   : b.read(b_offset, n, s * chunks_per_step, 2 * pairs);
-      for (std::size_t i = 0; 2 * i < words.size(); ++i)
-        b_words[n + 8 * static_cast<std::int64_t>(i)] = {words[2 * i], words[2 * i + 1]};
-    }
-    for (int reg = 0; reg < layout.registers(); reg += 4) {
-      std::vector<llvm::Value*> arguments = a_words[layout.offset(0, reg)];
-      const std::vector<llvm::Value*>& second = b_words[layout.offset(1, reg)];
-      arguments.insert(arguments.end(), second.begin(), second.end());
-      if (instruction == MatmulInstruction::Half)
-        for (llvm::Value*& word : arguments)
-          word = ir_.CreateBitCast(word, llvm::FixedVectorType::get(ir_.getHalfTy(), 2));
-      if (instruction == MatmulInstruction::Tf32)
-        for (llvm::Value*& word : arguments)
-          word = block_.intrinsic(llvm::Intrinsic::nvvm_f2tf32_rna,
-                                  {ir_.CreateBitCast(word, ir_.getFloatTy())});
-      const auto first = static_cast<std::size_t>(reg);
-      for (std::size_t i = 0; i < 4; ++i) arguments.push_back(sums[first + i]);
-      using namespace llvm::Intrinsic;  // NOLINT(google-build-using-namespace): names of a table
-      const llvm::Intrinsic::ID id =
-          instruction == MatmulInstruction::Half     ? nvvm_mma_m16n8k16_row_col_f32_f32
-          : instruction == MatmulInstruction::BFloat ? nvvm_mma_m16n8k16_row_col_bf16
-          : instruction == MatmulInstruction::Tf32   ? nvvm_mma_m16n8k8_row_col_tf32
-                                                     : nvvm_mma_m16n8k32_row_col_s8;
-      llvm::Value* patch = block_.intrinsic(id, arguments);
-      for (std::size_t i = 0; i < 4; ++i)
-        sums[first + i] = ir_.CreateExtractValue(patch, static_cast<unsigned>(i));
-    }
-  };
-
-  constexpr std::int64_t kUnrolled = 8, kGroup = 4;
-  if (steps <= kUnrolled || own) {
-    for (std::int64_t s = 0; s < steps; ++s) multiply(block_.i32(0), block_.i32(0), s);
-  } else {
-    // Four k-steps are a panel, or whole rows: the swizzle stays the same.
-    const auto further = [&](const Fragments& of) {
-      return of.turned ? kGroup * step * of.operand.panel_width() : of.operand.panel_bytes();
-    };
-    llvm::BasicBlock* before = ir_.GetInsertBlock();
-    llvm::BasicBlock *body = block_.block("k"), *after = block_.block("after");
-    ir_.CreateBr(body);
-    ir_.SetInsertPoint(body);
-    std::vector<llvm::PHINode*> carried = carry(sums, before);
-    llvm::PHINode* group = ir_.CreatePHI(ir_.getInt32Ty(), 2);
-    group->addIncoming(block_.i32(0), before);
-    sums.assign(carried.begin(), carried.end());
-    for (std::int64_t s = 0; s < kGroup; ++s)
-      multiply(ir_.CreateMul(group, block_.i32(further(*a))),
-               ir_.CreateMul(group, block_.i32(further(b))), s);
-    llvm::Value* next = ir_.CreateAdd(group, block_.i32(1));
-    group->addIncoming(next, body);
-    for (std::size_t i = 0; i < carried.size(); ++i) carried[i]->addIncoming(sums[i], body);
-    ir_.CreateCondBr(ir_.CreateICmpULT(next, block_.i32(steps / kGroup)), body, after);
-    ir_.SetInsertPoint(after);
-  }
+  constexpr std::int64_t kMostUnrolled = 8, kUnroll = 4;
+  const std::int64_t steps = held_extent(type(op.in[0]).shape[1], mma.step()) / mma.step();
+  if (steps <= kMostUnrolled || own)
+    mma.multiply_unrolled(steps);
+  else
+    mma.multiply_in_loop(steps, kUnroll);
+  Pieces sums = std::move(mma.sums);
   if (result_type != sum_type) sums = emit_conversion(ir_, sums, sum_type, result_type);
   define(op.out[0], layout, std::move(sums));
 }

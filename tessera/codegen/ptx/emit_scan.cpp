@@ -31,12 +31,6 @@ std::vector<BitPlace> places_of(const Layout& layout, int axis) {
   return in_order;
 }
 
-/// Prefix before some elements of a thread: `there` says whether it is not empty; null: empty.
-struct Carry {
-  std::vector<llvm::Value*> elements = {};
-  llvm::Value* there = nullptr;
-};
-
 }  // namespace
 
 /// Values of the thread whose index differs in a bit: by key, each with an element of each dtype.
@@ -75,125 +69,169 @@ void Emitter::exchange_parts(std::map<int, Elements>& parts, const std::vector<D
   block_.forget();
 }
 
-void Emitter::scan(const Operation& op) {
-  const int axis = static_cast<int>(op.ints[0]);
-  const bool reverse = op.ints[1] != 0, wide = widens(op, dtype(op.in[0]));
-  const Layout layout = home(op.out[0]);
-  const std::int64_t extent = type(op.in[0]).shape[static_cast<std::size_t>(axis)];
-  // Padding elements come after all others, or backwards, before them: then the last element of
-  // each list is a validity flag.
-  const bool padded = reverse && layout.extent(axis) > extent;
-  std::vector<DType> types;
-  std::vector<Elements> values(static_cast<std::size_t>(layout.registers()));
-  const auto add = [&](const Pieces& input, DType of) {
-    types.push_back(of);
-    for (std::size_t reg = 0; reg < values.size(); ++reg) values[reg].push_back(input[reg]);
+/// Scan of a tile along an axis: totals of blocks and the prefixes before them, which double in
+/// size with each index bit.
+struct Emitter::Scan {
+  /// Prefix before some elements of a thread: `there` says whether it is not empty; null: empty.
+  struct Carry {
+    Elements elements = {};
+    llvm::Value* there = nullptr;
   };
-  for (const ValueId id : op.in) {
-    const Pieces input = tile(id, layout);
-    add(wide ? emit_conversion(ir_, input, dtype(id), DType::F32) : input,
-        wide ? DType::F32 : dtype(id));
-  }
-  if (padded) {
+
+  Emitter& emitter;
+  const Operation& op;
+  const Layout layout;
+  const int axis;
+  const bool reverse, wide;
+  /// Padding elements come after all others, or backwards, before them: then the last element of
+  /// each list is a validity flag.
+  bool padded = false;
+  std::vector<DType> types = {};
+  std::vector<Elements> values = {};    // by register
+  std::map<int, Elements> totals = {};  // by the first register of a block, merged bits cleared
+  std::map<int, Carry> carries = {};    // by the first register of neighbours
+  int neighbours = 0, merged = 0;       // register bits: of neighbours; of those merged so far
+
+  Scan(Emitter& e, const Operation& of)
+      : emitter(e),
+        op(of),
+        layout(e.home(of.out[0])),
+        axis(static_cast<int>(of.ints[0])),
+        reverse(of.ints[1] != 0),
+        wide(widens(of, e.dtype(of.in[0]))),
+        values(static_cast<std::size_t>(layout.registers())) {
+    const std::int64_t extent = e.type(of.in[0]).shape[static_cast<std::size_t>(axis)];
+    padded = reverse && layout.extent(axis) > extent;
+    const auto add = [&](const Pieces& input, DType dtype) {
+      types.push_back(dtype);
+      for (std::size_t reg = 0; reg < values.size(); ++reg) values[reg].push_back(input[reg]);
+    };
+    for (const ValueId id : of.in) {
+      const Pieces input = e.tile(id, layout);
+      add(wide ? emit_conversion(e.ir_, input, e.dtype(id), DType::F32) : input,
+          wide ? DType::F32 : e.dtype(id));
+    }
+    if (!padded) return;
     Pieces counts;
     for (int reg = 0; reg < layout.registers(); ++reg)
-      counts.push_back(ir_.CreateICmpULT(block_.index(layout, axis, reg), block_.i32(extent)));
+      counts.push_back(
+          e.ir_.CreateICmpULT(e.block_.index(layout, axis, reg), e.block_.i32(extent)));
     add(counts, DType::Bool);
   }
-  const auto choose = [&](llvm::Value* condition, const Elements& then, const Elements& other) {
+
+  Elements choose(llvm::Value* condition, const Elements& then, const Elements& other) const {
     Elements chosen;
     for (std::size_t i = 0; i < then.size(); ++i)
-      chosen.push_back(ir_.CreateSelect(condition, then[i], other[i]));
+      chosen.push_back(emitter.ir_.CreateSelect(condition, then[i], other[i]));
     return chosen;
-  };
-  const auto join = [&](const Elements& before, const Elements& after) {
-    if (!padded) return combine(op, before, after);
+  }
+  Elements join(const Elements& before, const Elements& after) const {
+    if (!padded) return emitter.combine(op, before, after);
     const auto without = [](const Elements& all) { return Elements(all.begin(), all.end() - 1); };
     Elements both =
-        choose(before.back(), combine(op, without(before), without(after)), without(after));
+        choose(before.back(), emitter.combine(op, without(before), without(after)), without(after));
     both.push_back(after.back());
     return both;
-  };
+  }
   /// Combines the prefix of some elements with a block before it.
-  const auto extend = [&](Carry& carry, const Elements& block) {
+  Elements extend(const Carry& carry, const Elements& block) const {
     Elements all = block;
     if (carry.there != nullptr) {
       all = join(block, carry.elements);
-      if (carry.there != ir_.getTrue()) all = choose(carry.there, all, block);
+      if (carry.there != emitter.ir_.getTrue()) all = choose(carry.there, all, block);
     }
     return all;
-  };
-
-  const std::vector<BitPlace> places = places_of(layout, axis);
-  // Sequential scan of neighbours in a thread.
-  std::size_t low = 0;
-  int low_mask = 0;
-  while (low < places.size() && places[low].in_registers) low_mask |= 1 << places[low++].bit;
-  std::map<int, Elements> totals;  // by the first register of a block, the bits so far cleared
-  std::map<int, Carry> carries;    // by the first register of neighbours
-  for (int first = 0; first < layout.registers(); ++first) {
-    if ((first & low_mask) != 0) continue;
-    std::vector<int> run;
-    for (int reg = 0; reg < layout.registers(); ++reg)
-      if ((reg & ~low_mask) == first) run.push_back(reg);
-    std::sort(run.begin(), run.end(), [&](int a, int b) {
-      return (layout.offset(axis, a) < layout.offset(axis, b)) != reverse;
-    });
-    for (std::size_t i = 1; i < run.size(); ++i) {
-      const auto now = static_cast<std::size_t>(run[i]),
-                 last = static_cast<std::size_t>(run[i - 1]);
-      values[now] = join(values[last], values[now]);
-    }
-    totals[first] = values[static_cast<std::size_t>(run.back())];
-    carries[first] = {};
   }
 
-  int merged = low_mask;
-  for (std::size_t i = low; i < places.size(); ++i) {
-    const BitPlace place = places[i];
-    const bool last = i + 1 == places.size();
-    if (place.in_registers) {
-      const int bit = 1 << place.bit;
-      std::map<int, Elements> doubled;
-      for (const auto& [key, total] : totals) {
-        if ((key & bit) != 0) continue;
-        const int before = reverse ? key | bit : key, after = reverse ? key : key | bit;
-        for (auto& [run, carry] : carries)
-          if ((run & ~merged) == after) carry = {extend(carry, totals.at(before)), ir_.getTrue()};
-        if (!last) doubled[key] = join(totals.at(before), totals.at(after));
+  /// Sequential scan of neighbours in a thread, whose lowest index bits are these register bits.
+  void scan_neighbours(int bits) {
+    neighbours = merged = bits;
+    for (int first = 0; first < layout.registers(); ++first) {
+      if ((first & bits) != 0) continue;
+      std::vector<int> run;
+      for (int reg = 0; reg < layout.registers(); ++reg)
+        if ((reg & ~bits) == first) run.push_back(reg);
+      std::sort(run.begin(), run.end(), [&](int a, int b) {
+        return (layout.offset(axis, a) < layout.offset(axis, b)) != reverse;
+      });
+      for (std::size_t i = 1; i < run.size(); ++i) {
+        const auto now = static_cast<std::size_t>(run[i]),
+                   last = static_cast<std::size_t>(run[i - 1]);
+        values[now] = join(values[last], values[now]);
       }
-      totals = std::move(doubled);
-      merged |= bit;
-      continue;
+      totals[first] = values[static_cast<std::size_t>(run.back())];
+      carries[first] = {};
     }
+  }
+
+  /// Merges blocks that differ in a bit of the register index. `last`: their totals are not needed.
+  void merge_registers(int bit, bool last) {
+    std::map<int, Elements> doubled;
+    for (const auto& [key, total] : totals) {
+      if ((key & bit) != 0) continue;
+      const int before = reverse ? key | bit : key, after = reverse ? key : key | bit;
+      for (auto& [run, carry] : carries)
+        if ((run & ~merged) == after)
+          carry = {extend(carry, totals.at(before)), emitter.ir_.getTrue()};
+      if (!last) doubled[key] = join(totals.at(before), totals.at(after));
+    }
+    totals = std::move(doubled);
+    merged |= bit;
+  }
+
+  /// The same for a bit of the thread index: threads exchange the totals of their blocks.
+  void merge_threads(int bit, bool last) {
+    llvm::IRBuilder<>& ir = emitter.ir_;
     std::map<int, Elements> others = totals;
-    exchange_parts(others, types, place.bit);
-    llvm::Value* later = ir_.CreateIsNotNull(block_.thread_bits(place.bit, 1));
-    if (reverse) later = ir_.CreateNot(later);
+    emitter.exchange_parts(others, types, bit);
+    llvm::Value* later = ir.CreateIsNotNull(emitter.block_.thread_bits(bit, 1));
+    if (reverse) later = ir.CreateNot(later);
     for (auto& [run, carry] : carries) {
       const Elements& other = others.at(run & ~merged);
       const Elements all = extend(carry, other);
       carry = carry.there == nullptr
                   ? Carry{all, later}
-                  : Carry{choose(later, all, carry.elements), ir_.CreateOr(later, carry.there)};
+                  : Carry{choose(later, all, carry.elements), ir.CreateOr(later, carry.there)};
     }
+    if (last) return;
     for (auto& [key, total] : totals) {
       const Elements& other = others.at(key);
-      if (!last) total = join(choose(later, other, total), choose(later, total, other));
+      total = join(choose(later, other, total), choose(later, total, other));
     }
   }
-  for (int reg = 0; reg < layout.registers(); ++reg) {
-    const Carry& carry = carries.at(reg & ~low_mask);
-    Elements& value = values[static_cast<std::size_t>(reg)];
-    if (carry.there == nullptr) continue;
-    const Elements all = join(carry.elements, value);
-    value = carry.there == ir_.getTrue() ? all : choose(carry.there, all, value);
+
+  /// Combines every element with the prefix before its neighbours.
+  void add_carries() {
+    for (int reg = 0; reg < layout.registers(); ++reg) {
+      const Carry& carry = carries.at(reg & ~neighbours);
+      Elements& value = values[static_cast<std::size_t>(reg)];
+      if (carry.there == nullptr) continue;
+      const Elements all = join(carry.elements, value);
+      value = carry.there == emitter.ir_.getTrue() ? all : choose(carry.there, all, value);
+    }
   }
+};
+
+void Emitter::scan(const Operation& op) {
+  Scan scan(*this, op);
+  const std::vector<BitPlace> places = places_of(scan.layout, scan.axis);
+  std::size_t low = 0;
+  int neighbours = 0;
+  while (low < places.size() && places[low].in_registers) neighbours |= 1 << places[low++].bit;
+  scan.scan_neighbours(neighbours);
+  for (std::size_t i = low; i < places.size(); ++i) {
+    const bool last = i + 1 == places.size();
+    if (places[i].in_registers)
+      scan.merge_registers(1 << places[i].bit, last);
+    else
+      scan.merge_threads(places[i].bit, last);
+  }
+  scan.add_carries();
   for (std::size_t i = 0; i < op.out.size(); ++i) {
     Pieces registers;
-    for (const Elements& value : values) registers.push_back(value[i]);
-    if (wide) registers = emit_conversion(ir_, registers, DType::F32, dtype(op.out[i]));
-    define(op.out[i], layout, std::move(registers));
+    for (const Elements& value : scan.values) registers.push_back(value[i]);
+    if (scan.wide) registers = emit_conversion(ir_, registers, DType::F32, dtype(op.out[i]));
+    define(op.out[i], scan.layout, std::move(registers));
   }
 }
 

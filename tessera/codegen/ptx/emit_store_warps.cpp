@@ -78,132 +78,161 @@ std::optional<Emitter::WarpBox> Emitter::warp_box(const Place& place, const Layo
   return found;
 }
 
-void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) {
-  const Layout tile = home(x);
-  const MatrixOfRows rows = matrix_of(tile);
-  const Layout& from = rows.layout;
-  const std::size_t last = place.shape.size() - 1;
-  prepare(x, tile);
-  llvm::Type* wide = ir_.getInt64Ty();
-  const int width = byte_width(place.dtype);
-  Block::Buffer corner = Block::buffer({box.rows, box.columns}, place.dtype);
-  const int warps = block_.threads() >> kLaneBits;
-  corner.offset = block_.scratch(corner.bytes() * warps);
-  corner.base = ir_.CreateMul(ir_.CreateLShr(block_.thread(), block_.i32(kLaneBits)),
-                              block_.i32(corner.bytes()));
-  const Layout lines = Layout::blocked({.shape = {box.rows, box.columns},
-                                        .order = {1, 0},
-                                        .threads = 1 << kLaneBits,
-                                        .run = place.run});
-  const auto meet = [&] {
-    block_.intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {block_.i32(-1)});
-  };
-  // A box of a matrix is mostly in bounds. Boxes with more axes often end outside, because they are
-  // powers of two: each chunk is checked.
-  const bool asks = last > 1, even = place.shape[last] % place.run == 0;
-  llvm::Value* whole = even ? place.aligned : ir_.getFalse();
-  for (std::size_t axis = 0; axis <= last && !asks; ++axis) {
-    const std::int64_t extent = tile.extent(static_cast<int>(axis));
-    llvm::Value* room = ir_.CreateSub(place.extents[axis], block_.i64(extent));
-    whole = ir_.CreateAnd(whole, ir_.CreateAnd(ir_.CreateICmpSGE(place.start[axis], block_.i64(0)),
-                                               ir_.CreateICmpSLE(place.start[axis], room)));
-    if (extent != place.shape[axis]) whole = ir_.getFalse();
+/// Store of a tile by warps: each transposes one box after the other through its own part of shared
+/// memory, and writes its rows as whole cache lines.
+struct Emitter::WarpStore {
+  Emitter& emitter;
+  llvm::IRBuilder<>& ir;
+  Block& block;
+  const Place& place;
+  const WarpBox& box;
+  const Layout tile;
+  const Layout from;              // the tile as a matrix of rows
+  const std::vector<int> shifts;  // as in MatrixOfRows
+  const std::size_t last;         // axis
+  const int width;                // bytes of an element
+  /// A box of a matrix is mostly in bounds. Boxes with more axes often end outside, because they
+  /// are powers of two: each chunk is checked.
+  const bool checks_chunks, even;
+  Block::Buffer corner = {};     // the box, in shared memory
+  llvm::Value* whole = nullptr;  // whether the tile is in bounds and its rows are aligned
+  llvm::Value *warp_row = nullptr, *warp_column = nullptr;
+
+  WarpStore(Emitter& e, const Place& to, const WarpBox& of, const Layout& layout)
+      : emitter(e),
+        ir(e.ir_),
+        block(e.block_),
+        place(to),
+        box(of),
+        tile(layout),
+        from(matrix_of(layout).layout),
+        shifts(matrix_of(layout).shifts),
+        last(to.shape.size() - 1),
+        width(byte_width(to.dtype)),
+        checks_chunks(last > 1),
+        even(to.shape[last] % to.run == 0) {
+    corner = Block::buffer({box.rows, box.columns}, place.dtype);
+    const int warps = block.threads() >> kLaneBits;
+    corner.offset = block.scratch(corner.bytes() * warps);
+    corner.base = ir.CreateMul(ir.CreateLShr(block.thread(), block.i32(kLaneBits)),
+                               block.i32(corner.bytes()));
+    whole = even ? place.aligned : ir.getFalse();
+    for (std::size_t axis = 0; axis <= last && !checks_chunks; ++axis) {
+      const std::int64_t extent = tile.extent(static_cast<int>(axis));
+      llvm::Value* room = ir.CreateSub(place.extents[axis], block.i64(extent));
+      whole = ir.CreateAnd(whole, ir.CreateAnd(ir.CreateICmpSGE(place.start[axis], block.i64(0)),
+                                               ir.CreateICmpSLE(place.start[axis], room)));
+      if (extent != place.shape[axis]) whole = ir.getFalse();
+    }
+    warp_row = block.coordinate(from, 0, kLaneBits);
+    warp_column = ir.CreateAdd(
+        place.start[last], ir.CreateZExt(block.coordinate(from, 1, kLaneBits), ir.getInt64Ty()));
   }
-  llvm::Value *warp_row = block_.coordinate(from, 0, kLaneBits),
-              *warp_column = ir_.CreateAdd(
-                  place.start[last], ir_.CreateZExt(block_.coordinate(from, 1, kLaneBits), wide));
+
+  /// A chunk of the box, and its position in the tile.
   struct Target {
     llvm::Value *packed = nullptr, *address = nullptr, *column = nullptr;
     std::vector<llvm::Value*> rows = {};  // along each axis of rows
   };
-  // Element of the box at a row and a column, and its position in the tile.
-  const auto target = [&](int first, llvm::Value* row, llvm::Value* column) {
+  /// `first`: first register of the box.
+  Target target(int first, llvm::Value* row, llvm::Value* column) const {
+    llvm::Type* wide = ir.getInt64Ty();
     llvm::Value* indices[] = {row, column};
     Target made;
-    made.packed = ir_.CreateAlignedLoad(block_.packed_type(place.dtype, place.run),
-                                        block_.address(corner, indices), llvm::Align(kChunk));
-    row = ir_.CreateAdd(ir_.CreateAdd(warp_row, row), block_.i32(from.offset(0, first)));
-    made.column = ir_.CreateAdd(ir_.CreateAdd(warp_column, ir_.CreateZExt(column, wide)),
-                                block_.i64(from.offset(1, first)));
-    llvm::Value* at = ir_.CreateMul(made.column, place.strides[last]);
+    made.packed = ir.CreateAlignedLoad(block.packed_type(place.dtype, place.run),
+                                       block.address(corner, indices), llvm::Align(kChunk));
+    row = ir.CreateAdd(ir.CreateAdd(warp_row, row), block.i32(from.offset(0, first)));
+    made.column = ir.CreateAdd(ir.CreateAdd(warp_column, ir.CreateZExt(column, wide)),
+                               block.i64(from.offset(1, first)));
+    llvm::Value* at = ir.CreateMul(made.column, place.strides[last]);
     for (std::size_t axis = 0; axis < last; ++axis) {
-      llvm::Value* along = ir_.CreateLShr(row, block_.i32(rows.shifts[axis]));
-      if (axis > 0)
-        along = ir_.CreateAnd(along, block_.i32(tile.extent(static_cast<int>(axis)) - 1));
-      made.rows.push_back(ir_.CreateAdd(place.start[axis], ir_.CreateZExt(along, wide)));
-      at = ir_.CreateAdd(at, ir_.CreateMul(made.rows.back(), place.strides[axis]));
+      llvm::Value* along = ir.CreateLShr(row, block.i32(shifts[axis]));
+      if (axis > 0) along = ir.CreateAnd(along, block.i32(tile.extent(static_cast<int>(axis)) - 1));
+      made.rows.push_back(ir.CreateAdd(place.start[axis], ir.CreateZExt(along, wide)));
+      at = ir.CreateAdd(at, ir.CreateMul(made.rows.back(), place.strides[axis]));
     }
-    made.address = ir_.CreateAdd(place.base, ir_.CreateMul(at, block_.i64(width)));
+    made.address = ir.CreateAdd(place.base, ir.CreateMul(at, block.i64(width)));
     return made;
-  };
-  const auto is_in = [&](llvm::Value* at, std::size_t axis) {
+  }
+
+  llvm::Value* is_in(llvm::Value* at, std::size_t axis) const {
     llvm::Value* end =
-        ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, place.extents[axis],
-                                  ir_.CreateAdd(place.start[axis], block_.i64(place.shape[axis])));
-    return ir_.CreateAnd(ir_.CreateICmpSGE(at, block_.i64(0)), ir_.CreateICmpSLT(at, end));
-  };
-  const auto is_known = [&](std::size_t axis) {
+        ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, place.extents[axis],
+                                 ir.CreateAdd(place.start[axis], block.i64(place.shape[axis])));
+    return ir.CreateAnd(ir.CreateICmpSGE(at, block.i64(0)), ir.CreateICmpSLT(at, end));
+  }
+  bool is_known(std::size_t axis) const {
     return is_known_inside(place, axis) && tile.extent(static_cast<int>(axis)) == place.shape[axis];
-  };
-  const auto row_is_in = [&](const Target& made) {
+  }
+  llvm::Value* row_is_in(const Target& made) const {
     llvm::Value* inside = nullptr;
     for (std::size_t axis = 0; axis < last; ++axis)
-      if (!is_known(axis)) inside = block_.both(inside, is_in(made.rows[axis], axis));
+      if (!is_known(axis)) inside = block.both(inside, is_in(made.rows[axis], axis));
     return inside;
-  };
-  // Aligned chunks are in bounds or out of bounds as a whole.
-  const auto write_chunk = [&](const Target& made) {
+  }
+
+  void write(const Target& made) const {
+    ir.CreateAlignedStore(made.packed, emitter.global(made.address), llvm::Align(kChunk));
+  }
+  /// Aligned chunks are in bounds or out of bounds as a whole.
+  void write_chunk(const Target& made) const {
     llvm::Value* inside = row_is_in(made);
-    if (!is_known(last)) inside = block_.both(inside, is_in(made.column, last));
-    block_.when(inside, [&] {
-      ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
-    });
-  };
-  const auto write_elements = [&](const Target& made) {
+    if (!is_known(last)) inside = block.both(inside, is_in(made.column, last));
+    block.when(inside, [&] { write(made); });
+  }
+  void write_elements(const Target& made) const {
     llvm::Value* row_inside = row_is_in(made);
-    const Pieces elements = block_.unpack(made.packed, place.dtype, place.run);
+    const Pieces elements = block.unpack(made.packed, place.dtype, place.run);
     for (std::size_t i = 0; i < elements.size(); ++i) {
       const auto offset = static_cast<std::int64_t>(i);
       llvm::Value* inside =
-          block_.both(row_inside, is_in(ir_.CreateAdd(made.column, block_.i64(offset)), last));
-      block_.when(inside, [&] {
-        llvm::Value* address = ir_.CreateAdd(
-            made.address, ir_.CreateMul(place.strides[last], block_.i64(offset * width)));
-        ir_.CreateAlignedStore(block_.pack({&elements[i], 1}, place.dtype), global(address),
-                               llvm::Align(static_cast<std::uint64_t>(width)));
+          block.both(row_inside, is_in(ir.CreateAdd(made.column, block.i64(offset)), last));
+      block.when(inside, [&] {
+        llvm::Value* address = ir.CreateAdd(
+            made.address, ir.CreateMul(place.strides[last], block.i64(offset * width)));
+        ir.CreateAlignedStore(block.pack({&elements[i], 1}, place.dtype), emitter.global(address),
+                              llvm::Align(static_cast<std::uint64_t>(width)));
       });
     }
-  };
-  const auto write_lines = [&](int first) {
+  }
+
+  /// The rows of a box as cache lines.
+  void write_lines(int first) const {
+    const Layout lines = Layout::blocked({.shape = {box.rows, box.columns},
+                                          .order = {1, 0},
+                                          .threads = 1 << kLaneBits,
+                                          .run = place.run});
     std::vector<Target> targets;
-    for (int reg = 0; reg < lines.registers(); reg += place.run)
-      targets.push_back(target(first, block_.index(lines, 0, reg), block_.index(lines, 1, reg)));
+    for (int reg = 0; reg < lines.registers(); reg += place.run) {
+      llvm::Value* row = block.index(lines, 0, reg);
+      llvm::Value* column = block.index(lines, 1, reg);
+      targets.push_back(target(first, row, column));
+    }
     for (const Target& made : targets) {
-      if (asks)
+      if (checks_chunks)
         write_chunk(made);
       else
-        ir_.CreateAlignedStore(made.packed, global(made.address), llvm::Align(kChunk));
+        write(made);
     }
-  };
-  // Short code for a rare case.
-  const auto write_rest = [&](int first) {
+  }
+  /// The same for a tile that is not whole: short code for a rare case.
+  void write_rest(int first) const {
     const std::int64_t per_row = box.columns / place.run;
-    block_.repeat(
-        block_.thread_bits(0, kLaneBits), box.rows * per_row, 1 << kLaneBits,
-        [&](llvm::Value* number) {
-          const Target made = target(
-              first, ir_.CreateLShr(number, block_.i32(index_bits(per_row))),
-              ir_.CreateMul(ir_.CreateAnd(number, block_.i32(per_row - 1)), block_.i32(place.run)));
-          if (asks || !even) return write_elements(made);
-          either(
-              place.aligned, [&] { return write_chunk(made), Pieces{}; },
-              [&] { return write_elements(made), Pieces{}; });
-        });
-  };
-  for (int number = 0; number < 1 << box.bits.size(); ++number) {
-    int first = 0;  // register of the box
-    for (std::size_t i = 0; i < box.bits.size(); ++i)
-      if ((number >> i & 1) != 0) first |= 1 << box.bits[i];
+    block.repeat(block.thread_bits(0, kLaneBits), box.rows * per_row, 1 << kLaneBits,
+                 [&](llvm::Value* number) {
+                   llvm::Value* row = ir.CreateLShr(number, block.i32(index_bits(per_row)));
+                   llvm::Value* column = ir.CreateMul(ir.CreateAnd(number, block.i32(per_row - 1)),
+                                                      block.i32(place.run));
+                   const Target made = target(first, row, column);
+                   if (checks_chunks || !even) return write_elements(made);
+                   emitter.either(
+                       place.aligned, [&] { return write_chunk(made), Pieces{}; },
+                       [&] { return write_elements(made), Pieces{}; });
+                 });
+  }
+
+  /// Registers of the box whose first one is this.
+  std::vector<std::size_t> registers_of(int first) const {
     std::vector<std::size_t> registers;
     for (int reg = 0; reg < from.registers(); ++reg) {
       int others = reg;
@@ -211,18 +240,29 @@ void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) 
         if (std::find(box.bits.begin(), box.bits.end(), i) == box.bits.end()) others &= ~(1 << i);
       if (others == first) registers.push_back(static_cast<std::size_t>(reg));
     }
+    return registers;
+  }
+};
+
+void Emitter::store_by_warps(const Place& place, const WarpBox& box, ValueId x) {
+  const Layout tile = home(x);
+  prepare(x, tile);
+  const WarpStore store(*this, place, box, tile);
+  const auto meet = [&] {
+    block_.intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {block_.i32(-1)});
+  };
+  for (int number = 0; number < 1 << box.bits.size(); ++number) {
+    int first = 0;  // register of the box
+    for (std::size_t i = 0; i < box.bits.size(); ++i)
+      if ((number >> i & 1) != 0) first |= 1 << box.bits[i];
     std::map<ValueId, Pieces> known;
-    const Pieces values = part(x, tile, registers, known);
+    const Pieces values = part(x, tile, store.registers_of(first), known);
     if (number > 0) meet();  // the previous box has been read
-    block_.put(corner, box.held, values);
+    block_.put(store.corner, box.held, values);
     meet();
-    const auto way = [&](const auto& write) {
-      return [&] {
-        write(first);
-        return Pieces{};
-      };
-    };
-    either(whole, way(write_lines), way(write_rest));
+    either(
+        store.whole, [&] { return store.write_lines(first), Pieces{}; },
+        [&] { return store.write_rest(first), Pieces{}; });
   }
   block_.forget();
 }

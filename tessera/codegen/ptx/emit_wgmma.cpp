@@ -6,6 +6,7 @@
 #include "tessera/codegen/ptx/emitter.h"
 #include "tessera/codegen/ptx/functions.h"
 #include "tessera/codegen/ptx/instructions.h"
+#include "tessera/codegen/ptx/register_fragments.h"
 
 // Matmuls by wgmma: four warps multiply 64 rows, reading shared memory asynchronously, while the
 // threads continue.
@@ -31,6 +32,22 @@ struct Source {
     return turned ? operand.offset(k, across) : operand.offset(across, k);
   }
 };
+
+/// Address of a warpgroup's part of an operand: each of the layout's thread bits above the group's
+/// adds the offset of its index bit. `group`: number of the warpgroup.
+llvm::Value* part_of_warpgroup(Block& block, llvm::IRBuilder<>& ir, const Layout& layout,
+                               const Source& source, int axis, llvm::Value* group) {
+  llvm::Value* bytes = block.i32(0);
+  for (std::size_t i = kGroupBits; i < layout.thread_bits().size(); ++i) {
+    const IndexBit& bit = layout.thread_bits()[i];
+    if (bit.axis != axis) continue;
+    const std::int64_t further = source.offset(std::int64_t{1} << bit.bit, 0);
+    llvm::Value* set = ir.CreateAnd(
+        ir.CreateLShr(group, block.i32(static_cast<int>(i) - kGroupBits)), block.i32(1));
+    bytes = ir.CreateAdd(bytes, ir.CreateMul(set, block.i32(further)));
+  }
+  return ir.CreateAdd(source.operand.base, bytes);
+}
 
 }  // namespace
 
@@ -89,7 +106,7 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
   Pieces sums = emit_conversion(ir_, tile(op.in[2], layout), result_type, DType::F32);
   const std::optional<Pieces> own = fragments(op);
   // Stage buffers are not overwritten until the iteration ends: the matmul may overlap that long.
-  const bool in_rings =
+  const bool in_stages =
       operands_.count(op.in[1]) != 0 && (own.has_value() || operands_.count(op.in[0]) != 0);
   const std::vector<SharedOperand> operands = operands_in_shared(op, instruction, own.has_value());
   const std::int64_t steps = held_extent(type(op.in[0]).shape[1], k_step(instruction)) / 16;
@@ -99,32 +116,16 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
       block_.intrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
                        {block_.i32(-1), ir_.CreateLShr(block_.thread(), block_.i32(kGroupBits)),
                         block_.i32(0), block_.i32(31)});
-  // Byte offset of this warpgroup's part: each of its thread bits adds the offset of its index bit.
-  const auto own_part = [&](const Source& source, int axis) {
-    llvm::Value* bytes = block_.i32(0);
-    for (std::size_t i = kGroupBits; i < layout.thread_bits().size(); ++i) {
-      const IndexBit& bit = layout.thread_bits()[i];
-      if (bit.axis != axis) continue;
-      const std::int64_t further = source.offset(std::int64_t{1} << bit.bit, 0);
-      llvm::Value* set = ir_.CreateAnd(
-          ir_.CreateLShr(group, block_.i32(static_cast<int>(i) - kGroupBits)), block_.i32(1));
-      bytes = ir_.CreateAdd(bytes, ir_.CreateMul(set, block_.i32(further)));
-    }
-    return ir_.CreateAdd(source.operand.base, bytes);
-  };
   const Source b(operands[1], 0);
-  llvm::Value* b_base = own_part(b, 1);
+  llvm::Value* b_base = part_of_warpgroup(block_, ir_, layout, b, 1, group);
   std::optional<Source> a;
   llvm::Value* a_base = nullptr;
-  std::map<std::pair<std::int64_t, std::int64_t>, llvm::Value*> elements;  // of a in registers
+  std::optional<RegisterFragments> in_registers;
   if (own) {
-    const Layout held_in = *plan_.fragments(op);
-    for (int reg = 0; reg < held_in.registers(); ++reg)
-      elements[{held_in.offset(0, reg), held_in.offset(1, reg)}] =
-          (*own)[static_cast<std::size_t>(reg)];
+    in_registers.emplace(*plan_.fragments(op), *own, dtype(op.in[0]));
   } else {
     a.emplace(operands[0], 1);
-    a_base = own_part(*a, 0);
+    a_base = part_of_warpgroup(block_, ir_, layout, *a, 0, group);
   }
   const auto described = [&](const Source& source, llvm::Value* base, std::int64_t offset) {
     return std::array<llvm::Value*, 2>{block_.shared(ir_.CreateAdd(base, block_.i32(offset))),
@@ -152,13 +153,8 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
     for (std::int64_t s = 0; s < steps; ++s) {
       std::vector<llvm::Value*> arguments;
       if (own) {
-        for (const std::int64_t column : {s * 16, s * 16 + 8}) {
-          for (const std::int64_t at : {m, m + 8}) {
-            llvm::Value* const pair[] = {elements.at({at, column}), elements.at({at, column + 1})};
-            arguments.push_back(block_.pack(pair, dtype(op.in[0])));
-            held.push_back(arguments.back());
-          }
-        }
+        arguments = in_registers->words(block_, m, s * 16);
+        held.insert(held.end(), arguments.begin(), arguments.end());
       } else {
         const auto words = described(*a, a_base, a->offset(m, s * 16));
         arguments.insert(arguments.end(), words.begin(), words.end());
@@ -175,7 +171,7 @@ void Emitter::dot_warpgroups(const Operation& op, MatmulInstruction instruction)
   block_.special("wgmma.commit", {});
   ++groups_;
   block_.forget();
-  if (in_rings && result_type == DType::F32) {
+  if (in_stages && result_type == DType::F32) {
     define(op.out[0], layout, sums);
     if (pending_.count(*definitions_[op.out[0]]) != 0) {
       finished({}, 1);

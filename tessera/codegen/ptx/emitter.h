@@ -321,6 +321,7 @@ class Emitter {
   };
   std::optional<WarpBox> warp_box(const Place& place, const Layout& from) const;
   void store_by_warps(const Place& place, const WarpBox& box, ValueId x);
+  struct WarpStore;
   /// Whether the kernel marks the access as in bounds along an axis.
   static bool is_known_inside(const Place& place, std::size_t axis);
   llvm::Value* within(const Place& place, int reg);
@@ -366,6 +367,7 @@ class Emitter {
   void finish_folds();
   void fold_lanes(Fold& fold, int bit);
   void scan(const Operation& op);
+  struct Scan;
   using Elements = std::vector<llvm::Value*>;
   void exchange_parts(std::map<int, Elements>& parts, const std::vector<DType>& types, int bit);
   /// Factors of a sum of products, which is computed by fma.
@@ -416,6 +418,7 @@ class Emitter {
                    const tile::Extents* shape);
   llvm::Value* swizzled(const SharedOperand& operand, llvm::Value* row, llvm::Value* chunk);
   struct Fragments;
+  struct MmaTile;
 
   const PlannedKernel& planned_;
   const tile::Kernel& kernel_;
