@@ -48,7 +48,7 @@ double tolerance_of(const BenchOptions& options, const CompiledModel* compiled) 
   if (options.tolerance >= 0) return options.tolerance;
   const std::string_view products = compiled == nullptr
                                         ? std::string_view(options.compile.precision)
-                                        : to_string(compiled->products);
+                                        : to_string(compiled->contraction_dtype);
   return products == "bf16" ? 6e-2 : products == "f16" ? 1e-2 : 1e-3;
 }
 

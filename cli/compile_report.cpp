@@ -36,7 +36,7 @@ void print_report(const CompiledModel& compiled, const CompileFlags& flags) {
   if (compiled.error) {
     fmt::print(
         "precision       {}: error of bf16 against f32 {:.1e} of the RMS, at most {:.1e} allowed\n",
-        to_string(compiled.products), *compiled.error, flags.max_error);
+        to_string(compiled.contraction_dtype), *compiled.error, flags.max_error);
   }
   fmt::print("steps           {}, {} kernels, {} of them from the cache\n", report.steps.size(),
              report.kernels, report.kernels_from_cache);
@@ -82,7 +82,7 @@ nlohmann::json report_json(const CompiledModel& compiled) {
                            {"arena_bytes", report.arena_bytes},
                            {"arena_lower_bound", report.arena_lower_bound},
                            {"weight_bytes", report.weight_bytes},
-                           {"products", to_string(compiled.products)},
+                           {"products", to_string(compiled.contraction_dtype)},
                            {"interpreted", std::move(interpreted)},
                            {"passes", log_json(compiled.passes)},
                            {"steps", std::move(steps)},

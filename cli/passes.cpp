@@ -39,12 +39,17 @@ std::map<std::string, int> counted(const std::vector<std::string>& changes) {
 
 void add_pass_flags(CLI::App& command, PassFlags& flags) {
   const std::vector<std::string> names = passes::pass_names();
+  const auto renamed = [](const std::string& name) {  // former names, not in the help
+    return name == "moves" ? std::string("data_movement") : name;
+  };
   command.add_option("--disable-pass", flags.disabled, "skip a pass; may be repeated")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(names))
+      ->transform(renamed);
   command
       .add_option("--print-after", flags.print_after,
                   "print the graph after a pass; may be repeated")
-      ->check(CLI::IsMember(names));
+      ->check(CLI::IsMember(names))
+      ->transform(renamed);
   command
       .add_option("--numerics", flags.numerics,
                   "reals: results may round differently; exact: results are bit-identical")

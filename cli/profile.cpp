@@ -29,7 +29,7 @@ Expected<Done> add_expected(const ProfileOptions& options, Context& context,
                             const NativeRunner& native, std::vector<StepTime>& rows) {
   ProgressLine line(context);
   TESSERA_TRY(CompileModelOptions compile, compile_options(options.compile, context, line));
-  compile.code.products = native.compiled()->products;
+  compile.code.contraction_dtype = native.compiled()->contraction_dtype;
   cost::ModelOptions cost_as = cost_options(options.store, compile.code, context);
   std::error_code error;  // nothing is measured here: no store is made
   if (!std::filesystem::exists(cost_as.store, error)) cost_as.store.clear();

@@ -32,7 +32,7 @@ superopt::PruneOptions prune_options(const RulesPruneOptions& options, Context& 
                                      ProgressLine& line) {
   superopt::PruneOptions made;
   made.theory.limits.nodes = options.nodes;
-  made.theory.limits.rounds = options.iterations;
+  made.theory.limits.iterations = options.iterations;
   made.theory.limits.stop = &context.stop;
   made.progress = [&line](std::size_t done, std::size_t all) { line.show(done, all, "rules"); };
   return made;
@@ -186,12 +186,12 @@ void add_rules_prune(CLI::App& rules, Context& context) {
   // them, so the limits are small where most rules do not follow.
   constexpr egraph::Limits kNarrow = superopt::TheoryOptions{}.limits;
   auto pruning = std::make_shared<RulesPruneOptions>(
-      RulesPruneOptions{.nodes = kNarrow.nodes, .iterations = kNarrow.rounds});
+      RulesPruneOptions{.nodes = kNarrow.nodes, .iterations = kNarrow.iterations});
   add_deriving(rules, kPrune, pruning, context)
       .add_option("--out", pruning->out, "output file of the remaining rules")
       ->required();
   auto options = std::make_shared<RulesPruneOptions>(
-      RulesPruneOptions{.nodes = 8 * kNarrow.nodes, .iterations = 2 * kNarrow.rounds});
+      RulesPruneOptions{.nodes = 8 * kNarrow.nodes, .iterations = 2 * kNarrow.iterations});
   CLI::App& covers = add_deriving(rules, kCovers, options, context);
   covers.add_option("--rules", options->basis, "basis; default: the rules that come with tessera");
   covers.add_flag("-v,--verbose", options->verbose,

@@ -35,7 +35,7 @@ Step step_of(const tile::Kernel& kernel, const Launch& launch) {
 
 Expected<program::Draft> plan_of(const Expected<Graph>& graph, const machine::Machine& gpu) {
   if (!graph) return graph.error();
-  const program::CompileOptions options{.machine = gpu, .products = DType::F16};
+  const program::CompileOptions options{.machine = gpu, .contraction_dtype = DType::F16};
   program::Lowerings lowerings = program::lowerings_for(options);
   return program::plan(*graph, {options, lowerings, program::Boundary::Inside});
 }

@@ -175,7 +175,7 @@ nb::dict explain(const Executable& executable) {
   if (!variant->compiled) return result;
   const CompiledModel& compiled = *variant->compiled;
   result["seconds"] = compiled.seconds;
-  result["precision"] = std::string(to_string(compiled.products));
+  result["precision"] = std::string(to_string(compiled.contraction_dtype));
   nb::dict interpreted;
   for (const auto& [name, entry] : compiled.report.interpreted)
     interpreted[name.c_str()] = nb::make_tuple(entry.count, entry.why);

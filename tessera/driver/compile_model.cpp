@@ -58,7 +58,7 @@ Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOpt
   const std::vector<DType> candidates = products_of(options);
   const auto compiled_with = [&](DType products) {
     program::CompileOptions code = options.code;
-    result.products = code.products = products;
+    result.contraction_dtype = code.contraction_dtype = products;
     return program::compile(graph, code);
   };
   if (candidates.size() == 1) return compiled_with(candidates[0]);
@@ -69,7 +69,7 @@ Expected<program::Compiled> compile_as(const Graph& graph, const CompileModelOpt
     TESSERA_TRY(result.error, largest_error(graph, compiled.program, reference.program));
     if (*result.error <= options.max_error) return compiled;
   }
-  result.products = DType::F32;
+  result.contraction_dtype = DType::F32;
   return reference;
 }
 
@@ -119,7 +119,7 @@ Expected<CompiledModel> compile_model(const Model& model, const InputShapes& sha
   TESSERA_TRY(passes::Optimized optimized, passes::optimize(graph, options.code.passes));
   if (options.search) {
     program::CompileOptions code = options.code;
-    code.products = products_of(options).front();
+    code.contraction_dtype = products_of(options).front();
     code.passes = {.exact = code.passes.exact, .disabled = code.passes.disabled};
     TESSERA_TRY(SearchedGraph better, search_graph(optimized.graph, code, *options.search));
     optimized.graph = std::move(better.graph);

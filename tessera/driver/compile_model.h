@@ -34,9 +34,9 @@ struct CompiledModel {
   std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};  // tile programs of the kernels
   std::vector<passes::Record> passes = {};
   std::optional<SearchReport> search = {};
-  Inventory before = {}, after = {};  // the graph before and after the passes
-  DType products = DType::F32;        // element type of matmul operands
-  std::optional<double> error = {};   // Auto: measured error of the chosen type against f32
+  Inventory before = {}, after = {};     // the graph before and after the passes
+  DType contraction_dtype = DType::F32;  // element type of matmul operands
+  std::optional<double> error = {};      // Auto: measured error of the chosen type against f32
   double seconds = 0;
 };
 

@@ -12,20 +12,21 @@ namespace tessera {
 namespace {
 
 /// Static information about the inputs of a node: types, and the content of small constants.
-std::vector<Known> known_inputs(const Graph& graph, const GraphNode& node) {
-  std::vector<Known> result;
+std::vector<ValueInfo> known_inputs(const Graph& graph, const GraphNode& node) {
+  std::vector<ValueInfo> result;
   for (const ValueId input : graph.inputs(node)) {
     if (!input.present())
       result.push_back({.present = false});
     else if (const Tensor* constant = graph.constant(input))
-      result.push_back(known(*constant));
+      result.push_back(constant_info(*constant));
     else
       result.push_back({.type = graph.type(input)});
   }
   return result;
 }
 
-std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
+std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs,
+                           const std::vector<ValueInfo>& inputs);
 
 std::optional<Dim> work_of_node(const Graph& graph, const GraphNode& node);
 
@@ -61,7 +62,8 @@ std::optional<Dim> work_of_node(const Graph& graph, const GraphNode& node) {
   return node.op->control == OpDef::Control::Scan ? work_of_scan(graph, node) : std::nullopt;
 }
 
-std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) {
+std::optional<Dim> work_of(const OpDef& op, const Attrs& attrs,
+                           const std::vector<ValueInfo>& inputs) {
   if (op.kind() == OpDef::Kind::Opaque) return Dim(0);
   if (op.kind() == OpDef::Kind::Composite) {
     const auto body = body_of(op, attrs, inputs, 1);

@@ -12,7 +12,7 @@ namespace {
 
 /// Whether the operands of two nodes are the same one by one, or crosswise.
 template <class Equal>
-bool same_in_order(const Node& a, const Node& b, const Equal& equal) {
+bool same_in_order(const ENode& a, const ENode& b, const Equal& equal) {
   for (std::size_t i = 0; i < a.inputs.size(); ++i)
     if (!equal(a.inputs[i], b.inputs[i])) return false;
   return true;
@@ -23,14 +23,14 @@ bool same_in_order(const Node& a, const Node& b, const Equal& equal) {
 ClassId EGraph::find(ClassId id) const {
   if (!id.present()) return id;
   std::uint32_t at = id.index;
-  while (above_[at] != at) at = above_[at] = above_[above_[at]];
+  while (parents_[at] != at) at = parents_[at] = parents_[parents_[at]];
   return {at};
 }
 
 std::vector<ClassId> EGraph::classes() const {
   std::vector<ClassId> all;
   for (std::uint32_t i = 0; i < classes_.size(); ++i)
-    if (above_[i] == i) all.push_back({i});
+    if (parents_[i] == i) all.push_back({i});
   return all;
 }
 
@@ -45,10 +45,10 @@ std::uint32_t EGraph::origin(const std::string& name) {
   return it->second;
 }
 
-ClassId EGraph::add_class(Class made) {
+ClassId EGraph::add_class(EClass made) {
   const auto index = static_cast<std::uint32_t>(classes_.size());
   classes_.push_back(std::move(made));
-  above_.push_back(index);
+  parents_.push_back(index);
   proof_.emplace_back();
   ++class_count_;
   return {index};
@@ -60,7 +60,7 @@ ClassId EGraph::add_input(const Graph& graph, ValueId input, NewInput how) {
 }
 
 ClassId EGraph::add_constant(const Graph& graph, ValueId constant) {
-  const Tensor* tensor = facts_->interned(*graph.constant(constant));
+  const Tensor* tensor = analysis_->interned(*graph.constant(constant));
   const auto [it, added] = constants_.try_emplace(tensor);
   if (added)
     it->second = add_class(
@@ -86,7 +86,7 @@ std::vector<ClassId> EGraph::add(const Graph& graph, std::span<const ClassId> in
   const auto values = place_nodes<ClassId>(
       graph, inputs, [&](ValueId id) { return add_constant(graph, id); },
       [&](const GraphNode& node, std::vector<ClassId> operands) {
-        Node made = made_of(graph, node, std::move(operands));
+        ENode made = made_of(graph, node, std::move(operands));
         made.origin = origin;
         std::vector<const Type*> results;
         for (const ValueId id : graph.outputs(node)) results.push_back(&graph.type(id));
@@ -95,31 +95,31 @@ std::vector<ClassId> EGraph::add(const Graph& graph, std::span<const ClassId> in
   return *values;
 }
 
-Node EGraph::made_of(const Graph& graph, const GraphNode& node, std::vector<ClassId> inputs) {
+ENode EGraph::made_of(const Graph& graph, const GraphNode& node, std::vector<ClassId> inputs) {
   std::vector<Operand> operands;
   for (const ClassId id : inputs) {
     if (!id.present()) {
       operands.emplace_back();
       continue;
     }
-    const Class& found = at(id);
+    const EClass& found = at(id);
     const bool told = found.constant != nullptr && found.constant->count() <= kSmallTensor;
     operands.push_back({found.type, told ? found.constant : nullptr});
   }
   const auto subgraphs = graph.subgraphs(node);
-  Node made{.application = &facts_->of(*node.op, *node.attrs, operands),
-            .inputs = std::move(inputs),
-            .outputs = {},
-            .subgraphs = {subgraphs.begin(), subgraphs.end()}};
+  ENode made{.application = &analysis_->of(*node.op, *node.attrs, operands),
+             .inputs = std::move(inputs),
+             .outputs = {},
+             .subgraphs = {subgraphs.begin(), subgraphs.end()}};
   for (std::size_t i = 0; i < made.inputs.size(); ++i)
     if (!made.application->reads[i]) made.inputs[i] = like(at(made.inputs[i]).type);
   return made;
 }
 
-NodeId EGraph::add_node(Node node, const std::vector<const Type*>& results, Premises& premises) {
+NodeId EGraph::add_node(ENode node, const std::vector<const Type*>& results, Premises& premises) {
   const std::uint64_t hash = hash_of(node);
   if (const auto found = lookup(hash, node)) {
-    const Node& there = nodes_[*found];
+    const ENode& there = nodes_[*found];
     const auto is_type = [&](ClassId id, const Type* type) { return at(id).type == type; };
     if (std::ranges::equal(there.outputs, results, is_type)) {
       const Premises pairs = operand_pairs(node, there);
@@ -141,7 +141,7 @@ NodeId EGraph::add_node(Node node, const std::vector<const Type*>& results, Prem
   return id;
 }
 
-std::uint64_t EGraph::hash_of(const Node& node) const {
+std::uint64_t EGraph::hash_of(const ENode& node) const {
   Hasher hasher;
   hasher.add(reinterpret_cast<std::uintptr_t>(&node.op()));
   hasher.add(reinterpret_cast<std::uintptr_t>(&node.attrs()));
@@ -155,7 +155,7 @@ std::uint64_t EGraph::hash_of(const Node& node) const {
   return hasher.value();
 }
 
-bool EGraph::same(const Node& a, const Node& b) const {
+bool EGraph::same(const ENode& a, const ENode& b) const {
   if (&a.op() != &b.op() || &a.attrs() != &b.attrs() || !a.op().pure ||
       a.inputs.size() != b.inputs.size() || a.subgraphs != b.subgraphs)
     return false;
@@ -165,7 +165,7 @@ bool EGraph::same(const Node& a, const Node& b) const {
           equal(a.inputs[1], b.inputs[0]));
 }
 
-Premises EGraph::operand_pairs(const Node& a, const Node& b) const {
+Premises EGraph::operand_pairs(const ENode& a, const ENode& b) const {
   const bool crossed = a.application->commutes &&
                        !(equal(a.inputs[0], b.inputs[0]) && equal(a.inputs[1], b.inputs[1]));
   Premises pairs;
@@ -176,7 +176,7 @@ Premises EGraph::operand_pairs(const Node& a, const Node& b) const {
   return pairs;
 }
 
-std::optional<NodeId> EGraph::lookup(std::uint64_t hash, const Node& node) const {
+std::optional<NodeId> EGraph::lookup(std::uint64_t hash, const ENode& node) const {
   const auto it = by_hash_.find(hash);
   if (it == by_hash_.end()) return std::nullopt;
   for (const NodeId id : it->second)
@@ -190,13 +190,13 @@ bool EGraph::unite(ClassId a, ClassId b, Reason reason) {
   if (classes_[into.index].type != classes_[from.index].type) return false;
   link(a, b, std::move(reason));
   const auto weight = [&](ClassId id) {
-    const Class& c = classes_[id.index];
+    const EClass& c = classes_[id.index];
     return c.users.size() + c.members.size();
   };
   if (weight(into) < weight(from)) std::swap(into, from);
 
-  Class &kept = classes_[into.index], gone = std::exchange(classes_[from.index], {});
-  above_[from.index] = into.index;
+  EClass &kept = classes_[into.index], gone = std::exchange(classes_[from.index], {});
+  parents_[from.index] = into.index;
   --class_count_;
   dirty_.insert(dirty_.end(), gone.users.begin(), gone.users.end());
   if (kept.from_constants != gone.from_constants)
@@ -230,7 +230,7 @@ std::optional<NodeId> EGraph::repair(NodeId id) {
   const std::uint64_t hash = hash_of(nodes_[id]);
   std::optional<NodeId> gone;
   if (const auto other = lookup(hash, nodes_[id])) {
-    const Node &mine = nodes_[id], &there = nodes_[*other];
+    const ENode &mine = nodes_[id], &there = nodes_[*other];
     const Reason reason{.premises = operand_pairs(mine, there)};
     bool united = mine.outputs.size() == there.outputs.size();
     for (std::size_t i = 0; united && i < mine.outputs.size(); ++i)
@@ -249,13 +249,13 @@ std::optional<NodeId> EGraph::repair(NodeId id) {
 }
 
 void EGraph::note_constants(NodeId id) {
-  const Node& node = nodes_[id];
+  const ENode& node = nodes_[id];
   if (!node.op().pure || !std::ranges::all_of(node.inputs, [&](ClassId input) {
         return !input.present() || at(input).from_constants;
       }))
     return;
   for (const ClassId output : node.outputs) {
-    Class& made = classes_[find(output).index];
+    EClass& made = classes_[find(output).index];
     if (std::exchange(made.from_constants, true)) continue;
     dirty_.insert(dirty_.end(), made.users.begin(), made.users.end());
   }
@@ -268,7 +268,7 @@ void EGraph::remove_dead(const std::vector<NodeId>& dead) {
       for (const ClassId value : *list)
         if (value.present()) touched.insert(find(value));
   for (const ClassId id : touched) {
-    Class& c = classes_[id.index];
+    EClass& c = classes_[id.index];
     std::erase_if(c.members, [&](const Member& member) { return !live_[member.node]; });
     std::erase_if(c.users, [&](NodeId user) { return !live_[user]; });
   }

@@ -50,14 +50,14 @@ class Matching {
   /// Goes on with a node for a node of the source, operands in either order where they commute.
   void choose(std::size_t index, NodeId id) {
     const Rewrite::Step& step = rewrite_.steps_[index];
-    const GraphNode& wanted = source_.nodes()[step.node];
-    const Node& node = graph_.node(id);
-    const auto results = source_.outputs(wanted), operands = source_.inputs(wanted);
-    if (&node.op() != wanted.op || node.inputs.size() != operands.size() ||
+    const GraphNode& options = source_.nodes()[step.node];
+    const ENode& node = graph_.node(id);
+    const auto results = source_.outputs(options), operands = source_.inputs(options);
+    if (&node.op() != options.op || node.inputs.size() != operands.size() ||
         node.outputs.size() != results.size() || !node.subgraphs.empty())
       return;
-    if (wanted.attrs->symbolic() == nullptr &&
-        !graph_.facts().means(*node.application, *wanted.attrs))
+    if (options.attrs->symbolic() == nullptr &&
+        !graph_.analysis().means(*node.application, *options.attrs))
       return;
     const bool commutes =
         node.application->commutes && !graph_.equal(node.inputs[0], node.inputs[1]);
@@ -79,29 +79,29 @@ class Matching {
     }
   }
 
-  bool bind(ValueId wanted, ClassId found) {
-    if (!wanted.present() || !found.present()) return wanted.present() == found.present();
-    ClassId& bound = match_.values[wanted.index];
+  bool bind(ValueId options, ClassId found) {
+    if (!options.present() || !found.present()) return options.present() == found.present();
+    ClassId& bound = match_.values[options.index];
     if (bound.present()) {
       if (!graph_.equal(bound, found)) return false;
       if (bound != found) match_.premises.emplace_back(bound, found);
       return true;
     }
-    if (!may_be(wanted, graph_.at(found))) return false;
+    if (!may_be(options, graph_.at(found))) return false;
     bound = found;
-    trail_.push_back(wanted.index);
+    trail_.push_back(options.index);
     return true;
   }
 
   /// What most classes fail by, without any work.
-  bool may_be(ValueId wanted, const Class& found) const {
-    const Type &type = source_.type(wanted), &is = *found.type;
+  bool may_be(ValueId options, const EClass& found) const {
+    const Type &type = source_.type(options), &is = *found.type;
     if (!type.is_ranked_tensor() || !is.is_ranked_tensor()) return false;
     if (is_float(type.dtype) != is_float(is.dtype)) return false;
-    if (source_.constant(wanted) != nullptr) return found.constant != nullptr;
+    if (source_.constant(options) != nullptr) return found.constant != nullptr;
     if (type.shape->size() != is.shape->size()) return false;
-    if (rewrite_.is_sizes(wanted)) return found.constant != nullptr;
-    return !rewrite_.constant_[wanted.index] || found.from_constants;
+    if (rewrite_.is_sizes(options)) return found.constant != nullptr;
+    return !rewrite_.constant_[options.index] || found.from_constants;
   }
 
   const Rewrite& rewrite_;
@@ -159,19 +159,19 @@ void Rewrite::match(EGraph& graph, ClassId root,
 Rewrite::Target Rewrite::target_on(EGraph& graph, const Match& match) const {
   const Graph& source = rule().source;
   rules::Fit fit(*pattern_);
-  const auto found = [&](ValueId id) -> const Class* {
+  const auto found = [&](ValueId id) -> const EClass* {
     const ClassId value = id.present() ? match.values[id.index] : ClassId{};
     return value.present() ? &graph.at(value) : nullptr;
   };
   for (std::uint32_t i = 0; i < source.value_count(); ++i)
-    if (const Class* is = found(ValueId{i}))
+    if (const EClass* is = found(ValueId{i}))
       if (!fit.take_type(source.type(ValueId{i}), *is->type)) return std::nullopt;
   for (std::size_t n = 0; n < source.nodes().size(); ++n)
     if (const Application* node = match.nodes[n])
       if (!fit.take_attrs(source.nodes()[n], *node->attrs, node->inputs)) return std::nullopt;
   for (std::uint32_t i = 0; i < source.value_count(); ++i) {
     const ValueId id{i};
-    const Class* is = found(id);
+    const EClass* is = found(id);
     if (is == nullptr) continue;
     if (const Tensor* number = source.constant(id);
         number && !fit.is_constant(*number, *is->constant))
@@ -180,26 +180,27 @@ Rewrite::Target Rewrite::target_on(EGraph& graph, const Match& match) const {
       return std::nullopt;
   }
   const auto shown_type = [&](ValueId id) -> const Type* {
-    const Class* is = found(id);
+    const EClass* is = found(id);
     return is == nullptr || is_sizes(id) ? nullptr : is->type;
   };
   if (!fit.complete(shown_type)) return std::nullopt;
 
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   std::vector<bool> told;
   for (const ValueId id : source.inputs()) {
-    const Class* is = found(id);
+    const EClass* is = found(id);
     told.push_back(is != nullptr);
     if (is == nullptr)
       inputs.push_back({.present = false});
     else
-      inputs.push_back(is->constant != nullptr ? known(*is->constant) : Known{.type = *is->type});
+      inputs.push_back(is->constant != nullptr ? constant_info(*is->constant)
+                                               : ValueInfo{.type = *is->type});
   }
   if (!fit.tells_target()) return std::nullopt;
   auto target = rules::target_of(rule(), inputs, fit.binding());
-  if (!target || !graph.facts().is_told(*target, told)) return std::nullopt;
+  if (!target || !graph.analysis().is_told(*target, told)) return std::nullopt;
   for (std::size_t i = 0; i < source.outputs().size(); ++i) {
-    const Class* is = found(source.outputs()[i]);
+    const EClass* is = found(source.outputs()[i]);
     if (is == nullptr || is->type != &target->type(target->outputs()[i])) return std::nullopt;
   }
   return *std::move(target);

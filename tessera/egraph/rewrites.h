@@ -10,41 +10,40 @@
 
 namespace tessera::egraph {
 
-/// A rule, one way, as it is looked for in e-graphs.
+/// Rewrite rule in one direction, compiled for e-matching.
 class Rewrite {
  public:
-  /// Takes a rule without `*s` whose source is computed.
+  /// The source of the rule is the result of a node, and it has no `*s`.
   explicit Rewrite(std::shared_ptr<const rules::Pattern> pattern);
 
   const rules::Rule& rule() const { return pattern_->rule; }
-  /// What computes the first output of the source.
+  /// Operator that computes the first output of the source.
   const OpDef& root() const;
 
-  /// A place where the source was found, as far as operators and wiring go.
+  /// Match of the source by operators and operands; sizes, attributes and guards are checked later.
   struct Match {
-    std::vector<ClassId> values;  // by value of the source; none for what was not looked at
+    std::vector<ClassId> values;            // by value of the source; none if not matched
     std::vector<const Application*> nodes;  // by node of the source, likewise null
-    Premises premises;                      // what was equal for the source to be there
+    Premises premises;                      // equalities that the match depends on
   };
-  /// Calls `found` with every match whose first output is a member of this class, until it says
-  /// false.
+  /// Calls `found` with every match whose first output is in this class, until it returns false.
   void match(EGraph& graph, ClassId root, const std::function<bool(const Match&)>& found) const;
 
-  /// Adds the target where sizes, attributes and the guard fit, and unites its outputs with those
-  /// of the source; whether it did.
+  /// Checks sizes, attributes and the guard, adds the target and unites its outputs with those of
+  /// the source; returns whether it did.
   bool apply(EGraph& graph, const Match& match, std::uint32_t origin);
 
  private:
   friend class Matching;
 
-  /// A node of the source in the order in which they are looked for.
+  /// Matching step: one node of the source.
   struct Step {
     std::size_t node = 0;
-    ValueId at = {};         // its result that is known by then
+    ValueId at = {};         // its result that is matched already
     std::size_t output = 0;  // which that is
-    bool anywhere = false;   // it is not: all nodes of the operator are tried
+    bool anywhere = false;   // none is: all nodes of the operator are tried
   };
-  /// What comes of a rule on values of some types: nothing where it does not fit.
+  /// Target of a rule on values of certain types; none where the rule does not apply.
   using Target = std::optional<Graph>;
 
   bool is_sizes(ValueId value) const;
@@ -61,27 +60,27 @@ class Rewrite {
   std::unordered_map<std::vector<const void*>, Target, Hash> targets_;
 };
 
-/// Rules for e-graphs, found by the operator that computes the first output of their source.
-/// Remembers what it found out about types, so it is worth keeping; belongs to one thread and to
-/// one `Facts`.
+/// Set of rewrites for e-graphs. Caches targets by operand types, so reuse it; belongs to one
+/// thread and to one `OperatorAnalysis`.
 class Rewrites {
  public:
-  explicit Rewrites(std::shared_ptr<Facts> facts = std::make_shared<Facts>())
-      : facts_(std::move(facts)) {}
+  explicit Rewrites(
+      std::shared_ptr<OperatorAnalysis> analysis = std::make_shared<OperatorAnalysis>())
+      : analysis_(std::move(analysis)) {}
 
-  /// Adds a rule in all its instances, both ways if it holds both ways. A way that the source does
-  /// not tell enough for is never taken; a rule whose source is an input or a constant never
-  /// matches, and false is the answer.
+  /// Adds all instances of a rule, in both directions if it is bidirectional. A direction whose
+  /// source does not determine the target is skipped; returns false for a rule whose source is an
+  /// input or a constant, which never matches.
   bool add(const rules::Rule& rule);
 
-  /// For e-graphs that these rules are to be used on.
-  const std::shared_ptr<Facts>& facts() const { return facts_; }
+  /// Analysis that e-graphs for these rules share.
+  const std::shared_ptr<OperatorAnalysis>& analysis() const { return analysis_; }
   std::vector<std::unique_ptr<Rewrite>>& all() { return all_; }
 
  private:
   bool add_one_way(const rules::Rule& rule);
 
-  std::shared_ptr<Facts> facts_;
+  std::shared_ptr<OperatorAnalysis> analysis_;
   std::vector<std::unique_ptr<Rewrite>> all_;
 };
 

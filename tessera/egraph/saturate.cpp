@@ -11,26 +11,27 @@ namespace {
 
 class Saturator {
  public:
-  Saturator(EGraph& graph, Rewrites& rewrites, const Limits& limits, const Wanted& wanted)
-      : graph_(graph), limits_(limits), wanted_(wanted) {
+  Saturator(EGraph& graph, Rewrites& rewrites, const Limits& limits,
+            const SaturationOptions& options)
+      : graph_(graph), limits_(limits), wanted_(options) {
     for (const auto& rewrite : rewrites.all())
-      if (!wanted.may_use || wanted.may_use(rewrite->rule())) used_.push_back(rewrite.get());
+      if (!options.may_use || options.may_use(rewrite->rule())) used_.push_back(rewrite.get());
   }
 
   Saturation run() {
     graph_.rebuild();
-    for (;; ++result_.rounds) {
-      if (wanted_.goal && wanted_.goal(graph_)) return stopped(Stop::Goal);
-      if (result_.rounds == limits_.rounds) return stopped(Stop::Rounds);
+    for (;; ++result_.iterations) {
+      if (wanted_.goal && wanted_.goal(graph_)) return stopped(StopReason::Goal);
+      if (result_.iterations == limits_.iterations) return stopped(StopReason::Iterations);
       const std::size_t nodes = graph_.node_count(), classes = graph_.class_count();
-      const std::optional<Stop> reached = round();
+      const std::optional<StopReason> reached = iteration();
       graph_.rebuild();
       if (reached) {
-        ++result_.rounds;
-        return stopped(wanted_.goal && wanted_.goal(graph_) ? Stop::Goal : *reached);
+        ++result_.iterations;
+        return stopped(wanted_.goal && wanted_.goal(graph_) ? StopReason::Goal : *reached);
       }
       if (graph_.node_count() == nodes && graph_.class_count() == classes && !cut_)
-        return stopped(Stop::Saturated);
+        return stopped(StopReason::Saturated);
     }
   }
 
@@ -40,13 +41,13 @@ class Saturator {
     Rewrite::Match match;
   };
 
-  Saturation stopped(Stop why) {
+  Saturation stopped(StopReason why) {
     result_.why = why;
     return result_;
   }
 
   /// Finds all matches, then applies them, so that all see the same e-graph.
-  std::optional<Stop> round() {
+  std::optional<StopReason> iteration() {
     cut_ = false;
     roots_.clear();
     std::vector<Found> found;
@@ -55,7 +56,7 @@ class Saturator {
       find(i, found);
     }
     for (const Found& f : found) {
-      if (graph_.node_count() >= limits_.nodes) return Stop::Nodes;
+      if (graph_.node_count() >= limits_.nodes) return StopReason::Nodes;
       if (const auto reached = out_of_time()) return reached;
       if (f.rewrite->apply(graph_, f.match, graph_.origin(f.rewrite->rule().name)))
         ++result_.applied;
@@ -107,40 +108,41 @@ class Saturator {
     return all;
   }
 
-  std::optional<Stop> out_of_time() const {
+  std::optional<StopReason> out_of_time() const {
     if (limits_.stop != nullptr && limits_.stop->load(std::memory_order_relaxed))
-      return Stop::Stopped;
+      return StopReason::Stopped;
     if (limits_.seconds == std::numeric_limits<double>::infinity()) return std::nullopt;
-    return watch_.seconds() > limits_.seconds ? std::optional(Stop::Seconds) : std::nullopt;
+    return watch_.seconds() > limits_.seconds ? std::optional(StopReason::Seconds) : std::nullopt;
   }
 
   EGraph& graph_;
   const Limits& limits_;
-  const Wanted& wanted_;
+  const SaturationOptions& wanted_;
   std::vector<Rewrite*> used_;
-  std::unordered_map<const OpDef*, std::vector<ClassId>> roots_;  // in this round
+  std::unordered_map<const OpDef*, std::vector<ClassId>> roots_;  // in this iteration
   std::unordered_set<std::uint64_t> seen_;
-  bool cut_ = false;  // matches were left for the next round
+  bool cut_ = false;  // matches were left for the next iteration
   Saturation result_;
   Stopwatch watch_;
 };
 
 }  // namespace
 
-std::string_view to_string(Stop stop) {
+std::string_view to_string(StopReason stop) {
   switch (stop) {
-    case Stop::Saturated: return "saturated";
-    case Stop::Goal: return "goal";
-    case Stop::Nodes: return "nodes";
-    case Stop::Rounds: return "rounds";
-    case Stop::Seconds: return "seconds";
-    case Stop::Stopped: return "stopped";
+    case StopReason::Saturated: return "saturated";
+    case StopReason::Goal: return "goal";
+    case StopReason::Nodes: return "nodes";
+    case StopReason::Iterations: return "iterations";
+    case StopReason::Seconds: return "seconds";
+    case StopReason::Stopped: return "stopped";
   }
   return "";
 }
 
-Saturation saturate(EGraph& graph, Rewrites& rewrites, const Limits& limits, const Wanted& wanted) {
-  return Saturator(graph, rewrites, limits, wanted).run();
+Saturation saturate(EGraph& graph, Rewrites& rewrites, const Limits& limits,
+                    const SaturationOptions& options) {
+  return Saturator(graph, rewrites, limits, options).run();
 }
 
 }  // namespace tessera::egraph

@@ -8,32 +8,34 @@
 
 namespace tessera::egraph {
 
+/// Limits of equality saturation.
 struct Limits {
   std::size_t nodes = 10'000;
-  int rounds = 12;
-  std::size_t matches = 4'000;  // of one rule in one round
+  int iterations = 12;
+  std::size_t matches = 4'000;  // per rule and iteration
   double seconds = std::numeric_limits<double>::infinity();
-  const std::atomic<bool>* stop = nullptr;  // set from elsewhere: give up soon
+  const std::atomic<bool>* stop = nullptr;  // cancellation by another thread
 };
 
-/// Why no more rules were applied.
-enum class Stop { Saturated, Goal, Nodes, Rounds, Seconds, Stopped };
-std::string_view to_string(Stop stop);
+/// Why saturation ended.
+enum class StopReason { Saturated, Goal, Nodes, Iterations, Seconds, Stopped };
+std::string_view to_string(StopReason stop);
 
+/// Outcome of saturation.
 struct Saturation {
-  Stop why = Stop::Saturated;
-  int rounds = 0;
+  StopReason why = StopReason::Saturated;
+  int iterations = 0;
   std::size_t applied = 0;  // matches
 };
 
-/// Applies rules wherever they match, round after round, until nothing new comes of it, the goal is
-/// reached (asked after each round) or a limit is. The same e-graph and rules come out the same but
-/// for the limits on time. Rules that `may_use` refuses are left out.
-struct Wanted {
-  std::function<bool(const EGraph&)> goal = {};
-  std::function<bool(const rules::Rule&)> may_use = {};
+struct SaturationOptions {
+  std::function<bool(const EGraph&)> goal = {};          // checked after each iteration
+  std::function<bool(const rules::Rule&)> may_use = {};  // selects rules; all by default
 };
+
+/// Equality saturation: applies rules wherever they match, iteration by iteration, until a fixed
+/// point, the goal or a limit is reached. Deterministic apart from time limits.
 Saturation saturate(EGraph& graph, Rewrites& rewrites, const Limits& limits,
-                    const Wanted& wanted = {});
+                    const SaturationOptions& options = {});
 
 }  // namespace tessera::egraph

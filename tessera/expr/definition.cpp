@@ -14,17 +14,17 @@ std::vector<Bound> bounds(const std::vector<Axis>& over) {
   return {over.begin(), over.end()};
 }
 
-Merged merge(const Axis& outer, const Axis& inner) {
+MergedAxis merge(const Axis& outer, const Axis& inner) {
   return {{outer, inner}};
 }
 
-Merged::operator Dim() const {
+MergedAxis::operator Dim() const {
   Dim size = 1;
   for (const Axis& part : parts) size = size * part.size();
   return size;
 }
 
-Merged::operator Scalar() const {
+MergedAxis::operator Scalar() const {
   TESSERA_CHECK(!parts.empty(), "an axis of no parts has no position");
   Scalar position = parts[0];
   for (std::size_t i = 1; i < parts.size(); ++i)
@@ -60,8 +60,8 @@ Shape Output::shape() const {
   return {axes.begin(), axes.end()};
 }
 
-std::vector<Merged> each(const std::vector<Axis>& axes) {
-  std::vector<Merged> result;
+std::vector<MergedAxis> each(const std::vector<Axis>& axes) {
+  std::vector<MergedAxis> result;
   for (const Axis& axis : axes) result.push_back({{axis}});
   return result;
 }

@@ -60,7 +60,7 @@ std::vector<Bound> bounds(const std::vector<Axis>& over);
 
 /// Tensor axis that is indexed by several index variables, the last one fastest (a reshape of these
 /// axes into one).
-struct Merged {
+struct MergedAxis {
   std::vector<Axis> parts;
 
   // NOLINTBEGIN(google-explicit-constructor): the product of the sizes, and the position
@@ -68,7 +68,7 @@ struct Merged {
   operator Scalar() const;
   // NOLINTEND(google-explicit-constructor)
 };
-Merged merge(const Axis& outer, const Axis& inner);
+MergedAxis merge(const Axis& outer, const Axis& inner);
 
 /// Input tensor of a definition: a name, an element type and a shape.
 struct Operand {
@@ -95,7 +95,7 @@ struct ScatterWrite {
 struct Output {
   std::string name;
   DType dtype = DType::F32;
-  std::vector<Merged> axes;
+  std::vector<MergedAxis> axes;
   Scalar value;
   std::optional<ScatterWrite> forward = {};
 
@@ -116,7 +116,7 @@ std::vector<T> concat(std::vector<T> first, const std::vector<T>& second) {
 }
 
 /// Lists of axes as output axes, indices and sizes.
-std::vector<Merged> each(const std::vector<Axis>& axes);
+std::vector<MergedAxis> each(const std::vector<Axis>& axes);
 std::vector<Scalar> indices(const std::vector<Axis>& axes);
 Shape sizes(const std::vector<Axis>& axes);
 

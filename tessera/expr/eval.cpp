@@ -131,7 +131,7 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
                            std::span<const ConstArray> inputs, const MutableArray& into,
                            const EvalOptions& options) {
   std::vector<Axis> over;
-  for (const Merged& axis : output.axes)
+  for (const MergedAxis& axis : output.axes)
     for (const Axis& part : axis.parts) over.push_back(part);
   // Evaluates each part of a concat on its own range only.
   const Segments whole_output{.parts = {{0, output.value}}};

@@ -475,8 +475,8 @@ class DefinitionParser {
     return result;
   }
 
-  Expected<Merged> merged() {
-    Merged result;
+  Expected<MergedAxis> merged() {
+    MergedAxis result;
     if (lexer_.at("(")) {
       TESSERA_TRY(result.parts, comma_list<Axis>(lexer_, "(", ")", [&] { return axis(); }));
     } else {
@@ -490,8 +490,8 @@ class DefinitionParser {
     TESSERA_TRY(std::string name, lexer_.name("the name of an output"));
     TESSERA_TRY_DONE(lexer_.expect(":"));
     TESSERA_TRY(const DType dtype, this->dtype());
-    TESSERA_TRY(std::vector<Merged> axes,
-                comma_list<Merged>(lexer_, "[", "]", [&] { return merged(); }));
+    TESSERA_TRY(std::vector<MergedAxis> axes,
+                comma_list<MergedAxis>(lexer_, "[", "]", [&] { return merged(); }));
     TESSERA_TRY_DONE(lexer_.expect("="));
     TESSERA_TRY(Scalar value, expressions_.expression());
     Output result{std::move(name), dtype, std::move(axes), std::move(value)};

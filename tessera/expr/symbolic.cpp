@@ -32,7 +32,7 @@ class Evaluation {
   std::optional<std::vector<SymbolicValue>> elements(const Output& output) {
     std::vector<Axis> axes;
     std::vector<std::int64_t> shape;
-    for (const Merged& merged : output.axes) {
+    for (const MergedAxis& merged : output.axes) {
       axes.insert(axes.end(), merged.parts.begin(), merged.parts.end());
       shape.push_back(resolved(merged, sizes_).constant().value_or(-1));
     }

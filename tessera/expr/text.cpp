@@ -196,7 +196,7 @@ std::string text_of(const std::vector<Axis>& axes) {
   return joined(axes, [](const Axis& axis) { return text_of(axis); });
 }
 
-std::string text_of(const Merged& axis) {
+std::string text_of(const MergedAxis& axis) {
   return axis.parts.size() == 1 ? text_of(axis.parts[0]) : "(" + text_of(axis.parts) + ")";
 }
 
@@ -232,9 +232,10 @@ std::string to_text(const Definition& definition) {
       "define({}) {{\n", joined(definition.inputs, [](const Operand& o) { return text_of(o); }));
   text += writer.lets("  ", "\n");
   for (const Output& output : definition.outputs) {
-    text += assigned(fmt::format("{}: {}[{}] =", name_of(output.name), to_string(output.dtype),
-                                 joined(output.axes, [](const Merged& m) { return text_of(m); })),
-                     writer.text(output.value, Level::kLoose));
+    text +=
+        assigned(fmt::format("{}: {}[{}] =", name_of(output.name), to_string(output.dtype),
+                             joined(output.axes, [](const MergedAxis& m) { return text_of(m); })),
+                 writer.text(output.value, Level::kLoose));
     if (!output.forward) continue;
     const ScatterWrite& forward = *output.forward;
     text += assigned(

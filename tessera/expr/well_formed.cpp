@@ -207,7 +207,7 @@ std::string scope_error(const Definition& definition) {
   };
   for (const Output& output : definition.outputs) {
     std::set<std::string> axes, written;
-    for (const Merged& merged : output.axes)
+    for (const MergedAxis& merged : output.axes)
       for (const Axis& part : merged.parts) declare(part, axes);
     if (error.empty()) error = open(output.value, axes);
     if (output.forward) {

@@ -74,8 +74,8 @@ std::int64_t width_of(DType dtype, bool lifted) {
   return lifted && is_float(dtype) ? static_cast<std::int64_t>(sizeof(T)) : byte_width(dtype);
 }
 
-std::vector<Known> known_of(std::span<const Value> inputs) {
-  std::vector<Known> result;
+std::vector<ValueInfo> known_of(std::span<const Value> inputs) {
+  std::vector<ValueInfo> result;
   for (const Value& input : inputs) {
     if (!input.datum.present()) {
       result.push_back({.present = false});
@@ -86,7 +86,7 @@ std::vector<Known> known_of(std::span<const Value> inputs) {
       result.push_back(
           {.type = Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()})});
     } else {
-      result.push_back(known(input.datum.tensor()));
+      result.push_back(constant_info(input.datum.tensor()));
     }
   }
   return result;

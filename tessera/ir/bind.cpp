@@ -20,9 +20,9 @@ std::optional<std::pair<std::string_view, std::size_t>> entry_of(std::string_vie
 std::optional<Tensor> known_integers(const GraphBuilder& out, const GraphNode& node,
                                      const Vals& operands) {
   if (node.op->kind() != OpDef::Kind::Core || node.attrs->symbolic() != nullptr) return {};
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   for (const Val& operand : operands)
-    inputs.push_back(operand.present() ? out.known(operand) : Known{.present = false});
+    inputs.push_back(operand.present() ? out.known(operand) : ValueInfo{.present = false});
   const auto results = infer(*node.op, *node.attrs, inputs);
   if (!results || !(*results)[0].value || (*results)[0].type.dtype != DType::I64) return {};
   Ints integers, shape;

@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-Val GraphBuilder::add(ValueId id, Known known) {
+Val GraphBuilder::add(ValueId id, ValueInfo known) {
   TESSERA_CHECK(id.index == known_.size(), "values are numbered as they are made");
   known_.push_back(std::move(known));
   arguments_.emplace_back();
@@ -17,15 +17,15 @@ Val GraphBuilder::add(ValueId id, Known known) {
 }
 
 Val GraphBuilder::input(std::string name, DType dtype, Shape shape) {
-  return input(std::move(name), Known{.type = Type::tensor(dtype, std::move(shape))});
+  return input(std::move(name), ValueInfo{.type = Type::tensor(dtype, std::move(shape))});
 }
 
-Val GraphBuilder::input(std::string name, const Known& known) {
+Val GraphBuilder::input(std::string name, const ValueInfo& known) {
   return add(graph_.add_input(known.type, std::move(name)), known);
 }
 
 Val GraphBuilder::constant(Tensor tensor, std::string name) {
-  Known known = tessera::known(tensor);
+  ValueInfo known = constant_info(tensor);
   return add(graph_.add_constant(std::move(tensor), std::move(name)), std::move(known));
 }
 
@@ -44,13 +44,13 @@ void GraphBuilder::fail(Diagnostic diagnostic) const {
   if (!error_) error_ = std::move(diagnostic);
 }
 
-const Known& GraphBuilder::known(const Val& value) const {
+const ValueInfo& GraphBuilder::known(const Val& value) const {
   TESSERA_CHECK(value.present() && &value.body() == this, "a value of another graph is used");
   return known_[value.id()];
 }
 
 const Argument& GraphBuilder::argument(const Val& value) const {
-  const Known& of_value = known(value);
+  const ValueInfo& of_value = known(value);
   std::optional<Argument>& argument = arguments_[value.id()];
   if (!argument) {
     const std::optional<Signature> signature = signature_of({of_value});
@@ -83,7 +83,7 @@ Dim GraphBuilder::made_up(std::size_t value, std::size_t axis) const {
   return Dim::symbol(fmt::format("_{}{}_{}", scope_, value, axis));
 }
 
-Known GraphBuilder::named_sizes(Known known, std::size_t value) const {
+ValueInfo GraphBuilder::named_sizes(ValueInfo known, std::size_t value) const {
   if (!known.type.shape) return known;
   for (std::size_t axis = 0; axis < known.type.shape->size(); ++axis) {
     Dim& dim = (*known.type.shape)[axis];
@@ -93,7 +93,7 @@ Known GraphBuilder::named_sizes(Known known, std::size_t value) const {
 }
 
 Vals GraphBuilder::add_node(const OpDef& op, const Attrs& attrs, const Vals& inputs,
-                            std::vector<Known> results, Subgraphs subgraphs) {
+                            std::vector<ValueInfo> results, Subgraphs subgraphs) {
   Graph::NewNode node{.op = &op, .attrs = attrs, .subgraphs = std::move(subgraphs)};
   for (const Val& input : inputs)
     node.inputs.push_back(input.present() ? ValueId{input.id()} : ValueId{});
@@ -114,11 +114,11 @@ Vals GraphBuilder::call(std::string_view op, const Vals& inputs, const Attrs& at
 }
 
 Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs, int outputs) {
-  std::vector<Known> known_inputs;
+  std::vector<ValueInfo> known_inputs;
   for (const Val& input : inputs)
-    known_inputs.push_back(input.present() ? known(input) : Known{.present = false});
+    known_inputs.push_back(input.present() ? known(input) : ValueInfo{.present = false});
 
-  std::vector<Known> results;
+  std::vector<ValueInfo> results;
   auto complete = completed(op, attrs);
   if (!complete) {
     fail(complete.error());
@@ -152,7 +152,7 @@ Vals GraphBuilder::call_control(const OpDef& op, const Vals& inputs, const Attrs
     else if (!std::ranges::equal(results, *told, compatible))
       fail(located(bad_operands("the results are not what the subgraphs give"), {.item = op.name}));
   }
-  std::vector<Known> known_results;
+  std::vector<ValueInfo> known_results;
   for (const Type& type : results) known_results.push_back({.type = type});
   return add_node(op, complete ? *complete : attrs, inputs, std::move(known_results),
                   std::move(subgraphs));

@@ -29,7 +29,7 @@ class GraphBuilder final : public Body {
   explicit GraphBuilder(std::string scope = {}) : scope_(std::move(scope)) {}
 
   Val input(std::string name, DType dtype, Shape shape);
-  Val input(std::string name, const Known& known);
+  Val input(std::string name, const ValueInfo& known);
   Val constant(Tensor tensor) override { return constant(std::move(tensor), {}); }
   Val constant(Tensor tensor, std::string name);
   std::optional<Val> find_input(std::string_view name);
@@ -45,7 +45,7 @@ class GraphBuilder final : public Body {
                     const std::vector<Type>& results);
 
   const Argument& argument(const Val& value) const override;
-  const Known& known(const Val& value) const;
+  const ValueInfo& known(const Val& value) const;
   /// Adds a declared type to what inference knows of a value. A value is refined before it is used.
   void refine(const Val& value, const Type& declared);
 
@@ -61,15 +61,15 @@ class GraphBuilder final : public Body {
   Expected<Graph> finish(const Vals& outputs);
 
  private:
-  Val add(ValueId id, Known known);
+  Val add(ValueId id, ValueInfo known);
   Dim made_up(std::size_t value, std::size_t axis) const;
-  Known named_sizes(Known known, std::size_t value) const;
-  Vals add_node(const OpDef& op, const Attrs& attrs, const Vals& inputs, std::vector<Known> results,
-                Subgraphs subgraphs = {});
+  ValueInfo named_sizes(ValueInfo known, std::size_t value) const;
+  Vals add_node(const OpDef& op, const Attrs& attrs, const Vals& inputs,
+                std::vector<ValueInfo> results, Subgraphs subgraphs = {});
 
   std::string scope_;
   Graph graph_;
-  std::deque<Known> known_;                                // by value
+  std::deque<ValueInfo> known_;                            // by value
   mutable std::deque<std::optional<Argument>> arguments_;  // by value, built on demand
   mutable std::optional<Diagnostic> error_;
 };

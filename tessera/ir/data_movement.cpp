@@ -3,7 +3,7 @@
 namespace tessera {
 
 std::optional<DataMovement> data_movement(const OpDef& op, const Attrs& attrs,
-                                          const std::vector<Known>& inputs) {
+                                          const std::vector<ValueInfo>& inputs) {
   if (op.kind() != OpDef::Kind::Core || !op.pure) return std::nullopt;
   const auto signature = signature_of(inputs);
   if (!signature) return std::nullopt;

@@ -20,6 +20,6 @@ struct DataMovement {
 /// Recognizes a data movement operator; nothing for other operators, or where the definition is not
 /// known on these inputs.
 std::optional<DataMovement> data_movement(const OpDef& op, const Attrs& attrs,
-                                          const std::vector<Known>& inputs);
+                                          const std::vector<ValueInfo>& inputs);
 
 }  // namespace tessera

@@ -11,9 +11,10 @@ namespace {
 using OpPredicate = std::function<bool(const OpDef&)>;
 
 Expected<Graph> built(GraphBuilder& body, const OpDef& op, const Attrs& attrs,
-                      const std::vector<Known>& inputs, int outputs) {
+                      const std::vector<ValueInfo>& inputs, int outputs) {
   Vals values;
-  for (const Known& input : inputs) values.push_back(input.present ? body.input({}, input) : Val{});
+  for (const ValueInfo& input : inputs)
+    values.push_back(input.present ? body.input({}, input) : Val{});
   auto made = op.expand(body, attrs, values);
   // The builder's first error is the cause; later results of `expand` are meaningless.
   if (body.failed()) return located(*body.error(), {.item = op.name});
@@ -69,10 +70,10 @@ class Inliner {
   }
 
   Expected<Vals> body_inlined(const GraphNode& node, const Vals& operands, int wanted) {
-    std::vector<Known> known;
+    std::vector<ValueInfo> known;
     Vals present;
     for (const Val& operand : operands) {
-      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
+      known.push_back(operand.present() ? out_.known(operand) : ValueInfo{.present = false});
       if (operand.present()) present.push_back(operand);
     }
     // Size symbols that bodies introduce are distinguished by scope.
@@ -134,7 +135,7 @@ class Inliner {
 
 }  // namespace
 
-Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
+Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
                         int outputs) {
   GraphBuilder body;
   return built(body, op, attrs, inputs, outputs);

@@ -13,7 +13,7 @@ namespace tessera {
 /// are present, then those named by symbolic float attributes; its outputs are the first `outputs`
 /// results; one that the composite does not have on these inputs is a diagnostic. The attributes
 /// are complete.
-Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
+Expected<Graph> body_of(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
                         int outputs);
 
 /// Replaces composites by their bodies, in subgraphs too:  y = softmax(x)  =>  the operators that

@@ -12,8 +12,8 @@
 namespace tessera {
 namespace {
 
-std::vector<Known> nothing_known(const OpDef& op) {
-  return std::vector<Known>(std::max<std::size_t>(op.outputs.size(), 1));
+std::vector<ValueInfo> nothing_known(const OpDef& op) {
+  return std::vector<ValueInfo>(std::max<std::size_t>(op.outputs.size(), 1));
 }
 
 /// Excludes weights from constant propagation: definitions and bodies need integers and single
@@ -25,7 +25,8 @@ bool is_weight(const Type& type) {
   return !count || *count > kMostNumbers;
 }
 
-Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, const Signature& in) {
+Expected<std::vector<ValueInfo>> infer_core(const OpDef& op, const Attrs& attrs,
+                                            const Signature& in) {
   auto definition = op.define(attrs, in);
   if (!definition) {
     if (is_needs_value(definition.error())) return nothing_known(op);
@@ -41,9 +42,9 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
   std::vector<const Argument*> present;
   for (const Argument& argument : in)
     if (argument.present) present.push_back(&argument);
-  std::vector<Known> results;
+  std::vector<ValueInfo> results;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    Known result{.type = Type::tensor(types[i].dtype, types[i].shape)};
+    ValueInfo result{.type = Type::tensor(types[i].dtype, types[i].shape)};
     if (op.pure) {
       if (is_integer(types[i].dtype) || types[i].dtype == DType::Bool)
         result.value = symbolic_values(*definition, sizes, present, static_cast<int>(i));
@@ -55,14 +56,14 @@ Expected<std::vector<Known>> infer_core(const OpDef& op, const Attrs& attrs, con
   return results;
 }
 
-Expected<std::vector<Known>> infer_core_on_text(const OpDef& op, const Attrs& attrs,
-                                                const Signature& in) {
+Expected<std::vector<ValueInfo>> infer_core_on_text(const OpDef& op, const Attrs& attrs,
+                                                    const Signature& in) {
   const auto text = text_results(op, attrs, in);
   if (!text) {
     if (is_needs_value(text.error())) return nothing_known(op);
     return text.error();
   }
-  TESSERA_TRY(std::vector<Known> results, infer_core(op, attrs, numbered(in)));
+  TESSERA_TRY(std::vector<ValueInfo> results, infer_core(op, attrs, numbered(in)));
   for (std::size_t i = 0; i < results.size(); ++i)
     if ((*text)[i]) results[i] = {.type = Type::tensor(DType::String, *results[i].type.shape)};
   return results;
@@ -76,7 +77,7 @@ bool is_inner(const Dim& dim) {
   return std::ranges::any_of(symbols, [](const std::string& s) { return s.starts_with("_~"); });
 }
 
-Known seen_from_outside(Known known) {
+ValueInfo seen_from_outside(ValueInfo known) {
   if (known.value && std::ranges::any_of(*known.value, is_inner)) known.value.reset();
   if (known.type.shape)
     for (Dim& dim : *known.type.shape)
@@ -84,12 +85,12 @@ Known seen_from_outside(Known known) {
   return known;
 }
 
-Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs,
-                                             const std::vector<Known>& inputs) {
+Expected<std::vector<ValueInfo>> infer_composite(const OpDef& op, const Attrs& attrs,
+                                                 const std::vector<ValueInfo>& inputs) {
   GraphBuilder body("~");
   Vals values;
-  for (const Known& input : inputs) {
-    Known seen = input;
+  for (const ValueInfo& input : inputs) {
+    ValueInfo seen = input;
     if (seen.content && (is_weight(seen.type) || seen.type.dtype == DType::String))
       seen.content.reset();
     values.push_back(input.present ? body.input({}, seen) : Val{});
@@ -101,34 +102,34 @@ Expected<std::vector<Known>> infer_composite(const OpDef& op, const Attrs& attrs
     if (is_needs_value(*error)) return nothing_known(op);
     return *error;
   }
-  std::vector<Known> known;
+  std::vector<ValueInfo> known;
   for (const Val& value : *results)
-    known.push_back(value.present() ? seen_from_outside(body.known(value)) : Known{});
+    known.push_back(value.present() ? seen_from_outside(body.known(value)) : ValueInfo{});
   return known;
 }
 
-Expected<std::vector<Known>> infer_opaque(const OpDef& op, const Attrs& attrs,
-                                          const std::vector<Known>& inputs) {
+Expected<std::vector<ValueInfo>> infer_opaque(const OpDef& op, const Attrs& attrs,
+                                              const std::vector<ValueInfo>& inputs) {
   // Opaque operators also accept sequences and tensors of unknown rank.
   Signature in;
-  for (const Known& input : inputs)
+  for (const ValueInfo& input : inputs)
     in.push_back({.present = input.present,
                   .type = {input.type.dtype, input.type.shape.value_or(Shape{})},
                   .value = input.value,
                   .content = input.content});
-  for (const Known& input : inputs)
+  for (const ValueInfo& input : inputs)
     if (input.present && input.type.kind == Type::Kind::Tensor && !input.type.shape)
       return nothing_known(op);
-  for (const Known& input : inputs)
+  for (const ValueInfo& input : inputs)
     if (input.present && input.type.kind == Type::Kind::Unknown) return nothing_known(op);
   auto types = op.infer(attrs, in);
   if (!types) {
     if (is_needs_value(types.error())) return nothing_known(op);
     return std::move(types).error();
   }
-  std::vector<Known> results;
+  std::vector<ValueInfo> results;
   for (OpaqueType& type : *types) {
-    Known result{.type = {.dtype = type.dtype, .shape = std::move(type.shape)}};
+    ValueInfo result{.type = {.dtype = type.dtype, .shape = std::move(type.shape)}};
     switch (type.kind) {
       case OpaqueType::Kind::Tensor: result.type.kind = Type::Kind::Tensor; break;
       case OpaqueType::Kind::Sequence: result.type.kind = Type::Kind::Sequence; break;
@@ -139,10 +140,10 @@ Expected<std::vector<Known>> infer_opaque(const OpDef& op, const Attrs& attrs,
   return results;
 }
 
-Expected<std::vector<Known>> with_sizes_checked(const OpDef& op,
-                                                Expected<std::vector<Known>> results) {
+Expected<std::vector<ValueInfo>> with_sizes_checked(const OpDef& op,
+                                                    Expected<std::vector<ValueInfo>> results) {
   if (!results) return results;
-  for (const Known& result : *results)
+  for (const ValueInfo& result : *results)
     for (const Dim& dim : result.type.shape.value_or(Shape{}))
       if (dim.constant().value_or(0) < 0)
         return bad_operands(fmt::format("{} gives {}", op.name, to_string(result.type)),
@@ -152,8 +153,8 @@ Expected<std::vector<Known>> with_sizes_checked(const OpDef& op,
 
 }  // namespace
 
-Known known(const Tensor& tensor) {
-  Known result{.type = Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()})};
+ValueInfo constant_info(const Tensor& tensor) {
+  ValueInfo result{.type = Type::tensor(tensor.dtype, {tensor.shape.begin(), tensor.shape.end()})};
   if (tensor.dtype == DType::String || tensor.count() > kSmallTensor) return result;
   result.content = tensor;
   if (!is_float(tensor.dtype)) {
@@ -163,9 +164,9 @@ Known known(const Tensor& tensor) {
   return result;
 }
 
-std::optional<Signature> signature_of(const std::vector<Known>& inputs) {
+std::optional<Signature> signature_of(const std::vector<ValueInfo>& inputs) {
   Signature in;
-  for (const Known& input : inputs) {
+  for (const ValueInfo& input : inputs) {
     if (!input.present) {
       in.push_back({.present = false});
       continue;
@@ -186,10 +187,10 @@ std::vector<Shape> shapes_of(const Signature& signature) {
   return shapes;
 }
 
-Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
-                                   const std::vector<Known>& inputs) {
+Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
+                                       const std::vector<ValueInfo>& inputs) {
   std::vector<bool> present;
-  for (const Known& input : inputs) present.push_back(input.present);
+  for (const ValueInfo& input : inputs) present.push_back(input.present);
   TESSERA_TRY_DONE(check_arity(op, present));
   switch (op.kind()) {
     case OpDef::Kind::Core:

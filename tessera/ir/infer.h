@@ -9,7 +9,7 @@ namespace tessera {
 
 /// Static information about a value while a graph is built: its type and, for small tensors, the
 /// content.
-struct Known {
+struct ValueInfo {
   Type type = Type::unknown();
   std::optional<std::vector<Dim>> value = {};  // of a small integer tensor, perhaps symbolic
   std::optional<Tensor> content = {};          // of a small tensor that is constant
@@ -20,16 +20,16 @@ struct Known {
 inline constexpr std::int64_t kSmallTensor = 1024;
 
 /// Static information about a constant tensor.
-Known known(const Tensor& tensor);
+ValueInfo constant_info(const Tensor& tensor);
 
 /// Type inference: types of the results of an operator that is not control flow, and their content
 /// where it follows. An unknown input makes results unknown, not wrong; inputs that the operator
 /// does not accept are a diagnostic.
-Expected<std::vector<Known>> infer(const OpDef& op, const Attrs& attrs,
-                                   const std::vector<Known>& inputs);
+Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
+                                       const std::vector<ValueInfo>& inputs);
 
 /// Signature for the operator's definition; nothing where an input has no known rank.
-std::optional<Signature> signature_of(const std::vector<Known>& inputs);
+std::optional<Signature> signature_of(const std::vector<ValueInfo>& inputs);
 
 /// Shapes of the inputs that are present.
 std::vector<Shape> shapes_of(const Signature& signature);

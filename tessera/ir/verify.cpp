@@ -66,7 +66,7 @@ class Verifier {
       const Tensor* constant = graph_.constant(ValueId{i});
       if (constant == nullptr) continue;
       made_[i] = true;
-      known_[i] = known(*constant);
+      known_[i] = constant_info(*constant);
       if (const Type& type = graph_.type(ValueId{i}); type != known_[i].type)
         return invalid(
             fmt::format("the constant {} has type {}", graph_.name(ValueId{i}), to_string(type)),
@@ -81,12 +81,12 @@ class Verifier {
     if (complete != *node.attrs) return invalid("attributes that have defaults are missing");
 
     std::vector<bool> present;
-    std::vector<Known> inputs;
+    std::vector<ValueInfo> inputs;
     for (const ValueId id : graph_.inputs(node)) {
       if (id.present() && !is_made(id))
         return invalid(fmt::format("input {} is not made before it is used", present.size()));
       present.push_back(id.present());
-      inputs.push_back(id.present() ? known_[id.index] : Known{.present = false});
+      inputs.push_back(id.present() ? known_[id.index] : ValueInfo{.present = false});
     }
     TESSERA_TRY_DONE(check_arity(*node.op, present));
     const auto results = graph_.outputs(node);
@@ -100,9 +100,9 @@ class Verifier {
     return Done{};
   }
 
-  Expected<Done> check_types(const GraphNode& node, const std::vector<Known>& inputs) {
+  Expected<Done> check_types(const GraphNode& node, const std::vector<ValueInfo>& inputs) {
     if (!graph_.subgraphs(node).empty()) return invalid("only control flow has subgraphs");
-    TESSERA_TRY(std::vector<Known> inferred, infer(*node.op, *node.attrs, inputs));
+    TESSERA_TRY(std::vector<ValueInfo> inferred, infer(*node.op, *node.attrs, inputs));
     const auto results = graph_.outputs(node);
     inferred.resize(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -128,7 +128,7 @@ class Verifier {
            });
   }
 
-  Expected<Done> check_control(const GraphNode& node, const std::vector<Known>& inputs) {
+  Expected<Done> check_control(const GraphNode& node, const std::vector<ValueInfo>& inputs) {
     const auto subgraphs = graph_.subgraphs(node);
     const auto labels = subgraph_labels(*node.op);
     for (std::size_t i = 0; i < subgraphs.size(); ++i)
@@ -137,7 +137,8 @@ class Verifier {
                       std::string(i < labels.size() ? labels[i] : "subgraph"));
     std::vector<Type> types;
     types.reserve(inputs.size());
-    for (const Known& input : inputs) types.push_back(input.present ? input.type : Type::unknown());
+    for (const ValueInfo& input : inputs)
+      types.push_back(input.present ? input.type : Type::unknown());
     TESSERA_TRY(const std::vector<Type> told,
                 control_results(*node.op, *node.attrs, types, subgraphs));
     const auto results = graph_.outputs(node);
@@ -156,7 +157,7 @@ class Verifier {
 
   const Graph& graph_;
   std::vector<bool> made_;
-  std::vector<Known> known_;
+  std::vector<ValueInfo> known_;
 };
 
 }  // namespace

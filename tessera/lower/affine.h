@@ -12,18 +12,18 @@
 
 namespace tessera::lower {
 
-/// An index as an affine form of index variables, by name.
+/// Affine form of an index over index variables, by name.
 using AffineIndex = Affine<std::string>;
 
-/// How far index variables run.
+/// Extents of index variables.
 using AxisExtents = std::map<std::string, std::int64_t, std::less<>>;
 
-/// An integer expression over index variables whose extents are known, in that form, if it has it.
-/// Sizes that are numbers count as such.
+/// Affine form of an integer expression over index variables of known extent, if it has one. Sizes
+/// are replaced by their numbers.
 std::optional<AffineIndex> affine(const Scalar& scalar, const AxisExtents& extents,
                                   const Sizes& sizes = {});
 
-/// Where it lies while the variables are in their extents.
+/// Range of an index while the variables are in their extents.
 Range range(const AffineIndex& index, const AxisExtents& extents);
 
 }  // namespace tessera::lower

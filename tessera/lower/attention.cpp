@@ -37,8 +37,8 @@ class AttentionKernel {
 
     const Id queries = factor(form_.scores, form_.queries, form_.row, form_.inner);
     const Id keys = factor(form_.scores, form_.keys, form_.inner, form_.key);
-    hold(form_.scores, product(queries, keys));
-    for (const AttentionStage& stage : form_.between) hold(stage, std::nullopt);
+    hold_tile(form_.scores, product(queries, keys));
+    for (const AttentionStage& stage : form_.between) hold_tile(stage, std::nullopt);
     const Id weights = factor(form_.result, form_.weights, form_.row, form_.key);
     const Id values = factor(form_.result, form_.values, form_.key, form_.width);
     store(product(weights, values));
@@ -118,7 +118,7 @@ class AttentionKernel {
   }
   void enter(const AttentionStage& of) {
     std::vector<tile::Nest::Axis> axes;
-    for (const Merged& merged : of.stage->output.axes)
+    for (const MergedAxis& merged : of.stage->output.axes)
       for (const Axis& axis : merged.parts) axes.push_back(axis_of(of, axis.name));
     for (const Bound& bound : of.fold->bounds) axes.push_back(axis_of(of, bound.axis));
     e_.enter(*of.stage, axes);
@@ -140,7 +140,7 @@ class AttentionKernel {
   }
 
   /// Computes a stage of rows, whose fold is a product or is run here.
-  void hold(const AttentionStage& of, const std::optional<Value>& sum) {
+  void hold_tile(const AttentionStage& of, const std::optional<Value>& sum) {
     set_axes(form_.row, form_.key);
     enter(of);
     if (sum)
@@ -148,11 +148,11 @@ class AttentionKernel {
     else
       e_.run_fold(of.fold, {.vectors = {1}});
     const Value value = e_.converted(e_.evaluate(of.stage->output.value), Sort::Value);
-    Evaluator::Held held{.at = {}, .value = value};
-    for (const Merged& merged : of.stage->output.axes)
+    Evaluator::HeldTile held{.at = {}, .value = value};
+    for (const MergedAxis& merged : of.stage->output.axes)
       held.at.push_back(e_.evaluate(Scalar(merged)).position.value_or(Position{}));
     e_.pop_scope();
-    e_.hold(of.stage->name(), std::move(held));
+    e_.hold_tile(of.stage->name(), std::move(held));
   }
 
   void store(Value sum) {
@@ -167,7 +167,8 @@ class AttentionKernel {
     const Value value =
         e_.converted(e_.evaluate(of.stage->output.value), sort_of(of.stage->output.dtype));
     std::vector<Value> at;
-    for (const Merged& merged : of.stage->output.axes) at.push_back(e_.evaluate(Scalar(merged)));
+    for (const MergedAxis& merged : of.stage->output.axes)
+      at.push_back(e_.evaluate(Scalar(merged)));
     std::vector<tile::Nest::Axis> guards;
     if (form_.row >= 0)
       guards.push_back({{}, extent(form_.row), false, index_of(name_of(form_.row))});
@@ -219,8 +220,10 @@ Expected<Attempt> lower_attention(const Group& group, const machine::Machine& ma
   if (!form || form->extents[static_cast<std::size_t>(form->key)] > kMostKeys) return Attempt{};
   const std::int64_t rows = rows_of(*form, machine);
   const bool in_full = traits_of(machine).tiles_by_thread_blocks() &&
-                       options.products == DType::BF16 && multiply_adds(*form) < kSmallProduct;
-  auto lowered = AttentionKernel(group, *form, rows, in_full ? DType::F32 : options.products).run();
+                       options.contraction_dtype == DType::BF16 &&
+                       multiply_adds(*form) < kSmallContraction;
+  auto lowered =
+      AttentionKernel(group, *form, rows, in_full ? DType::F32 : options.contraction_dtype).run();
   if (!lowered) return Attempt{};  // by other strategies, stage by stage
   GroupCode code{.strategy = fmt::format("attention, {} rows at a time", rows)};
   code.kernels.push_back(*std::move(lowered));

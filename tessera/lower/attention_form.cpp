@@ -20,7 +20,7 @@ bool uses(const Scalar& scalar, const std::string& variable) {
 /// Every index variable of a stage and how far it runs; nothing where that is no number.
 std::optional<std::map<std::string, std::int64_t>> variables(const Stage& stage, const Fold* fold) {
   std::map<std::string, std::int64_t> result;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& axis : merged.parts) {
       const auto extent = resolved(axis.size(), stage.sizes).constant();
       if (!extent || !result.emplace(axis.name, *extent).second) return std::nullopt;
@@ -105,7 +105,7 @@ class Recognition {
     form_.scores = {.stage = &stage, .fold = main_fold(stage)};
     const auto found = variables(stage, nullptr);
     if (!found) return false;
-    for (const Merged& merged : stage.output.axes) {
+    for (const MergedAxis& merged : stage.output.axes) {
       if (merged.parts.size() != 1) return false;
       add_loop(form_.scores, merged.parts[0].name, found->at(merged.parts[0].name));
     }
@@ -133,7 +133,7 @@ class Recognition {
       if (!all || from == parts_.end()) return;
       any = true;
       all = read->otherwise == nullptr;
-      const std::vector<Merged>& axes = from->second.stage->output.axes;
+      const std::vector<MergedAxis>& axes = from->second.stage->output.axes;
       for (std::size_t i = 0; all && i < axes.size(); ++i) {
         const auto loop = from->second.loop_of.find(axes[i].parts[0].name);
         if (loop == from->second.loop_of.end()) continue;
@@ -166,7 +166,7 @@ class Recognition {
     form_.key = *loop;
     for (const auto& [variable, extent] : variables_)
       if (extent > 1 && !part->loop_of.contains(variable)) return false;
-    for (const Merged& merged : stage.output.axes)
+    for (const MergedAxis& merged : stage.output.axes)
       if (merged.parts.size() != 1) return false;
     form_.between.push_back(*part);
     parts_.emplace(stage.name(), *part);

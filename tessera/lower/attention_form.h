@@ -10,22 +10,22 @@
 
 namespace tessera::lower {
 
-/// A stage of attention, and the loop that each of its index variables is. Variables of one
-/// position are no loops.
+/// Stage of attention with the loop of each of its index variables. Variables of extent 1 have no
+/// loop.
 struct AttentionStage {
   const tile::Stage* stage = nullptr;
-  std::shared_ptr<const Fold> fold = {};  // the one that its value holds, if it does
+  std::shared_ptr<const Fold> fold = {};  // reduction in its value, if there is one
   std::map<std::string, int, std::less<>> loop_of = {};
 };
 
-/// Products of two matrices with whatever is computed in between of the rows of the first:
+/// Attention: two matmuls, with any row-wise computation of the result of the first in between:
 ///
 ///   scores[b, i, j] = f(sum(d) query[b, i, d] * key[b, j, d])
-///   rows[b, i]      = fold(j) g(scores[b, i, j], rows before)       any number of such
+///   rows[b, i]      = fold(j) g(scores[b, i, j], rows before)       any number of them
 ///   result[b, i, e] = h(sum(j) w(scores[b, i, j], rows) * value[b, j, e])
 ///
-/// Softmax is two such folds, however it is spelled. Loops are numbered: those of the scores come
-/// first, `inner` is d, `width` is e.
+/// Softmax is two such reductions, however it is written. Loops are numbered: those of the scores
+/// come first, `inner` is d, `width` is e.
 struct AttentionForm {
   std::vector<std::int64_t> extents = {};  // of the loops
   int key = -1;                            // j
@@ -33,12 +33,12 @@ struct AttentionForm {
   int inner = -1, width = -1;
   AttentionStage scores = {}, result = {};
   std::vector<AttentionStage> between = {};
-  Scalar queries = 0.0, keys = 0.0;    // factors of the first product
+  Scalar queries = 0.0, keys = 0.0;    // operands of the first matmul
   Scalar weights = 0.0, values = 0.0;  // of the second
-  std::optional<Scalar> outside = {};  // what every term of the second sum is multiplied by
+  std::optional<Scalar> outside = {};  // common factor of the second sum
 };
 
-/// The form of a group, if it is of this kind. With `exact`, factors stay as they are put together.
+/// Attention form of a group, if it has one. With `exact`, factors are not reassociated.
 std::optional<AttentionForm> attention_form(const Group& group, bool exact);
 
 }  // namespace tessera::lower

@@ -212,7 +212,7 @@ std::vector<std::shared_ptr<const Fold>> folds_of(const Scalar& scalar) {
 bool classes_are_apart(const Stages& stages, const AxisClasses& axes) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     std::set<int> output;
-    for (const Merged& merged : stages[i].output.axes)
+    for (const MergedAxis& merged : stages[i].output.axes)
       for (const Axis& part : merged.parts)
         if (!output.insert(axes.of[i].at(part.name)).second) return false;
     for (const auto& fold : folds_of(stages[i].output.value)) {

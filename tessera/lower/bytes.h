@@ -7,18 +7,18 @@
 
 namespace tessera::lower {
 
-/// A factor of integers as a number of 8 bits and what is added to it. Products of bytes have
-/// instructions of their own, and what is added comes into their sum once:
+/// Quantized integer operand of a contraction: an 8-bit number plus a zero point. int8 dot
+/// instructions multiply the bytes, and zero points are applied to the sum:
 ///
 ///   sum(k) (a + s) * (b + t)  =  (sum(k) a * b) + s * (sum(k) b) + t * (sum(k) a) + k * s * t
 struct ByteFactor {
   Scalar byte = 0;
   DType dtype = DType::I8;  // or U8
-  Scalar shift = 0;         // the same for all terms of the sum
+  Scalar shift = 0;         // zero point: invariant in the sum
 };
 
-/// The factors of the products that a stage's main fold sums up: numbers, or integers that are
-/// bytes and shifts.
+/// Operands of the contraction that a stage's main reduction is: numbers, or 8-bit integers with
+/// zero points.
 struct Factors {
   Scalar first, second;
   std::optional<std::pair<ByteFactor, ByteFactor>> bytes = {};

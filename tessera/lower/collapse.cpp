@@ -17,7 +17,7 @@ std::int64_t number(const Dim& dim, const Sizes& sizes) {
 }
 
 /// What becomes of the axes of one stage and of the tensors that it reads.
-struct Change {
+struct CollapsePlan {
   std::set<std::string> ones;  // variables of one position
   std::map<std::string, std::pair<std::string, bool>>
       into;                                              // two variables -> one; is it the first
@@ -28,7 +28,7 @@ struct Change {
 /// An expression with axes of its reads and folds left out or made one.
 class Rewriting {
  public:
-  explicit Rewriting(const Change& change) : change_(change) {}
+  explicit Rewriting(const CollapsePlan& change) : change_(change) {}
 
   Scalar operator()(const Scalar& s) {
     if (const auto it = made_.find(s.id()); it != made_.end()) return it->second;
@@ -85,21 +85,21 @@ class Rewriting {
     return made = std::make_shared<const Fold>(std::move(next));
   }
 
-  const Change& change_;
+  const CollapsePlan& change_;
   std::unordered_map<const void*, Scalar> made_;
   std::unordered_map<const void*, std::shared_ptr<const Fold>> folds_;
   std::vector<Scalar> keep_;
 };
 
-void apply(Stage& stage, const Change& change, const std::map<std::string, Shape>& shapes) {
+void apply(Stage& stage, const CollapsePlan& change, const std::map<std::string, Shape>& shapes) {
   stage.output.value = Rewriting(change)(stage.output.value);
   for (Operand& operand : stage.operands)
     if (const auto it = shapes.find(operand.name); it != shapes.end()) operand.shape = it->second;
   const auto dropped = change.dropped.find(stage.name());
-  std::vector<Merged> axes;
+  std::vector<MergedAxis> axes;
   for (std::size_t i = 0; i < stage.output.axes.size(); ++i) {
     if (dropped != change.dropped.end() && dropped->second.contains(i)) continue;
-    Merged next;
+    MergedAxis next;
     for (const Axis& part : stage.output.axes[i].parts) {
       if (change.ones.contains(part.name) && stage.output.axes[i].parts.size() > 1) continue;
       const auto it = change.into.find(part.name);
@@ -225,7 +225,7 @@ Stages joined(Stages stages, const AxisClasses& axes, int first, int second) {
       shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    Change change{.ones = {}, .into = {}, .dropped = dropped, .extent = extent};
+    CollapsePlan change{.ones = {}, .into = {}, .dropped = dropped, .extent = extent};
     std::string a, b;
     for (const auto& [name, c] : axes.of[i]) {
       if (c == first) a = name;

@@ -31,7 +31,7 @@ IndexAxes axes_of_sums(const Contraction& c, const IndexAxes& batch_of_b, const 
     axes.push_back(c.column);
     return axes;
   }
-  for (const Merged& axis : stage->output.axes) axes.push_back({axis.parts[0].name});
+  for (const MergedAxis& axis : stage->output.axes) axes.push_back({axis.parts[0].name});
   return axes;
 }
 
@@ -71,10 +71,10 @@ class ContractionLowering {
         e_(b_, DType::F32) {
     if (by_blocks_) {
       tiles_ = gpu_tiles(c_, options, machine);
-      panels_ = {options.products, tiles_.columns, 1};
+      panels_ = {options.contraction_dtype, tiles_.columns, 1};
     } else {
-      panels_ =
-          tile::cpu::panels_for(c_.bytes ? DType::I8 : options.products, count(c_.rows), machine);
+      panels_ = tile::cpu::panels_for(c_.bytes ? DType::I8 : options.contraction_dtype,
+                                      count(c_.rows), machine);
       tiles_ = choose_tiles(c_, panels_, machine);
       const std::int64_t sums = tiles_.sum_count();
       if (sums % panels_.k_group != 0 && sums < count(c_.sums)) {
@@ -99,7 +99,7 @@ class ContractionLowering {
         TESSERA_TRY(ahead, lower_rows(alone, machine, options));
       }
       if (!ahead) {
-        TESSERA_TRY(ahead, lower_elements(alone, machine, options));
+        TESSERA_TRY(ahead, lower_elementwise(alone, machine, options));
       }
       for (Lowered& kernel : ahead->kernels) code.kernels.push_back(std::move(kernel));
       TESSERA_TRY(const std::vector<Operand> tensors, tensors_of({stage}));
@@ -417,7 +417,7 @@ class ContractionLowering {
     const Output& output = c_.stage->output;
     const Value value = e_.converted(e_.evaluate(output.value), sort_of(output.dtype));
     std::vector<Value> at;
-    for (const Merged& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
+    for (const MergedAxis& merged : output.axes) at.push_back(e_.evaluate(Scalar(merged)));
     // What leaves an axis of the result by itself is dropped; in a merged one
     // it has to be told, and then of the others too.
     std::vector<Nest::Axis> guards;
@@ -455,18 +455,19 @@ double multiply_adds(const Contraction& c) {
 }
 
 /// The sum in parts by some programs, and their sum by others.
-Expected<Attempt> lower_in_parts(const Contraction& whole, const SumParts& cut, const Group& group,
+Expected<Attempt> lower_in_parts(const Contraction& whole, const SplitK& cut, const Group& group,
                                  const machine::Machine& machine, const GroupOptions& options) {
-  const tile::Stages stages = split_sum(whole, cut);
+  const tile::Stages stages = split_k(whole, cut);
   const Group first{.stages = {stages[0]}, .results = {stages[0].name()}, .weights = group.weights};
-  const auto contraction = contraction_of(first, Rounding{options.products, options.exact});
+  const auto contraction =
+      contraction_of(first, Rounding{options.contraction_dtype, options.exact});
   if (!contraction) return Attempt{};
   TESSERA_TRY(GroupCode code,
               ContractionLowering(*contraction, machine, options).run(machine, options));
   TESSERA_TRY(
       Attempt rest,
-      lower_elements({.stages = {stages[1]}, .results = group.results, .weights = group.weights},
-                     machine, options));
+      lower_elementwise({.stages = {stages[1]}, .results = group.results, .weights = group.weights},
+                        machine, options));
   if (!rest) return Attempt{};
   std::ranges::move(rest->kernels, std::back_inserter(code.kernels));
   std::ranges::move(rest->packings, std::back_inserter(code.packings));
@@ -489,18 +490,20 @@ Expected<Attempt> lower_contraction(const Group& group, const machine::Machine& 
   GroupOptions options = given;
   const auto form = [&] {
     return contraction_of(
-        whole, by_blocks ? std::optional(Rounding{options.products, options.exact}) : std::nullopt);
+        whole, by_blocks ? std::optional(Rounding{options.contraction_dtype, options.exact})
+                         : std::nullopt);
   };
   auto contraction = form();
   // A sum of nothing is no product.
   if (contraction && multiply_adds(*contraction) == 0) return Attempt{};
-  if (!contraction || (contraction->bytes && !target.multiplies_bytes)) return Attempt{};
-  if (by_blocks && options.products == DType::BF16 && multiply_adds(*contraction) < kSmallProduct) {
-    options.products = DType::F32;
+  if (!contraction || (contraction->bytes && !target.has_int8_dot)) return Attempt{};
+  if (by_blocks && options.contraction_dtype == DType::BF16 &&
+      multiply_adds(*contraction) < kSmallContraction) {
+    options.contraction_dtype = DType::F32;
     contraction = form();
   }
   if (by_blocks && !options.exact)
-    if (const SumParts cut = parts_of_sum(*contraction, options, machine); cut.parts > 1) {
+    if (const SplitK cut = choose_split_k(*contraction, options, machine); cut.parts > 1) {
       TESSERA_TRY(Attempt split, lower_in_parts(*contraction, cut, whole, machine, options));
       if (split) return split;
     }

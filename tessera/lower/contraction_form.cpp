@@ -108,7 +108,7 @@ class Reads {
                return !inner_.contains(term.variable);
              });
     });
-    std::vector<Merged> axes;
+    std::vector<MergedAxis> axes;
     node::Read source{read.operand, read.sort, {}, read.otherwise};
     std::int64_t before = 1, after = 1;
     for (std::size_t i = 0; i < at.size(); ++i) {
@@ -262,7 +262,7 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, DType dtype, cons
     if (axis->extent != 1) read.at = *read.at.plus(AffineIndex::of(axis->name), stride);
     stride *= axis->extent;
   }
-  std::vector<Merged> output;
+  std::vector<MergedAxis> output;
   for (const IndexAxis& axis : axes) output.push_back({{named(axis)}});
   before.push_back(
       {.operands = stage.operands,
@@ -275,7 +275,7 @@ Factor computed_ahead(const Stage& stage, const Scalar& value, DType dtype, cons
 /// The sums of the bytes of a factor, computed ahead; gives their name.
 std::string summed_ahead(Contraction& c, const Scalar& byte, const IndexAxes& axes,
                          const std::string& prefix) {
-  std::vector<Merged> output;
+  std::vector<MergedAxis> output;
   for (const IndexAxis& axis : axes) output.push_back({{named(axis)}});
   const std::string name = fmt::format("{}.{}.sums", c.stage->name(), prefix);
   c.before.push_back({.operands = c.stage->operands,
@@ -291,7 +291,7 @@ std::string summed_ahead(Contraction& c, const Scalar& byte, const IndexAxes& ax
 /// is not known or the result is empty.
 std::optional<AxisExtents> extents_of(Contraction& c) {
   AxisExtents extents;
-  for (const Merged& merged : c.stage->output.axes)
+  for (const MergedAxis& merged : c.stage->output.axes)
     for (const Axis& part : merged.parts) {
       const auto extent = resolved(part.size(), c.stage->sizes).constant();
       if (!extent || *extent < 1) return std::nullopt;
@@ -311,7 +311,7 @@ std::optional<AxisExtents> extents_of(Contraction& c) {
 /// factors vary with all of the sum.
 bool assign_axes(Contraction& c, Factors& factors) {
   IndexAxes output;
-  for (const Merged& merged : c.stage->output.axes)
+  for (const MergedAxis& merged : c.stage->output.axes)
     for (const Axis& part : merged.parts)
       output.push_back({part.name, *resolved(part.size(), c.stage->sizes).constant()});
   std::set<std::string> left = axes_in(factors.first), right = axes_in(factors.second);
@@ -435,7 +435,7 @@ bool Factor::merges(const IndexAxis& outer, const IndexAxis& inner) const {
 }
 
 bool Contraction::is_merged(const IndexAxis& axis) const {
-  return std::ranges::any_of(stage->output.axes, [&](const Merged& merged) {
+  return std::ranges::any_of(stage->output.axes, [&](const MergedAxis& merged) {
     const auto is_other = [&](const Axis& part) {
       return part.name != axis.name && resolved(part.size(), stage->sizes).constant() != 1;
     };
@@ -460,7 +460,7 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   if (!extents || count(c.sums) < kLeastSum || !assign_axes(c, *factors)) return std::nullopt;
   find_weight(c, factors->second, group.weights);
   if (rounding && !c.bytes && c.known_b)
-    factors->first = with_more_channels(factors->first, *rounding, c, *extents);
+    factors->first = pad_channels(factors->first, *rounding, c, *extents);
   if (c.bytes) sum_shifted_bytes(c, *factors);
 
   auto a = factor_of(c, factors->first, "a", *extents, rounding);
@@ -471,7 +471,7 @@ std::optional<Contraction> contraction_of(const Group& group, std::optional<Roun
   std::ranges::stable_sort(c.sums, std::greater<>(), [&](const IndexAxis& axis) {
     return c.a.reads.empty() ? 0 : c.a.reads[0].at.factor(axis.name);
   });
-  if (c.known_b && rounding && rounding->to == DType::BF16) add_rest_of_weights(c);
+  if (c.known_b && rounding && rounding->to == DType::BF16) split_weights_bf16(c);
   if (c.known_b) return c;
   auto b = factor_of(c, factors->second, "b", *extents, rounding);
   if (!b) return std::nullopt;

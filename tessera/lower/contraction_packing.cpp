@@ -13,17 +13,17 @@ Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu
   const Axis panel{"panel", Dim(ceil_div(c.column.extent, panels.columns))};
   const Axis within{"within", Dim(panels.columns)};
   const Axis outer{"outer", Dim(ceil_div(sums, group))}, inner{"inner", Dim(group)};
-  std::vector<Merged> axes(1);
+  std::vector<MergedAxis> axes(1);
   for (const IndexAxis& a : batch) axes[0].parts.push_back({a.name, Dim(a.extent)});
   axes[0].parts.push_back(panel);
   std::map<std::string, Scalar> position;
   position.emplace(c.column.name, Scalar(panel) * Scalar(panels.columns) + Scalar(within));
   if (group == 1) {
-    Merged merged;
+    MergedAxis merged;
     for (const IndexAxis& a : c.sums) merged.parts.push_back({a.name, Dim(a.extent)});
-    axes.insert(axes.end(), {merged, Merged{{within}}});
+    axes.insert(axes.end(), {merged, MergedAxis{{within}}});
   } else {
-    axes.insert(axes.end(), {Merged{{outer}}, Merged{{within}}, Merged{{inner}}});
+    axes.insert(axes.end(), {MergedAxis{{outer}}, MergedAxis{{within}}, MergedAxis{{inner}}});
     Scalar rest = Scalar(outer) * Scalar(group) + Scalar(inner);
     for (auto a = c.sums.rbegin(); a != c.sums.rend(); ++a) {
       position.emplace(a->name, a + 1 == c.sums.rend() ? rest : mod(rest, Scalar(a->extent)));
@@ -33,7 +33,7 @@ Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu
   Transform transform;
   transform.index = [&](const std::string& name) -> std::optional<Scalar> {
     if (const auto it = position.find(name); it != position.end()) return it->second;
-    const bool is_axis = std::ranges::any_of(axes, [&](const Merged& merged) {
+    const bool is_axis = std::ranges::any_of(axes, [&](const MergedAxis& merged) {
       return std::ranges::count(merged.parts, name, &Axis::name) > 0;
     });
     if (!is_axis) return Scalar(std::int64_t{0});  // of one position
@@ -65,11 +65,11 @@ Packing packing_of(const Contraction& c, const IndexAxes& batch, const tile::cpu
 
 /// The sums of the factor b, of bytes: [batch, column].
 Packing sums_of(const Contraction& c, const IndexAxes& batch) {
-  std::vector<Merged> axes;
+  std::vector<MergedAxis> axes;
   for (const IndexAxes& part : {batch, IndexAxes{c.column}})
     for (const IndexAxis& a : part) axes.push_back({{{a.name, Dim(a.extent)}}});
   std::set<std::string> open;
-  for (const Merged& axis : axes) open.insert(axis.parts[0].name);
+  for (const MergedAxis& axis : axes) open.insert(axis.parts[0].name);
   for (const Bound& bound : c.fold->bounds) open.insert(bound.axis);
   Transform transform;
   transform.index = [&](const std::string& name) -> std::optional<Scalar> {
@@ -89,7 +89,7 @@ Packing sums_of(const Contraction& c, const IndexAxes& batch) {
 
 }  // namespace
 
-void add_rest_of_weights(Contraction& c) {
+void split_weights_bf16(Contraction& c) {
   constexpr std::int64_t kStep = 64, kMost = std::int64_t{1} << 29;
   const std::int64_t products = count(c.batch) * count(c.rows) * count(c.sums) * c.column.extent;
   // A sum of several axes is cut where its steps divide it.

@@ -16,9 +16,7 @@ void Evaluator::fail(Diagnostic diagnostic) {
 }
 
 void Evaluator::unsupported(std::string what) {
-  fail({.id = "lower-unsupported",
-        .message = std::move(what),
-        .note = "the interpreter computes it"});
+  fail({.id = "lower-unsupported", .message = std::move(what), .note = "interpreter fallback"});
 }
 
 const Evaluator::Memory* Evaluator::memory(const std::string& name) const {

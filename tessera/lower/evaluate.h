@@ -17,15 +17,15 @@
 
 namespace tessera::lower {
 
-/// What a scalar expression is within a tile program: a number for every position of the tile. It
-/// is a scalar, or a tile with an extent of 1 along axes that it does not vary with; axes at the
-/// end may be missing. An integer that is affine is not computed before it is needed.
+/// Scalar expression of index notation as a value of a tile kernel: a number for every position of
+/// the tile. It is a scalar, or a tile with extent 1 along axes that it does not vary with;
+/// trailing axes may be missing. Affine integers are materialized on demand.
 struct Value {
   Sort sort = Sort::Value;
   std::optional<tile::ValueId> id = {};
   std::optional<Position> position = {};  // of an integer
   Range range = {};                       // of an integer
-  /// The bytes that hold an element of a small type, which is moved without being converted.
+  /// Storage bytes of an element of a small type, which is copied without conversion.
   struct Stored {
     tile::ValueId id = 0;
     DType dtype = DType::U8;
@@ -33,17 +33,17 @@ struct Value {
   std::optional<Stored> stored = {};
 };
 
-/// How a fold is run through.
+/// Loop nest of a reduction.
 struct FoldNest {
-  std::vector<tile::Loop> loops = {};  // that are no vectors
+  std::vector<tile::Loop> loops = {};  // not vectorized
   std::vector<int> vectors = {};       // axes of the tile, the last ones
   std::vector<tile::Nest::Axis> guards = {};
-  std::vector<tile::Nest::Place> reads = {};  // what is loaded where
+  std::vector<tile::Nest::Place> reads = {};  // operands and the loops that load them
   bool tensorized = false;
 };
 
-/// Emits expressions into a kernel that is being built. The first thing that cannot be emitted is
-/// kept (`error`); what is built after it is of no meaning.
+/// Emits scalar expressions of index notation as tile IR. The first expression that is not
+/// supported is kept as the error; values that are built after it are meaningless.
 class Evaluator {
  public:
   using Id = tile::ValueId;
@@ -63,24 +63,26 @@ class Evaluator {
   /// A parameter of the kernel: a view, or a pointer for tensors without axes, with more than eight
   /// of them or without elements.
   Expected<Done> add_tensor(const std::string& name, DType dtype, tile::Extents shape);
-  /// A stage that is there as a tile: what is read at these positions.
-  struct Held {
+  /// Stage whose elements at these positions are a tile in registers.
+  struct HeldTile {
     std::vector<Position> at;
     Value value;
   };
-  void hold(const std::string& name, Held held) { held_.insert_or_assign(name, std::move(held)); }
-  /// A stage whose elements are computed where they are read.
+  void hold_tile(const std::string& name, HeldTile held) {
+    held_.insert_or_assign(name, std::move(held));
+  }
+  /// Inlined stage: its elements are computed where they are read.
   void add_computed(const tile::Stage& stage) { computed_.emplace(stage.name(), &stage); }
 
-  /// A stage that has been computed: reads of it, at the positions of the tile, are this value.
+  /// Computed stage: its elements at the positions of the tile are this value.
   void add_tile(const std::string& stage, const Value& value) {
     tiles_.insert_or_assign(stage, value);
   }
-  /// What is divided by one number for many elements is multiplied by the inverse, but in arguments
-  /// of functions with jumps (floor, comparisons): there a last place decides about the result.
+  /// Replaces division by a value that many elements share by multiplication with its reciprocal,
+  /// except in arguments of discontinuous functions (floor, comparisons).
   void invert_divisors() { inverts_ = true; }
 
-  /// The stage whose expressions are evaluated, and its index variables.
+  /// Sets the stage whose expressions are evaluated, and its index variables.
   void enter(const tile::Stage& stage, const std::vector<tile::Nest::Axis>& axes);
 
   void bind_loop(const std::string& loop, const Position& at, const Range& range);
@@ -90,7 +92,7 @@ class Evaluator {
   void pop_axis() { extents_.pop_back(); }
   const tile::Extents& extents() const { return extents_; }
 
-  /// What is evaluated between the two is forgotten: it belongs to an inner region.
+  /// Scope of memoized values, for an inner region.
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() { scopes_.pop_back(); }
 
@@ -99,36 +101,36 @@ class Evaluator {
   /// At every position of the tile.
   Id full(const Value& value);
   Value converted(const Value& value, Sort sort);
-  /// What a number is when it has been stored as the dtype and read again.
+  /// The number after a round trip through the storage dtype.
   Id stored_and_read(Id id, DType dtype, Sort sort);
   /// The index variable as an integer.
   Value axis(const std::string& name);
   Value evaluate_over_loops(const Scalar& scalar);
-  /// Whether they are in their ranges; nothing where they always are.
+  /// Mask of the positions at which all guards are in range; none if they always are.
   std::optional<Id> guard(const std::vector<tile::Nest::Axis>& guards);
   std::optional<Id> both(std::optional<Id> a, std::optional<Id> b);
 
-  /// Runs the fold and remembers its results.
+  /// Emits a reduction and memoizes its results.
   void run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest);
-  /// The result of a fold of one component that was run elsewhere.
+  /// Sets the result of a reduction that is computed elsewhere.
   void set_fold(const Fold& fold, const Value& value) {
     scopes_.back().folds.insert_or_assign(&fold, std::vector{value});
   }
-  /// Evaluates every read of a tensor in an expression, so that it is there further in.
+  /// Hoists every read of a tensor in an expression to this scope.
   void preload(const Scalar& scalar, const std::string& tensor);
 
-  /// The value at every position of the tile's axes, stored at these indices, where the guard
-  /// holds. `drops_outside`: what the guard leaves out is outside of the tensor along some axis, so
-  /// that a view need not be told.
+  /// Stores the value at these indices, for every position of the tile at which the guard holds.
+  /// `drops_outside`: positions that the guard excludes are out of bounds, so that a view store
+  /// needs no mask.
   void store(const Memory& into, const std::vector<Value>& at, const Value& value,
              std::optional<Id> guard, bool drops_outside);
 
-  /// The value at every position of the tile's axes, stored at these indices or, where they are in
-  /// range, combined with what is there. No two positions of a tile may have the same.
+  /// Scatter: stores the value at these indices, or combines it with the old content where they are
+  /// in range. The indices of one tile are distinct.
   void update(const Memory& into, const std::vector<Scalar>& at, const Value& value,
               std::optional<Id> guard, std::optional<Fn> combine);
 
-  /// The value along those axes of the tile that the indices run along, stored there.
+  /// Stores the value along the axes of the tile that the indices vary with.
   void store_part(const Memory& into, const std::vector<Value>& at, const Value& value);
 
   DType dtype_of(Sort sort) const;
@@ -166,9 +168,9 @@ class Evaluator {
   // evaluate_memory.cpp
   Value read_memory(const Memory& memory, const node::Read& n, const std::vector<Value>& at);
   Value read_computed(const tile::Stage& stage, const node::Read& n, const std::vector<Value>& at);
-  Value read_held(const Held& held, const node::Read& n, const std::vector<Value>& at);
+  Value read_held(const HeldTile& held, const node::Read& n, const std::vector<Value>& at);
   static bool is_outside(const Memory& memory, const std::vector<Value>& at);
-  /// Whether it is a read that is 0 because it is outside.
+  /// Whether it is an out-of-bounds read, which is 0.
   bool is_padding(const Scalar& scalar);
   std::optional<Id> in_range(const std::vector<Value>& at, const tile::Extents& shape);
   std::optional<Id> load_view(const Memory& memory, const std::vector<Value>& at,
@@ -177,11 +179,11 @@ class Evaluator {
   Id pointers(const Memory& memory, const std::vector<Value>& at);
 
   // evaluate_fold.cpp
-  struct Running;
-  void run_loops(Running& run, std::size_t depth);
-  void step(Running& run);
-  bool step_product(Running& run);
-  void step_dot(Running& run);
+  struct FoldState;
+  void run_loops(FoldState& run, std::size_t depth);
+  void step(FoldState& run);
+  bool step_product(FoldState& run);
+  void step_dot(FoldState& run);
   std::vector<Id> combine(const Fold& fold, const std::vector<Id>& left,
                           const std::vector<Id>& right);
   std::vector<tile::Loop> inline_loops(const Fold& fold);
@@ -200,12 +202,12 @@ class Evaluator {
   Id scalar_part(const Position& position);
   Id materialized(const Position& position);
 
-  /// All of one shape: the extents broadcast, missing axes added.
+  /// Broadcasts tiles to a common shape.
   void fit(std::vector<Id>& ids);
   Id shaped(Id id, tile::Extents shape);
-  /// A tile whose axes are these axes of the program's tile, in order, as one of the full rank.
+  /// Expands a tile over these axes to the full rank of the program's tile.
   Id placed(Id id, const std::vector<int>& axes);
-  /// The other way: without the axes that are not named, in the order in which they are.
+  /// The inverse: permutes and squeezes a tile to these axes.
   Id taken(Id id, const std::vector<int>& axes);
 
   tile::Builder& b_;
@@ -213,12 +215,12 @@ class Evaluator {
   tile::Extents extents_;
   std::map<std::string, Memory, std::less<>> memory_;
   std::map<std::string, const tile::Stage*, std::less<>> computed_;
-  std::map<std::string, Held, std::less<>> held_;
+  std::map<std::string, HeldTile, std::less<>> held_;
   std::map<std::string, Value, std::less<>> tiles_;
   std::map<std::string, Value, std::less<>> loops_;
   std::vector<Frame> frames_;
   std::vector<Scope> scopes_ = {{}};
-  std::vector<Scalar> keep_;  // ids of expressions stay their own while memos live
+  std::vector<Scalar> keep_;  // keeps ids of memoized expressions unique
   std::optional<Diagnostic> error_;
   bool over_loops_ = false;  // an index is a loop, not a variable
   bool inverts_ = false;

@@ -42,7 +42,7 @@ std::int64_t tile_elements(const Extents& extents) {
 }  // namespace
 
 /// A fold on its way.
-struct Evaluator::Running {
+struct Evaluator::FoldState {
   const Fold& fold;
   const FoldNest& nest;
   std::vector<Id> init = {}, result = {};    // accumulators, one per component
@@ -98,7 +98,7 @@ std::vector<Loop> Evaluator::inline_loops(const Fold& fold) {
       if (range.high < (std::int64_t{1} << 31)) extent = range.high;
     }
     if (!extent) {
-      unsupported(fmt::format("how far axis {} runs depends on data", bound.axis));
+      unsupported(fmt::format("the extent of axis {} depends on data", bound.axis));
       return {};
     }
     loops.push_back(
@@ -145,7 +145,7 @@ void Evaluator::run_inline(const std::shared_ptr<const Fold>& fold) {
 
 void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest) {
   if (error_) return;
-  Running run{.fold = *fold, .nest = nest};
+  FoldState run{.fold = *fold, .nest = nest};
   for (const Loop& loop : nest.loops) loops_.erase(loop.name);  // open no more since the last time
   // The accumulators vary with what the terms vary with, whatever the round and the place in it.
   const auto varying = [&](const Scalar& scalar) {
@@ -204,7 +204,7 @@ std::int64_t Evaluator::count(const std::vector<int>& axes) const {
   return all;
 }
 
-void Evaluator::run_loops(Running& run, std::size_t depth) {
+void Evaluator::run_loops(FoldState& run, std::size_t depth) {
   if (error_) return;
   if (depth == run.nest.loops.size()) {
     if (run.nest.tensorized)
@@ -261,7 +261,7 @@ std::vector<Evaluator::Id> Evaluator::combine(const Fold& fold, const std::vecto
 
 /// A sum that takes in a tile_elements without rounding it first: how sums round on the way is
 /// open.
-bool Evaluator::step_product(Running& run) {
+bool Evaluator::step_product(FoldState& run) {
   const auto factors = tile::product_of(run.fold);
   if (!factors || !run.nest.vectors.empty() || !run.nest.guards.empty()) return false;
   if (std::ranges::any_of(run.fold.bounds, [&](const Bound& bound) {
@@ -278,7 +278,7 @@ bool Evaluator::step_product(Running& run) {
   return true;
 }
 
-void Evaluator::step(Running& run) {
+void Evaluator::step(FoldState& run) {
   if (step_product(run)) return;
   std::vector<Id> terms;
   for (std::size_t i = 0; i < run.fold.lift.size(); ++i)
@@ -339,7 +339,7 @@ void Evaluator::step(Running& run) {
   run.result = combine(run.fold, run.result, terms);
 }
 
-void Evaluator::step_dot(Running& run) {
+void Evaluator::step_dot(FoldState& run) {
   const auto factors = tile::product_of(run.fold);
   Id left = id_of(converted(evaluate(factors->first), Sort::Value));
   Id right = id_of(converted(evaluate(factors->second), Sort::Value));

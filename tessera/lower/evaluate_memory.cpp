@@ -65,7 +65,7 @@ std::optional<Literal> literal_of(const Scalar& scalar, DType dtype) {
 Expected<Done> Evaluator::add_tensor(const std::string& name, DType dtype, Extents shape) {
   if (memory(name) != nullptr) return Done{};
   if (dtype == DType::String)
-    return Diagnostic{.id = "lower-unsupported", .message = "text has no tiles"};
+    return Diagnostic{.id = "lower-unsupported", .message = "no code generation for strings"};
   if (!element_count(shape))
     return Diagnostic{.id = "lower-unsupported",
                       .message = fmt::format("{} has too many elements", name)};
@@ -215,7 +215,8 @@ Value Evaluator::read_memory(const Memory& memory, const node::Read& n,
   return result;
 }
 
-Value Evaluator::read_held(const Held& held, const node::Read& n, const std::vector<Value>& at) {
+Value Evaluator::read_held(const HeldTile& held, const node::Read& n,
+                           const std::vector<Value>& at) {
   for (std::size_t i = 0; i < at.size(); ++i)
     if (at[i].position != held.at[i]) {
       unsupported(fmt::format("{} is read at other positions than it is computed", n.operand));

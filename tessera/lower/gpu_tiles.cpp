@@ -80,7 +80,7 @@ struct Choice {
 };
 
 /// What a program costs a multiprocessor, in cycles.
-struct Pace {
+struct StepTimes {
   double alone = 0;  // a step of one that has it for itself
   double pair = 0;   // of two that share it
   double end = 0;    // of its results
@@ -90,7 +90,7 @@ struct Pace {
 /// Measured on an H200 with 870 ways to compute 52 convolutions. Large tiles are bound by tensor
 /// cores, small ones by how long copies take; of a box (a padded image), where each begins has to
 /// be reckoned.
-Pace hopper_pace(double sums, bool is_box) {
+StepTimes hopper_pace(double sums, bool is_box) {
   constexpr double kLarge = 128 * 128, kMiddle = 64 * 128, kSmall = 64 * 64;
   // The largest read least, but nothing else runs while their results are written.
   const double end = sums * (sums > kLarge ? 0.16 : 0.14);
@@ -99,12 +99,12 @@ Pace hopper_pace(double sums, bool is_box) {
     return {.alone = step, .pair = 2 * step, .end = end};
   }
   if (sums > kSmall) return {.alone = 520, .pair = 940, .end = end};
-  return is_box ? Pace{.alone = 430, .pair = 700, .end = end}
-                : Pace{.alone = 330, .pair = 450, .end = end};
+  return is_box ? StepTimes{.alone = 430, .pair = 700, .end = end}
+                : StepTimes{.alone = 330, .pair = 450, .end = end};
 }
 
 /// Of all others: products, operands from the second-level cache, barriers.
-Pace other_pace(double rows, double columns, bool matrix) {
+StepTimes other_pace(double rows, double columns, bool matrix) {
   const double step = std::max(rows * columns * (matrix ? 0.03 : 0.25), (rows + columns) * 2) + 150;
   return {.alone = step, .pair = 2 * step};
 }
@@ -119,7 +119,7 @@ Choice choice_of(const Contraction& c, const GroupOptions& options, const machin
   constexpr Shape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
                                {64, 128},  {64, 64},   {64, 32},   {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};
-  const bool half = options.products != DType::F32, matrix = half || options.tf32;
+  const bool half = options.contraction_dtype != DType::F32, matrix = half || options.tf32;
   const bool hopper = half && machine.gpu->architecture == "sm_90a";
   const bool is_box = !c.a.reads.empty() && c.a.reads[0].box;
   Choice best;
@@ -137,7 +137,7 @@ Choice choice_of(const Contraction& c, const GroupOptions& options, const machin
     constexpr std::int64_t kLarge = 128 * 128;
     if (matrix && !hopper && shape.rows * shape.columns > kLarge) continue;
     const auto m = static_cast<double>(tiles.row_count()), n = static_cast<double>(tiles.columns);
-    const Pace pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
+    const StepTimes pace = hopper ? hopper_pace(m * n, is_box) : other_pace(m, n, matrix);
     const std::int64_t waves = ceil_div(programs, machine.gpu->multiprocessors);
     const auto pairs = static_cast<double>(waves / 2), rest = static_cast<double>(waves % 2);
     const auto rounds = static_cast<double>(ceil_div(steps, parts));
@@ -156,14 +156,14 @@ ContractionTiles gpu_tiles(const Contraction& c, const GroupOptions& options,
   return choice_of(c, options, machine, 1).tiles;
 }
 
-SumParts parts_of_sum(const Contraction& c, const GroupOptions& options,
+SplitK choose_split_k(const Contraction& c, const GroupOptions& options,
                       const machine::Machine& machine) {
   // Cycles of another launch, of each part that it goes through, and of each of the sums that it
   // reads: measured on an H200.
   constexpr double kLaunch = 2500, kPart = 330, kRead = 0.00085;
   const double elements =
       static_cast<double>(count(c.batch) * count(c.rows) * c.column.extent) * kRead;
-  SumParts best;
+  SplitK best;
   if (c.widened) return best;
   double least = choice_of(c, options, machine, 1).cycles;
   for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16}) {

@@ -19,11 +19,11 @@ void fit_grid(Lowered& lowered, std::int64_t most_across) {
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options) {
   Diagnostic why{.id = "lower-unsupported",
-                 .message = "the group has no form as tile programs",
-                 .note = "the interpreter computes it"};
+                 .message = "no code generation for this group",
+                 .note = "interpreter fallback"};
   // The special ones first: what two of them can do, the earlier does faster.
   for (const auto strategy : {lower_scatter, lower_attention, lower_winograd, lower_contraction,
-                              lower_segments, lower_rows, lower_elements}) {
+                              lower_copy, lower_rows, lower_elementwise}) {
     // One that fails (a tile would be too large) leaves the group to the next.
     Expected<Attempt> attempt = strategy(group, machine, options);
     if (!attempt) {

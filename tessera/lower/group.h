@@ -11,71 +11,69 @@
 
 namespace tessera::lower {
 
-/// Operators that are computed together. A stage reads operands and stages before it by name; what
-/// can be computed where it is read has been put there (inlined()), so that the stages left are
-/// those that others read at other positions than their own. All tensors are as they lie in memory:
-/// row by row, the last axis without gaps.
+/// Fusion group: stages that are lowered together. A stage reads operands and earlier stages by
+/// name; stages that can be computed at their use are inlined (inlined()), so that those left are
+/// read at other positions than their own. All tensors are dense and row-major, as in memory.
 ///
-///   conv + bias + relu       one stage, whose value holds the one sum
+///   conv + bias + relu       one stage with one reduction
 ///   softmax                  three: the maximum, the sum, the result
 ///   attention                four: the scores, their maximum, the sum, the result
 struct Group {
   tile::Stages stages = {};
-  std::vector<std::string> results = {};  // the stages that are kept
-  std::set<std::string> weights = {};     // operands whose content is known when code is made
+  std::vector<std::string> results = {};  // stages that are stored
+  std::set<std::string> weights = {};     // operands that are constant
 };
 
-/// A weight as a kernel wants it: another tensor over it, computed once.
+/// Weight packing: a tensor that is computed from a weight at compile time.
 struct Packing {
   std::string weight;
   Definition definition;  // one input, one output: the name of the kernel's argument
 };
 
-/// Kernels that compute a group, in order.
+/// Lowered group: its kernels, in order.
 struct GroupCode {
   std::vector<Lowered> kernels = {};
   std::vector<Packing> packings = {};
-  std::vector<Operand> temporaries = {};  // that one kernel leaves to another
+  std::vector<Operand> temporaries = {};  // tensors between kernels
   std::string strategy = {};              // for reports: "dot 128x256x64, weights packed"
 };
 
-/// Multiply-adds of a product that a GPU computes in f32 as fast as in bf16, about: where bf16 is
-/// asked for, products of fewer are computed in f32, which is eight bits more.
-constexpr double kSmallProduct = 1 << 24;
+/// Multiply-adds below which a contraction takes about as long in f32 as in bf16 on a GPU: with
+/// bf16 requested, smaller ones are computed in f32, which has more bits.
+constexpr double kSmallContraction = 1 << 24;
 
+/// Options of lowering.
 struct GroupOptions {
-  /// Keep the order of additions: no Winograd, no online softmax, no sums in parts.
+  /// Keep the order of additions: no Winograd, no online softmax, no split-K.
   bool exact = false;
-  /// BF16, and on a GPU F16: factors are rounded to it, sums stay in F32.
-  DType products = DType::F32;
-  /// On a GPU: factors of f32 may be rounded to tf32, so that tensor cores multiply them.
+  /// Operands of contractions are rounded to it: BF16, on a GPU also F16. Accumulators are F32.
+  DType contraction_dtype = DType::F32;
+  /// On a GPU: f32 operands may be rounded to tf32, for tensor cores.
   bool tf32 = false;
-  /// Whether code can be made of a kernel; where it cannot, another strategy is tried.
+  /// Checks whether code can be generated for a kernel; if not, another strategy is tried.
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };
 
-/// The code of a group by the first strategy that suits it: scatter, attention, winograd,
-/// contraction, segments, rows, elements. `lower-unsupported` where it has no form as tile
-/// programs.
+/// Lowers a group by the first strategy that applies: scatter, attention, Winograd, contraction,
+/// copy, rows, elementwise. `lower-unsupported` if it cannot be expressed as tile kernels.
 Expected<GroupCode> lower_group(const Group& group, const machine::Machine& machine,
                                 const GroupOptions& options = {});
 
-/// The strategies: nothing where a group is not of their kind.
+/// Strategies: none where they do not apply.
 using Attempt = std::optional<GroupCode>;
 Expected<Attempt> lower_scatter(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_attention(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_winograd(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_contraction(const Group&, const machine::Machine&, const GroupOptions&);
 Expected<Attempt> lower_rows(const Group&, const machine::Machine&, const GroupOptions&);
-Expected<Attempt> lower_segments(const Group&, const machine::Machine&, const GroupOptions&);
-Expected<Attempt> lower_elements(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_copy(const Group&, const machine::Machine&, const GroupOptions&);
+Expected<Attempt> lower_elementwise(const Group&, const machine::Machine&, const GroupOptions&);
 
-/// The stages with those that can be computed where they are read put there: all that have no fold,
-/// or whose only reader reads them at its own positions and has no fold; never a result.
+/// Inlines stages into their consumers: those without a reduction, and those whose only consumer
+/// reads them at its own positions and has no reduction; never a result.
 Expected<tile::Stages> inlined(tile::Stages stages, const std::vector<std::string>& results);
 
-/// The stages where a tensor, read or computed, lies with its axes in another order: axis i in
-/// memory is axis order[i] of what it was.
+/// Applies a layout to a tensor of the stages: axis i in memory is axis order[i] of the tensor.
 Expected<tile::Stages> reordered(tile::Stages stages, const std::string& tensor,
                                  const std::vector<int>& order);
 

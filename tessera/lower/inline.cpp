@@ -18,14 +18,14 @@ using tile::Stages;
 namespace {
 
 /// How often and how the stages of a group read each other.
-struct Reading {
+struct ReadSites {
   std::vector<std::vector<Scalar>> at = {};  // the different positions, by their text
   std::set<std::string> texts = {};
   bool in_fold = false, has_otherwise = false;
 };
 
-Reading reading(const Scalar& value, const std::string& tensor) {
-  Reading result;
+ReadSites reading(const Scalar& value, const std::string& tensor) {
+  ReadSites result;
   std::set<std::pair<const void*, bool>> seen;
   const std::function<void(const Scalar&, bool)> walk = [&](const Scalar& s, bool in_fold) {
     if (!seen.insert({s.id(), in_fold}).second) return;
@@ -56,7 +56,8 @@ Scalar as_stored(DType dtype, const Scalar& value, bool wide) {
 }
 
 /// The parts of a merged axis that are at this position of it.
-void place(const Merged& merged, Scalar at, std::map<std::string, Scalar, std::less<>>& places) {
+void place(const MergedAxis& merged, Scalar at,
+           std::map<std::string, Scalar, std::less<>>& places) {
   for (std::size_t i = merged.parts.size(); i-- > 0;) {
     const Axis& part = merged.parts[i];
     const Dim size = part.size();
@@ -100,19 +101,19 @@ class Inliner {
   /// The same where `from` has a fold and is read at the positions of `into`, whose axes are then
   /// those of `from`.
   std::optional<Stage> with_fold(Stage into, const Stage& from) {
-    const Reading how = reading(into.output.value, from.name());
+    const ReadSites how = reading(into.output.value, from.name());
     if (how.at.size() != 1 || how.in_fold || how.has_otherwise) return std::nullopt;
-    std::map<std::string, Merged, std::less<>> axis_of;  // of `into`, as it is called in `from`
+    std::map<std::string, MergedAxis, std::less<>> axis_of;  // of `into`, as it is called in `from`
     for (std::size_t i = 0; i < how.at[0].size(); ++i) {
-      const Merged& merged = from.output.axes[i];
+      const MergedAxis& merged = from.output.axes[i];
       if (Dim(merged).is(1)) continue;
       const auto* index = std::get_if<node::Index>(&how.at[0][i].node());
       if (index == nullptr || !axis_of.emplace(index->axis, merged).second) return std::nullopt;
     }
-    std::vector<Merged> axes;
+    std::vector<MergedAxis> axes;
     std::map<std::string, Scalar, std::less<>> places;
-    for (const Merged& merged : into.output.axes) {
-      Merged& made = axes.emplace_back();
+    for (const MergedAxis& merged : into.output.axes) {
+      MergedAxis& made = axes.emplace_back();
       for (const Axis& part : merged.parts) {
         const auto it = axis_of.find(part.name);
         if (it == axis_of.end()) {
@@ -126,7 +127,7 @@ class Inliner {
       }
     }
     std::map<std::string, Scalar, std::less<>> ones;  // axes that hold one position
-    for (const Merged& merged : from.output.axes)
+    for (const MergedAxis& merged : from.output.axes)
       if (Dim(merged).is(1))
         for (const Axis& part : merged.parts) ones.insert_or_assign(part.name, Scalar(0));
     std::optional<Scalar> value;

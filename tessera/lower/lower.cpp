@@ -48,14 +48,14 @@ class StageLowering {
   Expected<Lowered> run() {
     if (stage_.output.forward)
       return Diagnostic{.id = "lower-unsupported",
-                        .message = "a forward write has no form as a tile program",
-                        .note = "the interpreter computes it"};
+                        .message = "no code generation for this scatter",
+                        .note = "interpreter fallback"};
     for (const Nest& other : schedule_.nests()) {
       if (!other.at || other.at->what != nest_.stage) continue;
       const Stage& inner = stage_called(other.stage);
       if (inner.output.forward)
         return Diagnostic{.id = "lower-unsupported",
-                          .message = "a forward write is not computed within a stage"};
+                          .message = "a scatter cannot be inlined into another stage"};
       evaluator_.add_computed(inner);
       inner_.push_back(&inner);
     }
@@ -287,13 +287,13 @@ class StageLowering {
     }
     // What leaves an axis of the tensor that is run through by one index variable is dropped.
     const auto is_dropped = [&](const Nest::Axis& guard) {
-      return std::ranges::any_of(stage_.output.axes, [&](const Merged& merged) {
+      return std::ranges::any_of(stage_.output.axes, [&](const MergedAxis& merged) {
         return merged.parts.size() == 1 && merged.parts[0].name == guard.name;
       });
     };
     const std::vector<Nest::Axis> guards = this->guards(false);
     std::vector<Value> at;
-    for (const Merged& merged : stage_.output.axes)
+    for (const MergedAxis& merged : stage_.output.axes)
       at.push_back(evaluator_.evaluate(Scalar(merged)));
     close_fold();
     evaluator_.store(*evaluator_.memory(stage_.name()), at, value, evaluator_.guard(guards),

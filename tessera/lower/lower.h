@@ -11,44 +11,42 @@
 
 namespace tessera::lower {
 
-/// A kernel that computes one stage, and how it is launched. Its parameters are the tensors that
-/// `arguments` names, the result last: views without gaps, pointers for tensors without axes, with
-/// more than eight of them or without elements.
+/// Lowered kernel with its grid. Its parameters are the tensors that `arguments` names, the result
+/// last: dense views, or pointers for tensors of rank 0, of rank above eight or without elements.
 struct Lowered {
   tile::Kernel kernel;
   tile::Grid grid = {1, 1, 1};
   std::vector<std::string> arguments = {};
-  std::int64_t offset = 0;  // elements of the result before what it writes
+  std::int64_t offset = 0;  // of the written part in the result, in elements
 };
 
-/// The stages that have loops of their own, in order. Values are computed in f32, or in f64 where a
-/// tensor of f64 or a cast to it occurs; integers in 64 bits. An index out of range for which the
-/// definition has nothing reads 0.
+/// Lowers a schedule to tile kernels, one per stage with loops of its own. Values are computed in
+/// f32, or in f64 where an f64 tensor or a cast to f64 occurs; integers in 64 bits. An out-of-range
+/// index without a default value reads 0.
 ///
-/// What has no form as a tile program (forward writes, folds whose length depends on data) is a
-/// diagnostic, `lower-unsupported`.
+/// Scatters and reductions of data-dependent length are a diagnostic, `lower-unsupported`.
 Expected<std::vector<Lowered>> lower(const tile::Schedule& schedule);
 
-/// Where the elements of a stage go, if they say so themselves: into another tensor, at these
-/// positions over the axes of the stage; what would lie outside of it is dropped.
+/// Target tensor of a scatter: elements of a stage are written at these positions over the axes of
+/// the stage; those out of bounds are dropped.
 struct Target {
   Shape shape = {};
   std::vector<Scalar> at = {};
-  std::optional<Fn> combine = {};  // with what is there
+  std::optional<Fn> combine = {};  // with the old content
 };
 
-/// The kernel of a schedule of one stage that writes into a target. Elements that go to one place
-/// have to be in one program, not in one vector.
+/// Lowers a stage that scatters into a target. Elements that are written to the same position have
+/// to be computed by one program, and not in one vector.
 Expected<Lowered> lower_writes(const tile::Schedule& schedule, const Target& target);
 
-/// A schedule that is good without tuning: tiles of a few thousand elements of the innermost axes,
-/// products of matrices where sums of products run through both factors, programs over the rest.
+/// Default schedule, without tuning: tiles of a few thousand elements of the innermost axes, dots
+/// for contractions, and a grid over the other axes.
 Expected<tile::Schedule> default_schedule(tile::Stages stages, const machine::Machine& machine);
 
-/// Whether a stage is computed in f64: a tensor of it or a cast to it occurs.
+/// Whether a stage is computed in f64: an f64 tensor or a cast to f64 occurs.
 bool is_wide(const tile::Stage& stage);
 
-/// The types of the tensors that stages read and write, by name.
+/// Types of the tensors that stages read and write.
 Expected<std::vector<Operand>> tensors_of(const tile::Stages& stages);
 
 }  // namespace tessera::lower

@@ -8,7 +8,7 @@
 
 namespace tessera::lower {
 
-/// What positions vary with: a scalar of the kernel, or the position along an axis of the tile.
+/// Variable of a position: a scalar of the kernel, or the index along an axis of the tile.
 struct PositionVariable {
   enum class Kind : std::uint8_t { Scalar, Axis };
   Kind kind = Kind::Scalar;
@@ -18,7 +18,7 @@ struct PositionVariable {
   auto operator<=>(const PositionVariable&) const = default;
 };
 
-/// An integer for every position of a tile: affine in scalars and in positions along axes.
+/// Index at every position of a tile, as an affine form of scalars and of the indices of axes.
 using Position = Affine<PositionVariable>;
 
 inline Position scalar_position(tile::ValueId scalar) {

@@ -4,7 +4,7 @@
 
 namespace tessera::lower {
 
-/// The integers from low to high; the ends saturate.
+/// Interval of integers, both ends inclusive; arithmetic saturates.
 struct Range {
   std::int64_t low = 0, high = 0;
 
@@ -17,7 +17,7 @@ Range operator-(const Range& a, const Range& b);
 Range operator*(const Range& a, const Range& b);
 Range hull(const Range& a, const Range& b);
 
-/// a / b rounded up, of numbers that are not negative.
+/// a / b rounded up, for non-negative numbers.
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }

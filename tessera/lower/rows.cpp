@@ -88,7 +88,7 @@ class RowsLowering {
       for (const Operand& operand : stage.operands)
         if (operand.dtype == DType::String) return false;
       std::set<int> own;
-      for (const Merged& merged : stage.output.axes)
+      for (const MergedAxis& merged : stage.output.axes)
         for (const Axis& part : merged.parts) own.insert(axes_.of[i].at(part.name));
       for (int c = 0; c < static_cast<int>(axes_.classes.size()); ++c)
         if (!axis(c).reduced && axis(c).extent > 1 && !own.contains(c)) return false;
@@ -257,7 +257,7 @@ class RowsLowering {
       evaluator_.enter(stage, variables(i));
       evaluator_.push_scope();
       std::vector<Value> at;
-      for (const Merged& merged : stage.output.axes)
+      for (const MergedAxis& merged : stage.output.axes)
         at.push_back(evaluator_.evaluate(Scalar(merged)));
       evaluator_.store_part(*evaluator_.memory(stage.name()), at, values_[i]);
       evaluator_.pop_scope();

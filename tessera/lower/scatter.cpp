@@ -89,7 +89,7 @@ Expected<Attempt> lower_scatter(const Group& group, const machine::Machine& mach
   for_each_read(stage.output.value, [&](const node::Read& r) { read.insert(r.operand); });
   std::erase_if(before.stages[0].operands,
                 [&](const Operand& o) { return !read.contains(o.name); });
-  TESSERA_TRY(Attempt code, lower_elements(before, machine, options));
+  TESSERA_TRY(Attempt code, lower_elementwise(before, machine, options));
   const Stage writes = writes_of(stage);
   TESSERA_TRY(const Schedule schedule, schedule_of(writes, forward));
   TESSERA_TRY(Lowered lowered,

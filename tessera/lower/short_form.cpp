@@ -17,12 +17,12 @@ using Uses = std::map<std::string, std::vector<std::string>>;
 /// Goes over the words of an equation and takes note of what is read: `name[`, with as many indices
 /// as there are commas at its depth.
 Uses uses_of(std::string_view text) {
-  struct Open {
+  struct OpenBracket {
     std::string operand;  // empty: some other bracket
     std::vector<std::vector<Token>> indices = {{}};
   };
   Uses uses;
-  std::vector<Open> open;
+  std::vector<OpenBracket> open;
   Lexer lexer(text);
   for (Token before; lexer.peek().kind != Token::Kind::End;) {
     const Token word = lexer.take();
@@ -30,7 +30,7 @@ Uses uses_of(std::string_view text) {
     const bool opens = Lexer::is(word, "[") || Lexer::is(word, "(") || Lexer::is(word, "{");
     const bool closes = Lexer::is(word, "]") || Lexer::is(word, ")") || Lexer::is(word, "}");
     if (closes && !open.empty()) {
-      const Open done = std::move(open.back());
+      const OpenBracket done = std::move(open.back());
       open.pop_back();
       if (!done.operand.empty()) {
         std::vector<std::string>& at = uses[done.operand];
@@ -45,10 +45,10 @@ Uses uses_of(std::string_view text) {
       open.back().indices.emplace_back();
     } else if (opens) {
       const bool reads = Lexer::is(word, "[") && before.kind == Token::Kind::Name;
-      for (Open& outer : open) outer.indices.back().push_back(word);
+      for (OpenBracket& outer : open) outer.indices.back().push_back(word);
       open.push_back({reads ? before.text : ""});
     } else {
-      for (Open& outer : open) outer.indices.back().push_back(word);
+      for (OpenBracket& outer : open) outer.indices.back().push_back(word);
     }
     before = word;
   }

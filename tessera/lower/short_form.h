@@ -9,15 +9,15 @@
 
 namespace tessera::lower {
 
-/// `a=f32[64, 32]`: a tensor of known size.
+/// Parses a tensor type with a name: `a=f32[64, 32]`.
 Expected<Operand> parse_tensor(std::string_view text);
 
-/// A definition on tensors of known sizes: the whole text form, or its one equation alone,
+/// Parses a definition on tensors of static shape: its whole text form, or one equation,
 ///
 ///   c[i, j] = sum(k) a[i, k] * b[k, j]
 ///
-/// whose operands are those of the inputs that it reads. The result has the dtype of the first of
-/// them. An index that is an axis alone says how far the axis runs; others are given: `c[i: 6]`.
+/// whose operands are the inputs that it reads. The result has the dtype of the first operand.
+/// Extents of axes follow from reads whose index is an axis alone; others are written: `c[i: 6]`.
 Expected<Definition> parse_short(std::string_view text, const std::vector<Operand>& inputs);
 
 }  // namespace tessera::lower

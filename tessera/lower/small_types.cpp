@@ -12,9 +12,9 @@ using Id = tile::ValueId;
 using Specials = SmallFormat::Specials;
 
 /// Arithmetic on tiles of integers of one type.
-class Words {
+class WordOps {
  public:
-  Words(tile::Builder& builder, const tile::Type& type) : b_(builder), type_(type) {}
+  WordOps(tile::Builder& builder, const tile::Type& type) : b_(builder), type_(type) {}
 
   Id constant(std::int64_t word) const { return b_.constant(type_, tile::Literal{0, word}); }
   Id map(Function function, Id a, std::int64_t b) const {
@@ -42,7 +42,7 @@ constexpr std::int64_t kNanF32 = 0x7fc00000, kInfinityF32 = 0x7f800000;
 /// The bits of a small float as an f32, which has every number of it.
 Id decode(tile::Builder& b, Id stored, const SmallFormat& f) {
   const Id bits = b.cast(stored, DType::I32);
-  const Words words(b, b.type(bits));
+  const WordOps words(b, b.type(bits));
   const Id nan = words.constant(kNanF32);
   const int shift = kF32.mantissa_bits - f.mantissa_bits;
   if (!f.has_sign) {
@@ -79,7 +79,7 @@ Id decode(tile::Builder& b, Id stored, const SmallFormat& f) {
 Id encode(tile::Builder& b, Id x, const SmallFormat& f) {
   const WideFormat& wide = b.type(x).dtype == DType::F64 ? kF64 : kF32;
   const Id bits = b.bitcast(x, wide.word);
-  const Words words(b, b.type(bits));
+  const WordOps words(b, b.type(bits));
   const auto power = [&](int exponent) {  // the bits of 2^exponent
     return std::int64_t{exponent + wide.bias} << wide.mantissa_bits;
   };
@@ -138,7 +138,7 @@ tile::ValueId to_storage(tile::Builder& builder, tile::ValueId x, DType dtype) {
   const DType storage = storage_of(dtype);
   const Id stored = from == storage ? x : builder.cast(x, storage);
   if (!is_small(dtype)) return stored;
-  const Words words(builder, builder.type(stored));
+  const WordOps words(builder, builder.type(stored));
   const int unused = 8 - bit_width(dtype);
   return words.map(Function::Shr, words.map(Function::Shl, stored, unused), unused);
 }

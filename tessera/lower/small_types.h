@@ -4,14 +4,14 @@
 
 namespace tessera::lower {
 
-// Tile programs know no small types: these are bytes in memory (storage_of), and conversions are
-// operations on bits.
+// Conversions of small types (fp8, fp4, int4), which tile IR does not have: they are bytes in
+// memory (storage_of), and conversions are bit operations.
 
-/// Elements of a dtype, as they are stored, as numbers of another dtype that is not small.
+/// Decodes stored elements of a small dtype to numbers of another dtype.
 tile::ValueId from_storage(tile::Builder& builder, tile::ValueId stored, DType dtype, DType to);
 
-/// Numbers as elements of a dtype, as they are stored: the bits of `encoded` for a small float, an
-/// integer that wraps for a small integer, and a Cast for any other.
+/// Encodes numbers as stored elements of a dtype: the bits of `encoded` for a small float, a
+/// wrapped integer for a small integer, and a Cast for any other.
 tile::ValueId to_storage(tile::Builder& builder, tile::ValueId x, DType dtype);
 
 }  // namespace tessera::lower

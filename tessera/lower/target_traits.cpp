@@ -7,9 +7,9 @@ namespace {
 
 constexpr TargetTraits kCpu{
     .contractions = TargetTraits::ContractionTiling::Panels,
-    .multiplies_bytes = true,
+    .has_int8_dot = true,
     .uses_winograd = true,
-    .vectorizes_windows = true,
+    .uses_direct_conv = true,
     .has_thread_blocks = false,
     .longest_row = 1 << 18,
     .most_programs_across = std::numeric_limits<std::int64_t>::max(),
@@ -17,9 +17,9 @@ constexpr TargetTraits kCpu{
 
 constexpr TargetTraits kCuda{
     .contractions = TargetTraits::ContractionTiling::ThreadBlocks,
-    .multiplies_bytes = false,
+    .has_int8_dot = false,
     .uses_winograd = false,
-    .vectorizes_windows = false,
+    .uses_direct_conv = false,
     .has_thread_blocks = true,
     .longest_row = 1 << 14,  // what the registers of a block hold
     .most_programs_across = 65535,

@@ -285,7 +285,7 @@ class Kernel {
     const Value value = evaluator_.converted(evaluator_.evaluate(stage_.output.value),
                                              sort_of(stage_.output.dtype));
     std::vector<Value> at;
-    for (const Merged& merged : stage_.output.axes)
+    for (const MergedAxis& merged : stage_.output.axes)
       at.push_back(evaluator_.evaluate(Scalar(merged)));
     evaluator_.store(*evaluator_.memory(stage_.name()), at, value, {}, true);
     while (!evaluator_.extents().empty()) evaluator_.pop_axis();
@@ -316,7 +316,8 @@ Expected<GroupCode> lower_winograd(const tile::Stage& stage, const Convolution3x
 Expected<Attempt> lower_winograd(const Group& group, const machine::Machine& machine,
                                  const GroupOptions& options) {
   if (!traits_of(machine).uses_winograd) return Attempt{};
-  if (options.exact || options.products != DType::F32 || group.stages.size() != 1) return Attempt{};
+  if (options.exact || options.contraction_dtype != DType::F32 || group.stages.size() != 1)
+    return Attempt{};
   const auto convolution = convolution3x3(group.stages[0], group.weights);
   if (!convolution) return Attempt{};
   const auto plan = plan_winograd(*convolution, machine);

@@ -12,12 +12,12 @@
 
 namespace tessera::lower {
 
-/// A convolution with a 3 x 3 window that moves by one pixel, channels last:
+/// Convolution with a 3 x 3 window and stride 1, channels last:
 ///
 ///   out[n, y, x, f] = g(sum(c, r, s) image[n, y + r - top, x + s - left, c] * weight[f, c, r, s])
 ///
-/// with the axes of the weight in any order, and any g of elements. A convolution of volumes may
-/// have one axis more, whose taps are summed up like channels: image[n, step * z + t - front, …].
+/// with any order of the weight's axes and any elementwise epilogue g. A 3D convolution has one
+/// more axis, whose taps are reduced like channels: image[n, step * z + t - front, …].
 struct Convolution3x3 {
   std::string image, weight;
   std::int64_t images = 0, height = 0, width = 0, channels = 0;  // of the image
@@ -31,11 +31,11 @@ struct Convolution3x3 {
   std::array<int, 5> weight_at = {};  // which of its axes are f, c, r, s, t; -1: none, extent 1
 };
 
-/// What a stage computes, if it is such a convolution of a weight.
+/// The convolution that a stage computes, if it is one, with a constant weight.
 std::optional<Convolution3x3> convolution3x3(const tile::Stage& stage,
                                              const std::set<std::string>& weights);
 
-/// The minimal algorithm F(m x m, 3 x 3): tiles of m x m results are
+/// Winograd's minimal filtering algorithm F(m x m, 3 x 3): tiles of m x m outputs are
 ///
 ///   out^T · ((filter · w · filter^T) * (in^T · d · in)) · out      * element by element
 ///
@@ -53,19 +53,19 @@ struct Winograd {
   static Winograd of(int m);
 };
 
-/// matrix · x, where x are tiles of one type: additions and multiplications that rows, or columns,
-/// share up to signs are done once.
+/// Emits matrix · x for tiles x of one type, with common subexpressions (up to sign) of rows and
+/// columns shared.
 std::vector<tile::ValueId> product(tile::Builder& builder, const Winograd::Matrix& matrix,
                                    const std::vector<tile::ValueId>& x);
 
-/// How the work is cut: a program takes a block of tiles, transforms their pixels, and goes
-/// through some blocks of filters.
+/// Tiling: a program transforms the pixels of a block of tiles, and multiplies them with some
+/// blocks of filters.
 struct WinogradPlan {
   int m = 4;
   std::int64_t images = 1, slices = 1, rows = 1, columns = 1;  // tiles of a block along n, z, y, x
   std::int64_t filters = 0;                                    // of a block
-  std::int64_t panel = 0;     // filters that lie side by side in a packed weight
-  std::int64_t programs = 1;  // that share the filters of a block of tiles
+  std::int64_t panel = 0;     // filters per panel of the packed weight
+  std::int64_t programs = 1;  // that divide the filters of a block of tiles
 };
 std::optional<WinogradPlan> plan_winograd(const Convolution3x3& convolution,
                                           const machine::Machine& machine);

@@ -23,7 +23,7 @@ bool is(const AffineIndex& index, const std::string& axis) {
 class Reader {
  public:
   explicit Reader(const tile::Stage& stage) : stage_(stage) {
-    for (const Merged& merged : stage.output.axes)
+    for (const MergedAxis& merged : stage.output.axes)
       for (const Axis& axis : merged.parts) add(axis.name, resolved(axis.size(), stage.sizes));
   }
   void add(const std::string& axis, const Dim& extent) {

@@ -350,7 +350,7 @@ Expected<Vals> empty_is_absent(Call& call) {
 }
 
 Expected<Vals> pieces(Call& call) {
-  const Known x = call.known(0), split = call.known(1);
+  const ValueInfo x = call.known(0), split = call.known(1);
   const Attr* axis_attr = call.attrs.find("axis");
   const Attr* keepdims_attr = call.attrs.find("keepdims");
   const Vals results = call.emit();

@@ -3,7 +3,7 @@
 namespace tessera::onnx {
 
 Expected<Shape> Call::shape(std::size_t i) const {
-  const Known input = known(i);
+  const ValueInfo input = known(i);
   if (input.type.is_ranked_tensor()) return *input.type.shape;
   return unsupported(fmt::format("the shape of input {} is not known", i),
                      fmt::format("the form of opset {} depends on it", opset));

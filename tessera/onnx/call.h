@@ -21,7 +21,7 @@ struct Call {
 
   bool has_input(std::size_t i) const { return i < inputs.size() && inputs[i].present(); }
   /// Static information about an input; unknown for one that is absent.
-  Known known(std::size_t i) const { return has_input(i) ? g.known(inputs[i]) : Known{}; }
+  ValueInfo known(std::size_t i) const { return has_input(i) ? g.known(inputs[i]) : ValueInfo{}; }
   /// Shape of an input; a diagnostic if its rank is unknown.
   Expected<Shape> shape(std::size_t i) const;
 

@@ -162,7 +162,7 @@ Expected<Done> GraphReader::read_inputs(const GraphProto& graph, const ImportOpt
     }
     auto type = type_of(input.type(), input.name());
     if (!type) return placed(std::move(type).error(), input.name());
-    const Val value = g_.input(input.name(), Known{.type = *std::move(type)});
+    const Val value = g_.input(input.name(), ValueInfo{.type = *std::move(type)});
     names_->take(input.name());
     if (auto defined = define(input.name(), value); !defined)
       return placed(std::move(defined).error(), input.name());

@@ -119,7 +119,7 @@ class GraphReader {
                                                  std::string_view name) const;
   Expected<Captures> captures_of(const std::vector<const ::onnx::GraphProto*>& graphs);
   struct SubgraphInputs {
-    std::vector<Known> inputs = {};
+    std::vector<ValueInfo> inputs = {};
     bool as_declared = true;  // declared types of the subgraph complete unknown ones
   };
   Expected<Subgraph> read_subgraph(const ::onnx::GraphProto& graph, const SubgraphInputs& given,

@@ -23,10 +23,10 @@ Expected<int> spatial_axes(const Attrs& attrs, const Signature& in) {
 }
 
 /// Definition of a convolution from the value of its sum; adds the bias if there is one.
-Definition with_bias(const Signature& in, std::vector<Operand> inputs, std::vector<Merged> axes,
+Definition with_bias(const Signature& in, std::vector<Operand> inputs, std::vector<MergedAxis> axes,
                      Scalar value) {
   if (given(in, 2)) {
-    const Merged& channel = axes[1];
+    const MergedAxis& channel = axes[1];
     inputs.push_back({"b", in[2].dtype(), {channel}});
     value = value + inputs.back()({channel});
   }
@@ -45,8 +45,8 @@ namespace {
 struct Windows {
   Operand x, w;
   std::vector<Scalar> pixel, weight;  // where they are read
-  Merged channel;
-  std::vector<Merged> axes;
+  MergedAxis channel;
+  std::vector<MergedAxis> axes;
   std::vector<Bound> sums;
 };
 
@@ -59,12 +59,12 @@ Expected<Windows> windows_of(const Attrs& attrs, const Signature& in, int spatia
                  .pixel = concat<Scalar>({n, merge(g, c)}, window.source()),
                  .weight = concat<Scalar>({merge(g, f), c}, indices(tap)),
                  .channel = merge(g, f),
-                 .axes = concat<Merged>({{{n}}, merge(g, f)}, each(window.at)),
+                 .axes = concat<MergedAxis>({{{n}}, merge(g, f)}, each(window.at)),
                  .sums = bounds(concat<Axis>({c}, tap))};
 }
 
 /// Operand that is a scalar or has one element per channel.
-Operand per_channel(std::string name, const Argument& given, const Merged& channel) {
+Operand per_channel(std::string name, const Argument& given, const MergedAxis& channel) {
   Operand operand{std::move(name), given.dtype()};
   if (given.rank() == 1) operand.shape.push_back(given.dim(0).is(1) ? Dim(1) : Dim(channel));
   return operand;
@@ -166,7 +166,7 @@ OpDef conv_transpose() {
         const Scalar weight = w(concat<Scalar>({merge(g, c), f}, indices(tap)));
         const Scalar term =
             readers.exact ? select(*readers.exact, pixel * weight, like(pixel, 0)) : pixel * weight;
-        return with_bias(in, {x, w}, concat<Merged>({{{n}}, merge(g, f)}, each(window.extent)),
+        return with_bias(in, {x, w}, concat<MergedAxis>({{{n}}, merge(g, f)}, each(window.extent)),
                          sum(bounds(concat<Axis>({c}, tap)), term));
       },
   };

@@ -93,7 +93,7 @@ DType dtype_for(const Scalar& value, DType dtype) {
   return value.sort() == Sort::Bool ? DType::Bool : dtype;
 }
 
-Output output(DType dtype, std::vector<Merged> axes, const Scalar& value) {
+Output output(DType dtype, std::vector<MergedAxis> axes, const Scalar& value) {
   return {.name = "out",
           .dtype = dtype,
           .axes = std::move(axes),

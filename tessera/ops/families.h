@@ -46,7 +46,7 @@ OpDef elementwise(std::string name, std::string summary, std::vector<AttrSpec> a
 DType dtype_for(const Scalar& value, DType dtype);
 
 /// The output `out`; a value of another sort than that of the dtype is cast.
-Output output(DType dtype, std::vector<Merged> axes, const Scalar& value);
+Output output(DType dtype, std::vector<MergedAxis> axes, const Scalar& value);
 
 // Inputs.
 

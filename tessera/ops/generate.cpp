@@ -95,7 +95,7 @@ OpDef constant_of_shape() {
               value = constant_of(filling, 0);
             }
             const std::vector<Axis> run = axes("i", static_cast<int>(shape.size()));
-            std::vector<Merged> result;
+            std::vector<MergedAxis> result;
             for (std::size_t i = 0; i < shape.size(); ++i)
               result.push_back({{{run[i].name, shape[i]}}});
             return Definition{.inputs = {as_given("shape", in[0])},

@@ -80,7 +80,7 @@ OpDef deform_conv() {
 
         const Axis n{"n"}, g{"g", attrs.i("group")}, f{"f"}, c{"c"};
         const Dim groups = attrs.i("offset_group"), taps = size_of(tap);
-        const Merged in_channel = merge(g, c), channel = merge(g, f);
+        const MergedAxis in_channel = merge(g, c), channel = merge(g, f);
         const Operand x{"x", in[0].dtype(), concat<Dim>({n, in_channel}, sizes(window.extent))};
         const Operand w{"w", in[1].dtype(), concat<Dim>({channel, c}, sizes(tap))};
         const Operand offset{"offset", in[2].dtype(),
@@ -113,8 +113,8 @@ OpDef deform_conv() {
         if (given(in, 3)) value = value + inputs[3]({channel});
         return Definition{
             .inputs = std::move(inputs),
-            .outputs = {
-                output(in[0].dtype(), concat<Merged>({{{n}}, channel}, each(window.at)), value)}};
+            .outputs = {output(in[0].dtype(), concat<MergedAxis>({{{n}}, channel}, each(window.at)),
+                               value)}};
       },
   };
 }

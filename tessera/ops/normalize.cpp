@@ -211,7 +211,7 @@ OpDef lrn() {
         return Definition{.inputs = {x},
                           .outputs = {{.name = "out",
                                        .dtype = in[0].dtype(),
-                                       .axes = concat<Merged>({{{n}}, {{c}}}, each(at)),
+                                       .axes = concat<MergedAxis>({{{n}}, {{c}}}, each(at)),
                                        .value = x(concat<Scalar>({n, c}, indices(at))) /
                                                 pow(base, attrs.f("beta"))}}};
       }};

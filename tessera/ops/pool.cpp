@@ -8,9 +8,9 @@ namespace {
 struct Pool {
   Window window;
   Operand x;
-  std::vector<Scalar> at;    // what a tap reads
-  std::vector<Bound> taps;   // what is folded over
-  std::vector<Merged> axes;  // of the result
+  std::vector<Scalar> at;        // what a tap reads
+  std::vector<Bound> taps;       // what is folded over
+  std::vector<MergedAxis> axes;  // of the result
 
   Definition defined(std::vector<Output> outputs) const { return {{x}, std::move(outputs)}; }
   Output output(const Scalar& value) const {
@@ -30,7 +30,7 @@ Expected<Pool> pool_of(const Attrs& attrs, const Signature& in) {
   const Axis n{"n"}, c{"c"};
   Operand x{"x", in[0].dtype(), concat<Dim>({n, c}, sizes(window.extent))};
   std::vector<Scalar> at = concat<Scalar>({n, c}, window.source());
-  std::vector<Merged> axes = each(concat<Axis>({n, c}, window.at));
+  std::vector<MergedAxis> axes = each(concat<Axis>({n, c}, window.at));
   return Pool{std::move(window), std::move(x), std::move(at), bounds(tap), std::move(axes)};
 }
 

@@ -9,9 +9,9 @@ namespace {
 /// Axes of a reduction: kept and reduced ones.
 struct ReductionAxes {
   Operand x;
-  std::vector<Scalar> at = {};      // where x is read
-  std::vector<Axis> over = {};      // the folded axes
-  std::vector<Merged> result = {};  // the axes of the output
+  std::vector<Scalar> at = {};          // where x is read
+  std::vector<Axis> over = {};          // the folded axes
+  std::vector<MergedAxis> result = {};  // the axes of the output
 
   Scalar element() const { return x(at); }
   Dim count() const { return product(sizes(over)); }

@@ -14,10 +14,10 @@ OpDef tile() {
               return bad_operands(fmt::format("there are {} repeats", repeats.size()),
                                   fmt::format("x has {} axes", in[0].rank()));
             const std::vector<Axis> inner = axes("i", in[0].rank());
-            std::vector<Merged> run;
+            std::vector<MergedAxis> run;
             for (std::size_t i = 0; i < inner.size(); ++i)
               run.push_back(repeats[i].is(1)
-                                ? Merged{{inner[i]}}
+                                ? MergedAxis{{inner[i]}}
                                 : merge({fmt::format("r{}", i), repeats[i]}, inner[i]));
             const Operand x{"x", in[0].dtype(), sizes(inner)};
             return Definition{.inputs = tessera::concat({x}, rest_as_given({"repeats"}, in)),

@@ -109,7 +109,7 @@ class Reshaping {
   }
 
   void apply_parts(const std::vector<Part>& parts) {
-    std::vector<Merged> read(source().size());
+    std::vector<MergedAxis> read(source().size());
     for (const Part& part : parts) axes_[part.target].parts.clear();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];
@@ -137,7 +137,7 @@ class Reshaping {
 
   Operand operand_;
   Shape target_;
-  std::vector<Merged> axes_;
+  std::vector<MergedAxis> axes_;
   std::vector<Scalar> at_;
 };
 

@@ -21,18 +21,21 @@ struct Blocks {
     return Blocks{.rows = {"r", size}, .columns = {"s", size}};
   }
 
-  std::vector<Merged> spread() const { return {{{n}}, {{c}}, merge(h, rows), merge(w, columns)}; }
+  std::vector<MergedAxis> spread() const {
+    return {{{n}}, {{c}}, merge(h, rows), merge(w, columns)};
+  }
   /// Channel order: block position outside of the channel (DCR) or inside (CRD).
-  Expected<std::vector<Merged>> stacked(const std::string& mode) const {
+  Expected<std::vector<MergedAxis>> stacked(const std::string& mode) const {
     if (mode != "DCR" && mode != "CRD")
       return bad_operands("mode is " + mode, "it has to be DCR or CRD");
-    const Merged channels{mode == "DCR" ? std::vector{rows, columns, c}
-                                        : std::vector{c, rows, columns}};
-    return std::vector<Merged>{{{n}}, channels, {{h}}, {{w}}};
+    const MergedAxis channels{mode == "DCR" ? std::vector{rows, columns, c}
+                                            : std::vector{c, rows, columns}};
+    return std::vector<MergedAxis>{{{n}}, channels, {{h}}, {{w}}};
   }
 };
 
-Definition moved(DType dtype, const std::vector<Merged>& from, const std::vector<Merged>& to) {
+Definition moved(DType dtype, const std::vector<MergedAxis>& from,
+                 const std::vector<MergedAxis>& to) {
   const Operand x{"x", dtype, {from.begin(), from.end()}};
   return {.inputs = {x}, .outputs = {output(dtype, to, x({from.begin(), from.end()}))}};
 }
@@ -66,7 +69,7 @@ OpDef depth_to_space() {
           .attrs = {required_attr("blocksize", 1), {"mode", std::string("DCR")}},
           .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const Blocks blocks, Blocks::of(attrs, in[0]));
-            TESSERA_TRY(const std::vector<Merged> stacked, blocks.stacked(attrs.s("mode")));
+            TESSERA_TRY(const std::vector<MergedAxis> stacked, blocks.stacked(attrs.s("mode")));
             return moved(in[0].dtype(), stacked, blocks.spread());
           }};
 }
@@ -78,7 +81,7 @@ OpDef space_to_depth() {
           .attrs = {required_attr("blocksize", 1), {"mode", std::string("DCR")}},
           .define = [](const Attrs& attrs, const Signature& in) -> Expected<Definition> {
             TESSERA_TRY(const Blocks blocks, Blocks::of(attrs, in[0]));
-            TESSERA_TRY(const std::vector<Merged> stacked, blocks.stacked(attrs.s("mode")));
+            TESSERA_TRY(const std::vector<MergedAxis> stacked, blocks.stacked(attrs.s("mode")));
             return moved(in[0].dtype(), blocks.spread(), stacked);
           }};
 }

@@ -50,17 +50,17 @@ const Expected<rules::RuleSet>& rule_set(bool exact) {
 
 }  // namespace
 
-Expected<std::set<std::string>> always_applied(bool exact) {
+Expected<std::set<std::string>> normalization_rules(bool exact) {
   TESSERA_TRY(const std::vector<rules::Rule> rules, helpful_rules(exact));
   std::set<std::string> names;
   for (const rules::Rule& rule : rules) names.insert(rule.name);
   return names;
 }
 
-Expected<Rewriter::Change> applying_rules(bool exact, Changes& changes) {
+Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
   const Expected<rules::RuleSet>& rules = rule_set(exact);
   if (!rules) return rules.error();
-  return Rewriter::Change(
+  return Rewriter::Rewrite(
       [&rules = *rules, &changes](Rewriter& out,
                                   std::size_t index) -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];

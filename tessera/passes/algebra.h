@@ -4,11 +4,11 @@
 
 namespace tessera::passes {
 
-/// Applies the shipped rules that help everywhere, wherever they match. With `exact`, those that
-/// keep every bit.
-Expected<Rewriter::Change> applying_rules(bool exact, Changes& changes);
+/// Rewrite by the shipped normalization rules, which are beneficial on every machine. With `exact`,
+/// only by those that preserve every bit.
+Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes);
 
-/// The names of these rules.
-Expected<std::set<std::string>> always_applied(bool exact);
+/// Names of these rules.
+Expected<std::set<std::string>> normalization_rules(bool exact);
 
 }  // namespace tessera::passes

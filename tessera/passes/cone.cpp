@@ -31,20 +31,21 @@ Functions functions_of(const Definition& definition) {
   return all;
 }
 
-std::vector<Known> known_inputs(const Graph& graph, const GraphNode& node) {
-  std::vector<Known> inputs;
+std::vector<ValueInfo> known_inputs(const Graph& graph, const GraphNode& node) {
+  std::vector<ValueInfo> inputs;
   for (const ValueId id : graph.inputs(node)) {
     const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
     if (constant != nullptr)
-      inputs.push_back(known(*constant));
+      inputs.push_back(constant_info(*constant));
     else
-      inputs.push_back(id.present() ? Known{.type = graph.type(id)} : Known{.present = false});
+      inputs.push_back(id.present() ? ValueInfo{.type = graph.type(id)}
+                                    : ValueInfo{.present = false});
   }
   return inputs;
 }
 
 Functions functions_of(const Graph& graph, const GraphNode& node) {
-  const std::vector<Known> inputs = known_inputs(graph, node);
+  const std::vector<ValueInfo> inputs = known_inputs(graph, node);
   if (node.op->kind() == OpDef::Kind::Composite) {
     Functions all = 0;
     if (const auto body = body_of(*node.op, *node.attrs, inputs, 1))
@@ -169,7 +170,7 @@ std::vector<Cone> Cones::ending_in(std::size_t node) const {
   return found;
 }
 
-bool Cones::is_product(std::size_t node) const {
+bool Cones::is_contraction(std::size_t node) const {
   const Functions product = kFolds | bit(Fn::Mul);
   const auto inputs = graph_.inputs(graph_.nodes()[node]);
   return (applied_[node] & product) == product && inputs.size() == 2 && inputs[0].present() &&
@@ -177,7 +178,7 @@ bool Cones::is_product(std::size_t node) const {
          graph_.constant(inputs[1]) == nullptr;
 }
 
-bool Cones::is_turn_or_scale(std::size_t n) const {
+bool Cones::is_transpose_or_scale(std::size_t n) const {
   const GraphNode& node = graph_.nodes()[n];
   const Functions scaling = bit(Fn::Mul) | bit(Fn::Div) | bit(Fn::Neg);
   const Functions applied = applied_[n];
@@ -216,7 +217,7 @@ std::optional<Cone> Cones::over(const std::set<std::size_t>& nodes, ValueId outp
   return cone;
 }
 
-std::vector<Cone> Cones::since_products(std::size_t node) const {
+std::vector<Cone> Cones::after_matmuls(std::size_t node) const {
   std::vector<Cone> found;
   const auto results = graph_.outputs(graph_.nodes()[node]);
   if (results.size() != 1 || !graph_.type(results[0]).is_ranked_tensor()) return found;
@@ -227,7 +228,7 @@ std::vector<Cone> Cones::since_products(std::size_t node) const {
       for (const ValueId id : graph_.inputs(graph_.nodes()[n]))
         if (const auto from = producer_of(id)) before.insert(*from);
   for (const std::size_t product : before) {
-    if (product == node || !is_product(product)) continue;
+    if (product == node || !is_contraction(product)) continue;
     std::set<std::size_t> nodes = {product};
     Functions applied = 0;
     for (std::size_t n = product + 1; n <= node; ++n) {
@@ -249,7 +250,7 @@ std::vector<Cone> Cones::since_products(std::size_t node) const {
       for (const std::size_t n : std::vector(nodes.begin(), nodes.end()))
         for (const ValueId id : graph_.inputs(graph_.nodes()[n])) {
           const auto from = producer_of(id);
-          if (!from || nodes.contains(*from) || !is_turn_or_scale(*from)) continue;
+          if (!from || nodes.contains(*from) || !is_transpose_or_scale(*from)) continue;
           std::set<std::size_t> wider = nodes;
           wider.insert(*from);
           if (!is_closed(wider, results[0])) continue;
@@ -264,7 +265,7 @@ std::vector<Cone> Cones::since_products(std::size_t node) const {
   return found;
 }
 
-std::optional<Cone> Cones::turning(std::size_t node) const {
+std::optional<Cone> Cones::rotation(std::size_t node) const {
   // A concatenation chooses.
   const Functions allowed =
       bit(Fn::Mul) | bit(Fn::Add) | bit(Fn::Sub) | bit(Fn::Neg) | bit(Fn::Select);

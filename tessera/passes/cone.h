@@ -10,47 +10,47 @@
 
 namespace tessera::passes {
 
-/// Which scalar functions a computation applies.
+/// Bit set of the scalar functions that a computation applies.
 using Functions = std::uint64_t;
 Functions functions(std::initializer_list<Fn> list);
-inline constexpr Functions kFolds = Functions{1} << 63;  // it sums up or takes a maximum over axes
+inline constexpr Functions kFolds = Functions{1} << 63;  // it reduces along axes
 
-/// A part of a graph that computes one value from one other and from parameters: constants of many
-/// numbers and, where it takes several values, the others of them.
+/// Fan-in cone: the subgraph that computes one value from another one and from parameters, which
+/// are constant tensors and, for subgraphs of several inputs, the other inputs.
 struct Cone {
   ValueId output, input;
   std::vector<ValueId> parameters = {};
   std::vector<std::size_t> nodes = {};  // in order
   Functions applied = 0;
-  std::set<std::size_t> axes = {};   // of the input, along which it folds
-  std::vector<double> numbers = {};  // that it computes with
+  std::set<std::size_t> axes = {};   // reduced axes of the input
+  std::vector<double> numbers = {};  // scalar constants in it
 
-  /// As a graph of its own, over `input` and the parameters.
+  /// The cone as a graph whose inputs are `input` and the parameters.
   Graph graph(const Graph& whole) const;
 };
 
-/// Finds cones.
+/// Enumerates cones as candidates for recognition. Intermediate values of a cone have no uses
+/// outside of it.
 class Cones {
  public:
   explicit Cones(const Graph& graph);
 
-  /// Those that end in a result of this node, from the smallest on; none inside of which a value is
-  /// used elsewhere.
+  /// Cones of one input that end in the result of this node, the smallest first.
   std::vector<Cone> ending_in(std::size_t node) const;
 
-  /// What lies between a product of two values and this node: all that depends on the product, with
-  /// the values that it takes besides for parameters. With those that scale or turn what goes into
-  /// it, and without. None inside of which a value is used elsewhere.
-  std::vector<Cone> since_products(std::size_t node) const;
-  /// What computes a value from one of its type by adding and multiplying, its parts put together
-  /// again in between; with the other values that it takes for parameters.
-  std::optional<Cone> turning(std::size_t node) const;
+  /// Cones from a matmul of two activations to this node, for attention: all nodes that depend on
+  /// the matmul, with their other operands as parameters; with and without the nodes that scale or
+  /// transpose the operands of the matmul.
+  std::vector<Cone> after_matmuls(std::size_t node) const;
+  /// Cone of additions, multiplications, slices and concatenations that ends in this node, for
+  /// rotary embeddings.
+  std::optional<Cone> rotation(std::size_t node) const;
 
  private:
   std::optional<std::size_t> producer_of(ValueId value) const;
-  bool is_product(std::size_t node) const;
-  /// Whether it multiplies by numbers, or changes the last two axes.
-  bool is_turn_or_scale(std::size_t node) const;
+  bool is_contraction(std::size_t node) const;
+  /// Whether the node multiplies by scalar constants, or transposes the last two axes.
+  bool is_transpose_or_scale(std::size_t node) const;
   std::optional<Cone> over(const std::set<std::size_t>& nodes, ValueId output) const;
   bool is_parameter(ValueId value) const;
   bool is_closed(const std::set<std::size_t>& nodes, ValueId output) const;

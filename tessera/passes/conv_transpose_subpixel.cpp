@@ -22,7 +22,7 @@ struct Taps {
 };
 
 /// One axis of a transposed convolution.
-struct Along {
+struct SpatialAxis {
   std::int64_t stride = 1, before = 0, window = 1, dilation = 1, image = 1, result = 1;
 
   std::int64_t reach() const { return (window - 1) * dilation + 1; }
@@ -100,7 +100,7 @@ struct Phase {
 };
 
 /// Writes one transposed convolution as others.
-class Phased {
+class SubpixelConvolution {
  public:
   /// Nothing where it stays as it is.
   static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node) {
@@ -114,12 +114,13 @@ class Phased {
     if (weights == nullptr || (has_bias && bias == nullptr) || !image || !result ||
         product(*image) == 0 || product(*result) == 0)
       return std::nullopt;
-    return Phased(out, node, *weights, bias, *image, *result).written();
+    return SubpixelConvolution(out, node, *weights, bias, *image, *result).written();
   }
 
  private:
-  Phased(Rebuilder& out, const GraphNode& node, const Tensor& weights, const Tensor* bias,
-         const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& result)
+  SubpixelConvolution(Rebuilder& out, const GraphNode& node, const Tensor& weights,
+                      const Tensor* bias, const std::vector<std::int64_t>& image,
+                      const std::vector<std::int64_t>& result)
       : writer_(out, weights.dtype),
         image_(out.mapped(out.from().inputs(node)[0])),
         weights_(weights),
@@ -135,12 +136,12 @@ class Phased {
     const std::string& mode = attrs.s("auto_pad");
     const bool sized = !attrs.ints("output_shape").empty() || mode.starts_with("SAME");
     for (std::size_t i = 0; i + 2 < image.size(); ++i) {
-      Along along{.stride = given("strides", i, 1),
-                  .before = mode == "NOTSET" ? given("pads", i, 0) : 0,
-                  .window = weights.shape[2 + i],
-                  .dilation = given("dilations", i, 1),
-                  .image = image[2 + i],
-                  .result = result[2 + i]};
+      SpatialAxis along{.stride = given("strides", i, 1),
+                        .before = mode == "NOTSET" ? given("pads", i, 0) : 0,
+                        .window = weights.shape[2 + i],
+                        .dilation = given("dilations", i, 1),
+                        .image = image[2 + i],
+                        .result = result[2 + i]};
       if (sized) {  // the padding follows from the size
         const std::int64_t full =
             (along.image - 1) * along.stride + given("output_padding", i, 0) + along.reach();
@@ -154,11 +155,11 @@ class Phased {
   std::int64_t filters() const { return weights_.shape[1]; }  // of a group
 
   std::optional<ValueId> written() {
-    if (groups_ == 1 && std::ranges::all_of(axes_, [](const Along& axis) {
+    if (groups_ == 1 && std::ranges::all_of(axes_, [](const SpatialAxis& axis) {
           return axis.image == 1 && axis.before == 0 && axis.dilation == 1 &&
                  axis.result == axis.window;
         }))
-      return product_of_pixel();
+      return matmul_of_pixel();
     std::vector<Phase> phases = this->phases();
     std::vector<ValueId> parts;
     std::int64_t channels = 0;
@@ -180,12 +181,12 @@ class Phased {
   /// [batch, channels, positions…]
   std::vector<std::int64_t> positioned(std::int64_t channels) const {
     std::vector<std::int64_t> shape{batch_, channels};
-    for (const Along& axis : axes_) shape.push_back(axis.positions());
+    for (const SpatialAxis& axis : axes_) shape.push_back(axis.positions());
     return shape;
   }
 
   /// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
-  ValueId product_of_pixel() {
+  ValueId matmul_of_pixel() {
     const std::int64_t channels = weights_.shape[0], taps = product(weights_.shape) / channels;
     const ValueId pixel = writer_.reshaped(image_, {batch_, channels});
     const ValueId matrix = writer_.constant({weights_.dtype, {channels, taps}, weights_.bytes});
@@ -200,7 +201,7 @@ class Phased {
 
   std::vector<Phase> phases() const {
     std::vector<std::int64_t> strides;
-    for (const Along& axis : axes_) strides.push_back(axis.stride);
+    for (const SpatialAxis& axis : axes_) strides.push_back(axis.stride);
     // With few filters or many phases, one convolution with zeros among its weights beats several
     // small ones.
     const bool widen = groups_ == 1 && (filters() < 16 || product(strides) > 8);
@@ -230,7 +231,7 @@ class Phased {
       std::int64_t from = (at[0] * channels + at[2]) * filters() + at[1];
       bool exists = true;
       for (std::size_t i = 0; i < axes_.size(); ++i) {
-        const Along& axis = axes_[i];
+        const SpatialAxis& axis = axes_[i];
         const std::int64_t reached = taps[i].first - at[3 + i] * axis.stride;
         exists = exists && reached >= 0 && reached < axis.reach() && reached % axis.dilation == 0;
         from = from * axis.window + reached / axis.dilation;
@@ -259,11 +260,11 @@ class Phased {
   ValueId interleaved(ValueId together, std::int64_t channels) {
     const std::size_t spatial = axes_.size();
     std::int64_t phases = 1;
-    for (const Along& axis : axes_) phases *= axis.stride;
+    for (const SpatialAxis& axis : axes_) phases *= axis.stride;
     if (phases == 1) return together;
     std::vector<std::int64_t> spread{batch_, channels / phases}, apart{batch_};
     std::vector<std::int64_t> order{0, static_cast<std::int64_t>(spatial) + 1};
-    for (const Along& axis : axes_) {
+    for (const SpatialAxis& axis : axes_) {
       apart.push_back(axis.stride);
       spread.push_back(axis.positions() * axis.stride);
     }
@@ -281,7 +282,7 @@ class Phased {
 
   /// Without the pixels that are too many.
   ValueId cropped(ValueId value) {
-    const auto fits = [](const Along& axis) {
+    const auto fits = [](const SpatialAxis& axis) {
       return axis.positions() * axis.stride == axis.result;
     };
     if (std::ranges::all_of(axes_, fits)) return value;
@@ -297,7 +298,7 @@ class Phased {
   const Tensor* bias_;
   const std::int64_t batch_, groups_;
   const std::vector<std::int64_t> result_;
-  std::vector<Along> axes_;
+  std::vector<SpatialAxis> axes_;
 };
 
 }  // namespace
@@ -307,7 +308,7 @@ Expected<Graph> conv_transpose_subpixel(const Graph& graph) {
   if (std::ranges::none_of(graph.nodes(), is_transposed)) return graph;
   return rebuild(graph, [&](Rebuilder& out, const GraphNode& node) -> Rebuilder::Results {
     if (is_transposed(node))
-      if (const auto made = Phased::write(out, node)) return {*made};
+      if (const auto made = SubpixelConvolution::write(out, node)) return {*made};
     return out.copy(node);
   });
 }

@@ -11,9 +11,9 @@ namespace tessera::passes {
 namespace {
 
 /// Value numbering: a hash proposes, a comparison decides.
-class Sharing {
+class CseRewrite {
  public:
-  explicit Sharing(Changes& changes) : changes_(&changes) {}
+  explicit CseRewrite(Changes& changes) : changes_(&changes) {}
 
   std::optional<Rewriter::Results> operator()(Rewriter& out, std::size_t index) {
     const Graph& graph = out.made();
@@ -22,7 +22,7 @@ class Sharing {
     std::vector<std::uint32_t>& like = by_hash_[graph.hash(graph.outputs(node)[0])];
     for (const std::uint32_t other : like) {
       if (!is_same(graph, node, graph.nodes()[other])) continue;
-      changes_->push_back(fmt::format("{} shared", node.op->name));
+      changes_->push_back(fmt::format("{} deduplicated", node.op->name));
       const auto results = graph.outputs(graph.nodes()[other]);
       return Rewriter::Results(results.begin(), results.end());
     }
@@ -51,8 +51,8 @@ class Sharing {
 
 }  // namespace
 
-Rewriter::Change sharing(Changes& changes) {
-  return [state = std::make_shared<Sharing>(changes)](Rewriter& out, std::size_t node) {
+Rewriter::Rewrite cse_rewrite(Changes& changes) {
+  return [state = std::make_shared<CseRewrite>(changes)](Rewriter& out, std::size_t node) {
     return (*state)(out, node);
   };
 }

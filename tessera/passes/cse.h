@@ -4,11 +4,11 @@
 
 namespace tessera::passes {
 
-/// Computes each value once:  a = f(x); b = f(x)  =>  a = f(x), with b's uses given a. Constants
-/// are the same if their bytes are.
+/// Common subexpression elimination:  a = f(x); b = f(x)  =>  a = f(x), and uses of b become uses
+/// of a. Constants are equal if their bytes are.
 ///
-/// Keeps:  every draw of its own.
+/// Keeps:  every random draw.
 /// Leaves: no two pure nodes with equal operator, attributes and inputs.
-Rewriter::Change sharing(Changes& changes);
+Rewriter::Rewrite cse_rewrite(Changes& changes);
 
 }  // namespace tessera::passes

@@ -4,10 +4,10 @@
 
 namespace tessera::passes {
 
-/// Drops what no output depends on: nodes and weights.
+/// Dead code elimination: removes the nodes and constants that no output depends on.
 ///
 /// Keeps:  the meaning of every output; all inputs.
-/// Leaves: no node without a use, and no constant.
+/// Leaves: no node and no constant without a use.
 Graph without_dead(const Graph& graph);
 
 }  // namespace tessera::passes

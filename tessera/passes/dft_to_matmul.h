@@ -5,7 +5,8 @@
 
 namespace tessera::passes {
 
-/// Discrete Fourier transforms as multiplications with constant matrices of cosines and sines:
+/// Replaces discrete Fourier transforms by multiplications with constant matrices of cosines and
+/// sines:
 ///
 ///   dft(x)       =>  matmul(x, W)
 ///   stft(x, w)   =>  conv(x, W) {strides=[step]}

@@ -20,7 +20,7 @@ std::optional<std::int64_t> bytes_of(const Type& type) {
 }
 
 /// Integers that inference knows, all of them numbers.
-std::optional<Tensor> known_integers(const Known& known) {
+std::optional<Tensor> known_integers(const ValueInfo& known) {
   if (known.content) return known.content;
   if (!known.value || !known.type.is_ranked_tensor() || is_float(known.type.dtype)) return {};
   std::vector<std::int64_t> shape;
@@ -44,9 +44,9 @@ bool is_stored_small(const Tensor& constant, const Type& result) {
          is_float(result.dtype) && byte_width(result.dtype) > 1 && constant.count() > 64;
 }
 
-class Folding {
+class FoldRewrite {
  public:
-  Folding(const FoldLimits& limits, Changes& changes) : limits_(limits), changes_(changes) {}
+  FoldRewrite(const FoldLimits& limits, Changes& changes) : limits_(limits), changes_(changes) {}
 
   std::optional<Rewriter::Results> operator()(Rewriter& out, std::size_t index) {
     const GraphNode node = out.made().nodes()[index];
@@ -55,7 +55,7 @@ class Folding {
     if (node.op->kind() == OpDef::Kind::Control) return std::nullopt;
     auto results = by_inference(out, node);
     if (!results) results = by_evaluation(out, node);
-    if (results) changes_.push_back(fmt::format("{} computed", node.op->name));
+    if (results) changes_.push_back(fmt::format("{} folded", node.op->name));
     return results;
   }
 
@@ -139,7 +139,8 @@ class Folding {
         return std::nullopt;
     auto results = out.emit(*graph, captures);
     if (results)
-      changes_.push_back(fmt::format("if: the {} branch", branch == 0 ? "then" : "else"));
+      changes_.push_back(
+          fmt::format("if replaced by its {} branch", branch == 0 ? "then" : "else"));
     return results;
   }
 
@@ -149,8 +150,8 @@ class Folding {
 
 }  // namespace
 
-Rewriter::Change folding(const FoldLimits& limits, Changes& changes) {
-  return Folding(limits, changes);
+Rewriter::Rewrite fold_rewrite(const FoldLimits& limits, Changes& changes) {
+  return FoldRewrite(limits, changes);
 }
 
 }  // namespace tessera::passes

@@ -12,8 +12,8 @@ namespace {
 /// Sums of products of so many bytes fit into 32 bits.
 constexpr std::int64_t kMostTerms = 33'000, kLeastTerms = 8, kLeastColumns = 8;
 
-/// What a value is dequantized from: scale * (bytes - zero).
-struct Quantized {
+/// Source of a dequantized value: scale * (bytes - zero).
+struct QuantizedOperand {
   ValueId bytes, zero;
   const Tensor* scale = nullptr;  // one number, or one for each position of `axis`
   std::int64_t axis = 0;
@@ -24,14 +24,14 @@ std::int64_t count_of(const Type& type) {
   return shape ? element_count(*shape).value_or(0) : 0;
 }
 
-std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
+std::optional<QuantizedOperand> quantized(const Graph& graph, ValueId value) {
   const GraphNode* node = graph.producer(value);
   if (node == nullptr || node->op != op::dequantize_linear) return std::nullopt;
   const auto inputs = graph.inputs(*node);
-  Quantized result{.bytes = inputs[0],
-                   .zero = inputs.size() > 2 ? inputs[2] : ValueId{},
-                   .scale = graph.constant(inputs[1]),
-                   .axis = node->attrs->i("axis")};
+  QuantizedOperand result{.bytes = inputs[0],
+                          .zero = inputs.size() > 2 ? inputs[2] : ValueId{},
+                          .scale = graph.constant(inputs[1]),
+                          .axis = node->attrs->i("axis")};
   const Type& type = graph.type(result.bytes);
   if ((type.dtype != DType::I8 && type.dtype != DType::U8) || !static_shape(type))
     return std::nullopt;
@@ -42,9 +42,9 @@ std::optional<Quantized> quantized(const Graph& graph, ValueId value) {
   return result;
 }
 
-/// A product of two factors: which axis of the right one its columns are, how many there are and of
-/// how many terms each is the sum.
-struct IntegerProduct {
+/// A contraction of two factors: which axis of the right one its columns are, how many there are
+/// and of how many terms each is the sum.
+struct IntegerContraction {
   OpRef integer = nullptr;  // the operator on integers
   std::int64_t columns_axis = 0, columns = 0, terms = 0;
   std::size_t trailing = 0;  // axes of the result behind the columns
@@ -52,7 +52,7 @@ struct IntegerProduct {
   bool turned = false;  // the right factor is [columns, terms]
 };
 
-std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& node) {
+std::optional<IntegerContraction> contraction_of(const Graph& graph, const GraphNode& node) {
   if (node.op != op::conv && node.op != op::matmul && node.op != op::gemm) return std::nullopt;
   const auto inputs = graph.inputs(node);
   const auto left = static_shape(graph.type(inputs[0])),
@@ -62,15 +62,15 @@ std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& no
     const std::int64_t group = node.attrs->i("group");
     std::int64_t terms = 1;
     for (std::size_t i = 1; i < right->size(); ++i) terms *= (*right)[i];
-    return IntegerProduct{.integer = op::conv_integer,
-                          .columns = (*right)[0] / std::max<std::int64_t>(group, 1),
-                          .terms = terms,
-                          .trailing = right->size() - 2};
+    return IntegerContraction{.integer = op::conv_integer,
+                              .columns = (*right)[0] / std::max<std::int64_t>(group, 1),
+                              .terms = terms,
+                              .trailing = right->size() - 2};
   }
-  IntegerProduct result{.integer = op::matmul_integer,
-                        .columns_axis = static_cast<std::int64_t>(right->size()) - 1,
-                        .columns = right->back(),
-                        .terms = left->back()};
+  IntegerContraction result{.integer = op::matmul_integer,
+                            .columns_axis = static_cast<std::int64_t>(right->size()) - 1,
+                            .columns = right->back(),
+                            .terms = left->back()};
   if (node.op == op::gemm) {
     if (node.attrs->i("transA") != 0 || node.attrs->f("beta") != 1) return std::nullopt;
     result.factor = node.attrs->f("alpha");
@@ -85,9 +85,9 @@ std::optional<IntegerProduct> product_of(const Graph& graph, const GraphNode& no
 
 std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& node) {
   const Graph& graph = out.from();
-  const auto product = product_of(graph, node);
-  if (!product || product->terms > kMostTerms || product->terms < kLeastTerms ||
-      product->columns < kLeastColumns)
+  const auto contraction = contraction_of(graph, node);
+  if (!contraction || contraction->terms > kMostTerms || contraction->terms < kLeastTerms ||
+      contraction->columns < kLeastColumns)
     return std::nullopt;
   const auto inputs = graph.inputs(node);
   const ValueId result = graph.outputs(node)[0];
@@ -99,27 +99,28 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
   };
   if (!a || !b || a->scale->count() != 1 || !is_one(a->zero)) return std::nullopt;
   const bool by_column = b->scale->count() != 1 || !is_one(b->zero);
-  if (by_column && b->axis != product->columns_axis) return std::nullopt;
+  if (by_column && b->axis != contraction->columns_axis) return std::nullopt;
 
   std::vector<float> factors;
   for (std::int64_t i = 0; i < b->scale->count(); ++i)
-    factors.push_back(
-        static_cast<float>(product->factor * number_at(*a->scale, 0) * number_at(*b->scale, i)));
+    factors.push_back(static_cast<float>(contraction->factor * number_at(*a->scale, 0) *
+                                         number_at(*b->scale, i)));
   Writer::Sizes factor_shape;
   if (factors.size() > 1) {
-    factor_shape.assign(product->trailing + 1, 1);
+    factor_shape.assign(contraction->trailing + 1, 1);
     factor_shape[0] = static_cast<std::int64_t>(factors.size());
   }
   Writer integers(out, DType::I32), floats(out, DType::F32);
   const auto mapped = [&](ValueId value) { return value.present() ? out.mapped(value) : value; };
   ValueId right = mapped(b->bytes);
-  if (product->turned) {
+  if (contraction->turned) {
     const Type& type = graph.type(b->bytes);
     right = Writer(out, type.dtype).transposed(right, *static_shape(type), {1, 0});
   }
-  ValueId value = integers.add(product->integer,
-                               product->trailing > 0 || node.op == op::conv ? *node.attrs : Attrs{},
-                               {mapped(a->bytes), right, mapped(a->zero), mapped(b->zero)}, *shape);
+  ValueId value =
+      integers.add(contraction->integer,
+                   contraction->trailing > 0 || node.op == op::conv ? *node.attrs : Attrs{},
+                   {mapped(a->bytes), right, mapped(a->zero), mapped(b->zero)}, *shape);
   value = floats.add(op::cast, {{"to", "f32"}}, {value}, *shape);
   value = floats.add(
       op::mul, {},
@@ -127,8 +128,8 @@ std::optional<Rebuilder::Results> in_integers(Rebuilder& out, const GraphNode& n
       *shape);
   if (inputs.size() > 2 && inputs[2].present()) {
     ValueId bias = out.mapped(inputs[2]);
-    if (product->trailing > 0) {
-      Writer::Sizes wide(product->trailing + 1, 1);
+    if (contraction->trailing > 0) {
+      Writer::Sizes wide(contraction->trailing + 1, 1);
       wide[0] = (*shape)[1];
       bias = floats.reshaped(bias, wide);
     }

@@ -11,12 +11,12 @@
 #include "tessera/passes/batch_norm_to_affine.h"
 #include "tessera/passes/conv_transpose_subpixel.h"
 #include "tessera/passes/cse.h"
+#include "tessera/passes/data_movement.h"
 #include "tessera/passes/dce.h"
 #include "tessera/passes/dense_groups.h"
 #include "tessera/passes/dft_to_matmul.h"
 #include "tessera/passes/fold.h"
 #include "tessera/passes/int8_matmul.h"
-#include "tessera/passes/moves.h"
 #include "tessera/passes/recognize.h"
 #include "tessera/passes/scan_invariants.h"
 #include "tessera/passes/sequences.h"
@@ -46,15 +46,15 @@ FoldLimits fold_limits(const Options& options) {
 }
 
 Expected<Graph> fold(const Graph& graph, const Context& context, Changes& changes) {
-  return Rewriter(graph, {folding(fold_limits(context.options), changes)}).run();
+  return Rewriter(graph, {fold_rewrite(fold_limits(context.options), changes)}).run();
 }
 
-Expected<Graph> moves(const Graph& graph, const Context&, Changes& changes) {
-  return Rewriter(graph, {without_sequences(changes), joining_moves(changes)}).run();
+Expected<Graph> data_movement(const Graph& graph, const Context&, Changes& changes) {
+  return Rewriter(graph, {sequence_rewrite(changes), data_movement_rewrite(changes)}).run();
 }
 
 Expected<Graph> cse(const Graph& graph, const Context&, Changes& changes) {
-  return Rewriter(graph, {sharing(changes)}).run();
+  return Rewriter(graph, {cse_rewrite(changes)}).run();
 }
 
 Expected<Graph> dce(const Graph& graph, const Context&, Changes&) {
@@ -67,15 +67,15 @@ Expected<Graph> recognize(const Graph& graph, const Context&, Changes& changes) 
 
 /// Until nothing changes: a value that is used less often may let more rules match.
 Expected<Graph> algebra(const Graph& graph, const Context& context, Changes& changes) {
-  constexpr int kMostRounds = 4;
+  constexpr int kMostIterations = 4;
   const Options& options = context.options;
   Graph current = graph;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int i = 0; i < kMostIterations; ++i) {
     Changes now;
-    TESSERA_TRY(Rewriter::Change rules, applying_rules(options.exact, now));
+    TESSERA_TRY(Rewriter::Rewrite rules, rule_rewrite(options.exact, now));
     Changes folded, moved;
-    std::vector<Rewriter::Change> all = {folding(fold_limits(options), folded),
-                                         joining_moves(moved), std::move(rules)};
+    std::vector<Rewriter::Rewrite> all = {fold_rewrite(fold_limits(options), folded),
+                                          data_movement_rewrite(moved), std::move(rules)};
     TESSERA_TRY(current, Rewriter(current, std::move(all)).run());
     changes.insert(changes.end(), now.begin(), now.end());
     if (now.empty()) break;
@@ -125,8 +125,8 @@ constexpr Pass kPasses[] = {
     {{"dce", Canonical, N::Exact, T::Any, "removes nodes without a use"}, dce},
     // Sizes become numbers, which what follows asks for.
     {{"fold", Canonical, N::Exact, T::Any, "computes what depends on constants and sizes"}, fold},
-    {{"moves", Canonical, N::Exact, T::Any, "joins transposes, reshapes, slices and sequences"},
-     moves},
+    {{"data_movement", Canonical, N::Exact, T::Any, "merges transposes, reshapes and slices"},
+     data_movement},
     {{"cse", Canonical, N::Exact, T::Any, "computes equal expressions once"}, cse},
     // Constants that belong together meet.
     {{"algebra", Algebra, N::PerRule, T::Any, "applies the proved rules"}, algebra},

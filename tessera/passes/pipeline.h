@@ -42,12 +42,12 @@ struct PassInfo {
 struct Options {
   bool exact = false;                   // keep every bit: skip the passes of class Reals
   std::set<std::string> disabled = {};  // names of passes
-  std::int64_t most_folded_bytes = std::int64_t{1} << 20;  // of a constant that folding makes
+  std::int64_t most_folded_bytes = std::int64_t{1} << 20;  // largest result of folding
   bool validate = false;  // prove or evaluate before against after, pass by pass
   std::function<void(const std::string& pass, const Graph& after)> observe = {};
 };
 
-/// What a pass did.
+/// Log entry of a pass: its time, size and changes.
 struct Record {
   std::string pass;
   double seconds = 0;
@@ -61,11 +61,11 @@ struct Optimized {
   std::vector<Record> log = {};
 };
 
-/// Every rewrite of graphs that compilation does, in the order in which they run. A name may come
-/// again.
+/// All graph rewrites of a compilation, in the order in which they run. A pass may be listed more
+/// than once.
 std::span<const PassInfo> pass_list();
 
-/// The names in the list, each once.
+/// Names in the list, without duplicates.
 std::vector<std::string> pass_names();
 
 /// Runs the passes of the stages Canonical and Algebra. Sizes of the graph may be symbols.
@@ -75,12 +75,12 @@ std::vector<std::string> pass_names();
 /// Leaves: softmax, layer_norm, rms_norm, gelu, … as one node each, however they were spelled.
 Expected<Optimized> optimize(const Graph& graph, const Options& options);
 
-/// What the passes of the stage Target need besides the options.
+/// Arguments of the passes of the stage Target besides the options.
 struct TargetContext {
   const machine::Machine& machine;
-  /// Computes the subgraphs that depend on constants alone, by machine code.
+  /// Evaluates constant subgraphs by machine code.
   std::function<Expected<Graph>(const Graph& graph)> evaluate_constants;
-  /// Of a plan: constants are made up, so that there is nothing to verify, validate or observe.
+  /// For plans: constants are replaced by zeros, so graphs are not verified, validated or observed.
   bool assumes_constants = false;
 };
 
@@ -88,8 +88,8 @@ struct TargetContext {
 ///
 /// Needs:  static shapes.
 /// Keeps:  as `optimize` does.
-/// Leaves: core operators, and composites whose bodies depend on values that are known at run time
-///         alone, which the host computes.
+/// Leaves: core operators, and composites whose bodies depend on run-time values, which the host
+///         computes.
 Expected<Optimized> optimize_for_target(const Graph& graph, const Options& options,
                                         const TargetContext& target);
 

@@ -5,9 +5,8 @@
 
 namespace tessera::passes {
 
-/// A graph as other runtimes are best at it: operators that ONNX got so late that they have no
-/// kernel for them, or do not optimize what stands around them, are written as what they are made
-/// of.
+/// Graph for export to other ONNX runtimes: expands recent operators (RMSNormalization,
+/// RotaryEmbedding, Attention, Swish) for which they have no kernels or fusions.
 ///
 /// Keeps: the meaning over the reals; names of results.
 Expected<Graph> portable(const Graph& whole);

@@ -12,9 +12,9 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/same_graph.h"
 #include "tessera/ops/operators.h"
+#include "tessera/passes/candidates.h"
 #include "tessera/passes/cone.h"
 #include "tessera/passes/dce.h"
-#include "tessera/passes/guess.h"
 #include "tessera/prove/claim.h"
 #include "tessera/prove/prove.h"
 #include "tessera/support/rng.h"
@@ -22,11 +22,11 @@
 namespace tessera::passes {
 namespace {
 
-Guesses elementwise(const Cone& cone, const Graph& graph, const OpDef& op, const Attrs& attrs) {
-  Guesses all;
+Candidates elementwise(const Cone& cone, const Graph& graph, const OpDef& op, const Attrs& attrs) {
+  Candidates all;
   if (cone.parameters.empty())
-    guess(graph, all,
-          [&](GraphBuilder& out, const Vals& in) { return out.op(op, {in[0]}, attrs); });
+    add_candidate(graph, all,
+                  [&](GraphBuilder& out, const Vals& in) { return out.op(op, {in[0]}, attrs); });
   return all;
 }
 
@@ -38,12 +38,12 @@ std::vector<std::size_t> likely_axes(const Cone& cone, std::size_t rank) {
   return axes;
 }
 
-Guesses along_axis(const Cone& cone, const Graph& graph, const OpDef& op) {
-  Guesses all;
+Candidates along_axis(const Cone& cone, const Graph& graph, const OpDef& op) {
+  Candidates all;
   if (!cone.parameters.empty()) return all;
   const std::size_t rank = graph.type(graph.inputs()[0]).shape->size();
   for (const std::size_t axis : likely_axes(cone, rank))
-    guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
+    add_candidate(graph, all, [&](GraphBuilder& out, const Vals& in) {
       const std::int64_t from_end =
           axis + 1 == rank ? -1 : static_cast<std::int64_t>(axis);  // the last one as most write it
       return out.op(op, {in[0]}, {{"axis", from_end}});
@@ -66,8 +66,8 @@ std::set<double> likely_epsilons(const Cone& cone, const Shape& shape) {
 }
 
 /// Over the last axes, with each small number for epsilon and each parameter as scale and bias.
-Guesses normalization(const Cone& cone, const Graph& graph, const OpDef& op, bool centred) {
-  Guesses all;
+Candidates normalization(const Cone& cone, const Graph& graph, const OpDef& op, bool centred) {
+  Candidates all;
   const Shape& shape = *graph.type(graph.inputs()[0]).shape;
   if (cone.parameters.size() > 2) return all;
   const std::set<double> epsilons = likely_epsilons(cone, shape);
@@ -85,20 +85,21 @@ Guesses normalization(const Cone& cone, const Graph& graph, const OpDef& op, boo
     for (const double epsilon : epsilons)
       for (const auto& [scale, bias] : roles) {
         if (bias != 0 && !centred) continue;
-        guess(graph, all, [&, scale = scale, bias = bias](GraphBuilder& out, const Vals& in) {
-          const auto shaped = [&](std::size_t which) {
-            const Val& value = in[which];
-            return value.rank() == static_cast<int>(sizes.size())
-                       ? value
-                       : out.op(*op::reshape, {value, out.ints(sizes)});
-          };
-          const DType dtype = in[0].dtype();
-          Vals operands = {
-              in[0], scale != 0 ? shaped(scale)
-                                : out.op(*op::expand, {out.number(1, dtype), out.ints(sizes)})};
-          if (bias != 0) operands.push_back(shaped(bias));
-          return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
-        });
+        add_candidate(
+            graph, all, [&, scale = scale, bias = bias](GraphBuilder& out, const Vals& in) {
+              const auto shaped = [&](std::size_t which) {
+                const Val& value = in[which];
+                return value.rank() == static_cast<int>(sizes.size())
+                           ? value
+                           : out.op(*op::reshape, {value, out.ints(sizes)});
+              };
+              const DType dtype = in[0].dtype();
+              Vals operands = {
+                  in[0], scale != 0 ? shaped(scale)
+                                    : out.op(*op::expand, {out.number(1, dtype), out.ints(sizes)})};
+              if (bias != 0) operands.push_back(shaped(bias));
+              return out.op(op, operands, {{"axis", axis}, {"epsilon", epsilon}});
+            });
       }
   }
   return all;
@@ -108,7 +109,7 @@ Guesses normalization(const Cone& cone, const Graph& graph, const OpDef& op, boo
 /// it looks like on the inputs of a cone.
 struct Composite {
   Functions needs, may;
-  Guesses (*guesses)(const Cone& cone, const Graph& graph);
+  Candidates (*candidates)(const Cone& cone, const Graph& graph);
 };
 
 const std::vector<Composite>& composites() {
@@ -191,8 +192,8 @@ class Sample {
     results_ = results_of(cone);
   }
 
-  bool differs(const Graph& guess) const {
-    const std::vector<double> others = results_.empty() ? results_ : results_of(guess);
+  bool differs(const Graph& candidate) const {
+    const std::vector<double> others = results_.empty() ? results_ : results_of(candidate);
     if (others.size() != results_.size()) return false;  // nothing is known
     double squares = 0, apart = 0;
     for (std::size_t i = 0; i < others.size(); ++i) {
@@ -217,19 +218,19 @@ class Sample {
   std::vector<double> results_;  // none where it is not worth it
 };
 
-/// Compares guesses with a cone: by a sample first, drawn when there is something to compare.
-class Likeness {
+/// Compares candidates with a cone: by a sample first, drawn when there is something to compare.
+class CandidateCheck {
  public:
-  Likeness(const Graph& cone, std::int64_t most_elements, int most_proofs)
+  CandidateCheck(const Graph& cone, std::int64_t most_elements, int most_proofs)
       : cone_(cone), most_elements_(most_elements), proofs_left_(most_proofs) {}
 
-  std::optional<Graph> first_proved(Guesses guesses) {
-    for (Graph& guess : guesses) {
+  std::optional<Graph> first_proved(Candidates candidates) {
+    for (Graph& candidate : candidates) {
       if (proofs_left_ == 0) break;
       if (!sample_) sample_.emplace(cone_, most_elements_);
-      if (sample_->differs(guess)) continue;
+      if (sample_->differs(candidate)) continue;
       --proofs_left_;
-      if (is_proved(cone_, guess)) return std::move(guess);
+      if (is_proved(cone_, candidate)) return std::move(candidate);
     }
     return std::nullopt;
   }
@@ -259,7 +260,7 @@ class Recognition {
   }
 
  private:
-  struct Found {
+  struct Recognized {
     Cone cone;
     const Graph* composite;
   };
@@ -278,10 +279,11 @@ class Recognition {
 
   /// The largest cone that is something.
   void look_at(std::size_t node, Changes& changes) {
-    std::optional<Found> best;
+    std::optional<Recognized> best;
     for (Cone& cone : cones_.ending_in(node)) {
       if (is_covered(cone)) break;
-      if (const Graph* composite = composite_of(cone)) best = Found{std::move(cone), composite};
+      if (const Graph* composite = composite_of(cone))
+        best = Recognized{std::move(cone), composite};
     }
     if (!best) return;
     const GraphNode& last = best->composite->nodes().back();
@@ -294,23 +296,25 @@ class Recognition {
   /// What computes a value of several others: attention, rotary embedding. Where it is written as
   /// the composite's body already, it is named and stays.
   void look_at_several(std::size_t node, Changes& changes) {
-    const auto named = [&](Cone& cone, const OpDef& op, auto guesses, int most_proofs) {
+    const auto named = [&](Cone& cone, const OpDef& op, auto candidates, int most_proofs) {
       if (is_covered(cone)) return false;
       const Graph graph = cone.graph(graph_);
       const Graph* composite = decided(graph, [&] {
-        return Likeness(graph, kMostOfSeveral, most_proofs).first_proved(guesses(cone, graph));
+        return CandidateCheck(graph, kMostOfSeveral, most_proofs)
+            .first_proved(candidates(cone, graph));
       });
       if (composite == nullptr) return false;
       changes.push_back(fmt::format("{} of {} nodes", op.name, cone.nodes.size()));
       covered_.insert(cone.nodes.begin(), cone.nodes.end());
       if (composite->nodes().size() < cone.nodes.size())
-        found_.emplace(node, Found{std::move(cone), composite});
+        found_.emplace(node, Recognized{std::move(cone), composite});
       return true;
     };
-    std::vector<Cone> cones = cones_.since_products(node);
+    std::vector<Cone> cones = cones_.after_matmuls(node);
     for (auto cone = cones.rbegin(); cone != cones.rend(); ++cone)
-      if (named(*cone, *op::attention, attention, 12)) return;
-    if (auto cone = cones_.turning(node)) named(*cone, *op::rotary_embedding, rotary_embedding, 6);
+      if (named(*cone, *op::attention, attention_candidates, 12)) return;
+    if (auto cone = cones_.rotation(node))
+      named(*cone, *op::rotary_embedding, rotary_candidates, 6);
   }
 
   bool is_covered(const Cone& cone) const {
@@ -336,14 +340,14 @@ class Recognition {
     if (likely.empty()) return nullptr;
     const Graph graph = cone.graph(graph_);
     return decided(graph, [&]() -> std::optional<Graph> {
-      Likeness likeness(graph, kMostOfOne, kAllProofs);
+      CandidateCheck check(graph, kMostOfOne, kAllProofs);
       for (const Composite* composite : likely)
-        if (auto proved = likeness.first_proved(composite->guesses(cone, graph))) return proved;
+        if (auto proved = check.first_proved(composite->candidates(cone, graph))) return proved;
       return std::nullopt;
     });
   }
 
-  Rebuilder::Results placed(Rebuilder& out, const Found& found) {
+  Rebuilder::Results placed(Rebuilder& out, const Recognized& found) {
     const Graph& composite = *found.composite;
     std::vector<ValueId> values(composite.value_count());
     values[composite.inputs()[0].index] = out.mapped(found.cone.input);
@@ -362,7 +366,7 @@ class Recognition {
   const Graph& graph_;
   Cones cones_;
   std::set<std::size_t> covered_;  // nodes that go away
-  std::map<std::size_t, Found> found_;
+  std::map<std::size_t, Recognized> found_;
   std::map<std::uint64_t, std::deque<Decision>> decisions_;  // by the hash of a cone
 };
 

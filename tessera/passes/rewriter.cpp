@@ -34,17 +34,17 @@ bool is_whole(const Type& type) {
 
 }  // namespace
 
-Rewriter::Rewriter(const Graph& from, std::vector<Change> changes)
+Rewriter::Rewriter(const Graph& from, std::vector<Rewrite> rewrites)
     : from_(from),
-      changes_(std::move(changes)),
+      rewrites_(std::move(rewrites)),
       mapped_(from.value_count()),
-      to_come_(from.value_count()),
-      changes_left_(1000 + 20 * from.nodes().size()) {
+      pending_uses_(from.value_count()),
+      rewrites_left_(1000 + 20 * from.nodes().size()) {
   made_.set_name(from.name());
   for (const GraphNode& node : from.nodes())
     for (const ValueId id : from.inputs(node))
-      if (id.present()) ++to_come_[id.index];
-  for (const ValueId id : from.outputs()) ++to_come_[id.index];
+      if (id.present()) ++pending_uses_[id.index];
+  for (const ValueId id : from.outputs()) ++pending_uses_[id.index];
   for (const ValueId id : from.inputs()) {
     const ValueId input = made_.add_input(from.type(id), {});
     add_value({.type = from.type(id)}, false);
@@ -52,32 +52,32 @@ Rewriter::Rewriter(const Graph& from, std::vector<Change> changes)
   }
 }
 
-void Rewriter::add_value(Known known, bool constant) {
+void Rewriter::add_value(ValueInfo known, bool constant) {
   known_.push_back(std::move(known));
   constant_.push_back(constant);
   uses_.emplace_back();
 }
 
-std::vector<Known> Rewriter::known(std::span<const ValueId> values) const {
-  std::vector<Known> all;
+std::vector<ValueInfo> Rewriter::known(std::span<const ValueId> values) const {
+  std::vector<ValueInfo> all;
   for (const ValueId id : values)
-    all.push_back(id.present() ? known_[id.index] : Known{.present = false});
+    all.push_back(id.present() ? known_[id.index] : ValueInfo{.present = false});
   return all;
 }
 
 bool Rewriter::is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const {
   const Use& use = uses_[value.index];
-  return use.to_come == 0 && std::ranges::all_of(use.by, [&](std::uint32_t user) {
+  return use.pending == 0 && std::ranges::all_of(use.by, [&](std::uint32_t user) {
            return nodes.contains(&made_.nodes()[user]);
          });
 }
 
 std::size_t Rewriter::uses(ValueId value) const {
-  return uses_[value.index].to_come + uses_[value.index].by.size();
+  return uses_[value.index].pending + uses_[value.index].by.size();
 }
 
 ValueId Rewriter::constant(Tensor tensor) {
-  Known known = tessera::known(tensor);
+  ValueInfo known = constant_info(tensor);
   // Inference asks for numbers; what follows from weights is computed by folding, which is faster.
   constexpr std::int64_t kMostNumbers = 16;
   if (known.content && is_float(tensor.dtype) && tensor.count() > kMostNumbers)
@@ -98,7 +98,7 @@ ValueId Rewriter::mapped(ValueId old) {
 void Rewriter::replace(std::span<const ValueId> old, const Results& with) {
   for (std::size_t i = 0; i < old.size(); ++i) {
     mapped_[old[i].index] = with[i];
-    uses_[with[i].index].to_come += to_come_[old[i].index];
+    uses_[with[i].index].pending += pending_uses_[old[i].index];
     // An input or a weight is not called after a result that it takes the place of.
     const bool kept = from_.producer(old[i]) == nullptr || made_.producer(with[i]) != nullptr;
     if (kept && from_.is_named(old[i]) && !made_.is_named(with[i]))
@@ -106,8 +106,8 @@ void Rewriter::replace(std::span<const ValueId> old, const Results& with) {
   }
 }
 
-std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node) {
-  std::vector<Known> results;
+std::optional<std::vector<ValueInfo>> Rewriter::inferred(const Graph::NewNode& node) {
+  std::vector<ValueInfo> results;
   // Of a node whose types are told, inference may add what integers are, or small constants.
   const auto is_told = [&](const Type& type) {
     return is_float(type.dtype) && is_whole(type) && !refined_;
@@ -119,7 +119,7 @@ std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node)
     if (auto told = infer(*node.op, node.attrs, known(node.inputs))) results = *std::move(told);
   if (node.outputs.empty()) {
     const bool whole =
-        std::ranges::all_of(results, [](const Known& result) { return is_whole(result.type); });
+        std::ranges::all_of(results, [](const ValueInfo& result) { return is_whole(result.type); });
     if (results.empty() || !whole) return std::nullopt;
     return results;
   }
@@ -137,26 +137,26 @@ std::optional<std::vector<Known>> Rewriter::inferred(const Graph::NewNode& node)
   return results;
 }
 
-Rewriter::Results Rewriter::place(Graph::NewNode node, std::vector<Known> known) {
+Rewriter::Results Rewriter::place(Graph::NewNode node, std::vector<ValueInfo> known) {
   const auto index = static_cast<std::uint32_t>(made_.nodes().size());
   node.outputs.clear();
-  for (const Known& result : known) node.outputs.push_back(result.type);
+  for (const ValueInfo& result : known) node.outputs.push_back(result.type);
   for (const ValueId id : node.inputs)
     if (id.present()) uses_[id.index].by.push_back(index);
   const bool constant =
       node.op->pure && node.subgraphs.empty() && std::ranges::all_of(node.inputs, [&](ValueId id) {
         return !id.present() || constant_[id.index];
       });
-  for (Known& result : known) add_value(std::move(result), constant);
+  for (ValueInfo& result : known) add_value(std::move(result), constant);
   dead_.push_back(false);
   return made_.add_node(std::move(node));
 }
 
-Rewriter::Results Rewriter::changed(Results results) {
+Rewriter::Results Rewriter::rewritten(Results results) {
   const std::size_t node = made_.nodes().size() - 1;
-  for (const Change& change : changes_) {
-    if (changes_left_ == 0) break;
-    std::optional<Results> others = change(*this, node);
+  for (const Rewrite& rewrite : rewrites_) {
+    if (rewrites_left_ == 0) break;
+    std::optional<Results> others = rewrite(*this, node);
     if (!others) continue;
     // What takes the place of a result may tell more about itself, not less.
     const bool fits = std::ranges::equal(results, *others, [&](ValueId a, ValueId b) {
@@ -170,18 +170,18 @@ Rewriter::Results Rewriter::changed(Results results) {
     for (const ValueId id : fits ? results : *others) drop_if_unused(id);
     release(fits ? *others : results);
     if (!fits) continue;
-    --changes_left_;
+    --rewrites_left_;
     return *others;
   }
   return results;
 }
 
 void Rewriter::hold(const Results& values) {
-  for (const ValueId id : values) ++uses_[id.index].to_come;
+  for (const ValueId id : values) ++uses_[id.index].pending;
 }
 
 void Rewriter::release(const Results& values) {
-  for (const ValueId id : values) --uses_[id.index].to_come;
+  for (const ValueId id : values) --uses_[id.index].pending;
 }
 
 void Rewriter::drop_if_unused(ValueId value) {
@@ -205,9 +205,9 @@ void Rewriter::drop_if_unused(ValueId value) {
 }
 
 std::optional<Rewriter::Results> Rewriter::emit(Graph::NewNode node) {
-  std::optional<std::vector<Known>> known = inferred(node);
+  std::optional<std::vector<ValueInfo>> known = inferred(node);
   if (!known) return std::nullopt;
-  return changed(place(std::move(node), *std::move(known)));
+  return rewritten(place(std::move(node), *std::move(known)));
 }
 
 std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Results& inputs) {
@@ -237,14 +237,14 @@ Expected<Graph> Rewriter::run() {
     Graph::NewNode copy = copied_node(from_, node, [&](ValueId id) {
       const ValueId operand = mapped(id);
       // Told apart from the use by the new node, which takes the place of this one.
-      --uses_[operand.index].to_come, --to_come_[id.index];
+      --uses_[operand.index].pending, --pending_uses_[id.index];
       return operand;
     });
-    std::optional<std::vector<Known>> known = inferred(copy);
+    std::optional<std::vector<ValueInfo>> known = inferred(copy);
     TESSERA_CHECK(known.has_value(), "a node of a valid graph has no types");
     Results results = place(std::move(copy), *std::move(known));
     made_.set_node_name(made_.nodes().size() - 1, from_.node_name(n));
-    results = changed(std::move(results));
+    results = rewritten(std::move(results));
     replace(from_.outputs(node), results);
   }
   return finished();
@@ -263,7 +263,7 @@ Graph Rewriter::finished() {
     if (named || !plain) {
       // A copy of what is known: `place` adds to what it is given a reference into.
       value = place({.op = op::identity, .attrs = {}, .inputs = {value}},
-                    {Known(known_[value.index])})[0];
+                    {ValueInfo(known_[value.index])})[0];
       if (from_.is_named(id)) made_.set_name(value, from_.name(id));
       mapped_[id.index] = value;
       taken.insert(id);

@@ -7,9 +7,9 @@
 
 namespace tessera::passes {
 
-/// The product of large weights with one number per row, column or channel, which is what folding a
-/// normalization into weights comes to; plain loops, as there are many numbers. Nothing for any
-/// other operation. Rounds as the operator does.
+/// Fast path of constant folding: multiplication of large weights by one factor per row, column or
+/// channel, as folding a normalization into weights does. None for any other operation. Rounds as
+/// the operator does.
 std::optional<Tensor> scaled_weights(const OpDef& op, std::span<const interp::Value> inputs);
 
 }  // namespace tessera::passes

@@ -11,12 +11,12 @@ bool is_scan(const GraphNode& node) {
   return node.op->control == OpDef::Control::Scan;
 }
 
-/// What becomes of the inputs of a scan: which states stay as they are.
-struct Fixed {
+/// States of a scan that its body returns unchanged.
+struct InvariantStates {
   std::size_t states = 0, elements = 0;
   std::vector<bool> state = {};
 
-  Fixed(const GraphNode& node, const Graph& body)
+  InvariantStates(const GraphNode& node, const Graph& body)
       : states(static_cast<std::size_t>(node.attrs->i("states"))),
         elements(static_cast<std::size_t>(node.attrs->i("elements"))) {
     for (std::size_t i = 0; i < states; ++i) state.push_back(body.outputs()[i] == body.inputs()[i]);
@@ -27,7 +27,7 @@ struct Fixed {
 };
 
 /// The body with constants for the captures that are some; the other captures come last.
-Graph with_constants(const Graph& body, const Fixed& fixed,
+Graph with_constants(const Graph& body, const InvariantStates& fixed,
                      const std::vector<const Tensor*>& constants) {
   Graph made;
   std::vector<ValueId> mapped(body.value_count());
@@ -58,7 +58,7 @@ Graph with_constants(const Graph& body, const Fixed& fixed,
 
 Expected<Graph> folded_scan(const Graph& graph, const FoldLimits& limits) {
   Changes changes;
-  return Rewriter(graph, {folding(limits, changes)}).run();
+  return Rewriter(graph, {fold_rewrite(limits, changes)}).run();
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Expected<Graph> scan_invariants(const Graph& graph, const FoldLimits& limits) {
   Graph made = rebuild(known, [&](Rebuilder& out, const GraphNode& node) {
     if (!is_scan(node)) return out.copy(node);
     const Graph& body = *known.subgraphs(node)[0];
-    const Fixed fixed(node, body);
+    const InvariantStates fixed(node, body);
     const auto inputs = known.inputs(node);
     std::vector<const Tensor*> constants;
     for (const ValueId input : inputs) constants.push_back(known.constant(input));

@@ -4,8 +4,8 @@
 
 namespace tessera::passes {
 
-/// Takes loop invariants out of scans: states that the body returns unchanged become captures, and
-/// constant captures become constants of the body, in which folding then sees them.
+/// Loop-invariant code motion for scans: states that the body returns unchanged become captures,
+/// and constant captures become constants of the body, in which folding then sees them.
 ///
 ///   r, y = scan(h, w, x) { body(h, w, x) { t = tanh(add(x, matmul(h, w)))  return t, w, t } }
 ///     =>  r, y = scan(h, x) { body(h, x) { ... w is a constant ... return t, t } }

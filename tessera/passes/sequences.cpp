@@ -18,7 +18,7 @@ std::optional<Ints> parts_of(const Tensor* given, std::int64_t whole) {
 
 }  // namespace
 
-Rewriter::Change without_sequences(Changes& changes) {
+Rewriter::Rewrite sequence_rewrite(Changes& changes) {
   return [&changes](Rewriter& out, std::size_t index) -> std::optional<Rewriter::Results> {
     const Graph& graph = out.made();
     const GraphNode node = graph.nodes()[index];

@@ -4,10 +4,10 @@
 
 namespace tessera::passes {
 
-/// Sequences that are made of a tensor's parts and taken apart again are the parts:
+/// Replaces sequences that are split from a tensor and indexed by a constant by tensors:
 ///   sequence_at(split_to_sequence(x), 1)  =>  the second result of split(x)
 ///
 /// Keeps: every bit.
-Rewriter::Change without_sequences(Changes& changes);
+Rewriter::Rewrite sequence_rewrite(Changes& changes);
 
 }  // namespace tessera::passes

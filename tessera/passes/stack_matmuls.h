@@ -11,6 +11,7 @@ namespace tessera::passes {
 ///   a = x . u + p,  b = x . v + q   =>   ab[i] = x . (u, v)[i] + (p, q)[i],  a = ab[0],  b = ab[1]
 ///
 /// so that one kernel fills a GPU.
+///
 /// Keeps: the meaning over the reals; graph outputs and all other nodes as they are.
 Graph stack_matmuls(const Graph& graph);
 

@@ -16,9 +16,9 @@ Expected<std::string> validated(const std::string& pass, const Graph& before, co
   if (refuted == nullptr) return std::string(to_string(result.verdict));
   return Diagnostic{
       .id = "pass-changed-meaning",
-      .message = fmt::format("{} changed what the model computes: {}", pass, refuted->what),
+      .message = fmt::format("{} changed the result of the model: {}", pass, refuted->what),
       .note = "this is a bug in tessera",
-      .help = fmt::format("go on without it: --disable-pass {}", pass)};
+      .help = fmt::format("skip the pass with --disable-pass {}", pass)};
 }
 
 }  // namespace tessera::passes

@@ -7,9 +7,9 @@
 
 namespace tessera::passes {
 
-/// How a graph was shown to mean what it meant before a pass: "unchanged", "proved", or "unknown:"
-/// with the reason where no proof was found and no input shows a difference. A difference is a
-/// diagnostic, with the input that shows it.
+/// Translation validation of a pass: "unchanged", "proved", or "unknown:" with the reason where
+/// neither a proof nor a counterexample was found. A counterexample is a diagnostic, with the input
+/// that shows the difference.
 Expected<std::string> validated(const std::string& pass, const Graph& before, const Graph& after);
 
 }  // namespace tessera::passes

@@ -15,7 +15,7 @@ inline std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// Adds nodes whose results are of one dtype and of known sizes to a graph that is made anew.
+/// Adds nodes with results of one dtype and static shape to a graph that is being rebuilt.
 class Writer {
  public:
   using Sizes = std::vector<std::int64_t>;

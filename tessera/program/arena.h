@@ -7,15 +7,15 @@
 
 namespace tessera::program {
 
-/// The values that a step touches, each once.
+/// Values that a step reads or writes, without duplicates.
 std::vector<runtime::ValueIndex> touched(const runtime::Step& step);
 
-/// Has a step touch another value of the same form instead.
+/// Replaces a value of a step by another one of the same shape and dtype.
 void retarget(runtime::Step& step, runtime::ValueIndex from, runtime::ValueIndex to);
 
-/// Gives every value of the arena its offset.
+/// Memory planning: assigns an offset in the arena to every value that is stored there.
 void plan_arena(Draft& draft);
-/// The same for the values in the temporary file; returns how many bytes they take together.
+/// The same for the values in the temporary file; returns its size in bytes.
 std::int64_t plan_file(Draft& draft);
 
 }  // namespace tessera::program

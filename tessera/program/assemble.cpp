@@ -21,13 +21,13 @@ namespace {
 /// The tensors of a kernel group in memory.
 struct GroupLayout {
   LaunchOperands operands = {};
-  std::map<std::string, Order, std::less<>> orders = {};
-  std::optional<Order> largest = {};  // the order of the largest operand of the result's rank
+  std::map<std::string, AxisOrder, std::less<>> orders = {};
+  std::optional<AxisOrder> largest = {};  // the order of the largest operand of the result's rank
 };
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, const Planning& planning)
+  Assembler(const Graph& graph, const PlanContext& planning)
       : graph_(graph),
         planning_(planning),
         decisions_(decide(graph, planning.options)),
@@ -52,7 +52,7 @@ class Assembler {
     for (const ValueId input : graph_.inputs()) {
       const bool inside = planning_.boundary == Boundary::Inside && is_plain(graph_, input);
       const auto& wish = decisions_.orders[input.index];
-      const Order order = inside && wish ? *wish : row_major(rank_of(graph_, input));
+      const AxisOrder order = inside && wish ? *wish : row_major(rank_of(graph_, input));
       const ValueIndex index =
           out_.add_value(value_of(graph_, input, runtime::Value::Home::Input, order));
       out_.value(index).offset = static_cast<std::int64_t>(program.inputs.size());
@@ -101,7 +101,7 @@ class Assembler {
   Expected<Done> emit_kernels(const NodeGroup& nodes) {
     if (std::ranges::all_of(nodes.results, [&](ValueId id) { return is_empty(graph_, id); })) {
       for (const ValueId result : nodes.results) {
-        const Order order = row_major(rank_of(graph_, result));
+        const AxisOrder order = row_major(rank_of(graph_, result));
         places_.set(result, {outputs_.add_result(result, order), order});
       }
       return Done{};
@@ -165,7 +165,7 @@ class Assembler {
     for (const ValueId result : nodes.results) {
       const std::size_t rank = rank_of(graph_, result);
       const auto& wish = decisions_.orders[result.index];
-      Order order = row_major(rank);
+      AxisOrder order = row_major(rank);
       if (nodes.spatial && rank > 2)
         order = channels_last(rank);
       else if (wish && !scatters)
@@ -216,7 +216,7 @@ class Assembler {
     step.text = static_cast<std::uint32_t>(out_.draft.program.texts.size());
     out_.draft.program.texts.push_back(std::move(call.graph));
     for (const ValueId output : graph_.outputs(node)) {
-      const Order order = row_major(rank_of(graph_, output));
+      const AxisOrder order = row_major(rank_of(graph_, output));
       const ValueIndex value = outputs_.add_result(output, order);
       step.outputs.push_back(value);
       places_.set(output, {value, order});
@@ -260,7 +260,7 @@ class Assembler {
       places.inputs.push_back(at);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const Order order = row_major(rank_of(graph_, outputs[i]));
+      const AxisOrder order = row_major(rank_of(graph_, outputs[i]));
       ValueIndex value = 0;
       if (i < scan->states) {
         value = out_.add_value(value_of(graph_, outputs[i], runtime::Value::Home::Arena, order));
@@ -280,7 +280,7 @@ class Assembler {
   }
 
   const Graph& graph_;
-  const Planning& planning_;
+  const PlanContext& planning_;
   Decisions decisions_;
   DraftBuilder out_;
   Places places_;
@@ -290,7 +290,7 @@ class Assembler {
 
 }  // namespace
 
-Expected<Draft> assemble(const Graph& graph, const Planning& planning) {
+Expected<Draft> assemble(const Graph& graph, const PlanContext& planning) {
   return Assembler(graph, planning).run();
 }
 

@@ -7,24 +7,24 @@
 
 namespace tessera::program {
 
-/// What decisions are made with.
-struct Planning {
+/// Arguments of planning: options, cached lowerings, and where inputs and outputs are.
+struct PlanContext {
   const CompileOptions& options;
   Lowerings& lowerings;  // for the machine and the options
   Boundary boundary = Boundary::Caller;
 };
 
-/// Steps over values for every group of a graph:
+/// Builds the draft of a program: steps over values for every fusion group of a graph.
 ///
-///   decide()          groups, orders of axes, dtypes in memory                   -> Decisions
-///   kernel_group()    the nodes of a group as stages, with the moves they read   -> KernelGroup
-///   Places            where operands are; copies where order or dtype differ     -> Place
-///   IndexChecks       indices that have to be checked first                      -> IndexCheck
+///   decide()          fusion groups, layouts, dtypes in memory                   -> Decisions
+///   kernel_group()    nodes of a group as stages, with fused data movement       -> KernelGroup
+///   Places            location of operands; copies where layout or dtype differ  -> Place
+///   IndexChecks       bounds checks of indices                                   -> IndexCheck
 ///   lowered()         kernels, or why there are none                             -> LoweredGroup
 ///   add_launches()    steps, weights, temporaries                                -> Draft
 ///   host_call()       nodes without kernels                                      -> HostCall
 ///   loop_body()       scans over slices: loops over the steps of their bodies    -> Draft
-///   Outputs           results that the caller wants
-Expected<Draft> assemble(const Graph& graph, const Planning& planning);
+///   Outputs           outputs of the graph, in the caller's memory
+Expected<Draft> assemble(const Graph& graph, const PlanContext& planning);
 
 }  // namespace tessera::program

@@ -15,7 +15,9 @@ std::vector<tile::Kernel> kernels_of(const Draft& draft) {
 }
 
 lower::GroupOptions group_options(const CompileOptions& options) {
-  return {.exact = options.passes.exact, .products = options.products, .tf32 = options.tf32};
+  return {.exact = options.passes.exact,
+          .contraction_dtype = options.contraction_dtype,
+          .tf32 = options.tf32};
 }
 
 Lowerings cpu_lowerings(const CompileOptions& options) {
@@ -66,11 +68,11 @@ Expected<std::int64_t> add_cuda_code(const CompileOptions& options, Draft& draft
 constexpr Backend kCpuBackend{.lowerings = cpu_lowerings,
                               .add_code = add_cpu_code,
                               .checks_computed_indices = true,
-                              .stores_product_types = false};
+                              .stores_contraction_dtype = false};
 constexpr Backend kCudaBackend{.lowerings = cuda_lowerings,
                                .add_code = add_cuda_code,
                                .checks_computed_indices = false,
-                               .stores_product_types = true};
+                               .stores_contraction_dtype = true};
 
 }  // namespace
 

@@ -6,22 +6,22 @@
 
 namespace tessera::program {
 
-/// What programs for one kind of target machine need beside the strategies of lower/. A further
-/// kind, such as the GPU of another vendor, is a row of the table behind backend_of().
+/// Backend: how programs for one kind of target machine (CPU, NVIDIA GPU) are made. A further kind,
+/// such as the GPU of another vendor, is a row of the table behind backend_of().
 struct Backend {
-  /// How groups are lowered for the machine and the options.
+  /// Lowering cache for the machine and the options.
   Lowerings (*lowerings)(const CompileOptions& options);
-  /// Makes code of the kernels of a draft; gives how many were in the cache.
+  /// Generates code for the kernels of a draft; returns the number of cache hits.
   Expected<std::int64_t> (*add_code)(const CompileOptions& options, Draft& draft);
-  /// Whether indices that kernels compute are checked before they are used. Where programs run
-  /// apart from the host, only indices that the caller provides are.
+  /// Whether indices that kernels compute are checked before use. On a device, only the indices
+  /// that the caller passes are.
   bool checks_computed_indices;
-  /// Whether tensors of f32 between kernels are stored in the type of products.
-  bool stores_product_types;
+  /// Whether f32 tensors between kernels are stored in CompileOptions::contraction_dtype.
+  bool stores_contraction_dtype;
 };
 const Backend& backend_of(const machine::Machine& machine);
 
-/// How `count` kernels of a program are made code.
+/// Code generation options for a program of `count` kernels.
 codegen::ImageOptions image_options(const CompileOptions& options, std::size_t count);
 
 }  // namespace tessera::program

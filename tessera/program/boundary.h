@@ -4,10 +4,10 @@
 
 namespace tessera::program {
 
-/// Where the inputs and outputs of a graph are.
+/// Memory of the inputs and outputs of a graph.
 enum class Boundary : std::uint8_t {
-  Caller,  // row by row in the caller's memory: other orders of axes are copies
-  Inside,  // in the midst of a larger graph, in whatever order the kernels like: no copies
+  Caller,  // the caller's, row-major: other layouts need copies
+  Inside,  // that of a larger graph, in any layout: no copies
 };
 
 }  // namespace tessera::program

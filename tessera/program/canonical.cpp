@@ -7,8 +7,8 @@
 
 namespace tessera::program {
 
-Canonical canonical(const lower::Group& group) {
-  Canonical result;
+CanonicalGroup canonical(const lower::Group& group) {
+  CanonicalGroup result;
   std::map<std::string, std::string, std::less<>> axes;
   const auto tensor = [&](const std::string& name) {
     return result.name_of.emplace(name, fmt::format("t{}", result.name_of.size())).first->second;
@@ -20,7 +20,7 @@ Canonical canonical(const lower::Group& group) {
     tile::Stage made = stage;
     for (Operand& operand : made.operands) operand.name = tensor(operand.name);
     made.output.name = tensor(stage.name());
-    for (Merged& merged : made.output.axes)
+    for (MergedAxis& merged : made.output.axes)
       for (Axis& part : merged.parts) part.name = axis(part.name);
     Transform transform;
     transform.index = [&](const std::string& name) { return index_of(axis(name)); };

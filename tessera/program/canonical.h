@@ -7,13 +7,13 @@
 
 namespace tessera::program {
 
-/// A group over tensors and axes whose names do not tell where in the graph it is, so that equal
-/// groups are equal.
-struct Canonical {
+/// Fusion group with canonical names of tensors and axes, so that equal groups of a graph have one
+/// key and are lowered once.
+struct CanonicalGroup {
   lower::Group group = {};
   std::map<std::string, std::string, std::less<>> name_of = {};  // tensor of the graph -> here
   std::string key = {};
 };
-Canonical canonical(const lower::Group& group);
+CanonicalGroup canonical(const lower::Group& group);
 
 }  // namespace tessera::program

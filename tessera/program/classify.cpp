@@ -24,7 +24,7 @@ const std::string* axis_of(const Scalar& scalar) {
 /// How far the axes of the output run.
 lower::AxisExtents extents_of(const Stage& stage) {
   lower::AxisExtents extents;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& part : merged.parts)
       extents.emplace(part.name, part.size().constant().value_or(1));
   return extents;
@@ -69,7 +69,7 @@ bool reads_own_positions(const Stage& stage) {
     }
     own = own && read.otherwise == nullptr;
   });
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     own = own &&
           std::ranges::count_if(merged.parts, [](const Axis& a) { return !a.size().is(1); }) <= 1;
   return own;
@@ -84,7 +84,7 @@ bool is_move(const Stage& stage) {
   };
   return read != nullptr && std::ranges::all_of(read->at, is_even) &&
          std::ranges::all_of(stage.output.axes,
-                             [](const Merged& merged) { return merged.parts.size() == 1; });
+                             [](const MergedAxis& merged) { return merged.parts.size() == 1; });
 }
 
 /// Whether each factor has positions of its own in the output, and both share some of the sum.
@@ -94,7 +94,7 @@ bool is_contraction(const Stage& stage) {
   if (!factors) return false;
   const std::set<std::string> left = axes_in(factors->first), right = axes_in(factors->second);
   bool left_alone = false, right_alone = false, shared = false;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& part : merged.parts) {
       if (part.size().is(1)) continue;
       left_alone = left_alone || (left.contains(part.name) && !right.contains(part.name));
@@ -145,7 +145,7 @@ std::optional<std::vector<int>> permutation_of(const Stage& stage) {
       stage.operands.size() != 1 || stage.operands[0].dtype != stage.output.dtype)
     return std::nullopt;
   std::vector<int> result;
-  for (const Merged& merged : stage.output.axes) {
+  for (const MergedAxis& merged : stage.output.axes) {
     if (merged.parts.size() != 1) return std::nullopt;
     const auto at = std::ranges::find_if(read->at, [&](const Scalar& index) {
       const std::string* axis = axis_of(index);
@@ -161,7 +161,7 @@ std::optional<std::vector<int>> permutation_of(const Stage& stage) {
 
 bool is_windowed(const Stage& stage) {
   std::set<std::string> own;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& part : merged.parts) own.insert(part.name);
   bool windowed = false;
   for_each_read(stage.output.value, [&](const node::Read& read) {
@@ -189,7 +189,7 @@ std::optional<std::int64_t> columns_of(const Stage& stage, const std::string& op
   for (const Operand& tensor : stage.operands)
     if (tensor.name == operand) elements = product(tensor.shape).constant().value_or(0);
   std::int64_t positions = 1, columns = 1;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const Axis& part : merged.parts)
       (used.contains(part.name) ? positions : columns) *= part.size().constant().value_or(1);
   for (const Bound& bound : fold->bounds)

@@ -9,29 +9,29 @@
 
 namespace tessera::program {
 
+/// Classification of a node for fusion.
 struct NodeClass {
   NodeKind kind = NodeKind::Host;
-  tile::Stages stages = {};  // of those that are machine code
+  tile::Stages stages = {};  // of kinds that are compiled
   ValueId source = {};   // of a View, Transpose or Move: the input whose elements the result has
   std::string why = {};  // of Host: the reason
 };
 NodeClass classify(const Graph& graph, const GraphNode& node);
 
-/// Where the elements begin in the operand, row by row, if they are some of its, one after the
-/// other.
+/// Row-major offset in the operand, if the result is a contiguous piece of it.
 std::optional<std::int64_t> piece_of(const tile::Stage& stage);
 
-/// Of a transpose: the axis of the operand that each axis of the result is.
+/// Permutation of a transpose: the axis of the operand for each axis of the result.
 std::optional<std::vector<int>> permutation_of(const tile::Stage& stage);
 
-/// Whether a fold runs over windows of its operand: positions of both are added up.
+/// Whether a reduction is over windows of its operand, as in pooling and convolution.
 bool is_windowed(const tile::Stage& stage);
 
-/// Of a contraction: how often each element of the operand is read, if that is once for every
-/// position along axes of the result that the operand does not have.
+/// Reuse factor of an operand of a contraction: the number of times each element is read, if that
+/// is once for every position along the axes of the result that the operand does not have.
 std::optional<std::int64_t> columns_of(const tile::Stage& stage, const std::string& operand);
 
-/// Of a reduction: the axes of its operand that are folded, and the operand.
+/// Operand of a reduction, and the axes that are reduced.
 struct ReductionOf {
   std::string operand;
   std::vector<bool> folded = {};  // by axis of the operand

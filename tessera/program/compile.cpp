@@ -13,30 +13,28 @@ Lowerings lowerings_for(const CompileOptions& options) {
   return backend_of(options.machine).lowerings(options);
 }
 
-Expected<Draft> plan(const Graph& graph, const Planning& planning) {
+Expected<Draft> plan(const Graph& graph, const PlanContext& planning) {
   const CompileOptions& options = planning.options;
   TESSERA_TRY(const passes::Optimized optimized,
               passes::optimize_for_target(graph, options.passes,
                                           {.machine = options.machine,
-                                           .evaluate_constants = with_assumed_constants,
+                                           .evaluate_constants = assume_constants,
                                            .assumes_constants = true}));
   return assemble(optimized.graph, planning);
 }
 
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options) {
-  const auto constants = [&](const Graph& given) {
-    return with_computed_constants(given, options);
-  };
+  const auto constants = [&](const Graph& given) { return evaluate_constants(given, options); };
   TESSERA_TRY(
       passes::Optimized optimized,
       passes::optimize_for_target(graph, options.passes,
                                   {.machine = options.machine, .evaluate_constants = constants}));
-  TESSERA_TRY(Compiled compiled, compile_as_it_is(optimized.graph, options));
+  TESSERA_TRY(Compiled compiled, compile_core_graph(optimized.graph, options));
   compiled.report.passes = std::move(optimized.log);
   return compiled;
 }
 
-Expected<Compiled> compile_as_it_is(const Graph& graph, const CompileOptions& options) {
+Expected<Compiled> compile_core_graph(const Graph& graph, const CompileOptions& options) {
   Stopwatch watch;
   Lowerings lowerings = lowerings_for(options);
   TESSERA_TRY(Draft draft, assemble(graph, {.options = options, .lowerings = lowerings}));

@@ -18,37 +18,40 @@
 
 namespace tessera::program {
 
+/// Options of code generation for one graph.
 struct CompileOptions {
-  /// Of a GPU (machine::cuda()): a program for it.
+  /// Target machine: a CPU or a GPU (machine::cuda()).
   machine::Machine machine = machine::host();
-  int threads = 1;  // to compile with, and that the schedules count on when the program runs
-  passes::Options passes = {};  // those of the stage Target run; `exact` holds for code too
-  DType products = DType::F32;  // factors of products are rounded to it, sums stay in f32
-  bool tf32 = false;            // on a GPU: factors of f32 may be rounded to tf32, for tensor cores
-  std::filesystem::path cache = {};  // for object code; nowhere if empty
-  std::int64_t memory_limit = 0;     // of the arena; 0: none
+  int threads = 1;                       // for compilation; schedules assume as many at run time
+  passes::Options passes = {};           // for the stage Target; `exact` applies to code too
+  DType contraction_dtype = DType::F32;  // operands of matmul and conv are rounded to it
+  bool tf32 = false;                     // on a GPU: f32 operands may be rounded to tf32
+  std::filesystem::path cache = {};      // object code cache; empty: none
+  std::int64_t memory_limit = 0;         // of the arena; 0: none
   std::function<void(std::size_t done, std::size_t all)> progress = {};
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct Lowering;
 
+/// Report of a compilation: passes, steps, fallbacks, memory and times.
 struct CompileReport {
   struct Step {
     std::string what;                            // the operators
-    std::string strategy;                        // how they are computed
-    std::shared_ptr<const Lowering> group = {};  // of launches: the group that this is a part of
+    std::string strategy;                        // lowering strategy
+    std::shared_ptr<const Lowering> group = {};  // of launches: the lowered group
   };
   std::vector<passes::Record> passes = {};  // of the stage Target
   std::vector<Step> steps = {};
-  /// Operators without machine code: how many, and why the first of them.
+  /// Operators without code generation, which fall back to the interpreter: number of nodes, and
+  /// the reason for the first.
   struct Interpreted {
     std::int64_t count = 0;
     std::string why = {};
   };
   std::map<std::string, Interpreted> interpreted = {};
-  /// Tensors that are stored in another type than the graph gives them: the kernel that computes
-  /// one casts it, and those that read it cast it back.
+  /// Tensors that are stored in another dtype than their type: the producer casts on store, the
+  /// consumers on load.
   struct Cast {
     std::string value;
     DType from = DType::F32, to = DType::F32;
@@ -57,9 +60,10 @@ struct CompileReport {
   std::size_t kernels = 0, kernels_from_cache = 0;
   std::int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
   double seconds_lowering = 0, seconds_code = 0, seconds_weights = 0;
-  std::vector<std::string> notes = {};  // what a memory limit cost
+  std::vector<std::string> notes = {};  // effects of a memory limit
 };
 
+/// Compiled program with its report.
 struct Compiled {
   runtime::Program program = {};
   CompileReport report = {};
@@ -67,8 +71,8 @@ struct Compiled {
       {};  // of the program, as tile programs
 };
 
-/// A graph whose sizes are all known as a program for a CPU or a GPU: groups, layouts, kernels,
-/// memory.
+/// Compiles a graph of static shapes to a program for a CPU or a GPU: fusion, layouts, kernels,
+/// packed weights, memory plan.
 Expected<Compiled> compile(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tessera::program

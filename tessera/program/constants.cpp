@@ -119,7 +119,7 @@ std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode
 
 }  // namespace
 
-Expected<Graph> with_assumed_constants(const Graph& graph) {
+Expected<Graph> assume_constants(const Graph& graph) {
   const auto leaves = constant_work(graph);
   KnownTensors known(graph.value_count());
   bool some = false;
@@ -137,7 +137,7 @@ Expected<Graph> with_assumed_constants(const Graph& graph) {
   return some ? replaced(graph, known) : graph;
 }
 
-Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions& options) {
+Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& options) {
   const auto leaves = constant_work(graph);
   const auto is_made = [&](ValueId value) {
     return value.present() && leaves[value.index] && graph.constant(value) == nullptr;
@@ -178,7 +178,7 @@ Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions
                       .passes = {.exact = options.passes.exact},
                       .cache = options.cache,
                       .stop = options.stop};
-  TESSERA_TRY(Compiled compiled, compile_as_it_is(part, once));
+  TESSERA_TRY(Compiled compiled, compile_core_graph(part, once));
   TESSERA_TRY(const auto loaded, runtime::LoadedProgram::load(std::move(compiled.program)));
   TESSERA_TRY(const auto session, engine::make_session(loaded, {.threads = options.threads}));
   TESSERA_TRY(const std::vector<Datum> made, session->run(std::span<const Datum>{}));

@@ -6,18 +6,17 @@
 
 namespace tessera::program {
 
-/// Work on constants alone is done once, when a graph is compiled, by machine code of its own:
+/// Constant evaluation at compile time, by generated code:
 ///
 ///   y = conv(x, concat(v, w))   =>   y = conv(x, u)
 ///
-/// Needs:  no composites. Leaves alone draws, what has subgraphs, sizes that are not known, and
-///         what makes constants larger by more than a mebibyte, or weights of small types by more
-///         than a gibibyte in all.
+/// Needs:  no composites. Leaves alone random draws, nodes with subgraphs or dynamic shapes, and
+///         results that are larger than their operands by more than a mebibyte, or, for weights of
+///         small types, by more than a gibibyte in all.
 /// Keeps:  the meaning.
-Expected<Graph> with_computed_constants(const Graph& graph, const CompileOptions& options);
+Expected<Graph> evaluate_constants(const Graph& graph, const CompileOptions& options);
 
-/// The same for those who only want to know what the rest becomes: in place of large constants,
-/// zeros.
-Expected<Graph> with_assumed_constants(const Graph& graph);
+/// The same without evaluation, for plans: large results are zeros.
+Expected<Graph> assume_constants(const Graph& graph);
 
 }  // namespace tessera::program

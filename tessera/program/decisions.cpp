@@ -23,7 +23,7 @@ std::set<std::uint32_t> operands_of_products(const Graph& graph, const Decisions
   for (const NodeGroup& group : grouping.groups)
     for (const std::size_t n : group.nodes)
       if (grouping.kinds[n] == NodeKind::Contraction &&
-          flops_of(grouping.stages[n][0]) >= 2 * lower::kSmallProduct)
+          flops_of(grouping.stages[n][0]) >= 2 * lower::kSmallContraction)
         for (const ValueId input : graph.inputs(graph.nodes()[n])) add(input);
   return operands;
 }
@@ -38,7 +38,7 @@ ValueId Decisions::behind_views(ValueId value) const {
 
 Decisions decide(const Graph& graph, const CompileOptions& options) {
   Decisions decisions{.grouping = group_nodes(graph)};
-  decisions.orders = wishes(graph, decisions.grouping);
+  decisions.orders = preferred_orders(graph, decisions.grouping);
   decisions.producers.resize(graph.value_count());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
     for (const ValueId output : graph.outputs(graph.nodes()[n]))
@@ -53,12 +53,12 @@ std::vector<DType> storage_types(const Graph& graph, const Decisions& decisions,
   std::vector<DType> storage;
   for (std::uint32_t i = 0; i < graph.value_count(); ++i)
     storage.push_back(graph.type(ValueId{i}).dtype);
-  if (!backend_of(options.machine).stores_product_types) return storage;
+  if (!backend_of(options.machine).stores_contraction_dtype) return storage;
   const std::set<std::uint32_t> operands = operands_of_products(graph, decisions);
   for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
-    const bool in_full = options.products == DType::BF16 && !operands.contains(i) &&
+    const bool in_full = options.contraction_dtype == DType::BF16 && !operands.contains(i) &&
                          element_count(shape_of(graph, ValueId{i})).value_or(0) < kLarge;
-    if (storage[i] == DType::F32 && !in_full) storage[i] = options.products;
+    if (storage[i] == DType::F32 && !in_full) storage[i] = options.contraction_dtype;
   }
   return storage;
 }

@@ -13,22 +13,22 @@
 
 namespace tessera::program {
 
-/// What is decided about the nodes and values of a graph before steps are made of it.
+/// Fusion, layout and storage decisions about the nodes and values of a graph.
 struct Decisions {
-  Grouping grouping = {};                                  // nodes that are computed together
-  std::vector<std::optional<Order>> orders = {};           // by value: the order readers want
+  Grouping grouping = {};                                  // fusion groups
+  std::vector<std::optional<AxisOrder>> orders = {};       // by value: preferred layout
   std::vector<DType> storage = {};                         // by value: the dtype in memory
   std::vector<std::optional<std::size_t>> producers = {};  // by value: the node that computes it
 
-  /// The value that a chain of views shows.
+  /// Value at the origin of a chain of views.
   ValueId behind_views(ValueId value) const;
 };
 
 Decisions decide(const Graph& graph, const CompileOptions& options);
 
-/// The dtype in which each value is stored where kernels alone see it, by value. On a GPU, tensors
-/// of f32 are stored in the type of products: a kernel casts when it stores and when it loads.
-/// The few bits of bf16 are for operands of large products, and for tensors that take long to read.
+/// Storage dtype of intermediate tensors, by value. On a GPU, f32 tensors are stored in
+/// CompileOptions::contraction_dtype: kernels cast on store and load. bf16, which has few bits, is
+/// used for operands of large contractions and for tensors that are expensive to read.
 std::vector<DType> storage_types(const Graph& graph, const Decisions& decisions,
                                  const CompileOptions& options);
 

@@ -14,13 +14,13 @@
 
 namespace tessera::program {
 
-/// A weight in the form in which a kernel reads it.
+/// Constant as a kernel reads it, perhaps prepacked.
 struct WeightUse {
   Tensor constant = {};
   std::shared_ptr<const Definition> packing = {};  // null: as it is
 };
 
-/// A program before its kernels are code, its weights are computed and its memory is planned.
+/// Program before code generation, weight packing and memory planning.
 struct Draft {
   runtime::Program program = {};
   std::vector<std::shared_ptr<const tile::Kernel>> kernels = {};
@@ -33,7 +33,7 @@ struct StepWork {
   double flops = 0, bytes = 0;
 };
 
-/// Appends values, kernels and steps to a draft; equal kernels and equal weights are there once.
+/// Appends values, kernels and steps to a draft; equal kernels and weights are shared.
 class DraftBuilder {
  public:
   Draft draft = {};
@@ -43,16 +43,16 @@ class DraftBuilder {
     return draft.program.values[index];
   }
 
-  /// Its bytes follow from its shape and dtype.
+  /// Its size in bytes is computed from shape and dtype.
   runtime::ValueIndex add_value(runtime::Value value);
-  /// The constant of the graph with this number, as the packing has it; `key` names the packing.
+  /// Adds the constant of the graph with this number in the packed form that `key` identifies.
   runtime::ValueIndex add_weight(std::uint32_t number, runtime::Value value, WeightUse use,
                                  const std::string& key);
   std::uint32_t add_kernel(const std::shared_ptr<const tile::Kernel>& kernel,
                            const std::string& fingerprint);
 
   void add_step(runtime::Step step, CompileReport::Step report, const StepWork& work = {});
-  /// All of `to`, byte by byte.
+  /// Adds a copy of as many bytes as `to` has.
   void add_copy(const runtime::Address& from, runtime::ValueIndex to);
 
  private:

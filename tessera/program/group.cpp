@@ -5,16 +5,16 @@
 #include <set>
 
 #include "tessera/program/classify.h"
-#include "tessera/program/growing_groups.h"
+#include "tessera/program/group_builder.h"
 #include "tessera/program/stage.h"
 
 namespace tessera::program {
 namespace {
 
 /// Decides which nodes join which group.
-class Grouper : private GrowingGroups {
+class Grouper : private GroupBuilder {
  public:
-  explicit Grouper(const Graph& graph) : GrowingGroups(graph) {}
+  explicit Grouper(const Graph& graph) : GroupBuilder(graph) {}
 
   Grouping run() {
     for (std::size_t n = 0; n < out_.kinds.size(); ++n) {
@@ -52,7 +52,7 @@ class Grouper : private GrowingGroups {
     const Extents own = shape(result(n));
     std::optional<std::size_t> best;
     const auto rank = [&](std::size_t g) {
-      switch (growing_[g].group.kind) {
+      switch (open_groups_[g].group.kind) {
         case NodeKind::Contraction: return 3;
         case NodeKind::Reduction: return 2;
         case NodeKind::Window: return 2;
@@ -69,7 +69,7 @@ class Grouper : private GrowingGroups {
       }
       if (!group_of_[from]) return;
       const std::size_t g = current(*group_of_[from]);
-      const bool reduces = growing_[g].group.kind == NodeKind::Reduction;
+      const bool reduces = open_groups_[g].group.kind == NodeKind::Reduction;
       if ((reduces && !views.empty()) || !takes_map(g, input, own) || !may_join(n, g, views))
         return;
       if (best && (rank(g) < rank(*best) || (rank(g) == rank(*best) && g <= *best))) return;
@@ -86,10 +86,10 @@ class Grouper : private GrowingGroups {
     for_each_source(n, [&](ValueId input, std::size_t from) {
       if (!group_of_[from]) return;
       const std::size_t g = current(*group_of_[from]);
-      if (g != *best && growing_[g].group.kind == NodeKind::Map && is_single_use(input) &&
-          shape(input) == own && growing_[g].group.nodes.size() + 1 < kMostNodes &&
+      if (g != *best && open_groups_[g].group.kind == NodeKind::Map && is_single_use(input) &&
+          shape(input) == own && open_groups_[g].group.nodes.size() + 1 < kMostNodes &&
           results_of(g).size() == 1 && !depends(g, *best) &&
-          growing_[*best].group.kind != NodeKind::Contraction)
+          open_groups_[*best].group.kind != NodeKind::Contraction)
         merge(g, *best);
     });
   }
@@ -109,12 +109,12 @@ class Grouper : private GrowingGroups {
       }
       if (!group_of_[from]) continue;
       const std::size_t g = current(*group_of_[from]);
-      const NodeKind kind = growing_[g].group.kind;
+      const NodeKind kind = open_groups_[g].group.kind;
       if ((kind != NodeKind::Contraction && kind != NodeKind::Window) ||
           results_of(g).size() != 1 || !may_join(n, g, views))
         continue;
       const std::vector<std::size_t> nodes = bundle_of(input, n);
-      if (nodes.empty() || growing_[g].group.nodes.size() + nodes.size() > kMostNodes) continue;
+      if (nodes.empty() || open_groups_[g].group.nodes.size() + nodes.size() > kMostNodes) continue;
       for (const auto& joined : {views, nodes})
         for (const std::size_t node : joined) join(node, g);
       return true;
@@ -154,7 +154,7 @@ class Grouper : private GrowingGroups {
   }
 
   bool takes_map(std::size_t g, ValueId input, const Extents& own) const {
-    const Growing& growing = growing_[g];
+    const OpenGroup& growing = open_groups_[g];
     switch (growing.group.kind) {
       case NodeKind::Map:
       case NodeKind::Window:
@@ -167,7 +167,7 @@ class Grouper : private GrowingGroups {
   }
 
   /// The domain with its folded axes of size 1, or without them.
-  static Extents reduced(const Growing& growing, std::size_t rank) {
+  static Extents reduced(const OpenGroup& growing, std::size_t rank) {
     Extents result;
     for (std::size_t i = 0; i < growing.domain->size(); ++i) {
       if (!growing.folded[i])
@@ -191,7 +191,7 @@ class Grouper : private GrowingGroups {
       for (const ValueId input : graph_.inputs(graph_.nodes()[n]))
         if (input.present() && tensor_name(input) == how->operand) domain = shape(input);
     if (source && may_join(n, *source)) {
-      Growing& g = growing_[*source];
+      OpenGroup& g = open_groups_[*source];
       const bool same =
           g.group.kind == NodeKind::Reduction && g.domain == domain && g.folded == how->folded;
       if (same || g.group.kind == NodeKind::Map) {
@@ -203,20 +203,20 @@ class Grouper : private GrowingGroups {
       }
     }
     // Those that fold the same tensor in the same way belong together.
-    for (std::size_t g = growing_.size(); g-- > 0;)
-      if (!growing_[g].gone && growing_[g].group.kind == NodeKind::Reduction &&
-          growing_[g].domain == domain && growing_[g].folded == how->folded &&
+    for (std::size_t g = open_groups_.size(); g-- > 0;)
+      if (!open_groups_[g].gone && open_groups_[g].group.kind == NodeKind::Reduction &&
+          open_groups_[g].domain == domain && open_groups_[g].folded == how->folded &&
           reads_tensor(g, how->operand) && may_join(n, g)) {
         join(n, g);
         return;
       }
     const std::size_t g = start(n);
-    growing_[g].domain = domain;
-    growing_[g].folded = how->folded;
+    open_groups_[g].domain = domain;
+    open_groups_[g].folded = how->folded;
   }
 
   bool reads_tensor(std::size_t g, const std::string& name) const {
-    for (const std::size_t n : growing_[g].group.nodes)
+    for (const std::size_t n : open_groups_[g].group.nodes)
       for (const ValueId input : graph_.inputs(graph_.nodes()[n]))
         if (input.present() && tensor_name(input) == name) return true;
     return false;
@@ -231,7 +231,7 @@ class Grouper : private GrowingGroups {
       if (!group_of_[from] || !is_single_use(input)) return;
       const std::size_t map = current(*group_of_[from]);
       const auto columns = columns_of(out_.stages[n][0], tensor_name(input));
-      if (growing_[map].group.kind == NodeKind::Map && results_of(map).size() == 1 && columns &&
+      if (open_groups_[map].group.kind == NodeKind::Map && results_of(map).size() == 1 && columns &&
           *columns <= most_columns && !reads_beyond(out_.stages[n][0], tensor_name(input)))
         merge(map, g);
     });
@@ -245,7 +245,7 @@ class Grouper : private GrowingGroups {
 
   /// Whether a maximum is among what a group folds, as in a softmax.
   bool has_maximum(std::size_t g) const {
-    return std::ranges::any_of(growing_[g].group.nodes, [&](std::size_t n) {
+    return std::ranges::any_of(open_groups_[g].group.nodes, [&](std::size_t n) {
       if (out_.kinds[n] != NodeKind::Reduction) return false;
       const auto fold = tile::main_fold(out_.stages[n][0]);
       return fold != nullptr && fold->simple() == Fn::Max;
@@ -260,16 +260,16 @@ class Grouper : private GrowingGroups {
     for_each_source(n, [&](ValueId input, std::size_t from) {
       if (!group_of_[from] || !is_single_use(input)) return;
       const std::size_t g = current(*group_of_[from]);
-      if (growing_[g].group.kind == NodeKind::Reduction && results_of(g).size() == 1 &&
-          growing_[g].domain == shape(input) && growing_[g].folded.back() &&
-          std::ranges::count(growing_[g].folded, true) == 1 && has_maximum(g))
+      if (open_groups_[g].group.kind == NodeKind::Reduction && results_of(g).size() == 1 &&
+          open_groups_[g].domain == shape(input) && open_groups_[g].folded.back() &&
+          std::ranges::count(open_groups_[g].folded, true) == 1 && has_maximum(g))
         rows = g;
     });
     if (!rows) return false;
     std::optional<std::size_t> scores;
     std::vector<std::size_t> views;  // between scores and rows
-    for (const std::size_t g : growing_[*rows].needs) {
-      const Growing& before = growing_[current(g)];
+    for (const std::size_t g : open_groups_[*rows].needs) {
+      const OpenGroup& before = open_groups_[current(g)];
       if (before.group.kind != NodeKind::Contraction || before.group.spatial ||
           !before.group.parts.empty())
         continue;
@@ -285,8 +285,8 @@ class Grouper : private GrowingGroups {
         thin.push_back(users_[seen.index][0]);
         seen = result(thin.back());
       }
-      const auto& nodes = growing_[*rows].group.nodes;
-      const bool only_here = shape(seen) == *growing_[*rows].domain &&
+      const auto& nodes = open_groups_[*rows].group.nodes;
+      const bool only_here = shape(seen) == *open_groups_[*rows].domain &&
                              std::ranges::all_of(users_[seen.index], [&](std::size_t user) {
                                return std::ranges::find(nodes, user) != nodes.end();
                              });
@@ -300,13 +300,13 @@ class Grouper : private GrowingGroups {
     for (const std::size_t other : needs)
       if (other != *rows && depends(other, *scores)) return false;
     const std::size_t whole = start(n);
-    std::vector<NodeGroup> parts{growing_[*scores].group, growing_[*rows].group,
-                                 growing_[whole].group};
+    std::vector<NodeGroup> parts{open_groups_[*scores].group, open_groups_[*rows].group,
+                                 open_groups_[whole].group};
     merge(*scores, whole);
     merge(*rows, whole);
     for (const std::size_t view : views)
       if (!group_of_[view]) join(view, whole);
-    growing_[whole].group.parts = std::move(parts);
+    open_groups_[whole].group.parts = std::move(parts);
     return true;
   }
 };

@@ -10,48 +10,49 @@
 
 namespace tessera::program {
 
-/// What a node is to those who put nodes together.
+/// Classification of a node by its access pattern, which decides how it is fused.
 enum class NodeKind : std::uint8_t {
-  View,         // other sizes for the same elements in the same order: reshape, squeeze
-  Transpose,    // the same elements, the axes in another order
-  Move,         // each element is one of the input's, at a position that moves evenly: slice
-  Map,          // each element is computed of elements at its own position: add, relu
-  Alone,        // elements from anywhere: concat, gather, pad, resize
-  Scatter,      // elements say where they go; all tensors row by row
-  Reduction,    // a fold along whole axes: reduce_sum
-  Window,       // any other fold: max_pool, convolutions of single channels
-  Contraction,  // sums of products that run through both factors: matmul, conv
-  Host,         // what has no form as machine code
+  View,         // another shape of the same elements in row-major order: reshape, squeeze
+  Transpose,    // permutation of axes
+  Move,         // strided access to one input: slice
+  Map,          // elementwise: add, relu
+  Alone,        // any other access, not fused: concat, gather, pad, resize
+  Scatter,      // writes at computed positions; all tensors row-major
+  Reduction,    // reduction along whole axes: reduce_sum
+  Window,       // any other reduction: max_pool, depthwise convolution
+  Contraction,  // sum of products over an axis of both operands: matmul, conv
+  Host,         // no code generation: interpreter fallback
 };
 
-/// Nodes that are computed together.
+/// Fusion group: nodes that are lowered together.
 struct NodeGroup {
-  /// The kind of the node that decides how. Contraction with reductions is attention.
+  /// Kind of the anchor node. A contraction with reductions is attention.
   NodeKind kind = NodeKind::Map;
   std::vector<std::size_t> nodes = {};  // of the graph, in order
-  std::vector<ValueId> results = {};    // what others use
-  bool spatial = false;                 // images: the channels come last in memory
-  std::vector<NodeGroup> parts = {};    // of attention: the groups that it is made of
-  std::string why = {};                 // of Host
+  std::vector<ValueId> results = {};    // values with uses outside
+  bool spatial = false;                 // images: channels-last layout
+  std::vector<NodeGroup> parts = {};    // of attention: the groups that were merged
+  std::string why = {};                 // of Host: the reason
 };
 
+/// Partition of the nodes of a graph into fusion groups.
 struct Grouping {
-  std::vector<NodeGroup> groups = {};     // in an order in which they can be computed
-  std::vector<NodeKind> kinds = {};       // by node
-  std::vector<tile::Stages> stages = {};  // by node: what it computes; none of views and hosts
-  std::vector<ValueId> sources = {};      // by node: what a view, transpose or move has elements of
+  std::vector<NodeGroup> groups = {};      // in topological order
+  std::vector<NodeKind> kinds = {};        // by node
+  std::vector<tile::Stages> stages = {};   // by node; none for views and host nodes
+  std::vector<ValueId> sources = {};       // by node: operand of a view, transpose or move
   std::vector<std::string> why_host = {};  // by node
 };
 
-/// Puts the nodes of a graph together: what is computed of the elements of one result goes with the
-/// group that makes it, if nobody else needs it; reductions go with what is computed of them;
-/// a softmax between two products of matrices makes one group of all. Views, transposes and moves
-/// are in no group: a move is computed where it is read.
+/// Operator fusion: elementwise consumers join the group of their producer if it has no other use;
+/// reductions join their consumers; two matmuls with a softmax in between become one group
+/// (attention). Views, transposes and strided moves are in no group: they are fused into each of
+/// their consumers.
 ///
-/// Needs: no composites; sizes that are numbers, as far as they are known at all.
+/// Needs: no composites; static shapes where shapes are known at all.
 Grouping group_nodes(const Graph& graph);
 
-/// Whether the stage reads the tensor with something in place of what is out of range.
+/// Whether the stage reads the tensor out of bounds, with a padding value.
 bool reads_beyond(const tile::Stage& stage, const std::string& tensor);
 
 }  // namespace tessera::program

@@ -7,10 +7,10 @@
 
 namespace tessera::program {
 
-/// A node that the host interprets when the program runs.
+/// Interpreter fallback: a node that the host evaluates at run time.
 struct HostCall {
-  std::string graph;                 // of the node alone, as text; small constants are in it
-  std::vector<ValueId> inputs = {};  // values that its inputs are given, in order
+  std::string graph;                 // of the node alone, as text with small constants
+  std::vector<ValueId> inputs = {};  // arguments, in order
 };
 HostCall host_call(const Graph& graph, const GraphNode& node);
 

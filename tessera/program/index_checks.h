@@ -10,15 +10,15 @@
 
 namespace tessera::program {
 
-/// Indices that are checked before a node is computed.
+/// Bounds check of the indices of a node, before it is computed.
 struct IndexCheck {
   std::size_t node = 0;
   IndexUse use = {};
   runtime::step::CheckIndices step = {};
 };
 
-/// Which indices of a graph have to be checked at run time, each use once. Constants are checked
-/// here.
+/// Bounds checks of indices (gather, scatter) that programs need at run time, without duplicates.
+/// Constant indices are checked at compile time.
 class IndexChecks {
  public:
   IndexChecks(const Graph& graph, const Decisions& decisions, const CompileOptions& options)
@@ -26,10 +26,9 @@ class IndexChecks {
         decisions_(decisions),
         checks_computed_(backend_of(options.machine).checks_computed_indices) {}
 
-  /// Whether a group computes indices that have to be checked before one of its own nodes reads
-  /// them.
+  /// Whether a group computes indices that need a check before a node of the same group uses them.
   bool are_computed_in(const NodeGroup& group) const;
-  /// The checks of a group that are not among the steps yet.
+  /// Checks of a group that are not emitted yet.
   Expected<std::vector<IndexCheck>> of(const NodeGroup& group, Places& places) const;
   void add(const std::vector<IndexCheck>& checks, DraftBuilder& out);
 

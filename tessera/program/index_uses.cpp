@@ -33,17 +33,17 @@ std::optional<ReadIndex> read_index(const Scalar& index) {
   return ReadIndex{read, true};
 }
 
-class Finder {
+class IndexUseFinder {
  public:
-  Finder(const Graph& graph, const GraphNode& node) : graph_(graph), node_(node) {}
+  IndexUseFinder(const Graph& graph, const GraphNode& node) : graph_(graph), node_(node) {}
 
   std::vector<IndexUse> run() {
-    std::vector<Known> inputs;
+    std::vector<ValueInfo> inputs;
     bool has_integers = false;
     for (const ValueId input : graph_.inputs(node_)) {
       if (input.present() && !static_shape(graph_.type(input))) return {};
       has_integers = has_integers || (input.present() && is_integer(graph_.type(input).dtype));
-      inputs.push_back(known_of(graph_, input));
+      inputs.push_back(value_info(graph_, input));
     }
     if (!has_integers || node_.op->kind() != OpDef::Kind::Core) return {};
     const auto signature = signature_of(inputs);
@@ -108,7 +108,7 @@ class Finder {
 }  // namespace
 
 std::vector<IndexUse> index_uses(const Graph& graph, const GraphNode& node) {
-  return Finder(graph, node).run();
+  return IndexUseFinder(graph, node).run();
 }
 
 }  // namespace tessera::program

@@ -8,22 +8,22 @@
 
 namespace tessera::program {
 
-/// An operand whose elements say which elements of a tensor are read or written.
+/// Operand whose elements are indices into a tensor, with their valid range.
 struct IndexUse {
-  /// Of the operand, where its elements index several axes: those at this position alone.
+  /// Slice of the operand, where its elements index several axes.
   struct Part {
     std::size_t axis = 0;
     std::int64_t position = 0;
     auto operator<=>(const Part&) const = default;
   };
   ValueId indices = {};
-  std::int64_t low = 0, high = 0;  // what they have to be, both inclusive
+  std::int64_t low = 0, high = 0;  // valid range, inclusive
   std::optional<Part> part = {};
   auto operator<=>(const IndexUse&) const = default;
 };
 
-/// The operands of a core operator whose elements are indices without anything in place of what is
-/// out of range. Sizes have to be numbers; where they are not, there is nothing.
+/// Index operands of a core operator whose definition has no value for indices out of range. None
+/// for dynamic shapes.
 std::vector<IndexUse> index_uses(const Graph& graph, const GraphNode& node);
 
 }  // namespace tessera::program

@@ -11,26 +11,26 @@
 
 namespace tessera::program {
 
-/// Nodes that are computed together as stages over named tensors, before layouts are chosen: all
-/// tensors lie row by row, in the dtype of their type.
+/// Fusion group as stages over named tensors, before layouts are applied: all tensors are row-major
+/// and have the dtype of their type.
 struct KernelGroup {
   lower::Group group = {};
-  ValueIds ids = {};                 // what the tensors are
+  ValueIds ids = {};                 // values of the tensors
   std::set<std::string> reads = {};  // tensors that are not computed in the group
   std::string what = {};             // the operators, for reports
   double flops = 0;
 };
-/// The group of these nodes, among which are those of the node group.
+/// Kernel group of these nodes, which include those of the node group.
 Expected<KernelGroup> kernel_group(const Graph& graph, const Grouping& grouping,
                                    const NodeGroup& node_group,
                                    const std::vector<std::size_t>& nodes);
 
-/// The nodes of a group and the data movement that they read, in order: what has no place of its
-/// own is computed where it is read.
+/// Nodes of a group with the data movement that is fused into them, in order: that of operands that
+/// are not in memory.
 std::vector<std::size_t> with_moves(const Graph& graph, const Decisions& decisions,
                                     const NodeGroup& group, const Places& places);
 
-/// A tensor of a group in memory as another dtype than its type says: casts at loads and stores.
+/// Changes the storage dtype of a tensor of a group: adds casts at loads and stores.
 void set_dtype(tile::Stages& stages, const std::string& tensor, DType dtype);
 
 }  // namespace tessera::program

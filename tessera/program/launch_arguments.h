@@ -8,7 +8,7 @@
 
 namespace tessera::program {
 
-/// The words of a launch, addresses filled in, as the arguments of the tile program that it runs.
+/// Arguments of the tile kernel of a launch, from its argument words with addresses filled in.
 std::vector<tile::Argument> launch_arguments(const tile::Kernel& kernel,
                                              const runtime::step::Launch& launch,
                                              std::span<const std::uint64_t> words);

@@ -14,7 +14,7 @@ runtime::Value temporary(const Operand& operand) {
   return value;
 }
 
-/// The weights and temporaries of one group, by the names that its kernels have for them.
+/// Arguments of the kernels of one group: tensors, packed weights and temporaries, by name.
 class LaunchArguments {
  public:
   LaunchArguments(DraftBuilder& out, const Graph& graph, const LoweredGroup& group,

@@ -12,23 +12,23 @@
 
 namespace tessera::program {
 
-/// Where the tensors of a group are, by name.
+/// Addresses of the tensors of a group, by name.
 using Addresses = std::map<std::string, runtime::Address, std::less<>>;
-/// Values of the graph, by what they are called in stages.
+/// Values of the graph, by their names in stages.
 using ValueIds = std::map<std::string, ValueId, std::less<>>;
 
-/// A group and its kernels.
+/// Fusion group with its kernels.
 struct LoweredGroup {
-  Canonical canonical;
+  CanonicalGroup canonical;
   std::shared_ptr<const Lowering> lowering;
 };
-/// The diagnostic is why the group has no form as kernels.
+/// Lowers a group; a diagnostic says why it cannot be lowered.
 Expected<LoweredGroup> lowered(const lower::Group& group, Lowerings& lowerings);
 
-/// What a group is launched on.
+/// Operands of the launches of a group.
 struct LaunchOperands {
-  Addresses values = {};    // its tensors, but for constants
-  ValueIds constants = {};  // weights that its kernels may want packed
+  Addresses values = {};    // tensors other than constants
+  ValueIds constants = {};  // weights, which kernels may read packed
 };
 
 /// Appends the launches of a group's kernels, with the weights and temporaries that they need.

@@ -7,21 +7,21 @@
 
 namespace tessera::program {
 
-Order row_major(std::size_t rank) {
-  Order order(rank);
+AxisOrder row_major(std::size_t rank) {
+  AxisOrder order(rank);
   std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
-Order channels_last(std::size_t rank) {
-  Order order = row_major(rank);
+AxisOrder channels_last(std::size_t rank) {
+  AxisOrder order = row_major(rank);
   if (rank > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
   return order;
 }
 
-bool same_places(std::span<const std::int64_t> shape, const Order& a, const Order& b) {
-  const auto proper = [&](const Order& order) {
-    Order result;
+bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const AxisOrder& b) {
+  const auto proper = [&](const AxisOrder& order) {
+    AxisOrder result;
     for (const int axis : order)
       if (shape[static_cast<std::size_t>(axis)] != 1) result.push_back(axis);
     return result;
@@ -29,15 +29,15 @@ bool same_places(std::span<const std::int64_t> shape, const Order& a, const Orde
   return proper(a) == proper(b);
 }
 
-Order transposed(const Order& order, std::span<const int> perm) {
-  Order result(order.size());
+AxisOrder transposed(const AxisOrder& order, std::span<const int> perm) {
+  AxisOrder result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
     for (std::size_t j = 0; j < perm.size(); ++j)
       if (perm[j] == order[i]) result[i] = static_cast<int>(j);
   return result;
 }
 
-std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const Order& order) {
+std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order) {
   std::vector<std::int64_t> result;
   for (const int axis : order) result.push_back(shape[static_cast<std::size_t>(axis)]);
   return result;
@@ -48,11 +48,11 @@ namespace {
 enum Strength { None, Weak, Strong };
 
 /// The wish of one value, while readers are asked from the last to the first.
-struct Wish {
-  Order order = {};
+struct OrderPreference {
+  AxisOrder order = {};
   int strength = None;
 
-  void take(const Order& other, int how) {
+  void take(const AxisOrder& other, int how) {
     if (how <= strength) return;
     order = other;
     strength = how;
@@ -61,8 +61,9 @@ struct Wish {
 
 }  // namespace
 
-std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& grouping) {
-  std::vector<Wish> wish(graph.value_count());
+std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
+                                                       const Grouping& grouping) {
+  std::vector<OrderPreference> wish(graph.value_count());
   const auto rank_of = [&](ValueId value) -> std::size_t {
     const Type& type = graph.type(value);
     return type.is_ranked_tensor() ? type.shape->size() : 0;
@@ -76,10 +77,10 @@ std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& gro
   for (std::size_t n = graph.nodes().size(); n-- > 0;) {
     const GraphNode& node = graph.nodes()[n];
     const ValueId result = graph.outputs(node)[0];
-    const Wish& own = wish[result.index];
+    const OrderPreference& own = wish[result.index];
     for (const ValueId input : graph.inputs(node)) {
       if (!input.present() || rank_of(input) == 0) continue;
-      Wish& theirs = wish[input.index];
+      OrderPreference& theirs = wish[input.index];
       switch (grouping.kinds[n]) {
         case NodeKind::View:
         case NodeKind::Scatter:
@@ -88,7 +89,7 @@ std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& gro
           if (own.strength != None) {
             // What lies at place i of the result is axis perm[order[i]] of the input.
             const auto perm = *permutation_of(grouping.stages[n][0]);
-            Order order;
+            AxisOrder order;
             for (const int axis : own.order) order.push_back(perm[static_cast<std::size_t>(axis)]);
             theirs.take(order, own.strength);
           }
@@ -108,7 +109,7 @@ std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& gro
       }
     }
   }
-  std::vector<std::optional<Order>> result(graph.value_count());
+  std::vector<std::optional<AxisOrder>> result(graph.value_count());
   for (std::size_t i = 0; i < wish.size(); ++i)
     if (wish[i].strength != None) result[i] = wish[i].order;
   return result;

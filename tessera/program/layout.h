@@ -10,24 +10,25 @@
 
 namespace tessera::program {
 
-/// In which order the axes of a tensor lie in memory: axis i there is axis order[i] of the tensor.
-using Order = std::vector<int>;
+/// Memory layout of a tensor as a permutation: axis i in memory is axis order[i] of the tensor.
+using AxisOrder = std::vector<int>;
 
-Order row_major(std::size_t rank);
-/// The batch, the axes of the image, the channels.
-Order channels_last(std::size_t rank);
+AxisOrder row_major(std::size_t rank);
+/// Channels last (NHWC): batch, spatial axes, channels.
+AxisOrder channels_last(std::size_t rank);
 
-/// Whether two orders put the elements at the same places; axes of one position do not matter.
-bool same_places(std::span<const std::int64_t> shape, const Order& a, const Order& b);
+/// Whether two layouts are the same for a tensor of this shape: axes of size 1 do not matter.
+bool same_places(std::span<const std::int64_t> shape, const AxisOrder& a, const AxisOrder& b);
 
-/// The order of a transpose's result where its elements stay in their places.
-Order transposed(const Order& order, std::span<const int> perm);
+/// Layout of the result of a transpose that moves no data.
+AxisOrder transposed(const AxisOrder& order, std::span<const int> perm);
 
-/// The sizes in memory.
-std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const Order& order);
+/// Shape in memory order.
+std::vector<std::int64_t> in_memory(std::span<const std::int64_t> shape, const AxisOrder& order);
 
-/// The order that those who read a value would like best, by value: views want rows, images want
-/// their channels last, and what is computed element by element wants what its readers want.
-std::vector<std::optional<Order>> wishes(const Graph& graph, const Grouping& grouping);
+/// Layout that the consumers of a value prefer, by value: views need row-major, image operators
+/// channels last, and elementwise operators propagate the preference of their consumers.
+std::vector<std::optional<AxisOrder>> preferred_orders(const Graph& graph,
+                                                       const Grouping& grouping);
 
 }  // namespace tessera::program

@@ -52,6 +52,7 @@ std::vector<bool> written_params(const tile::Kernel& kernel) {
   return written;
 }
 
+/// Rematerialization and swapping until the live values of every step fit.
 class Limiter {
  public:
   Limiter(Draft& draft, std::int64_t bytes) : draft_(draft), bytes_(bytes) {
@@ -131,16 +132,16 @@ class Limiter {
     return std::holds_alternative<Swap>(draft_.program.steps[at]);
   }
 
-  /// A time in which a value waits between two uses.
-  struct Gap {
+  /// Interval between two uses of a value, in which it need not be in memory.
+  struct IdleInterval {
     ValueIndex value = 0;
     std::size_t before = 0, after = 0;  // the uses
     std::optional<std::size_t> producer = {};
-    double seconds = 0;  // that it costs to do without the value meanwhile
+    double seconds = 0;  // cost of recomputing or swapping the value
   };
 
   /// The step that computes the value again before `after`, if one does.
-  std::optional<std::size_t> producer_for(ValueIndex value, const Gap& gap) const {
+  std::optional<std::size_t> producer_for(ValueIndex value, const IdleInterval& gap) const {
     const std::size_t first = uses_[value].front();
     const Step& step = draft_.program.steps[first];
     if (!std::holds_alternative<Launch>(step) && !std::holds_alternative<Copy>(step)) return {};
@@ -163,8 +164,8 @@ class Limiter {
   /// Gives up the value that is cheapest, by its size, to do without at a step that does not use
   /// it.
   bool split_one(std::size_t at) {
-    std::optional<Gap> best;
-    const auto cost = [&](const Gap& gap) {
+    std::optional<IdleInterval> best;
+    const auto cost = [&](const IdleInterval& gap) {
       return gap.seconds / static_cast<double>(values()[gap.value].bytes);
     };
     for (std::size_t v = 0; v < uses_.size(); ++v) {
@@ -173,7 +174,7 @@ class Limiter {
       if (uses.empty() || !in_arena(value) || values()[v].bytes == 0) continue;
       const auto after = std::ranges::upper_bound(uses, at);
       if (after == uses.begin() || after == uses.end() || *(after - 1) == at) continue;
-      Gap gap{.value = value, .before = *(after - 1), .after = *after};
+      IdleInterval gap{.value = value, .before = *(after - 1), .after = *after};
       if (swaps(gap.before) || swaps(gap.after)) continue;  // on its way already
       gap.seconds = 2 * static_cast<double>(values()[v].bytes) / kFileBytesPerSecond;
       if (const auto producer = producer_for(value, gap)) {
@@ -190,7 +191,7 @@ class Limiter {
     return best.has_value();
   }
 
-  void split(const Gap& gap) {
+  void split(const IdleInterval& gap) {
     const auto fresh = static_cast<ValueIndex>(values().size());
     values().push_back(Value(values()[gap.value]));
     for (std::size_t at = gap.after; at < steps().size(); ++at) {
@@ -286,7 +287,7 @@ Expected<Done> limit_memory(Draft& draft, std::int64_t bytes) {
     return Diagnostic{
         .id = "memory-limit",
         .message = fmt::format("the activations take {} bytes", draft.program.arena_bytes),
-        .note = "a model with loops is not fitted into less",
+        .note = "memory limits are not supported for models with loops",
         .help = "allow more with --memory-limit"};
   }
   return Limiter(draft, bytes).run();

@@ -6,13 +6,14 @@
 
 namespace tessera::program {
 
-/// Makes the arena of a draft fit into so many bytes, and plans it.
+/// Plans the arena of a draft under a memory limit, by rematerialization and swapping.
 ///
-/// Where too much is alive, a value that waits is given up and computed again before its next use,
-/// or is moved to the session's temporary file and back, whichever is cheaper; what does not fit
-/// even while it is used lies in that file, which is mapped. The report's notes say what it costs.
+/// Where live values exceed the limit, one that is not in use is dropped and recomputed before its
+/// next use, or swapped to the session's temporary file, whichever is cheaper. A value that does
+/// not fit even while in use is stored in that file, which is memory-mapped. The report's notes
+/// state the cost.
 ///
-/// Needs:  steps without loops and jumps; a draft that has them and does not fit is refused.
+/// Needs:  steps without loops and jumps; other drafts that exceed the limit are rejected.
 /// Keeps:  the results, bit for bit.
 Expected<Done> limit_memory(Draft& draft, std::int64_t bytes);
 

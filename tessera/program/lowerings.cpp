@@ -54,11 +54,12 @@ double operations_of(const tile::Stage& stage) {
 
 }  // namespace
 
-std::shared_ptr<const Lowering> Lowerings::of(const Canonical& group) {
+std::shared_ptr<const Lowering> Lowerings::of(const CanonicalGroup& group) {
   if (const auto it = made_.find(group.key); it != made_.end()) return it->second;
   auto lowering = std::make_shared<Lowering>(Lowering{
       .key = digest(fmt::format("exact {} products {}\n{}", options_.exact,
-                                options_.tf32 ? "tf32" : to_string(options_.products), group.key)),
+                                options_.tf32 ? "tf32" : to_string(options_.contraction_dtype),
+                                group.key)),
       .code = {},
       .made = lower::lower_group(group.group, machine_, options_)});
   if (lowering->made) {

@@ -12,25 +12,25 @@
 
 namespace tessera::program {
 
-/// What a group of nodes became.
+/// Result of lowering a fusion group: kernels, packings and cost, or a diagnostic.
 struct Lowering {
-  std::string key;   // of the group and the options, 32 hexadecimal digits: what is computed
-  std::string code;  // of the kernels, likewise: how
+  std::string key;   // hash of the group and the options, 32 hexadecimal digits
+  std::string code;  // hash of the kernels
   Expected<lower::GroupCode> made;
   std::vector<std::string> fingerprints = {};  // of the kernels
   std::vector<std::string> packings = {};      // as text
-  std::size_t launches = 0;                    // kernels with anything to do
-  double operations = 0;                       // scalar ones, about
+  std::size_t launches = 0;                    // kernels that are not empty
+  double operations = 0;                       // estimated scalar operations
 };
 
-/// The lowerings of one machine and one set of options, each made once: kept from graph to graph,
-/// they make plans of graphs that share most of their groups quick.
+/// Lowering cache for one machine and one set of options. Shared between graphs: plans of graphs
+/// that have most groups in common are fast.
 class Lowerings {
  public:
   Lowerings(machine::Machine machine, const lower::GroupOptions& options)
       : machine_(std::move(machine)), options_(options) {}
 
-  std::shared_ptr<const Lowering> of(const Canonical& group);
+  std::shared_ptr<const Lowering> of(const CanonicalGroup& group);
 
  private:
   machine::Machine machine_;

@@ -19,7 +19,7 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + runtime::kAlignment - 1) / runtime::kAlignment * runtime::kAlignment;
 }
 
-/// Tensors that share one offset, each but the first in place of the one before: a staircase.
+/// Tensors that share one offset: each reuses the memory of the one before in place.
 struct Block {
   std::vector<std::size_t> tensors = {};
   std::int64_t bytes = 0, area = 0, pressure = 0;
@@ -33,17 +33,19 @@ struct Conflict {
   std::int64_t below, above;
 };
 
-struct Problem {
+/// Blocks to place in memory, and which of them overlap in time.
+struct PlacementProblem {
   std::vector<Block> blocks = {};
   std::vector<std::vector<Conflict>> conflicts = {};  // per block
 };
 
+/// Offsets of the blocks.
 struct Placement {
   std::vector<std::int64_t> offsets = {};  // per block
   std::int64_t bytes = 0;
 };
 
-/// Per tensor the one that takes its memory over: the largest of those that may.
+/// By tensor, the one that reuses its memory in place: the largest candidate.
 std::vector<std::optional<std::size_t>> heirs(std::span<const Lifetime> tensors) {
   std::vector<std::optional<std::size_t>> heir(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -151,9 +153,9 @@ std::vector<std::vector<Conflict>> conflicts_of(std::span<const Lifetime> tensor
 /// Places block after block in the smallest hole where it fits, the lowest if several.
 class Placer {
  public:
-  explicit Placer(const Problem& problem) : problem_(problem) {}
+  explicit Placer(const PlacementProblem& problem) : problem_(problem) {}
 
-  /// Gives up, with more bytes than `bound`, once it is passed.
+  /// Stops early, with more bytes than `bound`, when the bound is exceeded.
   Placement place(const std::vector<std::uint32_t>& order, std::int64_t bound) {
     Placement out{.offsets = std::vector<std::int64_t>(problem_.blocks.size(), kNowhere)};
     for (const std::uint32_t b : order) {
@@ -188,7 +190,7 @@ class Placer {
     return best < 0 ? start : best;
   }
 
-  const Problem& problem_;
+  const PlacementProblem& problem_;
   std::vector<std::pair<std::int64_t, std::int64_t>> taken_ = {};
   std::int64_t work_ = 0;
 };
@@ -231,7 +233,7 @@ std::vector<std::vector<std::uint32_t>> orders(const std::vector<Block>& blocks)
 }
 
 /// The best of the orders, then of small changes to it: what ends highest is placed earlier.
-Placement search(const Problem& problem, std::int64_t lower_bound) {
+Placement search(const PlacementProblem& problem, std::int64_t lower_bound) {
   Placer placer(problem);
   Placement best;
   std::vector<std::uint32_t> order;
@@ -273,7 +275,7 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors) {
   const std::vector<std::int64_t> bytes_alive = alive(tensors, heir);
   MemoryPlan plan{.offsets = std::vector<std::int64_t>(tensors.size()),
                   .lower_bound = *std::max_element(bytes_alive.begin(), bytes_alive.end())};
-  Problem problem{.blocks = blocks_of(tensors, heir, bytes_alive)};
+  PlacementProblem problem{.blocks = blocks_of(tensors, heir, bytes_alive)};
   problem.conflicts = conflicts_of(tensors, problem.blocks);
   const Placement placement = search(problem, plan.lower_bound);
   for (std::size_t b = 0; b < problem.blocks.size(); ++b) {

@@ -7,21 +7,22 @@
 
 namespace tessera::program {
 
-/// A tensor that needs memory from step `first` to step `last`, both included.
+/// Live range of a tensor: needs memory from step `first` to step `last`, inclusive.
 struct Lifetime {
   std::int64_t bytes = 0;
   int first = 0, last = 0;
-  /// A tensor whose last step is this one's first: it may take its memory over.
+  /// Tensor whose memory this one may reuse in place: its last step is this one's first.
   std::optional<std::size_t> in_place_of = {};
 };
 
+/// Offsets of tensors in the arena.
 struct MemoryPlan {
   std::vector<std::int64_t> offsets = {};  // aligned to 64
   std::int64_t bytes = 0;
-  std::int64_t lower_bound = 0;  // the most that is alive at one time
+  std::int64_t lower_bound = 0;  // largest sum of live tensors
 };
 
-/// Offsets so that tensors alive at the same time do not overlap.
+/// Assigns offsets such that tensors with overlapping live ranges do not overlap.
 MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
 }  // namespace tessera::program

@@ -9,7 +9,7 @@ Outputs::Outputs(const Graph& graph, DraftBuilder& out) : graph_(graph), out_(ou
   for (const ValueId output : graph.outputs()) outputs_.insert(output.index);
 }
 
-ValueIndex Outputs::add_result(ValueId result, const Order& order, std::optional<DType> dtype) {
+ValueIndex Outputs::add_result(ValueId result, const AxisOrder& order, std::optional<DType> dtype) {
   const bool direct = is_plain(graph_, result) && outputs_.contains(result.index) &&
                       !of_caller_.contains(result.index) &&
                       same_places(shape_of(graph_, result), order, row_major(order.size()));
@@ -42,7 +42,7 @@ Expected<Done> Outputs::finish(Places& places, Boundary boundary) {
       outputs.push_back(place.value);
       continue;
     }
-    const Order order = row_major(rank_of(graph_, output));
+    const AxisOrder order = row_major(rank_of(graph_, output));
     const ValueIndex value = out_.add_value(value_of(graph_, output, Home::Output, order));
     out_.value(value).offset = static_cast<std::int64_t>(i);
     outputs.push_back(value);

@@ -10,19 +10,20 @@
 
 namespace tessera::program {
 
-/// Values for the results of nodes. An output of the graph is written where the caller wants it, if
-/// it is computed row by row; otherwise it is copied there at the end.
+/// Result buffers of nodes. An output of the graph is written directly to the caller's memory if it
+/// is computed in row-major order; otherwise it is copied there at the end.
 class Outputs {
  public:
   Outputs(const Graph& graph, DraftBuilder& out);
 
-  /// A value for a result: with the caller if it can be, else in the arena as this dtype.
-  runtime::ValueIndex add_result(ValueId result, const Order& order,
+  /// Adds the buffer of a result: in the caller's memory if possible, else in the arena, in this
+  /// dtype.
+  runtime::ValueIndex add_result(ValueId result, const AxisOrder& order,
                                  std::optional<DType> dtype = std::nullopt);
-  /// The results are computed in another way than the one that values were added for.
+  /// Discards the buffers of results that will be computed in another way.
   void withdraw(const std::vector<ValueId>& results);
 
-  /// Lists the outputs of the program and appends the copies that are left.
+  /// Sets the outputs of the program and appends the copies that are needed.
   Expected<Done> finish(Places& places, Boundary boundary);
 
  private:

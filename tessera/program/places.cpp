@@ -54,12 +54,12 @@ Expected<bool> Places::place_piece(ValueId value, std::size_t n) {
   return true;
 }
 
-Expected<Place> Places::in(ValueId value, const Order& order) {
+Expected<Place> Places::in(ValueId value, const AxisOrder& order) {
   TESSERA_TRY(const Place place, of(value));
   return in(value, order, dtype_of(place.value));
 }
 
-Expected<Place> Places::in(ValueId value, const Order& order, DType dtype) {
+Expected<Place> Places::in(ValueId value, const AxisOrder& order, DType dtype) {
   TESSERA_TRY(const Place place, of(value));
   if (same_places(shape_of(graph_, value), place.order, order) && dtype == dtype_of(place.value))
     return Place{place.value, order, place.offset};

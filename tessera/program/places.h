@@ -12,21 +12,21 @@
 
 namespace tessera::program {
 
-/// Where a value of the graph is: all of a value of the program, or a piece of it.
+/// Memory location of a value of the graph: a buffer of the program, or a piece of one.
 struct Place {
   runtime::ValueIndex value = 0;
-  Order order = {};
+  AxisOrder order = {};
   std::int64_t offset = 0;  // bytes
 };
 
-/// Where the values of a graph are. Views, transposes and pieces share the memory of what they
-/// show; another order of axes or another dtype is a copy, which is made when it is first wanted.
+/// Memory locations of the values of a graph. Views, transposes and contiguous slices alias their
+/// operand; another layout or dtype is a copy, which is made on first use.
 class Places {
  public:
-  /// Computes a result of data movement that has no place of its own yet, and sets its place.
+  /// Materializes a result of data movement that is not in memory yet, and sets its location.
   using Compute = std::function<Expected<Done>(std::size_t node, ValueId value)>;
 
-  Places(const Graph& graph, const Decisions& decisions, const Planning& planning,
+  Places(const Graph& graph, const Decisions& decisions, const PlanContext& planning,
          DraftBuilder& out, Compute compute)
       : graph_(graph),
         decisions_(decisions),
@@ -38,17 +38,17 @@ class Places {
   bool has(ValueId value) const { return places_.contains(value.index); }
 
   Expected<Place> of(ValueId value);
-  /// The value with its axes in this order.
-  Expected<Place> in(ValueId value, const Order& order);
-  Expected<Place> in(ValueId value, const Order& order, DType dtype);
-  /// Row by row, as its type says, and all of a value of the program.
+  /// The value in this layout.
+  Expected<Place> in(ValueId value, const AxisOrder& order);
+  Expected<Place> in(ValueId value, const AxisOrder& order, DType dtype);
+  /// Row-major, in its own dtype, and in a buffer of its own.
   Expected<Place> in_full(ValueId value);
 
-  /// Whether it is all of a value of the program, and no piece.
+  /// Whether it fills a buffer of the program.
   bool is_whole(ValueId value, const Place& place) const;
   DType dtype_of(runtime::ValueIndex value) const { return out_.value(value).dtype; }
 
-  /// Appends a kernel that copies a value from one place to another, which may differ in order and
+  /// Appends a kernel that copies a value to another location, which may differ in layout and
   /// dtype.
   Expected<Done> add_reorder(ValueId value, const Place& from, const Place& to);
 
@@ -58,11 +58,11 @@ class Places {
 
   const Graph& graph_;
   const Decisions& decisions_;
-  const Planning& planning_;
+  const PlanContext& planning_;
   DraftBuilder& out_;
   Compute compute_;
   std::map<std::uint32_t, Place> places_;  // by value of the graph
-  std::map<std::tuple<std::uint32_t, Order, DType>, Place> copies_;
+  std::map<std::tuple<std::uint32_t, AxisOrder, DType>, Place> copies_;
 };
 
 }  // namespace tessera::program

@@ -5,14 +5,14 @@
 
 namespace tessera::program {
 
-/// What compile() would make of a graph, as far as its steps: groups, layouts, kernels as tile
-/// programs. Nothing is compiled, no weight is computed or packed, no memory is planned.
-Expected<Draft> plan(const Graph& graph, const Planning& planning);
+/// Plans a program without generating code: fusion groups, layouts and kernels as tile IR. No
+/// weight is evaluated or packed, no memory is planned. For cost models.
+Expected<Draft> plan(const Graph& graph, const PlanContext& planning);
 
-/// The lowerings that plans and programs with these options share.
+/// Lowering cache for plans and programs with these options.
 Lowerings lowerings_for(const CompileOptions& options);
 
-/// compile() of a graph of core operators with nothing computed beforehand.
-Expected<Compiled> compile_as_it_is(const Graph& graph, const CompileOptions& options);
+/// compile() for a graph of core operators, without passes and constant evaluation.
+Expected<Compiled> compile_core_graph(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tessera::program

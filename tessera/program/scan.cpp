@@ -51,9 +51,9 @@ std::optional<ScanForm> scan_form(const Graph& graph, const GraphNode& node) {
   return form;
 }
 
-Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const Planning& planning) {
+Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const PlanContext& planning) {
   // What a round reads and leaves is at places that the loop has.
-  const Planning inner{.options = planning.options, .lowerings = planning.lowerings};
+  const PlanContext inner{.options = planning.options, .lowerings = planning.lowerings};
   TESSERA_TRY(Draft body, assemble(*scan.body, inner));
   const bool plain =
       std::ranges::all_of(body.program.steps,

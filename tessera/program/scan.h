@@ -10,9 +10,9 @@
 
 namespace tessera::program {
 
-/// A scan along the first axes of tensors whose sizes are known, all in one direction. Its inputs
-/// are the states before, the tensors whose slices are taken, and captures; its results the states
-/// afterwards and what is stacked up.
+/// Scan that can be compiled to a loop: of static trip count, along the first axes of its tensors,
+/// in one direction. Its inputs are the initial states, the scanned tensors and captures; its
+/// results are the final states and the stacked outputs.
 struct ScanForm {
   std::shared_ptr<const Graph> body = {};
   std::int64_t rounds = 0;
@@ -21,13 +21,13 @@ struct ScanForm {
 };
 std::optional<ScanForm> scan_form(const Graph& graph, const GraphNode& node);
 
-/// The body as a program of its own; nothing if a part of it needs the host or is a loop again.
-Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const Planning& planning);
+/// Plans the body as a program; none if a part of it needs the host or is a loop again.
+Expected<std::optional<Draft>> loop_body(const ScanForm& scan, const PlanContext& planning);
 
-/// Where a round finds its inputs and leaves its results.
+/// Addresses of the inputs and outputs of an iteration.
 struct LoopPlaces {
   std::vector<runtime::Address> inputs = {}, outputs = {};                 // of the body, in order
-  std::vector<std::pair<runtime::Address, runtime::Address>> copies = {};  // after each round
+  std::vector<std::pair<runtime::Address, runtime::Address>> copies = {};  // after each iteration
 };
 
 /// Appends a loop over the steps of a body.

@@ -18,9 +18,9 @@ std::string tensor_name(ValueId value) {
   return fmt::format("v{}", value.index);
 }
 
-Known known_of(const Graph& graph, ValueId value) {
+ValueInfo value_info(const Graph& graph, ValueId value) {
   if (!value.present()) return {.present = false};
-  if (const Tensor* constant = graph.constant(value)) return known(*constant);
+  if (const Tensor* constant = graph.constant(value)) return constant_info(*constant);
   return {.type = graph.type(value)};
 }
 
@@ -63,7 +63,7 @@ lower::AxisExtents extents_of(const Definition& definition, const Sizes& sizes,
   };
   std::set<std::string> open;  // axes whose extent is no number
   for (const Output& output : definition.outputs) {
-    for (const Merged& merged : output.axes)
+    for (const MergedAxis& merged : output.axes)
       for (const Axis& part : merged.parts) add(part.name, Scalar(part.size()));
     for_each_within(output.value, [&](const Scalar& part) {
       const auto* component = std::get_if<node::Component>(&part.node());
@@ -81,8 +81,8 @@ lower::AxisExtents extents_of(const Definition& definition, const Sizes& sizes,
 }  // namespace
 
 Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node) {
-  std::vector<Known> inputs;
-  for (const ValueId input : graph.inputs(node)) inputs.push_back(known_of(graph, input));
+  std::vector<ValueInfo> inputs;
+  for (const ValueId input : graph.inputs(node)) inputs.push_back(value_info(graph, input));
   const auto signature = signature_of(inputs);
   if (!signature) return bad_operands(fmt::format("{} takes tensors", node.op->name));
   TESSERA_TRY(const Definition definition, node.op->define(*node.attrs, *signature));
@@ -143,8 +143,8 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
                 .dtype = output.dtype,
                 .axes = {},
                 .value = transform(output.value)};
-    for (const Merged& merged : output.axes) {
-      Merged& axis = made.axes.emplace_back();
+    for (const MergedAxis& merged : output.axes) {
+      MergedAxis& axis = made.axes.emplace_back();
       for (const Axis& part : merged.parts) axis.parts.push_back(axis_of(part));
     }
     if (output.forward) {

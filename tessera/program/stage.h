@@ -10,14 +10,14 @@
 
 namespace tessera::program {
 
-/// What a value of the graph is called in stages.
+/// Name of a value of the graph in stages.
 std::string tensor_name(ValueId value);
 
-/// What is known of a value: its type, and the content of small constants.
-Known known_of(const Graph& graph, ValueId value);
+/// Static information about a value: its type, and the content of small constants.
+ValueInfo value_info(const Graph& graph, ValueId value);
 
-/// The results of a core operator as stages whose sizes are numbers, over tensors called by
-/// tensor_name. Names of axes are different in every node.
+/// Stages of the results of a core operator with static shapes, over tensors named by tensor_name.
+/// Names of axes are unique to the node.
 Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node);
 
 }  // namespace tessera::program

@@ -22,7 +22,7 @@ bool is_empty(const Graph& graph, ValueId value) {
 }
 
 runtime::Value value_of(const Graph& graph, ValueId id, runtime::Value::Home home,
-                        const Order& order, std::optional<DType> dtype) {
+                        const AxisOrder& order, std::optional<DType> dtype) {
   runtime::Value value{
       .name = graph.name(id), .home = home, .dtype = dtype.value_or(graph.type(id).dtype)};
   if (is_plain(graph, id))

@@ -12,19 +12,19 @@
 
 namespace tessera::program {
 
-/// A tensor of numbers whose sizes are known; all other values are boxed.
+/// Whether a value is a numeric tensor of static shape; all others are boxed.
 bool is_plain(const Graph& graph, ValueId value);
-/// Of a plain value; 0 of others.
+/// Rank of a plain value; 0 for others.
 std::size_t rank_of(const Graph& graph, ValueId value);
-/// Empty where sizes are not known.
+/// Static shape; empty where it is not known.
 std::vector<std::int64_t> shape_of(const Graph& graph, ValueId value);
 bool is_empty(const Graph& graph, ValueId value);
 
-/// A value of the graph as one of the program, its axes in this order, as its own dtype or another.
+/// Buffer of the program for a value of the graph, in this layout and dtype (by default its own).
 runtime::Value value_of(const Graph& graph, ValueId id, runtime::Value::Home home,
-                        const Order& order, std::optional<DType> dtype = std::nullopt);
+                        const AxisOrder& order, std::optional<DType> dtype = std::nullopt);
 
-/// A constant of the graph as a weight, row by row.
+/// Adds a constant of the graph as a row-major weight.
 runtime::ValueIndex add_plain_weight(DraftBuilder& out, const Graph& graph, ValueId constant);
 
 }  // namespace tessera::program

@@ -12,7 +12,7 @@
 namespace tessera::program {
 namespace {
 
-/// Machine code that computes packings, by what they mean.
+/// Compiles and runs packing definitions; equal ones share code.
 class Packer {
  public:
   explicit Packer(const CompileOptions& options) : options_(options) {}

@@ -4,7 +4,7 @@
 
 namespace tessera::program {
 
-/// Computes the weights of a draft in the forms in which its kernels read them, and lays them out.
+/// Packs the weights of a draft into the layouts that its kernels read, and assigns their offsets.
 Expected<Done> lay_out_weights(const CompileOptions& options, Draft& draft);
 
 }  // namespace tessera::program

@@ -30,10 +30,11 @@ std::optional<double> uniform(const Tensor& tensor) {
 
 /// Whether the content of results may follow from what is known of inputs: types the graph has.
 bool may_be_known(const Graph& graph, std::span<const ValueId> results,
-                  const std::vector<Known>& inputs) {
+                  const std::vector<ValueInfo>& inputs) {
   return std::ranges::any_of(results,
                              [&](ValueId id) { return !is_float(graph.type(id).dtype); }) ||
-         std::ranges::any_of(inputs, [](const Known& input) { return input.content.has_value(); });
+         std::ranges::any_of(inputs,
+                             [](const ValueInfo& input) { return input.content.has_value(); });
 }
 
 /// An operator with its attributes.
@@ -96,9 +97,9 @@ bool has_control_flow(const Graph& graph) {
 }
 
 /// The types of results; empty where one is not known.
-std::string types_text(const std::vector<Known>& results) {
+std::string types_text(const std::vector<ValueInfo>& results) {
   std::string text;
-  for (const Known& result : results) {
+  for (const ValueInfo& result : results) {
     if (!result.type.is_ranked_tensor()) return {};
     text += (text.empty() ? "" : ", ") + to_string(result.type);
   }
@@ -106,16 +107,16 @@ std::string types_text(const std::vector<Known>& results) {
 }
 
 /// `inputs` is what is known of the inputs of the graph.
-Expected<Done> add_calls(const Graph& graph, const std::vector<Known>& inputs,
+Expected<Done> add_calls(const Graph& graph, const std::vector<ValueInfo>& inputs,
                          CallMeanings& meanings) {
-  std::vector<Known> known(graph.value_count());
+  std::vector<ValueInfo> known(graph.value_count());
   for (std::uint32_t index = 0; index < graph.value_count(); ++index)
-    if (const Tensor* constant = graph.constant({index})) known[index] = tessera::known(*constant);
+    if (const Tensor* constant = graph.constant({index})) known[index] = constant_info(*constant);
   for (std::size_t i = 0; i < inputs.size(); ++i) known[graph.inputs()[i].index] = inputs[i];
   for (const GraphNode& node : graph.nodes()) {
-    std::vector<Known> operands, present;
+    std::vector<ValueInfo> operands, present;
     for (const ValueId id : graph.inputs(node)) {
-      operands.push_back(id.present() ? known[id.index] : Known{.present = false});
+      operands.push_back(id.present() ? known[id.index] : ValueInfo{.present = false});
       if (id.present()) present.push_back(known[id.index]);
     }
     const auto results = graph.outputs(node);
@@ -123,7 +124,7 @@ Expected<Done> add_calls(const Graph& graph, const std::vector<Known>& inputs,
       for (const ValueId result : results) known[result.index].type = graph.type(result);
       continue;
     }
-    TESSERA_TRY(std::vector<Known> inferred, infer(*node.op, *node.attrs, operands));
+    TESSERA_TRY(std::vector<ValueInfo> inferred, infer(*node.op, *node.attrs, operands));
     inferred.resize(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) known[results[i].index] = inferred[i];
     const std::optional<Signature> signature = signature_of(operands);
@@ -159,7 +160,7 @@ class Builder {
 
   /// Adds the values of a graph; returns the names of its outputs.
   Expected<std::vector<std::string>> add(const Graph& graph, bool first) {
-    std::vector<Known> known(graph.value_count());
+    std::vector<ValueInfo> known(graph.value_count());
     std::vector<std::string> names(graph.value_count());
     for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
       const ValueId id = graph.inputs()[i];
@@ -170,24 +171,24 @@ class Builder {
     for (std::uint32_t index = 0; index < graph.value_count(); ++index) {
       const Tensor* constant = graph.constant({index});
       if (constant == nullptr) continue;
-      known[index] = tessera::known(*constant);
+      known[index] = constant_info(*constant);
       TESSERA_TRY(names[index], weight(*constant));
     }
     for (const GraphNode& node : graph.nodes()) {
-      std::vector<Known> inputs;
+      std::vector<ValueInfo> inputs;
       std::vector<std::string> operands;
       std::string key = key_of(node);
       // Every evaluation of these is a new draw: nothing is the same as it.
       if (!node.op->pure) key += fmt::format(" draw {}", numbers_.size());
       for (const ValueId id : graph.inputs(node)) {
-        inputs.push_back(id.present() ? known[id.index] : Known{.present = false});
+        inputs.push_back(id.present() ? known[id.index] : ValueInfo{.present = false});
         key += id.present() ? "," + names[id.index] : ",_";
         if (id.present()) operands.push_back(names[id.index]);
       }
       for (const auto& subgraph : graph.subgraphs(node)) key += tessera::to_text(*subgraph);
       const auto results = graph.outputs(node);
       const bool defined = node.op->kind() == OpDef::Kind::Core;
-      std::vector<Known> inferred(results.size());
+      std::vector<ValueInfo> inferred(results.size());
       if (node.op->kind() != OpDef::Kind::Control && may_be_known(graph, results, inputs)) {
         TESSERA_TRY(inferred, infer(*node.op, *node.attrs, inputs));
       }
@@ -376,7 +377,7 @@ void CallMeanings::merge(const CallMeanings& other) {
 }
 
 Expected<Done> add_calls(const Graph& graph, CallMeanings& meanings) {
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   for (const ValueId id : graph.inputs()) inputs.push_back({.type = graph.type(id)});
   return add_calls(graph, inputs, meanings);
 }

@@ -174,14 +174,14 @@ std::optional<ValueId> Pairing::derive(Side side, const OpDef& op, const Attrs& 
                                        const std::vector<ValueId>& operands) {
   Half& mine = half(side);
   Graph& graph = mine.prepared.graph;
-  std::vector<Known> known_operands;
+  std::vector<ValueInfo> known_operands;
   std::vector<ClassId> classes;
   for (const ValueId id : operands) {
     classes.push_back(of(side, id));
     if (!id.present())
       known_operands.push_back({.present = false});
     else if (const Tensor* constant = graph.constant(id))
-      known_operands.push_back(known(*constant));
+      known_operands.push_back(constant_info(*constant));
     else
       known_operands.push_back({.type = graph.type(id), .value = mine.prepared.sizes[id.index]});
   }

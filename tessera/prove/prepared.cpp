@@ -15,7 +15,7 @@ namespace {
 
 /// Whether an element of the first result is the element of an operand at the same place: which.
 std::optional<std::size_t> identical_operand(const OpDef& op, const Attrs& attrs,
-                                             const std::vector<Known>& inputs) {
+                                             const std::vector<ValueInfo>& inputs) {
   const auto one = data_movement(op, attrs, inputs);
   if (!one || one->read->at.size() != one->output().axes.size()) return std::nullopt;
   for (std::size_t i = 0; i < one->read->at.size(); ++i) {
@@ -63,7 +63,7 @@ class Preparation {
     for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
       if (const Tensor* constant = graph.constant({i}))
         prepared.computed[i] = computed_.contains(constant->bytes.data());
-      const Known& known = out_.known(Val(out_, i));
+      const ValueInfo& known = out_.known(Val(out_, i));
       if (known.value && is_integer(known.type.dtype) &&
           std::ranges::all_of(*known.value, [&](const Dim& dim) { return is_shared(dim); }))
         prepared.sizes[i] = known.value;
@@ -106,7 +106,7 @@ class Preparation {
 
   /// The results of a node all of whose operands are constants.
   std::optional<Vals> folded(const GraphNode& node, const Vals& operands,
-                             const std::vector<Known>& known) {
+                             const std::vector<ValueInfo>& known) {
     if (!node.op->pure || node.op->kind() == OpDef::Kind::Control || bytes_ > options_.most_bytes)
       return std::nullopt;
     std::vector<interp::Value> inputs;
@@ -195,13 +195,13 @@ class Preparation {
   void place(const GraphNode& node) {
     const auto outputs = from_.outputs(node);
     Vals operands;
-    std::vector<Known> known;
+    std::vector<ValueInfo> known;
     for (const ValueId id : from_.inputs(node)) {
       operands.push_back(mapped(id));
       const Val& operand = operands.back();
       if (operand.present() && from_.constant(id) != nullptr)
         constants_.emplace(operand.id(), *from_.constant(id));
-      known.push_back(operand.present() ? out_.known(operand) : Known{.present = false});
+      known.push_back(operand.present() ? out_.known(operand) : ValueInfo{.present = false});
     }
     Vals results;
     if (auto values = folded(node, operands, known)) {

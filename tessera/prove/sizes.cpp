@@ -124,10 +124,11 @@ class Fit {
 
 /// How many entries a list attribute of a node has to have: as many as its definition accepts.
 std::size_t entry_count(const Graph& graph, const GraphNode& node, const std::string& name) {
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   std::size_t most = 0;
   for (const ValueId id : graph.inputs(node)) {
-    inputs.push_back(id.present() ? Known{.type = graph.type(id)} : Known{.present = false});
+    inputs.push_back(id.present() ? ValueInfo{.type = graph.type(id)}
+                                  : ValueInfo{.present = false});
     most = std::max(most, 2 * inputs.back().type.shape.value_or(Shape{}).size());
   }
   const std::optional<Signature> signature = signature_of(inputs);
@@ -162,11 +163,11 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcastin
   TESSERA_TRY(const Vals outputs, placed(out, graph, inputs, binding));
   TESSERA_TRY(const Graph made, out.finish(outputs));
   const auto known = [&](ValueId id) {
-    return id.present() ? out.known(Val(out, id.index)) : Known{.present = false};
+    return id.present() ? out.known(Val(out, id.index)) : ValueInfo{.present = false};
   };
   for (const GraphNode& node : made.nodes()) {
     if (!node.op->define) continue;
-    std::vector<Known> operands;
+    std::vector<ValueInfo> operands;
     for (const ValueId id : made.inputs(node)) operands.push_back(known(id));
     const std::optional<Signature> signature = signature_of(operands);
     if (!signature) continue;

@@ -179,12 +179,12 @@ class Replacement {
 }  // namespace
 
 Expected<Graph> target_of(const Graph& graph, const Match& match) {
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   for (const ValueId input : match.rule().source.inputs()) {
     const ValueId id = match.values[input.index];
     const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
     if (constant != nullptr)
-      inputs.push_back(known(*constant));
+      inputs.push_back(constant_info(*constant));
     else if (id.present())
       inputs.push_back({.type = graph.type(id)});
     else
@@ -193,14 +193,14 @@ Expected<Graph> target_of(const Graph& graph, const Match& match) {
   return target_of(match.rule(), inputs, match.binding);
 }
 
-Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
+Expected<Graph> target_of(const Rule& rule, const std::vector<ValueInfo>& inputs,
                           const Binding& binding) {
   GraphBuilder out;
   Vals values;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Type& wanted = rule.source.type(rule.source.inputs()[i]);
     values.push_back(
-        out.input({}, inputs[i].present ? inputs[i] : Known{.type = binding.type(wanted)}));
+        out.input({}, inputs[i].present ? inputs[i] : ValueInfo{.type = binding.type(wanted)}));
     if (auto real = binding.real(rule.source.name(rule.source.inputs()[i])))
       values.back() = out.constant(*std::move(real));
   }

@@ -10,7 +10,7 @@ Expected<Graph> target_of(const Graph& graph, const Match& match);
 
 /// The same for inputs of which this is known; for one that the source says nothing of, its type is
 /// what the binding makes it. One that is an attribute is a constant of the target.
-Expected<Graph> target_of(const Rule& rule, const std::vector<Known>& inputs,
+Expected<Graph> target_of(const Rule& rule, const std::vector<ValueInfo>& inputs,
                           const Binding& binding);
 
 /// The graph with the target of a rule in place of its source.

@@ -17,12 +17,12 @@ namespace {
 /// What a node of index notation means on its inputs; nothing for other kinds of nodes.
 std::optional<Definition> definition_of(const Graph& graph, const GraphNode& node) {
   if (node.op->kind() != OpDef::Kind::Core) return {};
-  std::vector<Known> inputs;
+  std::vector<ValueInfo> inputs;
   for (const ValueId id : graph.inputs(node)) {
     const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
-    inputs.push_back(!id.present()         ? Known{.present = false}
-                     : constant != nullptr ? known(*constant)
-                                           : Known{.type = graph.type(id)});
+    inputs.push_back(!id.present()         ? ValueInfo{.present = false}
+                     : constant != nullptr ? constant_info(*constant)
+                                           : ValueInfo{.type = graph.type(id)});
   }
   const std::optional<Signature> in = signature_of(inputs);
   if (!in) return {};
@@ -150,7 +150,7 @@ std::string elements_of(const Graph& graph) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Output& output = definition->outputs[i];
       std::string at;
-      for (const Merged& axis : output.axes)
+      for (const MergedAxis& axis : output.axes)
         at += (at.empty() ? "" : ", ") + tessera::to_text(Scalar(axis));
       text += fmt::format("  {}[{}] = {}\n", name(results[i]), at,
                           tessera::to_text(renamed(output.value)));

@@ -21,7 +21,7 @@ bool Fit::take_type(const Type& wanted, const Type& found) {
 }
 
 bool Fit::take_attrs(const GraphNode& wanted, const Attrs& found,
-                     const std::vector<Known>& inputs) {
+                     const std::vector<ValueInfo>& inputs) {
   for (const auto& [name, attr] : wanted.attrs->entries()) {
     const auto* symbol = std::get_if<Symbol>(&attr);
     const Attr* value = found.find(name);

@@ -17,7 +17,8 @@ class Fit {
   /// The kind and dtype of a value; shapes are looked at when all is bound.
   bool take_type(const Type& wanted, const Type& found);
   /// The attributes of a node, on inputs of which this is known where it is found.
-  bool take_attrs(const GraphNode& wanted, const Attrs& found, const std::vector<Known>& inputs);
+  bool take_attrs(const GraphNode& wanted, const Attrs& found,
+                  const std::vector<ValueInfo>& inputs);
   /// Sizes that the source computes, found as numbers.
   bool take_sizes(const std::vector<Dim>& wanted, const Tensor& found);
   /// A number stands for a tensor that is this number everywhere: the types of what is computed

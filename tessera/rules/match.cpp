@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::size_t kMostPerPlace = 64;  // of matches of one rule
 
-std::vector<Known> known_values(const Graph& graph) {
-  std::vector<Known> all(graph.value_count());
+std::vector<ValueInfo> known_values(const Graph& graph) {
+  std::vector<ValueInfo> all(graph.value_count());
   for (std::uint32_t i = 0; i < graph.value_count(); ++i) {
     const Tensor* constant = graph.constant(ValueId{i});
-    all[i] = constant != nullptr ? known(*constant) : Known{.type = graph.type(ValueId{i})};
+    all[i] =
+        constant != nullptr ? constant_info(*constant) : ValueInfo{.type = graph.type(ValueId{i})};
   }
   return all;
 }
 
 template <class KnownOf>
-std::vector<Known> of_inputs(std::span<const ValueId> ids, const KnownOf& known_of) {
-  std::vector<Known> known;
+std::vector<ValueInfo> of_inputs(std::span<const ValueId> ids, const KnownOf& known_of) {
+  std::vector<ValueInfo> known;
   for (const ValueId id : ids)
-    known.push_back(id.present() ? known_of(id) : Known{.present = false});
+    known.push_back(id.present() ? known_of(id) : ValueInfo{.present = false});
   return known;
 }
 
@@ -43,7 +44,7 @@ class WholeGraph final : public Surroundings {
     for (const ValueId id : graph.outputs()) is_output_[id.index] = true;
   }
 
-  const Known& known(ValueId value) const override { return known_[value.index]; }
+  const ValueInfo& known(ValueId value) const override { return known_[value.index]; }
   bool is_constant(ValueId value) const override { return is_constant_[value.index]; }
   bool is_used_within(ValueId value, const std::set<const GraphNode*>& nodes) const override {
     return !is_output_[value.index] &&
@@ -52,7 +53,7 @@ class WholeGraph final : public Surroundings {
   }
 
  private:
-  std::vector<Known> known_;
+  std::vector<ValueInfo> known_;
   std::vector<bool> is_constant_;
   std::vector<std::vector<const GraphNode*>> users_;
   std::vector<bool> is_output_;
@@ -287,7 +288,7 @@ Pattern pattern_of(const Rule& rule) {
   std::ranges::set_difference(used_inputs(rule.target), used_inputs(source),
                               std::back_inserter(pattern.untold));
   for (const GraphNode& node : source.nodes()) {
-    const std::vector<Known> inputs =
+    const std::vector<ValueInfo> inputs =
         of_inputs(source.inputs(node), [&](ValueId id) { return pattern.known[id.index]; });
     pattern.commutes.push_back(commutes(*node.op, *node.attrs, inputs));
     if (node.op->kind() == OpDef::Kind::Control) continue;

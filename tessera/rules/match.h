@@ -12,10 +12,10 @@ namespace tessera::rules {
 
 /// A rule as the matcher sees it.
 struct Pattern {
-  Rule rule = {};                    // without `*s`
-  std::vector<Known> known = {};     // of the values of the source
-  std::vector<bool> commutes = {};   // of its nodes: whether the two operands may change places
-  bool generic = true;               // f32 is any float type
+  Rule rule = {};                     // without `*s`
+  std::vector<ValueInfo> known = {};  // of the values of the source
+  std::vector<bool> commutes = {};    // of its nodes: whether the two operands may change places
+  bool generic = true;                // f32 is any float type
   std::vector<ValueId> untold = {};  // inputs that the target alone has, for the sake of their type
 };
 
@@ -52,7 +52,7 @@ struct Match {
 class Surroundings {
  public:
   virtual ~Surroundings() = default;
-  virtual const Known& known(ValueId value) const = 0;
+  virtual const ValueInfo& known(ValueId value) const = 0;
   /// Whether a value is known at compile time: a constant, or computed from constants alone.
   virtual bool is_constant(ValueId value) const = 0;
   /// Whether a value is no output and used by none but these nodes.

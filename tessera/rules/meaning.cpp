@@ -43,7 +43,7 @@ class Comparison {
 
   bool same(const Output& x, const Output& y) {
     if (x.forward || y.forward || x.dtype != y.dtype) return false;
-    const auto same_axes = [&](const Merged& p, const Merged& q) {
+    const auto same_axes = [&](const MergedAxis& p, const MergedAxis& q) {
       return std::ranges::equal(p.parts, q.parts,
                                 [&](const Axis& a, const Axis& b) { return same_axis(a, b); });
     };
@@ -111,7 +111,7 @@ class Comparison {
 bool is_read_in_place(const Definition& definition, std::size_t operand, const Scalar& value) {
   const auto* read = std::get_if<node::Read>(&value.node());
   const Shape& shape = definition.inputs[operand].shape;
-  const std::vector<Merged>& axes = definition.outputs[0].axes;
+  const std::vector<MergedAxis>& axes = definition.outputs[0].axes;
   if (read == nullptr || read->operand != definition.inputs[operand].name ||
       shape.size() > axes.size())
     return false;
@@ -125,14 +125,15 @@ bool is_read_in_place(const Definition& definition, std::size_t operand, const S
 }
 
 /// Whether a definition reads an operand; yes where there is none to look at.
-bool reads(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs, std::size_t i) {
+bool reads(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
+           std::size_t i) {
   const std::optional<Signature> in = signature_of(inputs);
   if (op.kind() != OpDef::Kind::Core || !in) return true;
   const auto definition = op.define(attrs, *in);
   if (!definition) return true;
   // Definitions have the operands that are there.
   const auto at = std::count_if(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                                [](const Known& known) { return known.present; });
+                                [](const ValueInfo& known) { return known.present; });
   const std::string& name = definition->inputs[static_cast<std::size_t>(at)].name;
   bool found = false;
   for (const Output& output : definition->outputs) {
@@ -145,7 +146,7 @@ bool reads(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs
 }  // namespace
 
 bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
-                  const std::vector<Known>& inputs) {
+                  const std::vector<ValueInfo>& inputs) {
   if (a == b) return true;
   if (op.kind() == OpDef::Kind::Composite) {
     const auto x = body_of(op, a, inputs, 1), y = body_of(op, b, inputs, 1);
@@ -157,7 +158,7 @@ bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
   return x && y && Comparison(*x, *y).equal();
 }
 
-bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs) {
+bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs) {
   const std::optional<Signature> in = signature_of(inputs);
   if (op.kind() != OpDef::Kind::Core || !in || in->size() != 2) return false;
   const auto definition = op.define(attrs, *in);
@@ -174,11 +175,11 @@ bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inp
 /// A definition that is made from the content of an operand need not read it, so the content is
 /// taken away before one looks.
 std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
-                                const std::vector<Known>& inputs) {
+                                const std::vector<ValueInfo>& inputs) {
   std::vector<bool> read(inputs.size(), true);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].present || reads(op, attrs, inputs, i)) continue;
-    std::vector<Known> without = inputs;
+    std::vector<ValueInfo> without = inputs;
     without[i] = {.type = inputs[i].type};
     read[i] = reads(op, attrs, without, i);
   }

@@ -9,13 +9,13 @@ namespace tessera::rules {
 /// Whether an operator means the same with either attributes on these inputs: `axis=-1` and
 /// `axis=1`, a window's size stated or not.
 bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
-                  const std::vector<Known>& inputs);
+                  const std::vector<ValueInfo>& inputs);
 
 /// Whether the two operands of an operator may change places: x + y, max(x, y).
-bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs);
+bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs);
 
 /// By operand: whether its content counts, or its type alone (eye_like, shape).
 std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
-                                const std::vector<Known>& inputs);
+                                const std::vector<ValueInfo>& inputs);
 
 }  // namespace tessera::rules

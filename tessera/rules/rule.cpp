@@ -35,12 +35,12 @@ std::set<std::string> attr_symbols(const Graph& graph) {
 std::set<ValueId> read_inputs(const Graph& graph) {
   std::set<ValueId> read(graph.outputs().begin(), graph.outputs().end());
   for (const GraphNode& node : graph.nodes()) {
-    std::vector<Known> operands;
+    std::vector<ValueInfo> operands;
     for (const ValueId id : graph.inputs(node)) {
       const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
-      operands.push_back(constant != nullptr ? known(*constant)
-                         : id.present()      ? Known{.type = graph.type(id)}
-                                             : Known{.present = false});
+      operands.push_back(constant != nullptr ? constant_info(*constant)
+                         : id.present()      ? ValueInfo{.type = graph.type(id)}
+                                             : ValueInfo{.present = false});
     }
     const std::vector<bool> reads = read_operands(*node.op, *node.attrs, operands);
     for (std::size_t i = 0; i < reads.size(); ++i)

@@ -10,7 +10,7 @@ using egraph::NodeId;
 
 Extraction::Extraction(const egraph::EGraph& egraph, const Graph& from,
                        const std::vector<ClassId>& values,
-                       const std::function<double(const egraph::Node&)>& weight)
+                       const std::function<double(const egraph::ENode&)>& weight)
     : egraph_(egraph), from_(from), values_(values) {
   for (const ClassId id : egraph.classes())
     for (const NodeId node : alternatives(id))
@@ -20,7 +20,7 @@ Extraction::Extraction(const egraph::EGraph& egraph, const Graph& from,
 
 /// Whether a class is an input or constant.
 bool Extraction::is_leaf(ClassId id) const {
-  const egraph::Class& found = egraph_.at(id);
+  const egraph::EClass& found = egraph_.at(id);
   return found.input.has_value() || found.constant != nullptr;
 }
 
@@ -125,7 +125,7 @@ std::optional<Graph> Extraction::graph(const NodeChoice& chosen) const {
     const auto it = chosen.find(id);
     if (it == chosen.end()) return false;
     const NodeId number = it->second;
-    const egraph::Node& node = egraph_.node(number);
+    const egraph::ENode& node = egraph_.node(number);
     if (!results.contains(number)) {
       if (!open.insert(number).second) return false;  // it needs itself
       Graph::NewNode copy{.op = &node.op(), .attrs = node.attrs()};

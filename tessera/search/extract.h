@@ -19,7 +19,7 @@ class Extraction {
   /// `from` is the graph that the e-graph was built from, `values` the class of each of its values.
   Extraction(const egraph::EGraph& egraph, const Graph& from,
              const std::vector<egraph::ClassId>& values,
-             const std::function<double(const egraph::Node&)>& weight);
+             const std::function<double(const egraph::ENode&)>& weight);
 
   /// Greedy extraction of a graph of nearly least weight: for each class the node whose
   /// dependencies have the least total weight. Nothing where an output cannot be computed.

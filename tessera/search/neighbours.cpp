@@ -4,8 +4,8 @@
 
 #include "tessera/passes/algebra.h"
 #include "tessera/passes/cse.h"
+#include "tessera/passes/data_movement.h"
 #include "tessera/passes/fold.h"
-#include "tessera/passes/moves.h"
 #include "tessera/rules/apply.h"
 
 namespace tessera::search {
@@ -58,7 +58,7 @@ std::string place_of(const Graph& graph, const rules::Match& match) {
 }  // namespace
 
 Expected<RewriteMoves> RewriteMoves::make(const std::vector<Rule>& rules, bool exact) {
-  TESSERA_TRY(const std::set<std::string> always, passes::always_applied(exact));
+  TESSERA_TRY(const std::set<std::string> always, passes::normalization_rules(exact));
   std::vector<Rule> chosen;
   for (const Rule& rule : rules) {
     if (always.contains(rule.name)) continue;
@@ -77,10 +77,10 @@ Expected<Graph> RewriteMoves::normalized(const Graph& graph,
   Graph current = graph;
   for (int round = 0; round < kMostRounds; ++round) {
     passes::Changes by_rules, rest;
-    TESSERA_TRY(passes::Rewriter::Change helpful, passes::applying_rules(exact_, by_rules));
-    TESSERA_TRY(current, passes::Rewriter(
-                             current, {passes::folding(kNumbers, rest), passes::joining_moves(rest),
-                                       passes::sharing(rest), std::move(helpful)})
+    TESSERA_TRY(passes::Rewriter::Rewrite helpful, passes::rule_rewrite(exact_, by_rules));
+    TESSERA_TRY(current, passes::Rewriter(current, {passes::fold_rewrite(kNumbers, rest),
+                                                    passes::data_movement_rewrite(rest),
+                                                    passes::cse_rewrite(rest), std::move(helpful)})
                              .run());
     applied.insert(applied.end(), by_rules.begin(), by_rules.end());
     if (by_rules.empty()) break;

@@ -17,7 +17,7 @@ using egraph::NodeId;
 
 /// Size limit of a region's e-graph.
 constexpr std::size_t kMostNodes = 1500;
-constexpr int kMostRounds = 5;
+constexpr int kMostIterations = 5;
 
 double bytes_of(const Type& type) {
   if (!type.is_ranked_tensor()) return 0;
@@ -40,7 +40,7 @@ double multiply_adds_of(const egraph::Application& applied) {
 
 /// Rough cost of a single node, independent of the machine: ranks graphs before the cost model is
 /// queried.
-double weight_of(const egraph::EGraph& graph, const egraph::Node& node) {
+double weight_of(const egraph::EGraph& graph, const egraph::ENode& node) {
   constexpr double kPerMultiplyAdd = 2.0 / 50e9, kPerByte = 1.0 / 20e9, kPerNode = 1e-6;
   const auto is_known = [&](ClassId id) {
     return !id.present() || graph.at(id).from_constants || graph.at(id).constant != nullptr;
@@ -66,7 +66,7 @@ class LocalSearch {
         egraph_(egraph),
         values_(values),
         extraction_(egraph, from, values,
-                    [&](const egraph::Node& node) { return weight_of(egraph, node); }) {}
+                    [&](const egraph::ENode& node) { return weight_of(egraph, node); }) {}
 
   Expected<SearchOutcome> run() {
     TESSERA_TRY(const cost::Estimate start, model_.estimate(from_, cost::Boundary::Inside));
@@ -160,10 +160,10 @@ SaturationSearch::SaturationSearch(const RewriteMoves& moves) : moves_(moves) {
 
 Expected<SearchOutcome> SaturationSearch::run(const Graph& from, cost::Model& model,
                                               const Limits& limits) {
-  egraph::EGraph egraph(rewrites_.facts());
+  egraph::EGraph egraph(rewrites_.analysis());
   const std::vector<ClassId> values = egraph.add(from);
   egraph::Limits how{.nodes = std::max(kMostNodes, 4 * from.nodes().size()),
-                     .rounds = kMostRounds,
+                     .iterations = kMostIterations,
                      .stop = limits.stop};
   if (limits.deadline != Clock::time_point::max())
     how.seconds = std::chrono::duration<double>(limits.deadline - Clock::now()).count() / 2;

@@ -431,7 +431,7 @@ Expected<Schedule> Schedule::of(Stages stages) {
           {.name = name, .extent = *extent, .reduces = reduces, .at = index_of(name)});
       return Done{};
     };
-    for (const Merged& merged : stage.output.axes)
+    for (const MergedAxis& merged : stage.output.axes)
       for (const tessera::Axis& axis : merged.parts)
         TESSERA_TRY_DONE(add(axis.name, Scalar(axis.size()), false));
     if (const auto fold = main_fold(stage))

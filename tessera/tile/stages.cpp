@@ -74,7 +74,7 @@ std::shared_ptr<const Fold> main_fold(const Stage& stage) {
   collect_folds(stage.output.value, seen, folds);
   if (folds.size() != 1) return nullptr;
   std::set<std::string> names;
-  for (const Merged& merged : stage.output.axes)
+  for (const MergedAxis& merged : stage.output.axes)
     for (const tessera::Axis& axis : merged.parts) names.insert(axis.name);
   for (const tessera::Bound& bound : folds[0]->bounds)
     if (!number_of_size(bound.extent, stage.sizes) || !names.insert(bound.axis).second)

@@ -145,7 +145,7 @@ TEST(CompileModel, AutoStaysWithinItsBound) {
   ASSERT_TRUE(loose) << to_string(loose.error());
   const auto strict = compile_model(model, shapes, {.precision = Precision::Auto, .max_error = 0});
   ASSERT_TRUE(strict) << to_string(strict.error());
-  EXPECT_TRUE(!strict->error || *strict->error == 0 || strict->products == DType::F32);
+  EXPECT_TRUE(!strict->error || *strict->error == 0 || strict->contraction_dtype == DType::F32);
   if (loose->error) {
     EXPECT_LE(*loose->error, 0.5);
   }

@@ -24,8 +24,8 @@ inline egraph::Rewrites rewrites_of(std::string_view text) {
 /// `inputs` are tensors for the inputs in the order in which they were added.
 inline void expect_equal_members(const egraph::EGraph& graph, const std::vector<Tensor>& inputs,
                                  double tolerance) {
-  using egraph::Class;
   using egraph::ClassId;
+  using egraph::EClass;
   using egraph::NodeId;
   std::map<ClassId, Tensor> values;
   for (const ClassId id : graph.classes()) {
@@ -44,7 +44,7 @@ inline void expect_equal_members(const egraph::EGraph& graph, const std::vector<
   for (bool changed = true; changed && !open.empty();) {
     changed = false;
     for (const NodeId id : std::exchange(open, {})) {
-      const egraph::Node& node = graph.node(id);
+      const egraph::ENode& node = graph.node(id);
       std::vector<interp::Value> operands;
       bool ready = true;
       for (const ClassId input : node.inputs) {

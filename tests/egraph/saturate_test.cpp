@@ -14,7 +14,7 @@ using egraph::EGraph;
 using egraph::Limits;
 using egraph::Rewrites;
 using egraph::Saturation;
-using egraph::Stop;
+using egraph::StopReason;
 using testing::parsed;
 using testing::rewrites_of;
 using ::testing::UnorderedElementsAre;
@@ -28,7 +28,7 @@ struct Outcome {
 
 Outcome outcome(Rewrites& rewrites, std::string_view text, const Limits& limits = {}) {
   const Graph graph = parsed(text);
-  EGraph egraph(rewrites.facts());
+  EGraph egraph(rewrites.analysis());
   const std::vector<ClassId> values = egraph.add(graph);
   const ClassId a = values[graph.outputs()[0].index], b = values[graph.outputs()[1].index];
   Outcome found;
@@ -58,7 +58,7 @@ TEST(Saturate, FindsWhatFollowsBySeveralSteps) {
                                 "return mul(add(a, b), add(c, "
                                 "d)), add(add(mul(a, d), mul(b, c)), add(mul(c, a), mul(d, b))) }");
   EXPECT_TRUE(found.equal);
-  EXPECT_EQ(found.saturation.why, Stop::Goal);
+  EXPECT_EQ(found.saturation.why, StopReason::Goal);
   EXPECT_THAT(found.by, UnorderedElementsAre("add_again", "distribute"));
 }
 
@@ -67,7 +67,7 @@ TEST(Saturate, DoesNotFindWhatDoesNotFollow) {
   const Outcome found =
       outcome(ring, "graph(a: f32[2], b: f32[2]) { return add(mul(a, b), a), mul(add(a, b), a) }");
   EXPECT_FALSE(found.equal);
-  EXPECT_EQ(found.saturation.why, Stop::Saturated);
+  EXPECT_EQ(found.saturation.why, StopReason::Saturated);
 }
 
 TEST(Saturate, StopsAtItsLimits) {
@@ -75,11 +75,11 @@ TEST(Saturate, StopsAtItsLimits) {
       "graph(a: f32[2], b: f32[2], c: f32[2], d: f32[2], e: f32[2]) { return add(add(add(a, b), "
       "mul(c, d)), e), add(a, mul(add(c, b), add(d, e))) }";
   Rewrites ring = rewrites_of(kRing);
-  EXPECT_EQ(outcome(ring, text, {.nodes = 12}).saturation.why, Stop::Nodes);
-  EXPECT_EQ(outcome(ring, text, {.rounds = 1}).saturation.why, Stop::Rounds);
-  EXPECT_EQ(outcome(ring, text, {.seconds = 0}).saturation.why, Stop::Seconds);
+  EXPECT_EQ(outcome(ring, text, {.nodes = 12}).saturation.why, StopReason::Nodes);
+  EXPECT_EQ(outcome(ring, text, {.iterations = 1}).saturation.why, StopReason::Iterations);
+  EXPECT_EQ(outcome(ring, text, {.seconds = 0}).saturation.why, StopReason::Seconds);
   const std::atomic<bool> stop = true;
-  EXPECT_EQ(outcome(ring, text, {.stop = &stop}).saturation.why, Stop::Stopped);
+  EXPECT_EQ(outcome(ring, text, {.stop = &stop}).saturation.why, StopReason::Stopped);
 }
 
 TEST(Saturate, FewMatchesARoundCostRoundsOnly) {
@@ -88,9 +88,9 @@ TEST(Saturate, FewMatchesARoundCostRoundsOnly) {
       outcome(ring,
               "graph(a: f32[2], b: f32[2], c: f32[2], d: f32[2]) { return add(add(a, b), add(c, "
               "d)), add(add(d, b), add(c, a)) }",
-              {.rounds = 100, .matches = 1});
+              {.iterations = 100, .matches = 1});
   EXPECT_TRUE(found.equal);
-  EXPECT_GT(found.saturation.rounds, 2);
+  EXPECT_GT(found.saturation.iterations, 2);
 }
 
 TEST(Saturate, HoldsRulesToTheirGuards) {
@@ -145,7 +145,7 @@ TEST(Saturate, UsesRulesOfSeveralOutputs) {
 TEST(Saturate, LeavesOutRulesThatMayNotBeUsed) {
   Rewrites ring = rewrites_of(kRing);
   const Graph graph = parsed("graph(a: f32[2], b: f32[2]) { return add(add(a, b), a) }");
-  EGraph egraph(ring.facts());
+  EGraph egraph(ring.analysis());
   egraph.add(graph);
   const Saturation none =
       saturate(egraph, ring, {}, {.goal = {}, .may_use = [](const rules::Rule&) { return false; }});
@@ -179,9 +179,9 @@ TEST(Saturate, MembersOfAClassAreEqualOnAnyGraph) {
     if (rule.numerics.kind != rules::Numerics::Kind::Error) shipped.add(rule);
   std::size_t applied = 0;
   testing::for_each_random_graph({.seed = 5, .count = 50, .max_nodes = 10}, [&](const Graph& g) {
-    EGraph egraph(shipped.facts());
+    EGraph egraph(shipped.analysis());
     egraph.add(g);
-    applied += saturate(egraph, shipped, {.nodes = 300, .rounds = 3}).applied;
+    applied += saturate(egraph, shipped, {.nodes = 300, .iterations = 3}).applied;
     testing::expect_equal_members(egraph, testing::random_inputs(g, 3), 1e-3);
   });
   EXPECT_GT(applied, 100u);

@@ -129,7 +129,7 @@ struct Naive {
 
   std::vector<double> output(const Output& output) {
     std::vector<Axis> axes;
-    for (const Merged& merged : output.axes)
+    for (const MergedAxis& merged : output.axes)
       for (const Axis& part : merged.parts) axes.push_back(part);
     std::vector<double> result;
     const std::function<void(std::size_t)> step = [&](std::size_t depth) {

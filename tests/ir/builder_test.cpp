@@ -41,7 +41,7 @@ TEST(GraphBuilder, KeepsTheFirstMistake) {
 
 TEST(GraphBuilder, BelievesWhatIsDeclaredWhereItKnowsNothing) {
   GraphBuilder g;
-  const Val x = g.input("x", Known{.type = {.dtype = DType::F32}});
+  const Val x = g.input("x", ValueInfo{.type = {.dtype = DType::F32}});
   g.refine(x, Type::tensor(DType::Bool, {2}));
   EXPECT_EQ(to_string(g.known(x).type), "f32[...]");
   g.refine(x, Type::tensor(DType::F32, {2}));

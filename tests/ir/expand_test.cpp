@@ -74,11 +74,11 @@ TEST(Expand, KeepsTypesOfRandomGraphs) {
 }
 
 TEST(BodyOf, HasTheInputsThatArePresent) {
-  const Known x{.type = Type::tensor(DType::F32, {2, 4})};
-  const Known scale{.type = Type::tensor(DType::F32, {4})};
+  const ValueInfo x{.type = Type::tensor(DType::F32, {2, 4})};
+  const ValueInfo scale{.type = Type::tensor(DType::F32, {4})};
   const OpDef& op = *find_op("layer_normalization");
   const Attrs attrs = *completed(op, {});
-  const auto body = body_of(op, attrs, {x, scale, Known{.present = false}}, 1);
+  const auto body = body_of(op, attrs, {x, scale, ValueInfo{.present = false}}, 1);
   ASSERT_TRUE(body) << to_string(body.error());
   expect_valid(*body);
   EXPECT_EQ(body->inputs().size(), 2u);

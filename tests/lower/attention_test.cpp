@@ -95,7 +95,7 @@ void expect_right(const AttentionCase& c, const GroupOptions& options = {},
   const Tensors tensors = random_inputs(inputs_of(c), 3);
   testing::expect_near(run(group, tensors, options, by),
                        by_definition(group.stages, tensors).at("out"),
-                       options.products == DType::BF16 ? 5e-2 : 1e-5);
+                       options.contraction_dtype == DType::BF16 ? 5e-2 : 1e-5);
 }
 
 const std::map<char, std::int64_t> kSmall = {{'b', 2},  {'h', 3}, {'i', 5},
@@ -214,7 +214,7 @@ TEST(AttentionGroups, ARowThatSeesNothingIsWhatTheDefinitionSays) {
 
 TEST(AttentionGroups, ProductsMayBeOfBf16) {
   expect_right({"", {{'b', 1}, {'h', 2}, {'i', 33}, {'j', 40}, {'d', 16}, {'e', 24}}},
-               {.products = DType::BF16});
+               {.contraction_dtype = DType::BF16});
 }
 
 TEST(AttentionGroups, ManyBatchesAreAGridThatAGpuRuns) {

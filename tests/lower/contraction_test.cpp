@@ -197,7 +197,7 @@ TEST_P(ContractionCase, ComputesWhatTheDefinitionSays) {
 TEST_P(ContractionCase, RoundsFactorsWhereItMay) {
   // Factors are below 2 and have 8 bits left: each product is within 2^-7 of what it should be.
   const GroupCase& c = GetParam();
-  const auto code = expect_group(c, lower_contraction, 0.25, {.products = DType::BF16});
+  const auto code = expect_group(c, lower_contraction, 0.25, {.contraction_dtype = DType::BF16});
   EXPECT_TRUE(code);
 }
 
@@ -214,7 +214,7 @@ TEST(Contraction, SuitsOtherProcessors) {
         const auto machine = machine::named(cpu);
         ASSERT_TRUE(machine);
         const Group group{staged(c.inputs, c.definitions), c.results, c.weights};
-        const auto code = lower_contraction(group, *machine, {.products = products});
+        const auto code = lower_contraction(group, *machine, {.contraction_dtype = products});
         ASSERT_TRUE(code && *code);
         const Tensors inputs = random_inputs(c.inputs, 7);
         const auto found = by_group(**code, group.stages, inputs, By::Interpreter);

@@ -36,10 +36,10 @@ class Elements : public ::testing::Test {
   void expect_elements(const Graph& graph, const std::vector<Tensor>& inputs) {
     for_core_nodes(graph, inputs, [&](const GraphNode& node, const auto& operands) {
       SCOPED_TRACE(node.op->name);
-      std::vector<Known> known;
+      std::vector<ValueInfo> known;
       std::vector<Tensor> present;
       for (const std::optional<Tensor>& operand : operands) {
-        known.push_back(operand ? tessera::known(*operand) : Known{.present = false});
+        known.push_back(operand ? constant_info(*operand) : ValueInfo{.present = false});
         if (operand) present.push_back(*operand);
       }
       const auto definition = node.op->define(*node.attrs, *signature_of(known));

@@ -118,34 +118,35 @@ TEST(Moves, DropsWhatMovesNothing) {
         "dropout(x)", "tile(x, [1, 1, 1])"}) {
     SCOPED_TRACE(nothing);
     const std::string before = fmt::format("graph(x: f32[2, 3, 4]) {{ return relu({}) }}", nothing);
-    expect_pass({.passes = {"moves"},
+    expect_pass({.passes = {"data_movement"},
                  .before = before,
                  .after = "graph(x: f32[2, 3, 4]) { return relu(x) }"});
   }
 }
 
 TEST(Moves, KeepsAPadThatReadsBesideAnAxisOfSizeOne) {
-  expect_unchanged({"moves"}, "graph(x: f32[1, 2]) { return pad(x, [-1, 0, 1, 0], 1.75) }");
-  expect_unchanged({"moves"}, "graph(x: f32[1, 1]) { return pad(x, [0, 1, 0, -1]) }");
+  expect_unchanged({"data_movement"}, "graph(x: f32[1, 2]) { return pad(x, [-1, 0, 1, 0], 1.75) }");
+  expect_unchanged({"data_movement"}, "graph(x: f32[1, 1]) { return pad(x, [0, 1, 0, -1]) }");
 }
 
 TEST(Moves, JoinsTransposes) {
-  expect_pass({.passes = {"moves"},
+  expect_pass({.passes = {"data_movement"},
                .before = "graph(x: f32[2, 3, 4]) "
                          "{ return transpose(transpose(x) {perm=[1, 2, 0]}) {perm=[1, 2, 0]} }",
                .after = "graph(x: f32[2, 3, 4]) { return transpose(x) {perm=[2, 0, 1]} }"});
 }
 
 TEST(Moves, JoinsReshapesOfAllKinds) {
-  expect_pass({.passes = {"moves"},
+  expect_pass({.passes = {"data_movement"},
                .before = "graph(x: f32[2, 3, 4]) "
                          "{ return reshape(unsqueeze(flatten(x), [0]), [4, 6]) }",
                .after = "graph(x: f32[2, 3, 4]) { return reshape(x, [4, 6]) }"});
 }
 
 TEST(Moves, LeavesARealTransposeAlone) {
-  expect_unchanged({"moves"}, "graph(x: f32[3, 3]) { return transpose(x) {perm=[1, 0]} }");
-  expect_unchanged({"moves"}, "graph(x: f32[4]) { return slice(x, [-1], [-9], [0], [-1]) }");
+  expect_unchanged({"data_movement"}, "graph(x: f32[3, 3]) { return transpose(x) {perm=[1, 0]} }");
+  expect_unchanged({"data_movement"},
+                   "graph(x: f32[4]) { return slice(x, [-1], [-9], [0], [-1]) }");
 }
 
 TEST(Algebra, FoldsABatchNormalizationIntoWeights) {

@@ -126,7 +126,7 @@ TEST(GpuProgram, LargeTilesAreCopiedByTensorMaps) {
       {random_f32({250, 32}, 1), random_f32({32, 768}, 2), random_f32({768, 256}, 3),
        random_f32({256}, 4)},
       1,
-      {.machine = machine::cuda(), .products = DType::F16},
+      {.machine = machine::cuda(), .contraction_dtype = DType::F16},
       2e-1};
   product.options.machine.gpu->multiprocessors = 2;
   expect_same_on_gpu(product);
@@ -145,7 +145,7 @@ TEST(GpuProgram, EverySecondPixelIsCopiedByTensorMaps) {
       "return relu(conv(relu(x), w) {pads=[1, 1, 1, 1], strides=[2, 2]}) }",
       {random_f32({2, 64, 16, 16}, 1), random_f32({128, 64, 3, 3}, 2)},
       1,
-      {.machine = machine::cuda(), .products = DType::F16},
+      {.machine = machine::cuda(), .contraction_dtype = DType::F16},
       1e-1};
   window.options.machine.gpu->multiprocessors = 1;  // large tiles do best
   expect_same_on_gpu(window);
@@ -170,7 +170,7 @@ TEST(GpuProgram, PoolsReadMemoryInPieces) {
                     window),
         {random_f32({1, 16, 9, 9}, 1), random_f32({32, 16, 1, 1}, 2), random_f32({32, 1, 3, 3}, 3)},
         1,
-        {.products = DType::F16},
+        {.contraction_dtype = DType::F16},
         2e-2};
     expect_same_on_gpu(one);
     CompileOptions options = one.options;
@@ -199,8 +199,8 @@ TEST(GpuProgram, AttentionAndWhatIsAroundIt) {
 
 TEST(GpuProgram, HalfPrecisionKeepsTensorsInHalf) {
   for (const auto& [dtype, tolerance] : {std::pair(DType::F16, 1e-2), {DType::BF16, 6e-2}}) {
-    const CompileReport report =
-        expect_same_on_gpu({kSmallNetwork, of_small_network(), 1, {.products = dtype}, tolerance});
+    const CompileReport report = expect_same_on_gpu(
+        {kSmallNetwork, of_small_network(), 1, {.contraction_dtype = dtype}, tolerance});
     EXPECT_TRUE(report.interpreted.empty());
   }
 }
@@ -217,7 +217,7 @@ TEST(SlowGpuProgram, WeightsOfBf16AreWhatTheyAreRoundedToAndTheRest) {
          {Tensor::of<float>(DType::F32, {rows, sum}, std::span<const float>(numbers)),
           random_f32({sum, columns}, 2)},
          1,
-         {.products = DType::BF16},
+         {.contraction_dtype = DType::BF16},
          3e-3});
   }
 }
@@ -232,7 +232,7 @@ TEST(SlowGpuProgram, WeightsOfBf16OfAnImageThatIsReadWhereItLies) {
        {Tensor::of<float>(DType::F32, {1, 64, 32, 32}, std::span<const float>(numbers)),
         random_f32({32, 64, 3, 3}, 2)},
        1,
-       {.products = DType::BF16},
+       {.contraction_dtype = DType::BF16},
        3e-3});
 }
 
@@ -248,7 +248,7 @@ TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {
       "return relu(add(matmul(x, w), b)) }",
       {random_f32({9, 4096}, 1), random_f32({4096, 24}, 2), random_f32({24}, 3)},
       1,
-      {.products = DType::F16},
+      {.contraction_dtype = DType::F16},
       1e-1};
   EXPECT_THAT(strategy(product), ::testing::HasSubstr("split-K"));
   const Case window{
@@ -256,7 +256,7 @@ TEST(GpuProgram, ALongSumOfFewResultsIsCutIntoParts) {
       "return relu(add(conv(x, w) {pads=[1, 1, 1, 1], strides=[2, 2]}, y)) }",
       {random_f32({1, 512, 3, 3}, 1), random_f32({16, 512, 3, 3}, 2), random_f32({1, 16, 2, 2}, 3)},
       1,
-      {.products = DType::F16},
+      {.contraction_dtype = DType::F16},
       1e-1};
   EXPECT_THAT(strategy(window), ::testing::HasSubstr("split-K"));
 }
@@ -285,7 +285,7 @@ TEST(GpuProgram, APaddedImageIsReadWhereItLies) {
             random_f32({16, 32, window.height, 3}, 2),
             random_f32({2, 16, window.result, window.result}, 3)},
            1,
-           {.products = dtype},
+           {.contraction_dtype = dtype},
            dtype == DType::F32 ? 1e-4 : 5e-2});
       const bool copied = std::ranges::any_of(report.steps, [](const CompileReport::Step& step) {
         return step.strategy.find("padded") != std::string::npos;
@@ -314,7 +314,7 @@ TEST(GpuProgram, FewChannelsAreCopiedSoThatPiecesAreLong) {
          {random_f32({2, window.channels, window.size, window.size}, 1),
           random_f32({16, window.channels, window.taps, window.taps}, 2), random_f32({16}, 3)},
          1,
-         {.products = DType::F16},
+         {.contraction_dtype = DType::F16},
          5e-2});
     std::string all;
     for (const CompileReport::Step& step : report.steps) all += step.strategy + "\n";
@@ -335,7 +335,7 @@ TEST(GpuProgram, ABoxEndsWithTheChannelsOfItsGroup) {
        "return slice(conv(x, w) {pads=[1, 1, 1, 1], group=2}, [0], [16], [1], [1]) }",
        {image, random_f32({32, 48, 1, 1}, 2)},
        1,
-       {.passes = {.exact = true}, .products = DType::F16},
+       {.passes = {.exact = true}, .contraction_dtype = DType::F16},
        5e-2});
 }
 
@@ -350,7 +350,7 @@ TEST(GpuProgram, ResultsThatAreProductsOfOneOperandKeepTheirBits) {
         Tensor::of<float>(DType::F32, {32, 32},
                           std::span<const float>(std::vector<float>(1024, 200.0F)))},
        1,
-       {.products = DType::F16},
+       {.contraction_dtype = DType::F16},
        1});
 }
 

@@ -30,32 +30,32 @@ const char* const kTwoProducts =
     "b = matmul(a, v)  return reduce_sum(b, [1]) {keepdims=0} }";
 
 TEST(StorageTypes, ACpuKeepsTheTypesOfTheGraph) {
-  EXPECT_THAT(storage_of(parsed(kTwoProducts),
-                         {.machine = *machine::named("neoverse-v1"), .products = DType::BF16}),
+  EXPECT_THAT(storage_of(parsed(kTwoProducts), {.machine = *machine::named("neoverse-v1"),
+                                                .contraction_dtype = DType::BF16}),
               ::testing::Each(DType::F32));
 }
 
 TEST(StorageTypes, AGpuStoresTensorsInTheTypeOfProducts) {
-  EXPECT_THAT(
-      storage_of(parsed(kTwoProducts), {.machine = machine::cuda(), .products = DType::F16}),
-      ::testing::Each(DType::F16));
+  EXPECT_THAT(storage_of(parsed(kTwoProducts),
+                         {.machine = machine::cuda(), .contraction_dtype = DType::F16}),
+              ::testing::Each(DType::F16));
 }
 
 TEST(StorageTypes, Bf16IsForOperandsOfLargeProducts) {
-  const auto storage =
-      storage_of(parsed(kTwoProducts), {.machine = machine::cuda(), .products = DType::BF16});
+  const auto storage = storage_of(parsed(kTwoProducts),
+                                  {.machine = machine::cuda(), .contraction_dtype = DType::BF16});
   // The first product, the relu that the second one reads, the second one and its sums.
   EXPECT_EQ(storage, (std::vector{DType::F32, DType::BF16, DType::F32, DType::F32}));
 }
 
 TEST(StorageTypes, IntegersStayAsTheyAre) {
   EXPECT_EQ(storage_of(parsed("graph(x: i64[4]) { return add(x, x) }"),
-                       {.machine = machine::cuda(), .products = DType::F16}),
+                       {.machine = machine::cuda(), .contraction_dtype = DType::F16}),
             std::vector{DType::I64});
 }
 
 TEST(Casts, TheReportListsTensorsStoredInAnotherType) {
-  const CompileOptions options{.machine = machine::cuda(), .products = DType::F16};
+  const CompileOptions options{.machine = machine::cuda(), .contraction_dtype = DType::F16};
   Lowerings lowerings = lowerings_for(options);
   const auto draft = plan(parsed(kTwoProducts), {.options = options, .lowerings = lowerings});
   ASSERT_TRUE(draft) << to_string(draft.error());

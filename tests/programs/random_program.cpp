@@ -167,9 +167,9 @@ class ProgramGenerator {
     if (!given) return;
     const auto attrs = completed(*op, *given);
     if (!attrs) return;
-    std::vector<Known> known;
+    std::vector<ValueInfo> known;
     for (const Val& value : call.values)
-      known.push_back(value.present() ? graph_.known(value) : Known{.present = false});
+      known.push_back(value.present() ? graph_.known(value) : ValueInfo{.present = false});
     const auto inferred = infer(*op, *attrs, known);
     if (!inferred || inferred->empty()) return;
     // Trailing results may be left out, unless their number follows from the call.

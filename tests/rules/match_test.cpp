@@ -59,7 +59,7 @@ TEST(Match, OperatorsThatCommuteAreProvedTo) {
     if (!attrs || !check_arity(op, {true, true})) continue;
     for (const DType dtype : {DType::F32, DType::I64, DType::Bool}) {
       const Type type = Type::tensor(dtype, {Dim::symbol("n")});
-      if (!rules::commutes(op, *attrs, std::vector<Known>(2, {.type = type}))) continue;
+      if (!rules::commutes(op, *attrs, std::vector<ValueInfo>(2, {.type = type}))) continue;
       const auto graph = [&](bool crossed) {
         GraphBuilder out;
         const Val x = out.input("x", {.type = type}), y = out.input("y", {.type = type});

@@ -20,10 +20,10 @@ Expected<std::vector<Tensor>> try_evaluate(std::string_view op, const Attrs& att
   std::vector<interp::Value> values;
   for (const std::optional<Tensor>& input : inputs)
     values.push_back(input ? interp::Value{*input} : interp::Value{});
-  std::vector<Known> inputs_known;
+  std::vector<ValueInfo> inputs_known;
   for (const std::optional<Tensor>& input : inputs)
-    inputs_known.push_back(input ? known(*input) : Known{.present = false});
-  TESSERA_TRY(std::vector<Known> results_known, infer(*found, complete, inputs_known));
+    inputs_known.push_back(input ? constant_info(*input) : ValueInfo{.present = false});
+  TESSERA_TRY(std::vector<ValueInfo> results_known, infer(*found, complete, inputs_known));
   while (found->kind() == OpDef::Kind::Composite && results_known.size() > 1 &&
          results_known.back().type.kind == Type::Kind::Unknown)
     results_known.pop_back();

@@ -97,14 +97,14 @@ class Generator {
   void try_to_add(const Proposal& proposal) {
     const OpDef* op = find_op(proposal.op);
     ASSERT_NE(op, nullptr) << proposal.op;
-    std::vector<Known> known;
+    std::vector<ValueInfo> known;
     for (const Val& input : proposal.inputs)
-      known.push_back(input.present() ? graph_.known(input) : Known{.present = false});
+      known.push_back(input.present() ? graph_.known(input) : ValueInfo{.present = false});
     const auto attrs = completed(*op, proposal.attrs);
     if (!attrs) return;
     const auto inferred = infer(*op, *attrs, known);
     if (!inferred || inferred->size() < static_cast<std::size_t>(proposal.outputs)) return;
-    for (const Known& result : *inferred) {
+    for (const ValueInfo& result : *inferred) {
       if (!result.type.is_ranked_tensor()) return;
       const std::optional<std::int64_t> count = product(*result.type.shape).constant();
       if (!count || *count == 0 || *count > (many_ ? 100'000 : 4096)) return;

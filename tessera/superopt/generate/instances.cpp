@@ -147,7 +147,7 @@ std::optional<Graph> Instances::on_shapes(const OperatorSet::Operator& op,
     if (!parts) return std::nullopt;
     for (const Dim& part : {parts->first, parts->second})
       inputs.push_back(builder.input(
-          "", tessera::Known{.type = Type::tensor(DType::I64, {1}), .value = std::vector{part}}));
+          "", ValueInfo{.type = Type::tensor(DType::I64, {1}), .value = std::vector{part}}));
   }
   const auto results = placed(builder, op.body, inputs, {});
   if (!results) return std::nullopt;

@@ -52,7 +52,7 @@ class Sides {
   }
 
   /// The only node of a class; null for inputs and constants.
-  const egraph::Node* by(ClassId id) const {
+  const egraph::ENode* by(ClassId id) const {
     const auto& members = graph_.at(id).members;
     return members.empty() ? nullptr : &graph_.node(members[0].node);
   }
@@ -62,7 +62,7 @@ class Sides {
   bool strip() {
     bool any = false;
     while (source_.size() == 1) {
-      const egraph::Node *a = by(source_[0]), *b = by(target_[0]);
+      const egraph::ENode *a = by(source_[0]), *b = by(target_[0]);
       if (a == nullptr || b == nullptr || &a->op() != &b->op() || &a->attrs() != &b->attrs() ||
           a->inputs.size() != b->inputs.size() || a->outputs.size() != 1)
         return any;
@@ -83,7 +83,7 @@ class Sides {
 
   /// What an output is computed by, as far as it may stand for an input.
   void reach(ClassId id, std::set<ClassId>& seen) const {
-    const egraph::Node* node = id.present() ? by(id) : nullptr;
+    const egraph::ENode* node = id.present() ? by(id) : nullptr;
     if (node == nullptr || seen.contains(id)) return;
     const Type& type = *graph_.at(id).type;
     if (type.is_ranked_tensor() && is_float(type.dtype)) seen.insert(id);
@@ -113,7 +113,7 @@ class Sides {
 
   void collect_inputs(ClassId id, std::vector<ClassId>& into) const {
     if (!id.present() || std::ranges::find(into, id) != into.end()) return;
-    const egraph::Node* node = by(id);
+    const egraph::ENode* node = by(id);
     if (shared_.contains(id) || graph_.at(id).input)
       into.push_back(id);
     else if (node != nullptr)
@@ -141,7 +141,7 @@ class Sides {
       values[id] = made.add_constant(*constant, {});
       return true;
     }
-    const egraph::Node* node = by(id);
+    const egraph::ENode* node = by(id);
     if (node == nullptr) return false;
     Graph::NewNode copy{.op = &node->op(), .attrs = node->attrs()};
     for (const ClassId input : node->inputs) {

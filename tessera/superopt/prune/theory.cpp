@@ -37,7 +37,7 @@ struct SizedRule {
   std::vector<ClassId> source = {}, target = {};
 
   static std::optional<SizedRule> of(const Rule& rule, const SizeValues& sizes,
-                                     const std::shared_ptr<egraph::Facts>& facts) {
+                                     const std::shared_ptr<egraph::OperatorAnalysis>& facts) {
     const auto source = sized(rule.source, sizes), target = sized(rule.target, sizes);
     if (!source || !target) return std::nullopt;
     SizedRule made{.graph = EGraph(facts)};
@@ -95,7 +95,7 @@ bool Theory::derive(const Rule& instance, std::vector<std::string>& by) {
     constexpr prove::Spread kSpreads[] = {prove::Spread::Up, prove::Spread::Down};
     const auto sizes =
         prove::draw_apart(*relations, draw < 2 ? kSpreads[draw] : prove::Spread::Any, rng);
-    auto sides = sizes ? SizedRule::of(instance, *sizes, rewrites_.facts()) : std::nullopt;
+    auto sides = sizes ? SizedRule::of(instance, *sizes, rewrites_.analysis()) : std::nullopt;
     if (!sides) return false;
     saturate(sides->graph, rewrites_, options_.limits,
              {.goal = [&](const EGraph& graph) { return sides->met(graph); }, .may_use = may_use});

@@ -11,7 +11,7 @@ namespace tessera::superopt {
 
 /// Limits of derivations.
 struct TheoryOptions {
-  egraph::Limits limits = {.nodes = 3'000, .rounds = 8, .matches = 2'000};
+  egraph::Limits limits = {.nodes = 3'000, .iterations = 8, .matches = 2'000};
   int draws = 3;  // number of size assignments that a rule is tried on
   std::uint64_t seed = 1;
 };

@@ -306,7 +306,7 @@ class Scheduler {
   }
 
   void end_iteration(const Operation& op, const Region& region, std::size_t index,
-                 std::vector<Step>& body) {
+                     std::vector<Step>& body) {
     const std::vector<ValueId>& yields = kernel().ops[region.ops.back()].in;
     std::vector<std::pair<ValueId, int>> staged;
     for (std::size_t i = 0; i < op.out.size(); ++i) {

@@ -16,7 +16,7 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
   const std::int64_t begin = segments.parts[part].begin;
   Stage made = stage;
   AxisExtents extents;
-  for (Merged& merged : made.output.axes)
+  for (MergedAxis& merged : made.output.axes)
     for (Axis& axis : merged.parts) {
       if (axis.name == segments.axis) axis.extent = Dim(end - begin);
       extents.emplace(axis.name, axis.size().constant().value_or(1));
@@ -49,8 +49,8 @@ Stage cut(const Stage& stage, const Segments& segments, std::size_t part, std::i
 
 }  // namespace
 
-Expected<Attempt> lower_segments(const Group& group, const machine::Machine& machine,
-                                 const GroupOptions& options) {
+Expected<Attempt> lower_copy(const Group& group, const machine::Machine& machine,
+                             const GroupOptions& options) {
   if (group.stages.size() != 1 || group.stages[0].output.forward) return Attempt{};
   const Stage& stage = group.stages[0];
   const auto segments = segments_of(stage.output.value, {});
@@ -58,7 +58,7 @@ Expected<Attempt> lower_segments(const Group& group, const machine::Machine& mac
   std::size_t along = stage.output.axes.size();
   tile::Extents shape;
   for (std::size_t i = 0; i < stage.output.axes.size(); ++i) {
-    const Merged& merged = stage.output.axes[i];
+    const MergedAxis& merged = stage.output.axes[i];
     const auto extent = Dim(merged).constant();
     if (!extent || *extent == 0) return Attempt{};
     shape.push_back(*extent);
@@ -76,7 +76,7 @@ Expected<Attempt> lower_segments(const Group& group, const machine::Machine& mac
     const Group part{.stages = {cut(stage, *segments, i, end)},
                      .results = group.results,
                      .weights = group.weights};
-    TESSERA_TRY(Attempt made, lower_elements(part, machine, options));
+    TESSERA_TRY(Attempt made, lower_elementwise(part, machine, options));
     if (!made || made->kernels.size() != 1) return Attempt{};
     Lowered& lowered = made->kernels[0];
     // The part of the result: its kernel only stores into it.

@@ -44,11 +44,11 @@ TEST(Elements, ComputesDepthwiseConvolutionsOfManyShapes) {
         Depthwise{.c = 8, .h = 3, .w = 3, .k = 5, .pad = 4},
         Depthwise{.c = 4, .h = 12, .w = 12, .k = 11, .pad = 5}, Depthwise{.c = 10, .h = 5, .w = 23},
         Depthwise{.c = 7, .h = 19, .w = 37, .stride = 2}})
-    expect_group(depthwise(d), lower_elements);
+    expect_group(depthwise(d), lower_elementwise);
 }
 
 TEST(Elements, DepthwiseWeightsArePackedAlongTheVectors) {
-  const auto code = expect_group(depthwise({}), lower_elements);
+  const auto code = expect_group(depthwise({}), lower_elementwise);
   ASSERT_TRUE(code);
   EXPECT_EQ(code->kernels.size(), 1U);
   ASSERT_EQ(code->packings.size(), 1U);
@@ -63,7 +63,7 @@ int neighbours(int additions) {
   GroupCase group = depthwise({.c = 16, .h = 14, .w = 14});
   for (int i = 0; i < additions; ++i)
     group.definitions[0].replace(group.definitions[0].find("+ b[c]"), 6, "+ 0.125 + b[c]");
-  const auto code = expect_group(group, lower_elements);
+  const auto code = expect_group(group, lower_elementwise);
   EXPECT_EQ(code->strategy, "direct conv");
   int stores = 0;
   const tile::Kernel& kernel = code->kernels[0].kernel;
@@ -83,7 +83,7 @@ TEST(Elements, SumsAlongMemoryAreNoWindows) {
                                   {f32("x", {120, 40, 1, 1})},
                                   {"define(x: f32[#f, #c, 1, 1]) { out: f32[f] = sum(c) x[f, c, "
                                    "0, 0] }"}},
-                                 lower_elements);
+                                 lower_elementwise);
   EXPECT_EQ(code->strategy, "elementwise");
 }
 
@@ -97,17 +97,17 @@ TEST(Elements, ComputesPools) {
                   {fmt::format("{}{{ out: f32[n, y: {}, z: {}, c] = max_of(r: 3, s: 3) (x[n, 2*y + "
                                "r - 1, 2*z + s - 1, c] else -inf) }}",
                                x, out, out)}},
-                 lower_elements);
+                 lower_elementwise);
     expect_group({"average",
                   inputs,
                   {fmt::format("{}{{ out: f32[n, y: {}, z: {}, c] = (sum(r: 3, s: 3) (x[n, 2*y + r "
                                "- 1, 2*z + s - 1, c] else 0.0)) / 9.0 }}",
                                x, out, out)}},
-                 lower_elements);
+                 lower_elementwise);
     expect_group({"global", inputs, {x + "{ out: f32[n, c] = (sum(h, v) x[n, h, v, c]) / 100.0 }"}},
-                 lower_elements);
+                 lower_elementwise);
     expect_group({"one number", inputs, {x + "{ out: f32[] = sum(n, h, v, c) x[n, h, v, c] }"}},
-                 lower_elements, 1e-2);
+                 lower_elementwise, 1e-2);
   }
 }
 

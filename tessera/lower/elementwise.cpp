@@ -8,8 +8,8 @@
 
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
+#include "tessera/lower/direct_conv.h"
 #include "tessera/lower/group.h"
-#include "tessera/lower/windows.h"
 
 namespace tessera::lower {
 
@@ -80,13 +80,13 @@ Expected<Done> pack_weights(Stage& stage, const Group& group, std::vector<Packin
 
 }  // namespace
 
-Expected<Attempt> lower_elements(const Group& group, const machine::Machine& machine,
-                                 const GroupOptions&) {
+Expected<Attempt> lower_elementwise(const Group& group, const machine::Machine& machine,
+                                    const GroupOptions&) {
   GroupCode code;
   for (const Stage& original : group.stages) {
     Stage stage = original;
     TESSERA_TRY_DONE(pack_weights(stage, group, code.packings));
-    TESSERA_TRY(std::optional<Schedule> schedule, window_schedule(stage, machine));
+    TESSERA_TRY(std::optional<Schedule> schedule, direct_conv_schedule(stage, machine));
     if (!schedule) {
       TESSERA_TRY(schedule, default_schedule({stage}, machine));
       code.strategy = "elementwise";

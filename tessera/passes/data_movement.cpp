@@ -1,4 +1,4 @@
-#include "tessera/passes/moves.h"
+#include "tessera/passes/data_movement.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace tessera::passes {
 namespace {
 
 /// A node whose result is an operand's elements at other positions.
-struct Move {
+struct Movement {
   std::size_t operand = 0;         // which input of the node
   bool in_order = false;           // an element stays where it is in the row-major order
   std::optional<Ints> order = {};  // axis i of the result is this axis of the operand
@@ -55,7 +55,7 @@ Dim place_of(const std::vector<Dim>& at, const Shape& shape) {
 /// The positions of the result's axes; an axis of size 1 has only one.
 std::vector<Dim> positions(const Output& output, const Sizes& sizes) {
   std::vector<Dim> all;
-  for (const Merged& merged : output.axes) {
+  for (const MergedAxis& merged : output.axes) {
     Dim position = 0;
     for (const Axis& part : merged.parts) {
       const Dim size = resolved(part.size(), sizes);
@@ -69,21 +69,21 @@ std::vector<Dim> positions(const Output& output, const Sizes& sizes) {
 /// The only position of each axis of size 1.
 Sizes single_positions(const Output& output, const Sizes& sizes) {
   Sizes zero;
-  for (const Merged& merged : output.axes)
+  for (const MergedAxis& merged : output.axes)
     for (const Axis& part : merged.parts)
       if (resolved(part.size(), sizes).is(1)) zero.emplace(part.name, 0);
   return zero;
 }
 
-std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vector<Known>& inputs,
-                            const Type& result) {
+std::optional<Movement> movement_of(const OpDef& op, const Attrs& attrs,
+                                    const std::vector<ValueInfo>& inputs, const Type& result) {
   if (!result.is_ranked_tensor()) return std::nullopt;
   const auto one = data_movement(op, attrs, inputs);
   if (!one) return std::nullopt;
   const node::Read* read = one->read;
   const Output& output = one->output();
-  Move move{.operand = one->operand};
-  const Known& operand = inputs[one->operand];
+  Movement move{.operand = one->operand};
+  const ValueInfo& operand = inputs[one->operand];
   if (operand.type.dtype != result.dtype) return std::nullopt;
   const Shape &from = *operand.type.shape, &to = *result.shape;
   if (product(from) != product(to)) return std::nullopt;
@@ -121,11 +121,11 @@ std::optional<Move> move_of(const OpDef& op, const Attrs& attrs, const std::vect
   return move.in_order || move.order ? std::optional(move) : std::nullopt;
 }
 
-std::optional<Move> move_of(const Rewriter& out, const GraphNode& node) {
+std::optional<Movement> movement_of(const Rewriter& out, const GraphNode& node) {
   const auto results = out.made().outputs(node);
   if (results.size() != 1) return std::nullopt;
-  return move_of(*node.op, *node.attrs, out.known(out.made().inputs(node)),
-                 out.made().type(results[0]));
+  return movement_of(*node.op, *node.attrs, out.known(out.made().inputs(node)),
+                     out.made().type(results[0]));
 }
 
 /// The sizes as a list of integers; one that is not known is what is left.
@@ -141,14 +141,14 @@ std::optional<Tensor> sizes_constant(const Shape& shape) {
   return Tensor::of<std::int64_t>(DType::I64, {static_cast<std::int64_t>(sizes.size())}, sizes);
 }
 
-class Joining {
+class DataMovementRewrite {
  public:
-  explicit Joining(Changes& changes) : changes_(&changes) {}
+  explicit DataMovementRewrite(Changes& changes) : changes_(&changes) {}
 
   std::optional<Rewriter::Results> operator()(Rewriter& out, std::size_t index) const {
     const GraphNode node = out.made().nodes()[index];
-    if (node.op->kind() == OpDef::Kind::Composite) return body_of_nothing(out, node);
-    const std::optional<Move> move = move_of(out, node);
+    if (node.op->kind() == OpDef::Kind::Composite) return inlined_identity(out, node);
+    const std::optional<Movement> move = movement_of(out, node);
     if (!move) return std::nullopt;
     const ValueId source = out.made().inputs(node)[move->operand];
     const Type type = out.made().type(out.made().outputs(node)[0]);
@@ -156,7 +156,8 @@ class Joining {
       return noted(node, Rewriter::Results{source});
 
     const GraphNode* before = out.made().producer(source);
-    const std::optional<Move> first = before != nullptr ? move_of(out, *before) : std::nullopt;
+    const std::optional<Movement> first =
+        before != nullptr ? movement_of(out, *before) : std::nullopt;
     if (!first) return std::nullopt;
     const ValueId origin = out.made().inputs(*before)[first->operand];
     if (move->in_order && first->in_order) {
@@ -180,12 +181,12 @@ class Joining {
 
   std::optional<Rewriter::Results> noted(const GraphNode& node,
                                          std::optional<Rewriter::Results> results) const {
-    if (results) changes_->push_back(fmt::format("{} does nothing of its own", node.op->name));
+    if (results) changes_->push_back(fmt::format("{} removed or merged", node.op->name));
     return results;
   }
 
   /// Of a composite whose first result is one of its inputs: the rest of its body.
-  std::optional<Rewriter::Results> body_of_nothing(Rewriter& out, const GraphNode& node) const {
+  std::optional<Rewriter::Results> inlined_identity(Rewriter& out, const GraphNode& node) const {
     const auto inputs = out.made().inputs(node), outputs = out.made().outputs(node);
     if (inputs.empty() || out.made().type(inputs[0]) != out.made().type(outputs[0]))
       return std::nullopt;
@@ -207,8 +208,8 @@ class Joining {
 
 }  // namespace
 
-Rewriter::Change joining_moves(Changes& changes) {
-  return Joining(changes);
+Rewriter::Rewrite data_movement_rewrite(Changes& changes) {
+  return DataMovementRewrite(changes);
 }
 
 }  // namespace tessera::passes

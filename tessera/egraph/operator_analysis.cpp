@@ -1,4 +1,4 @@
-#include "tessera/egraph/facts.h"
+#include "tessera/egraph/operator_analysis.h"
 
 #include <algorithm>
 #include <set>
@@ -15,14 +15,14 @@ bool is_small(const Tensor& tensor) {
 
 }  // namespace
 
-std::size_t Facts::Hash::operator()(const Key& key) const {
+std::size_t OperatorAnalysis::Hash::operator()(const Key& key) const {
   Hasher hasher;
   for (const void* word : key.words) hasher.add(reinterpret_cast<std::uintptr_t>(word));
   return hasher.value();
 }
 
-const Application& Facts::of(const OpDef& op, const Attrs& attrs,
-                             std::span<const Operand> operands) {
+const Application& OperatorAnalysis::of(const OpDef& op, const Attrs& attrs,
+                                        std::span<const Operand> operands) {
   Key key{{&op}};
   for (const Operand& operand : operands) {
     key.words.push_back(operand.type);
@@ -39,7 +39,7 @@ const Application& Facts::of(const OpDef& op, const Attrs& attrs,
   auto made = std::make_unique<Application>(Application{.op = &op, .attrs = &attrs});
   for (const Operand& operand : operands) {
     if (operand.constant != nullptr && is_small(*operand.constant))
-      made->inputs.push_back(known(*operand.constant));
+      made->inputs.push_back(constant_info(*operand.constant));
     else if (operand.type != nullptr)
       made->inputs.push_back({.type = *operand.type});
     else
@@ -50,7 +50,7 @@ const Application& Facts::of(const OpDef& op, const Attrs& attrs,
   return *(found = alike.emplace_back(std::move(made)).get());
 }
 
-bool Facts::means(const Application& application, const Attrs& other) {
+bool OperatorAnalysis::means(const Application& application, const Attrs& other) {
   if (application.attrs == &other) return true;
   const auto [it, added] = means_.try_emplace(Key{{&application, &other}});
   if (added)
@@ -59,7 +59,7 @@ bool Facts::means(const Application& application, const Attrs& other) {
   return it->second;
 }
 
-bool Facts::is_told(const Graph& graph, const std::vector<bool>& told) {
+bool OperatorAnalysis::is_told(const Graph& graph, const std::vector<bool>& told) {
   std::set<ValueId> untold;
   for (std::size_t i = 0; i < told.size(); ++i)
     if (!told[i]) untold.insert(graph.inputs()[i]);
@@ -79,7 +79,7 @@ bool Facts::is_told(const Graph& graph, const std::vector<bool>& told) {
   return std::ranges::none_of(graph.outputs(), [&](ValueId id) { return untold.contains(id); });
 }
 
-const Tensor* Facts::interned(const Tensor& tensor) {
+const Tensor* OperatorAnalysis::interned(const Tensor& tensor) {
   Hasher hasher;
   hasher.add(static_cast<std::uint64_t>(tensor.dtype));
   for (const std::int64_t extent : tensor.shape) hasher.add(static_cast<std::uint64_t>(extent));

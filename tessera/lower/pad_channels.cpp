@@ -5,8 +5,8 @@
 
 namespace tessera::lower {
 
-Scalar with_more_channels(const Scalar& value, const Rounding& rounding, Contraction& c,
-                          AxisExtents& extents) {
+Scalar pad_channels(const Scalar& value, const Rounding& rounding, Contraction& c,
+                    AxisExtents& extents) {
   constexpr std::int64_t kChunk = 16, kLeast = 16;
   const auto* read = std::get_if<node::Read>(&value.node());
   const std::int64_t width = byte_width(rounding.to);

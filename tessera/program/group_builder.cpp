@@ -1,4 +1,4 @@
-#include "tessera/program/growing_groups.h"
+#include "tessera/program/group_builder.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tessera::program {
 
-GrowingGroups::GrowingGroups(const Graph& graph) : graph_(graph) {
+GroupBuilder::GroupBuilder(const Graph& graph) : graph_(graph) {
   const auto nodes = graph.nodes();
   group_of_.resize(nodes.size());
   users_.resize(graph.value_count());
@@ -27,7 +27,7 @@ GrowingGroups::GrowingGroups(const Graph& graph) : graph_(graph) {
   for (const ValueId output : graph.outputs()) users_[output.index].push_back(nodes.size());
 }
 
-void GrowingGroups::collect_needs(std::size_t n, std::set<std::size_t>& needs) const {
+void GroupBuilder::collect_needs(std::size_t n, std::set<std::size_t>& needs) const {
   for_each_source(n, [&](ValueId, std::size_t from) {
     if (group_of_[from])
       needs.insert(current(*group_of_[from]));
@@ -36,50 +36,50 @@ void GrowingGroups::collect_needs(std::size_t n, std::set<std::size_t>& needs) c
   });
 }
 
-std::size_t GrowingGroups::current(std::size_t g) const {
+std::size_t GroupBuilder::current(std::size_t g) const {
   while (moved_.contains(g)) g = moved_.at(g);
   return g;
 }
 
-bool GrowingGroups::depends(std::size_t g, std::size_t on) const {
+bool GroupBuilder::depends(std::size_t g, std::size_t on) const {
   std::set<std::size_t> seen;
   const std::function<bool(std::size_t)> walk = [&](std::size_t at) {
     at = current(at);
     if (at == on) return true;
     if (!seen.insert(at).second) return false;
-    return std::ranges::any_of(growing_[at].needs, walk);
+    return std::ranges::any_of(open_groups_[at].needs, walk);
   };
   return walk(g);
 }
 
-std::size_t GrowingGroups::start(std::size_t n) {
-  Growing made;
+std::size_t GroupBuilder::start(std::size_t n) {
+  OpenGroup made;
   made.group.kind = out_.kinds[n];
   made.group.why = out_.why_host[n];
   made.group.spatial =
       (made.group.kind == NodeKind::Contraction || made.group.kind == NodeKind::Window) &&
       is_image(n);
-  growing_.push_back(std::move(made));
-  join(n, growing_.size() - 1);
-  return growing_.size() - 1;
+  open_groups_.push_back(std::move(made));
+  join(n, open_groups_.size() - 1);
+  return open_groups_.size() - 1;
 }
 
-bool GrowingGroups::is_image(std::size_t n) const {
+bool GroupBuilder::is_image(std::size_t n) const {
   return graph_.type(result(n)).shape->size() >= 3 && is_windowed(out_.stages[n][0]);
 }
 
-void GrowingGroups::join(std::size_t n, std::size_t g) {
-  growing_[g].group.nodes.push_back(n);
-  collect_needs(n, growing_[g].needs);
+void GroupBuilder::join(std::size_t n, std::size_t g) {
+  open_groups_[g].group.nodes.push_back(n);
+  collect_needs(n, open_groups_[g].needs);
   group_of_[n] = g;
-  growing_[g].needs.erase(g);
+  open_groups_[g].needs.erase(g);
 }
 
 /// Whether a node reads a group through views or moves that do not join along
 /// with it: they read what is there when the group has been computed, or
 /// elements other than the node's own.
-bool GrowingGroups::reads_finished(std::size_t n, std::size_t g,
-                                   const std::vector<std::size_t>& joining) const {
+bool GroupBuilder::reads_finished(std::size_t n, std::size_t g,
+                                  const std::vector<std::size_t>& joining) const {
   bool finished = false;
   for_each_source(n, [&](ValueId, std::size_t from) {
     if (finished || group_of_[from]) return;
@@ -94,17 +94,17 @@ bool GrowingGroups::reads_finished(std::size_t n, std::size_t g,
   return finished;
 }
 
-bool GrowingGroups::may_join(std::size_t n, std::size_t g,
-                             const std::vector<std::size_t>& views) const {
-  if (growing_[g].group.nodes.size() >= kMostNodes || reads_finished(n, g, views)) return false;
+bool GroupBuilder::may_join(std::size_t n, std::size_t g,
+                            const std::vector<std::size_t>& views) const {
+  if (open_groups_[g].group.nodes.size() >= kMostNodes || reads_finished(n, g, views)) return false;
   std::set<std::size_t> needs;
   collect_needs(n, needs);
   return std::ranges::none_of(needs,
                               [&](std::size_t other) { return other != g && depends(other, g); });
 }
 
-std::vector<ValueId> GrowingGroups::results_of(std::size_t g) const {
-  const auto& nodes = growing_[g].group.nodes;
+std::vector<ValueId> GroupBuilder::results_of(std::size_t g) const {
+  const auto& nodes = open_groups_[g].group.nodes;
   std::vector<ValueId> results;
   for (const std::size_t n : nodes)
     for (const ValueId output : graph_.outputs(graph_.nodes()[n]))
@@ -115,9 +115,9 @@ std::vector<ValueId> GrowingGroups::results_of(std::size_t g) const {
   return results;
 }
 
-void GrowingGroups::merge(std::size_t from, std::size_t into) {
-  Growing& source = growing_[from];
-  Growing& target = growing_[into];
+void GroupBuilder::merge(std::size_t from, std::size_t into) {
+  OpenGroup& source = open_groups_[from];
+  OpenGroup& target = open_groups_[into];
   target.group.nodes.insert(target.group.nodes.end(), source.group.nodes.begin(),
                             source.group.nodes.end());
   std::ranges::sort(target.group.nodes);
@@ -128,35 +128,35 @@ void GrowingGroups::merge(std::size_t from, std::size_t into) {
   target.needs.erase(into);
 }
 
-Grouping GrowingGroups::finished() {
+Grouping GroupBuilder::finished() {
   // In the order of their last nodes, as far as they do not need each other.
-  std::vector<int> waiting(growing_.size(), 0);
-  std::vector<std::vector<std::size_t>> next(growing_.size());
-  for (std::size_t g = 0; g < growing_.size(); ++g) {
-    if (growing_[g].gone) continue;
+  std::vector<int> waiting(open_groups_.size(), 0);
+  std::vector<std::vector<std::size_t>> next(open_groups_.size());
+  for (std::size_t g = 0; g < open_groups_.size(); ++g) {
+    if (open_groups_[g].gone) continue;
     std::set<std::size_t> needs;
-    for (const std::size_t other : growing_[g].needs)
+    for (const std::size_t other : open_groups_[g].needs)
       if (current(other) != g) needs.insert(current(other));
     waiting[g] = static_cast<int>(needs.size());
     for (const std::size_t other : needs) next[other].push_back(g);
   }
   using Entry = std::pair<std::size_t, std::size_t>;  // last node, group
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  const auto push = [&](std::size_t g) { ready.emplace(growing_[g].group.nodes.back(), g); };
-  for (std::size_t g = 0; g < growing_.size(); ++g) {
-    if (growing_[g].gone) continue;
-    std::ranges::sort(growing_[g].group.nodes);
+  const auto push = [&](std::size_t g) { ready.emplace(open_groups_[g].group.nodes.back(), g); };
+  for (std::size_t g = 0; g < open_groups_.size(); ++g) {
+    if (open_groups_[g].gone) continue;
+    std::ranges::sort(open_groups_[g].group.nodes);
     if (waiting[g] == 0) push(g);
   }
   while (!ready.empty()) {
     const std::size_t g = ready.top().second;
     ready.pop();
-    growing_[g].group.results = results_of(g);
-    for (NodeGroup& part : growing_[g].group.parts) {
+    open_groups_[g].group.results = results_of(g);
+    for (NodeGroup& part : open_groups_[g].group.parts) {
       std::ranges::sort(part.nodes);
       part.results = {result(part.nodes.back())};
     }
-    out_.groups.push_back(growing_[g].group);
+    out_.groups.push_back(open_groups_[g].group);
     for (const std::size_t other : next[g])
       if (--waiting[other] == 0) push(other);
   }

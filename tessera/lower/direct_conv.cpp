@@ -1,4 +1,4 @@
-#include "tessera/lower/windows.h"
+#include "tessera/lower/direct_conv.h"
 
 #include <algorithm>
 #include <set>
@@ -80,11 +80,11 @@ std::int64_t whole_part(std::int64_t extent, std::int64_t most, std::int64_t wid
 
 }  // namespace
 
-Expected<std::optional<Schedule>> window_schedule(const Stage& stage,
-                                                  const machine::Machine& machine) {
+Expected<std::optional<Schedule>> direct_conv_schedule(const Stage& stage,
+                                                       const machine::Machine& machine) {
   const auto fold = main_fold(stage);
   // Where threads are enough, to write windows out is long code for nothing.
-  if (fold == nullptr || stage.output.forward || !traits_of(machine).vectorizes_windows)
+  if (fold == nullptr || stage.output.forward || !traits_of(machine).uses_direct_conv)
     return std::optional<Schedule>();
   TESSERA_TRY(Schedule schedule, Schedule::of({stage}));
   const Nest nest = schedule.nest(stage.name());

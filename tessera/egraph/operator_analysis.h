@@ -10,33 +10,35 @@
 
 namespace tessera::egraph {
 
-/// What an operator is applied to, as far as it tells what the operator does.
+/// Operand of an operator, as far as the properties of the application depend on it.
 struct Operand {
-  const Type* type = nullptr;        // interned; null for an input left out
-  const Tensor* constant = nullptr;  // interned, see Facts; null where the content is not known
+  const Type* type = nullptr;        // interned; null for an omitted input
+  const Tensor* constant = nullptr;  // interned by OperatorAnalysis; null if unknown
 
   bool operator==(const Operand&) const = default;
 };
 
-/// An operator with attributes on operands of some types: what is true of all such nodes.
+/// Properties of an operator with attributes on operands of these types, shared by all such nodes.
 struct Application {
   OpRef op = nullptr;
-  const Attrs* attrs = nullptr;    // interned; of all that mean the same, those that came first
-  std::vector<Known> inputs = {};  // what is known of the operands
-  bool commutes = false;           // the two operands may change places
-  std::vector<bool> reads = {};    // by operand: whether its content counts, or its type alone
+  const Attrs* attrs = nullptr;  // interned; the first of all with the same meaning
+  std::vector<ValueInfo> inputs = {};
+  bool commutes = false;         // the operator is commutative in its two operands
+  std::vector<bool> reads = {};  // by operand: its content matters, not only its type
 };
 
-/// Finds out once what operators do, for any number of e-graphs. Not to be shared by threads.
-class Facts {
+/// Cache of operator properties (commutativity, which operands are read, which attributes mean the
+/// same), shared by any number of e-graphs of one thread.
+class OperatorAnalysis {
  public:
-  /// The same address for the same `op`, meaning of `attrs` and `operands`.
+  /// Interned application: one address per operator, meaning of attributes and operands.
   const Application& of(const OpDef& op, const Attrs& attrs, std::span<const Operand> operands);
 
-  /// Whether an operator, applied as it is, means the same with other attributes.
+  /// Whether the application means the same with other attributes.
   bool means(const Application& application, const Attrs& other);
 
-  /// Whether a graph hangs on no more than the types of those of its inputs that are not told.
+  /// Whether a graph depends on the content of the inputs in `told` only, and on the types of the
+  /// others.
   bool is_told(const Graph& graph, const std::vector<bool>& told);
 
   /// Equal small tensors have one address; larger ones are equal if they are the same memory.

@@ -1,4 +1,4 @@
-#include "tessera/passes/guess.h"
+#include "tessera/passes/candidates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -52,8 +52,8 @@ Val every_second(const Val& x, std::int64_t first) {
 
 }  // namespace
 
-Guesses attention(const Cone& cone, const Graph& graph) {
-  Guesses all;
+Candidates attention_candidates(const Cone& cone, const Graph& graph) {
+  Candidates all;
   const std::size_t count = cone.parameters.size() + 1;
   if (count != 3 && count != 4) return all;
   std::vector<std::size_t> roles(count);  // q, k, v and the mask
@@ -82,7 +82,7 @@ Guesses attention(const Cone& cone, const Graph& graph) {
         if (nth < scales.size()) {
           const double scale = scales[nth];
           const auto build = [&](double hidden, bool chosen) {
-            guess(graph, all, [&](GraphBuilder& out, const Vals& in) {
+            add_candidate(graph, all, [&](GraphBuilder& out, const Vals& in) {
               const Val &q = in[roles[0]], &k = in[roles[1]], &v = in[roles[2]];
               Val scores = out.op(*op::matmul, {q, turns ? turned(k) : k});
               if (scale != 1) scores = scores * out.number(scale, scores.dtype());
@@ -107,8 +107,8 @@ Guesses attention(const Cone& cone, const Graph& graph) {
   return all;
 }
 
-Guesses rotary_embedding(const Cone& cone, const Graph& graph) {
-  Guesses all;
+Candidates rotary_candidates(const Cone& cone, const Graph& graph) {
+  Candidates all;
   if (cone.parameters.size() != 2) return all;
   const Type& type = graph.type(graph.outputs()[0]);
   const std::int64_t width = type.shape->empty() ? 0 : type.shape->back().constant().value_or(0);
@@ -119,29 +119,30 @@ Guesses rotary_embedding(const Cone& cone, const Graph& graph) {
     if (graph.type(graph.inputs()[at]) != type) continue;
     // Halves; or pairs of neighbours, by a step or by an axis of their own.
     for (const int way : {0, 1, 2})
-      guess(graph, all,
-            [&, at = at, first = first, second = second](GraphBuilder& out, const Vals& in) {
-              const Val &x = in[at], &cos = in[first], &sin = in[second];
-              const std::int64_t half = width / 2;
-              const bool neighbours = way != 0;
-              Ints shape;
-              for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value_or(0));
-              Ints pairs = shape;
-              pairs.back() = half;
-              pairs.push_back(2);
-              const auto side = [&](std::int64_t which) {
-                if (way == 0) return sliced(x, -1, which * half, which == 0 ? half : kEnd);
-                if (way == 1) return every_second(x, which);
-                return picked(reshaped(x, pairs), -1, which);
-              };
-              const Val a = side(0), b = side(1);
-              const auto paired = [&](const Val& even, const Val& odd) {
-                if (!neighbours) return joined({even, odd}, -1);
-                return reshaped(joined({unsqueezed(even, {-1}), unsqueezed(odd, {-1})}, -1), shape);
-              };
-              if (size(cos, 1) != half) return x * cos + paired(out.op(*op::neg, {b}), a) * sin;
-              return paired(a * cos - b * sin, a * sin + b * cos);
-            });
+      add_candidate(
+          graph, all,
+          [&, at = at, first = first, second = second](GraphBuilder& out, const Vals& in) {
+            const Val &x = in[at], &cos = in[first], &sin = in[second];
+            const std::int64_t half = width / 2;
+            const bool neighbours = way != 0;
+            Ints shape;
+            for (const Dim& dim : *type.shape) shape.push_back(dim.constant().value_or(0));
+            Ints pairs = shape;
+            pairs.back() = half;
+            pairs.push_back(2);
+            const auto side = [&](std::int64_t which) {
+              if (way == 0) return sliced(x, -1, which * half, which == 0 ? half : kEnd);
+              if (way == 1) return every_second(x, which);
+              return picked(reshaped(x, pairs), -1, which);
+            };
+            const Val a = side(0), b = side(1);
+            const auto paired = [&](const Val& even, const Val& odd) {
+              if (!neighbours) return joined({even, odd}, -1);
+              return reshaped(joined({unsqueezed(even, {-1}), unsqueezed(odd, {-1})}, -1), shape);
+            };
+            if (size(cos, 1) != half) return x * cos + paired(out.op(*op::neg, {b}), a) * sin;
+            return paired(a * cos - b * sin, a * sin + b * cos);
+          });
   }
   return all;
 }

@@ -9,7 +9,7 @@ namespace tessera::lower {
 
 using tile::Stage;
 
-tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
+tile::Stages split_k(const Contraction& c, const SplitK& cut) {
   const Stage& stage = *c.stage;
   const std::int64_t parts = cut.parts;
   const Axis part{"part", Dim(parts)};
@@ -26,12 +26,12 @@ tile::Stages split_sum(const Contraction& c, const SumParts& cut) {
   Stage sums = stage;
   sums.output.name += ".parts";
   sums.output.dtype = DType::F32;
-  sums.output.axes.insert(sums.output.axes.begin(), Merged{{part}});
+  sums.output.axes.insert(sums.output.axes.begin(), MergedAxis{{part}});
   sums.output.value = sum(bounds, inner(c.fold->lift[0]));
 
   Operand read{sums.name(), DType::F32, {Dim(parts)}};
   std::vector<Scalar> at = {Scalar(std::int64_t{0})};
-  for (const Merged& merged : stage.output.axes) {
+  for (const MergedAxis& merged : stage.output.axes) {
     read.shape.push_back(Dim(merged));
     at.push_back(Scalar(merged));
   }
