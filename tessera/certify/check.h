@@ -65,6 +65,7 @@ class State {
   bool enter(Site& site, const algebra::Sum& sum, std::size_t term) const;
   Expected<algebra::Sum> edited(const algebra::Sum& sum, const Step& step, std::size_t depth,
                                 Site site);
+  class Inference;
   Expected<algebra::Sum> changed(const Step& step, const Site& site);
   Expected<Done> divide_position(const Step& step);
   Expected<Done> end_by_cases(const Step& step);
