@@ -1,10 +1,10 @@
 #include "tessera/prove/normalise.h"
 
 #include <algorithm>
-#include <array>
 
 #include "tessera/prove/guards.h"
 #include "tessera/prove/operations.h"
+#include "tessera/prove/reconcile.h"
 
 namespace tessera::prove {
 namespace {
@@ -19,10 +19,8 @@ using certify::Step;
 
 using Place = std::vector<std::size_t>;
 
-bool has(const Sum& sum, const Term& term) {
-  return std::ranges::any_of(sum.terms, [&](const Term& t) { return compare(t, term) == 0; });
-}
-
+/// Proof search for one goal: normalizes both sides step by step, then reconciles what differs by
+/// case distinctions.
 class Normaliser {
  public:
   Normaliser(State& state, certify::Proof& proof, const Limits& limits, Arithmetic& arithmetic)
@@ -174,156 +172,12 @@ class Normaliser {
     return false;
   }
 
-  /// A term that the other side does not have: where it is, and in closed form.
-  struct Unmatched {
-    std::size_t index;
-    Term term;
-  };
-  std::vector<Unmatched> unmatched(int side) const {
-    const Sum others = closed(state_.side(1 - side));
-    std::vector<Unmatched> result;
-    for (std::size_t i = 0; i < state_.side(side).terms.size(); ++i) {
-      Sum one = closed({{state_.side(side).terms[i]}});
-      if (!one.terms.empty() && !has(others, one.terms[0]))
-        result.push_back({i, std::move(one.terms[0])});
-    }
-    return result;
-  }
-
-  /// Splits a term that is left over by a guard of one that is left over on the other side.
+  /// Splits a term that only one side has, by the cases of the other side.
   bool reconcile() {
     constexpr int kMostRounds = 16;
     if (++reconciled_ > kMostRounds) return false;
-    constexpr std::size_t kMostLeft = 12;  // more than that is another sum, not other cases
-    const std::array left{unmatched(0), unmatched(1)};
-    if (left[0].size() > kMostLeft || left[1].size() > kMostLeft) return false;
-    for (int side : {0, 1})
-      for (const Unmatched& own : left[side])
-        for (const Unmatched& other : left[1 - side])
-          if (split(side, own, other.term)) return sweep(side);
-    for (int side : {0, 1})
-      for (const Unmatched& own : left[side])
-        if (split_first(side, own, left[1 - side])) return sweep(side);
-    for (int side : {0, 1})
-      for (const Unmatched& own : left[side])
-        if (divide_range(side, own.index, left[1 - side])) return sweep(side);
-    for (int side : {0, 1})
-      for (const Unmatched& own : left[side])
-        if (split_range(side, own.index, left[1 - side])) return sweep(side);
-    return false;
-  }
-
-  bool split(int side, const Unmatched& own, const Term& other) {
-    if (own.term.bound.size() != other.bound.size()) return false;
-    for (const Dim& guard : other.guards) {
-      if (std::ranges::find(own.term.guards, guard) != own.term.guards.end()) continue;
-      // Only where nothing bound is spoken of, the guard means the same on the other side.
-      if (speaks_of_any(guard, other.bound) || !guard.operations().empty()) continue;
-      const auto site = state_.site(side, {own.index});
-      if (!site || arithmetic_.reason_for(guard, {.list = site->premises}) ||
-          arithmetic_.reason_for(-guard - 1, {.list = site->premises}))
-        continue;
-      if (apply({.kind = Kind::Split, .side = side, .place = {own.index}, .dims = {guard}}))
-        return true;
-    }
-    return false;
-  }
-
-  /// What the bound variables of a term may be at most, where a guard says `most - name >= 0`.
-  static std::vector<std::pair<std::string, Dim>> ends(const Term& term) {
-    std::vector<std::pair<std::string, Dim>> result;
-    for (const std::string& name : term.bound)
-      for (const Dim& guard : term.guards) {
-        const auto linear = guard.contains(name) ? guard.linear_in(name) : std::nullopt;
-        if (linear && linear->factor.is(-1) && !speaks_of_any(linear->rest, term.bound))
-          result.emplace_back(name, linear->rest);
-      }
-    return result;
-  }
-
-  /// Splits the range of a bound variable where one of the other side ends: a window of five is
-  /// one of three and one of two. The longest of the shorter ranges is tried.
-  bool split_range(int side, std::size_t index, const std::vector<Unmatched>& others) {
-    const auto site = state_.site(side, {index});
-    if (!site) return false;
-    std::optional<Dim> first, rest;  // the guard of the first part, how long the rest is
-    for (const auto& [name, end] : ends(*site->term))
-      for (const Unmatched& other : others)
-        for (const auto& [their_name, their_end] : ends(other.term)) {
-          const Dim longer = end - their_end;
-          if (rest && (*rest - longer).least().value_or(0) <= 0) continue;
-          // The rest may be empty where the other range is another one at every position.
-          const Dim least = their_end.constant() || end.constant() ? longer - 1 : longer;
-          if (longer.is(0) || !arithmetic_.reason_for(least, {.list = site->premises})) continue;
-          first = their_end - Dim::symbol(name);
-          rest = longer;
-        }
-    return first && apply({.kind = Kind::Split, .side = side, .place = {index}, .dims = {*first}});
-  }
-
-  /// Takes off the first value of a variable where that is a term of the other side.
-  bool split_first(int side, const Unmatched& own, const std::vector<Unmatched>& others) {
-    if (own.term.bound.size() != 1) return false;
-    algebra::Names names;
-    const std::string& name = own.term.bound[0];
-    Term first = own.term;
-    first.bound.clear();
-    std::erase_if(first.guards, [&](const Dim& guard) { return guard.contains(name); });
-    const Sum at_zero = closed(substituted(names, first, {{name, Dim(0)}}));
-    if (at_zero.terms.size() != 1) return false;
-    const auto& real = state_.side(side).terms[own.index];
-    return std::ranges::any_of(others,
-                               [&](const Unmatched& other) {
-                                 Term term = other.term;
-                                 std::erase_if(term.guards, [](const Dim&) { return true; });
-                                 return other.term.bound.empty() &&
-                                        compare(term, at_zero.terms[0]) == 0;
-                               }) &&
-           apply({.kind = Kind::Split,
-                  .side = side,
-                  .place = {own.index},
-                  .dims = {-Dim::symbol(real.bound[0])}});
-  }
-
-  /// By how much a position of a tensor grows with the bound variables of a term: steps above 1.
-  static void collect_strides(const Term& term, std::map<std::string, std::int64_t>& into) {
-    for (const Factor& factor : term.factors)
-      for (const Dim& at : factor.at)
-        for (const std::string& name : term.bound) {
-          const auto linear = at.contains(name) ? at.linear_in(name) : std::nullopt;
-          const auto step = linear ? linear->factor.constant() : std::nullopt;
-          if (step && *step > 1) into.emplace(factor.name, *step);
-        }
-  }
-
-  /// A variable that runs through a tensor of which the other side reads every second element is
-  /// a multiple of two and a rest.
-  bool divide_range(int side, std::size_t index, const std::vector<Unmatched>& others) {
-    constexpr std::int64_t kLargestStride = 8;
-    const auto site = state_.site(side, {index});
-    std::map<std::string, std::int64_t> strides, own;
-    for (const Unmatched& other : others) collect_strides(other.term, strides);
-    if (!site || strides.empty()) return false;
-    collect_strides(*site->term, own);
-    const Term& term = *site->term;
-    for (const Factor& factor : term.factors) {
-      const auto stride = strides.find(factor.name);
-      if (stride == strides.end() || own.contains(factor.name) || stride->second > kLargestStride)
-        continue;
-      for (std::size_t i = 0; i < term.bound.size(); ++i)
-        if (std::ranges::any_of(factor.at,
-                                [&](const Dim& at) { return at.contains(term.bound[i]); }) &&
-            std::ranges::any_of(ends(term), [&](const auto& end) {
-              return end.first == term.bound[i] && !end.second.constant();
-            }))
-          return apply({.kind = Kind::Divide,
-                        .side = side,
-                        .place = {index},
-                        .item = i,
-                        .dims = {Dim(stride->second)},
-                        .reasons = {certify::Reason{}}});
-    }
-    return false;
+    const auto side = split_unmatched(state_, arithmetic_, apply_);
+    return side && sweep(*side);
   }
 
   /// Takes the first value of a variable with few values for itself, in a term or inside of it.
@@ -363,9 +217,9 @@ class Normaliser {
       if (any && state_.is_same()) return true;
       bool found = false;
       for (const int side : {0, 1}) {
-        const std::vector<Unmatched> left = unmatched(side);
+        const std::vector<UnmatchedTerm> left = unmatched_terms(state_, side);
         if (left.size() > kMostLeft) return false;
-        for (const Unmatched& own : left) {
+        for (const UnmatchedTerm& own : left) {
           found = take_first(side, {own.index});
           if (found) break;
         }
@@ -422,7 +276,8 @@ class Normaliser {
     std::vector<Maximum> maxima[2];
     for (const int side : {0, 1}) {
       std::vector<Step> steps;
-      for (const Unmatched& own : unmatched(side)) collect_maxima(side, {own.index}, steps);
+      for (const UnmatchedTerm& own : unmatched_terms(state_, side))
+        collect_maxima(side, {own.index}, steps);
       for (Step& step : steps) {
         Factor factor = state_.site(side, step.place)->term->factors[step.item];
         factor.exponent = 1;
@@ -482,7 +337,8 @@ class Normaliser {
   bool end_by_signs() {
     std::vector<Step> steps;
     for (const int side : {0, 1})
-      for (const Unmatched& own : unmatched(side)) collect_signs(side, {own.index}, steps);
+      for (const UnmatchedTerm& own : unmatched_terms(state_, side))
+        collect_signs(side, {own.index}, steps);
     for (Step& step : steps) {
       auto obligations = state_.signs(*state_.site(step.side, step.place), step.item, step.dims);
       if (!obligations) continue;
@@ -499,7 +355,7 @@ class Normaliser {
     const auto beyond = [](const Sum& of, const Sum& than) {
       Sum result;
       for (const Term& term : of.terms)
-        if (!has(than, term)) result.terms.push_back(term);
+        if (!contains_term(than, term)) result.terms.push_back(term);
       return to_text(result);
     };
     return fmt::format("only the source has {}; only the target has {}", beyond(source, target),
