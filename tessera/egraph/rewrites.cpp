@@ -50,14 +50,14 @@ class Matching {
   /// Goes on with a node for a node of the source, operands in either order where they commute.
   void choose(std::size_t index, NodeId id) {
     const Rewrite::Step& step = rewrite_.steps_[index];
-    const GraphNode& options = source_.nodes()[step.node];
+    const GraphNode& pattern = source_.nodes()[step.node];
     const ENode& node = graph_.node(id);
-    const auto results = source_.outputs(options), operands = source_.inputs(options);
-    if (&node.op() != options.op || node.inputs.size() != operands.size() ||
+    const auto results = source_.outputs(pattern), operands = source_.inputs(pattern);
+    if (&node.op() != pattern.op || node.inputs.size() != operands.size() ||
         node.outputs.size() != results.size() || !node.subgraphs.empty())
       return;
-    if (options.attrs->symbolic() == nullptr &&
-        !graph_.analysis().means(*node.application, *options.attrs))
+    if (pattern.attrs->symbolic() == nullptr &&
+        !graph_.analysis().means(*node.application, *pattern.attrs))
       return;
     const bool commutes =
         node.application->commutes && !graph_.equal(node.inputs[0], node.inputs[1]);
@@ -79,29 +79,29 @@ class Matching {
     }
   }
 
-  bool bind(ValueId options, ClassId found) {
-    if (!options.present() || !found.present()) return options.present() == found.present();
-    ClassId& bound = match_.values[options.index];
+  bool bind(ValueId pattern, ClassId found) {
+    if (!pattern.present() || !found.present()) return pattern.present() == found.present();
+    ClassId& bound = match_.values[pattern.index];
     if (bound.present()) {
       if (!graph_.equal(bound, found)) return false;
       if (bound != found) match_.premises.emplace_back(bound, found);
       return true;
     }
-    if (!may_be(options, graph_.at(found))) return false;
+    if (!may_be(pattern, graph_.at(found))) return false;
     bound = found;
-    trail_.push_back(options.index);
+    trail_.push_back(pattern.index);
     return true;
   }
 
-  /// What most classes fail by, without any work.
-  bool may_be(ValueId options, const EClass& found) const {
-    const Type &type = source_.type(options), &is = *found.type;
+  /// Cheap filter, by which most classes fail.
+  bool may_be(ValueId pattern, const EClass& found) const {
+    const Type &type = source_.type(pattern), &is = *found.type;
     if (!type.is_ranked_tensor() || !is.is_ranked_tensor()) return false;
     if (is_float(type.dtype) != is_float(is.dtype)) return false;
-    if (source_.constant(options) != nullptr) return found.constant != nullptr;
+    if (source_.constant(pattern) != nullptr) return found.constant != nullptr;
     if (type.shape->size() != is.shape->size()) return false;
-    if (rewrite_.is_sizes(options)) return found.constant != nullptr;
-    return !rewrite_.constant_[options.index] || found.from_constants;
+    if (rewrite_.is_sizes(pattern)) return found.constant != nullptr;
+    return !rewrite_.constant_[pattern.index] || found.from_constants;
   }
 
   const Rewrite& rewrite_;

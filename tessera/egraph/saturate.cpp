@@ -13,7 +13,7 @@ class Saturator {
  public:
   Saturator(EGraph& graph, Rewrites& rewrites, const Limits& limits,
             const SaturationOptions& options)
-      : graph_(graph), limits_(limits), wanted_(options) {
+      : graph_(graph), limits_(limits), options_(options) {
     for (const auto& rewrite : rewrites.all())
       if (!options.may_use || options.may_use(rewrite->rule())) used_.push_back(rewrite.get());
   }
@@ -21,14 +21,14 @@ class Saturator {
   Saturation run() {
     graph_.rebuild();
     for (;; ++result_.iterations) {
-      if (wanted_.goal && wanted_.goal(graph_)) return stopped(StopReason::Goal);
+      if (options_.goal && options_.goal(graph_)) return stopped(StopReason::Goal);
       if (result_.iterations == limits_.iterations) return stopped(StopReason::Iterations);
       const std::size_t nodes = graph_.node_count(), classes = graph_.class_count();
       const std::optional<StopReason> reached = iteration();
       graph_.rebuild();
       if (reached) {
         ++result_.iterations;
-        return stopped(wanted_.goal && wanted_.goal(graph_) ? StopReason::Goal : *reached);
+        return stopped(options_.goal && options_.goal(graph_) ? StopReason::Goal : *reached);
       }
       if (graph_.node_count() == nodes && graph_.class_count() == classes && !cut_)
         return stopped(StopReason::Saturated);
@@ -82,8 +82,9 @@ class Saturator {
     }
   }
 
-  /// What comes of a match is told by the classes of its inputs and outputs and by attributes. Two
-  /// that differ and have one hash cost a match, never a wrong one.
+  /// Whether a match was not applied before. The effect of a match is determined by the classes of
+  /// its inputs and outputs and by attributes; a hash collision loses a match, and is never
+  /// unsound.
   bool is_new(std::size_t index, const Rewrite::Match& match) {
     const Graph& source = used_[index]->rule().source;
     Hasher hasher;
@@ -117,7 +118,7 @@ class Saturator {
 
   EGraph& graph_;
   const Limits& limits_;
-  const SaturationOptions& wanted_;
+  const SaturationOptions& options_;
   std::vector<Rewrite*> used_;
   std::unordered_map<const OpDef*, std::vector<ClassId>> roots_;  // in this iteration
   std::unordered_set<std::uint64_t> seen_;

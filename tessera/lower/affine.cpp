@@ -9,7 +9,8 @@
 namespace tessera::lower {
 namespace {
 
-/// What the divisor goes into evenly, and the rest, if that stays below it.
+/// Quotient or remainder of an affine form by a constant, if the terms that the constant does not
+/// divide stay below it.
 std::optional<AffineIndex> divided(const AffineIndex& a, std::int64_t by, bool remainder,
                                    const AxisExtents& extents) {
   AffineIndex whole{.base = integer::floor_div(a.base, by)}, rest{.base = integer::mod(a.base, by)};

@@ -12,8 +12,8 @@ namespace {
 using tile::Extents;
 using tile::Type;
 
-/// What one program computes: rows of the scores as wide as they are, so that every fold over the
-/// keys is one reduction of a tile, as the definition has it.
+/// Attention kernel: a program holds whole rows of the scores in a tile, so that every reduction
+/// over the keys is one reduction of a tile, as in the definition.
 class AttentionKernel {
  public:
   using Id = tile::ValueId;

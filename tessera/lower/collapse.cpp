@@ -16,16 +16,16 @@ std::int64_t number(const Dim& dim, const Sizes& sizes) {
   return resolved(dim, sizes).constant().value_or(-1);
 }
 
-/// What becomes of the axes of one stage and of the tensors that it reads.
+/// Axes of a stage, and of the tensors that it reads, to remove or to merge.
 struct CollapsePlan {
-  std::set<std::string> ones;  // variables of one position
+  std::set<std::string> ones;  // variables of extent 1
   std::map<std::string, std::pair<std::string, bool>>
       into;                                              // two variables -> one; is it the first
   std::map<std::string, std::set<std::size_t>> dropped;  // axes of tensors
   std::int64_t extent = 1;                               // of what two become
 };
 
-/// An expression with axes of its reads and folds left out or made one.
+/// Rewrites an expression: removes or merges axes of its reads and reductions.
 class Rewriting {
  public:
   explicit Rewriting(const CollapsePlan& change) : change_(change) {}

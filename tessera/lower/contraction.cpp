@@ -22,7 +22,7 @@ using tile::Type;
 
 namespace {
 
-/// The index variables that sums of bytes are there for.
+/// Index variables of a tensor of zero-point sums.
 IndexAxes axes_of_sums(const Contraction& c, const IndexAxes& batch_of_b, const std::string& name) {
   IndexAxes axes;
   const auto stage = std::ranges::find(c.before, name, &tile::Stage::name);
@@ -35,9 +35,7 @@ IndexAxes axes_of_sums(const Contraction& c, const IndexAxes& batch_of_b, const 
   return axes;
 }
 
-/// The sum of the products of integers of that of their bytes, at the open axes
-/// of the tile: the shifts come in once. In 32 bits, in which the result wraps
-/// anyway.
+/// Applies zero points to a dot of bytes. In 32 bits, in which the result wraps anyway.
 tile::ValueId with_shifts(tile::ValueId sum, const Contraction& c, const IndexAxes& batch_of_b,
                           tile::Builder& b, Evaluator& e) {
   using Id = tile::ValueId;

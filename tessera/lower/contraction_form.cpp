@@ -17,7 +17,7 @@ using tile::Stage;
 
 namespace {
 
-/// A copy of a factor that is computed ahead has at most so many elements for each that it reads.
+/// Largest ratio of elements of an operand's copy to elements of its tensor (im2col).
 constexpr std::int64_t kMostCopies = 16;
 constexpr std::int64_t kLeastSum = 4;
 
@@ -25,14 +25,13 @@ Axis named(const IndexAxis& axis) {
   return {axis.name, Dim(axis.extent)};
 }
 
-/// Takes the reads of a factor apart.
+/// Finds the memory accesses of an operand, and copies for those that are not strided.
 class Reads {
  public:
-  /// Index variables: `inner` are those that copies are laid out for, `rows` those of rows, where
-  /// a read may be a box.
+  /// Index variables: copies are contiguous along `inner`; accesses may be boxes along `rows`.
   struct Variables {
     std::set<std::string> inner = {}, rows = {};
-    std::optional<DType> copies = {};  // in this dtype, unless as they were
+    std::optional<DType> copies = {};  // dtype of copies; none: unchanged
   };
   Reads(const Stage& stage, const AxisExtents& extents, Variables variables, tile::Stages& before,
         std::string prefix)
@@ -44,13 +43,13 @@ class Reads {
         before_(before),
         prefix_(std::move(prefix)) {}
 
-  /// Nothing where something is not to be had as strided memory.
+  /// The operand; none if an access cannot be expressed as strided memory.
   std::optional<Factor> run(const Scalar& value) {
     bool fine = true;
     Factor factor;
     std::map<std::string, node::Read> given;  // by view
     Transform transform, back;
-    // What stands for elements beyond a tensor goes into its copy, as it was.
+    // Padding values are part of the copy.
     back.read = [&](const node::Read& read) -> std::optional<Scalar> {
       std::erase_if(factor.reads, [&](const StridedRead& r) { return r.view == read.operand; });
       return Scalar(Node{given.at(read.operand)});

@@ -25,20 +25,20 @@ AxisGroups grouped(const Contraction& c, const IndexAxes& axes, Whole&& whole) {
   return groups;
 }
 
-/// About so many in parts that are as even as can be.
+/// Tile size of at most `most` that divides the extent into nearly equal tiles.
 std::int64_t even_part(std::int64_t extent, std::int64_t most) {
   return most < 1 ? 1 : ceil_div(extent, ceil_div(extent, most));
 }
 
-/// The largest part of at most so many that leaves no rest.
+/// Largest tile size of at most `most` that divides the extent.
 std::int64_t whole_part(std::int64_t extent, std::int64_t most) {
   std::int64_t part = std::clamp<std::int64_t>(most, 1, extent);
   while (extent % part != 0) --part;
   return part;
 }
 
-/// Whether a transcendental function is in an expression, whose constants take the registers of
-/// sums.
+/// Whether an expression has a transcendental function, whose constants compete with accumulators
+/// for registers.
 bool has_transcendental(const Scalar& value) {
   std::set<const void*> seen;
   const std::function<bool(const Scalar&)> walk = [&](const Scalar& part) {
@@ -51,7 +51,7 @@ bool has_transcendental(const Scalar& value) {
   return walk(value);
 }
 
-/// Cycles, roughly: enough to choose by.
+/// Cost model of tile sizes, in approximate cycles.
 class Cost {
  public:
   Cost(const Contraction& c, const tile::cpu::Panels& panels, const machine::Machine& machine)

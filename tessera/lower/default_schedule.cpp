@@ -17,7 +17,7 @@ using tile::Stage;
 
 namespace {
 
-/// At most so many, without a remainder if that costs less than half.
+/// Tile size of at most `most`; one that divides the extent if it is more than half of that.
 std::int64_t part_of(std::int64_t extent, std::int64_t most) {
   if (extent <= most) return extent;
   for (std::int64_t factor = most; factor * 2 > most && factor > 1; --factor)
@@ -25,7 +25,7 @@ std::int64_t part_of(std::int64_t extent, std::int64_t most) {
   return most;
 }
 
-/// The same where tiles are filled up to powers of two: with as little that is empty as can be.
+/// The same for tiles that are padded to powers of two: minimizes padding.
 std::int64_t filled_part_of(std::int64_t extent, std::int64_t most) {
   const std::int64_t part = part_of(extent, most);
   if (part == extent || most <= 1) return part;
@@ -39,7 +39,7 @@ std::int64_t filled_part_of(std::int64_t extent, std::int64_t most) {
   return filled(down) < filled(part) ? down : part;
 }
 
-/// One stage's loops, while they are being chosen.
+/// Chooses the default schedule of one stage.
 class Chooser {
  public:
   Chooser(Schedule schedule, const Stage& stage, const machine::Machine& machine)

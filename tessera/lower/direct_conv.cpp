@@ -16,15 +16,15 @@ using tile::Stage;
 
 namespace {
 
-/// Positions of a window that are written out, and operations altogether: longer code is no faster,
-/// and takes the compiler long.
+/// Largest number of unrolled taps, and of operations: longer code is no faster and takes long to
+/// compile.
 constexpr std::int64_t kMostTaps = 64, kMostOperations = 256;
-/// Elements of a part of the vectors.
+/// Least elements of a tile along the vectorized axis.
 constexpr std::int64_t kLeastPart = 96;
-/// Sums that are kept in registers at a time.
+/// Largest number of accumulators in registers.
 constexpr std::int64_t kMostNeighbours = 8;
 
-/// Whether the fold reads something whose neighbours in memory are neighbours along a loop.
+/// Whether the reduction reads a tensor that is contiguous along a loop.
 bool reads_along(const Fold& fold, const Nest& nest, const std::string& loop) {
   bool along = false;
   const auto innermost = [&](const node::Read& read) {
@@ -39,8 +39,8 @@ bool reads_along(const Fold& fold, const Nest& nest, const std::string& loop) {
   return along;
 }
 
-/// Functions and casts that an expression is written with, without the folds in it and the indices
-/// of what it reads. `counted` are those that are computed already.
+/// Number of functions and casts in an expression, without its reductions and indices. `counted`
+/// are shared subexpressions that are counted already.
 std::int64_t operations(const Scalar& scalar, std::set<const void*>& counted) {
   const bool computes = std::holds_alternative<node::Apply>(scalar.node()) ||
                         std::holds_alternative<node::Cast>(scalar.node());
@@ -58,8 +58,8 @@ std::int64_t element_operations(const Stage& stage, const Fold& fold, std::int64
   return taps * std::max<std::int64_t>(1, lift) + operations(stage.output.value, counted);
 }
 
-/// As many neighbours at a time as there are registers for. What all of them share is loaded once
-/// for each part, and the last part does some of them again.
+/// Number of neighbouring outputs to compute at a time, by registers. Shared operands are loaded
+/// once per tile, and the last tile may overlap the one before.
 std::int64_t neighbours_of(std::int64_t extent, std::int64_t operations) {
   const std::int64_t most = std::max<std::int64_t>(1, kMostOperations / operations);
   if (extent <= std::min<std::int64_t>(most, 2 * kMostNeighbours)) return extent;

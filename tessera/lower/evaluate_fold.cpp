@@ -16,7 +16,7 @@ using tile::Type;
 
 namespace {
 
-/// A fold within an expression: its inner axes become axes of the tile up to so many elements.
+/// Largest tiles of a reduction inside of an expression, whose axes become axes of the tile.
 constexpr std::int64_t kInlineElements = 4096, kTileElements = 1 << 18;
 
 /// What a reduction of a tile has a name for.
@@ -41,12 +41,12 @@ std::int64_t tile_elements(const Extents& extents) {
 
 }  // namespace
 
-/// A fold on its way.
+/// Reduction that is being emitted.
 struct Evaluator::FoldState {
   const Fold& fold;
   const FoldNest& nest;
   std::vector<Id> init = {}, result = {};    // accumulators, one per component
-  std::vector<int> rows = {}, columns = {};  // of a tile_elements of matrices
+  std::vector<int> rows = {}, columns = {};  // of a matmul: axes of the tile
 };
 
 void Evaluator::collect_axes(const Scalar& scalar, std::set<const void*>& seen,
@@ -165,7 +165,7 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
   }
   if (nest.tensorized) {
     const auto factors = tile::product_of(*fold);
-    TESSERA_CHECK(factors.has_value(), "a fold is no tile_elements of matrices");
+    TESSERA_CHECK(factors.has_value(), "the reduction is not a matmul");
     const std::set<int> rows = varying(factors->first), columns = varying(factors->second);
     run.rows.assign(rows.begin(), rows.end());
     run.columns.assign(columns.begin(), columns.end());

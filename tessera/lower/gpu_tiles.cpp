@@ -39,13 +39,13 @@ class RowTiles {
   std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
 };
 
-/// Whether a factor is what lies in memory: outside of it, that is zero.
+/// Whether an operand is a tensor in memory, which is zero out of bounds.
 bool is_read(const Factor& factor) {
   return std::holds_alternative<node::Read>(factor.value.node());
 }
 
-/// As much of the sum as one step takes. Where it is one axis it may end within a step: what lies
-/// outside is zero in both factors. Of a box, it may not: behind the sum lie other channels.
+/// Tile sizes along the reduction (k-step). A reduction over one axis may end within a step:
+/// elements out of bounds are zero in both operands. That of a box may not: other channels follow.
 AxisGroups sums_of(const Contraction& c, std::int64_t most) {
   AxisGroups sums = merged_sums(c);
   if (sums.empty()) return sums;
@@ -68,28 +68,28 @@ AxisGroups sums_of(const Contraction& c, std::int64_t most) {
   return sums;
 }
 
-/// How many of a dimension a tile has: no more than there are, rounded up.
+/// Extent of a tile: at most that of the axis, rounded up to a power of two.
 std::int64_t tile_extent(std::int64_t extent, std::int64_t most) {
   constexpr std::int64_t kLeast = 16;
   return std::clamp(tile::gpu::held_extent(extent), std::min(kLeast, most), most);
 }
 
+/// Tile sizes with their estimated time.
 struct Choice {
   ContractionTiles tiles = {};
   double cycles = std::numeric_limits<double>::infinity();
 };
 
-/// What a program costs a multiprocessor, in cycles.
+/// Time of a program on a multiprocessor (SM), in cycles.
 struct StepTimes {
-  double alone = 0;  // a step of one that has it for itself
-  double pair = 0;   // of two that share it
-  double end = 0;    // of its results
+  double alone = 0;  // k-step of a program that is alone on the SM
+  double pair = 0;   // k-step of two that share it
+  double end = 0;    // epilogue
 };
 
-/// Of products by warpgroups of factors that take two bytes, where a step takes 64 of the sum.
-/// Measured on an H200 with 870 ways to compute 52 convolutions. Large tiles are bound by tensor
-/// cores, small ones by how long copies take; of a box (a padded image), where each begins has to
-/// be reckoned.
+/// wgmma with 2-byte operands and k-steps of 64. Measured on an H200 with 870 configurations of 52
+/// convolutions. Large tiles are bound by tensor cores, small ones by copy latency; boxes (padded
+/// images) add address computation.
 StepTimes hopper_pace(double sums, bool is_box) {
   constexpr double kLarge = 128 * 128, kMiddle = 64 * 128, kSmall = 64 * 64;
   // The largest read least, but nothing else runs while their results are written.
@@ -103,19 +103,19 @@ StepTimes hopper_pace(double sums, bool is_box) {
                 : StepTimes{.alone = 330, .pair = 450, .end = end};
 }
 
-/// Of all others: products, operands from the second-level cache, barriers.
+/// All other instructions: arithmetic, operands from L2, barriers.
 StepTimes other_pace(double rows, double columns, bool matrix) {
   const double step = std::max(rows * columns * (matrix ? 0.03 : 0.25), (rows + columns) * 2) + 150;
   return {.alone = step, .pair = 2 * step};
 }
 
-/// The tiles that are done first, where the sum is cut into so many parts.
+/// Fastest tiles for this number of split-K parts.
 Choice choice_of(const Contraction& c, const GroupOptions& options, const machine::Machine& machine,
                  std::int64_t parts) {
   struct Shape {
     std::int64_t rows, columns;
   };
-  // Of tensor cores, and of multiplications one by one.
+  // Tile shapes for tensor cores, and for scalar multiplication.
   constexpr Shape kMatrix[] = {{128, 256}, {256, 128}, {128, 128}, {128, 64},
                                {64, 128},  {64, 64},   {64, 32},   {16, 64}};
   constexpr Shape kScalar[] = {{64, 64}, {32, 64}, {32, 32}, {16, 32}};

@@ -17,7 +17,7 @@ using tile::Stages;
 
 namespace {
 
-/// How often and how the stages of a group read each other.
+/// Reads of one tensor in an expression.
 struct ReadSites {
   std::vector<std::vector<Scalar>> at = {};  // the different positions, by their text
   std::set<std::string> texts = {};
@@ -48,14 +48,14 @@ bool reads(const Stage& stage, const std::string& tensor) {
   return !reading(stage.output.value, tensor).at.empty();
 }
 
-/// What an element is when it has been stored and read again. `wide`: numbers are f64 meanwhile.
+/// Value after a round trip through the storage dtype. `wide`: numbers are computed in f64.
 Scalar as_stored(DType dtype, const Scalar& value, bool wide) {
   const bool is_kept = (dtype == DType::F32 && !wide) || dtype == DType::F64 ||
                        dtype == DType::Bool || dtype == DType::I64 || dtype == DType::U64;
   return is_kept ? value : cast(dtype, value);
 }
 
-/// The parts of a merged axis that are at this position of it.
+/// Positions of the parts of a merged axis at this position.
 void place(const MergedAxis& merged, Scalar at,
            std::map<std::string, Scalar, std::less<>>& places) {
   for (std::size_t i = merged.parts.size(); i-- > 0;) {

@@ -18,12 +18,11 @@ using tile::Type;
 
 namespace {
 
-/// Elements of a tile: enough that a program is worth its start, few enough that what is kept of it
-/// stays in the first-level cache.
+/// Elements of a tile: enough to amortize the start of a program, few enough for L1.
 constexpr std::int64_t kTile = 4096;
-/// Programs for each core, so that they end together.
+/// Programs per core, for load balance.
 constexpr std::int64_t kProgramsPerCore = 4;
-/// A row of neighbours in memory that is worth its cache lines.
+/// Least contiguous elements that use cache lines well.
 constexpr std::int64_t kLine = 16;
 
 std::int64_t row_part(std::int64_t extent, std::int64_t most) {
@@ -33,8 +32,8 @@ std::int64_t row_part(std::int64_t extent, std::int64_t most) {
   return std::max<std::int64_t>(most, 1);
 }
 
-/// Stages over rows: what no fold runs through is programs, what one does lies in the tile as a
-/// whole. Every stage is a tile, computed once; reads of it are that tile.
+/// Row-wise lowering (softmax, normalization): axes that are not reduced form the grid, reduced
+/// axes are whole in the tile. Every stage is computed once, as a tile.
 class RowsLowering {
  public:
   RowsLowering(const Group& group, Stages stages, AxisClasses axes, const machine::Machine& machine,

@@ -11,18 +11,18 @@ namespace {
 /// on a Neoverse V1; what they stand for is much the same wherever vectors are added and
 /// multiplied.
 ///
-/// Products of matrices come near the best rate, the more the longer their sums are; a convolution
-/// that is one product, gathered as it goes, a little less.
+/// Matmuls reach nearly the peak rate, closer for longer reductions; an implicit-GEMM convolution a
+/// little less.
 constexpr double kProducts = 0.95, kDirect = 0.85, kShortSums = 8;
-/// An element that a transform is given or leaves behind, and one that a product takes from there:
-/// mostly loads and stores.
+/// Cost of an element of a transform, and of one that a matmul reads from it: mostly loads and
+/// stores.
 constexpr double kTransformed = 25, kPacked = 20;
-/// A byte of weights each time that it is read, from the second or third cache or from memory; and
-/// for the room that it takes as long as the program is there.
+/// Cost of a byte of weights per read, from L2, L3 or memory; and of the space that it occupies
+/// while the program runs.
 constexpr double kNear = 1.5, kFar = 4, kMemory = 8, kRoom = 3;
-/// Of a program's time, what is lost where the others are done before it.
+/// Fraction of a program's time that is lost to load imbalance.
 constexpr double kWaiting = 0.1;
-/// What makes it worth its trouble.
+/// Least estimated speedup over direct convolution.
 constexpr double kWorth = 1.1;
 constexpr std::int64_t kMostTiles = 128;
 
@@ -39,6 +39,7 @@ std::vector<std::int64_t> block_sizes(std::int64_t extent) {
   return sizes;
 }
 
+/// Searches for the fastest tiling by the cost model above.
 class Planner {
  public:
   Planner(const Convolution3x3& conv, const machine::Machine& machine)

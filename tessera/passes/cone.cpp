@@ -221,7 +221,7 @@ std::vector<Cone> Cones::after_matmuls(std::size_t node) const {
   std::vector<Cone> found;
   const auto results = graph_.outputs(graph_.nodes()[node]);
   if (results.size() != 1 || !graph_.type(results[0]).is_ranked_tensor()) return found;
-  // What the node depends on, near by.
+  // Predecessors of the node, up to a distance.
   std::set<std::size_t> before = {node};
   for (std::size_t n = node + 1; n-- > (node > 2 * kMostNodes ? node - 2 * kMostNodes : 0);)
     if (before.contains(n))
@@ -244,7 +244,7 @@ std::vector<Cone> Cones::after_matmuls(std::size_t node) const {
     }
     if (!plain || (applied & bit(Fn::Exp)) == 0) continue;
     if (auto cone = over(nodes, results[0])) found.push_back(*std::move(cone));
-    // What scales or turns its operands, and nothing else.
+    // Absorbs nodes that scale or transpose the operands.
     for (bool more = true; more;) {
       more = false;
       for (const std::size_t n : std::vector(nodes.begin(), nodes.end()))

@@ -11,9 +11,9 @@
 namespace tessera::passes {
 namespace {
 
-/// The taps of one phase along one axis: tap `first` of the window meets the pixel `low` beside the
-/// one that the phase's position names, the next (earlier by a stride) the one after it. Taps that
-/// the window does not have are zero.
+/// Taps of one phase along one axis: tap `first` of the window reads the input pixel at offset
+/// `low` from the position, and the next tap (earlier by a stride) the pixel after it. Taps outside
+/// of the window are zero.
 struct Taps {
   std::int64_t low = 0, high = 0;  // offsets of pixels, 0 among them or after them
   std::int64_t first = 0;          // tap that meets `low`
@@ -36,7 +36,7 @@ struct SpatialAxis {
                 std::max(high, std::min<std::int64_t>(low, 0)));
   }
 
-  /// The same for the pixels that any phase reads.
+  /// Taps of a phase over the union of the pixels that all phases read.
   Taps all_taps(std::int64_t phase) const {
     Taps all;
     for (std::int64_t other = 0; other < stride; ++other) {
@@ -46,8 +46,8 @@ struct SpatialAxis {
     return from(phase, all.low, all.high);
   }
 
-  /// How many pixels of the result each phase computes: those that there are, and as many more as
-  /// keep the convolutions from leaving out pixels of the image behind.
+  /// Number of output positions of each phase: enough for the result, and so many that no
+  /// convolution needs negative padding at the end.
   std::int64_t positions() const {
     std::int64_t most = integer::floor_div(result + stride - 1, stride);
     for (std::int64_t phase = 0; phase < stride; ++phase)
@@ -99,10 +99,10 @@ struct Phase {
   }
 };
 
-/// Writes one transposed convolution as others.
+/// Sub-pixel decomposition of one transposed convolution.
 class SubpixelConvolution {
  public:
-  /// Nothing where it stays as it is.
+  /// The new result; none if the convolution is left as it is.
   static std::optional<ValueId> write(Rebuilder& out, const GraphNode& node) {
     const Graph& graph = out.from();
     const auto inputs = graph.inputs(node);
@@ -185,7 +185,7 @@ class SubpixelConvolution {
     return shape;
   }
 
-  /// Of an image of one pixel every pixel of the result meets one tap: a product of matrices.
+  /// With an input of one pixel, every output pixel has one tap: a matmul.
   ValueId matmul_of_pixel() {
     const std::int64_t channels = weights_.shape[0], taps = product(weights_.shape) / channels;
     const ValueId pixel = writer_.reshaped(image_, {batch_, channels});
@@ -280,7 +280,7 @@ class SubpixelConvolution {
     return writer_.reshaped(transposed, spread);
   }
 
-  /// Without the pixels that are too many.
+  /// Crops the result to its size.
   ValueId cropped(ValueId value) {
     const auto fits = [](const SpatialAxis& axis) {
       return axis.positions() * axis.stride == axis.result;

@@ -9,7 +9,7 @@
 namespace tessera::passes {
 namespace {
 
-/// As many groups to be one as fill a vector, of those numbers that divide them.
+/// Number of groups to merge: fills a vector, and divides the number of groups.
 std::int64_t groups_together(std::int64_t groups, std::int64_t filters, std::int64_t lanes) {
   std::int64_t together = std::clamp<std::int64_t>(lanes / filters, 1, groups);
   while (groups % together != 0) --together;

@@ -10,7 +10,8 @@
 namespace tessera::passes {
 namespace {
 
-/// A transform of `taken` complex or real numbers into `given` ones, of which some parts are kept.
+/// Discrete Fourier transform of `taken` input numbers to `given` output numbers, each with one
+/// (real) or two parts.
 struct Fourier {
   std::int64_t length = 0, taken = 0, given = 0;
   std::int64_t parts_in = 1, parts_out = 2;
@@ -20,14 +21,14 @@ struct Fourier {
     return length > 0 && taken * parts_in * given * parts_out <= std::int64_t{4} << 20;
   }
 
-  /// What part `p` of number `m` adds to part `z` of number `k`.
+  /// Matrix element: coefficient of part `p` of input `m` in part `z` of output `k`.
   double weight(std::int64_t m, std::int64_t p, std::int64_t k, std::int64_t z) const {
     const double angle =
         2 * std::numbers::pi * static_cast<double>(k * m % length) / static_cast<double>(length);
     double result = p == z ? std::cos(angle) : (z == 0 ? 1 : -1) * std::sin(angle);
     if (!inverse) return result;
     if (p != z) result = -result;
-    // Of a real signal's transform one half is given; the other is its conjugate.
+    // One half of a real signal's spectrum is given; the other half is its conjugate.
     if (onesided && m != 0 && 2 * m != length) result *= 2;
     return result / static_cast<double>(length);
   }

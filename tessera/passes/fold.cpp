@@ -10,7 +10,7 @@
 namespace tessera::passes {
 namespace {
 
-/// Of results that the evaluator computes; what is larger has to wait for machine code.
+/// Largest result in bytes that the interpreter computes; larger ones are left to generated code.
 constexpr std::int64_t kMostEvaluated = std::int64_t{4} << 20;
 
 std::optional<std::int64_t> bytes_of(const Type& type) {
@@ -88,7 +88,7 @@ class FoldRewrite {
       if (constant != nullptr && out.uses(id) == 1)
         replaced += static_cast<std::int64_t>(constant->bytes.size());
     }
-    // How large what depends on the elements is (non_zero), the evaluation tells.
+    // A data-dependent size (non_zero) is known after evaluation.
     std::int64_t made = 0;
     for (const ValueId id : graph.outputs(node)) {
       const Type& type = graph.type(id);

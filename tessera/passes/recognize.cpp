@@ -105,8 +105,8 @@ Candidates normalization(const Cone& cone, const Graph& graph, const OpDef& op, 
   return all;
 }
 
-/// What can be recognized: which functions it takes, which of the others it may not apply, and what
-/// it looks like on the inputs of a cone.
+/// Entry of the table of recognized forms: the scalar functions that a cone has to apply, those
+/// that it may apply besides arithmetic, and the candidates on its inputs.
 struct Composite {
   Functions needs, may;
   Candidates (*candidates)(const Cone& cone, const Graph& graph);
@@ -172,8 +172,8 @@ constexpr std::int64_t kMostOfOne = 1 << 17;      // elements of an operand that
 constexpr std::int64_t kMostOfSeveral = 1 << 13;  // products are slow
 constexpr int kAllProofs = -1;
 
-/// What a cone computes of numbers drawn at random. A guess that computes something else is none,
-/// and a proof that fails takes long to do so.
+/// Result of a cone on random inputs, to reject candidates before a proof is attempted: a proof
+/// that fails takes long.
 class Sample {
  public:
   Sample(const Graph& cone, std::int64_t most) {
@@ -215,10 +215,10 @@ class Sample {
   }
 
   std::vector<Datum> inputs_;
-  std::vector<double> results_;  // none where it is not worth it
+  std::vector<double> results_;  // empty: not evaluated
 };
 
-/// Compares candidates with a cone: by a sample first, drawn when there is something to compare.
+/// Compares candidates with a cone: by a random sample first, then by proof.
 class CandidateCheck {
  public:
   CandidateCheck(const Graph& cone, std::int64_t most_elements, int most_proofs)
@@ -293,8 +293,8 @@ class Recognition {
     found_.emplace(node, *std::move(best));
   }
 
-  /// What computes a value of several others: attention, rotary embedding. Where it is written as
-  /// the composite's body already, it is named and stays.
+  /// Recognizes composites of several inputs: attention, rotary embedding. A cone that has the form
+  /// of the composite's body already is reported and left as it is.
   void look_at_several(std::size_t node, Changes& changes) {
     const auto named = [&](Cone& cone, const OpDef& op, auto candidates, int most_proofs) {
       if (is_covered(cone)) return false;
@@ -321,8 +321,7 @@ class Recognition {
     return std::ranges::any_of(cone.nodes, [&](std::size_t n) { return covered_.contains(n); });
   }
 
-  /// What `decide` says of a graph, which is asked once for graphs that are the same; null for
-  /// nothing.
+  /// Memoized decision about a cone; equal graphs are decided once. Null: not recognized.
   template <class Decide>
   const Graph* decided(const Graph& graph, const Decide& decide) {
     std::deque<Decision>& alike = decisions_[graph.hash()];
@@ -332,7 +331,7 @@ class Recognition {
     return it->composite ? &*it->composite : nullptr;
   }
 
-  /// Null where it is none.
+  /// Composite that a cone computes, or null.
   const Graph* composite_of(const Cone& cone) {
     std::vector<const Composite*> likely;
     for (const Composite& composite : composites())

@@ -20,6 +20,7 @@ struct StackableMatmul {
   const Tensor* row = nullptr;
 };
 
+/// Finds matmuls of one operand that can be stacked.
 class StackableMatmuls {
  public:
   explicit StackableMatmuls(const Graph& graph) : graph_(graph), reader_(graph.value_count()) {
@@ -32,7 +33,7 @@ class StackableMatmuls {
     }
   }
 
-  /// Those that are to be one, by the first of their nodes.
+  /// Groups of matmuls to stack, by their first node.
   std::map<std::size_t, std::vector<StackableMatmul>> stacks() const {
     std::map<std::tuple<std::uint32_t, Writer::Sizes, bool>, std::vector<StackableMatmul>> alike;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n)

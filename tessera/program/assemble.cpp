@@ -61,7 +61,7 @@ class Assembler {
     }
   }
 
-  /// As one; if it has no form as kernels, by its parts; what is left is the host's.
+  /// Emits a group as a whole; if it cannot be lowered, its parts; if those cannot, host calls.
   Expected<Done> emit(const NodeGroup& group) {
     if (group.results.empty()) return Done{};
     if (group.kind == NodeKind::Host) {

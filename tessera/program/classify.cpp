@@ -21,7 +21,7 @@ const std::string* axis_of(const Scalar& scalar) {
   return index == nullptr ? nullptr : &index->axis;
 }
 
-/// How far the axes of the output run.
+/// Extents of the axes of the output.
 lower::AxisExtents extents_of(const Stage& stage) {
   lower::AxisExtents extents;
   for (const MergedAxis& merged : stage.output.axes)
@@ -30,8 +30,7 @@ lower::AxisExtents extents_of(const Stage& stage) {
   return extents;
 }
 
-/// Where an element lies, row by row, as multiples of the positions that it is named by; axes of
-/// one position left out.
+/// Row-major offset of an element as an affine form of its indices, without axes of size 1.
 std::optional<lower::AffineIndex> place_of(const Stage& stage, const std::vector<Scalar>& at,
                                            const Shape& shape) {
   const lower::AxisExtents extents = extents_of(stage);

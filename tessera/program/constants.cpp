@@ -18,8 +18,8 @@ namespace tessera::program {
 namespace {
 
 constexpr std::int64_t kMostGrowth = std::int64_t{1} << 20;
-/// By how much weights of small types may grow, all together: they are converted once rather than
-/// in each run. A model that would take more memory converts the rest of them in each run.
+/// Largest total growth in bytes by converting weights of small types at compile time; beyond it,
+/// they are converted in each run.
 constexpr std::int64_t kMostWidening = std::int64_t{1} << 30;
 constexpr std::int64_t kSmall = 64;  // elements that planning may look at
 
@@ -30,7 +30,7 @@ std::optional<std::int64_t> bytes_of(const Type& type) {
   return count ? std::optional(*count * byte_width(type.dtype)) : std::nullopt;
 }
 
-/// By value: bytes of the constants that it is computed of; nothing of what depends on more.
+/// By value: size in bytes of the constants that it is computed from; none if it is not constant.
 std::vector<std::optional<std::int64_t>> constant_work(const Graph& graph) {
   std::vector<std::optional<std::int64_t>> leaves(graph.value_count());
   std::int64_t widening = 0;
@@ -94,7 +94,7 @@ Tensor zeros(const Type& type) {
   return {type.dtype, shape, Bytes(owner, {static_cast<const std::byte*>(memory), bytes})};
 }
 
-/// What a node makes of small constants.
+/// Results of a node on small constants.
 std::optional<std::vector<Tensor>> evaluated(const Graph& graph, const GraphNode& node,
                                              const KnownTensors& known) {
   std::vector<interp::Value> inputs;
