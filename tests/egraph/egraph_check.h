@@ -29,7 +29,7 @@ inline void expect_equal_members(const egraph::EGraph& graph, const std::vector<
   using egraph::NodeId;
   std::map<ClassId, Tensor> values;
   for (const ClassId id : graph.classes()) {
-    const Class& c = graph.at(id);
+    const EClass& c = graph.at(id);
     if (c.input) values[id] = inputs[*c.input];
     if (c.constant == nullptr) continue;
     if (c.input)
