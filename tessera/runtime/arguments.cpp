@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace tessera::runtime {
 namespace {
 
-std::string text_of(DType dtype, const std::vector<std::int64_t>& shape) {
+std::string text_of(DType dtype, std::span<const std::int64_t> shape) {
   return fmt::format("{}[{}]", to_string(dtype), fmt::join(shape, ", "));
+}
+
+std::string declared(const Value& value) {
+  return "the program has " + text_of(value.dtype, value.shape);
 }
 
 Diagnostic bad_argument(const std::string& item, std::string message, std::string note = {}) {
@@ -44,15 +50,19 @@ Expected<Done> check_memory(std::span<const std::byte* const> given, const Progr
   return Done{};
 }
 
+Expected<Done> check_type(DType dtype, std::span<const std::int64_t> shape, const Value& value) {
+  if (dtype == value.dtype && std::ranges::equal(shape, value.shape)) return Done{};
+  return bad_argument(value.name, "it is " + text_of(dtype, shape), declared(value));
+}
+
 Expected<Bytes> bytes_of(const Datum& datum, const Value& value) {
-  const std::string expected = "the program has " + text_of(value.dtype, value.shape);
-  if (!datum.is_tensor()) return bad_argument(value.name, "it is no tensor", expected);
+  if (!datum.is_tensor()) return bad_argument(value.name, "it is no tensor", declared(value));
   const Tensor& tensor = datum.tensor();
-  if (tensor.dtype != value.dtype || tensor.shape != value.shape)
-    return bad_argument(value.name, "it is " + text_of(tensor.dtype, tensor.shape), expected);
+  TESSERA_TRY_DONE(check_type(tensor.dtype, tensor.shape, value));
   const auto size = static_cast<std::size_t>(tensor.count() * byte_width(value.dtype));
   if (tensor.bytes.size() < size)
-    return bad_argument(value.name, fmt::format("it has {} bytes", tensor.bytes.size()), expected);
+    return bad_argument(value.name, fmt::format("it has {} bytes", tensor.bytes.size()),
+                        declared(value));
   return tensor.bytes.slice(0, size);
 }
 

@@ -19,6 +19,9 @@ Expected<Done> check_count(std::size_t given, std::size_t expected);
 Expected<Done> check_memory(std::span<const std::byte* const> given, const Program& program,
                             const std::vector<ValueIndex>& values);
 
+/// Checks that an argument has the type and shape of the value.
+Expected<Done> check_type(DType dtype, std::span<const std::int64_t> shape, const Value& value);
+
 /// Memory of a tensor, after a check that its type and shape are those of the value.
 Expected<Bytes> bytes_of(const Datum& datum, const Value& value);
 

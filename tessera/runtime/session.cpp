@@ -180,6 +180,12 @@ class CpuSession final : public StepExecutor {
 
 }  // namespace
 
+Expected<Done> Session::run_on_device(const DeviceArguments&) {
+  return Diagnostic{.id = "program-argument",
+                    .message = "the arguments are on a GPU, and the program is for a CPU",
+                    .help = "compile the model for the GPU, or copy the arguments to the host"};
+}
+
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const LoadedProgram> program,
                                                    const SessionOptions& options) {
   const Program& steps = program->program();

@@ -50,6 +50,13 @@ struct SessionOptions {
   std::function<void(std::size_t step, std::int64_t start_ns, std::int64_t end_ns)> observe = {};
 };
 
+/// Memory of a caller on a GPU, and the stream that orders a run among the caller's own work.
+struct DeviceArguments {
+  std::span<const std::uint64_t> inputs = {}, outputs = {};  // addresses, aligned to kAlignment
+  void* stream = nullptr;  // CUstream of the primary context; null is the default stream
+  int device = 0;          // ordinal of the GPU
+};
+
 /// GPU state that the sessions of a program share; the first of them creates it.
 struct SharedGpuState {
   std::mutex mutex = {};
@@ -85,6 +92,11 @@ class Session {
   /// and, but for host steps, no allocations. Boxed inputs or outputs are a diagnostic.
   virtual Expected<Done> run(std::span<const std::byte* const> inputs,
                              std::span<std::byte* const> outputs) = 0;
+  /// GPU: submits a run on device memory to a stream of the caller, without copies, and returns
+  /// before it has completed; the memory must stay valid until then. Later runs of this session
+  /// wait for it on the GPU. Outputs must not overlap other arguments. Waits where a step needs the
+  /// host, and for inputs that are indices, which are checked on the host. On a CPU: a diagnostic.
+  virtual Expected<Done> run_on_device(const DeviceArguments& arguments);
   /// GPU, after a run: milliseconds of the steps without the copies of inputs and outputs, the mean
   /// of so many consecutive runs. None on a CPU, or where steps need the host.
   virtual Expected<std::optional<double>> time_steps(int) { return std::optional<double>(); }

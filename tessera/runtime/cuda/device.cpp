@@ -175,8 +175,17 @@ Expected<Done> Event::record(StreamHandle stream) {
   return driver_->check(driver_->record_event(event_.get(), stream), "recording an event");
 }
 
+Expected<Done> Event::wait() const {
+  return driver_->check(driver_->wait_event(event_.get()), "waiting for an event");
+}
+
+Expected<Done> Stream::wait_for(const Event& event) const {
+  return driver_->check(driver_->wait_in_stream(get(), event.event_.get(), 0),
+                        "ordering two streams");
+}
+
 Expected<double> Event::since(const Event& earlier) const {
-  TESSERA_TRY_DONE(driver_->check(driver_->wait_event(event_.get()), "waiting for an event"));
+  TESSERA_TRY_DONE(wait());
   float milliseconds = 0;
   TESSERA_TRY_DONE(
       driver_->check(driver_->elapsed(&milliseconds, earlier.event_.get(), event_.get()),
@@ -211,6 +220,7 @@ Expected<Device> Device::open(int number) {
   TESSERA_TRY(const Driver* driver, Driver::load());
   Device opened;
   opened.driver_ = driver;
+  opened.number_ = number;
   DeviceHandle handle = 0;
   TESSERA_TRY_DONE(driver->check(driver->device(&handle, number), "opening a GPU"));
   ContextHandle context = nullptr;
@@ -325,6 +335,13 @@ Expected<Stream> Device::stream() const {
   TESSERA_TRY_DONE(driver_->check(driver_->make_stream(&handle, 1), "making a stream"));
   made.stream_ = {handle, driver_->destroy_stream};
   return made;
+}
+
+Stream Device::borrowed_stream(void* handle) const {
+  Stream borrowed;
+  borrowed.driver_ = driver_;
+  borrowed.stream_ = {static_cast<StreamHandle>(handle), nullptr};
+  return borrowed;
 }
 
 Expected<Event> Device::event() const {

@@ -94,7 +94,9 @@ class Graph {
   UniqueHandle<GraphRunHandle> run_;
 };
 
-/// CUDA stream. Created by Device::stream.
+class Event;
+
+/// CUDA stream. Created by Device::stream, or borrowed from a caller.
 class Stream {
  public:
   StreamHandle get() const { return stream_.get(); }
@@ -105,6 +107,8 @@ class Stream {
   Expected<Done> copy(Address to, Address from, std::int64_t bytes) const;
   /// Captures the work that is submitted to this stream as a graph; it is not executed.
   Expected<Graph> capture(const std::function<Expected<Done>()>& work) const;
+  /// Makes later work in this stream start after an event; the host does not wait.
+  Expected<Done> wait_for(const Event& event) const;
 
  private:
   friend class Device;
@@ -116,11 +120,14 @@ class Stream {
 class Event {
  public:
   Expected<Done> record(StreamHandle stream = nullptr);
+  /// Waits on the host until the event has completed; returns at once if it was never recorded.
+  Expected<Done> wait() const;
   /// Elapsed milliseconds between two events, once both have completed.
   Expected<double> since(const Event& earlier) const;
 
  private:
   friend class Device;
+  friend class Stream;
   const Driver* driver_ = nullptr;
   UniqueHandle<EventHandle> event_;
 };
@@ -160,6 +167,9 @@ class Device {
   /// Assembles PTX to machine code of this GPU.
   Expected<std::string> assembled(const std::string& ptx) const;
   Expected<Stream> stream() const;
+  /// A stream of the caller in the primary context; null is the default stream.
+  Stream borrowed_stream(void* handle) const;
+  int number() const { return number_; }  // ordinal of the GPU
   Expected<Event> event() const;
   Expected<Done> copy(const Memory& to, const Memory& from, StreamHandle stream = nullptr) const;
   Expected<Done> wait() const { return driver_->check(driver_->wait_stream(nullptr), "waiting"); }
@@ -171,7 +181,7 @@ class Device {
   std::shared_ptr<const UniqueHandle<PoolHandle>>
       pool_;  // none where the GPU does not support memory pools
   std::string name_;
-  int multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
+  int number_ = 0, multiprocessors_ = 0, compute_ = 0, driver_version_ = 0;
   std::int64_t memory_bytes_ = 0;
 };
 

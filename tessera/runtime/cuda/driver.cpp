@@ -63,6 +63,7 @@ Expected<Driver> find_driver() {
   find(driver.destroy_event, "cuEventDestroy_v2");
   find(driver.record_event, "cuEventRecord");
   find(driver.wait_event, "cuEventSynchronize");
+  find(driver.wait_in_stream, "cuStreamWaitEvent");
   find(driver.elapsed, "cuEventElapsedTime");
   find(driver.begin_capture, "cuStreamBeginCapture_v2");
   find(driver.end_capture, "cuStreamEndCapture");

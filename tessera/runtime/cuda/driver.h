@@ -102,6 +102,7 @@ struct Driver {
   Result (*destroy_event)(EventHandle);
   Result (*record_event)(EventHandle, StreamHandle);
   Result (*wait_event)(EventHandle);
+  Result (*wait_in_stream)(StreamHandle, EventHandle, unsigned);
   Result (*elapsed)(float*, EventHandle, EventHandle);
   Result (*begin_capture)(StreamHandle, int);
   Result (*end_capture)(StreamHandle, GraphHandle*);

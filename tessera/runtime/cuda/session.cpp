@@ -1,9 +1,13 @@
 #include "tessera/runtime/cuda/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <list>
 #include <map>
 #include <optional>
 
+#include "tessera/runtime/arguments.h"
 #include "tessera/runtime/cuda/gpu_program.h"
 #include "tessera/runtime/step_executor.h"
 
@@ -44,10 +48,12 @@ class GpuSession final : public StepExecutor {
 
   GpuSession(const GpuSession&) = delete;
   GpuSession& operator=(const GpuSession&) = delete;
-  /// A failed run may have left work behind, which writes to memory that is freed here: waits for
-  /// it.
+  /// Waits for work that is still running, which writes to memory that is freed here: that of a
+  /// failed run, and of a run in a stream of the caller.
   ~GpuSession() override {
-    if (stream_.get() != nullptr && device().use()) (void)stream_.wait();
+    if (stream_.get() == nullptr || !device().use()) return;
+    (void)stream_.wait();
+    if (submitted_) (void)submitted_->wait();
   }
 
   /// Allocates memory for all values but weights, in one piece.
@@ -86,6 +92,24 @@ class GpuSession final : public StepExecutor {
     return Done{};
   }
 
+  Expected<Done> run_on_device(const DeviceArguments& given) override {
+    TESSERA_TRY_DONE(check_addresses(given));
+    TESSERA_TRY_DONE(device().use());
+    const std::vector<cuda::Address> own = memory_;
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      const Value& value = program().values[i];
+      const auto which = static_cast<std::size_t>(value.offset);
+      if (value.home == Home::Input) memory_[i] = given.inputs[which];
+      if (value.home == Home::Output) memory_[i] = given.outputs[which];
+    }
+    const Stream stream = device().borrowed_stream(given.stream);
+    current_ = &stream;
+    const Expected<Done> done = submit_on_device(given);
+    current_ = &stream_;
+    memory_ = own;
+    return done;
+  }
+
   Expected<std::optional<double>> time_steps(int runs) override {
     if (!graph_) return std::optional<double>();
     TESSERA_TRY_DONE(device().use());
@@ -100,6 +124,15 @@ class GpuSession final : public StepExecutor {
 
  private:
   static constexpr std::int64_t kApart = 256;
+  /// Number of sets of addresses of a caller for which graphs are kept. An allocator that caches
+  /// memory gives the outputs of a loop few addresses in turn.
+  static constexpr std::size_t kMostAddresses = 8;
+
+  /// Graph for the addresses of a caller; captured when they come for the second time.
+  struct AddressedGraph {
+    std::vector<cuda::Address> addresses;
+    std::optional<Graph> graph = {};
+  };
 
   /// A step that a profiler observes.
   struct Timed {
@@ -128,29 +161,11 @@ class GpuSession final : public StepExecutor {
                          std::span<std::byte* const> outputs) override {
     TESSERA_TRY_DONE(check_inputs(inputs));
     TESSERA_TRY_DONE(device().use());
+    if (submitted_) TESSERA_TRY_DONE(stream_.wait_for(*submitted_));
     TESSERA_TRY_DONE(each(program().inputs, [&](std::size_t i, cuda::Address to, std::size_t size) {
       return stream_.send(to, {inputs[i], size});
     }));
-    if (options().poison && program().arena_bytes > 0) {
-      const std::vector<std::byte> ones(static_cast<std::size_t>(program().arena_bytes),
-                                        std::byte{0xff});
-      TESSERA_TRY_DONE(stream_.send(own_.address(), ones));
-      TESSERA_TRY_DONE(stream_.wait());
-    }
-    if (options().observe) {
-      timed_.clear();
-      TESSERA_TRY_DONE(run_steps());
-      TESSERA_TRY_DONE(tell_times());
-    } else if (options().inspect) {
-      TESSERA_TRY_DONE(run_steps());
-    } else if (alone_) {
-      if (!graph_) {
-        TESSERA_TRY(graph_, stream_.capture([&] { return run_steps(); }));
-      }
-      TESSERA_TRY_DONE(graph_->launch(stream_.get()));
-    } else {
-      TESSERA_TRY_DONE(run_steps());
-    }
+    TESSERA_TRY_DONE(submit(graph_));
     TESSERA_TRY_DONE(
         each(program().outputs, [&](std::size_t i, cuda::Address from, std::size_t size) {
           return stream_.fetch({outputs[i], size}, from);
@@ -158,13 +173,84 @@ class GpuSession final : public StepExecutor {
     return stream_.wait();
   }
 
+  /// Submits all steps to the current stream: as a graph, captured if there is none yet, or one by
+  /// one where a step needs the host.
+  Expected<Done> submit(std::optional<Graph>& graph) {
+    if (options().poison && program().arena_bytes > 0) {
+      const std::vector<std::byte> ones(static_cast<std::size_t>(program().arena_bytes),
+                                        std::byte{0xff});
+      TESSERA_TRY_DONE(current_->send(own_.address(), ones));
+      TESSERA_TRY_DONE(current_->wait());
+    }
+    if (options().observe) {
+      timed_.clear();
+      TESSERA_TRY_DONE(run_steps());
+      return tell_times();
+    }
+    if (options().inspect || !alone_) return run_steps();
+    if (!graph) TESSERA_TRY_DONE(capture(graph));
+    return graph->launch(current_->get());
+  }
+
+  /// Captures in the session's own stream: the default stream of a caller allows no capture.
+  Expected<Done> capture(std::optional<Graph>& graph) {
+    const Stream* const submitted_to = std::exchange(current_, &stream_);
+    auto captured = stream_.capture([&] { return run_steps(); });
+    current_ = submitted_to;
+    if (!captured) return std::move(captured).error();
+    graph = *std::move(captured);
+    return Done{};
+  }
+
+  Expected<Done> submit_on_device(const DeviceArguments& given) {
+    if (submitted_) TESSERA_TRY_DONE(current_->wait_for(*submitted_));
+    TESSERA_TRY_DONE(check_device_inputs());
+    std::vector<cuda::Address> addresses(given.inputs.begin(), given.inputs.end());
+    addresses.insert(addresses.end(), given.outputs.begin(), given.outputs.end());
+    const auto found = std::ranges::find(graphs_, addresses, &AddressedGraph::addresses);
+    const bool is_known = found != graphs_.end();
+    if (is_known) {
+      graphs_.splice(graphs_.begin(), graphs_, found);
+    } else {
+      graphs_.push_front({std::move(addresses)});
+      if (graphs_.size() > kMostAddresses) {
+        if (submitted_) TESSERA_TRY_DONE(submitted_->wait());  // the graph may be running
+        graphs_.pop_back();
+      }
+    }
+    const Expected<Done> done = is_known || !alone_ ? submit(graphs_.front().graph) : run_steps();
+    // Also where a step failed: those before it are running.
+    if (!submitted_) {
+      TESSERA_TRY(submitted_, device().event());
+    }
+    TESSERA_TRY_DONE(submitted_->record(current_->get()));
+    return done;
+  }
+
+  Expected<Done> check_addresses(const DeviceArguments& given) const {
+    if (given.device != device().number())
+      return Diagnostic{.id = "program-argument",
+                        .message = fmt::format("the arguments are on GPU {}", given.device),
+                        .note = fmt::format("the program is on GPU {}", device().number())};
+    for (const auto& [list, addresses] : {std::pair(&program().inputs, given.inputs),
+                                          std::pair(&program().outputs, given.outputs)}) {
+      std::vector<const std::byte*> pointers;
+      for (const std::uint64_t address : addresses)
+        pointers.push_back(reinterpret_cast<const std::byte*>(address));
+      TESSERA_TRY_DONE(check_memory(pointers, program(), *list));
+    }
+    return Done{};
+  }
+
   Expected<Done> begin_step(std::size_t step) override {
     TESSERA_TRY(Event begin, device().event());
     TESSERA_TRY(Event end, device().event());
     timed_.push_back({step, std::move(begin), std::move(end)});
-    return timed_.back().begin.record(stream_.get());
+    return timed_.back().begin.record(current_->get());
   }
-  Expected<Done> end_step(std::size_t) override { return timed_.back().end.record(stream_.get()); }
+  Expected<Done> end_step(std::size_t) override {
+    return timed_.back().end.record(current_->get());
+  }
   Expected<Done> tell_times() {
     constexpr double kNanoseconds = 1e6;  // of a millisecond
     for (const Timed& timed : timed_) {
@@ -179,11 +265,11 @@ class GpuSession final : public StepExecutor {
   Expected<Done> run_step(const step::Launch& launch, std::size_t) override {
     words_ = launch.words;
     for (const step::Launch::Patch& patch : launch.patches) words_[patch.word] = at(patch.at);
-    return on_gpu_->functions[launch.kernel].launch({launch.grid, words_}, stream_.get());
+    return on_gpu_->functions[launch.kernel].launch({launch.grid, words_}, current_->get());
   }
 
   Expected<Done> run_step(const step::Copy& copy, std::size_t) override {
-    return stream_.copy(at(copy.to), at(copy.from), copy.bytes);
+    return current_->copy(at(copy.to), at(copy.from), copy.bytes);
   }
 
   Expected<Done> run_step(const step::Swap&, std::size_t) override { return in_a_file(); }
@@ -192,16 +278,34 @@ class GpuSession final : public StepExecutor {
   /// than the kernels.
   Expected<Done> run_step(const step::CheckIndices&, std::size_t) override { return Done{}; }
 
-  Expected<Done> check_inputs(std::span<const std::byte* const> inputs) const {
+  /// Calls visit(step, check, input) for checks of indices that are inputs.
+  template <class Visit>
+  Expected<Done> each_index_input(Visit&& visit) const {
     for (std::size_t i = 0; i < program().steps.size(); ++i) {
       const auto* check = std::get_if<step::CheckIndices>(&program().steps[i]);
       if (check == nullptr || check->at.per_round != 0) continue;
       const Value& value = program().values[check->at.value];
-      if (value.home != Home::Input) continue;
-      TESSERA_TRY_DONE(check_indices(
-          *check, i, inputs[static_cast<std::size_t>(value.offset)] + check->at.offset));
+      if (value.home == Home::Input) TESSERA_TRY_DONE(visit(i, *check, value));
     }
     return Done{};
+  }
+
+  Expected<Done> check_inputs(std::span<const std::byte* const> inputs) const {
+    return each_index_input(
+        [&](std::size_t step, const step::CheckIndices& check, const Value& input) {
+          return check_indices(check, step,
+                               inputs[static_cast<std::size_t>(input.offset)] + check.at.offset);
+        });
+  }
+
+  /// The same for inputs in device memory: copies the indices to the host, and waits for them.
+  Expected<Done> check_device_inputs() {
+    return each_index_input([&](std::size_t step, const step::CheckIndices& check,
+                                const Value& input) -> Expected<Done> {
+      const auto bytes = static_cast<std::size_t>(input.bytes - check.at.offset);
+      TESSERA_TRY(const Bytes indices, copy_of(check.at, bytes));
+      return check_indices(check, step, indices.data());
+    });
   }
 
   Expected<Bytes> read(ValueIndex value, std::size_t bytes, bool) override {
@@ -209,24 +313,27 @@ class GpuSession final : public StepExecutor {
   }
 
   Expected<Done> write(ValueIndex value, std::span<const std::byte> from) override {
-    TESSERA_TRY_DONE(stream_.send(memory_[value], from));
-    return stream_.wait();
+    TESSERA_TRY_DONE(current_->send(memory_[value], from));
+    return current_->wait();
   }
 
   Expected<Bytes> copy_of(const runtime::Address& address, std::size_t bytes) override {
     Buffer buffer(bytes);
-    TESSERA_TRY_DONE(stream_.fetch({buffer.data(), bytes}, at(address)));
-    TESSERA_TRY_DONE(stream_.wait());
+    TESSERA_TRY_DONE(current_->fetch({buffer.data(), bytes}, at(address)));
+    TESSERA_TRY_DONE(current_->wait());
     return std::move(buffer).freeze();
   }
 
   std::shared_ptr<const GpuProgram> on_gpu_;
   Memory own_;  // the arena, inputs, outputs
   Stream stream_;
+  const Stream* current_ = &stream_;   // the one that steps are submitted to
+  std::optional<Event> submitted_;     // end of the last run in a stream of the caller
   std::vector<cuda::Address> memory_;  // by value
   std::vector<std::uint64_t> words_;
-  bool alone_ = false;  // no step needs the host
-  std::optional<Graph> graph_;
+  bool alone_ = false;                // no step needs the host
+  std::optional<Graph> graph_;        // for memory of the session
+  std::list<AddressedGraph> graphs_;  // for memory of callers, the most recently used first
   std::vector<Timed> timed_;
 };
 
