@@ -30,49 +30,42 @@ Expected<std::unique_ptr<NativeRunner>> NativeRunner::prepare(
   native->inputs_ = std::move(inputs);
   if (source.program) {
     TESSERA_TRY_DONE(check_flags(*source.program, flags));
-    TESSERA_TRY(native->saved_, make_runnable(*source.program, options));
-    native->runnable_ = &*native->saved_;
+    TESSERA_TRY(native->model_, NativeModel::load(*source.program, std::move(options)));
   } else {
     TESSERA_TRY(CompileModelOptions compile_as, compile_options(flags, context, native->line_));
-    native->model_.emplace(source.model, std::move(compile_as), std::move(options));
-    TESSERA_TRY(NativeModel::Entry* const entry, native->model_->program_for(native->inputs_));
-    native->line_.clear();
-    native->runnable_ = &entry->runnable;
-    native->compiled_ = &entry->compiled;
+    native->model_ =
+        std::make_shared<NativeModel>(source.model, std::move(compile_as), std::move(options));
   }
-  const runtime::Program& program = native->program();
+  TESSERA_TRY(native->entry_, native->model_->program_for(native->inputs_));
+  native->line_.clear();
+  TESSERA_TRY(RunnableProgram::Lease session, native->entry_->runnable->lease());
+  native->session_.emplace(std::move(session));
+  native->in_place_ = native->entry_->runnable->has_static_arguments();
   for (Datum& input : native->inputs_) {
-    if (!input.is_tensor()) {
-      native->in_place_ = false;
-      continue;
-    }
+    if (!input.is_tensor()) continue;
     // Sessions require aligned memory, and mapped files may be misaligned.
     const Tensor& tensor = input.tensor();
     input = Tensor{tensor.dtype, tensor.shape, Bytes::copy(tensor.bytes.view()), tensor.strings};
     native->from_.push_back(input.tensor().bytes.data());
   }
+  const runtime::Program& program = native->program();
   for (const runtime::ValueIndex output : program.outputs) {
-    const runtime::Value& value = program.values[output];
-    if (value.home == runtime::Value::Home::Boxed) native->in_place_ = false;
-    native->outputs_.emplace_back(static_cast<std::size_t>(value.bytes));
+    native->outputs_.emplace_back(static_cast<std::size_t>(program.values[output].bytes));
     native->to_.push_back(native->outputs_.back().data());
-  }
-  for (const runtime::ValueIndex input : program.inputs) {
-    if (program.values[input].home == runtime::Value::Home::Boxed) native->in_place_ = false;
   }
   return native;
 }
 
 Expected<Done> NativeRunner::run_again() {
-  if (in_place_) return runnable_->session->run(from_, to_);
+  if (in_place_) return (*session_)->run(from_, to_);
   TESSERA_TRY(const std::vector<Datum> ignored, run());
   return Done{};
 }
 
 Expected<std::optional<double>> NativeRunner::time_steps() {
   constexpr int kRuns = 200;
-  TESSERA_TRY_DONE(runnable_->session->time_steps(kRuns / 10));  // to warm up
-  return runnable_->session->time_steps(kRuns);
+  TESSERA_TRY_DONE((*session_)->time_steps(kRuns / 10));  // to warm up
+  return (*session_)->time_steps(kRuns);
 }
 
 Expected<std::vector<double>> NativeRunner::time(int runs) {

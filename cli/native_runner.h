@@ -14,10 +14,10 @@ class NativeRunner {
       const Source& source, std::vector<Datum> inputs, const CompileFlags& flags, Context& context,
       decltype(ExecutionOptions::observe) observe = {});
 
-  const runtime::Program& program() const { return runnable_->program(); }
-  const CompiledModel* compiled() const { return compiled_; }
+  const runtime::Program& program() const { return entry_->program(); }
+  const CompiledModel* compiled() const { return entry_->compiled ? &*entry_->compiled : nullptr; }
 
-  Expected<std::vector<Datum>> run() { return runnable_->session->run(inputs_); }
+  Expected<std::vector<Datum>> run() { return (*session_)->run(inputs_); }
   /// Times of this many runs in milliseconds, in place where possible.
   Expected<std::vector<double>> time(int runs);
   /// Milliseconds on a GPU, without copies of inputs and outputs; see Session::time_steps.
@@ -28,10 +28,9 @@ class NativeRunner {
   Expected<Done> run_again();
 
   ProgressLine line_;
-  std::optional<NativeModel> model_;
-  std::optional<RunnableProgram> saved_;
-  RunnableProgram* runnable_ = nullptr;
-  const CompiledModel* compiled_ = nullptr;
+  std::shared_ptr<NativeModel> model_;
+  std::shared_ptr<const NativeModel::Entry> entry_;
+  std::optional<RunnableProgram::Lease> session_;
   std::vector<Datum> inputs_;
   std::vector<Buffer> outputs_;
   std::vector<const std::byte*> from_;

@@ -11,48 +11,13 @@
 #include <optional>
 
 #include "python/bindings/dlpack_exchange.h"
+#include "python/bindings/element_type.h"
 #include "python/bindings/error.h"
 
 namespace nb = nanobind;
 
 namespace tessera::python {
 namespace {
-
-/// Names of an element type: in DLPack (code and bits), and what numpy and ml_dtypes call it.
-struct ElementType {
-  DType dtype;
-  std::uint8_t code, bits;
-  const char* name;
-};
-using Code = nb::dlpack::dtype_code;
-constexpr std::uint8_t code(Code value) {
-  return static_cast<std::uint8_t>(value);
-}
-constexpr std::array kElementTypes = {
-    ElementType{DType::F16, code(Code::Float), 16, "float16"},
-    ElementType{DType::BF16, code(Code::Bfloat), 16, "bfloat16"},
-    ElementType{DType::F32, code(Code::Float), 32, "float32"},
-    ElementType{DType::F64, code(Code::Float), 64, "float64"},
-    ElementType{DType::I8, code(Code::Int), 8, "int8"},
-    ElementType{DType::I16, code(Code::Int), 16, "int16"},
-    ElementType{DType::I32, code(Code::Int), 32, "int32"},
-    ElementType{DType::I64, code(Code::Int), 64, "int64"},
-    ElementType{DType::U8, code(Code::UInt), 8, "uint8"},
-    ElementType{DType::U16, code(Code::UInt), 16, "uint16"},
-    ElementType{DType::U32, code(Code::UInt), 32, "uint32"},
-    ElementType{DType::U64, code(Code::UInt), 64, "uint64"},
-    ElementType{DType::Bool, code(Code::Bool), 8, "bool"},
-    ElementType{DType::F8E4M3FN, 10, 8, "float8_e4m3fn"},
-    ElementType{DType::F8E4M3FNUZ, 11, 8, "float8_e4m3fnuz"},
-    ElementType{DType::F8E5M2, 12, 8, "float8_e5m2"},
-    ElementType{DType::F8E5M2FNUZ, 13, 8, "float8_e5m2fnuz"},
-    ElementType{DType::F8E8M0, 14, 8, "float8_e8m0fnu"},
-    ElementType{DType::F4E2M1, 17, 4, "float4_e2m1fn"},
-    ElementType{DType::I4, code(Code::Int), 4, "int4"},
-    ElementType{DType::U4, code(Code::UInt), 4, "uint4"},
-    ElementType{DType::I2, code(Code::Int), 2, "int2"},
-    ElementType{DType::U2, code(Code::UInt), 2, "uint2"},
-};
 
 const ElementType* by_name(std::string_view name) {
   const auto* const found = std::ranges::find_if(
@@ -147,10 +112,8 @@ DType checked_dtype(std::int32_t device, const nb::dlpack::dtype& type) {
   if (device != nb::device::cpu::value)
     fail("the array is not in the memory of this computer",
          "programs take and give arrays in host memory", "copy it with .cpu() first");
-  const auto* const found = std::ranges::find_if(kElementTypes, [&](const ElementType& known) {
-    return known.code == type.code && known.bits == type.bits && type.lanes == 1;
-  });
-  if (found == kElementTypes.end())
+  const ElementType* const found = element_type(type);
+  if (found == nullptr)
     fail(fmt::format("arrays of DLPack type {}:{} are not supported", type.code, type.bits));
   return found->dtype;
 }
@@ -181,7 +144,12 @@ std::optional<ArrayView> view_by_dlpack(nb::handle object) {
 /// The view of an array by its library's table; the array itself keeps the memory.
 ArrayView view_by_exchange(const DlpackExchange& exchange, nb::handle object) {
   nb::dlpack::dltensor tensor;
-  if (exchange.view_of_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+  if (exchange.view_of_object(object.ptr(), &tensor) != 0) {
+    nb::python_error error;
+    const std::string text = nb::cast<std::string>(nb::str(error.value()));
+    fail("it is an array without memory of its own that can be read",
+         "its library says: " + text.substr(0, text.find('\n')));
+  }
   ArrayView view{.dtype = checked_dtype(tensor.device.device_type, tensor.dtype),
                  .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset};
   view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
@@ -335,7 +303,7 @@ struct ResultType {
 };
 
 ResultType result_type(DType dtype, bool torch) {
-  const auto* const type = std::ranges::find(kElementTypes, dtype, &ElementType::dtype);
+  const ElementType* const type = element_type(dtype);
   const auto width = static_cast<std::uint8_t>(byte_width(dtype) * 8);
   const bool lacking = torch ? type->bits < 8 : dtype == DType::BF16 || is_small(dtype);
   if (!lacking) return {.dtype = {type->code, width, 1}};

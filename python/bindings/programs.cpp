@@ -9,16 +9,18 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 
 #include "python/bindings/array.h"
 #include "python/bindings/bind.h"
+#include "python/bindings/direct_call.h"
 #include "python/bindings/error.h"
-#include "python/bindings/executable.h"
 #include "tessera/driver/inputs.h"
 #include "tessera/driver/step_profile.h"
 #include "tessera/driver/target_selection.h"
 #include "tessera/machine/machine.h"
 #include "tessera/machine/peak.h"
+#include "tessera/runtime/arguments.h"
 #include "tessera/runtime/program_file.h"
 
 namespace nb = nanobind;
@@ -46,118 +48,226 @@ bool is_static(const InputShapes& shapes) {
   return std::ranges::all_of(shapes, [](const auto& shape) { return shape.has_value(); });
 }
 
-std::shared_ptr<Executable> compile(const ModelHandle& handle, const CompileArguments& arguments) {
+std::shared_ptr<NativeModel> compile(const ModelHandle& handle, const CompileArguments& arguments) {
   CompileModelOptions options;
   value_or_throw(select_target(arguments.target, arguments.precision, options));
   options.code.threads = arguments.threads;
   options.code.passes = {.exact = arguments.numerics == "exact", .disabled = arguments.disabled};
   options.code.cache = arguments.cache;
   options.max_error = arguments.max_error;
-  auto executable = std::make_shared<Executable>(handle.model, std::move(options),
-                                                 run_options(arguments.threads, arguments.cache));
+  auto model = std::make_shared<NativeModel>(handle.model, std::move(options),
+                                             run_options(arguments.threads, arguments.cache));
   // Sizes that are still open are those of the arrays of the first call.
   auto shapes =
       input_shapes(handle.model->graph, {.dims = arguments.sizes, .shapes = arguments.shapes});
   if (!shapes && (!arguments.sizes.empty() || !arguments.shapes.empty()))
     throw DiagnosticError(std::move(shapes).error());
-  if (shapes && is_static(*shapes)) value_or_throw(executable->variant_for(*shapes));
-  return executable;
+  if (shapes && is_static(*shapes)) value_or_throw(model->program_for(*shapes));
+  return model;
 }
 
-/// Inputs in the order of the program, by position or by name.
-class Arguments {
- public:
-  Arguments(const Executable& executable, nb::handle positional, nb::handle named)
-      : names_(executable.input_names()) {
-    std::vector<nb::handle> objects(names_.size());
-    std::size_t count = 0;
-    for (const nb::handle object : positional) {
-      if (count == names_.size()) fail(fmt::format("{} inputs are given", nb::len(positional)));
-      objects[count++] = object;
-    }
-    for (const auto& [key, object] : nb::cast<nb::dict>(named)) {
-      const std::string name = nb::cast<std::string>(key);
-      const auto at = std::ranges::find(names_, name) - names_.begin();
-      if (static_cast<std::size_t>(at) == names_.size())
-        fail(fmt::format("there is no input '{}'", name));
-      if (objects[static_cast<std::size_t>(at)].is_valid())
-        fail(fmt::format("input '{}' is given twice", name));
-      objects[static_cast<std::size_t>(at)] = object;
-    }
+/// Arguments in the order of the program's inputs, by position or by name.
+std::vector<nb::object> ordered(const NativeModel& model, nb::handle positional, nb::handle named) {
+  const std::vector<std::string>& names = model.input_names();
+  const auto fail = [&](std::string message) {
+    throw DiagnosticError({.id = "program-argument",
+                           .message = std::move(message),
+                           .note = fmt::format("inputs are {}", fmt::join(names, ", "))});
+  };
+  std::vector<nb::object> objects(names.size());
+  std::size_t count = 0;
+  for (const nb::handle object : positional) {
+    if (count == names.size()) fail(fmt::format("{} inputs are given", nb::len(positional)));
+    objects[count++] = nb::borrow(object);
+  }
+  for (const auto& [key, object] : nb::cast<nb::dict>(named)) {
+    const std::string name = nb::cast<std::string>(key);
+    const auto at = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    if (at == names.size()) fail(fmt::format("there is no input '{}'", name));
+    if (objects[at].is_valid()) fail(fmt::format("input '{}' is given twice", name));
+    objects[at] = nb::borrow(object);
+  }
+  for (std::size_t i = 0; i < objects.size(); ++i)
+    if (!objects[i].is_valid()) fail(fmt::format("input '{}' is missing", names[i]));
+  return objects;
+}
+
+/// Arguments as data, and the library whose arrays they are.
+struct HostArguments {
+  HostArguments(const NativeModel& model, std::span<const nb::object> objects) {
     for (std::size_t i = 0; i < objects.size(); ++i) {
-      if (!objects[i].is_valid()) fail(fmt::format("input '{}' is missing", names_[i]));
       try {
         data.push_back(datum_of(objects[i], library));
       } catch (const DiagnosticError& error) {
-        throw DiagnosticError(located(error.diagnostic(), {.item = names_[i]}));
+        throw DiagnosticError(located(error.diagnostic(), {.item = model.input_names()[i]}));
       }
     }
   }
 
   std::vector<Datum> data = {};
-  ArrayLibrary library;
-
- private:
-  [[noreturn]] void fail(std::string message) const {
-    throw DiagnosticError({.id = "program-argument",
-                           .message = std::move(message),
-                           .note = fmt::format("inputs are {}", fmt::join(names_, ", "))});
-  }
-
-  const std::vector<std::string>& names_;
+  ArrayLibrary library = {};
 };
 
-std::vector<Datum> results_of(Executable& executable, const Arguments& arguments) {
-  const nb::gil_scoped_release nogil;
-  return value_or_throw(executable.run(arguments.data));
+std::vector<nb::object> run_on_host(NativeModel& model, std::span<const nb::object> objects) {
+  const HostArguments arguments(model, objects);
+  std::vector<Datum> results;
+  {
+    const nb::gil_scoped_release nogil;
+    results = value_or_throw(model.run(arguments.data));
+  }
+  std::vector<nb::object> arrays;
+  for (const Datum& result : results) arrays.push_back(to_python(result, arguments.library));
+  return arrays;
 }
 
-nb::object call(Executable& executable, nb::args positional, nb::kwargs named) {
-  const Arguments arguments(executable, positional, named);
-  const std::vector<Datum> results = results_of(executable, arguments);
-  if (results.size() == 1) return to_python(results[0], arguments.library);
+/// The array that an object is, if it is one on a GPU.
+std::optional<DirectArray> gpu_array(DirectCall& program, nb::handle object) {
+  const DirectArrays::Library* const library = program.arrays().library_of(object.ptr());
+  if (library == nullptr) return std::nullopt;
+  auto array = DirectArrays::read(*library, object.ptr());
+  if (array && array->device.device_type != nb::device::cuda::value) array.reset();
+  return array;
+}
+
+/// Runs on arrays of torch on a GPU that a direct call declined: those of sizes that are not
+/// compiled yet, strided or unaligned ones, which torch copies on the GPU, and mistakes. Programs
+/// whose arguments have no static size take them through host memory.
+std::vector<nb::object> run_on_gpu(DirectCall& program, std::vector<nb::object> objects) {
+  NativeModel& model = program.model();
+  InputShapes shapes;
+  std::vector<DType> dtypes;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const auto array = gpu_array(program, objects[i]);
+    const auto fail = [&](std::string message, std::string help) {
+      throw DiagnosticError({.id = "program-argument",
+                             .where = {.item = model.input_names()[i]},
+                             .message = std::move(message),
+                             .help = std::move(help)});
+    };
+    if (!array) fail("it is in host memory, and other inputs are on a GPU", "copy it with .cuda()");
+    if (!model.is_for_gpu())
+      fail("it is on a GPU, and the program is for a CPU",
+           "compile the model with target=\"cuda\", or copy the array with .cpu()");
+    if (!array->is_dense || !runtime::is_aligned(array->data))
+      objects[i] = objects[i].attr("clone")(
+          "memory_format"_a = nb::module_::import_("torch").attr("contiguous_format"));
+    shapes.emplace_back(std::vector(array->shape.begin(), array->shape.end()));
+    dtypes.push_back(array->dtype);
+  }
+  std::shared_ptr<const NativeModel::Entry> entry;
+  {
+    const nb::gil_scoped_release nogil;
+    entry = value_or_throw(model.program_for(shapes));
+  }
+  if (!entry->runnable->has_static_arguments()) {
+    const nb::object device = objects.at(0).attr("device");
+    for (nb::object& object : objects) object = object.attr("cpu")();
+    std::vector<nb::object> results = run_on_host(model, objects);
+    for (nb::object& result : results)
+      if (nb::hasattr(result, "to")) result = result.attr("to")(device);
+    return results;
+  }
+  const runtime::Program& compiled = entry->program();
+  for (std::size_t i = 0; i < objects.size(); ++i)
+    value_or_throw(runtime::check_type(dtypes[i], *shapes[i], compiled.values[compiled.inputs[i]]));
+  std::vector<PyObject*> inputs;
+  for (const nb::object& object : objects) inputs.push_back(object.ptr());
+  std::optional<Diagnostic> failure;
+  auto results = program.run(inputs, &failure);
+  if (!results)
+    throw DiagnosticError(failure.value_or(
+        Diagnostic{.id = "program-argument",
+                   .message = "the arrays cannot be used on the GPU",
+                   .note = "inputs are on one GPU, and torch has memory for the results"}));
+  return {results->begin(), results->end()};
+}
+
+/// Results of a call that a direct call declined.
+std::vector<nb::object> results_of(DirectCall& program, std::vector<nb::object> objects) {
+  const bool is_on_gpu = std::ranges::any_of(
+      objects, [&](const nb::object& object) { return gpu_array(program, object).has_value(); });
+  return is_on_gpu ? run_on_gpu(program, std::move(objects))
+                   : run_on_host(program.model(), objects);
+}
+
+nb::object call(DirectCall& program, nb::args positional, nb::kwargs named) {
+  std::vector<nb::object> results =
+      results_of(program, ordered(program.model(), positional, named));
+  if (results.size() == 1) return std::move(results[0]);
   nb::list list;
-  for (const Datum& result : results) list.append(to_python(result, arguments.library));
+  for (const nb::object& result : results) list.append(result);
   return nb::tuple(list);
 }
 
-nb::dict run(Executable& executable, nb::dict inputs,
+/// __call__ as a slot of the type: a direct call, or else the method `call_any`, which also turns
+/// diagnostics into exceptions.
+PyObject* call_slot(PyObject* self, PyObject* positional, PyObject* named) noexcept {
+  if (!nb::inst_ready(self)) {
+    PyErr_SetString(PyExc_TypeError, "the program is not initialized");
+    return nullptr;
+  }
+  try {
+    if (named == nullptr || PyDict_Size(named) == 0) {
+      SmallVector<PyObject*, 8> inputs;
+      const Py_ssize_t count = PyTuple_Size(positional);
+      for (Py_ssize_t i = 0; i < count; ++i) inputs.push_back(PyTuple_GetItem(positional, i));
+      auto results = nb::inst_ptr<DirectCall>(self)->run({inputs.begin(), inputs.size()});
+      if (results && results->size() == 1) return (*results)[0].release().ptr();
+      if (results) {
+        PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(results->size()));
+        for (std::size_t i = 0; tuple != nullptr && i < results->size(); ++i)
+          PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), (*results)[i].release().ptr());
+        return tuple;
+      }
+    }
+  } catch (const nb::python_error&) {  // the general way meets it again
+  } catch (const std::exception&) {
+  }
+  PyErr_Clear();
+  PyObject* const general = PyObject_GetAttrString(self, "call_any");
+  if (general == nullptr) return nullptr;
+  PyObject* const result = PyObject_Call(general, positional, named);
+  Py_DECREF(general);
+  return result;
+}
+
+nb::dict run(DirectCall& program, nb::dict inputs,
              const std::optional<std::vector<std::string>>& wanted) {
-  const Arguments arguments(executable, nb::tuple(), inputs);
-  const std::vector<std::string>& names = executable.output_names();
+  const std::vector<std::string>& names = program.model().output_names();
   for (const std::string& name : wanted.value_or(std::vector<std::string>{}))
     if (std::ranges::find(names, name) == names.end())
       throw DiagnosticError({.id = "program-argument",
                              .message = fmt::format("there is no output '{}'", name),
                              .note = fmt::format("outputs are {}", fmt::join(names, ", "))});
-  const std::vector<Datum> results = results_of(executable, arguments);
+  const std::vector<nb::object> results =
+      results_of(program, ordered(program.model(), nb::tuple(), inputs));
   nb::dict outputs;
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!wanted || std::ranges::find(*wanted, names[i]) != wanted->end())
-      outputs[names[i].c_str()] = to_python(results[i], arguments.library);
+      outputs[names[i].c_str()] = results[i];
   return outputs;
 }
 
-/// The variant that was used last; a model whose sizes are open has none before its first call.
-std::shared_ptr<const Executable::Variant> current(const Executable& executable) {
-  const auto variants = executable.variants();
-  if (variants.empty())
+/// The program that was used last; a model whose sizes are open has none before its first call.
+std::shared_ptr<const NativeModel::Entry> current(const DirectCall& program) {
+  const auto programs = program.model().programs();
+  if (programs.empty())
     throw DiagnosticError({.id = "program-argument",
                            .message = "the program is not compiled yet",
                            .note = "the sizes of its inputs are those of the first call",
                            .help = "call it once, or give compile() the sizes"});
-  return variants.front();
+  return programs.front();
 }
 
-void save(const Executable& executable, const std::filesystem::path& path) {
-  const auto variant = current(executable);
+void save(const DirectCall& program, const std::filesystem::path& path) {
+  const auto entry = current(program);
   const nb::gil_scoped_release nogil;
-  value_or_throw(runtime::save(variant->pool->program(), path));
+  value_or_throw(runtime::save(entry->program(), path));
 }
 
-nb::dict explain(const Executable& executable) {
-  const auto variant = current(executable);
-  const runtime::Program& program = variant->pool->program();
+nb::dict explain(const DirectCall& handle) {
+  const auto entry = current(handle);
+  const runtime::Program& program = entry->program();
   nb::dict result;
   result["architecture"] = program.architecture;
   result["arena_bytes"] = program.arena_bytes;
@@ -168,12 +278,12 @@ nb::dict explain(const Executable& executable) {
     step["what"] = program.notes[i].what;
     step["flops"] = program.notes[i].flops;
     step["bytes"] = program.notes[i].bytes;
-    if (variant->compiled) step["strategy"] = variant->compiled->report.steps[i].strategy;
+    if (entry->compiled) step["strategy"] = entry->compiled->report.steps[i].strategy;
     steps.append(step);
   }
   result["steps"] = steps;
-  if (!variant->compiled) return result;
-  const CompiledModel& compiled = *variant->compiled;
+  if (!entry->compiled) return result;
+  const CompiledModel& compiled = *entry->compiled;
   result["seconds"] = compiled.seconds;
   result["precision"] = std::string(to_string(compiled.contraction_dtype));
   nb::dict interpreted;
@@ -190,24 +300,24 @@ nb::dict explain(const Executable& executable) {
 }
 
 /// Rows of the profile as tuples, and the trace of the last run.
-nb::tuple profile(Executable& executable, int runs, nb::args positional, nb::kwargs named) {
-  const Arguments arguments(executable, positional, named);
+nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs named) {
+  NativeModel& model = handle.model();
+  const HostArguments arguments(model, ordered(model, positional, named));
   std::vector<StepTime> rows;
   std::string trace;
   double peak = 0;
   {
     const nb::gil_scoped_release nogil;
-    const auto variant = value_or_throw(
-        executable.variant_for(executable.model() ? shapes_of(arguments.data) : InputShapes{}));
-    const runtime::Program& program = variant->pool->program();
+    const auto entry = value_or_throw(model.program_for(arguments.data));
+    const runtime::Program& program = entry->program();
     std::vector<StepSpan> spans;
     int number = 0;
-    ExecutionOptions options = executable.run_options();
+    ExecutionOptions options = model.run_options();
     options.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
       spans.push_back({number, step, start, end});
     };
-    const auto session =
-        value_or_throw(runtime::Session::create(variant->pool->loaded(), session_options(options)));
+    const auto session = value_or_throw(
+        runtime::Session::create(entry->runnable->loaded(), session_options(options)));
     for (int i = 0; i < 2; ++i) value_or_throw(session->run(arguments.data));  // to warm up
     spans.clear();
     std::size_t last = 0;
@@ -215,8 +325,8 @@ nb::tuple profile(Executable& executable, int runs, nb::args positional, nb::kwa
       last = spans.size();
       value_or_throw(session->run(arguments.data));
     }
-    peak = program.is_for_gpu() ? 0 : machine::measured_peak() * executable.run_options().threads;
-    const CompiledModel* const compiled = variant->compiled ? &*variant->compiled : nullptr;
+    peak = program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
+    const CompiledModel* const compiled = entry->compiled ? &*entry->compiled : nullptr;
     rows = step_times(program, spans, compiled, peak);
     trace = trace_json(program, std::span(spans).subspan(last), compiled);
   }
@@ -240,14 +350,24 @@ nb::tuple profile(Executable& executable, int runs, nb::args positional, nb::kwa
 }  // namespace
 
 void bind_programs(nb::module_& module) {
-  nb::class_<Executable>(module, "Program")
-      .def("__call__", call)
+  const std::array slots = {PyType_Slot{Py_tp_call, reinterpret_cast<void*>(call_slot)},
+                            PyType_Slot{0, nullptr}};
+  nb::class_<DirectCall>(module, "Program", nb::type_slots(slots.data()))
+      .def(
+          "__init__",
+          [](DirectCall* self, const DirectCall& other) {
+            new (self) DirectCall(other.shared_model());
+          },
+          "program"_a)
+      .def("call_any", call)
       .def("run", run, "inputs"_a, "outputs"_a.none() = nb::none())
       .def("save", save, "path"_a)
       .def("explain", explain)
       .def("profile", profile)
-      .def_prop_ro("input_names", &Executable::input_names)
-      .def_prop_ro("output_names", &Executable::output_names);
+      .def_prop_ro("input_names",
+                   [](const DirectCall& program) { return program.model().input_names(); })
+      .def_prop_ro("output_names",
+                   [](const DirectCall& program) { return program.model().output_names(); });
   module.def(
       "compile",
       [](const ModelHandle& model, int threads, std::string target, std::string precision,
@@ -264,7 +384,7 @@ void bind_programs(nb::module_& module) {
                                          .disabled = std::move(disabled),
                                          .cache = std::move(cache)};
         const nb::gil_scoped_release nogil;
-        return compile(model, arguments);
+        return DirectCall(compile(model, arguments));
       },
       "model"_a, "threads"_a, "target"_a, "precision"_a, "numerics"_a, "max_error"_a, "sizes"_a,
       "shapes"_a, "disable"_a, "cache"_a);
@@ -272,7 +392,8 @@ void bind_programs(nb::module_& module) {
       "open",
       [](const std::filesystem::path& path, int threads, const std::filesystem::path& cache) {
         const nb::gil_scoped_release nogil;
-        return value_or_throw(Executable::open(path, run_options(threads, cache)));
+        return DirectCall(value_or_throw(
+            NativeModel::load(value_or_throw(runtime::load(path)), run_options(threads, cache))));
       },
       "path"_a, "threads"_a, "cache"_a);
 }

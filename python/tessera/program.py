@@ -37,7 +37,7 @@ class Profile:
         return "\n".join(lines)
 
 
-class Program:
+class Program(_tessera.Program):
     """A program: machine code, packed weights and a memory plan. Threads may call it at the same time.
 
     program(x, y) takes inputs in order or by name, as arrays of numpy or torch, and gives one array or a
@@ -45,38 +45,23 @@ class Program:
     are copied first.
     """
 
-    def __init__(self, handle: _tessera.Program):
-        self._handle = handle
-        self._call = handle.__call__
-
-    def __call__(self, *inputs, **named):
-        return self._call(*inputs, **named)
-
     def run(self, inputs: Mapping, outputs: Optional[Sequence[str]] = None) -> dict:
         """Runs on inputs by name, and gives outputs by name: all, or those asked for."""
-        return self._handle.run(dict(inputs), None if outputs is None else list(outputs))
-
-    @property
-    def input_names(self) -> list[str]:
-        return self._handle.input_names
-
-    @property
-    def output_names(self) -> list[str]:
-        return self._handle.output_names
+        return super().run(dict(inputs), None if outputs is None else list(outputs))
 
     def save(self, path: Union[str, os.PathLike]) -> None:
         """Writes the program as one file (.tsr) for tessera.open, `tessera run` and the C API."""
-        self._handle.save(pathlib.Path(path))
+        super().save(pathlib.Path(path))
 
     def profile(self, *inputs, runs: int = 20, **named) -> Profile:
         """Times every step over so many runs."""
         if not isinstance(runs, int) or runs < 1:
             raise ValueError(f"runs is a positive number, not {runs!r}")
-        return Profile(*self._handle.profile(runs, *inputs, **named))
+        return Profile(*super().profile(runs, *inputs, **named))
 
     def explain(self) -> dict:
         """How the program was compiled: passes, steps with their strategies, interpreted operators, memory."""
-        return self._handle.explain()
+        return super().explain()
 
     def __repr__(self) -> str:
         return f"<tessera.Program of {', '.join(self.input_names)} to {', '.join(self.output_names)}>"

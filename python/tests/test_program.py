@@ -47,6 +47,65 @@ def test_arrays_of_any_alignment_and_stride(add, offset):
     np.testing.assert_array_equal(p(backwards, backwards), 2 * backwards)
 
 
+def aligned(count, offset=0):
+    """Floats that begin so many bytes after a multiple of 64."""
+    memory = np.zeros(4 * count + 128, np.uint8)
+    first = -memory.ctypes.data % 64 + offset
+    return memory[first : first + 4 * count].view(np.float32)
+
+
+def test_direct_and_general_calls_agree():
+    p = ts.parse("graph g(x: f32[n, 4], y: i64[n]) { z = neg(x) w = add(y, y) return z, w }").compile(cache=None)
+    rng = np.random.default_rng(1)
+    for n in (3, 5, 3, 0, 5, 1) * 3:  # of several sizes in turn, each compiled once
+        x, y = rng.standard_normal((n, 4)).astype(np.float32), rng.integers(-9, 9, n)
+        for z, w in (p(x, y), p(x, y=y), p.run({"x": x, "y": y}).values()):
+            np.testing.assert_array_equal(z, -x)
+            np.testing.assert_array_equal(w, 2 * y)
+            assert z.flags.writeable and z.flags.c_contiguous and z.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16])
+def test_aligned_and_unaligned_arrays_called_again_and_again(add, offset):
+    p = add.compile(cache=None)
+    x, y = aligned(4, offset), aligned(4)
+    for i in range(5):
+        x[:], y[:] = X + i, X - i
+        np.testing.assert_array_equal(p(x, y), 2 * X)
+
+
+def test_what_a_direct_call_declines_is_converted_or_refused(add):
+    p = add.compile(cache=None)
+    p(X, X)
+    big_endian = X.astype(">f4")
+    with pytest.raises(ts.Error):
+        p(big_endian, X)
+    np.testing.assert_array_equal(p(X.view(np.matrix).A1, X), 2 * X)
+
+    class Subclass(np.ndarray):
+        pass
+
+    np.testing.assert_array_equal(p(X.view(Subclass), X), 2 * X)
+    with pytest.raises(ts.Error, match="is missing"):
+        p(X)
+
+
+def test_a_program_that_was_not_initialized_is_refused():
+    with pytest.raises(TypeError):
+        ts.Program.__new__(ts.Program)(X)
+
+
+def test_results_do_not_leak(add):
+    import sys
+
+    p = add.compile(cache=None)
+    before = sys.getrefcount(X)
+    for _ in range(100):
+        p(X, X)
+    assert sys.getrefcount(X) == before
+    assert sys.getrefcount(p(X, X)) == 1 + 1  # the argument of getrefcount
+
+
 def test_read_only_arrays_are_fine(add):
     x = X.copy()
     x.flags.writeable = False

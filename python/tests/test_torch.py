@@ -28,3 +28,33 @@ def test_bf16_and_bool():
 def test_a_result_outlives_its_program(add):
     y = add.compile(cache=None)(torch.ones(4), torch.ones(4))
     assert y.tolist() == [2] * 4
+
+
+def test_tensors_and_parameters_are_read_directly(add):
+    p = add.compile(cache=None)
+    w = torch.nn.Parameter(torch.arange(4, dtype=torch.float32))
+    for _ in range(3):
+        y = p(w, torch.ones(4))
+        assert torch.equal(y, w.detach() + 1) and not y.requires_grad
+    offset = torch.arange(9, dtype=torch.float32)[1:5]  # 4 bytes after a multiple of 64
+    assert torch.equal(p(offset, offset), 2 * offset)
+
+
+def test_results_may_be_changed_and_resized():
+    p = ts.parse("graph g(x: f32[n, 2]) { y = neg(x) s = reduce_sum(x, [1]) {keepdims=0} return y, s }").compile(cache=None)
+    for n in (2, 3, 2, 0):
+        x = torch.randn(n, 2)
+        y, s = p(x)
+        assert torch.equal(y, -x) and torch.allclose(s, x.sum(1)) and y.is_contiguous()
+        y.add_(1)
+        assert torch.equal(y, 1 - x)
+
+
+def test_mistakes_in_tensors_are_diagnostics(add):
+    p = add.compile(cache=None)
+    with pytest.raises(ts.Error, match="f64"):
+        p(torch.zeros(4, dtype=torch.float64), torch.zeros(4))
+    with pytest.raises(ts.Error):
+        p(torch.zeros(4, device="meta"), torch.zeros(4))
+    with pytest.raises(ts.Error):
+        p(torch.eye(4).to_sparse(), torch.zeros(4))

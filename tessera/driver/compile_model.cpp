@@ -13,9 +13,9 @@ namespace {
 
 Expected<std::vector<Datum>> outputs_of(const runtime::Program& program,
                                         std::span<const Datum> inputs) {
-  TESSERA_TRY(const RunnableProgram runnable,
-              make_runnable(program, {.memory_limit = INT64_MAX - 1}));
-  return runnable.session->run(inputs);
+  TESSERA_TRY(const auto runnable,
+              RunnableProgram::create(program, {.memory_limit = INT64_MAX - 1}));
+  return runnable->run(inputs);
 }
 
 /// Largest error of a program against another one, on sine and random inputs.

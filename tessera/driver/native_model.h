@@ -1,7 +1,11 @@
 #pragma once
 
 #include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/driver/compile_model.h"
@@ -9,31 +13,67 @@
 
 namespace tessera {
 
-/// Model compiled just in time for the input shapes it is run with; the most recently used programs
-/// are cached.
+/// Model compiled just in time for the input shapes it is run with, or a saved program. The most
+/// recently used programs are cached. Thread-safe.
 class NativeModel {
  public:
-  static constexpr std::size_t kMostPrograms = 8;
+  static constexpr std::size_t kMostPrograms = 16;
 
+  NativeModel(std::shared_ptr<const Model> model, CompileModelOptions compile,
+              ExecutionOptions run);
+  /// The caller keeps the model alive.
   NativeModel(const Model& model, CompileModelOptions compile, ExecutionOptions run)
-      : model_(model), compile_(std::move(compile)), run_(std::move(run)) {}
+      : NativeModel(std::shared_ptr<const Model>(std::shared_ptr<void>(), &model),
+                    std::move(compile), std::move(run)) {}
+  /// A saved program, which runs on inputs of its own shapes alone.
+  static Expected<std::shared_ptr<NativeModel>> load(runtime::Program program,
+                                                     ExecutionOptions run);
 
+  /// Program for inputs of these shapes.
   struct Entry {
-    InputShapes shapes;
-    CompiledModel compiled;  // without its program, which is in `runnable`
-    RunnableProgram runnable;
+    InputShapes shapes = {};                     // empty for a saved program
+    std::optional<CompiledModel> compiled = {};  // without its program, which is in `runnable`
+    std::shared_ptr<RunnableProgram> runnable = {};
+
+    const runtime::Program& program() const { return runnable->program(); }
   };
-  /// Program for inputs of these shapes; valid until kMostPrograms others were requested.
-  Expected<Entry*> program_for(std::span<const Datum> inputs);
+  /// Program for these shapes, compiled unless it is cached. A saved program is given for any.
+  Expected<std::shared_ptr<const Entry>> program_for(const InputShapes& shapes);
+  Expected<std::shared_ptr<const Entry>> program_for(std::span<const Datum> inputs);
+  /// Cached program that matches(entry) accepts, which becomes the most recently used. Null if
+  /// there is none, or if another thread is compiling: this does not wait.
+  template <class Matches>
+  std::shared_ptr<const Entry> find_cached(Matches&& matches);
+  /// Outputs share no memory with inputs, weights or other runs.
   Expected<std::vector<Datum>> run(std::span<const Datum> inputs);
 
-  std::size_t programs() const { return programs_.size(); }
+  /// Cached programs, the most recently used first.
+  std::vector<std::shared_ptr<const Entry>> programs() const;
+  bool is_saved_program() const { return model_ == nullptr; }
+  bool is_for_gpu() const;
+  const std::vector<std::string>& input_names() const { return input_names_; }
+  const std::vector<std::string>& output_names() const { return output_names_; }
+  const ExecutionOptions& run_options() const { return run_; }
 
  private:
-  const Model& model_;
+  std::shared_ptr<const Model> model_;
+  std::vector<std::string> input_names_, output_names_;
   CompileModelOptions compile_;
   ExecutionOptions run_;
-  std::list<Entry> programs_;  // most recently used first
+  mutable std::mutex mutex_;
+  std::list<std::shared_ptr<const Entry>> programs_;  // most recently used first
 };
+
+template <class Matches>
+std::shared_ptr<const NativeModel::Entry> NativeModel::find_cached(Matches&& matches) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return nullptr;
+  for (auto entry = programs_.begin(); entry != programs_.end(); ++entry) {
+    if (!matches(**entry)) continue;
+    programs_.splice(programs_.begin(), programs_, entry);
+    return programs_.front();
+  }
+  return nullptr;
+}
 
 }  // namespace tessera

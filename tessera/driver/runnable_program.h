@@ -4,18 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "tessera/runtime/session.h"
 
 namespace tessera {
-
-/// Loaded program with a session to run it.
-struct RunnableProgram {
-  std::shared_ptr<const runtime::LoadedProgram> loaded = {};
-  std::unique_ptr<runtime::Session> session = {};
-
-  const runtime::Program& program() const { return loaded->program(); }
-};
 
 /// Options for running a program.
 struct ExecutionOptions {
@@ -30,8 +26,60 @@ struct ExecutionOptions {
 
 /// Session options whose host steps are run by the interpreter.
 runtime::SessionOptions session_options(const ExecutionOptions& options);
-/// Loads a program and creates a session for it.
-Expected<RunnableProgram> make_runnable(runtime::Program program, const ExecutionOptions& options);
+
+/// Loaded program with a pool of sessions: one for each call in flight, reused by later calls.
+/// Thread-safe.
+class RunnableProgram {
+ public:
+  /// Loads a program and creates its first session. A program that needs more memory than the limit
+  /// is rejected.
+  static Expected<std::shared_ptr<RunnableProgram>> create(runtime::Program program,
+                                                           ExecutionOptions options);
+
+  const runtime::Program& program() const { return loaded_->program(); }
+  const std::shared_ptr<const runtime::LoadedProgram>& loaded() const { return loaded_; }
+  /// Whether inputs and outputs have a static size, so that sessions run on memory of the caller.
+  bool has_static_arguments() const { return has_static_arguments_; }
+
+  /// A session, with aligned memory for inputs that a caller's memory is copied to.
+  struct Slot {
+    std::unique_ptr<runtime::Session> session = {};
+    std::vector<std::optional<Buffer>> staging = {};  // by input
+  };
+  /// A session that belongs to the holder of the lease, and returns to the pool with its end.
+  class Lease {
+   public:
+    Lease(RunnableProgram& pool, Slot slot) : pool_(&pool), slot_(std::move(slot)) {}
+    Lease(Lease&&) = default;
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (slot_.session) pool_->give_back(std::move(slot_));
+    }
+    runtime::Session& operator*() const { return *slot_.session; }
+    runtime::Session* operator->() const { return slot_.session.get(); }
+    /// Aligned memory of the size of an input, kept for later leases of the session.
+    std::byte* staging(std::size_t input);
+
+   private:
+    RunnableProgram* pool_;
+    Slot slot_;
+  };
+  /// The lease must not outlive the program.
+  Expected<Lease> lease();
+
+  /// Runs the program. Outputs share no memory with inputs, weights or other runs.
+  Expected<std::vector<Datum>> run(std::span<const Datum> inputs);
+
+ private:
+  RunnableProgram(std::shared_ptr<const runtime::LoadedProgram> loaded, ExecutionOptions options);
+  void give_back(Slot slot);
+
+  std::shared_ptr<const runtime::LoadedProgram> loaded_;
+  ExecutionOptions options_;
+  bool has_static_arguments_ = true;
+  std::mutex mutex_;
+  std::vector<Slot> idle_;
+};
 
 /// Whether a file is a saved program, by its extension.
 bool is_saved_program(const std::filesystem::path& path);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
+#include "tessera/driver/golden.h"
 #include "tessera/interp/interp.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/graph_check.h"
@@ -39,7 +43,7 @@ TEST(NativeModel, EachShapeIsCompiledOnce) {
   const Model model = model_of(kMlp);
   NativeModel native(model, {}, {});
   for (const std::int64_t n : {3, 7, 3, 1, 7}) expect_same(model, native, inputs_of(n));
-  EXPECT_EQ(native.programs(), 3U);
+  EXPECT_EQ(native.programs().size(), 3U);
 }
 
 // How many axes are left is known when the program runs.
@@ -106,10 +110,66 @@ TEST(NativeModel, AttentionOfDoublesMayHaveASoftmaxOfFloats) {
 TEST(NativeModel, OnlyTheProgramsUsedLastAreKept) {
   const Model model = model_of("graph(x: f32[n]) { y = relu(x)  return y }");
   NativeModel native(model, {}, {});
-  for (std::int64_t n = 1; n <= 12; ++n) {
+  for (std::int64_t n = 1; n <= 20; ++n) {
     expect_same(model, native, {testing::random_f32({n}, 1)});
   }
-  EXPECT_EQ(native.programs(), NativeModel::kMostPrograms);
+  EXPECT_EQ(native.programs().size(), NativeModel::kMostPrograms);
+}
+
+TEST(NativeModel, ThreadsRunItAtTheSameTime) {
+  const Model model = model_of(kMlp);
+  NativeModel native(model, {}, {});
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (std::int64_t n = 1; n <= 4; ++n)
+    threads.emplace_back([&, n] {
+      const std::vector<Datum> inputs = inputs_of(n % 2 + 1);  // two threads share a program
+      const auto expected = interp::run(model.graph, inputs, {});
+      for (int i = 0; i < 50; ++i) {
+        const auto found = native.run(inputs);
+        if (!found || distance((*found)[0].tensor(), (*expected)[0].tensor()).error > 1e-5) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(native.programs().size(), 2U);
+}
+
+TEST(NativeModel, ASavedProgramRunsOnItsOwnShapes) {
+  const Model model = model_of(kMlp);
+  const std::vector<Datum> inputs = inputs_of(3);
+  auto compiled = compile_model(model, shapes_of(inputs), {});
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  const auto native = NativeModel::load(std::move(compiled->program), {});
+  ASSERT_TRUE(native) << to_string(native.error());
+  expect_same(model, **native, inputs);
+  EXPECT_EQ((*native)->input_names(), (std::vector<std::string>{"x", "w"}));
+  EXPECT_TRUE((*native)->is_saved_program());
+  EXPECT_FALSE((*native)->is_for_gpu());
+  const auto refused = (*native)->run(inputs_of(2));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().id, "program-argument");
+}
+
+TEST(NativeModel, AMemoryLimitIsKept) {
+  const Model model = model_of(kMlp);
+  NativeModel native(model, {}, {.memory_limit = 1});
+  const auto refused = native.run(inputs_of(2));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().id, "memory-limit");
+}
+
+TEST(RunnableProgram, OutputsDoNotShareMemoryWithInputs) {
+  const Model model =
+      model_of("graph(x: f32[3], c: bool[3]) { a = compress(x, c) {axis=0} return a }");
+  NativeModel native(model, {}, {});
+  const Tensor x = testing::random_f32({3}, 1);
+  const std::vector<Datum> inputs = {
+      x, Tensor::of<std::uint8_t>(DType::Bool, {3}, std::vector<std::uint8_t>{1, 1, 1})};
+  const auto found = native.run(inputs);
+  ASSERT_TRUE(found) << to_string(found.error());
+  EXPECT_NE((*found)[0].tensor().bytes.data(), x.bytes.data());
+  EXPECT_FALSE(native.programs()[0]->runnable->has_static_arguments());
 }
 
 TEST(NativeModel, OutputsKeepTheirNames) {
@@ -118,7 +178,7 @@ TEST(NativeModel, OutputsKeepTheirNames) {
   NativeModel native(model, {}, {});
   const auto entry = native.program_for(inputs_of(2));
   ASSERT_TRUE(entry) << to_string(entry.error());
-  const runtime::Program& program = (*entry)->runnable.program();
+  const runtime::Program& program = (*entry)->program();
   EXPECT_EQ(program.values[program.outputs[0]].name, "answer");
 }
 
