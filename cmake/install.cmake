@@ -18,7 +18,7 @@ if(TARGET tessera_engine)
   add_library(tessera::engine ALIAS tessera_engine)
 endif()
 
-install(TARGETS tessera_all tessera_flags tessera_jpeg tessera_png ${libraries}
+install(TARGETS tessera_all tessera_shared tessera_flags tessera_jpeg tessera_png ${libraries}
         EXPORT tesseraTargets)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tessera" TYPE INCLUDE FILES_MATCHING PATTERN "*.h"
         PATTERN "*.def")

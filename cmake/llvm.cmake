@@ -1,6 +1,5 @@
 # tessera_llvm: LLVM 19 for codegen/. Shared by default; TESSERA_LLVM_STATIC links it into the binary.
 
-option(TESSERA_LLVM_STATIC "Link LLVM statically" OFF)
 set(TESSERA_LLVM_CONFIG "llvm-config-19" CACHE STRING "The llvm-config of LLVM 19")
 find_program(tessera_llvm_config "${TESSERA_LLVM_CONFIG}" REQUIRED
              DOC "llvm-config of LLVM 19 (Debian: llvm-19-dev)")
@@ -15,7 +14,9 @@ if(TESSERA_LLVM_STATIC)
                   OUTPUT_VARIABLE llvm_static OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(llvm_static)
   target_link_directories(tessera_llvm INTERFACE "${llvm_libraries}")
-  target_link_libraries(tessera_llvm INTERFACE ${llvm_static} z zstd pthread dl)
+  find_library(TESSERA_Z z REQUIRED)
+  find_library(TESSERA_ZSTD zstd REQUIRED)
+  target_link_libraries(tessera_llvm INTERFACE ${llvm_static} "${TESSERA_Z}" "${TESSERA_ZSTD}" pthread dl)
 else()
   target_link_libraries(tessera_llvm INTERFACE "${llvm_libraries}/libLLVM.so")
 endif()

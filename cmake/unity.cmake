@@ -19,7 +19,7 @@ function(tessera_precompile name)
   add_library(${name} OBJECT "${empty}")
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_compile_options(${name} PRIVATE ${this_OPTIONS})
-  target_link_libraries(${name} PRIVATE tessera_flags fmt::fmt ${this_LIBRARIES})
+  target_link_libraries(${name} PRIVATE tessera_flags tessera_fmt ${this_LIBRARIES})
   target_precompile_headers(
     ${name} PRIVATE
     <algorithm> <array> <atomic> <bit> <chrono> <cmath> <cstdint> <cstring> <filesystem>

@@ -17,6 +17,9 @@ set(CMAKE_RANLIB llvm-ranlib-19 CACHE FILEPATH "" FORCE)
 set(CMAKE_EXE_LINKER_FLAGS_INIT
     "-fuse-ld=lld-19 -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,-s -Wl,-rpath,'$ORIGIN/lib'")
 
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-fuse-ld=lld-19 -Wl,--gc-sections -Wl,-s")
+set(CMAKE_MODULE_LINKER_FLAGS_INIT "${CMAKE_SHARED_LINKER_FLAGS_INIT}")
+
 set(CMAKE_FIND_ROOT_PATH "${TESSERA_SYSROOT}")
 # Where Debian keeps what its alternatives would link to.
 list(APPEND CMAKE_SYSTEM_LIBRARY_PATH /usr/lib/x86_64-linux-gnu/openblas-pthread)

@@ -219,7 +219,25 @@ Bytes gathered(const ArrayView& view) {
   return std::move(buffer).freeze();
 }
 
+/// Elements of a type narrower than a byte: ml_dtypes leaves the upper bits zero, and tensors hold
+/// integers by value.
+Bytes extended(const Bytes& bytes, DType dtype) {
+  const ElementType& type = *element_type(dtype);
+  const int unused = 8 - type.bits;
+  Buffer buffer(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto element = static_cast<std::uint8_t>(bytes.data()[i]);
+    const auto shifted = static_cast<std::uint8_t>(element << unused);
+    const int value = type.code == code(Code::Int) ? static_cast<std::int8_t>(shifted) >> unused
+                                                   : shifted >> unused;
+    buffer.data()[i] = static_cast<std::byte>(value);
+  }
+  return std::move(buffer).freeze();
+}
+
 Tensor tensor_of(const ArrayView& view) {
+  if (element_type(view.dtype)->bits < 8)
+    return {view.dtype, view.shape, extended(gathered(view), view.dtype)};
   if (!is_dense(view)) return {view.dtype, view.shape, gathered(view)};
   const auto bytes = static_cast<std::size_t>(count_of(view) * byte_width(view.dtype));
   return {view.dtype, view.shape, Bytes(view.owner, {view.data, bytes})};

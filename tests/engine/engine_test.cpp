@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tessera/engine/tessera.h"
 #include "tessera/runtime/program_file.h"
 #include "tests/runtime/hand_made.h"
@@ -112,6 +114,27 @@ TEST_F(Engine, RunsInMemoryOfTheCallerFromC) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
+TEST_F(Engine, RunsFromCByTheSharedLibrary) {
+  Maker maker;
+  const auto x = maker.input("x", {4}), y = maker.output("y", {4});
+  maker.twice({x}, {y}, 2, 2);
+  save(maker.program);
+  const auto outcome = run(TESSERA_USE_FROM_C_SHARED);
+  EXPECT_EQ(outcome.out, "input x 4\noutput y 4\nresult 1 -1 5 -5\nthe same in place\n");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST_F(Engine, TheSharedLibraryExportsTheCApiAlone) {
+  const auto outcome = run_command(
+      "/usr/bin/env", {"nm", "-D", "--defined-only", TESSERA_SHARED_LIBRARY}, folder_.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::size_t functions = 0;
+  for (std::string address, kind, name; lines >> address >> kind >> name; ++functions)
+    EXPECT_TRUE(name.starts_with("tessera_")) << name;
+  EXPECT_EQ(functions, 11U) << outcome.out;
+}
+
 TEST_F(Engine, RunsFromCpp) {
   save(opaque_and_control_flow());
   const auto outcome = run(TESSERA_USE_FROM_CPP);
@@ -121,7 +144,7 @@ TEST_F(Engine, RunsFromCpp) {
 }
 
 TEST_F(Engine, NeedsNoCompiler) {
-  for (const char* binary : {TESSERA_USE_FROM_C, TESSERA_USE_FROM_CPP}) {
+  for (const char* binary : {TESSERA_USE_FROM_C, TESSERA_USE_FROM_CPP, TESSERA_USE_FROM_C_SHARED}) {
     const auto outcome = run_command("/usr/bin/env", {"ldd", binary}, folder_.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("libc.so"), std::string::npos);

@@ -16,3 +16,4 @@ step("${CMAKE_COMMAND}" -G "${GENERATOR}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${w
 step("${CMAKE_COMMAND}" --build "${work}/build")
 step("${work}/build/uses_tessera")
 step("${work}/build/uses_engine")
+step("${work}/build/uses_shared_library")
