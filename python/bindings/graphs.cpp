@@ -142,9 +142,9 @@ void bind_graphs(nb::module_& module) {
   nb::class_<ValueHandle>(module, "Value").def_prop_ro("type", type_of);
   nb::class_<GraphBuilder>(module, "GraphBuilder");
   module.def("graph_builder", [] { return std::make_shared<GraphBuilder>(); });
-  module.def("graph_input", input);
-  module.def("graph_constant", constant);
-  module.def("graph_call", call);
+  module.def("graph_input", input, "graph"_a, "name"_a, "dtype"_a, "shape"_a);
+  module.def("graph_constant", constant, "graph"_a, "array"_a, "name"_a);
+  module.def("graph_call", call, "graph"_a, "op"_a, "inputs"_a, "attributes"_a, "outputs"_a);
   module.def("graph_finish",
              [](const std::shared_ptr<GraphBuilder>& builder, const nb::list& outputs) {
                std::vector<std::pair<std::string, ValueHandle>> pairs;

@@ -363,7 +363,7 @@ void bind_programs(nb::module_& module) {
       .def("run", run, "inputs"_a, "outputs"_a.none() = nb::none())
       .def("save", save, "path"_a)
       .def("explain", explain)
-      .def("profile", profile)
+      .def("profile", profile, "runs"_a, "inputs"_a, "named"_a)
       .def_prop_ro("input_names",
                    [](const DirectCall& program) { return program.model().input_names(); })
       .def_prop_ro("output_names",

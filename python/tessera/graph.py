@@ -61,10 +61,13 @@ class Value:
 class Graph:
     """Builds a model out of operators; types are inferred, and mistakes raised, at every call.
 
-    >>> g = tessera.Graph()
-    >>> x = g.input("x", "f32", ["n", 64])
-    >>> y = g.op("relu", x @ g.constant(weights) + 1.0)
-    >>> model = g.finish(y=y)
+    >>> g = ts.Graph()
+    >>> x = g.input("x", "f32", ["n", 2])
+    >>> y = g.op("relu", x @ g.constant(np.eye(2, dtype="float32")) - 1.0)
+    >>> y
+    <tessera.Value f32[n, 2]>
+    >>> g.finish(y=y).compile()(np.array([[3, -4]], "float32"))
+    array([[2., 0.]], dtype=float32)
     """
 
     def __init__(self):

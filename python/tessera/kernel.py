@@ -46,6 +46,19 @@ def kernel(
 
     checked: debug mode, in which every access is checked against the memory of its argument
     precision: of exp and the like, "exact" or "fast"
+
+    >>> negate = ts.kernel('''kernel negate(x: *f32) {
+    ...   lane: i64[4] = iota()
+    ...   xs: *f32[4] = broadcast(x)
+    ...   at: *f32[4] = offset(xs, lane)
+    ...   a: f32[4] = load(at)
+    ...   b: f32[4] = neg(a)
+    ...   store(at, b)
+    ... }''')
+    >>> x = np.array([1, 2, 3, 4], "float32")
+    >>> negate[(1,)](x)
+    >>> x
+    array([-1., -2., -3., -4.], dtype=float32)
     """
     if precision not in ("exact", "fast"):
         raise ValueError(f"precision is 'exact' or 'fast', not {precision!r}")

@@ -31,7 +31,14 @@ class Pass(NamedTuple):
 
 
 class Model:
-    """A model. It never changes; optimize() gives another."""
+    """A model. It never changes; optimize() gives another.
+
+    >>> model = ts.parse("graph g(x: f32[n, 3]) { y = relu(x) return y }")
+    >>> model.inputs
+    [ValueInfo(name='x', dtype='f32', shape=('n', 3))]
+    >>> model.inspect()["operators"]
+    {'relu': 1}
+    """
 
     def __init__(self, handle: _tessera.Model):
         self._handle = handle
@@ -71,8 +78,8 @@ class Model:
         disable:   names of passes to skip (tessera.passes())
         cache:     folder of the object code cache, or None
 
-        >>> model = tessera.parse("graph g(x: f32[2]) { y = add(x, x) return y }")
-        >>> model.compile()(numpy.array([1, 2], "float32"))
+        >>> model = ts.parse("graph g(x: f32[2]) { y = add(x, x) return y }")
+        >>> model.compile(threads=2, numerics="exact")(np.array([1, 2], "float32"))
         array([2., 4.], dtype=float32)
         """
         _check_pass_options(numerics, disable)
@@ -94,7 +101,12 @@ class Model:
         )
 
     def optimize(self, *, numerics: str = "reals", disable: Sequence[str] = ()) -> Model:
-        """The model after the graph passes that help on every machine, as `tessera optimize` writes it."""
+        """The model after the graph passes that help on every machine, as `tessera optimize` writes it.
+
+        >>> model = ts.parse("graph g(x: f32[4]) { a = neg(x) b = neg(a) c = add(b, b) return c }")
+        >>> model.inspect()["nodes"], model.optimize().inspect()["nodes"]
+        (3, 1)
+        """
         _check_pass_options(numerics, disable)
         return Model(self._handle.optimize(numerics, set(disable)))
 
@@ -124,12 +136,27 @@ def _check_pass_options(numerics, disable):
 
 
 def load(path: PathLike) -> Model:
-    """Reads an ONNX file, or a graph in text form (.tessera, .txt)."""
+    """Reads an ONNX file, or a graph in text form (.tessera, .txt).
+
+    >>> ts.parse("graph g(x: f32[2]) { y = neg(x) return y }").save("neg.onnx")
+    >>> ts.load("neg.onnx")
+    <tessera.Model of 1 nodes, inputs x>
+    >>> ts.load("missing.onnx")
+    Traceback (most recent call last):
+    tessera.Error: missing.onnx: error[...
+    """
     return Model(_tessera.load(pathlib.Path(path)))
 
 
 def parse(text: str) -> Model:
-    """A model from the text form of a graph (docs/ir.md)."""
+    """A model from the text form of a graph (docs/ir.md).
+
+    >>> print(ts.parse("graph g(x: f32[2]) { y = neg(x) return y }"))
+    graph g(x: f32[2]) {
+      y: f32[2] = neg(x)
+      return y
+    }
+    """
     return Model(_tessera.parse(text))
 
 
@@ -144,5 +171,9 @@ def optimize(model: Union[Model, PathLike], *, numerics: str = "reals", disable:
 
 
 def passes() -> list[Pass]:
-    """Every graph pass, in the order in which they run."""
+    """Every graph pass, in the order in which they run.
+
+    >>> "cse" in [info.name for info in ts.passes()]
+    True
+    """
     return [Pass(*entry) for entry in _tessera.passes()]

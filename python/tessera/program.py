@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from typing import Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 from . import _tessera
 
 
 class Profile:
-    """Times of the steps of a program: medians over runs, the longest first."""
+    """Times of the steps of a program: medians over runs, the longest first.
+
+    >>> program = ts.parse("graph g(x: f32[64, 64]) { y = matmul(x, x) return y }").compile()
+    >>> profile = program.profile(np.ones((64, 64), "float32"), runs=3)
+    >>> profile.ms > 0, profile.steps[0]["what"]
+    (True, 'matmul')
+    >>> profile.save("trace.json")
+    """
 
     def __init__(self, steps: list[dict], trace: str):
         self.steps = steps
@@ -42,15 +49,41 @@ class Program(_tessera.Program):
 
     program(x, y) takes inputs in order or by name, as arrays of numpy or torch, and gives one array or a
     tuple of them, of the same kind. Dense arrays that are aligned to 64 bytes are read where they are; others
-    are copied first.
+    are copied first. A program for a GPU takes tensors of torch on the GPU as they are, and runs in torch's current
+    stream.
+
+    >>> program = ts.parse("graph g(x: f32[n], y: f32[n]) { z = add(x, y) return z }").compile()
+    >>> x = np.array([1, 2, 3], "float32")
+    >>> program(x, x)
+    array([2., 4., 6.], dtype=float32)
+    >>> program(y=x, x=x[:1].repeat(3))
+    array([2., 3., 4.], dtype=float32)
+    >>> program(x)
+    Traceback (most recent call last):
+    tessera.Error: error[program-argument]: input 'y' is missing
+      note: inputs are x, y
     """
 
+    if TYPE_CHECKING:  # a slot of the type
+
+        def __call__(self, *inputs: Any, **named: Any) -> Any: ...
+
     def run(self, inputs: Mapping, outputs: Optional[Sequence[str]] = None) -> dict:
-        """Runs on inputs by name, and gives outputs by name: all, or those asked for."""
+        """Runs on inputs by name, and gives outputs by name: all, or those asked for.
+
+        >>> program = ts.parse("graph g(x: f32[2]) { y = neg(x) z = abs(x) return y, z }").compile()
+        >>> program.run({"x": np.array([1, -2], "float32")}, ["z"])
+        {'z': array([1., 2.], dtype=float32)}
+        """
         return super().run(dict(inputs), None if outputs is None else list(outputs))
 
     def save(self, path: Union[str, os.PathLike]) -> None:
-        """Writes the program as one file (.tsr) for tessera.open, `tessera run` and the C API."""
+        """Writes the program as one file (.tsr) for tessera.open, `tessera run` and the C API.
+
+        >>> ts.parse("graph g(x: f32[2]) { y = neg(x) return y }").compile().save("neg.tsr")
+        >>> ts.open("neg.tsr")(np.array([1, -2], "float32"))
+        array([-1.,  2.], dtype=float32)
+        """
         super().save(pathlib.Path(path))
 
     def profile(self, *inputs, runs: int = 20, **named) -> Profile:
@@ -60,7 +93,12 @@ class Program(_tessera.Program):
         return Profile(*super().profile(runs, *inputs, **named))
 
     def explain(self) -> dict:
-        """How the program was compiled: passes, steps with their strategies, interpreted operators, memory."""
+        """How the program was compiled: passes, steps with their strategies, interpreted operators, memory.
+
+        >>> program = ts.parse("graph g(x: f32[2]) { y = neg(x) z = exp(y) return z }").compile()
+        >>> [step["what"] for step in program.explain()["steps"]]
+        ['neg+exp']
+        """
         return super().explain()
 
     def __repr__(self) -> str:

@@ -47,6 +47,15 @@ def prove(
     """Whether two models (or files) compute the same function over the reals, for all inputs.
 
     certificate: a file for the proof, which `tessera rules check-certificate` replays; for models that are files
+
+    >>> a = ts.parse("graph g(x: f32[n]) { y = add(x, x) z = sub(y, x) return z }")
+    >>> b = ts.parse("graph g(x: f32[n]) { z = identity(x) return z }")
+    >>> ts.prove(a, b).verdict
+    'proved'
+    >>> c = ts.parse("graph g(x: f32[n]) { z = neg(x) return z }")
+    >>> proof = ts.prove(a, c)
+    >>> proof.verdict, sorted(proof.counterexample)
+    ('refuted', ['x'])
     """
     if not time_limit > 0:
         raise ValueError(f"time_limit is a positive number of seconds, not {time_limit!r}")

@@ -273,3 +273,10 @@ def test_text_keeps_every_character_and_objects_are_refused():
     assert p(np.array([b"a\0b", "c"], object)).tolist() == ["a\0b", "c"]
     with pytest.raises(ts.Error, match="no text"):
         p(np.array(["a", 1], object))
+
+
+def test_code_for_a_gpu_is_compiled_and_saved_without_one(tmp_path):
+    p = ts.parse("graph g(x: f32[64, 64]) { y = matmul(x, x) return y }").compile(target="cuda:sm_90a", cache=None)
+    assert p.explain()["architecture"] == "sm_90a"
+    p.save(tmp_path / "gpu.tsr")
+    assert (tmp_path / "gpu.tsr").stat().st_size > 0

@@ -61,10 +61,8 @@ Expected<std::shared_ptr<RunnableProgram>> RunnableProgram::create(runtime::Prog
                                                                    ExecutionOptions options) {
   TESSERA_TRY_DONE(check_memory_limit(program, options.memory_limit));
   TESSERA_TRY(auto loaded, runtime::LoadedProgram::load(std::move(program)));
-  std::shared_ptr<RunnableProgram> runnable(
+  return std::shared_ptr<RunnableProgram>(
       new RunnableProgram(std::move(loaded), std::move(options)));
-  TESSERA_TRY(const Lease first, runnable->lease());  // ends in the pool
-  return runnable;
 }
 
 Expected<RunnableProgram::Lease> RunnableProgram::lease() {

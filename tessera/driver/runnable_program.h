@@ -31,8 +31,8 @@ runtime::SessionOptions session_options(const ExecutionOptions& options);
 /// Thread-safe.
 class RunnableProgram {
  public:
-  /// Loads a program and creates its first session. A program that needs more memory than the limit
-  /// is rejected.
+  /// Loads a program; one that needs more memory than the limit is rejected. Sessions, and with
+  /// them a GPU, are needed to run it alone.
   static Expected<std::shared_ptr<RunnableProgram>> create(runtime::Program program,
                                                            ExecutionOptions options);
 

@@ -1,0 +1,180 @@
+"""Tensors of torch on a GPU. Skipped without torch from 2.10 on, or without a GPU.
+
+On a computer with one: pytest python/tests/test_cuda.py
+"""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tessera as ts
+
+if not torch.cuda.is_available():
+    pytest.skip("torch finds no CUDA GPU: tensors on a GPU are not tested", allow_module_level=True)
+if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+    pytest.skip(f"torch {torch.__version__} has no DLPack C table: 2.10 has", allow_module_level=True)
+
+MLP = """graph g(x: f32[n, 64], w: f32[64, 32]) {
+  a = matmul(x, w)
+  y = relu(a)
+  s = reduce_sum(y, [1]) {keepdims=0}
+  return y, s
+}"""
+
+
+def expected(x, w):
+    y = torch.relu(x @ w)
+    return y, y.sum(1)
+
+
+def inputs(n, seed=0):
+    generator = torch.Generator("cuda").manual_seed(seed)
+    return (torch.randn(n, 64, device="cuda", generator=generator),
+            torch.randn(64, 32, device="cuda", generator=generator) / 8)
+
+
+def close(found, wanted):
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return ts.parse(MLP).compile(target="cuda", cache=None)
+
+
+def test_tensors_on_a_gpu_stay_there(mlp):
+    for n in (3, 128, 3, 1):
+        x, w = inputs(n, n)
+        found = mlp(x, w)
+        assert all(tensor.is_cuda and tensor.is_contiguous() for tensor in found)
+        close(found, expected(x, w))
+
+
+def test_results_come_of_the_allocator_of_torch(mlp):
+    x, w = inputs(1024)
+    mlp(x, w)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    found = mlp(x, w)
+    assert torch.cuda.memory_allocated() >= before + 1024 * 32 * 4
+    del found
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_inputs_are_not_copied(mlp):
+    x, w = inputs(64)
+    first, _ = mlp(x, w)
+    x.zero_()  # the same memory, other numbers
+    second, _ = mlp(x, w)
+    close(second, torch.zeros_like(second))
+    assert first.abs().sum() > 0
+
+
+def test_repeated_calls_with_the_same_and_with_changing_memory(mlp):
+    x, w = inputs(16)
+    wanted = expected(x, w)
+    kept = []
+    for _ in range(30):  # addresses come again, for which graphs are captured
+        close(mlp(x, w), wanted)
+    for i in range(12):  # and others do not
+        kept.append((x + i, mlp(x + i, w)))
+    for shifted, found in kept:
+        close(found, expected(shifted, w))
+
+
+def test_runs_in_the_current_stream_of_torch(mlp):
+    x, w = inputs(512)
+    mlp(x, w)
+    stream = torch.cuda.Stream()
+    for _ in range(20):
+        with torch.cuda.stream(stream):
+            y = torch.full_like(x, 0.5)
+            for _ in range(50):  # work that the program has to wait for
+                y = y * 1.01
+            found = mlp(y, w)
+            total = found[0].sum()
+        stream.synchronize()
+        close(found, expected(y, w))
+        assert torch.isfinite(total)
+        close(mlp(x, w), expected(x, w))  # and in another stream right after
+
+
+def test_two_streams_in_turn(mlp):
+    a, b = torch.cuda.Stream(), torch.cuda.Stream()
+    x, w = inputs(256)
+    torch.cuda.synchronize()
+    found = []
+    for i in range(20):
+        with torch.cuda.stream((a, b)[i % 2]):
+            found.append(mlp(x, w))
+    torch.cuda.synchronize()
+    for each in found:
+        close(each, expected(x, w))
+
+
+def test_strided_and_unaligned_tensors_are_copied_on_the_gpu(mlp):
+    x, w = inputs(8)
+    close(mlp(x, w.T.contiguous().T), expected(x, w))
+    shifted = torch.randn(8 * 64 + 1, device="cuda")[1:].view(8, 64)
+    close(mlp(shifted, w), expected(shifted, w))
+
+
+def test_mistakes_are_diagnostics(mlp):
+    x, w = inputs(8)
+    with pytest.raises(ts.Error, match="f64"):
+        mlp(x.double(), w)
+    with pytest.raises(ts.Error, match="host memory"):
+        mlp(x, w.cpu())
+    with pytest.raises(ts.Error):
+        mlp(x, w[:, :3])
+    with pytest.raises(ts.Error, match="for a CPU"):
+        ts.parse(MLP).compile(cache=None)(x, w)
+    close(mlp(x, w), expected(x, w))
+
+
+def test_tensors_in_host_memory_still_run(mlp):
+    x, w = inputs(8)
+    y, s = mlp(x.cpu(), w.cpu())
+    assert not y.is_cuda
+    close((y.cuda(), s.cuda()), expected(x, w))
+
+
+def test_indices_are_checked():
+    p = ts.parse("graph g(x: f32[10, 4], i: i64[3]) { y = gather(x, i) {axis=0} return y }").compile(
+        target="cuda", cache=None)
+    x = torch.randn(10, 4, device="cuda")
+    i = torch.tensor([0, 9, 3], device="cuda")
+    torch.testing.assert_close(p(x, i), x[i])
+    with pytest.raises(ts.Error, match="out of range"):
+        p(x, torch.tensor([0, 10, 3], device="cuda"))
+    torch.testing.assert_close(p(x, i), x[i])
+
+
+def test_sizes_that_depend_on_data_go_through_the_host():
+    p = ts.parse("graph g(x: f32[4], c: bool[4]) { y = compress(x, c) {axis=0} return y }").compile(
+        target="cuda", cache=None)
+    x = torch.arange(4, dtype=torch.float32, device="cuda")
+    y = p(x, torch.tensor([True, False, True, True], device="cuda"))
+    assert y.is_cuda and y.tolist() == [0, 2, 3]
+
+
+def test_threads_call_at_the_same_time(mlp):
+    import threading
+
+    wrong = []
+
+    def work(seed):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x, w = inputs(64, seed)
+            for _ in range(30):
+                y, _ = mlp(x, w)
+                if not torch.allclose(y, torch.relu(x @ w), rtol=1e-3, atol=1e-3):
+                    wrong.append(seed)
+            torch.cuda.current_stream().synchronize()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
