@@ -7,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <system_error>
 
@@ -37,6 +39,24 @@ Diagnostic out_of_memory() {
   return {.id = "memory-limit",
           .message = "there is not enough memory",
           .help = "allow more with --memory-limit"};
+}
+
+std::terminate_handler previous_handler = nullptr;  // NOLINT(*-avoid-non-const-global-variables)
+
+/// Reports that memory ran out where nothing can be caught: the destructor of nlohmann::json
+/// allocates, and LLVM is compiled without exceptions. Allocates nothing itself.
+void report_termination() {
+  try {
+    if (const auto problem = std::current_exception()) std::rethrow_exception(problem);
+  } catch (const std::bad_alloc&) {
+    std::fputs(
+        "error[memory-limit]: there is not enough memory\n"
+        "  help: allow more with --memory-limit\n",
+        stderr);
+    std::_Exit(kLimit);
+  } catch (...) {  // as without this handler
+  }
+  previous_handler();
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -102,6 +122,7 @@ int lost_output(int error) {
 
 int run_app(int argc, char** argv) {
   reserve_standard_streams();
+  previous_handler = std::set_terminate(report_termination);
   try {
     const int exit_code = parse_and_run(argc, argv);
     return flush_output() ? exit_code : lost_output(errno);
