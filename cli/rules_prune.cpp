@@ -161,8 +161,7 @@ constexpr PruneCommand kCovers = {
 CLI::App& add_deriving(CLI::App& rules, const PruneCommand& command,
                        const std::shared_ptr<RulesPruneOptions>& options, Context& context) {
   CLI::App& added = add(rules, command, options, context);
-  added
-      .add_option("rules", options->path, "file or folder of rules, or file in TASO's text format")
+  added.add_option("file", options->path, "file or folder of rules, or file in TASO's text format")
       ->required();
   added.add_option("--nodes", options->nodes, "limit on the nodes of the e-graph of a derivation")
       ->check(CLI::Range(1, 10'000'000))
