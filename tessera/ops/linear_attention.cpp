@@ -21,7 +21,7 @@ Expected<Dim> size_of_head(const Val& x, std::string_view name, std::int64_t hea
 Val steps_of(const Val& x, const Vals& sizes) {
   Body& b = x.body();
   const Val split = b.op("reshape", {x, joined(tessera::concat({sizes_of(x, 0, 2)}, sizes), 0)});
-  Ints order = counted(0, split.rank());
+  Ints order = counted(0, 2 + static_cast<int>(sizes.size()));  // of a failed reshape too
   std::swap(order[0], order[1]);
   return transposed(split, order);
 }
@@ -67,7 +67,11 @@ OpDef linear_attention() {
         for (const std::size_t i : {0, 1, 2, 4, 5})
           if (given(in, i)) TESSERA_TRY_DONE(check_rank(in[i], kNames[i], 3));
         TESSERA_TRY(const Dim depth, size_of_head(in[0], "query", queries));
-        TESSERA_TRY_DONE(size_of_head(in[1], "key", heads));
+        TESSERA_TRY(const Dim key_depth, size_of_head(in[1], "key", heads));
+        if (depth.constant() && key_depth.constant() && depth.constant() != key_depth.constant())
+          return bad_operands(fmt::format("a head of query has size {}, one of key {}",
+                                          depth.to_string(), key_depth.to_string()),
+                              "they have to be the same");
         TESSERA_TRY(const Dim width, size_of_head(in[2], "value", heads));
 
         const Val depths = size_list(in[0], depth, queries);
@@ -118,7 +122,7 @@ OpDef linear_attention() {
             });
 
         double scale = attrs.f("scale");
-        Val read = results[1];  // [time, batch, heads, shared, width]
+        Val read = results.back();  // [time, batch, heads, shared, width]
         if (scale == 0) {
           if (const auto size = depth.constant())
             scale = 1 / std::sqrt(static_cast<double>(*size));

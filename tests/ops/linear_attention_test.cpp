@@ -50,6 +50,9 @@ TEST(LinearAttention, RefusesInputsThatTheRuleDoesNotTake) {
   EXPECT_FALSE(try_evaluate("linear_attention", gated, {x, x, x}));
   EXPECT_FALSE(try_evaluate("linear_attention", gated, {x, x, x, std::nullopt, std::nullopt, x}));
   EXPECT_FALSE(try_evaluate("linear_attention", shared, {x, x, x}));
+  // The head of the key has another size than that of the query.
+  const Attrs linear{{"q_num_heads", 1}, {"kv_num_heads", 1}, {"update_rule", "linear"}};
+  EXPECT_FALSE(try_evaluate("linear_attention", linear, {x, f32({1, 1, 5}, {1, 2, 3, 4, 5}), x}));
 }
 
 TEST(CausalConvWithState, SeesThePastAndKeepsTheEnd) {
