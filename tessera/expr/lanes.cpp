@@ -536,8 +536,36 @@ bool Lanes<T>::execute_fold(const FoldPlan& fold) {
         result.integers[l] = init.integers[from];
     }
   }
+  // In a field, rounding and clamping are hashes: what bounds an extent in numbers does not.
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
+  if (kIsField<T> && computed_steps(fold) > kMostSteps) {
+    error_ = Diagnostic{.id = "loop-limit",
+                        .message = fmt::format("a fold has more than {} steps", kMostSteps)};
+    return false;
+  }
   if (sums_products(fold)) return sum_of_products(fold);
   return fold_step(fold, 0);
+}
+
+/// The number of steps of the loops whose extents are computed.
+template <class T>
+std::int64_t Lanes<T>::computed_steps(const FoldPlan& fold) const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t steps = 1;
+  for (const FoldPlan::Loop& loop : fold.loops)
+    if (loop.extent_reg >= 0) steps *= std::clamp(extent_of(loop), std::int64_t{1}, kMost / steps);
+  return steps;
+}
+
+/// The largest extent of a loop in any lane.
+template <class T>
+std::int64_t Lanes<T>::extent_of(const FoldPlan::Loop& loop) const {
+  if (loop.extent_reg < 0) return loop.extent;
+  const Register& computed = reg(loop.extent_reg);
+  std::int64_t extent = 0;
+  for (int lane = 0; lane < width(computed); ++lane)
+    extent = std::max(extent, computed.integers[static_cast<std::size_t>(lane)]);
+  return extent;
 }
 
 /// The loops of a fold from `depth` inwards.
@@ -553,13 +581,7 @@ bool Lanes<T>::fold_step(const FoldPlan& fold, std::size_t depth) {
     return done;
   }
   const FoldPlan::Loop& loop = fold.loops[depth];
-  std::int64_t extent = loop.extent;
-  if (loop.extent_reg >= 0) {
-    const Register& computed = reg(loop.extent_reg);
-    extent = 0;
-    for (int lane = 0; lane < width(computed); ++lane)
-      extent = std::max(extent, computed.integers[static_cast<std::size_t>(lane)]);
-  }
+  const std::int64_t extent = extent_of(loop);
   for (std::int64_t at = 0; at < extent; ++at) {
     if (depth == 0 && stopped()) {
       error_ = Diagnostic{.id = "stopped", .message = "the evaluation was stopped"};

@@ -90,6 +90,8 @@ class Lanes {
   bool execute_fold(const FoldPlan& fold);
 
   bool fold_step(const FoldPlan& fold, std::size_t depth);
+  std::int64_t extent_of(const FoldPlan::Loop& loop) const;
+  std::int64_t computed_steps(const FoldPlan& fold) const;
   /// Lane mask; empty means that all lanes are active.
   using Mask = std::vector<std::uint8_t>;
   Mask within_bounds(const FoldPlan& fold) const;

@@ -1,5 +1,6 @@
 #include "tessera/prove/refute.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tessera/prove/prove.h"
@@ -59,6 +60,13 @@ TEST(Refute, DrawsStridesAndPads) {
       " return conv(x, k) {strides=$t, pads=$p} }",
       "graph(x: f32[n, c, h, w], k: f32[f, c, 2*r + 1, 2*s + 1]) {"
       " return conv(relu(x), k) {strides=$t, pads=$p} }");
+}
+
+TEST(Refute, DoesNotFollowBoundsThatAreHashes) {
+  constexpr std::string_view kGraph =
+      "graph(x: bool[2], y: bool[2], image: f32[1, 1, 4, 6], boxes: f32[3, 5]) {{"
+      "  return logical_and(x, {}), max_roi_pool(image, boxes) {{pooled_shape=[2, 2]}} }}";
+  expect_counterexample(fmt::format(kGraph, "y"), fmt::format(kGraph, "x"));
 }
 
 TEST(Refute, LeavesWhatIsEqualAlone) {
