@@ -65,7 +65,9 @@ void Lowering::malformed(const Operation& op, const std::string& what) {
 Lowered Lowering::value(const std::string& name) {
   const auto found = scope_.find(name);
   if (found != scope_.end()) return found->second;
-  builder_.fail({.id = "ttir-structure", .message = fmt::format("%{} is not defined", name)});
+  builder_.fail({.id = "ttir-structure",
+                 .where = {.file = source_.file, .item = fmt::format("line {}", source_.line)},
+                 .message = fmt::format("%{} is not defined", name)});
   return {Type{}, builder_.constant(tile::Type::scalar(DType::I32), 0.0)};
 }
 
@@ -168,6 +170,7 @@ Lowering::Values Lowering::lower_blocks(const Region& region, std::size_t index,
   for (const Operation& op : block.ops) {
     if (builder_.failed()) return {};
     builder_.at(op.source);
+    source_ = op.source;
     if (op.name == "tt.return" || op.name == "scf.yield" || op.name == "scf.condition" ||
         op.name.ends_with(".return")) {
       Values values;
@@ -213,6 +216,8 @@ void Lowering::lower_op(const Operation& op) {
   if (lower_structure(op) || lower_arith(op) || lower_tensor(op) || lower_memory(op)) {
     return;
   }
+  if (op.name == "tt.elementwise_inline_asm")
+    return unsupported(op, "inline assembly is for one GPU", "write it with functions of tl");
   unsupported(op, "there is no such operation in tile IR");
 }
 

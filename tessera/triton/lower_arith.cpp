@@ -88,6 +88,11 @@ bool Lowering::lower_arith(const Operation& op) {
                                 [&](const ElementwiseOp& r) { return r.name == op.name; });
   if (row == kElementwise.end()) return false;
   const Lowered a = operand(op, 0);
+  if (is_float8(a.type.element) && (row->function == F::Abs || row->function == F::Neg)) {
+    const bool clears = row->function == F::Abs;  // the sign
+    result(op, a.type, map(clears ? F::And : F::Xor, {a.id, integer(a.id, clears ? 0x7f : 0x80)}));
+    return true;
+  }
   if (is_float8(a.type.element) || a.type.is_pointer()) {
     unsupported(op, fmt::format("operands of {}", to_string(a.type)));
     return true;

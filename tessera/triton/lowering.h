@@ -116,6 +116,7 @@ class Lowering {
   tile::Builder builder_;
   Scope scope_;
   std::vector<std::string> calls_;  // functions being inlined
+  tile::Source source_;             // of the operation that is lowered
   std::int64_t lowered_ = 0;        // operations so far
 };
 

@@ -140,23 +140,26 @@ class CpuBackend(BaseBackend):
         return text.encode()
 
 
-def _convert_custom_types(arg, dst_ty, fp_downcast_rounding=None, _semantic=None, _builder=None):
-    """Casts of Triton's own float8 format (fp8e4b15), as any other cast of floats."""
-    semantic = _semantic
-    builder = semantic.builder
+def _convert_custom_types(arg, dst_ty, fp_downcast_rounding=None, _semantic=None):
+    """Casts of fp8e4b15, which Triton carries as bytes: the upper bits of an f16 below 2."""
     import triton.language as tl
 
-    wide = tl.float32
+    semantic = _semantic
+
+    def bits(value):
+        return semantic.to_tensor(tl.full([], value, tl.uint16, _semantic=semantic))
+
+    def placed(x, mask, shift, left):
+        part = semantic.and_(x, bits(mask))
+        return semantic.shl(part, bits(shift)) if left else semantic.lshr(part, bits(shift))
+
     if arg.dtype.is_fp8e4b15():
-        made = builder.create_fp_to_fp(arg.handle, _block(arg, wide).to_ir(builder), None)
-        return semantic.cast(tl.tensor(made, _block(arg, wide)), dst_ty, fp_downcast_rounding)
-    source = semantic.cast(arg, wide)
-    from triton._C.libtriton import ir as _ir
-
-    rounding = _ir.ROUNDING_MODE.RTZ if fp_downcast_rounding == "rtz" else _ir.ROUNDING_MODE.RTNE
-    target = _block(arg, dst_ty)
-    return tl.tensor(builder.create_fp_to_fp(source.handle, target.to_ir(builder), rounding), target)
-
-
-def _block(arg, dtype):
-    return arg.type.with_element_ty(dtype.scalar) if arg.type.is_block() else dtype.scalar
+        byte = semantic.cast(semantic.bitcast(arg, tl.uint8), tl.uint16)
+        half = semantic.or_(placed(byte, 0x80, 8, True), placed(byte, 0x7F, 7, True))
+        return semantic.cast(semantic.bitcast(half, tl.float16), dst_ty, fp_downcast_rounding)
+    half = semantic.bitcast(semantic.cast(arg, tl.float16), tl.uint16)
+    nan = tl.PropagateNan.NONE
+    magnitude = semantic.minimum(semantic.and_(half, bits(0x7FFF)), bits(0x3F80), nan)
+    rounded = placed(semantic.add(magnitude, bits(0x40), False), 0xFFFF, 7, False)
+    byte = semantic.or_(rounded, placed(half, 0x8000, 8, False))
+    return semantic.bitcast(semantic.cast(byte, tl.uint8), dst_ty)
