@@ -82,11 +82,12 @@ def main() -> int:
     parser.add_argument("--progress", action="store_true", help="print each row as it is measured")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
+    environment = dict(os.environ)  # before Tessera gives Triton another cache
     rows = measure(arguments)
     if arguments.compare and arguments.compiler == "tessera":
         others = subprocess.run(
             [sys.executable, __file__, "--json", "--compiler", "triton", "--device", arguments.device, "--size",
-             arguments.size, "--time", "--filter", arguments.filter], capture_output=True, text=True)
+             arguments.size, "--time", "--filter", arguments.filter], capture_output=True, text=True, env=environment)
         if others.returncode not in (0, 1):
             print(others.stderr, file=sys.stderr)
             return 1
