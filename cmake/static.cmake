@@ -1,11 +1,15 @@
-# TESSERA_STATIC: every library but those of the C and C++ runtime, and protobuf, is linked statically, for
-# binaries that travel (wheels, libtessera.so). Included before any library is searched for.
+# TESSERA_STATIC: libraries are linked statically, for binaries that travel (wheels, libtessera.so), but for those
+# of the C and C++ runtime and tessera_carried, which travel along. Included before any library is searched for.
 
 option(TESSERA_STATIC "Link libraries statically, for binaries that travel" OFF)
 option(TESSERA_LLVM_STATIC "Link LLVM statically" ${TESSERA_STATIC})
-# Shared in every build, and carried along: Debian's static library holds a thread-local variable at a fixed
-# place (initial-exec), for which a process that loads modules late may have no room.
+# Shared in every build. Debian's static library of protobuf holds a thread-local variable at a fixed place
+# (initial-exec), for which a process that loads modules late may have no room; those of JPEG and PNG are not
+# position-independent on x86-64.
 find_package(Protobuf REQUIRED)
+find_package(JPEG)
+find_package(PNG)
+set(tessera_carried protobuf::libprotobuf-lite JPEG::JPEG PNG::PNG)
 if(TESSERA_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 endif()

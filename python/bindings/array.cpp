@@ -141,8 +141,15 @@ std::optional<ArrayView> view_by_dlpack(nb::handle object) {
   return view;
 }
 
+/// Number of elements of an array that is in memory.
+std::int64_t count_of(const ArrayView& view) {
+  return element_count(view.shape).value_or(0);
+}
+
 /// The view of an array by its library's table; the array itself keeps the memory.
 ArrayView view_by_exchange(const DlpackExchange& exchange, nb::handle object) {
+  if (is_negated(object))
+    fail("it is a view of negated elements", {}, "give a copy: x.resolve_neg()");
   nb::dlpack::dltensor tensor;
   if (exchange.view_of_object(object.ptr(), &tensor) != 0) {
     nb::python_error error;
@@ -154,6 +161,8 @@ ArrayView view_by_exchange(const DlpackExchange& exchange, nb::handle object) {
                  .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset};
   view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
   view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+  if (tensor.data == nullptr && count_of(view) != 0)
+    fail("it has no memory", "fake tensors have shapes alone");
   return view;
 }
 
@@ -183,11 +192,6 @@ std::optional<ArrayView> view_of_extension(nb::handle object, bool writable) {
                              writable);
   if (view) view->dtype = type->dtype;
   return view;
-}
-
-/// Number of elements of an array that is in memory.
-std::int64_t count_of(const ArrayView& view) {
-  return element_count(view.shape).value_or(0);
 }
 
 bool is_dense(const ArrayView& view) {

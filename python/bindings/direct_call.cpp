@@ -41,17 +41,26 @@ std::optional<DirectArray> read_numpy(PyObject* object) {
                      .is_dense = (array->flags & kUsable) == kUsable};
 }
 
-std::optional<DirectArray> read_exchange(const DlpackExchange& exchange, PyObject* object) {
+std::optional<DirectArray> read_exchange(const DirectArrays::Library& library, PyObject* object) {
   nb::dlpack::dltensor tensor;
-  if (exchange.view_of_object(object, &tensor) != 0) {
+  if (library.exchange->view_of_object(object, &tensor) != 0) {
     PyErr_Clear();
     return std::nullopt;
   }
   const ElementType* const type = element_type(tensor.dtype);
   if (type == nullptr || type->bits < 8) return std::nullopt;
+  const std::span<const std::int64_t> shape(tensor.shape, static_cast<std::size_t>(tensor.ndim));
+  if (tensor.data == nullptr && std::ranges::count(shape, 0) == 0)
+    return std::nullopt;  // a fake tensor
+  if (library.is_neg.is_valid()) {
+    PyObject* const negated = PyObject_CallMethodObjArgs(object, library.is_neg.ptr(), nullptr);
+    if (negated == nullptr) PyErr_Clear();
+    Py_XDECREF(negated);
+    if (negated != Py_False) return std::nullopt;
+  }
   return DirectArray{.dtype = type->dtype,
                      .data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
-                     .shape = {tensor.shape, static_cast<std::size_t>(tensor.ndim)},
+                     .shape = shape,
                      .device = tensor.device,
                      .is_dense = is_dense(tensor)};
 }
@@ -235,11 +244,11 @@ Expected<Done> run_on_gpu(RunnableProgram& runnable, const DlpackExchange& excha
 
 }  // namespace
 
-const DirectArrays::Library* DirectArrays::library_of(PyObject* object) {
+DirectArrays::LibraryRef DirectArrays::library_of(PyObject* object) {
   constexpr std::size_t kMostTypes = 8;
   PyTypeObject* const type = Py_TYPE(object);
   for (const auto& library : known_)
-    if (library->type.ptr() == reinterpret_cast<PyObject*>(type)) return library.get();
+    if (library->type.ptr() == reinterpret_cast<PyObject*>(type)) return library;
   const nb::handle handle(reinterpret_cast<PyObject*>(type));
   Library library{.type = nb::borrow(handle)};
   if (const DlpackExchange* const exchange = exchange_of(nb::handle(object));
@@ -247,20 +256,23 @@ const DirectArrays::Library* DirectArrays::library_of(PyObject* object) {
     library.exchange = exchange;
   else if (!(library.numpy = NumpyApi::of(type)))
     return nullptr;
+  if (nb::hasattr(handle, "is_neg"))
+    library.is_neg = nb::steal(PyUnicode_InternFromString("is_neg"));
   if (known_.size() == kMostTypes) known_.clear();
-  return known_.emplace_back(std::make_unique<Library>(std::move(library))).get();
+  return known_.emplace_back(std::make_shared<const Library>(std::move(library)));
 }
 
 std::optional<DirectArray> DirectArrays::read(const Library& library, PyObject* object) {
-  return library.numpy ? read_numpy(object) : read_exchange(*library.exchange, object);
+  return library.numpy ? read_numpy(object) : read_exchange(library, object);
 }
 
 std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> inputs,
                                                    std::optional<Diagnostic>* failure) {
-  const DirectArrays::Library* library = nullptr;
+  // Held: while the GIL is released, other threads may make the cache forget it.
+  DirectArrays::LibraryRef library;
   SmallVector<DirectArray, 8> arrays;
   for (PyObject* const input : inputs) {
-    const DirectArrays::Library* const its = arrays_.library_of(input);
+    DirectArrays::LibraryRef its = arrays_.library_of(input);
     if (its == nullptr) return std::nullopt;
     const auto array = DirectArrays::read(*its, input);
     if (!array || !array->is_dense) return std::nullopt;
@@ -268,7 +280,7 @@ std::optional<DirectCall::Results> DirectCall::run(std::span<PyObject* const> in
     if (library != nullptr && (its->exchange != library->exchange ||
                                array->device.device_id != arrays[0].device.device_id))
       return std::nullopt;
-    library = its;
+    library = std::move(its);
     arrays.push_back(*array);
   }
   if (library == nullptr) return std::nullopt;

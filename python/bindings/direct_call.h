@@ -32,14 +32,16 @@ class DirectArrays {
     nanobind::object type;  // held, so that its address stays its own
     std::optional<NumpyApi> numpy = {};
     const DlpackExchange* exchange = nullptr;
+    nanobind::object is_neg = {};  // name of that method, where the type has it
   };
+  using LibraryRef = std::shared_ptr<const Library>;
   /// How to access an object; null where its type has no C functions. Throws python_error.
-  const Library* library_of(PyObject* object);
+  LibraryRef library_of(PyObject* object);
   /// Null without a Python error where the array cannot be described.
   static std::optional<DirectArray> read(const Library& library, PyObject* object);
 
  private:
-  std::vector<std::unique_ptr<Library>> known_;
+  std::vector<LibraryRef> known_;
 };
 
 /// Calls of a program on arrays that it takes as they are: dense, in the memory that the program

@@ -49,4 +49,14 @@ inline const DlpackExchange* exchange_of(nanobind::handle object) {
   return table->version.major == 1 ? table : nullptr;
 }
 
+/// Whether an array is a view whose elements are the negatives of its memory (torch.Tensor.is_neg),
+/// which the table does not say.
+inline bool is_negated(nanobind::handle object) {
+  PyObject* const answer = PyObject_CallMethod(object.ptr(), "is_neg", nullptr);
+  if (answer == nullptr) PyErr_Clear();  // of a library that has no such views
+  const bool negated = answer == Py_True;
+  Py_XDECREF(answer);
+  return negated;
+}
+
 }  // namespace tessera::python

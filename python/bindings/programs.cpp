@@ -122,7 +122,7 @@ std::vector<nb::object> run_on_host(NativeModel& model, std::span<const nb::obje
 
 /// The array that an object is, if it is one on a GPU.
 std::optional<DirectArray> gpu_array(DirectCall& program, nb::handle object) {
-  const DirectArrays::Library* const library = program.arrays().library_of(object.ptr());
+  const DirectArrays::LibraryRef library = program.arrays().library_of(object.ptr());
   if (library == nullptr) return std::nullopt;
   auto array = DirectArrays::read(*library, object.ptr());
   if (array && array->device.device_type != nb::device::cuda::value) array.reset();
@@ -184,6 +184,8 @@ std::vector<nb::object> run_on_gpu(DirectCall& program, std::vector<nb::object> 
 
 /// Results of a call that a direct call declined.
 std::vector<nb::object> results_of(DirectCall& program, std::vector<nb::object> objects) {
+  for (nb::object& object : objects)
+    if (exchange_of(object) != nullptr && is_negated(object)) object = object.attr("resolve_neg")();
   const bool is_on_gpu = std::ranges::any_of(
       objects, [&](const nb::object& object) { return gpu_array(program, object).has_value(); });
   return is_on_gpu ? run_on_gpu(program, std::move(objects))

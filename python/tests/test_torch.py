@@ -58,3 +58,47 @@ def test_mistakes_in_tensors_are_diagnostics(add):
         p(torch.zeros(4, device="meta"), torch.zeros(4))
     with pytest.raises(ts.Error):
         p(torch.eye(4).to_sparse(), torch.zeros(4))
+
+
+def test_views_of_negated_elements_keep_their_sign(add):
+    p = add.compile(cache=None)
+    x = torch.arange(4, dtype=torch.float32)
+    for _ in range(2):
+        for negated in (torch._neg_view(x), torch.complex(x, x).conj().imag):
+            assert negated.is_neg() and torch.equal(p(negated, x), torch.zeros(4))
+            assert torch.equal(p(x=negated, y=x), torch.zeros(4))
+    with pytest.raises(ts.Error, match="negated"):
+        ts.Graph().constant(torch._neg_view(x))
+
+
+def test_tensors_without_memory_are_refused(add):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    p = add.compile(cache=None)
+    with FakeTensorMode():
+        fake = torch.ones(4)
+    with pytest.raises(ts.Error):
+        p(fake, torch.ones(4))
+    with pytest.raises(ts.Error):
+        torch.func.vmap(lambda row: p(row, row))(torch.ones(2, 4))
+
+
+def test_array_types_come_and_go_while_threads_call(add):
+    import threading
+
+    p = add.compile(cache=None)
+    wrong = []
+
+    def work():
+        for i in range(200):
+            kind = type(f"Kind{i}", (torch.Tensor,), {})  # a new type each time
+            x = torch.full((4,), float(i)).as_subclass(kind)
+            if p(x, x).tolist() != [2.0 * i] * 4:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
