@@ -9,7 +9,10 @@ target_include_directories(tessera_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_
                                                     $<INSTALL_INTERFACE:include>)
 target_link_libraries(tessera_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,tessera_engine>")
 target_link_options(tessera_shared PRIVATE "-Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/shared_library.map"
-                                           -Wl,--gc-sections -Wl,--no-undefined)
+                                           -Wl,--gc-sections)
+if(NOT TESSERA_SANITIZE)  # clang leaves the sanitizers' functions to the program
+  target_link_options(tessera_shared PRIVATE -Wl,--no-undefined)
+endif()
 if(TESSERA_STATIC)
   target_link_options(tessera_shared PRIVATE -static-libstdc++)
 endif()
