@@ -1,12 +1,153 @@
 #include "tessera/prove/reasons.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
 
 #include "tessera/support/hash.h"
+#include "tessera/support/rng.h"
 
 namespace tessera::prove {
+
+namespace {
+
+constexpr std::size_t kPoints = Arithmetic::kPoints;
+using Values = Arithmetic::Values;
+
+constexpr double kExact = 0x1p53;  // integers below are exact in double
+
+/// Range of numbers that a symbol is drawn from.
+struct Range {
+  std::uint64_t least, most;
+};
+/// Kinds of points. Premises such as `i < n` hold where indices are small and sizes are not; those
+/// of windows, such as `r <= i + k`, where indices are about as large as sizes. At each point one
+/// symbol is an outlier, so that a bound may be violated that no other premise implies.
+struct PointKind {
+  Range sizes, indices, outlying_sizes, outlying_indices;
+  bool is_mixed = false;  // some sizes are much larger than others, as images than windows
+};
+constexpr std::array<PointKind, 16> kPointKinds = {{
+    {{5, 5}, {0, 2}, {1, 2}, {5, 12}},
+    {{3, 9}, {0, 2}, {0, 2}, {3, 20}},
+    {{4, 4}, {2, 3}, {0, 3}, {4, 12}},
+    {{8, 40}, {0, 7}, {1, 7}, {8, 100}},
+    {{1, 2}, {0, 0}, {0, 0}, {1, 3}},
+    {{3, 3}, {1, 2}, {0, 1}, {0, 6}},
+    {{6, 6}, {3, 6}, {0, 2}, {6, 12}},
+    {{1, 1}, {0, 0}, {2, 5}, {1, 2}},
+    {{1, 2}, {0, 0}, {0, 0}, {1, 9}, true},
+    {{1, 2}, {0, 1}, {0, 9}, {1, 40}, true},
+    {{1, 3}, {0, 1}, {0, 9}, {2, 9}, true},
+    {{2, 3}, {0, 1}, {0, 1}, {2, 40}, true},
+    {{2, 2}, {0, 1}, {0, 1}, {2, 40}, true},
+    {{1, 3}, {0, 0}, {0, 1}, {1, 20}, true},
+    {{2, 4}, {0, 2}, {0, 1}, {2, 40}, true},
+    {{1, 9}, {0, 2}, {0, 1}, {1, 40}},
+}};
+constexpr std::size_t kOutliers = 32;  // symbols that take turns
+
+/// Values of a symbol at the points, by its number modulo kOutliers and whether it is an index.
+const Values& drawn_values(std::size_t number, bool is_index) {
+  using Table = std::array<std::array<Values, kOutliers>, 2>;
+  static const Table& table = *[] {
+    auto made = std::make_unique<Table>();
+    for (const std::size_t index : {0, 1})
+      for (std::size_t outlier = 0; outlier < kOutliers; ++outlier) {
+        Rng rng(2 * outlier + index);
+        for (std::size_t point = 0; point < kPoints; ++point) {
+          const PointKind& kind = kPointKinds[point / kOutliers % kPointKinds.size()];
+          const bool is_outlier = point % kOutliers == outlier;
+          const Range& range = is_outlier
+                                   ? (index == 1 ? kind.outlying_indices : kind.outlying_sizes)
+                                   : (index == 1 ? kind.indices : kind.sizes);
+          std::uint64_t value = range.least + rng.below(range.most - range.least + 1);
+          if (kind.is_mixed && index == 0 && !is_outlier && rng.below(3) == 0) value *= 8;
+          (*made)[index][outlier][point] = static_cast<double>(value);
+        }
+      }
+    return made.release();
+  }();
+  return table[is_index ? 1 : 0][number % kOutliers];
+}
+
+}  // namespace
+
+std::uint32_t Arithmetic::atom_of(const Dim& atom) {
+  if (const auto here = atoms_.find(atom); here != atoms_.end()) return here->second;
+  const bool natural = atom.least().value_or(-1) >= 0;
+  Atom made{.dim = atom, .natural = natural};
+  if (const auto name = atom.as_symbol()) {
+    made.values = &drawn_values(by_number_.size(), name->starts_with('%'));
+  } else {
+    computed_.push_back(operation_values(atom));
+    if (natural)
+      for (double& value : computed_.back()) value = std::max(value, 0.0);
+    made.values = &computed_.back();
+  }
+  // The operands of an operation have numbers by now.
+  const auto number = static_cast<std::uint32_t>(by_number_.size());
+  by_number_.push_back(std::move(made));
+  atoms_.emplace(atom, number);
+  return number;
+}
+
+Arithmetic::Values Arithmetic::operation_values(const Dim& atom) {
+  Values values = {};
+  const std::vector<Dim::Operation> operations = atom.operations();
+  if (operations.empty()) return values;  // an undefined size
+  const auto& [op, whole, left, right] = operations.front();
+  const Values a = evaluated(linear(left)).value, b = evaluated(linear(right)).value;
+  for (std::size_t point = 0; point < kPoints; ++point) {
+    const double quotient = b[point] == 0 ? 0 : std::floor(a[point] / b[point]);
+    switch (op) {
+      // Premises relate quotients by numbers to what is divided. Others may have any value; a
+      // window fits more often than not.
+      case Dim::Op::FloorDiv:
+        values[point] = right.constant() ? quotient : std::max(quotient, 0.0);
+        break;
+      case Dim::Op::Mod: values[point] = a[point] - quotient * b[point]; break;
+      case Dim::Op::Min: values[point] = std::min(a[point], b[point]); break;
+      case Dim::Op::Max: values[point] = std::max(a[point], b[point]); break;
+    }
+  }
+  return values;
+}
+
+Arithmetic::Evaluation Arithmetic::evaluated(const Linear& linear) const {
+  Evaluation result{};
+  for (const auto& [product, coefficient] : linear) {
+    Values term;
+    term.fill(static_cast<double>(coefficient));
+    for (const std::uint32_t atom : infos_[product].atoms) {
+      const Values& values = *by_number_[atom].values;
+      for (std::size_t point = 0; point < kPoints; ++point) term[point] *= values[point];
+    }
+    for (std::size_t point = 0; point < kPoints; ++point) {
+      result.value[point] += term[point];
+      result.magnitude[point] += std::fabs(term[point]);
+    }
+  }
+  return result;
+}
+
+Arithmetic::Signs Arithmetic::signs_of(const Linear& linear) const {
+  const Evaluation at = evaluated(linear);
+  Signs signs;
+  for (std::size_t word = 0; word < PointSet::kWords; ++word) {
+    std::uint64_t negative = 0, exact = 0;
+    for (std::size_t bit = 0; bit < 64; ++bit) {
+      const std::size_t point = 64 * word + bit;
+      negative |= std::uint64_t{at.value[point] < 0} << bit;
+      exact |= std::uint64_t{at.magnitude[point] < kExact} << bit;
+    }
+    signs.negative.words[word] = negative & exact;
+    signs.natural.words[word] = ~negative & exact;
+  }
+  return signs;
+}
 
 Arithmetic::Product Arithmetic::product_of(std::vector<std::uint32_t> atoms) {
   if (atoms.empty()) return 0;
@@ -14,35 +155,39 @@ Arithmetic::Product Arithmetic::product_of(std::vector<std::uint32_t> atoms) {
       products_.try_emplace(std::move(atoms), static_cast<Product>(infos_.size()));
   if (!fresh) return here->second;
   Info info{.atoms = here->first, .dim = 1, .natural = true};
-  for (const std::uint32_t atom : here->first) info.mask |= std::uint64_t{1} << (atom % 64);
-  for (const std::uint32_t atom : here->first)
-    for (const auto& [dim, number] : atoms_)
-      if (number == atom) {
-        info.dim = info.dim * dim;
-        info.natural = info.natural && dim.least().value_or(-1) >= 0;
-      }
+  for (const std::uint32_t number : here->first) {
+    const Atom& atom = by_number_[number];
+    info.mask |= std::uint64_t{1} << (number % 64);
+    info.dim = info.dim * atom.dim;
+    info.natural = info.natural && atom.natural;
+  }
   infos_.push_back(std::move(info));
   return here->second;
 }
 
-const Arithmetic::Linear& Arithmetic::linear(const Dim& dim) {
+const Arithmetic::Polynomial& Arithmetic::interned(Linear linear) {
+  const auto here = linears_.lower_bound(linear);
+  if (here != linears_.end() && here->first == linear) return *here;
+  const Signs signs = signs_of(linear);
+  return *linears_.emplace_hint(here, std::move(linear), signs);
+}
+
+const Arithmetic::Polynomial& Arithmetic::polynomial(const Dim& dim) {
   if (const auto constant = dim.constant())
-    return *linears_.insert(*constant == 0 ? Linear{} : Linear{{0, *constant}}).first;
+    return interned(*constant == 0 ? Linear{} : Linear{{0, *constant}});
   if (const auto here = known_.find(dim.id()); here != known_.end()) return *here->second.second;
   Linear result;
   for (const Dim::Part& part : dim.parts()) {
     std::vector<std::uint32_t> atoms;
     if (!part.product.is(1))
-      for (const Dim& atom : part.product.factors())
-        atoms.push_back(
-            atoms_.try_emplace(atom, static_cast<std::uint32_t>(atoms_.size())).first->second);
+      for (const Dim& atom : part.product.factors()) atoms.push_back(atom_of(atom));
     std::ranges::sort(atoms);
     result.emplace_back(product_of(std::move(atoms)), part.coefficient);
   }
   std::ranges::sort(result);
-  const Linear* made = &*linears_.insert(std::move(result)).first;
-  known_.emplace(dim.id(), std::pair(dim, made));
-  return *made;
+  const Polynomial& made = interned(std::move(result));
+  known_.emplace(dim.id(), std::pair(dim, &made));
+  return made;
 }
 
 std::optional<Arithmetic::Product> Arithmetic::quotient(Product whole, Product part) {
@@ -185,8 +330,15 @@ std::optional<certify::Reason> Arithmetic::reason_for(const Dim& e, const Premis
   const auto add = [&](const void* address) {
     hasher.add(reinterpret_cast<std::uintptr_t>(address));
   };
-  add(&linear(e));
-  for (const Dim& premise : premises.list) add(&linear(premise));
+  const Polynomial& goal = polynomial(e);
+  add(&goal);
+  PointSet violations = goal.second.negative;
+  for (std::size_t i = 0; i < premises.list.size(); ++i) {
+    const Polynomial& premise = polynomial(premises.list[i]);
+    add(&premise);
+    if (premises.without != i) violations.keep(premise.second.natural);
+  }
+  if (!violations.empty()) return std::nullopt;
   hasher.add(premises.without.value_or(premises.list.size()));
   add(premises.avoiding == nullptr ? nullptr : &linear(*premises.avoiding));
   const auto [memo, fresh] = found_.try_emplace(hasher.value());

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,24 +21,64 @@ struct Premises {
   const Dim* avoiding = nullptr;            // an operation that those used may not speak of
 };
 
-/// Looks for reasons why sizes are not negative. Keeps sizes as vectors of numbers, for one proof
-/// asks thousands of times about a few of them.
+/// Search for reasons why sizes are not negative: combinations of premises with multipliers that
+/// are not negative. Polynomials are kept as vectors of numbers and sampled at some points, since
+/// one proof asks thousands of times about a few of them: where all premises hold at a point and
+/// the goal is negative there, no reason exists and none is searched for.
 class Arithmetic {
  public:
+  static constexpr std::size_t kPoints = 512;
+  using Values = std::array<double, kPoints>;  // of an atom or a polynomial, by point
+
   std::optional<certify::Reason> reason_for(const Dim& e, const Premises& premises);
 
  private:
-  std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises);
   friend class Search;
   using Product = std::uint32_t;  // of atoms, by number; 0 is the empty one
   using Linear = std::vector<std::pair<Product, std::int64_t>>;
 
-  const Linear& linear(const Dim& dim);
+  struct PointSet {
+    static constexpr std::size_t kWords = kPoints / 64;
+    std::array<std::uint64_t, kWords> words = {};
+
+    void keep(const PointSet& other) {
+      for (std::size_t i = 0; i < kWords; ++i) words[i] &= other.words[i];
+    }
+    bool empty() const {
+      return std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; });
+    }
+  };
+  /// Points where a polynomial is negative and where it is not; a point is in neither where its
+  /// value is too large to be exact.
+  struct Signs {
+    PointSet negative, natural;
+  };
+  using Polynomial = std::map<Linear, Signs>::value_type;
+
+  std::optional<certify::Reason> looked_for(const Dim& e, const Premises& premises);
+  const Polynomial& polynomial(const Dim& dim);
+  const Linear& linear(const Dim& dim) { return polynomial(dim).first; }
+  const Polynomial& interned(Linear linear);
+  /// Values at the points, and the sums of the magnitudes of their terms.
+  struct Evaluation {
+    Values value, magnitude;
+  };
+  Evaluation evaluated(const Linear& linear) const;
+  Signs signs_of(const Linear& linear) const;
+  std::uint32_t atom_of(const Dim& atom);
+  Values operation_values(const Dim& atom);
   Product product_of(std::vector<std::uint32_t> atoms);
   std::optional<Product> quotient(Product whole, Product part);
   Product times(Product a, Product b);
 
   std::map<Dim, std::uint32_t> atoms_;
+  struct Atom {
+    Dim dim;
+    bool natural = false;  // not negative
+    const Values* values = nullptr;
+  };
+  std::vector<Atom> by_number_;
+  std::deque<Values> computed_;  // of operations
   std::map<std::vector<std::uint32_t>, Product> products_;
   struct Info {
     std::vector<std::uint32_t> atoms;
@@ -47,8 +89,8 @@ class Arithmetic {
   std::vector<Info> infos_ = {{{}, 1, true}};
   std::unordered_map<std::uint64_t, std::optional<Product>> quotients_;
   std::unordered_map<std::uint64_t, Product> multiples_;
-  std::set<Linear> linears_;  // each once: equal ones have equal addresses
-  std::unordered_map<const void*, std::pair<Dim, const Linear*>> known_;
+  std::map<Linear, Signs> linears_;  // each once: equal ones have equal addresses
+  std::unordered_map<const void*, std::pair<Dim, const Polynomial*>> known_;
   std::unordered_map<std::uint64_t, std::optional<certify::Reason>>
       found_;  // or looked for in vain
 };
