@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/expr/text.h"
+#include "tessera/ir/inference_memo.h"
 #include "tessera/ir/literal.h"
 #include "tessera/ops/catalog.h"
 #include "tessera/rules/certified.h"
@@ -61,6 +62,7 @@ using Decide = RuleProof (*)(const rules::Rule&, Guards, const prove::Options&);
 Expected<std::vector<RuleProof>> for_each_rule(const RuleBook& book, const RulesOptions& options,
                                                Decide decide) {
   std::vector<RuleProof> proofs;
+  const InferenceMemo memo;
   for (const rules::Rule& rule : book.rules) {
     if (options.progress) options.progress(proofs.size(), book.rules.size());
     proofs.push_back(decide(rule, book.guards, options.proof));

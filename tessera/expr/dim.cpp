@@ -23,6 +23,7 @@ struct Dim::Node {
   std::string name = {};   // of a symbol
   Dim a = {}, b = {};      // of an operation
   std::size_t weight = 1;  // how many atoms it is made of
+  std::uint64_t hash = 0;  // that of the name or of the operands
   mutable std::atomic<std::uint32_t> uses = 0;
 
   bool is_operation() const { return kind != Kind::Symbol && kind != Kind::Undefined; }
@@ -150,6 +151,11 @@ Dim Dim::of_operation(Kind kind, const Dim& a, const Dim& b) {
   node->b = b;
   for (const Dim* side : {&a, &b})
     if (side->terms_ != nullptr) node->weight += weight(*side->terms_);
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(kind));
+  hasher.add(a.hash());
+  hasher.add(b.hash());
+  node->hash = hasher.value();
   return of_atom(Atom(node.release()));
 }
 
@@ -165,6 +171,9 @@ Dim Dim::symbol(std::string name) {
   if (const auto here = table.symbols.find(name); here != table.symbols.end()) return *here->second;
   auto* node = new Node;
   node->name = std::move(name);
+  Hasher hasher;
+  hasher.add_text(node->name);
+  node->hash = hasher.value();
   return *table.symbols.emplace(node->name, std::make_unique<const Dim>(of_atom(Atom(node))))
               .first->second;
 }
@@ -578,7 +587,10 @@ std::size_t Dim::hash() const {
   if (terms_ == nullptr) {
     hasher.add(static_cast<std::uint64_t>(constant_));
   } else {
-    hasher.add_text(to_string());
+    for (const Term& term : *terms_) {
+      for (const Atom& atom : term.factors) hasher.add(atom->hash);
+      hasher.add(static_cast<std::uint64_t>(term.coefficient));
+    }
   }
   return hasher.value();
 }

@@ -213,12 +213,13 @@ Expected<std::vector<Value>> Runner<T>::run_core(const OpDef& op, const Attrs& a
   const std::optional<Signature> signature = signature_of(known_of(inputs));
   if (!signature) return bad_operands(fmt::format("{} takes tensors", op.name));
   if (std::ranges::any_of(inputs, is_text)) return run_on_text(op, attrs, inputs, outputs);
-  auto defined = op.define(attrs, *signature);
-  if (!defined && is_needs_value(defined.error()))
+  const auto shared = defined(op, attrs, *signature);
+  if (!shared && is_needs_value(shared.error()))
     return bad_operands(
-        defined.error().message,
+        shared.error().message,
         fmt::format("content is tracked for tensors of up to {} elements", kSmallTensor));
-  TESSERA_TRY(const Definition definition, std::move(defined));
+  if (!shared) return shared.error();
+  const Definition& definition = **shared;
   TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(*signature)));
   TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "tessera/expr/shape.h"
 #include "tessera/expr/small_types.h"
 #include "tessera/expr/symbolic.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ir/inference_memo.h"
 #include "tessera/ops/text.h"
+#include "tessera/support/hash.h"
 
 namespace tessera {
 namespace {
@@ -27,17 +30,18 @@ bool is_weight(const Type& type) {
 
 Expected<std::vector<ValueInfo>> infer_core(const OpDef& op, const Attrs& attrs,
                                             const Signature& in) {
-  auto definition = op.define(attrs, in);
-  if (!definition) {
-    if (is_needs_value(definition.error())) return nothing_known(op);
-    return std::move(definition).error();
+  const auto shared = defined(op, attrs, in);
+  if (!shared) {
+    if (is_needs_value(shared.error())) return nothing_known(op);
+    return shared.error();
   }
-  if (const std::optional<DType> small = computed_small_type(*definition))
+  const Definition& definition = **shared;
+  if (const std::optional<DType> small = computed_small_type(definition))
     return bad_operands(
         fmt::format("{} computes with elements of type {}", op.name, tessera::to_string(*small)),
         "elements of this type are moved, compared and converted: cast them to a wider type");
-  TESSERA_TRY(const Sizes sizes, solve_sizes(*definition, shapes_of(in)));
-  TESSERA_TRY(const std::vector<TensorType> types, output_types(*definition, sizes));
+  TESSERA_TRY(const Sizes sizes, solve_sizes(definition, shapes_of(in)));
+  TESSERA_TRY(const std::vector<TensorType> types, output_types(definition, sizes));
 
   std::vector<const Argument*> present;
   for (const Argument& argument : in)
@@ -47,9 +51,9 @@ Expected<std::vector<ValueInfo>> infer_core(const OpDef& op, const Attrs& attrs,
     ValueInfo result{.type = Type::tensor(types[i].dtype, types[i].shape)};
     if (op.pure) {
       if (is_integer(types[i].dtype) || types[i].dtype == DType::Bool)
-        result.value = symbolic_values(*definition, sizes, present, static_cast<int>(i));
+        result.value = symbolic_values(definition, sizes, present, static_cast<int>(i));
       if (!is_weight(result.type))
-        result.content = known_content(*definition, sizes, present, static_cast<int>(i));
+        result.content = known_content(definition, sizes, present, static_cast<int>(i));
     }
     results.push_back(std::move(result));
   }
@@ -187,8 +191,10 @@ std::vector<Shape> shapes_of(const Signature& signature) {
   return shapes;
 }
 
-Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
-                                       const std::vector<ValueInfo>& inputs) {
+namespace {
+
+Expected<std::vector<ValueInfo>> inferred(const OpDef& op, const Attrs& attrs,
+                                          const std::vector<ValueInfo>& inputs) {
   std::vector<bool> present;
   for (const ValueInfo& input : inputs) present.push_back(input.present);
   TESSERA_TRY_DONE(check_arity(op, present));
@@ -206,6 +212,113 @@ Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
   }
   TESSERA_CHECK(false, "{} is told by its subgraphs", op.name);
   return nothing_known(op);
+}
+
+bool same_tensor(const std::optional<Tensor>& a, const std::optional<Tensor>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->dtype == b->dtype && a->shape == b->shape && !a->strings && !b->strings &&
+         std::ranges::equal(a->bytes.view(), b->bytes.view());
+}
+
+bool same_operand(const ValueInfo& a, const ValueInfo& b) {
+  return a.present == b.present && a.type == b.type && a.value == b.value &&
+         same_tensor(a.content, b.content);
+}
+
+bool same_operand(const Argument& a, const Argument& b) {
+  return a.present == b.present && a.type == b.type && a.value == b.value &&
+         same_tensor(a.content, b.content);
+}
+
+void add_content(Hasher& hasher, const std::optional<std::vector<Dim>>& value,
+                 const std::optional<Tensor>& content) {
+  if (value)
+    for (const Dim& dim : *value) hasher.add(dim.hash());
+  if (content) hasher.add_bytes(content->bytes.view());
+}
+
+void add(Hasher& hasher, const ValueInfo& known) {
+  hasher.add(known.present ? known.type.hash() : 0);
+  add_content(hasher, known.value, known.content);
+}
+
+void add(Hasher& hasher, const Argument& argument) {
+  hasher.add(argument.present ? 1 + static_cast<std::uint64_t>(argument.type.dtype) : 0);
+  for (const Dim& dim : argument.type.shape) hasher.add(dim.hash());
+  add_content(hasher, argument.value, argument.content);
+}
+
+/// Results of calls by what was called: an operator, its attributes and what is known of the
+/// operands.
+template <class Operand, class Result>
+class Calls {
+ public:
+  template <class Compute>
+  const Result& result(const OpDef& op, const Attrs& attrs, const std::vector<Operand>& operands,
+                       const Compute& compute) {
+    Hasher hasher;
+    hasher.add(reinterpret_cast<std::uintptr_t>(&op));
+    hasher.add(attrs.hash());
+    for (const Operand& operand : operands) add(hasher, operand);
+    const auto [first, last] = calls_.equal_range(hasher.value());
+    for (auto here = first; here != last; ++here) {
+      const Call& call = here->second;
+      if (call.op == &op && call.attrs == attrs &&
+          std::ranges::equal(call.operands, operands,
+                             [](const Operand& a, const Operand& b) { return same_operand(a, b); }))
+        return call.result;
+    }
+    Call made{&op, attrs, operands, compute()};
+    constexpr std::size_t kMostCalls = 1 << 14;  // some 20 MB
+    if (calls_.size() >= kMostCalls) calls_.clear();
+    return calls_.emplace(hasher.value(), std::move(made))->second.result;
+  }
+
+ private:
+  struct Call {
+    const OpDef* op;
+    Attrs attrs;
+    std::vector<Operand> operands;
+    Result result;
+  };
+  std::unordered_multimap<std::uint64_t, Call> calls_;
+};
+
+}  // namespace
+
+class InferenceMemo::Table {
+ public:
+  Calls<ValueInfo, Expected<std::vector<ValueInfo>>> inferred;
+  Calls<Argument, Expected<std::shared_ptr<const Definition>>> defined;
+};
+
+thread_local InferenceMemo::Table* InferenceMemo::current_ = nullptr;
+
+InferenceMemo::InferenceMemo() {
+  if (current_ != nullptr) return;
+  own_ = std::make_unique<Table>();
+  current_ = own_.get();
+}
+
+InferenceMemo::~InferenceMemo() {
+  if (own_ != nullptr) current_ = nullptr;
+}
+
+Expected<std::shared_ptr<const Definition>> defined(const OpDef& op, const Attrs& attrs,
+                                                    const Signature& in) {
+  const auto compute = [&]() -> Expected<std::shared_ptr<const Definition>> {
+    TESSERA_TRY(Definition definition, op.define(attrs, in));
+    return std::make_shared<const Definition>(std::move(definition));
+  };
+  InferenceMemo::Table* memo = InferenceMemo::current_;
+  return memo != nullptr ? memo->defined.result(op, attrs, in, compute) : compute();
+}
+
+Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
+                                       const std::vector<ValueInfo>& inputs) {
+  const auto compute = [&] { return inferred(op, attrs, inputs); };
+  InferenceMemo::Table* memo = InferenceMemo::current_;
+  return memo != nullptr ? memo->inferred.result(op, attrs, inputs, compute) : compute();
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "tessera/ir/type.h"
@@ -27,6 +28,11 @@ ValueInfo constant_info(const Tensor& tensor);
 /// does not accept are a diagnostic.
 Expected<std::vector<ValueInfo>> infer(const OpDef& op, const Attrs& attrs,
                                        const std::vector<ValueInfo>& inputs);
+
+/// Definition of a core operator on inputs of a signature; shared with other calls where an
+/// InferenceMemo is active.
+Expected<std::shared_ptr<const Definition>> defined(const OpDef& op, const Attrs& attrs,
+                                                    const Signature& in);
 
 /// Signature for the operator's definition; nothing where an input has no known rank.
 std::optional<Signature> signature_of(const std::vector<ValueInfo>& inputs);

@@ -26,9 +26,9 @@ bool is_stretched(const OpDef& op, const Attrs& attrs, const Signature& signatur
                   const OperandAxis& at, const OperandAxis& other) {
   Signature one = signature;
   one[at.first].type.shape[at.second] = 1;
-  const auto defined = op.define(attrs, one);
-  return defined && defined->inputs[at.first].shape[at.second] !=
-                        defined->inputs[other.first].shape[other.second];
+  const auto definition = defined(op, attrs, one);
+  return definition && (*definition)->inputs[at.first].shape[at.second] !=
+                           (*definition)->inputs[other.first].shape[other.second];
 }
 
 /// Axes of operands that are another operand's axis in the definition and have another size, which
@@ -171,12 +171,13 @@ Expected<Done> require_valid(SizeSolver& solver, const Graph& graph, Broadcastin
     for (const ValueId id : made.inputs(node)) operands.push_back(known(id));
     const std::optional<Signature> signature = signature_of(operands);
     if (!signature) continue;
-    const auto definition = node.op->define(*node.attrs, *signature);
-    if (!definition) continue;  // a value that it needs is told by data
+    const auto shared = defined(*node.op, *node.attrs, *signature);
+    if (!shared) continue;  // a value that it needs is told by data
+    const Definition& definition = **shared;
     std::set<OperandAxis> stretched =
-        stretched_axes(node, *signature, *definition, solver.solved(), broadcasts);
+        stretched_axes(node, *signature, definition, solver.solved(), broadcasts);
     if (broadcasting == Broadcasting::Equal) stretched.clear();
-    TESSERA_TRY_DONE(Fit(solver, *definition, shapes_of(*signature), stretched).require());
+    TESSERA_TRY_DONE(Fit(solver, definition, shapes_of(*signature), stretched).require());
     for (const ValueId id : made.outputs(node))
       for (const Dim& dim : made.type(id).shape.value_or(Shape{}))
         TESSERA_TRY_DONE(solver.require_at_least(dim, 0));
@@ -325,6 +326,7 @@ Guard beyond(const SizeRelations& given, const SizeRelations& all) {
 }
 
 Expected<Graph> with_sizes(const Graph& graph, const Sizes& sizes) {
+  if (sizes.empty()) return graph;
   return bound(graph, binding_of(sizes, symbols_of(graph)));
 }
 

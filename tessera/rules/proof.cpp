@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "tessera/ir/inference_memo.h"
 #include "tessera/prove/exactness.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/support/stopwatch.h"
@@ -141,6 +142,7 @@ Decision decision_on(const Rule& instance, const Decide& decide) {
 /// all instances assume together.
 RuleProof collected(const Rule& rule, const Decide& decide) {
   const Stopwatch watch;
+  const InferenceMemo memo;
   RuleProof proof{.name = rule.name};
   proof.verdict = Unknown{"its operators fit no number of axes"};
   for (const Rule& instance : instances(rule)) {
