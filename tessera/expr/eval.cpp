@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <type_traits>
 
 #include "tessera/expr/lanes.h"
 #include "tessera/expr/plan.h"
@@ -12,40 +13,55 @@
 namespace tessera {
 namespace {
 
-/// Partition of the outermost axes' positions into blocks of lanes: whole inner axes, then a range
-/// of the next one. A block never crosses a step of the axes further out, so that values that
-/// depend on those only are the same for all its lanes.
-struct Blocks {
-  static constexpr std::int64_t kMostLanes = 512;
+/// Largest block of lanes.
+struct BlockLimits {
+  std::int64_t lanes = 512;
+  std::int64_t rows = 1;
+};
 
-  explicit Blocks(const std::vector<std::int64_t>& axes) {
+/// Partition of the outermost axes' positions into blocks of lanes: whole inner axes, then a range
+/// of the next one, and some rows of it along the axis outside of that. Values that depend on the
+/// axes further out only are the same for all lanes of a block.
+struct Blocks {
+  Blocks(const std::vector<std::int64_t>& axes, const BlockLimits& limits) {
+    const std::int64_t most_lanes = limits.lanes / limits.rows;
     partial = static_cast<int>(axes.size());
-    while (partial > 0 && inner * axes[static_cast<std::size_t>(partial - 1)] <= kMostLanes)
+    while (partial > 0 && inner * axes[static_cast<std::size_t>(partial - 1)] <= most_lanes)
       inner *= axes[static_cast<std::size_t>(--partial)];
     --partial;
-    for (int i = 0; i < partial; ++i) outer *= axes[static_cast<std::size_t>(i)];
     extent = partial < 0 ? 1 : axes[static_cast<std::size_t>(partial)];
-    stretch = std::clamp<std::int64_t>(kMostLanes / std::max<std::int64_t>(inner, 1), 1, extent);
+    stretch = std::clamp<std::int64_t>(most_lanes / std::max<std::int64_t>(inner, 1), 1, extent);
     // Balanced ranges: no small remainder at the end.
     const std::int64_t pieces = (extent + stretch - 1) / stretch;
     stretch = (extent + pieces - 1) / pieces;
     per_outer = (extent + stretch - 1) / stretch;
+    if (limits.rows > 1 && partial > 0) {
+      row_extent = axes[static_cast<std::size_t>(partial - 1)];
+      rows = std::min(limits.rows, row_extent);
+      row_pieces = (row_extent + rows - 1) / rows;
+    }
+    for (int i = 0; i < outer_axes(); ++i) outer *= axes[static_cast<std::size_t>(i)];
   }
 
-  std::int64_t count() const { return outer * per_outer; }
-  std::int64_t lanes() const { return inner * stretch; }
+  std::int64_t count() const { return outer * row_pieces * per_outer; }
+  std::int64_t lanes() const { return rows * stretch * inner; }
+  int outer_axes() const { return row_extent > 1 ? partial - 1 : std::max(partial, 0); }
 
-  int partial = -1;            // the axis that is cut, or -1
-  std::int64_t inner = 1;      // positions of the axes inside of it
-  std::int64_t outer = 1;      // positions of the axes outside of it
-  std::int64_t extent = 1;     // its extent
-  std::int64_t stretch = 1;    // how much of it is in a block
-  std::int64_t per_outer = 1;  // blocks along it
+  int partial = -1;             // the axis that is cut, or -1
+  std::int64_t inner = 1;       // positions of the axes inside of it
+  std::int64_t extent = 1;      // its extent
+  std::int64_t stretch = 1;     // how much of it is in a block
+  std::int64_t per_outer = 1;   // blocks along it
+  std::int64_t rows = 1;        // positions of the next axis that are in a block
+  std::int64_t row_extent = 1;  // the extent of that axis; 1 where it is one of the outer ones
+  std::int64_t row_pieces = 1;  // blocks along it
+  std::int64_t outer = 1;       // positions of the axes outside of these
 };
 
-/// Consumer of a block of results: `position` is that of its first lane.
+/// Consumer of results that are stored one after the other: `position` is that of the first lane.
 template <class T>
-using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position, int count)>;
+using Sink = std::function<Expected<Done>(Lanes<T>& lanes, std::int64_t position,
+                                          typename Lanes<T>::Stretch stretch)>;
 
 /// Order in which blocks are computed: as results are stored, or the same range for all outer
 /// positions, which keeps an operand in the cache that does not depend on them (weights, an image).
@@ -55,20 +71,49 @@ template <class T>
 Expected<Done> run_block(Lanes<T>& lanes, const Plan& plan, const Blocks& blocks, Order order,
                          std::int64_t block, const Sink<T>& sink) {
   const bool stored = order == Order::AsStored;
-  const std::int64_t outer = stored ? block / blocks.per_outer : block % blocks.outer;
-  const std::int64_t piece = stored ? block % blocks.per_outer : block / blocks.outer;
-  const std::int64_t start = piece * blocks.stretch;
-  const std::int64_t length = std::min(blocks.stretch, blocks.extent - start);
+  const std::int64_t all_rows = blocks.outer * blocks.row_pieces;
+  const std::int64_t above = stored ? block / blocks.per_outer : block % all_rows;
+  const std::int64_t piece = stored ? block % blocks.per_outer : block / all_rows;
+  const std::int64_t outer = above / blocks.row_pieces;
   std::int64_t rest = outer;
-  for (int axis = blocks.partial - 1; axis >= 0; --axis) {
+  for (int axis = blocks.outer_axes() - 1; axis >= 0; --axis) {
     const std::int64_t extent = plan.axes[static_cast<std::size_t>(axis)];
     lanes.set_slot(axis, rest % extent);
     rest /= extent;
   }
+  // Blocks of several rows have one size. The last one begins earlier; what another block stores is
+  // left to it.
+  const bool several = blocks.row_extent > 1;
+  const std::int64_t own = piece * blocks.stretch,
+                     own_row = above % blocks.row_pieces * blocks.rows;
+  const std::int64_t start = several ? std::min(own, blocks.extent - blocks.stretch) : own;
+  const std::int64_t length = std::min(blocks.stretch, blocks.extent - start);
+  const std::int64_t row = std::min(own_row, blocks.row_extent - blocks.rows);
+  if (several) lanes.set_slot(blocks.partial - 1, row);
   if (blocks.partial >= 0) lanes.set_slot(blocks.partial, start);
-  const int count = static_cast<int>(length * blocks.inner);
-  TESSERA_TRY_DONE(lanes.run(count));
-  return sink(lanes, (outer * blocks.extent + start) * blocks.inner, count);
+  TESSERA_TRY_DONE(lanes.run(static_cast<int>(blocks.rows * length * blocks.inner)));
+  for (std::int64_t r = own_row; r < row + blocks.rows; ++r) {
+    const std::int64_t first = ((r - row) * length + own - start) * blocks.inner;
+    TESSERA_TRY_DONE(
+        sink(lanes, ((outer * blocks.row_extent + r) * blocks.extent + own) * blocks.inner,
+             {static_cast<int>(first), static_cast<int>((start + length - own) * blocks.inner)}));
+  }
+  return Done{};
+}
+
+/// Block size for a plan. A block of a contraction has several rows, which read the same elements
+/// of one operand: `weights` in the definition of a matmul.
+template <class T>
+BlockLimits block_limits(const Plan& plan) {
+  constexpr std::int64_t kManySteps = 64;
+  const bool contracts = std::ranges::any_of(plan.folds, [&](const FoldPlan& fold) {
+    std::int64_t steps = 1;
+    for (const FoldPlan::Loop& loop : fold.loops)
+      if (steps < kManySteps) steps *= std::max<std::int64_t>(loop.extent, 1);
+    return fold.product.size() == 2 && steps >= kManySteps;
+  });
+  if (std::is_floating_point_v<T> && contracts) return {.lanes = 512, .rows = 8};
+  return {};
 }
 
 /// Estimated number of scalar operations of a plan, to decide whether starting threads pays.
@@ -94,13 +139,14 @@ Expected<Done> run_plan(const Plan& plan, std::span<const ConstArray> inputs,
                         Order order, const Sink<T>& sink) {
   for (const std::int64_t extent : plan.axes)
     if (extent == 0) return Done{};
-  const Blocks blocks(plan.axes);
+  const Blocks blocks(plan.axes, block_limits<T>(plan));
   const typename Lanes<T>::Setup setup{.plan = plan,
                                        .operands = operands,
                                        .inputs = inputs,
                                        .stop = options.stop,
                                        .lanes = static_cast<int>(blocks.lanes()),
                                        .partial = blocks.partial,
+                                       .rows = static_cast<int>(blocks.rows),
                                        .in_order = options.in_order};
   constexpr double kWorthAThread = 5e5;
   const std::int64_t threads =
@@ -161,17 +207,19 @@ Expected<Done> eval_output(const Definition& definition, const Output& output, c
     }
     TESSERA_TRY(const Plan plan, make_plan(definition.inputs, over, {value}, sizes));
     const std::int64_t run = (end - begin) * inner;  // positions that lie together
-    const Sink<T> store = [&](Lanes<T>& lanes, std::int64_t position, int count) -> Expected<Done> {
+    const Sink<T> store = [&](Lanes<T>& lanes, std::int64_t position,
+                              typename Lanes<T>::Stretch stretch) -> Expected<Done> {
       if (cut == over.end()) {
-        lanes.store(plan.results[0], into, position, {0, count});
+        lanes.store(plan.results[0], into, position, stretch);
         return Done{};
       }
-      for (int first = 0; first < count;) {
-        const std::int64_t at = position + first;
-        const auto many = static_cast<int>(std::min<std::int64_t>(count - first, run - at % run));
+      for (int done = 0; done < stretch.count;) {
+        const std::int64_t at = position + done;
+        const auto many =
+            static_cast<int>(std::min<std::int64_t>(stretch.count - done, run - at % run));
         lanes.store(plan.results[0], into, (at / run * whole + begin) * inner + at % run,
-                    {first, many});
-        first += many;
+                    {stretch.first + done, many});
+        done += many;
       }
       return Done{};
     };
@@ -191,8 +239,9 @@ Expected<Done> eval_forward(const Definition& definition, const Output& output, 
   TESSERA_TRY(const Plan plan, make_plan(definition.inputs, forward.over, results, sizes));
   std::vector<std::int64_t> shape;
   for (const Dim& dim : output.shape()) shape.push_back(*resolved(dim, sizes).constant());
-  const Sink<T> write = [&](Lanes<T>& lanes, std::int64_t, int count) -> Expected<Done> {
-    for (int lane = 0; lane < count; ++lane) {
+  const Sink<T> write = [&](Lanes<T>& lanes, std::int64_t,
+                            typename Lanes<T>::Stretch stretch) -> Expected<Done> {
+    for (int lane = stretch.first; lane < stretch.first + stretch.count; ++lane) {
       std::int64_t position = 0;
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const std::int64_t at = lanes.integer(plan.results[axis], lane);

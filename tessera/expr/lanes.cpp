@@ -57,6 +57,13 @@ Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
   const auto lanes = static_cast<std::size_t>(setup.lanes);
   position_.resize(static_cast<std::size_t>(plan.slots));
   within_.resize(static_cast<std::size_t>(plan.slots));
+  const std::size_t per_row = lanes / static_cast<std::size_t>(setup.rows);
+  if (setup.rows > 1) {
+    auto& table = within_[static_cast<std::size_t>(setup.partial - 1)];
+    table.resize(lanes);
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      table[lane] = static_cast<std::int64_t>(lane / per_row);
+  }
   std::int64_t inner = 1;
   for (int axis = static_cast<int>(plan.axes.size()) - 1; axis >= std::max(setup.partial, 0);
        --axis) {
@@ -64,7 +71,7 @@ Lanes<T>::Lanes(const Setup& setup) : setup_(setup) {
     auto& table = within_[static_cast<std::size_t>(axis)];
     table.resize(lanes);
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const std::int64_t step = static_cast<std::int64_t>(lane) / inner;
+      const std::int64_t step = static_cast<std::int64_t>(lane % per_row) / inner;
       table[lane] = axis == setup.partial ? step : step % extent;
     }
     inner *= extent;

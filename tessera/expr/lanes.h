@@ -26,7 +26,8 @@ class Lanes {
     std::span<const ConstArray> inputs;
     const std::atomic<bool>* stop = nullptr;
     int lanes = 1;
-    int partial = -1;  // first axis that varies within a block; later ones vary too
+    int partial = -1;  // first axis that varies within a row of a block; later ones vary too
+    int rows = 1;      // positions of the axis before it that a block has, one after the other
     bool in_order = false;
   };
   explicit Lanes(const Setup& setup);
@@ -68,6 +69,13 @@ class Lanes {
   struct Run {
     int begin, end;
   };
+  /// Range of lanes in which one factor of a contraction is the same element and the other one has
+  /// them one after the other.
+  struct Segment {
+    int begin, end;
+    std::int64_t same, consecutive;  // offsets of the first lane
+    int which;                       // the factor that is the same
+  };
   enum class Storage { None, F32, F64, Lifted };
 
   bool mark(const Code& code);
@@ -104,6 +112,7 @@ class Lanes {
   Storage storage_of(const FoldPlan& fold) const;
   template <class S>
   bool sum_of_products_as(const FoldPlan& fold);
+  std::vector<Segment> segments(const FoldPlan& fold, const std::vector<Run>& runs) const;
 
   void apply_values(const Instruction& instruction, Register& out);
   void apply_integers(const Instruction& instruction, Register& out);

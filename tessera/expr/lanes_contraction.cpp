@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "tessera/expr/number.h"
@@ -135,11 +136,11 @@ struct TableLane {
 /// Register blocking: sums[i] += a[0] * b[i], then a[1] * b[i + stride] and so on, for whole
 /// chunks; a sum stays in a register for kSteps steps. Each sum adds its terms in order.
 constexpr int kSteps = 8, kChunk = 16;
-template <class T, class S>
+template <int chunk, class T, class S>
 void add_steps(T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, std::int64_t stride,
                int chunks) {
-  for (int chunk = 0; chunk < chunks; ++chunk, sums += kChunk, b += kChunk) {
-    for (int i = 0; i < kChunk; ++i) {
+  for (int c = 0; c < chunks; ++c, sums += chunk, b += chunk) {
+    for (int i = 0; i < chunk; ++i) {
       T sum = sums[i];
 #pragma GCC unroll 8
       for (int step = 0; step < kSteps; ++step)
@@ -149,24 +150,85 @@ void add_steps(T* __restrict sums, const T (&a)[kSteps], const S* __restrict b, 
   }
 }
 
-/// sums[lane] += sum over the steps of a * b, where `a` is the same for all lanes and `b` has them
-/// one after the other; gives the number of steps that were taken.
+/// The same where nothing is converted, in vectors: the sums of a chunk are independent, so that
+/// their additions overlap.
+template <int chunk, class T>
+void add_steps(T* __restrict sums, const T (&a)[kSteps], const T* __restrict b, std::int64_t stride,
+               int chunks) {
+  constexpr int kLanes = 16 / sizeof(T), kVectors = chunk / kLanes;
+  typedef T Vector __attribute__((vector_size(16)));
+  const auto read = [](const T* at) {
+    Vector vector;
+    std::memcpy(&vector, at, sizeof(vector));
+    return vector;
+  };
+  for (int c = 0; c < chunks; ++c, sums += chunk, b += chunk) {
+    Vector sum[kVectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i) sum[i] = read(sums + i * kLanes);
+#pragma GCC unroll 8
+    for (int step = 0; step < kSteps; ++step)
+#pragma GCC unroll 8
+      for (int i = 0; i < kVectors; ++i)
+        sum[i] = sum[i] + a[step] * read(b + step * stride + i * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; ++i) std::memcpy(sums + i * kLanes, &sum[i], sizeof(Vector));
+  }
+}
+
+/// sums[lane] += sum over kSteps steps of a * b, where `a` is the same for all lanes and `b` has
+/// them one after the other, from `step` on.
 template <class T, class S>
-std::int64_t accumulate_rows(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t steps,
-                             int begin, int end) {
-  const auto* const first = reinterpret_cast<const S*>(b.data) + b.start;
-  if (reinterpret_cast<std::uintptr_t>(b.data) % alignof(S) != 0) return 0;
-  const int chunks = (end - begin) / kChunk, rest = begin + chunks * kChunk;
-  std::int64_t step = 0;
-  for (; step + kSteps <= steps; step += kSteps) {
-    T same[kSteps];
+void accumulate_row(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t step, int begin,
+                    int end) {
+  T same[kSteps];
+  for (int i = 0; i < kSteps; ++i)
+    same[i] = static_cast<T>(load<S>(a.data, a.start + (step + i) * a.stride));
+  const S* const rows = reinterpret_cast<const S*>(b.data) + b.start + step * b.stride;
+  int done = 0;
+  const int count = end - begin;
+  const auto add = [&]<int chunk>(std::integral_constant<int, chunk>) {
+    const int chunks = (count - done) / chunk;
+    add_steps<chunk>(sums + begin + done, same, rows + done, b.stride, chunks);
+    done += chunks * chunk;
+  };
+  add(std::integral_constant<int, kChunk>{});
+  add(std::integral_constant<int, 4>{});
+  for (; done < count; ++done)
     for (int i = 0; i < kSteps; ++i)
-      same[i] = static_cast<T>(load<S>(a.data, a.start + (step + i) * a.stride));
-    const S* const rows = first + step * b.stride;
-    add_steps(sums + begin, same, rows + begin, b.stride, chunks);
-    for (int lane = rest; lane < end; ++lane)
-      for (int i = 0; i < kSteps; ++i)
-        sums[lane] = sums[lane] + same[i] * static_cast<T>(rows[i * b.stride + lane]);
+      sums[begin + done] = sums[begin + done] + same[i] * static_cast<T>(rows[i * b.stride + done]);
+}
+
+template <class S>
+bool is_aligned(const Factor<S>& factor) {
+  return reinterpret_cast<std::uintptr_t>(factor.data) % alignof(S) == 0;
+}
+
+/// The same over all steps that are whole groups of kSteps; gives their number.
+template <class T, class S>
+std::int64_t accumulate_rows(T* sums, const Factor<S>& a, Factor<S> b, std::int64_t steps,
+                             int begin, int end) {
+  if (!is_aligned(b)) return 0;
+  b.start += begin;
+  std::int64_t step = 0;
+  for (; step + kSteps <= steps; step += kSteps) accumulate_row(sums, a, b, step, begin, end);
+  return step;
+}
+
+/// The same for all segments of a block, a group of steps at a time, so that what its rows read
+/// alike is in the cache.
+template <class T, class S, class Segments>
+std::int64_t accumulate_segments(T* sums, const Factor<S> (&factors)[2], const Segments& segments,
+                                 std::int64_t steps) {
+  std::int64_t step = 0;
+  if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<S>) {
+    for (; !segments.empty() && step + kSteps <= steps; step += kSteps)
+      for (const auto& segment : segments) {
+        Factor<S> same = factors[segment.which], consecutive = factors[1 - segment.which];
+        same.start += segment.same;
+        consecutive.start += segment.consecutive;
+        accumulate_row(sums, same, consecutive, step, segment.begin, segment.end);
+      }
   }
   return step;
 }
@@ -214,6 +276,39 @@ void accumulate(T* sums, const Factor<S>& a, const Factor<S>& b, std::int64_t st
 }
 
 }  // namespace
+
+/// The segments that runs of lanes consist of; none where they are short or a factor has other
+/// offsets.
+template <class T>
+std::vector<typename Lanes<T>::Segment> Lanes<T>::segments(const FoldPlan& fold,
+                                                           const std::vector<Run>& runs) const {
+  constexpr int kShortest = 4;
+  std::vector<Segment> result;
+  if (fold.product.size() != 2) return result;
+  const std::int64_t* tables[2];
+  for (const std::size_t i : {0, 1}) {
+    const auto number = static_cast<std::size_t>(fold.product[i]);
+    if (!setup_.plan.accesses[number].computed.empty()) return {};
+    tables[i] = accesses_[number].offset.table.data();
+    if (accesses_[number].offset.table.empty()) return {};
+  }
+  for (const Run& run : runs) {
+    for (int lane = run.begin; lane < run.end;) {
+      const auto grows = [&](int which, int at, std::int64_t step) {
+        return tables[which][at + 1] - tables[which][at] == step;
+      };
+      int which = -1, end = lane + 1;
+      for (const int same : {0, 1})
+        if (end < run.end && grows(same, lane, 0) && grows(1 - same, lane, 1)) which = same;
+      if (which < 0) return {};
+      while (end < run.end && grows(which, end - 1, 0) && grows(1 - which, end - 1, 1)) ++end;
+      if (end - lane < kShortest) return {};
+      result.push_back({lane, end, tables[which][lane], tables[1 - which][lane], which});
+      lane = end;
+    }
+  }
+  return result;
+}
 
 template <class T>
 template <class S>
@@ -284,6 +379,10 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
     if (!execute(fold.product_code)) return false;
     valid_runs(fold, runs);
     if (runs.empty()) continue;
+    std::vector<Segment> rows;
+    if (std::is_floating_point_v<T> && is_aligned(factors[0]) && is_aligned(factors[1]) &&
+        steps >= kSteps)
+      rows = segments(fold, runs);
     for (std::size_t i = 0; i < fold.product.size(); ++i) {
       const auto number = static_cast<std::size_t>(fold.product[i]);
       const auto& within = accesses_[number].offset.table;
@@ -302,7 +401,11 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
       for (std::size_t i = 0; i < fold.product.size(); ++i)
         factors[i].start =
             uniform_part(setup_.plan.accesses[static_cast<std::size_t>(fold.product[i])].offset);
-      for (const Run& run : runs) kernel(sums, factors[0], factors[1], steps, run.begin, run.end);
+      const std::int64_t done = accumulate_segments(sums, factors, rows, steps);
+      if (done == steps) continue;
+      Factor<S> rest[2] = {factors[0], factors[1]};
+      for (Factor<S>& factor : rest) factor.start += done * factor.stride;
+      for (const Run& run : runs) kernel(sums, rest[0], rest[1], steps - done, run.begin, run.end);
     } while (advance(inner));
   } while (advance(outer));
   return true;
@@ -313,6 +416,8 @@ bool Lanes<T>::sum_of_products_as(const FoldPlan& fold) {
   template Lanes<T>::Storage Lanes<T>::storage_of(const FoldPlan&) const; \
   template bool Lanes<T>::sums_products(const FoldPlan&) const;           \
   template bool Lanes<T>::sum_of_products(const FoldPlan&);               \
+  template std::vector<Lanes<T>::Segment> Lanes<T>::segments(             \
+      const FoldPlan&, const std::vector<Lanes<T>::Run>&) const;          \
   template void Lanes<T>::valid_runs(const FoldPlan&, std::vector<Lanes<T>::Run>&);
 TESSERA_NUMBER_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE

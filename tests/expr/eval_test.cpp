@@ -218,6 +218,25 @@ TEST(Eval, MultipliesMatricesOfAnySize) {
   expect_as_naive(kMatmul, {{3, 0}, {0, 2}});
 }
 
+TEST(Eval, MultipliesMatricesInBlocksOfSeveralRows) {
+  std::string wide = kMatmul;
+  for (std::size_t at = 0; (at = wide.find("f32", at)) != std::string::npos;)
+    wide.replace(at, 3, "f64");
+  for (const std::string& matmul : {std::string(kMatmul), wide}) {
+    // Neither rows nor columns are whole blocks; sums end in steps that are no whole group.
+    expect_as_naive(matmul, {{13, 67}, {67, 203}});
+    expect_as_naive(matmul, {{9, 64}, {64, 65}});
+    expect_as_naive(matmul, {{8, 64}, {64, 64}});
+    expect_as_naive(matmul, {{2, 71}, {71, 130}});
+    expect_as_naive(matmul, {{1, 71}, {71, 130}});
+  }
+  const char* const batched =
+      "define(a: f32[#b, #m, #k], b: f32[#b, #k, #n]) {"
+      "  out: f32[b, m, n] = sum(k) a[b, m, k] * b[b, k, n] }";
+  expect_as_naive(batched, {{3, 11, 66}, {3, 66, 77}});
+  expect_as_naive(batched, {{3, 11, 66}, {3, 66, 7}});
+}
+
 TEST(Eval, SumsOverPaddingStridesAndMergedAxes) {
   const char* const conv =
       "define(x: f32[#n, 2*#c, #h, #w], k: f32[2*#f, #c, #r, #s]) {"
@@ -226,6 +245,8 @@ TEST(Eval, SumsOverPaddingStridesAndMergedAxes) {
       "f, c, r, s] }";
   expect_as_naive(conv, {{1, 4, 9, 8}, {6, 2, 3, 3}});
   expect_as_naive(conv, {{2, 2, 5, 40}, {2, 1, 2, 5}});
+  expect_as_naive(conv, {{1, 32, 9, 14}, {6, 16, 3, 3}});
+  expect_as_naive(conv, {{1, 32, 5, 90}, {18, 16, 3, 3}});
 }
 
 TEST(Eval, SumsUnderAConditionWithComputedIndices) {
