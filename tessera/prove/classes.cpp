@@ -1,6 +1,7 @@
 #include "tessera/prove/classes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "tessera/ir/infer.h"
@@ -21,7 +22,9 @@ std::uint64_t address(const void* pointer) {
 bool same_content(const Tensor& a, const Tensor& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   if (a.strings || b.strings) return a.strings && b.strings && *a.strings == *b.strings;
-  return a.bytes.data() == b.bytes.data() || std::ranges::equal(a.bytes.view(), b.bytes.view());
+  return a.bytes.size() == b.bytes.size() &&
+         (a.bytes.data() == b.bytes.data() || a.bytes.size() == 0 ||
+          std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0);
 }
 
 std::size_t Numbering::Hash::operator()(const Key& key) const {

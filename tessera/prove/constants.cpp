@@ -202,8 +202,8 @@ bool ConstantMatcher::match(ValueId target) {
       if (computed && given.shape == wanted.shape && assign_rounded(Side::Target, target, source))
         return true;
       if (!telling) continue;
-      if (given.shape != wanted.shape &&
-          std::ranges::equal(given.bytes.view(), wanted.bytes.view()))
+      if (given.shape != wanted.shape && given.bytes.size() == wanted.bytes.size() &&
+          std::memcmp(given.bytes.data(), wanted.bytes.data(), wanted.bytes.size()) == 0)
         if (const auto derived = reshaped(Side::Source, source, wanted.shape))
           return assign(Side::Target, target, *derived);
       if (const auto order = transposition(given, wanted))
