@@ -7,6 +7,7 @@
 
 #include "tessera/expr/scalar.h"
 #include "tessera/support/check.h"
+#include "tessera/support/hash.h"
 
 namespace tessera {
 namespace {
@@ -55,10 +56,17 @@ TracedNumber Tracer::step(Tape::Op op, TracedNumber a, TracedNumber b, std::uint
   const bool commutes = op == Tape::Op::Add || op == Tape::Op::Mul || op == Tape::Op::Larger ||
                         op == Tape::Op::Smaller;
   if (commutes && b.id_ < a.id_) std::swap(a, b);
-  const auto [it, added] = made_.try_emplace(std::tuple(op, a.id_, b.id_, key),
+  const auto [it, added] = made_.try_emplace(Operation{op, a.id_, b.id_, key},
                                              static_cast<std::uint32_t>(nodes_.size()));
   if (added) nodes_.push_back({.kind = Kind::Step, .op = op, .a = a.id_, .b = b.id_, .key = key});
   return TracedNumber(it->second);
+}
+
+std::size_t Tracer::Hash::operator()(const Operation& operation) const {
+  Hasher hasher;
+  hasher.add(std::uint64_t{operation.a} << 32 | operation.b);
+  hasher.add(operation.key + static_cast<std::uint64_t>(operation.op));
+  return hasher.value();
 }
 
 bool Tracer::is(TracedNumber x, double number) const {

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "tessera/expr/field.h"
@@ -134,7 +135,16 @@ class Tracer {
   std::vector<Node> nodes_;
   std::size_t inputs_ = 0;
   bool decided_ = true, simplified_ = false;
-  std::map<std::tuple<Tape::Op, std::uint32_t, std::uint32_t, std::uint64_t>, std::uint32_t> made_;
+  struct Operation {
+    Tape::Op op;
+    std::uint32_t a, b;
+    std::uint64_t key;
+    bool operator==(const Operation&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Operation& operation) const;
+  };
+  std::unordered_map<Operation, std::uint32_t, Hash> made_;  // the node of each
   std::map<std::pair<std::int64_t, double>, std::uint32_t> constants_;
   Tracer* outer_;
 };
