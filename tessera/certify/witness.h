@@ -4,7 +4,8 @@
 
 namespace tessera::certify {
 
-/// Sizes for which a claim says something: all facts hold, no input is empty. None: not found.
+/// Witness that a claim is not vacuous: sizes for which all facts hold and no input is empty. None:
+/// not found.
 std::optional<SizeValues> witness_of(const Claim& claim);
 
 /// Whether these are such sizes, of all symbols and no others.

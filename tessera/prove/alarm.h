@@ -9,7 +9,7 @@
 
 namespace tessera::prove {
 
-/// A flag that is raised when a time is over, or another flag is.
+/// Deadline: a cancellation flag that is raised when a time limit is over, or when another flag is.
 class Alarm {
  public:
   using Clock = std::chrono::steady_clock;

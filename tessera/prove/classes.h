@@ -17,13 +17,13 @@ namespace tessera::prove {
 /// Whether two tensors have the same type and the same bits.
 bool same_content(const Tensor& a, const Tensor& b);
 
-/// A set of values of two graphs that are known to be equal.
+/// Congruence class: a set of values of two graphs that are known to be equal.
 using ClassId = std::uint32_t;
 inline constexpr ClassId kNoClass = ~ClassId{0};
 
-/// Gives values their classes. Equal constants share one, and so do results of the same operator
-/// with the same attributes over operands of the same classes; a subgraph counts by what its
-/// results are as functions of its inputs. Every draw of a random operator is its own.
+/// Value numbering over two graphs. Equal constants share a class, and so do results of the same
+/// operator with the same attributes over operands of the same classes; a subgraph counts by what
+/// its results are as functions of its inputs. Every draw of a random operator is its own.
 class Numbering {
  public:
   ClassId fresh() { return next_++; }

@@ -8,7 +8,7 @@
 
 namespace tessera::prove {
 
-/// What a tensor looks like in a run, so that values of two graphs that may be equal are found.
+/// Signature of a tensor in one run, by which values of two graphs are paired that may be equal.
 /// Numbers are sums over the elements, divided by the tensor's norm.
 struct Fingerprint {
   DType dtype = DType::F32;

@@ -2,7 +2,8 @@
 
 #include "tessera/prove/spot.h"
 
-/// Steps that simplify what a term runs over. Each takes one, or is false where none fits.
+/// Proof steps that simplify the iteration domain of a term: its bound variables and their guards.
+/// Each function takes one step, or is false where none fits.
 namespace tessera::prove {
 
 /// A term whose guards contradict each other is nothing.

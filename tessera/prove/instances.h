@@ -9,7 +9,7 @@
 
 namespace tessera::prove {
 
-/// Two graphs at sizes that are numbers.
+/// Instance of two graphs: all their symbolic sizes are numbers.
 struct Instance {
   SizeValues sizes;
   Graph source, target;

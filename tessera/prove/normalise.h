@@ -9,6 +9,7 @@
 
 namespace tessera::prove {
 
+/// Limits of a proof search.
 struct Limits {
   std::int64_t most_terms = 2'000;
   std::int64_t most_steps = 2'000;
@@ -22,10 +23,10 @@ struct Limits {
   std::function<bool(const std::string& tensor)> keeps = {};
 };
 
-/// Looks for the steps that make both sides of a goal the same: unfolds definitions, puts sums into
-/// normal form, and splits terms where one side distinguishes cases that the other does not.
-/// Returns whether the goal is proved; `proof` holds the steps, `why` what is left if it is not.
-/// What `arithmetic` has found out serves further proofs.
+/// Proof search: finds the steps that make both sides of a goal the same. It unfolds definitions,
+/// rewrites sums to normal form, and splits terms where one side distinguishes cases that the other
+/// does not. Returns whether the goal is proved; `proof` holds the steps, `why` what is left if it
+/// is not. What `arithmetic` has found out serves further proofs.
 bool settle(certify::State& state, certify::Proof& proof, const Limits& limits,
             Arithmetic& arithmetic, std::string& why);
 

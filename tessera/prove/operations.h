@@ -4,8 +4,8 @@
 
 namespace tessera::prove {
 
-/// Takes one step that rids a term of a quotient, remainder, minimum or maximum of sizes; false
-/// where there is none to be rid of.
+/// Proof step that eliminates a quotient, remainder, minimum or maximum of sizes from a term; false
+/// where there is none.
 bool simplify_operations(const Spot& spot);
 
 }  // namespace tessera::prove

@@ -11,8 +11,8 @@
 
 namespace tessera::prove {
 
-/// A graph made ready to be compared with another one: composites expanded, identities left out,
-/// what only depends on constants computed, types inferred again.
+/// Normalized graph, ready to be compared with another one: composites expanded, identities left
+/// out, what only depends on constants computed, types inferred again.
 struct Prepared {
   Graph graph = {};
   std::vector<bool> live = {};      // by value: an output depends on it

@@ -14,7 +14,7 @@
 
 namespace tessera::prove {
 
-/// What may be used: each is >= 0, as every symbol is.
+/// Premises of an inequality: each polynomial is >= 0, as every symbol is.
 struct Premises {
   const std::vector<Dim>& list;
   std::optional<std::size_t> without = {};  // one that may not be used

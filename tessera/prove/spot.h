@@ -12,7 +12,7 @@
 
 namespace tessera::prove {
 
-/// A term of a goal at which steps are looked for.
+/// Place in a goal: the term at which proof steps are looked for.
 struct Spot {
   const certify::State& state;
   const certify::State::Site& site;

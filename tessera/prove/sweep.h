@@ -13,11 +13,13 @@
 
 namespace tessera::prove {
 
+/// Progress of a comparison of two models.
 struct SweepProgress {
   std::size_t done = 0, all = 0;
   std::string_view what;  // "comparing NAME"
 };
 
+/// Options of a comparison of two models.
 struct SweepOptions {
   AlignOptions names = {};
   std::uint64_t seed = 1;
@@ -38,6 +40,7 @@ struct Unrelated {
   Graph source, target;
 };
 
+/// Verdict on two models, and what was compared.
 struct SweepResult {
   Verdict verdict = Unknown{};
   std::size_t values = 0;     // of the target
@@ -48,7 +51,7 @@ struct SweepResult {
   std::optional<Divergence> divergence;                // of Refuted: where the models part
 };
 
-/// Whether two models compute the same function.
+/// Equivalence check of two models, in the manner of SAT sweeping of circuits.
 ///
 /// Values are paired by what they look like in one run, which is a guess and nothing else; then
 /// each pair is proved from the nearest cut of pairs that are proved already. Values of the same

@@ -9,8 +9,8 @@
 
 namespace tessera::prove {
 
-/// Two subgraphs that compute a value each from the same inputs: values that are known to be equal
-/// in both graphs. It begins with the nearest such cut and can grow.
+/// Cut window: two subgraphs that compute one value each from the same inputs, values that are
+/// known to be equal in both graphs. It begins with the nearest such cut and can grow.
 ///
 ///   source  y = mul(conv(x, w), s)        x -> conv -> mul ->
 ///   target  z = conv(x, v)                x -> conv ->            cut: {x}, loose: {w, s}, {v}

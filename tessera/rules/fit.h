@@ -8,8 +8,8 @@
 
 namespace tessera::rules {
 
-/// What the sizes, the attributes and the float type of a pattern stand for, as a match finds it
-/// out. Every function is false where what is found contradicts the pattern.
+/// Substitution under construction: what the sizes, the attributes and the float type of a pattern
+/// stand for. Every function is false where what is found contradicts the pattern.
 class Fit {
  public:
   explicit Fit(const Pattern& pattern) : pattern_(&pattern) {}

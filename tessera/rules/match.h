@@ -10,7 +10,7 @@
 
 namespace tessera::rules {
 
-/// A rule as the matcher sees it.
+/// Compiled rule: the pattern that the matcher looks for.
 struct Pattern {
   Rule rule = {};                     // without `*s`
   std::vector<ValueInfo> known = {};  // of the values of the source
