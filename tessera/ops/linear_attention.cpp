@@ -33,6 +33,25 @@ Val size_list(const Val& x, const Dim& size, std::int64_t heads) {
   return b.op("div", {sizes_of(x, 2, 3), b.ints({heads})});
 }
 
+/// What the attributes of linear_attention say of its operands.
+struct HeadsAndGates {
+  bool gated, delta;
+  std::int64_t heads, queries;
+};
+
+Expected<Done> check_heads_and_gates(const Vals& in, const HeadsAndGates& stated) {
+  const bool decay = given(in, 4), beta = given(in, 5);
+  if (decay != stated.gated || beta != stated.delta)
+    return bad_operands(fmt::format("decay is {}, beta is {}", decay ? "given" : "left out",
+                                    beta ? "given" : "left out"),
+                        "gated rules take decay, delta rules take beta, others neither");
+  if (stated.heads < 1 || stated.queries < 1 || stated.queries % stated.heads != 0)
+    return bad_operands(
+        fmt::format("{} query heads share {} key and value heads", stated.queries, stated.heads),
+        "the latter has to divide the former");
+  return Done{};
+}
+
 }  // namespace
 
 OpDef linear_attention() {
@@ -53,16 +72,8 @@ OpDef linear_attention() {
             check_word(attrs, "update_rule", {"linear", "gated", "delta", "gated_delta"}));
         const std::string& rule = attrs.s("update_rule");
         const bool gated = rule.starts_with("gated"), delta = rule.ends_with("delta");
-        if (given(in, 4) != gated || given(in, 5) != delta)
-          return bad_operands(
-              fmt::format("decay is {}, beta is {}", given(in, 4) ? "given" : "left out",
-                          given(in, 5) ? "given" : "left out"),
-              "gated rules take decay, delta rules take beta, others neither");
         const std::int64_t heads = attrs.i("kv_num_heads"), queries = attrs.i("q_num_heads");
-        if (heads < 1 || queries < 1 || queries % heads != 0)
-          return bad_operands(
-              fmt::format("{} query heads share {} key and value heads", queries, heads),
-              "the latter has to divide the former");
+        TESSERA_TRY_DONE(check_heads_and_gates(in, {gated, delta, heads, queries}));
         constexpr std::string_view kNames[] = {"query", "key", "value", "", "decay", "beta"};
         for (const std::size_t i : {0, 1, 2, 4, 5})
           if (given(in, i)) TESSERA_TRY_DONE(check_rank(in[i], kNames[i], 3));
