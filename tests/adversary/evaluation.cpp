@@ -14,7 +14,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 28;
+constexpr std::int64_t kMemoryLimit = std::int64_t{1} << 30;  // the prover's: to replay its finds
 constexpr std::int64_t kMostElements = 4096;
 
 /// What part of the largest number rounding may change, after some cancellation: by the float type
