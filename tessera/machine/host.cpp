@@ -32,7 +32,8 @@ constexpr Architecture kHostArchitecture = Architecture::AArch64;
 #endif
 
 /// The first line of a file of the system; nothing where it cannot be read, as in many containers.
-std::optional<std::string> line_of(const fs::path& path) {
+/// Paths are strings here: a process without memory crashes in operator/ of libstdc++ 12's paths.
+std::optional<std::string> line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
@@ -47,7 +48,7 @@ std::optional<std::int64_t> number_in(std::string_view text, int base = 10) {
   return number;
 }
 
-std::optional<std::int64_t> number_of(const fs::path& path) {
+std::optional<std::int64_t> number_of(const std::string& path) {
   const auto line = line_of(path);
   return line ? number_in(*line) : std::nullopt;
 }
@@ -79,7 +80,7 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-fs::path folder_of(int cpu) {
+std::string folder_of(int cpu) {
   return fmt::format("/sys/devices/system/cpu/cpu{}", cpu);
 }
 
@@ -90,7 +91,7 @@ std::vector<std::vector<int>> sets_of(const std::vector<int>& allowed, const cha
   std::set<int> seen;
   for (const int cpu : allowed) {
     if (seen.contains(cpu)) continue;
-    const auto line = line_of(folder_of(cpu) / file);
+    const auto line = line_of(folder_of(cpu) + "/" + file);
     std::vector<int> set = line ? cpu_list(*line) : std::vector<int>{};
     if (std::ranges::find(set, cpu) == set.end()) set = {cpu};
     seen.insert(set.begin(), set.end());
@@ -109,15 +110,15 @@ std::vector<std::vector<int>> cores_of(const std::vector<int>& allowed) {
 
 /// A folder in which the system keeps the limits of a control group.
 struct ControlGroup {
-  fs::path folder;
+  std::string folder;
   bool version_1 = false;
 };
 
 /// The control groups that this process is in, and those around them.
 std::vector<ControlGroup> control_groups(const std::string& controller, const fs::path& root) {
   std::vector<ControlGroup> found;
-  const fs::path base = root / "sys/fs/cgroup";
-  std::ifstream groups(root / "proc/self/cgroup");  // 0::/path or 5:cpu,cpuacct:/path
+  const std::string base = root.string() + "/sys/fs/cgroup";
+  std::ifstream groups(root.string() + "/proc/self/cgroup");  // 0::/path or 5:cpu,cpuacct:/path
   for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -128,7 +129,8 @@ std::vector<ControlGroup> control_groups(const std::string& controller, const fs
     // In a container the path may be one that only its host sees: then the root speaks.
     for (fs::path group = fs::path(line.substr(second + 1)).relative_path();;
          group = group.parent_path()) {
-      found.push_back({(version_1 ? base / controller : base) / group, version_1});
+      found.push_back(
+          {(version_1 ? base + "/" + controller : base) + "/" + group.string(), version_1});
       if (group.empty()) break;
     }
   }
@@ -145,8 +147,8 @@ std::optional<double> cpu_quota() {
   };
   for (const auto& [folder, version_1] : control_groups("cpu", "/")) {
     if (version_1) {
-      limit(number_of(folder / "cpu.cfs_quota_us"), number_of(folder / "cpu.cfs_period_us"));
-    } else if (const auto max = line_of(folder / "cpu.max")) {
+      limit(number_of(folder + "/cpu.cfs_quota_us"), number_of(folder + "/cpu.cfs_period_us"));
+    } else if (const auto max = line_of(folder + "/cpu.max")) {
       const auto parts = split_words(*max);  // `max 100000` or `200000 100000`
       if (parts.size() == 2) limit(number_in(parts[0]), number_in(parts[1]));
     }
@@ -155,7 +157,7 @@ std::optional<double> cpu_quota() {
 }
 
 /// Bytes of `48K`, `32768K`, `2M`.
-std::optional<std::int64_t> size_of(const fs::path& path) {
+std::optional<std::int64_t> size_of(const std::string& path) {
   const auto line = line_of(path);
   const auto number = line ? number_in(*line) : std::nullopt;
   if (!number || *number <= 0 || *number > (1 << 30)) return std::nullopt;
@@ -172,14 +174,14 @@ void set_caches(Machine& machine, const std::vector<int>& allowed) {
 
   for (int index = 0; index < 8; ++index) {
     const std::string name = fmt::format("cache/index{}", index);
-    const fs::path folder = folder_of(allowed.front()) / name;
-    const auto level = number_of(folder / "level"), size = size_of(folder / "size");
-    if (!level || !size || line_of(folder / "type") == "Instruction") continue;
+    const std::string folder = folder_of(allowed.front()) + "/" + name;
+    const auto level = number_of(folder + "/level"), size = size_of(folder + "/size");
+    if (!level || !size || line_of(folder + "/type") == "Instruction") continue;
     if (*level == 1) machine.l1d = *size;
     if (*level == 2) machine.l2 = *size;
     if (*level == 3)
       machine.l3 = *size * std::ssize(sets_of(allowed, (name + "/shared_cpu_list").c_str()));
-    if (const auto line = number_of(folder / "coherency_line_size"); line && *line >= 16)
+    if (const auto line = number_of(folder + "/coherency_line_size"); line && *line >= 16)
       machine.cache_line = static_cast<int>(std::min<std::int64_t>(*line, 1024));
   }
 }
@@ -255,7 +257,7 @@ Machine host() {
 
 std::int64_t host_memory(const fs::path& root) {
   std::int64_t least = std::int64_t{4} << 30;  // where the system says nothing
-  std::ifstream file(root / "proc/meminfo");
+  std::ifstream file(root.string() + "/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
     const auto words = split_words(line);  // `MemTotal:       24069988 kB`
     if (words.size() < 2 || words[0] != "MemTotal:") continue;
@@ -263,7 +265,7 @@ std::int64_t host_memory(const fs::path& root) {
     break;
   }
   for (const auto& [folder, version_1] : control_groups("memory", root)) {
-    const auto limit = number_of(folder / (version_1 ? "memory.limit_in_bytes" : "memory.max"));
+    const auto limit = number_of(folder + (version_1 ? "/memory.limit_in_bytes" : "/memory.max"));
     if (limit && *limit > 0) least = std::min(least, *limit);
   }
   return least;
