@@ -64,7 +64,14 @@ void Lowering::malformed(const Operation& op, const std::string& what) {
 
 Lowered Lowering::value(const std::string& name) {
   const auto found = scope_.find(name);
-  if (found != scope_.end()) return found->second;
+  if (found != scope_.end()) {
+    Lowered known = found->second;
+    if (!elementwise_.empty() && !builder_.type(known.id).is_pointer() &&
+        builder_.type(known.id).shape != elementwise_) {
+      known.id = builder_.broadcast(known.id, elementwise_);
+    }
+    return known;
+  }
   builder_.fail({.id = "ttir-structure",
                  .where = {.file = source_.file, .item = fmt::format("line {}", source_.line)},
                  .message = fmt::format("%{} is not defined", name)});
@@ -222,8 +229,11 @@ void Lowering::lower_op(const Operation& op) {
 }
 
 bool Lowering::lower_structure(const Operation& op) {
+  if (!elementwise_.empty() && (op.name == "scf.for" || op.name == "scf.while"))
+    return unsupported(op, "a loop in a function of elements"), true;
   if (op.name == "scf.for") return lower_for(op), true;
-  if (op.name == "scf.if") return lower_if(op), true;
+  if (op.name == "scf.if")
+    return elementwise_.empty() ? lower_if(op) : lower_elementwise_if(op), true;
   if (op.name == "scf.while") return lower_while(op), true;
   if (op.name == "tt.call") return lower_call(op), true;
   if (op.name == "tt.get_program_id" || op.name == "tt.get_num_programs") {

@@ -90,7 +90,13 @@ bool Lowering::lower_arith(const Operation& op) {
   const Lowered a = operand(op, 0);
   if (is_float8(a.type.element) && (row->function == F::Abs || row->function == F::Neg)) {
     const bool clears = row->function == F::Abs;  // the sign
-    result(op, a.type, map(clears ? F::And : F::Xor, {a.id, integer(a.id, clears ? 0x7f : 0x80)}));
+    ValueId id = map(clears ? F::And : F::Xor, {a.id, integer(a.id, clears ? 0x7f : 0x80)});
+    if (a.type.element == Element::F8E4M3FNUZ || a.type.element == Element::F8E5M2FNUZ) {
+      // 0 has no sign there, and the NaN is what would be -0.
+      const ValueId magnitude = map(F::And, {a.id, integer(a.id, 0x7f)});
+      id = select(map(F::Equal, {magnitude, integer(a.id, 0)}), a.id, id);
+    }
+    result(op, a.type, id);
     return true;
   }
   if (is_float8(a.type.element) || a.type.is_pointer()) {
@@ -121,6 +127,8 @@ void Lowering::lower_constant(const Operation& op) {
   const Constant& constant = *op.constant;
   Type type{.element = Element::I1};  // `arith.constant true` has no type
   if (!op.types.empty()) type = op.types[0];
+  if (op.types.empty() && !op.words.empty())
+    return unsupported(op, fmt::format("type {}", op.words[0].text));
   if (type.is_pointer()) return unsupported(op, "constant pointers");
   const DType dtype = carrier_of(type.element);
   const auto literal = [&](std::size_t i) -> tile::Literal {

@@ -226,46 +226,73 @@ void Lowering::lower_histogram(const Operation& op) {
   result(op, type, as(sums, carrier_of(type.element)));
 }
 
-/// The region is arithmetic of scalars, and so is that of tiles.
+/// The region is arithmetic of scalars; that of tiles is the same. A branch computes both sides.
+/// With `pack`, the region is given several neighbors of each operand at a time.
 void Lowering::lower_map_elementwise(const Operation& op) {
-  if (op.regions.size() != 1 || op.regions[0].blocks.size() != 1)
-    return unsupported(op, "branches");
-  if (integer_attribute(op, "pack", 1) != 1) return unsupported(op, "several elements at a time");
-  std::vector<Lowered> arguments;
-  for (std::size_t i = 0; i < op.operands.size(); ++i) arguments.push_back(operand(op, i));
-  if (op.regions[0].blocks[0].arguments.size() != arguments.size())
-    return malformed(op, "arguments");
-  if (arguments.empty()) return unsupported(op, "no operands");
-  const std::vector<std::int64_t> shape = arguments[0].type.shape;
+  const std::int64_t pack = integer_attribute(op, "pack", 1);
+  if (op.operands.empty() || op.regions.size() != 1 || op.regions[0].blocks.size() != 1)
+    return malformed(op, "operands and a region");
+  if (!elementwise_.empty()) return unsupported(op, "in a function of elements");
+  const std::vector<std::int64_t> shape = operand(op, 0).type.shape;
+  if (shape.empty() || pack < 1 || shape.back() % pack != 0)
+    return malformed(op, "elements at a time");
+  std::vector<std::int64_t> packed = shape, part = shape;
+  packed.back() /= pack;
+  packed.push_back(pack);
+  part.back() /= pack;
+  Values arguments;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const Lowered x = operand(op, i);
+    if (x.type.shape != shape) return malformed(op, "operands of several shapes");
+    for (std::int64_t at = 0; at < pack; ++at) {
+      arguments.push_back(x);
+      if (pack == 1) continue;
+      std::vector<std::int64_t> from(packed.size(), 0), one = packed;
+      from.back() = at;
+      one.back() = 1;
+      const ValueId slice = builder_.slice(builder_.reshape(x.id, packed), from, one);
+      arguments.back() = {x.type, builder_.reshape(slice, part)};
+      arguments.back().type.shape = part;
+    }
+  }
   const Scope outer = scope_;
-  const Block& block = op.regions[0].blocks[0];
-  for (std::size_t i = 0; i < arguments.size(); ++i) define(block.arguments[i].name, arguments[i]);
-  Values results;
-  for (const Operation& inner : block.ops) {
-    if (!inner.regions.empty()) return unsupported(op, "branches");
-    if (inner.name.ends_with(".return")) {
-      for (const std::string& name : inner.operands) results.push_back(value(name));
-      break;
-    }
-    lower_op(inner);
-    // Constants are scalars in the region.
-    for (const std::string& name : inner.results) {
-      Lowered made = value(name);
-      if (made.type.is_tensor) continue;
-      made.type.shape = shape;
-      made.type.is_tensor = true;
-      made.id = builder_.broadcast(made.id, shape);
-      define(name, made);
-    }
-  }
+  elementwise_ = part;
+  const Values results = lower_region(op.regions[0], arguments);
+  elementwise_.clear();
   scope_ = outer;
-  for (std::size_t i = 0; i < op.results.size() && i < results.size(); ++i) {
-    Lowered x = results[i];
-    if (builder_.type(x.id).shape != shape) x.id = builder_.broadcast(x.id, shape);
-    x.type.shape = shape;
-    x.type.is_tensor = true;
-    define(op.results[i], x);
+  if (std::ssize(results) < std::ssize(op.results) * pack && !builder_.failed())
+    return malformed(op, "it has too few results");
+  for (std::size_t i = 0; i < op.results.size() && !builder_.failed(); ++i) {
+    std::vector<ValueId> parts;
+    std::vector<std::int64_t> one = part;
+    if (pack > 1) one.push_back(1);
+    for (std::int64_t at = 0; at < pack; ++at)
+      parts.push_back(shaped(
+          results[i * static_cast<std::size_t>(pack) + static_cast<std::size_t>(at)].id, one));
+    Type type = results[i * static_cast<std::size_t>(pack)].type;
+    type.shape = shape;
+    type.is_tensor = true;
+    const ValueId joined =
+        pack == 1 ? parts[0]
+                  : builder_.reshape(builder_.concat(parts, static_cast<int>(shape.size())), shape);
+    define(op.results[i], {type, joined});
   }
+}
+
+/// A branch in a function of elements: both sides, then a choice.
+void Lowering::lower_elementwise_if(const Operation& op) {
+  if (op.regions.size() != 2) return unsupported(op, "a branch without results");
+  const Lowered condition = operand(op, 0);
+  Values sides[2];
+  for (std::size_t side = 0; side < 2; ++side) {
+    const Scope outer = scope_;
+    sides[side] = lower_region(op.regions[side], {});
+    scope_ = outer;
+  }
+  if (sides[0].size() != sides[1].size() || sides[0].size() < op.results.size())
+    return malformed(op, "the sides differ");
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    define(op.results[i], {sides[0][i].type, select(condition.id, sides[0][i].id, sides[1][i].id)});
 }
 
 // Matrix products

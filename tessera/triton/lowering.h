@@ -67,6 +67,7 @@ class Lowering {
   void lower_dot_scaled(const Operation& op);
   void lower_histogram(const Operation& op);
   void lower_map_elementwise(const Operation& op);
+  void lower_elementwise_if(const Operation& op);
   tile::ValueId matrix_product(tile::ValueId a, tile::ValueId b, tile::ValueId c);
   std::vector<tile::ValueId> combine(const Operation& op, const std::vector<tile::ValueId>& left,
                                      const std::vector<tile::ValueId>& right);
@@ -115,9 +116,10 @@ class Lowering {
   const Module& module_;
   tile::Builder builder_;
   Scope scope_;
-  std::vector<std::string> calls_;  // functions being inlined
-  tile::Source source_;             // of the operation that is lowered
-  std::int64_t lowered_ = 0;        // operations so far
+  std::vector<std::string> calls_;         // functions being inlined
+  std::vector<std::int64_t> elementwise_;  // shape of the scalars in a function of elements
+  tile::Source source_;                    // of the operation that is lowered
+  std::int64_t lowered_ = 0;               // operations so far
 };
 
 /// Element type of tile IR that carries an element of TTIR.

@@ -1,0 +1,97 @@
+#include "tests/triton/launch.h"
+
+namespace tessera::triton {
+namespace {
+
+/// A kernel with one block of operations, over a pointer %p, a number %n and a float %x.
+std::string function_of(std::string_view body) {
+  return "module {\n  tt.func public @k(%p: !tt.ptr<f32>, %n: i32, %x: f32) {\n" +
+         std::string(body) + "\n    tt.return\n  }\n}\n";
+}
+
+/// The text is refused with this diagnostic, whose message or note contains `part`.
+void expect_refused(const std::string& text, std::string_view id, std::string_view part) {
+  const auto kernel = kernel_of(text, "bad.ttir");
+  ASSERT_FALSE(kernel) << text;
+  EXPECT_EQ(kernel.error().id, id) << to_string(kernel.error());
+  EXPECT_NE(to_string(kernel.error()).find(part), std::string::npos) << to_string(kernel.error());
+}
+
+TEST(TritonParse, EveryFixtureIsLoweredAndPrintedAndReadAgain) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kFixtures)) {
+    if (entry.path().extension() != ".ttir") continue;
+    ++count;
+    const tile::Kernel kernel = kernel_at(entry.path());
+    const auto valid = tile::verify(kernel);
+    EXPECT_TRUE(valid) << entry.path() << ": " << (valid ? "" : to_string(valid.error()));
+    const auto again = tile::parse_kernel(tile::to_text(kernel));
+    ASSERT_TRUE(again) << entry.path() << ": " << to_string(again.error());
+    EXPECT_EQ(tile::to_text(*again), tile::to_text(kernel)) << entry.path();
+  }
+  EXPECT_GT(count, 30);
+}
+
+TEST(TritonParse, DiagnosticsNameTheLineOfThePythonSource) {
+  std::string text = text_at(kFixtures / "3.6" / "masked_add.ttir");
+  const std::size_t at = text.find("arith.addf");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 10, "arith.nope");
+  const auto kernel = kernel_of(text);
+  ASSERT_FALSE(kernel);
+  EXPECT_EQ(kernel.error().id, "ttir-unsupported");
+  EXPECT_EQ(kernel.error().where.file, "kernels.py");
+}
+
+TEST(TritonParse, SyntaxErrorsNameTheLine) {
+  expect_refused("", "ttir-syntax", "line 1");
+  expect_refused("module {", "ttir-syntax", "the text ends here");
+  expect_refused("module {\n}", "ttir-syntax", "a tt.func");
+  expect_refused("nonsense", "ttir-syntax", "nonsense");
+  expect_refused(function_of("    %y = = tt.nothing"), "ttir-syntax", "line 3");
+  expect_refused(function_of("    %y = tt.splat %n : i32 -> tensor<4"), "ttir-syntax", "line 4");
+  expect_refused(function_of("    %y = tt.splat %n : i32 -> tensor<0xi32>"), "ttir-syntax",
+                 "extent");
+  expect_refused(function_of("    %y = arith.constant dense<[1, 2> : tensor<2xi32>"), "ttir-syntax",
+                 "line 3");
+}
+
+TEST(TritonParse, UnsupportedContentIsNamed) {
+  expect_refused(function_of("    %y = tt.descriptor_load %p : !tt.tensordesc<tensor<4xf32>>"),
+                 "ttir-unsupported", "tt.tensordesc");
+  expect_refused(function_of("    %y = tt.fly %x : f32"), "ttir-unsupported", "tt.fly");
+  expect_refused(function_of("    %y = arith.constant 1 : i128"), "ttir-unsupported", "i128");
+  expect_refused(function_of("    %y = tt.elementwise_inline_asm \"x\" %x : f32 -> f32"),
+                 "ttir-unsupported", "inline assembly");
+  expect_refused(function_of("    %y = tt.splat %n : i32 -> tensor<67108864x2xi32>"),
+                 "ttir-unsupported", "elements");
+}
+
+TEST(TritonParse, StructureThatNoCompilerPrintsIsRefused) {
+  expect_refused(function_of("    %y = arith.addf %x, %nowhere : f32"), "ttir-structure",
+                 "%nowhere is not defined");
+  expect_refused(function_of("    %y = arith.addf %x : f32"), "ttir-structure", "operands");
+  expect_refused(function_of("    %y = tt.call @nobody(%x) : (f32) -> f32"), "ttir-structure",
+                 "callee");
+  expect_refused("module {\n  tt.func @k() {\n    tt.return\n  }\n}\n", "ttir-structure", "public");
+}
+
+TEST(TritonParse, RecursionIsRefused) {
+  expect_refused(
+      "module {\n"
+      "  tt.func public @k(%n: i32) {\n    %0 = tt.call @f(%n) : (i32) -> i32\n    tt.return\n  }\n"
+      "  tt.func private @f(%n: i32) -> i32 {\n    %0 = tt.call @f(%n) : (i32) -> i32\n"
+      "    tt.return %0 : i32\n  }\n}\n",
+      "ttir-unsupported", "recursion");
+}
+
+TEST(TritonParse, DepthIsLimited) {
+  std::string deep, types = "    %y = tt.splat %n : i32 -> tensor<2x";
+  for (int i = 0; i < 5000; ++i) deep += "scf.if %c {\n";
+  expect_refused(function_of(deep), "ttir-unsupported", "nested");
+  for (int i = 0; i < 5000; ++i) types += "!tt.ptr<";
+  expect_refused(function_of(types), "ttir-unsupported", "nested");
+}
+
+}  // namespace
+}  // namespace tessera::triton
