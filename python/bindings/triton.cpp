@@ -50,15 +50,17 @@ std::string tile_text(const std::string& ttir, const std::string& name) {
 }
 
 /// PTX with the parameters of Triton's launcher, and what the launch has to know.
-nb::dict triton_ptx(const std::string& ttir, int capability, bool tf32, int stages) {
+nb::dict triton_ptx(const std::string& ttir, int capability, bool tf32, int stages, int threads) {
   codegen::PtxKernel made;
   {
     const nb::gil_scoped_release nogil;
     const tile::Kernel kernel = value_or_throw(triton::kernel_of(ttir, "ttir"));
     made = value_or_throw(codegen::ptx_of(
         kernel, {.target = capability >= 90 ? codegen::PtxTarget::Sm90a : codegen::PtxTarget::Sm80,
+                 .precision = codegen::Precision::Fast,
                  .tf32 = tf32,
                  .triton_abi = true,
+                 .threads = threads,
                  .stages = stages}));
   }
   nb::dict result;
@@ -196,7 +198,7 @@ void bind_triton(nb::module_& module) {
       .def("launch", launch, "x"_a, "y"_a, "z"_a, "threads"_a, "arguments"_a)
       .def_prop_ro("name", [](const TritonKernel& self) { return self.compiled->kernel().name; });
   module.def("triton_kernel", load, "text"_a, "checked"_a, "cache"_a);
-  module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "tf32"_a, "stages"_a,
+  module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "tf32"_a, "stages"_a, "threads"_a,
              "PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.");
   module.def("triton_tile_text", tile_text, "ttir"_a, "name"_a = "ttir",
              "Tile IR of the kernel of a TTIR module.");

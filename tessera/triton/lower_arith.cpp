@@ -43,8 +43,8 @@ constexpr std::array kElementwise = {
     ElementwiseOp{"math.powf", F::Pow, 2},          ElementwiseOp{"math.roundeven", F::Round, 1},
     ElementwiseOp{"math.rsqrt", F::Rsqrt, 1},       ElementwiseOp{"math.sin", F::Sin, 1},
     ElementwiseOp{"math.sqrt", F::Sqrt, 1},         ElementwiseOp{"math.tanh", F::Tanh, 1},
-    ElementwiseOp{"tt.precise_sqrt", F::Sqrt, 1},   ElementwiseOp{"tt.precise_divf", F::Div, 2},
-    ElementwiseOp{"tt.approx_divf", F::Div, 2},     ElementwiseOp{"tt.mulhiui", F::MulHi, 2, true},
+    ElementwiseOp{"tt.precise_sqrt", F::Sqrt, 1},   ElementwiseOp{"tt.approx_divf", F::Div, 2},
+    ElementwiseOp{"tt.mulhiui", F::MulHi, 2, true},
 };
 
 bool is_cast(std::string_view name) {
@@ -76,6 +76,17 @@ bool Lowering::lower_arith(const Operation& op) {
   if (op.name == "arith.select") return lower_select(op), true;
   if (op.name == "tt.extern_elementwise") return lower_extern(op), true;
   if (is_cast(op.name)) return lower_cast(op), true;
+  if (op.name == "tt.precise_divf") {
+    // Back ends may divide f32 to a few ulp; a quotient of f64 rounds to the right one.
+    const Lowered a = operand(op, 0), b = operand(op, 1);
+    if (carrier_of(a.type.element) == DType::F32) {
+      const ValueId quotient = map(F::Div, {as(a.id, DType::F64), as(b.id, DType::F64)});
+      result(op, a.type, as(quotient, DType::F32));
+    } else {
+      result(op, a.type, map(F::Div, {a.id, b.id}));
+    }
+    return true;
+  }
   if (op.name == "tt.clampf") {
     const Lowered x = operand(op, 0);
     const Attribute* nan = op.attribute("propagateNan");

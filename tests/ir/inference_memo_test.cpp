@@ -24,7 +24,7 @@ ValueInfo of_type(Shape shape, DType dtype = DType::F32) {
 
 ValueInfo shape_content(std::vector<std::int64_t> sizes) {
   const auto rank = static_cast<std::int64_t>(sizes.size());
-  return known(Tensor::of<std::int64_t>(DType::I64, {rank}, sizes));
+  return constant_info(Tensor::of<std::int64_t>(DType::I64, {rank}, sizes));
 }
 
 /// Calls that differ in one place each.

@@ -1,6 +1,7 @@
 #include "tessera/codegen/ptx/functions.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
@@ -90,6 +91,14 @@ llvm::Value* beyond_erf(llvm::IRBuilderBase& ir, llvm::Value* x, double scale) {
 
 llvm::Value* reciprocal(llvm::IRBuilderBase& ir, llvm::Value* x) {
   return ir.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {x});
+}
+
+/// Within 2 ulp over the whole range of f32: a fifth of the instructions of an IEEE division.
+llvm::Value* full_range_quotient(llvm::IRBuilderBase& ir, llvm::Value* x, llvm::Value* y) {
+  llvm::Type* type = ir.getFloatTy();
+  auto* signature = llvm::FunctionType::get(type, {type, type}, false);
+  return ir.CreateCall(llvm::InlineAsm::get(signature, "div.full.f32 $0, $1, $2;", "=f,f,f", false),
+                       {x, y});
 }
 
 /// Within 1.1 ulp. IEEE square root and division take 30 instructions, with calls for rare cases.
@@ -183,6 +192,12 @@ Pieces emit_function(llvm::IRBuilderBase& ir, tile::Function function, DType dty
                      std::span<const Pieces> operands, Precision precision) {
   // 22 bits are exact enough for the 11 of f16.
   const bool half = dtype == DType::F16 || dtype == DType::BF16;
+  if (function == tile::Function::Div && dtype == DType::F32 && precision == Precision::Fast) {
+    Pieces quotients;
+    for (std::size_t i = 0; i < operands[0].size(); ++i)
+      quotients.push_back(full_range_quotient(ir, operands[0][i], operands[1][i]));
+    return quotients;
+  }
   const Own own = dtype == DType::F32 || half
                       ? own_function(function, dtype == DType::F16 ? Precision::Fast : precision)
                       : nullptr;

@@ -121,6 +121,7 @@ tile::gpu::Options schedule_options(const PtxOptions& options) {
           .more_stages = options.more_stages,
           .persistent = options.persistent && shares,
           .block_per_program = !shares,
+          .threads = options.threads,
           .warp_specialization = options.warp_specialization,
           .maps = options.maps && shares,
           .bytes_per_thread = options.bytes_per_thread,
@@ -191,10 +192,10 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
 std::string key_of(const PtxOptions& o) {
   return fmt::format(
       "ptx {} precision {} tf32 {} stages {} to {} loops {} roles {} maps {} "
-      "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {}",
+      "bytes {} ahead {} together {} registers {} packed {} part {} keep {} triton {} threads {}",
       static_cast<int>(o.target), static_cast<int>(o.precision), o.tf32, o.stages, o.more_stages,
       o.persistent, o.warp_specialization, o.maps, o.bytes_per_thread, o.prefetched_rows,
-      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi);
+      o.coarsening, o.registers, o.packed, o.part, o.cached_bytes, o.triton_abi, o.threads);
 }
 
 Expected<PtxModule> ptx_module_of(const tile::Kernel& given, llvm::LLVMContext& context,

@@ -30,6 +30,8 @@ struct PtxOptions {
   /// then two pointers to scratch memory; one block for each program, not persistent, without
   /// tensor maps.
   bool triton_abi = false;
+  /// Number of threads of a program that multiplies matrices, at least; 0: as few as do.
+  int threads = 0;
   /// Number of pipeline stages of a loop's operands; fewer where shared memory is short.
   int stages = 4;
   /// Maximum number of pipeline stages where two blocks still fit on an SM; 0: `stages`.

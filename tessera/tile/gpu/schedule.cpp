@@ -108,7 +108,8 @@ Expected<std::unique_ptr<ScheduledKernel>> schedule(const Kernel& given, const O
   TESSERA_TRY(made->plan, Plan::make(kernel, {.wgmma = options.wgmma,
                                               .tf32 = options.tf32,
                                               .bytes_per_thread = rows.bytes_per_thread,
-                                              .coarsening = rows.coarsening > 1}));
+                                              .coarsening = rows.coarsening > 1,
+                                              .threads = options.threads}));
   made->planned.emplace(kernel, *made->plan);
   made->warp_specialization = specialization_of(*made->planned, options);
   // A program of one warp shares a block with others, if its threads exchange nothing through

@@ -23,6 +23,7 @@ struct Options {
   int stages = 4, more_stages = 0;
   bool persistent = false;          // blocks may be persistent
   bool block_per_program = false;   // small programs do not share a block
+  int threads = 0;                  // of a program that multiplies matrices, at least
   bool warp_specialization = true;  // persistent blocks may be warp-specialized
   bool maps = false;                // producers may copy by TMA
   /// Overrides for kernels without matmuls; 0 (for `prefetched_rows`: -1) keeps the choice of
