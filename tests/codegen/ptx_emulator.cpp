@@ -349,6 +349,8 @@ bool alone(Fiber& fiber, const std::string& name, const std::uint64_t* arguments
     results[0] = word_of(std::exp2(as<float>(arguments[0])));
   } else if (has("rsqrt.approx")) {
     results[0] = word_of(1 / std::sqrt(as<float>(arguments[0])));
+  } else if (has("div.full")) {
+    results[0] = word_of(as<float>(arguments[0]) / as<float>(arguments[1]));
   } else if (has("rcp.approx")) {
     results[0] = word_of(1.0F / as<float>(arguments[0]));
   } else if (has("ff2bf16x2.rn") || has("ff2f16x2.rn")) {

@@ -1,13 +1,16 @@
 #include "tessera/codegen/ptx/functions.h"
 
+#include <fmt/format.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
+
+#include "tessera/codegen/ptx/instructions.h"
 
 namespace tessera::codegen::ptx {
 namespace {
@@ -96,9 +99,13 @@ llvm::Value* reciprocal(llvm::IRBuilderBase& ir, llvm::Value* x) {
 /// Within 2 ulp over the whole range of f32: a fifth of the instructions of an IEEE division.
 llvm::Value* full_range_quotient(llvm::IRBuilderBase& ir, llvm::Value* x, llvm::Value* y) {
   llvm::Type* type = ir.getFloatTy();
-  auto* signature = llvm::FunctionType::get(type, {type, type}, false);
-  return ir.CreateCall(llvm::InlineAsm::get(signature, "div.full.f32 $0, $1, $2;", "=f,f,f", false),
-                       {x, y});
+  llvm::Module* module = ir.GetInsertBlock()->getModule();
+  const std::string name = fmt::format("{}div.full", kSpecial);
+  llvm::CallInst* call = ir.CreateCall(
+      module->getOrInsertFunction(name, llvm::FunctionType::get(type, {type, type}, false)),
+      {x, y});
+  call->setDoesNotAccessMemory();
+  return call;
 }
 
 /// Within 1.1 ulp. IEEE square root and division take 30 instructions, with calls for rare cases.

@@ -34,6 +34,7 @@ class Expansion {
 
   void run() {
     if (words_[0] == "mbarrier" || words_[0] == "map") return on_barrier();
+    if (words_[0] == "div") return divide();
     if (words_[0] == "fence") return replace("fence.proxy.async.shared::cta;", {}, 0);
     if (words_[1] == "fence") return replace("wgmma.fence.sync.aligned;", {}, 0);
     if (words_[1] == "commit") return replace("wgmma.commit_group.sync.aligned;", {}, 0);
@@ -44,6 +45,17 @@ class Expansion {
   }
 
  private:
+  void divide() {
+    llvm::Type* type = call_.getType();
+    auto* signature = llvm::FunctionType::get(type, {type, type}, false);
+    auto* code = llvm::InlineAsm::get(signature, "div.full.f32 $0, $1, $2;", "=f,f,f", false);
+    llvm::CallInst* made =
+        ir_.CreateCall(signature, code, {call_.getArgOperand(0), call_.getArgOperand(1)});
+    made->setDoesNotAccessMemory();
+    call_.replaceAllUsesWith(made);
+    call_.eraseFromParent();
+  }
+
   void multiply() {
     const std::string &columns = words_[2], &type = words_[3], &turned = words_[4];
     const auto sums = static_cast<unsigned>(std::stoi(columns)) / 2;
