@@ -88,5 +88,21 @@ def graph_call(graph: GraphBuilder, op: str, inputs: Sequence[Value | None], att
 
 def graph_finish(arg0: GraphBuilder, arg1: list, /) -> Model: ...
 
+class TritonKernel:
+    def launch(self, x: int, y: int, z: int, threads: int, *arguments) -> None: ...
+
+    @property
+    def name(self) -> str: ...
+
+def triton_kernel(text: str, checked: bool, cache: str | os.PathLike) -> TritonKernel: ...
+
+def triton_ptx(ttir: str, capability: int, tf32: bool, stages: int, threads: int) -> dict:
+    """
+    PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.
+    """
+
+def triton_tile_text(ttir: str, name: str = 'ttir') -> str:
+    """Tile IR of the kernel of a TTIR module."""
+
 def cores() -> int:
     """Number of physical cores of this computer."""
