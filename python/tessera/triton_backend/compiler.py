@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import importlib
 import pathlib
 from types import ModuleType
 from typing import Any
@@ -67,6 +68,19 @@ def _build_id() -> str:
     return f"{status.st_size}-{status.st_mtime_ns}"
 
 
+@functools.lru_cache
+def _foreign_options() -> frozenset[str]:
+    """Keywords of the back ends that come with Triton; kernels are launched with them everywhere."""
+    names = {"waves_per_eu", "matrix_instr_nonkdim", "kpack"}
+    for module, options in (("nvidia", "CUDAOptions"), ("amd", "HIPOptions")):
+        try:
+            compiler = importlib.import_module(f"triton.backends.{module}.compiler")
+            names.update(field.name for field in dataclasses.fields(getattr(compiler, options)))
+        except (ImportError, AttributeError, TypeError):
+            continue
+    return frozenset(names)
+
+
 def _min_dot_size(target):
     return lambda lhs, rhs: (1, 1, 1)
 
@@ -87,7 +101,11 @@ class CpuBackend(BaseBackend):
 
     def parse_options(self, options: dict) -> CpuOptions:
         known = {field.name for field in dataclasses.fields(CpuOptions)}
-        return CpuOptions(**{k: v for k, v in options.items() if k in known and v is not None})
+        made = CpuOptions(**{k: v for k, v in options.items() if k in known and v is not None})
+        for name in _foreign_options() - known:  # accepted, as Triton would refuse them
+            if name in options:
+                object.__setattr__(made, name, options[name])
+        return made
 
     def pack_metadata(self, metadata):
         return metadata
