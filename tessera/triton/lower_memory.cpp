@@ -30,6 +30,19 @@ bool Lowering::lower_memory(const Operation& op) {
   if (op.name == "tt.store") return lower_store(op), true;
   if (op.name == "tt.atomic_rmw") return lower_atomic(op), true;
   if (op.name == "tt.atomic_cas") return lower_cas(op), true;
+  if (op.name == "tt.atomic_poll") return lower_poll(op), true;
+  if (op.name == "tt.atomic_load") {
+    const Lowered pointer = operand(op, 0);
+    const Type type = pointee(pointer.type);
+    const ValueId bits = current(pointer);
+    result(op, type, reinterpret(bits, carrier_of(type.element)));
+    return true;
+  }
+  if (op.name == "tt.atomic_store") {
+    const Lowered pointer = operand(op, 0), x = operand(op, 1);
+    builder_.atomic(F::Exchange, pointer.id, to_memory(x));
+    return true;
+  }
   if (op.name == "tt.addptr") {
     const Lowered pointer = operand(op, 0);
     if (!pointer.type.is_pointer()) return malformed(op, "the first operand is no pointer"), true;
@@ -117,6 +130,42 @@ void Lowering::lower_atomic(const Operation& op) {
   const ValueId old =
       builder_.atomic(row->function, target, reinterpret(x.id, unsigned_of(dtype)), mask);
   result(op, x.type, reinterpret(old, dtype));
+}
+
+/// What is in memory now, as integers: a read that is not moved.
+ValueId Lowering::current(const Lowered& pointer) {
+  const int width = bit_width(pointee(pointer.type).element);
+  const DType bits = width == 64   ? DType::I64
+                     : width == 32 ? DType::I32
+                     : width == 16 ? DType::I16
+                                   : DType::I8;
+  const ValueId place = builder_.type(pointer.id).dtype == bits
+                            ? pointer.id
+                            : builder_.pointer_cast(pointer.id, bits);
+  const tile::Type type = tile::Type::tile(bits, builder_.type(pointer.id).shape);
+  return builder_.atomic(F::Or, place, builder_.constant(type, tile::Literal{}));
+}
+
+/// Waits until a number is in memory, or as many nanoseconds as a round takes at least have passed.
+void Lowering::lower_poll(const Operation& op) {
+  const Lowered pointer = operand(op, 0), expected = operand(op, 1);
+  if (builder_.failed()) return;
+  if (!is_integer(expected.type.element) || expected.type.is_tensor)
+    return unsupported(op, fmt::format("numbers of {}", to_string(expected.type)));
+  const bool ends = op.operands.size() > 2;
+  const ValueId rounds = ends ? as(operand(op, 2).id, DType::I64) : builder_.index(1);
+  const auto done = builder_.while_loop(
+      {current(pointer), rounds},
+      [&](const std::vector<ValueId>& x) {
+        const ValueId waits = map(F::NotEqual, {x[0], expected.id});
+        const ValueId left = map(F::Greater, {x[1], builder_.index(0)});
+        return std::vector<ValueId>{map(F::And, {waits, left})};
+      },
+      [&](const std::vector<ValueId>& x) {
+        return std::vector<ValueId>{current(pointer),
+                                    ends ? map(F::Sub, {x[1], builder_.index(1)}) : x[1]};
+      });
+  result(op, {.element = Element::I1}, map(F::Equal, {done[0], expected.id}));
 }
 
 void Lowering::lower_cas(const Operation& op) {

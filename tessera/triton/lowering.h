@@ -78,6 +78,8 @@ class Lowering {
   void lower_store(const Operation& op);
   void lower_atomic(const Operation& op);
   void lower_cas(const Operation& op);
+  void lower_poll(const Operation& op);
+  tile::ValueId current(const Lowered& pointer);
   /// The integers in i64, their sums and products computed in i64.
   tile::ValueId widened(tile::ValueId x, std::unordered_map<tile::ValueId, tile::ValueId>& known);
   tile::ValueId to_memory(const Lowered& x);
