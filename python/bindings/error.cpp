@@ -12,16 +12,22 @@ constexpr const char* kDocumentation =
     "Attributes: id (for scripts), message, note (what was expected), help (what to do), file and\n"
     "item (where). str(error) is the text that the command line prints.";
 
+/// A string of Python; bytes of the input that are no UTF-8 are replaced.
+nb::object text_of(const std::string& text) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 /// Sets the Python error indicator to an Error with the fields of a diagnostic as attributes.
 void set_error(nb::handle type, const DiagnosticError& error) {
   const Diagnostic& diagnostic = error.diagnostic();
-  const nb::object exception = type(error.what());
-  exception.attr("id") = diagnostic.id;
-  exception.attr("message") = diagnostic.message;
-  exception.attr("note") = diagnostic.note;
-  exception.attr("help") = diagnostic.help;
-  exception.attr("file") = diagnostic.where.file;
-  exception.attr("item") = diagnostic.where.item;
+  const nb::object exception = type(text_of(error.what()));
+  exception.attr("id") = text_of(diagnostic.id);
+  exception.attr("message") = text_of(diagnostic.message);
+  exception.attr("note") = text_of(diagnostic.note);
+  exception.attr("help") = text_of(diagnostic.help);
+  exception.attr("file") = text_of(diagnostic.where.file);
+  exception.attr("item") = text_of(diagnostic.where.item);
   PyErr_SetObject(type.ptr(), exception.ptr());
 }
 

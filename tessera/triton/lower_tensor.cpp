@@ -11,6 +11,9 @@ namespace {
 using tile::ValueId;
 using F = tile::Function;
 
+/// Products of a batch, which are lowered one by one.
+constexpr std::int64_t kMostProducts = 1024;
+
 /// Function of a reduction whose region is one operation of its two arguments.
 struct Fold {
   F function = F::None;
@@ -327,6 +330,8 @@ void Lowering::lower_dot(const Operation& op) {
   const DType from = builder_.type(left).dtype, into = builder_.type(sum).dtype;
   if (from != builder_.type(right).dtype)
     return unsupported(op, fmt::format("{} times {}", to_string(a.type), to_string(b.type)));
+  if (a.type.shape.size() == 3 && a.type.shape[0] > kMostProducts)
+    return unsupported(op, fmt::format("a batch of {} products", a.type.shape[0]));
   const bool halves = from == DType::F16 || from == DType::BF16;
   if (is_float(from) && into != from && !(halves && into == DType::F32)) {
     left = as(left, into);  // f16 into f64, bf16 into f16: in the wider type

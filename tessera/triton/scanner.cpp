@@ -66,7 +66,10 @@ class Scanner {
     if (c == '%' || c == '@' || c == '^' || c == '#' || c == '!') return scan_sigil(token);
     if (is_digit(c) || (c == '-' && is_digit(here(1)))) return scan_number(token);
     token.kind = Token::Kind::Punctuation;
-    const std::size_t size = c == '-' && here(1) == '>' ? 2 : 1;
+    std::size_t size = c == '-' && here(1) == '>' ? 2 : 1;
+    // A character of several bytes stays whole in diagnostics.
+    if (static_cast<unsigned char>(c) >= 0xc0)
+      while ((static_cast<unsigned char>(here(size)) & 0xc0) == 0x80) ++size;
     token.text = std::string(text_.substr(at_, size));
     at_ += size;
   }
