@@ -244,7 +244,14 @@ bool Lowering::lower_structure(const Operation& op) {
     return true;
   }
   if (op.name == "tt.assert") {
-    builder_.assertion(operand(op, 0).id, op.strings.empty() ? "" : op.strings[0]);
+    // One bool, which machine code checks outside of debug mode too.
+    const Lowered holds = operand(op, 0);
+    tile::ValueId all = holds.id;
+    if (holds.type.is_tensor && !builder_.failed()) {
+      const std::int64_t count = builder_.type(all).count();
+      all = builder_.reduce(tile::Function::And, shaped(all, {count}), 0);
+    }
+    builder_.assertion(all, op.strings.empty() ? "" : op.strings[0]);
     return true;
   }
   if (op.name == "tt.print") {

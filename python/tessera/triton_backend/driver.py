@@ -9,9 +9,7 @@ import time
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from tessera import _tessera
-
-from .compiler import cache_folder
+from .compiler import load
 
 
 @functools.lru_cache
@@ -73,7 +71,7 @@ class Utils:
 
     @staticmethod
     def load_binary(name, binary, shared, device):
-        kernel = _tessera.triton_kernel(binary.decode(), False, cache_folder())
+        kernel = load(binary.decode())
         return kernel, kernel, 0, 0, 1 << 30
 
     @staticmethod
