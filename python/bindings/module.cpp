@@ -5,6 +5,7 @@
 namespace nb = nanobind;
 
 NB_MODULE(_tessera, module) {
+  nb::set_leak_warnings(false);  // other modules hold kernels until the process ends
   module.doc() = "Bindings of the Tessera compiler; import the package `tessera`.";
   module.attr("__version__") = TESSERA_VERSION;
   tessera::python::bind_errors(module);

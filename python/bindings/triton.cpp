@@ -7,12 +7,15 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "python/bindings/bind.h"
 #include "python/bindings/dlpack_exchange.h"
 #include "python/bindings/error.h"
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/ptx/ptx.h"
+#include "tessera/support/small_vector.h"
 #include "tessera/tile/interp.h"
 #include "tessera/tile/text.h"
 #include "tessera/triton/lower.h"
@@ -162,8 +165,20 @@ tile::Argument argument_of(const tile::Kernel& kernel, std::size_t index, nb::ha
                                                    PyLong_AsUnsignedLongLongMask(integer.ptr()))));
 }
 
-void launch(const TritonKernel& self, std::int64_t x, std::int64_t y, std::int64_t z, int threads,
-            const nb::args& objects) {
+Expected<Done> launch(const TritonKernel& self, std::span<const tile::Argument> arguments,
+                      const tile::Grid& grid, int threads) {
+  if (!self.prints) return self.compiled->launch(arguments, grid, threads);
+  const tile::InterpOptions options{.print = [](std::string_view line) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+  }};
+  auto result = tile::interpret(self.compiled->kernel(), arguments, grid, options);
+  std::fflush(stdout);
+  return result;
+}
+
+void launch_objects(const TritonKernel& self, std::int64_t x, std::int64_t y, std::int64_t z,
+                    int threads, const nb::args& objects) {
   const tile::Kernel& kernel = self.compiled->kernel();
   if (objects.size() != kernel.params().size()) {
     throw DiagnosticError(
@@ -177,26 +192,102 @@ void launch(const TritonKernel& self, std::int64_t x, std::int64_t y, std::int64
   for (std::size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back(argument_of(kernel, i, objects[i]));
   }
-  const tile::Grid grid = {x, y, z};
   const nb::gil_scoped_release nogil;
-  if (!self.prints) {
-    value_or_throw(self.compiled->launch(arguments, grid, threads));
-    return;
+  value_or_throw(launch(self, arguments, {x, y, z}, threads));
+}
+
+/// What Triton calls to launch a kernel: (x, y, z, stream, kernel, packed metadata, launch
+/// metadata, enter hook, exit hook, arguments…). Without hooks, a call needs no Python code.
+struct TritonLauncher {
+  std::vector<int>
+      kept;            // positions of the arguments that the kernel has; the others are constants
+  nb::object threads;  // gives the number of threads
+  std::optional<Diagnostic> failure = {};  // of the last call
+};
+constexpr Py_ssize_t kFixed = 9;  // arguments before those of the kernel
+
+int thread_count(const TritonLauncher& self) {
+  return nb::cast<int>(self.threads());
+}
+
+/// The general way of a call, with hooks.
+void launch_any(const TritonLauncher& self, const nb::args& all) {
+  if (all.size() < static_cast<std::size_t>(kFixed)) throw nb::type_error("too few arguments");
+  const nb::object enter = all[7], leave = all[8];
+  if (!enter.is_none()) enter(all[6]);
+  nb::list objects;
+  for (const int i : self.kept) objects.append(all[static_cast<std::size_t>(kFixed + i)]);
+  launch_objects(nb::cast<const TritonKernel&>(all[4]), nb::cast<std::int64_t>(all[0]),
+                 nb::cast<std::int64_t>(all[1]), nb::cast<std::int64_t>(all[2]), thread_count(self),
+                 nb::borrow<nb::args>(nb::tuple(objects)));
+  if (!leave.is_none()) leave(all[6]);
+}
+
+/// __call__ as a slot of the type: what it cannot do, `launch_any` does; diagnostics become
+/// exceptions in `fail`.
+PyObject* launcher_slot(PyObject* self, PyObject* all, PyObject* named) noexcept {
+  const char* rest = "launch_any";
+  try {
+    auto& launcher = *nb::inst_ptr<TritonLauncher>(self);
+    const auto item = [&](Py_ssize_t i) { return nb::handle(PyTuple_GetItem(all, i)); };
+    const bool is_plain = PyTuple_Size(all) >= kFixed &&
+                          (named == nullptr || PyDict_Size(named) == 0) && item(7).is_none() &&
+                          item(8).is_none() && nb::isinstance<TritonKernel>(item(4));
+    if (is_plain) {
+      const auto& kernel = *nb::inst_ptr<TritonKernel>(item(4));
+      SmallVector<tile::Argument, 16> arguments;
+      const std::size_t count = kernel.compiled->kernel().params().size();
+      if (count == launcher.kept.size()) {
+        for (std::size_t i = 0; i < count; ++i)
+          arguments.push_back(
+              argument_of(kernel.compiled->kernel(), i, item(kFixed + launcher.kept[i])));
+        tile::Grid grid = {};
+        for (std::size_t i = 0; i < grid.size(); ++i)
+          grid[i] = PyLong_AsLongLong(item(static_cast<Py_ssize_t>(i)).ptr());
+        const int threads = thread_count(launcher);
+        if (PyErr_Occurred() == nullptr) {
+          rest = "fail";
+          Expected<Done> done = Done{};
+          {
+            const nb::gil_scoped_release nogil;
+            done = launch(kernel, {arguments.begin(), arguments.size()}, grid, threads);
+          }
+          if (done) Py_RETURN_NONE;
+          launcher.failure = std::move(done).error();
+        }
+      }
+    }
+  } catch (const std::exception&) {  // met again, and reported, by the rest
   }
-  tile::InterpOptions options{.print = [](std::string_view line) {
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fputc('\n', stdout);
-  }};
-  value_or_throw(tile::interpret(kernel, arguments, grid, options));
-  std::fflush(stdout);
+  PyErr_Clear();
+  PyObject* const general = PyObject_GetAttrString(self, rest);
+  if (general == nullptr) return nullptr;
+  PyObject* const result = std::string_view(rest) == "fail" ? PyObject_CallNoArgs(general)
+                                                            : PyObject_Call(general, all, named);
+  Py_DECREF(general);
+  return result;
 }
 
 }  // namespace
 
 void bind_triton(nb::module_& module) {
   nb::class_<TritonKernel>(module, "TritonKernel")
-      .def("launch", launch, "x"_a, "y"_a, "z"_a, "threads"_a, "arguments"_a)
+      .def("launch", launch_objects, "x"_a, "y"_a, "z"_a, "threads"_a, "arguments"_a)
       .def_prop_ro("name", [](const TritonKernel& self) { return self.compiled->kernel().name; });
+  const std::array slots = {PyType_Slot{Py_tp_call, reinterpret_cast<void*>(launcher_slot)},
+                            PyType_Slot{0, nullptr}};
+  nb::class_<TritonLauncher>(module, "TritonLauncher", nb::type_slots(slots.data()))
+      .def(
+          "__init__",
+          [](TritonLauncher* self, std::vector<int> kept, nb::object threads) {
+            new (self) TritonLauncher{std::move(kept), std::move(threads)};
+          },
+          "kept"_a, "threads"_a)
+      .def("launch_any", launch_any, "arguments"_a)
+      .def("fail", [](TritonLauncher& self) {
+        if (self.failure) throw DiagnosticError(*std::exchange(self.failure, std::nullopt));
+        throw DiagnosticError({.id = "launch-argument", .message = "the launch failed"});
+      });
   module.def("triton_kernel", load, "text"_a, "checked"_a, "cache"_a);
   module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "tf32"_a, "stages"_a, "threads"_a,
              "PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.");

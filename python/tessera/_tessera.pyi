@@ -94,6 +94,16 @@ class TritonKernel:
     @property
     def name(self) -> str: ...
 
+class TritonLauncher:
+    def __call__(self, /, *args, **kwargs):
+        """Call self as a function."""
+
+    def __init__(self, kept: Sequence[int], threads: object) -> None: ...
+
+    def launch_any(self, *arguments) -> None: ...
+
+    def fail(self) -> None: ...
+
 def triton_kernel(text: str, checked: bool, cache: str | os.PathLike) -> TritonKernel: ...
 
 def triton_ptx(ttir: str, capability: int, tf32: bool, stages: int, threads: int) -> dict:

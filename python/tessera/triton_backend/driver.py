@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import time
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from tessera import _tessera
+
 from .compiler import load
 
 
 @functools.lru_cache
-def _thread_count() -> int:
-    """Threads of a launch: as many as torch uses, or one for each core."""
-    import sys
-
+def _thread_count():
+    """Gives the threads of a launch: as many as torch uses, or one for each core."""
     torch = sys.modules.get("torch")
-    return torch.get_num_threads() if torch is not None else len(os.sched_getaffinity(0))
+    return torch.get_num_threads if torch is not None else lambda: len(os.sched_getaffinity(0))
 
 
 class Event:
@@ -106,31 +107,34 @@ def _flattened(value, kind, into: list) -> None:
 
 
 class Launcher:
-    """Launches a kernel with the arguments of a call of it."""
+    """Launches a kernel some of whose arguments are tuples or descriptors."""
 
-    def __init__(self, src, metadata):
-        signature = src.signature
-        kinds = list(signature.values()) if isinstance(signature, dict) else list(signature)
+    def __init__(self, kinds):
         self._kinds = kinds
-        is_simple = all(isinstance(kind, str) and not kind.startswith("tensordesc") for kind in kinds)
-        self._kept = [i for i, kind in enumerate(kinds) if kind != "constexpr"] if is_simple else None
 
     def __call__(self, x, y, z, stream, function, packed, launch_metadata, enter, leave, *args):
         if enter is not None:
             enter(launch_metadata)
-        if self._kept is not None:
-            values = [args[i] for i in self._kept]
-        else:
-            values = []
-            for value, kind in zip(args, self._kinds):
-                _flattened(value, kind, values)
-        function.launch(x, y, z, _thread_count(), *values)
+        values: list = []
+        for value, kind in zip(args, self._kinds):
+            _flattened(value, kind, values)
+        function.launch(x, y, z, _thread_count()(), *values)
         if leave is not None:
             leave(launch_metadata)
 
 
+def _launcher(src, metadata):
+    """The launcher of a kernel: one in C++ unless arguments are tuples or descriptors."""
+    signature = src.signature
+    kinds = list(signature.values()) if isinstance(signature, dict) else list(signature)
+    if all(isinstance(kind, str) and not kind.startswith("tensordesc") for kind in kinds):
+        kept = [i for i, kind in enumerate(kinds) if kind != "constexpr"]
+        return _tessera.TritonLauncher(kept, _thread_count())
+    return Launcher(kinds)
+
+
 class CpuDriver(DriverBase):
-    launcher_cls = Launcher
+    launcher_cls = staticmethod(_launcher)
 
     def __init__(self):
         self.utils = Utils()
