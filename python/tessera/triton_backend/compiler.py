@@ -42,6 +42,17 @@ class CpuOptions:
     arch: str | None = None
     instrumentation_mode: str = ""
     ir_override: str | None = None
+    # Options of Triton's own backends that kernels and tuning lists name.
+    ptx_version: int | None = None
+    ptx_options: str | None = None
+    sched4reg: bool = False
+    enable_reflect_ftz: bool = True
+    clc: bool = False
+    min_shared_mem: int | None = None
+    waves_per_eu: int = 0
+    matrix_instr_nonkdim: int = 0
+    kpack: int = 1
+    schedule_hint: str = "none"
 
     def __post_init__(self):
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
@@ -110,9 +121,9 @@ class CpuBackend(BaseBackend):
     def parse_options(self, options: dict) -> CpuOptions:
         known = {field.name for field in dataclasses.fields(CpuOptions)}
         made = CpuOptions(**{k: v for k, v in options.items() if k in known and v is not None})
-        for name in _foreign_options() - known:  # accepted, as Triton would refuse them
-            if name in options:
-                object.__setattr__(made, name, options[name])
+        for name, value in options.items():  # of other back ends and of Triton itself, which would refuse them
+            if name not in known and (name in _foreign_options() or hasattr(knobs.compilation, name)):
+                object.__setattr__(made, name, value)
         return made
 
     def pack_metadata(self, metadata):
