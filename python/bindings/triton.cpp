@@ -38,9 +38,12 @@ struct TritonKernel {
 TritonKernel load(const std::string& text, bool checked, const std::filesystem::path& cache) {
   const nb::gil_scoped_release nogil;
   const tile::Kernel kernel = value_or_throw(tile::parse_kernel(text, "triton"));
-  TritonKernel result{.compiled = value_or_throw(codegen::compile(
-                          kernel, {.checked = checked, .assertions = true, .cache = cache})),
-                      .checked = checked};
+  TritonKernel result{
+      .compiled = value_or_throw(codegen::compile(kernel, {.precision = codegen::Precision::Fast,
+                                                           .checked = checked,
+                                                           .assertions = true,
+                                                           .cache = cache})),
+      .checked = checked};
   tile::for_each_op(kernel, kernel.body, [&](tile::OpId id) {
     result.prints |= kernel.ops[id].code == tile::Code::Print;
   });

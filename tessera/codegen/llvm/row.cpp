@@ -138,13 +138,22 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
       } else if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
-        // Elements before and after the vectors, in one loop.
-        llvm::Value* done = row_.CreateSub(vector_end, first);
-        const auto skip = [&](llvm::Value* i) {
-          return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, first), e_.ir.CreateAdd(i, done), i);
+        // Elements before and after the vectors, in one loop; but for those that are padding.
+        llvm::Value *done = row_.CreateSub(vector_end, first), *padding = to, *padded = e_.index(0);
+        if (padding_from_ != nullptr && may_pad_ && unmasked_ == nullptr && !e_.options.checked) {
+          padding = least_of(row_, greatest_of(row_, padding_from_, vector_end), to);
+          padded = greatest_of(row_, row_.CreateSub(to, padding), e_.index(0));
+          padded = row_.CreateMul(row_.CreateUDiv(padded, e_.index(width)), e_.index(width));
+          Mode beyond = one;
+          beyond.beyond = true;
+          do_loop(padding, row_.CreateAdd(padding, padded), beyond);
+        }
+        const auto skip = [&](llvm::Value* i, llvm::Value* begin, llvm::Value* count) {
+          return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, begin), e_.ir.CreateAdd(i, count), i);
         };
-        e_.loop(from, row_.CreateSub(to, done), 1, [&](llvm::Value* i) {
-          lane_index_ = skip(i);
+        llvm::Value* others = row_.CreateSub(row_.CreateSub(to, done), padded);
+        e_.loop(from, others, 1, [&](llvm::Value* i) {
+          lane_index_ = skip(skip(i, first, done), padding, padded);
           body(element);
         });
       }

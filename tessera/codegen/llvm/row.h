@@ -64,6 +64,7 @@ class Row {
     bool guarded = true;
     bool masked = false;  // loads out of bounds in all lanes give their padding value
     int repeated = 0;     // lanes that another vector computes as well: folds leave them out
+    bool beyond = false;  // the lanes are beyond the end of every view that ends in the row
   };
   /// Address of the elements of a load or store.
   struct Place {
@@ -166,6 +167,10 @@ class Row {
   std::map<Key, Place> places_;  // by everything that they depend on
   std::map<Key, bool> collected_;
   llvm::Value *fast_from_ = nullptr, *fast_to_ = nullptr;  // null: everywhere
+  /// First lane beyond the end of every view that ends in the row, where loads give their padding;
+  /// null: there is none, or something else decides over a load.
+  llvm::Value* padding_from_ = nullptr;
+  bool may_pad_ = true;
   llvm::Value* unmasked_ = nullptr;                    // whether all loads are in bounds; null: yes
   std::map<tile::ValueId, Accumulator> accumulators_;  // by result
   RegisterInput input_;

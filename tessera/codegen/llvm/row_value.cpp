@@ -350,6 +350,12 @@ Row::Lanes Row::vload(OpId id, const Positions& positions) {
     return read(dtype, buffer_place(nest_.roots[0].buffer, dtype, nest_.space, identity()));
   std::vector<llvm::Value*> at = starts_of(op);
   const bool one_for_all = is_uniform(positions);
+  if (mode_.beyond) {
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const bool is_proven = i < op.ints.size() && op.ints[i] == 1;
+      if (positions[i].lane && !is_proven) return {{e_.literal(dtype, op.literal)}, true, false};
+    }
+  }
   if (mode_.masked && !one_for_all)
     for (std::size_t i = 0; i < positions.size(); ++i)
       if (is_maskable(op, positions, i)) return masked(op, positions, std::move(at));
@@ -528,6 +534,9 @@ void Row::limit(OpId id, const Positions& positions) {
     fits = fits == nullptr ? inside : row_.CreateAnd(fits, inside);
   }
   if (from == nullptr && fits == nullptr) return;
+  may_pad_ = may_pad_ && fits == nullptr;
+  if (from != nullptr)
+    padding_from_ = padding_from_ == nullptr ? to : greatest_of(row_, padding_from_, to);
   const std::int64_t far = std::int64_t{1} << 62;
   if (from == nullptr) from = e_.index(0), to = e_.index(far);
   if (fits != nullptr) to = row_.CreateSelect(fits, to, e_.index(-far));
