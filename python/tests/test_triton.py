@@ -358,6 +358,16 @@ def test_heuristics():
     assert torch.equal(out, 2 * x)
 
 
+def test_a_compiled_kernel_can_be_asked_for_its_resources():
+    # As the tutorial of the fused softmax does, which divides by them.
+    x = torch.rand(64)
+    kernel = add_kernel.warmup(x, x, x, 64, BLOCK_SIZE=64, grid=(1,))
+    kernel._init_handles()
+    assert kernel.n_regs > 0 and kernel.metadata.shared > 0
+    properties = triton.runtime.driver.active.utils.get_device_properties(0)
+    assert properties["multiprocessor_count"] > 0 and properties["max_shared_mem"] // kernel.metadata.shared > 0
+
+
 def test_do_bench_takes_time():
     x = torch.rand(1 << 14)
     milliseconds = triton.testing.do_bench(lambda: add(x, x, 1024), warmup=1, rep=5)
@@ -442,6 +452,43 @@ def test_what_is_unsupported_is_named_with_its_line():
         asm_kernel[(1,)](torch.ones(16, dtype=torch.int32), BLOCK=16)
     assert raised.value.id == "ttir-unsupported"
     assert raised.value.file.endswith("test_triton.py")
+
+
+# Kernels that Inductor writes
+
+
+@pytest.fixture
+def inductor(tmp_path, monkeypatch):
+    if triton.__version__.split(".")[:2] != ["3", "6"]:
+        pytest.skip("Inductor of torch 2.10 writes kernels for Triton 3.6")
+    import torch._inductor.config as config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch._dynamo.reset()
+    with config.patch(cpu_backend="triton", compile_threads=1, fx_graph_cache=False):
+        yield
+
+
+def test_inductor_forward_and_backward(inductor):
+    import copy
+
+    model = torch.nn.Sequential(torch.nn.Linear(20, 33), torch.nn.GELU(), torch.nn.LayerNorm(33), torch.nn.Softmax(-1))
+    eager = copy.deepcopy(model)
+    x = torch.randn(7, 20)
+    y, expected = torch.compile(model)(x), eager(x)
+    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
+    y.sin().sum().backward()
+    expected.sin().sum().backward()
+    for a, b in zip(model.parameters(), eager.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_inductor_checks_indices(inductor):
+    compiled = torch.compile(lambda x, i: x[i] * 2)
+    x = torch.randn(10)
+    assert torch.equal(compiled(x, torch.tensor([1, -2])), x[[1, -2]] * 2)
+    with pytest.raises(ts.Error, match="index out of bounds"):
+        compiled(x, torch.tensor([1, 11]))
 
 
 # Threads and processes

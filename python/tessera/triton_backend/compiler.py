@@ -171,7 +171,7 @@ class CpuBackend(BaseBackend):
             text = f"{CHECKED}\n{text}"
         kernel = load(text)
         metadata["name"] = kernel.name
-        metadata["shared"] = 0
+        metadata["shared"] = 1  # byte of shared memory: programs divide by it
         metadata["tmem_size"] = 0
         for scratch in ("global_scratch", "profile_scratch"):
             metadata[f"{scratch}_size"] = 0

@@ -73,7 +73,7 @@ class Utils:
     @staticmethod
     def load_binary(name, binary, shared, device):
         kernel = load(binary.decode())
-        return kernel, kernel, 0, 0, 1 << 30
+        return kernel, kernel, 1, 0, 1 << 30  # one register: programs divide by it
 
     @staticmethod
     def unload_module(module) -> None:
