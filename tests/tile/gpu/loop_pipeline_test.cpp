@@ -84,9 +84,13 @@ TEST(LoopPipeline, NeedsLoopInvariantViewsWithContiguousRows) {
   EXPECT_EQ(why_not({.x = "x: f16[64, 32] = vload(d, row, k)",
                      .params = ", d: view f16[?, ?] by [1, ?]"}),
             "");
-  EXPECT_EQ(why_not({.x = "v: view f16[64, 64] = view(offset(base(a), k))\n"
+  EXPECT_EQ(why_not({.x = "v: view f16[64, 64] = view(offset(base(a), mul(k, k)))\n"
                           "x: f16[64, 32] = vload(v, 0, 0)"}),
             "x: its view is defined in the loop");
+  // One that advances is hoisted.
+  EXPECT_EQ(why_not({.x = "v: view f16[64, 64] = view(offset(base(a), k))\n"
+                          "x: f16[64, 32] = vload(v, 0, 0)"}),
+            "");
 }
 
 TEST(LoopPipeline, NeedsAddressesThatAreKnownInAdvance) {
