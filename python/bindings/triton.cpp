@@ -106,10 +106,18 @@ struct Extent {
   std::int64_t bytes = 0;
 };
 
+/// Size where there is only an address: all of the memory of a process lies within it.
+constexpr std::int64_t kUnknownBytes = std::int64_t{1} << 47;
+
 Extent extent_of(const tile::Kernel& kernel, std::size_t index, nb::handle object) {
   if (object.is_none()) return {};
   if (PyLong_Check(object.ptr())) {
-    return {reinterpret_cast<void*>(PyLong_AsUnsignedLongLong(object.ptr())), 0};
+    const auto address = PyLong_AsUnsignedLongLong(object.ptr());
+    if (PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      wrong_argument(kernel, index, object, "an address is an integer of 64 bits");
+    }
+    return {reinterpret_cast<void*>(address), kUnknownBytes};
   }
   if (const DlpackExchange* const exchange = cached_exchange(object);
       exchange != nullptr && exchange->view_of_object != nullptr) {
@@ -133,8 +141,13 @@ Extent extent_of(const tile::Kernel& kernel, std::size_t index, nb::handle objec
   if (pointer.is_none())
     wrong_argument(kernel, index, object, "a pointer is a tensor, an address or None");
   const auto address = nb::cast<std::uint64_t>(pointer());
-  std::int64_t bytes = 0;
-  if (nb::hasattr(object, "nbytes")) bytes = nb::cast<std::int64_t>(object.attr("nbytes"));
+  std::int64_t bytes = kUnknownBytes;
+  if (nb::hasattr(object, "nbytes")) {
+    bytes = nb::cast<std::int64_t>(object.attr("nbytes"));
+  } else if (const nb::object base = nb::getattr(object, "base", nb::none());
+             !base.is_none() && nb::hasattr(base, "data_ptr")) {
+    bytes = extent_of(kernel, index, base).bytes;  // triton.reinterpret: a tensor of another type
+  }
   return {reinterpret_cast<void*>(address), bytes};
 }
 

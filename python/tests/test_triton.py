@@ -421,6 +421,15 @@ def test_accesses_outside_of_a_tensor_in_debug_mode():
         unmasked_kernel[(1,)](torch.ones(32), out[:31], BLOCK=32, debug=True)
 
 
+def test_addresses_and_reinterpreted_tensors_in_debug_mode():
+    x, out = torch.arange(32, dtype=torch.int32), torch.zeros(32, dtype=torch.int32)
+    unsigned = triton.reinterpret(x, tl.uint32)
+    unmasked_kernel[(1,)](unsigned, triton.reinterpret(out, tl.uint32), BLOCK=32, debug=True)
+    assert torch.equal(out, x)
+    with pytest.raises(ts.Error, match="tile-out-of-bounds"):
+        unmasked_kernel[(1,)](unsigned, out[:31], BLOCK=32, debug=True)
+
+
 def test_wrong_arguments():
     x = torch.ones(64)
     with pytest.raises(TypeError):
