@@ -4,9 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -109,7 +111,24 @@ struct Extent {
 /// Size where there is only an address: all of the memory of a process lies within it.
 constexpr std::int64_t kUnknownBytes = std::int64_t{1} << 47;
 
-Extent extent_of(const tile::Kernel& kernel, std::size_t index, nb::handle object) {
+/// Bytes from `data` to the end of the storage of a tensor that is a view: a kernel may reach
+/// beyond the view, into what another argument is of. None where the tensor is no view.
+std::optional<std::int64_t> storage_bytes(nb::handle tensor, const void* data) {
+  static PyObject* const is_view = PyUnicode_InternFromString("_is_view");
+  PyObject* const answer = PyObject_CallMethodObjArgs(tensor.ptr(), is_view, nullptr);
+  if (answer == nullptr) PyErr_Clear();
+  const bool is_own = answer == nullptr || PyObject_IsTrue(answer) == 0;
+  Py_XDECREF(answer);
+  if (is_own) return std::nullopt;
+  const nb::object storage = tensor.attr("untyped_storage")();
+  const auto first = nb::cast<std::uintptr_t>(storage.attr("data_ptr")());
+  const auto size = nb::cast<std::uintptr_t>(storage.attr("nbytes")());
+  return static_cast<std::int64_t>(first + size - reinterpret_cast<std::uintptr_t>(data));
+}
+
+/// In debug mode, the memory of a view is that of its elements alone.
+Extent extent_of(const TritonKernel& self, std::size_t index, nb::handle object) {
+  const tile::Kernel& kernel = self.compiled->kernel();
   if (object.is_none()) return {};
   if (PyLong_Check(object.ptr())) {
     const auto address = PyLong_AsUnsignedLongLong(object.ptr());
@@ -132,8 +151,10 @@ Extent extent_of(const tile::Kernel& kernel, std::size_t index, nb::handle objec
         else if (last > 0)
           last += (tensor.shape[i] - 1) * tensor.strides[i];
       }
-      return {static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
-              last * tensor.dtype.bits / 8};
+      std::byte* const data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+      const std::int64_t own = last * tensor.dtype.bits / 8;
+      if (self.checked) return {data, own};
+      return {data, std::max(own, storage_bytes(object, data).value_or(own))};
     }
     PyErr_Clear();
   }
@@ -146,15 +167,16 @@ Extent extent_of(const tile::Kernel& kernel, std::size_t index, nb::handle objec
     bytes = nb::cast<std::int64_t>(object.attr("nbytes"));
   } else if (const nb::object base = nb::getattr(object, "base", nb::none());
              !base.is_none() && nb::hasattr(base, "data_ptr")) {
-    bytes = extent_of(kernel, index, base).bytes;  // triton.reinterpret: a tensor of another type
+    bytes = extent_of(self, index, base).bytes;  // triton.reinterpret: a tensor of another type
   }
   return {reinterpret_cast<void*>(address), bytes};
 }
 
-tile::Argument argument_of(const tile::Kernel& kernel, std::size_t index, nb::handle object) {
+tile::Argument argument_of(const TritonKernel& self, std::size_t index, nb::handle object) {
+  const tile::Kernel& kernel = self.compiled->kernel();
   const tile::Type& type = kernel.type(kernel.params()[index]);
   if (type.is_pointer()) {
-    const Extent extent = extent_of(kernel, index, object);
+    const Extent extent = extent_of(self, index, object);
     // A tensor without elements has no address; a kernel may not touch it.
     static std::byte nowhere[64];
     void* const data = extent.data == nullptr ? static_cast<void*>(nowhere) : extent.data;
@@ -206,7 +228,7 @@ void launch_objects(const TritonKernel& self, std::int64_t x, std::int64_t y, st
   std::vector<tile::Argument> arguments;
   arguments.reserve(objects.size());
   for (std::size_t i = 0; i < objects.size(); ++i) {
-    arguments.push_back(argument_of(kernel, i, objects[i]));
+    arguments.push_back(argument_of(self, i, objects[i]));
   }
   const nb::gil_scoped_release nogil;
   value_or_throw(launch(self, arguments, {x, y, z}, threads));
@@ -255,8 +277,7 @@ PyObject* launcher_slot(PyObject* self, PyObject* all, PyObject* named) noexcept
       const std::size_t count = kernel.compiled->kernel().params().size();
       if (count == launcher.kept.size()) {
         for (std::size_t i = 0; i < count; ++i)
-          arguments.push_back(
-              argument_of(kernel.compiled->kernel(), i, item(kFixed + launcher.kept[i])));
+          arguments.push_back(argument_of(kernel, i, item(kFixed + launcher.kept[i])));
         tile::Grid grid = {};
         for (std::size_t i = 0; i < grid.size(); ++i)
           grid[i] = PyLong_AsLongLong(item(static_cast<Py_ssize_t>(i)).ptr());

@@ -565,3 +565,17 @@ def test_import_takes_neither_torch_nor_triton():
     program = "import sys, tessera; sys.exit(any(m in sys.modules for m in ('torch', 'triton')))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+@triton.jit
+def _through_another_view(x_ptr, y_ptr, B: tl.constexpr):
+    at = tl.arange(0, B)
+    for _ in range(0, 3):
+        value = tl.load(y_ptr - B + at)
+        tl.store(x_ptr + at, value + 1)
+
+
+def test_views_that_reach_into_each_other_share_memory():
+    storage = torch.zeros(16)
+    _through_another_view[(1,)](storage[:8], storage[8:], B=8)
+    assert storage.tolist() == [3.0] * 8 + [0.0] * 8

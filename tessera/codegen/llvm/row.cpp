@@ -62,6 +62,33 @@ void Row::write_computed() {
   write(delayed_);
 }
 
+/// Elements before and after the vectors, in one loop; but for padding, which is computed by
+/// vectors too.
+void Row::emit_rest(const Range& range) {
+  const int width = nest_.width;
+  llvm::Value *done = row_.CreateSub(range.vector_end, range.vectors), *padding = range.to,
+              *padded = e_.index(0);
+  if (padding_from_ != nullptr && may_pad_ && unmasked_ == nullptr && !e_.options.checked) {
+    padding = least_of(row_, greatest_of(row_, padding_from_, range.vector_end), range.to);
+    padded = greatest_of(row_, row_.CreateSub(range.to, padding), e_.index(0));
+    padded = row_.CreateMul(row_.CreateUDiv(padded, e_.index(width)), e_.index(width));
+    Mode beyond{1, width, false};
+    beyond.beyond = true;
+    e_.loop(padding, row_.CreateAdd(padding, padded), width, [&](llvm::Value* i) {
+      lane_index_ = i;
+      body(beyond);
+    });
+  }
+  const auto skip = [&](llvm::Value* i, llvm::Value* begin, llvm::Value* count) {
+    return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, begin), e_.ir.CreateAdd(i, count), i);
+  };
+  llvm::Value* others = row_.CreateSub(row_.CreateSub(range.to, done), padded);
+  e_.loop(range.from, others, 1, [&](llvm::Value* i) {
+    lane_index_ = skip(skip(i, range.vectors, done), padding, padded);
+    body({1, 1, true});
+  });
+}
+
 void Row::emit(llvm::Value* from, llvm::Value* to) {
   for (const Root& root : nest_.roots) {
     if (root.kind == Root::Kind::Write) {
@@ -138,24 +165,7 @@ void Row::emit(llvm::Value* from, llvm::Value* to) {
       } else if (fast_from_ == nullptr) {
         do_loop(vector_end, to, element);
       } else {
-        // Elements before and after the vectors, in one loop; but for those that are padding.
-        llvm::Value *done = row_.CreateSub(vector_end, first), *padding = to, *padded = e_.index(0);
-        if (padding_from_ != nullptr && may_pad_ && unmasked_ == nullptr && !e_.options.checked) {
-          padding = least_of(row_, greatest_of(row_, padding_from_, vector_end), to);
-          padded = greatest_of(row_, row_.CreateSub(to, padding), e_.index(0));
-          padded = row_.CreateMul(row_.CreateUDiv(padded, e_.index(width)), e_.index(width));
-          Mode beyond = one;
-          beyond.beyond = true;
-          do_loop(padding, row_.CreateAdd(padding, padded), beyond);
-        }
-        const auto skip = [&](llvm::Value* i, llvm::Value* begin, llvm::Value* count) {
-          return e_.ir.CreateSelect(e_.ir.CreateICmpSGE(i, begin), e_.ir.CreateAdd(i, count), i);
-        };
-        llvm::Value* others = row_.CreateSub(row_.CreateSub(to, done), padded);
-        e_.loop(from, others, 1, [&](llvm::Value* i) {
-          lane_index_ = skip(skip(i, first, done), padding, padded);
-          body(element);
-        });
+        emit_rest({from, first, vector_end, to});
       }
     }
     if (folds_lanes()) {

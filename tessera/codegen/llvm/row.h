@@ -66,6 +66,11 @@ class Row {
     int repeated = 0;     // lanes that another vector computes as well: folds leave them out
     bool beyond = false;  // the lanes are beyond the end of every view that ends in the row
   };
+  /// Lanes of a row: those of whole vectors lie in [vectors, vector_end).
+  struct Range {
+    llvm::Value *from = nullptr, *vectors = nullptr, *vector_end = nullptr, *to = nullptr;
+  };
+  void emit_rest(const Range& range);
   /// Address of the elements of a load or store.
   struct Place {
     llvm::Value* pointer = nullptr;                              // for lane and fold 0
