@@ -191,6 +191,18 @@ class ViewHoisting {
     return fine;
   }
 
+  /// Whether no access of the body leaves the view along an axis of static extent.
+  bool stays_inside(const Operation& loop, ValueId view, std::size_t axis) const {
+    const std::int64_t extent = kernel_.type(view).shape[axis];
+    return std::all_of(loop.regions[0].ops.begin(), loop.regions[0].ops.end(), [&](OpId id) {
+      const Operation& op = kernel_.ops[id];
+      if ((op.code != Code::Vload && op.code != Code::Vstore) || op.in[0] != view) return true;
+      const Type& tile = kernel_.type(op.code == Code::Vload ? op.out[0] : op.in.back());
+      const auto at = tiles_.tile(op.in[axis + 1])->offset.as_constant();
+      return at && *at <= extent - tile.shape[axis];
+    });
+  }
+
   std::optional<HoistedView> hoisted(const LoopScalars& scalars, const Operation& loop,
                                      const Operation& op) const {
     const Type& type = kernel_.type(op.out[0]);
@@ -221,7 +233,8 @@ class ViewHoisting {
       // The end stays where it is; or there is none, where every access is inside.
       const bool ends = change && change->is_zero();
       const bool open = step && extents[i].factor.is_zero() && type.shape[i] != kDynamic &&
-                        step->least(tiles_.facts()).value_or(-1) >= 0;
+                        step->least(tiles_.facts()).value_or(-1) >= 0 &&
+                        stays_inside(loop, op.out[0], i);
       if (axis || !(ends || open)) {
         if (!extents[i].factor.is_zero()) return {};
         continue;

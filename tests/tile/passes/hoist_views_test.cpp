@@ -50,6 +50,23 @@ TEST(HoistViews, KeepsTheMeaningOfAnyLength) {
   }
 }
 
+TEST(HoistViews, KeepsTheEndOfViewsThatAreShorterThanTheTile) {
+  const Kernel kernel = parsed_kernel(R"(
+    kernel total(x: *f32, out: *f32, n: i64) {
+      lane: i64[8] = iota()
+      (sums, end) = for (k = 0 to n step 1, acc: f32[8] = 0.0, at: i64 = 0) {
+        v: view f32[5] = view(offset(x, at))
+        t: f32[8] = vload(v, 0)
+        yield(add(acc, t), add(at, 8))
+      }
+      store(offset(out, lane), sums)
+    })");
+  for (const std::int64_t n : {0, 1, 4}) {
+    SCOPED_TRACE(n);
+    expect_same_meaning(views_hoisted, launched(kernel, {1, 1, 1}, {{40}, {8}, {n}}));
+  }
+}
+
 TEST(HoistViews, KeepsTheMeaningOfNegativeSizesAndBounds) {
   // Extents of views are not negative; loops that do not run make none.
   const Kernel kernel = parsed_kernel(kAdvancingSum);
