@@ -35,7 +35,8 @@ class DirectArrays {
     nanobind::object is_neg = {};  // name of that method, where the type has it
   };
   using LibraryRef = std::shared_ptr<const Library>;
-  /// How to access an object; null where its type has no C functions. Throws python_error.
+  /// Library of an object, by its type; null where the type has no C functions. Throws
+  /// python_error.
   LibraryRef library_of(PyObject* object);
   /// Null without a Python error where the array cannot be described.
   static std::optional<DirectArray> read(const Library& library, PyObject* object);

@@ -58,15 +58,16 @@ std::string tile_text(const std::string& ttir, const std::string& name) {
 }
 
 /// PTX with the parameters of Triton's launcher, and what the launch has to know.
-nb::dict triton_ptx(const std::string& ttir, int capability, bool tf32, int stages, int threads) {
+nb::dict triton_ptx(const std::string& ttir, int capability, int stages, int threads) {
   codegen::PtxKernel made;
   {
     const nb::gil_scoped_release nogil;
-    const tile::Kernel kernel = value_or_throw(triton::kernel_of(ttir, "ttir"));
+    const triton::Module source = value_or_throw(triton::parse_module(ttir));
+    const tile::Kernel kernel = value_or_throw(triton::lower(source));
     made = value_or_throw(codegen::ptx_of(
         kernel, {.target = capability >= 90 ? codegen::PtxTarget::Sm90a : codegen::PtxTarget::Sm80,
                  .precision = codegen::Precision::Fast,
-                 .tf32 = tf32,
+                 .tf32 = triton::allows_tf32(source),
                  .triton_abi = true,
                  .threads = threads,
                  .stages = stages}));
@@ -234,7 +235,7 @@ void launch_objects(const TritonKernel& self, std::int64_t x, std::int64_t y, st
   value_or_throw(launch(self, arguments, {x, y, z}, threads));
 }
 
-/// What Triton calls to launch a kernel: (x, y, z, stream, kernel, packed metadata, launch
+/// Launcher of a kernel, which Triton calls with (x, y, z, stream, kernel, packed metadata, launch
 /// metadata, enter hook, exit hook, arguments…). Without hooks, a call needs no Python code.
 struct TritonLauncher {
   std::vector<int>
@@ -326,7 +327,7 @@ void bind_triton(nb::module_& module) {
         throw DiagnosticError({.id = "launch-argument", .message = "the launch failed"});
       });
   module.def("triton_kernel", load, "text"_a, "checked"_a, "cache"_a);
-  module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "tf32"_a, "stages"_a, "threads"_a,
+  module.def("triton_ptx", triton_ptx, "ttir"_a, "capability"_a, "stages"_a, "threads"_a,
              "PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.");
   module.def("triton_tile_text", tile_text, "ttir"_a, "name"_a = "ttir",
              "Tile IR of the kernel of a TTIR module.");

@@ -106,7 +106,7 @@ class TritonLauncher:
 
 def triton_kernel(text: str, checked: bool, cache: str | os.PathLike) -> TritonKernel: ...
 
-def triton_ptx(ttir: str, capability: int, tf32: bool, stages: int, threads: int) -> dict:
+def triton_ptx(ttir: str, capability: int, stages: int, threads: int) -> dict:
     """
     PTX of the kernel of a TTIR module, with the parameters of Triton's launcher.
     """

@@ -43,7 +43,7 @@ struct Member {
 };
 
 /// E-class: a set of equal values, which may be an input, a constant and results of nodes. A class
-/// with none of them is a placeholder of which only the type matters (the operand of `eye_like`).
+/// with none of them stands for a value of which only the type matters (the operand of `eye_like`).
 struct EClass {
   const Type* type = nullptr;        // interned, the same for all members
   std::optional<std::size_t> input;  // the value is this input

@@ -33,7 +33,7 @@ Val size_list(const Val& x, const Dim& size, std::int64_t heads) {
   return b.op("div", {sizes_of(x, 2, 3), b.ints({heads})});
 }
 
-/// What the attributes of linear_attention say of its operands.
+/// Gates and heads that the attributes of linear_attention require of its operands.
 struct HeadsAndGates {
   bool gated, delta;
   std::int64_t heads, queries;

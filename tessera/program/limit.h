@@ -8,7 +8,7 @@ namespace tessera::program {
 
 /// Plans the arena of a draft under a memory limit, by rematerialization and swapping.
 ///
-/// Where live values exceed the limit, one that is not in use is dropped and recomputed before its
+/// While live values exceed the limit, one that is not in use is dropped and recomputed before its
 /// next use, or swapped to the session's temporary file, whichever is cheaper. A value that does
 /// not fit even while in use is stored in that file, which is memory-mapped. The report's notes
 /// state the cost.

@@ -262,7 +262,7 @@ bool count(const Spot& spot) {
       if (guard.contains(name)) limits.push_back(guard + variable);
     if (limits.size() != 1 || limits[0].contains(name)) continue;
     const Dim needed = spot.site.in == State::Site::In::Most ? limits[0] : limits[0] + 1;
-    // That it has a value does not follow from what holds of its values.
+    // Existence of a value does not follow from premises about its values.
     const auto reason =
         spot.arithmetic.reason_for(needed, {.list = spot.site.premises, .avoiding = &variable});
     if (reason && spot.take({.kind = Kind::Count, .item = i, .reasons = {*reason}})) return true;

@@ -184,9 +184,7 @@ constexpr std::array kDirect = {
 /// `__nv_expf` and `__nv_exp` are one function, of f32 and of f64.
 std::string base_name(std::string symbol, bool is_f32) {
   if (symbol.starts_with("__nv_")) symbol = symbol.substr(5);
-  constexpr std::array kEndInF = {"erf", "fabsf_"};
-  if (is_f32 && symbol.ends_with('f') && symbol != kEndInF[0] && symbol != "isinf")
-    symbol.pop_back();
+  if (is_f32 && symbol.ends_with('f')) symbol.pop_back();
   return symbol;
 }
 

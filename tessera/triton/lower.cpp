@@ -13,6 +13,18 @@ namespace {
 constexpr std::int64_t kMostOperations = 200'000;
 constexpr std::size_t kMostCalls = 64;
 
+/// Whether an operation of the region, or one inside of it, multiplies in tf32.
+bool has_tf32(const Region& region) {
+  const auto is_tf32 = [](const Operation& op) {
+    const Attribute* precision = op.attribute("inputPrecision");
+    return (precision != nullptr && precision->text == "tf32") ||
+           std::any_of(op.regions.begin(), op.regions.end(), has_tf32);
+  };
+  return std::any_of(region.blocks.begin(), region.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.ops.begin(), block.ops.end(), is_tf32);
+  });
+}
+
 int axis_named(const Operation& op) {
   if (op.has_word("y")) return 1;
   return op.has_word("z") ? 2 : 0;
@@ -20,29 +32,26 @@ int axis_named(const Operation& op) {
 
 }  // namespace
 
-DType carrier_of(Element element) {
-  switch (element) {
-    case Element::I1: return DType::Bool;
-    case Element::I8: return DType::I8;
-    case Element::I16: return DType::I16;
-    case Element::I32: return DType::I32;
-    case Element::I64: return DType::I64;
-    case Element::F16: return DType::F16;
-    case Element::BF16: return DType::BF16;
-    case Element::F32: return DType::F32;
-    case Element::F64: return DType::F64;
-    default: return DType::U8;  // the bits of a float8
+DType signed_bits(int width) {
+  switch (width) {
+    case 8: return DType::I8;
+    case 16: return DType::I16;
+    case 32: return DType::I32;
+    default: return DType::I64;
+  }
+}
+
+DType unsigned_bits(int width) {
+  switch (width) {
+    case 8: return DType::U8;
+    case 16: return DType::U16;
+    case 32: return DType::U32;
+    default: return DType::U64;
   }
 }
 
 DType unsigned_of(DType dtype) {
-  switch (dtype) {
-    case DType::I8: return DType::U8;
-    case DType::I16: return DType::U16;
-    case DType::I32: return DType::U32;
-    case DType::I64: return DType::U64;
-    default: return dtype;
-  }
+  return is_integer(dtype) ? unsigned_bits(tessera::bit_width(dtype)) : dtype;
 }
 
 // Diagnostics
@@ -413,6 +422,11 @@ Expected<tile::Kernel> lower(const Module& module) {
   TESSERA_TRY(tile::Kernel result, lowering.lower(*kernel));
   TESSERA_TRY_DONE(tile::verify(result));
   return result;
+}
+
+bool allows_tf32(const Module& module) {
+  return std::any_of(module.functions.begin(), module.functions.end(),
+                     [](const Function& function) { return has_tf32(function.body); });
 }
 
 Expected<tile::Kernel> kernel_of(std::string_view text, const std::string& file) {

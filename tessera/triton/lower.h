@@ -16,6 +16,9 @@ namespace tessera::triton {
 /// the line of the Python source where the text has it.
 Expected<tile::Kernel> lower(const Module& module);
 
+/// Whether a matrix product of the module may round its f32 factors to tf32.
+bool allows_tf32(const Module& module);
+
 /// Parses and lowers.
 Expected<tile::Kernel> kernel_of(std::string_view text, const std::string& file = "ttir");
 

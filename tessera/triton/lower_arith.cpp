@@ -133,69 +133,54 @@ ValueId Lowering::binary(F function, const Lowered& a, const Lowered& b, bool is
   return reinterpret(result, dtype);
 }
 
+/// A number of a constant, in every element of a type.
+ValueId Lowering::constant_of(const Number& number, const Type& type) {
+  const Element element = type.element;
+  const tile::Type made = tile_type(type);
+  if (element == Element::I1)
+    return builder_.constant(made, tile::Literal{.integer = number.integer & 1});
+  if (is_integer(element))
+    return builder_.constant(made,
+                             tile::Literal{.integer = wrapped_to(made.dtype, number.integer)});
+  if (number.kind == Number::Kind::Bits) {
+    const auto bits = static_cast<std::uint64_t>(number.integer);
+    if (element == Element::F64) return builder_.constant(made, std::bit_cast<double>(bits));
+    if (element == Element::F32)
+      return builder_.constant(made, std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    tile::Type pattern = made;
+    pattern.dtype = unsigned_bits(bit_width(element));
+    return reinterpret(
+        builder_.constant(pattern,
+                          tile::Literal{.integer = wrapped_to(pattern.dtype, number.integer)}),
+        made.dtype);
+  }
+  const double value =
+      number.kind == Number::Kind::Float ? number.number : static_cast<double>(number.integer);
+  if (!is_float8(element)) return builder_.constant(made, value);
+  return encoded(element, builder_.constant(made.of(DType::F32), value), false);
+}
+
 void Lowering::lower_constant(const Operation& op) {
-  if (!op.constant) return malformed(op, "there is no value");
-  const Constant& constant = *op.constant;
+  if (op.constant.empty()) return malformed(op, "there is no value");
   Type type{.element = Element::I1};  // `arith.constant true` has no type
   if (!op.types.empty()) type = op.types[0];
   if (op.types.empty() && !op.words.empty())
     return unsupported(op, fmt::format("type {}", op.words[0].text));
   if (type.is_pointer()) return unsupported(op, "constant pointers");
-  const DType dtype = carrier_of(type.element);
-  const auto literal = [&](std::size_t i) -> tile::Literal {
-    if (constant.is_float) {
-      return tile::literal_of(dtype, i < constant.numbers.size() ? constant.numbers[i] : 0);
-    }
-    const std::int64_t integer = i < constant.integers.size() ? constant.integers[i] : 0;
-    if (is_integer(type.element)) {
-      return {.integer = type.element == Element::I1 ? integer & 1 : wrapped_to(dtype, integer)};
-    }
-    if (!constant.bits) return tile::literal_of(dtype, static_cast<double>(integer));
-    return {.integer = integer};  // bits of a float, see below
-  };
-  const std::size_t count = constant.is_float ? constant.numbers.size() : constant.integers.size();
-  if (is_float8(type.element)) {
-    const ValueId numbers =
-        builder_.constant({tile::Type::Kind::Number, DType::F32, type.shape, {}},
-                          constant.is_float && count > 0 ? constant.numbers[0] : 0.0);
-    if (count != 1) return unsupported(op, "lists of float8 constants");
-    if (constant.bits) {
-      return result(
-          op, type,
-          builder_.constant(tile_type(type), tile::Literal{.integer = constant.integers[0] & 255}));
-    }
-    return result(op, type, encoded(type.element, numbers, false));
-  }
-  const auto place = [&](const Type& of, std::size_t i) {
-    if (is_integer(type.element) || !constant.bits || constant.is_float) {
-      return builder_.constant(tile_type(of), literal(i));
-    }
-    const DType bits = type.element == Element::F64   ? DType::U64
-                       : type.element == Element::F32 ? DType::U32
-                                                      : DType::U16;
-    tile::Type carrier = tile_type(of);
-    carrier.dtype = bits;
-    const std::uint64_t mask = ~std::uint64_t{0} >> (64 - bit_width(type.element));
-    const auto integer = static_cast<std::uint64_t>(constant.integers[i]) & mask;
-    if (type.element == Element::F32) {
-      return builder_.constant(tile_type(of),
-                               std::bit_cast<float>(static_cast<std::uint32_t>(integer)));
-    }
-    if (type.element == Element::F64)
-      return builder_.constant(tile_type(of), std::bit_cast<double>(integer));
-    return builder_.bitcast(
-        builder_.constant(carrier, tile::Literal{.integer = static_cast<std::int64_t>(integer)}),
-        dtype);
-  };
-  if (count == 1) return result(op, type, place(type, 0));
+  const bool has_fraction =
+      std::any_of(op.constant.begin(), op.constant.end(),
+                  [](const Number& n) { return n.kind == Number::Kind::Float; });
+  if (has_fraction && is_integer(type.element))
+    return malformed(op, fmt::format("a float for {}", to_string(type)));
+  const std::size_t count = op.constant.size();
+  if (count == 1) return result(op, type, constant_of(op.constant[0], type));
   std::int64_t elements = 1;
   for (const std::int64_t extent : type.shape) elements *= extent;
   if (static_cast<std::int64_t>(count) != elements || elements > 4096)
     return unsupported(op, fmt::format("a constant of {} numbers for {}", count, to_string(type)));
   std::vector<ValueId> parts;
-  for (std::size_t i = 0; i < count; ++i) {
-    parts.push_back(builder_.reshape(place({.element = type.element}, i), {1}));
-  }
+  for (const Number& number : op.constant)
+    parts.push_back(builder_.reshape(constant_of(number, {.element = type.element}), {1}));
   result(op, type, shaped(builder_.concat(parts, 0), type.shape));
 }
 
@@ -359,7 +344,7 @@ ValueId Lowering::float_cast(const Lowered& x, const Type& to, bool toward_zero)
   if (!toward_zero || bit_width(to.element) >= bit_width(source)) return nearest;
   // One step back where rounding went away from zero: the bits of a float are ordered like
   // magnitudes.
-  const DType bits = dtype == DType::F32 ? DType::U32 : DType::U16;
+  const DType bits = unsigned_bits(bit_width(to.element));
   const DType wide = builder_.type(from).dtype;
   const ValueId beyond = map(F::Greater, {map(F::Abs, {as(nearest, wide)}), map(F::Abs, {from})});
   const ValueId pattern = builder_.bitcast(nearest, bits);

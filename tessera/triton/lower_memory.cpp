@@ -134,11 +134,7 @@ void Lowering::lower_atomic(const Operation& op) {
 
 /// What is in memory now, as integers: a read that is not moved.
 ValueId Lowering::current(const Lowered& pointer) {
-  const int width = bit_width(pointee(pointer.type).element);
-  const DType bits = width == 64   ? DType::I64
-                     : width == 32 ? DType::I32
-                     : width == 16 ? DType::I16
-                                   : DType::I8;
+  const DType bits = signed_bits(bit_width(pointee(pointer.type).element));
   const ValueId place = builder_.type(pointer.id).dtype == bits
                             ? pointer.id
                             : builder_.pointer_cast(pointer.id, bits);
@@ -172,8 +168,7 @@ void Lowering::lower_cas(const Operation& op) {
   const Lowered pointer = operand(op, 0), expected = operand(op, 1), x = operand(op, 2);
   if (is_integer(x.type.element))
     return result(op, x.type, builder_.cas(pointer.id, expected.id, x.id));
-  const int width = bit_width(x.type.element);
-  const DType bits = width == 64 ? DType::I64 : width == 32 ? DType::I32 : DType::I16;
+  const DType bits = signed_bits(bit_width(x.type.element));
   const ValueId old = builder_.cas(builder_.pointer_cast(pointer.id, bits),
                                    reinterpret(expected.id, bits), reinterpret(x.id, bits));
   result(op, x.type, reinterpret(old, carrier_of(x.type.element)));

@@ -44,6 +44,7 @@ class Lowering {
   // lower_arith.cpp
   bool lower_arith(const Operation& op);
   void lower_constant(const Operation& op);
+  tile::ValueId constant_of(const Number& number, const Type& type);
   void lower_compare_integers(const Operation& op);
   void lower_compare_floats(const Operation& op);
   void lower_select(const Operation& op);
@@ -124,9 +125,9 @@ class Lowering {
   std::int64_t lowered_ = 0;               // operations so far
 };
 
-/// Element type of tile IR that carries an element of TTIR.
-DType carrier_of(Element element);
-/// The unsigned type of the same width.
+/// Integer types of a width in bits, and the unsigned type as wide as another.
+DType signed_bits(int width);
+DType unsigned_bits(int width);
 DType unsigned_of(DType dtype);
 
 }  // namespace tessera::triton

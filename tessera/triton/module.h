@@ -47,6 +47,8 @@ std::string to_string(const Type& type);
 bool is_integer(Element element);
 bool is_float8(Element element);
 int bit_width(Element element);
+/// Element type of tile IR that carries an element.
+DType carrier_of(Element element);
 
 /// Attribute of an operation: its text and, where it is a list of integers or one, the integers.
 struct Attribute {
@@ -54,13 +56,15 @@ struct Attribute {
   std::vector<std::int64_t> integers = {};
 };
 
-/// Constant of arith.constant: one number for every element, or one for each.
-struct Constant {
-  bool is_float = false;
-  std::vector<double> numbers = {};         // where is_float
-  std::vector<std::int64_t> integers = {};  // elsewhere; of a float, its bits where `bits` is set
-  bool bits = false;
+/// Number of a constant as it is written: an integer, a float, or the bits of either (0xFF800000).
+struct Number {
+  enum class Kind : std::uint8_t { Integer, Float, Bits };
+  Kind kind = Kind::Integer;
+  std::int64_t integer = 0;  // or the bits
+  double number = 0;         // of a float
 };
+/// Constant of arith.constant: one number for every element, or one for each.
+using Constant = std::vector<Number>;
 
 struct Block;
 
@@ -90,7 +94,7 @@ struct Operation {
   std::vector<Word> words = {};
   std::vector<std::string> strings = {};
   std::map<std::string, Attribute> attributes = {};
-  std::optional<Constant> constant = {};
+  Constant constant = {};                 // of arith.constant
   std::vector<Type> types = {};           // all that follow a colon, in order
   std::optional<std::size_t> arrow = {};  // index in `types` of the first type of a result
   std::vector<Successor> successors = {};

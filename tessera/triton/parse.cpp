@@ -161,28 +161,23 @@ class Parser : private TypeParser {
 
   // Constants
 
-  Expected<Done> parse_number(Constant& constant) {
+  Expected<Number> parse_number() {
     const Token token = take();
-    if (token.is_word("true") || token.is_word("false")) {
-      constant.integers.push_back(token.text == "true" ? 1 : 0);
-      return Done{};
-    }
+    if (token.is_word("true") || token.is_word("false"))
+      return Number{.integer = token.text == "true" ? 1 : 0};
     if (token.kind != Token::Kind::Number) return wrong("a number");
     if (const auto integer = integer_of(token.text)) {
-      constant.bits |= token.text.starts_with("0x");
-      constant.integers.push_back(*integer);
-      return Done{};
+      const bool bits = token.text.starts_with("0x");
+      return Number{.kind = bits ? Number::Kind::Bits : Number::Kind::Integer, .integer = *integer};
     }
-    constant.is_float = true;
-    constant.numbers.push_back(std::strtod(token.text.c_str(), nullptr));
-    return Done{};
+    return Number{.kind = Number::Kind::Float, .number = std::strtod(token.text.c_str(), nullptr)};
   }
 
   Expected<Constant> parse_constant() {
     Constant constant;
     if (!peek().is_word("dense")) {
-      TESSERA_TRY_DONE(parse_number(constant));
-      return constant;
+      TESSERA_TRY(const Number number, parse_number());
+      return Constant{number};
     }
     take();
     TESSERA_TRY_DONE(expect("<"));
@@ -194,7 +189,8 @@ class Parser : private TypeParser {
       } else if (accept("]")) {
         --depth;
       } else if (!accept(",")) {
-        TESSERA_TRY_DONE(parse_number(constant));
+        TESSERA_TRY(const Number number, parse_number());
+        constant.push_back(number);
       }
     } while (depth > 0);
     TESSERA_TRY_DONE(expect(">"));

@@ -11,30 +11,31 @@ namespace {
 
 constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 26;
 
-struct ElementName {
+struct ElementInfo {
   std::string_view name;
   Element element;
   int bits;
+  DType carrier;  // of tile IR; for a float8, its bits
 };
 constexpr std::array kElements = {
-    ElementName{"i1", Element::I1, 1},
-    ElementName{"i8", Element::I8, 8},
-    ElementName{"i16", Element::I16, 16},
-    ElementName{"i32", Element::I32, 32},
-    ElementName{"i64", Element::I64, 64},
-    ElementName{"f8E4M3FN", Element::F8E4M3FN, 8},
-    ElementName{"f8E4M3FNUZ", Element::F8E4M3FNUZ, 8},
-    ElementName{"f8E4M3B11FNUZ", Element::F8E4M3B11FNUZ, 8},
-    ElementName{"f8E5M2", Element::F8E5M2, 8},
-    ElementName{"f8E5M2FNUZ", Element::F8E5M2FNUZ, 8},
-    ElementName{"f16", Element::F16, 16},
-    ElementName{"bf16", Element::BF16, 16},
-    ElementName{"f32", Element::F32, 32},
-    ElementName{"f64", Element::F64, 64},
+    ElementInfo{"i1", Element::I1, 1, DType::Bool},
+    ElementInfo{"i8", Element::I8, 8, DType::I8},
+    ElementInfo{"i16", Element::I16, 16, DType::I16},
+    ElementInfo{"i32", Element::I32, 32, DType::I32},
+    ElementInfo{"i64", Element::I64, 64, DType::I64},
+    ElementInfo{"f8E4M3FN", Element::F8E4M3FN, 8, DType::U8},
+    ElementInfo{"f8E4M3FNUZ", Element::F8E4M3FNUZ, 8, DType::U8},
+    ElementInfo{"f8E4M3B11FNUZ", Element::F8E4M3B11FNUZ, 8, DType::U8},
+    ElementInfo{"f8E5M2", Element::F8E5M2, 8, DType::U8},
+    ElementInfo{"f8E5M2FNUZ", Element::F8E5M2FNUZ, 8, DType::U8},
+    ElementInfo{"f16", Element::F16, 16, DType::F16},
+    ElementInfo{"bf16", Element::BF16, 16, DType::BF16},
+    ElementInfo{"f32", Element::F32, 32, DType::F32},
+    ElementInfo{"f64", Element::F64, 64, DType::F64},
 };
 
 std::optional<Element> element_named(std::string_view name) {
-  for (const ElementName& row : kElements) {
+  for (const ElementInfo& row : kElements) {
     if (row.name == name) return row.element;
   }
   return std::nullopt;
@@ -135,6 +136,9 @@ bool is_float8(Element element) {
 }
 int bit_width(Element element) {
   return kElements[static_cast<std::size_t>(element)].bits;
+}
+DType carrier_of(Element element) {
+  return kElements[static_cast<std::size_t>(element)].carrier;
 }
 
 std::string to_string(const Type& type) {

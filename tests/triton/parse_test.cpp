@@ -1,3 +1,6 @@
+#include <array>
+#include <limits>
+
 #include "tests/triton/launch.h"
 
 namespace tessera::triton {
@@ -74,6 +77,23 @@ TEST(TritonParse, StructureThatNoCompilerPrintsIsRefused) {
   expect_refused(function_of("    %y = tt.call @nobody(%x) : (f32) -> f32"), "ttir-structure",
                  "callee");
   expect_refused("module {\n  tt.func @k() {\n    tt.return\n  }\n}\n", "ttir-structure", "public");
+}
+
+TEST(TritonParse, ListsOfConstantsMixNumbersAndBits) {
+  const auto kernel = kernel_of(
+      function_of("    %c = arith.constant dense<[1.5, 0xFF800000, 2.0, 0]> : tensor<4xf32>\n"
+                  "    %i = tt.make_range {end = 4 : i32, start = 0 : i32} : tensor<4xi32>\n"
+                  "    %q = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>\n"
+                  "    %r = tt.addptr %q, %i : tensor<4x!tt.ptr<f32>>, tensor<4xi32>\n"
+                  "    tt.store %r, %c : tensor<4x!tt.ptr<f32>>"));
+  ASSERT_TRUE(kernel) << to_string(kernel.error());
+  std::array<float, 4> memory = {};
+  const std::vector<tile::Argument> arguments = {
+      tile::Argument::pointer(DType::F32, memory.data(), sizeof memory),
+      tile::Argument::integer(DType::I32, 0), tile::Argument::number(DType::F32, 0)};
+  ASSERT_TRUE(tile::interpret(*kernel, arguments, {1, 1, 1}));
+  EXPECT_EQ(memory, (std::array{1.5F, -std::numeric_limits<float>::infinity(), 2.0F, 0.0F}));
+  expect_refused(function_of("    %y = arith.constant 1.5 : i32"), "ttir-structure", "a float");
 }
 
 TEST(TritonParse, RecursionIsRefused) {

@@ -42,24 +42,13 @@ class CpuOptions:
     arch: str | None = None
     instrumentation_mode: str = ""
     ir_override: str | None = None
-    # Options of Triton's own backends that kernels and tuning lists name.
-    ptx_version: int | None = None
-    ptx_options: str | None = None
-    sched4reg: bool = False
-    enable_reflect_ftz: bool = True
-    clc: bool = False
-    min_shared_mem: int | None = None
-    waves_per_eu: int = 0
-    matrix_instr_nonkdim: int = 0
-    kpack: int = 1
-    schedule_hint: str = "none"
 
     def __post_init__(self):
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
             raise ValueError(f"num_warps is {self.num_warps}; it must be a power of 2")
 
     def hash(self) -> str:
-        # What means nothing here does not make another kernel.
+        # Of the options without a meaning here, those that Triton reads back from a kernel.
         relevant = {"debug": self.debug, "sanitize_overflow": self.sanitize_overflow,
                     "num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
         return hashlib.sha256(repr(sorted(relevant.items())).encode()).hexdigest()
@@ -100,16 +89,10 @@ def _foreign_options() -> frozenset[str]:
     return frozenset(names)
 
 
-def _min_dot_size(target):
-    return lambda lhs, rhs: (1, 1, 1)
-
-
 class CpuBackend(BaseBackend):
-    binary_ext = "tile"
+    """Compiles kernels for the cores of this computer; the binary of one is its tile IR."""
 
-    def __init__(self, target: GPUTarget) -> None:
-        super().__init__(target)
-        self.binary_ext = "tile"
+    binary_ext = "tile"
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -130,7 +113,7 @@ class CpuBackend(BaseBackend):
         return metadata
 
     def get_codegen_implementation(self, options):
-        return {"convert_custom_types": _convert_custom_types, "min_dot_size": _min_dot_size(self.target)}
+        return {"convert_custom_types": _convert_custom_types, "min_dot_size": lambda lhs, rhs: (1, 1, 1)}
 
     def get_module_map(self) -> dict[str, ModuleType]:
         from triton.language.extra.cuda import libdevice  # the names; the functions are our own

@@ -94,11 +94,13 @@ def _flattened(value, kind, into: list) -> None:
         for part, part_kind in zip(value, kind):
             _flattened(part, part_kind, into)
     elif isinstance(kind, str) and kind.startswith("tensordesc"):
+        # Triton's pass makes a pointer, the sizes and strides of the descriptor and its flags of a descriptor;
+        # the sizes and strides follow once more, as arguments of their own.
         into.append(value.base)
         into.extend(value.shape)
         into.extend(value.strides)
         into.append(getattr(value, "padding", "zero") == "nan")
-        if "round_f32_to_tf32" in dir(value):
+        if hasattr(value, "round_f32_to_tf32"):  # of newer releases
             into.append(False)
         into.extend(value.shape)
         into.extend(value.strides)

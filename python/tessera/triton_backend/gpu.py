@@ -15,9 +15,7 @@ from .compiler import CpuBackend, _build_id
 
 
 def _make_ptx(module, metadata, options, capability: int) -> str:
-    text = str(module)
-    tf32 = "inputPrecision = tf32" in text
-    made = _tessera.triton_ptx(text, capability, tf32, max(2, options.num_stages), 32 * options.num_warps)
+    made = _tessera.triton_ptx(str(module), capability, max(2, options.num_stages), 32 * options.num_warps)
     metadata["name"] = made["name"]
     metadata["shared"] = made["shared"]
     metadata["num_warps"] = made["threads"] // 32

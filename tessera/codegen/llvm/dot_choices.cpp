@@ -5,8 +5,8 @@
 namespace tessera::codegen {
 namespace {
 
-/// Where several rows are left over, the panels of the last block are nearly equal: a few low
-/// panels cost less than single rows, each of which loads all of b.
+/// Nearly equal row panels of the last block, where several rows are left over: a few low panels
+/// cost less than single rows, each of which loads all of b.
 std::optional<GemmChoices::EvenRows> even_rows(const DotPlan& plan, const Instruction& instruction,
                                                std::int64_t m) {
   const std::int64_t last = m % plan.mc == 0 ? plan.mc : m % plan.mc;

@@ -157,7 +157,7 @@ void give_triton_parameters(llvm::Module& module, const tile::Kernel& kernel) {
   for (llvm::Argument& argument : old->args()) {
     argument.replaceAllUsesWith(ir.CreateZExt(entry->getArg(argument.getArgNo()), word));
   }
-  // What is said of the kernel, its number of threads for one, is said of the new function.
+  // Annotations of the kernel, such as its number of threads, move to the new function.
   old->replaceAllUsesWith(entry);
   llvm::ValueAsMetadata::handleRAUW(old, entry);
   old->eraseFromParent();
