@@ -1,5 +1,4 @@
 #include "tessera/lower/attention_form.h"
-#include "tessera/lower/lower.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,6 +6,7 @@
 
 #include "tessera/expr/walk.h"
 #include "tessera/lower/lower.h"
+#include "tessera/lower/product.h"
 
 namespace tessera::lower {
 namespace {
@@ -33,50 +33,15 @@ std::optional<std::map<std::string, std::int64_t>> variables(const Stage& stage,
   return result;
 }
 
-/// Factors and divisors of a term.
-struct Product {
-  std::vector<Scalar> over = {}, under = {};
-
-  void add(const Scalar& term, int depth) {
-    const auto* apply = std::get_if<node::Apply>(&term.node());
-    if (apply == nullptr || depth == 0 || (apply->fn != Fn::Mul && apply->fn != Fn::Div)) {
-      over.push_back(term);
-      return;
-    }
-    add(apply->args[0], depth - 1);
-    if (apply->fn == Fn::Mul)
-      add(apply->args[1], depth - 1);
-    else
-      under.push_back(apply->args[1]);
-  }
-
-  /// The product of those that are asked for, which are taken out; nothing if there are none.
-  template <class Which>
-  std::optional<Scalar> take(const Which& which) {
-    const auto product = [&](std::vector<Scalar>& factors) {
-      std::optional<Scalar> all;
-      for (const Scalar& factor : factors)
-        if (which(factor)) all = all ? *all * factor : factor;
-      std::erase_if(factors, which);
-      return all;
-    };
-    const std::optional<Scalar> top = product(over), bottom = product(under);
-    if (!bottom) return top;
-    return (top ? *top : Scalar(1.0)) / *bottom;
-  }
-};
-
 /// The terms of a sum over one axis, as a product.
-std::optional<Product> terms_of(const AttentionStage& of, bool exact) {
+std::optional<ScalarProduct> terms_of(const AttentionStage& of, bool exact) {
   if (of.fold == nullptr || of.fold->bounds.size() != 1 || of.fold->simple() != Fn::Add)
     return std::nullopt;
   const Scalar& lift = of.fold->lift[0];
   const auto* init = std::get_if<node::Constant>(&of.fold->init[0].node());
   if (lift.sort() != Sort::Value || has_fold(lift) || init == nullptr || init->number != 0)
     return std::nullopt;
-  Product product;
-  product.add(lift, exact ? 1 : 8);
-  return product;
+  return ScalarProduct::of(lift, exact ? 1 : ScalarProduct::kDepth);
 }
 
 class Recognition {

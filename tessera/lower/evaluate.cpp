@@ -119,17 +119,17 @@ Value Evaluator::visit(const node::Partial& n) {
                                               : right)[static_cast<std::size_t>(n.component)];
 }
 
+const std::vector<Value>* Evaluator::fold_results(const Fold& fold) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+    if (const auto it = scope->folds.find(&fold); it != scope->folds.end()) return &it->second;
+  return nullptr;
+}
+
 Value Evaluator::visit(const node::Component& n) {
-  const auto find = [&]() -> const std::vector<Value>* {
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-      if (const auto it = scope->folds.find(n.fold.get()); it != scope->folds.end())
-        return &it->second;
-    return nullptr;
-  };
-  const std::vector<Value>* results = find();
+  const std::vector<Value>* results = fold_results(*n.fold);
   if (results == nullptr) {
     run_inline(n.fold);
-    results = find();
+    results = fold_results(*n.fold);
   }
   if (results == nullptr) return number(constant(Sort::Value, 0), Sort::Value);
   return (*results)[static_cast<std::size_t>(n.index)];

@@ -40,6 +40,8 @@ struct FoldNest {
   std::vector<tile::Nest::Axis> guards = {};
   std::vector<tile::Nest::Place> reads = {};  // operands and the loops that load them
   bool tensorized = false;
+  /// Accumulators to continue from, shaped as initial_accumulators(); empty: those.
+  std::vector<tile::ValueId> carried = {};
 };
 
 /// Emits scalar expressions of index notation as tile IR. The first expression that is not
@@ -97,6 +99,11 @@ class Evaluator {
   void pop_scope() { scopes_.pop_back(); }
 
   Value evaluate(const Scalar& scalar);
+  /// Sets the value of an expression in this scope.
+  void set_value(const Scalar& scalar, const Value& value) {
+    keep_.push_back(scalar);
+    scopes_.back().made.insert_or_assign(scalar.id(), value);
+  }
   Id id_of(const Value& value);
   /// At every position of the tile.
   Id full(const Value& value);
@@ -112,6 +119,10 @@ class Evaluator {
 
   /// Emits a reduction and memoizes its results.
   void run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest);
+  /// Initial values of a reduction that is not tensorized, one per component.
+  std::vector<Id> initial_accumulators(const Fold& fold, const FoldNest& nest);
+  /// Results of the innermost reduction that run_fold() or set_fold() made of this.
+  const std::vector<Value>* fold_results(const Fold& fold) const;
   /// Sets the result of a reduction that is computed elsewhere.
   void set_fold(const Fold& fold, const Value& value) {
     scopes_.back().folds.insert_or_assign(&fold, std::vector{value});
@@ -189,6 +200,8 @@ class Evaluator {
   std::vector<tile::Loop> inline_loops(const Fold& fold);
   void run_inline(const std::shared_ptr<const Fold>& fold);
   std::set<int> tile_axes_of(const Scalar& scalar);
+  std::set<int> kept_axes(const Scalar& scalar, const FoldNest& nest);
+  tile::Extents accumulator_shape(const Fold& fold, const FoldNest& nest);
   std::int64_t count(const std::vector<int>& axes) const;
   void collect_axes(const Scalar& scalar, std::set<const void*>& seen, std::set<int>& axes);
 

@@ -143,30 +143,46 @@ void Evaluator::run_inline(const std::shared_ptr<const Fold>& fold) {
   loops_ = loops_before;
 }
 
+std::set<int> Evaluator::kept_axes(const Scalar& scalar, const FoldNest& nest) {
+  std::set<int> axes = tile_axes_of(scalar);
+  for (const int axis : nest.vectors) axes.erase(axis);
+  return axes;
+}
+
+/// The accumulators vary with what the terms vary with, whatever the round and the place in it.
+Extents Evaluator::accumulator_shape(const Fold& fold, const FoldNest& nest) {
+  std::set<int> axes;
+  for (const Bound& bound : fold.bounds) axes.merge(kept_axes(bound.extent, nest));
+  for (const auto* part : {&fold.init, &fold.lift})
+    for (const Scalar& scalar : *part) axes.merge(kept_axes(scalar, nest));
+  Extents shape;
+  if (axes.empty()) return shape;
+  shape.assign(static_cast<std::size_t>(*axes.rbegin()) + 1, 1);
+  for (const int axis : axes)
+    shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
+  return shape;
+}
+
+std::vector<Evaluator::Id> Evaluator::initial_accumulators(const Fold& fold, const FoldNest& nest) {
+  const Extents shape = accumulator_shape(fold, nest);
+  std::vector<Id> result;
+  for (const Scalar& init : fold.init) {
+    const Id id = id_of(evaluate(init));
+    result.push_back(shape.empty() || error_ ? id : shaped(id, shape));
+  }
+  return result;
+}
+
 void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest& nest) {
   if (error_) return;
   FoldState run{.fold = *fold, .nest = nest};
   for (const Loop& loop : nest.loops) loops_.erase(loop.name);  // open no more since the last time
-  // The accumulators vary with what the terms vary with, whatever the round and the place in it.
-  const auto varying = [&](const Scalar& scalar) {
-    std::set<int> axes = tile_axes_of(scalar);
-    for (const int axis : nest.vectors) axes.erase(axis);
-    return axes;
-  };
-  std::set<int> axes;
-  for (const Bound& bound : fold->bounds) axes.merge(varying(bound.extent));
-  for (const auto* part : {&fold->init, &fold->lift})
-    for (const Scalar& scalar : *part) axes.merge(varying(scalar));
-  Extents shape;
-  if (!axes.empty()) {
-    shape.assign(static_cast<std::size_t>(*axes.rbegin()) + 1, 1);
-    for (const int axis : axes)
-      shape[static_cast<std::size_t>(axis)] = extents_[static_cast<std::size_t>(axis)];
-  }
+  Extents shape = accumulator_shape(*fold, nest);
   if (nest.tensorized) {
     const auto factors = tile::product_of(*fold);
     TESSERA_CHECK(factors.has_value(), "the reduction is not a matmul");
-    const std::set<int> rows = varying(factors->first), columns = varying(factors->second);
+    const std::set<int> rows = kept_axes(factors->first, nest),
+                        columns = kept_axes(factors->second, nest);
     run.rows.assign(rows.begin(), rows.end());
     run.columns.assign(columns.begin(), columns.end());
     shape = {count(run.rows), count(run.columns)};
@@ -175,6 +191,7 @@ void Evaluator::run_fold(const std::shared_ptr<const Fold>& fold, const FoldNest
     run.init.push_back(id_of(evaluate(init)));
     run.result.push_back(shape.empty() ? run.init.back() : shaped(run.init.back(), shape));
   }
+  if (!nest.carried.empty()) run.result = nest.carried;
   push_scope();
   run_loops(run, 0);
   pop_scope();

@@ -50,6 +50,8 @@ struct GroupOptions {
   DType contraction_dtype = DType::F32;
   /// On a GPU: f32 operands may be rounded to tf32, for tensor cores.
   bool tf32 = false;
+  /// Keys of a tile of online attention; 0: chosen for the machine.
+  std::int64_t attention_keys = 0;
   /// Checks whether code can be generated for a kernel; if not, another strategy is tried.
   std::function<Expected<Done>(const tile::Kernel&)> accept = {};
 };

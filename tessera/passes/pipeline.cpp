@@ -83,6 +83,16 @@ Expected<Graph> algebra(const Graph& graph, const Context& context, Changes& cha
   return current;
 }
 
+/// Composites ask for sizes of their operands. Weights are left to `constants`.
+Expected<Graph> fold_sizes(const Graph& graph, const Context&, Changes& changes) {
+  constexpr std::int64_t kMostNumbers = 16;
+  return Rewriter(graph, {fold_rewrite({.most_bytes = kMostNumbers * 8,
+                                        .most_numbers = kMostNumbers,
+                                        .rounds = false},
+                                       changes)})
+      .run();
+}
+
 /// A rewrite that takes the graph alone.
 template <auto kRewrite>
 Expected<Graph> plain(const Graph& graph, const Context&, Changes&) {
@@ -143,6 +153,8 @@ constexpr Pass kPasses[] = {
     {{"expand", Target, N::Exact, T::Any, "replaces composites by core operators"},
      plain<expand_composites>,
      kWhole},
+    {{"fold_sizes", Target, N::Exact, T::Any, "computes the sizes that composites ask for"},
+     fold_sizes},
     {{"int8_matmul", Target, N::Reals, T::Any, "matmul and conv of dequantized bytes on integers"},
      plain<int8_matmul>},
     {{"constants", Target, N::Exact, T::Any, "computes constant subgraphs by machine code"},

@@ -307,7 +307,50 @@ class Grouper : private GroupBuilder {
     for (const std::size_t view : views)
       if (!group_of_[view]) join(view, whole);
     open_groups_[whole].group.parts = std::move(parts);
+    take_cheap_maps(whole);
     return true;
+  }
+
+  /// Maps that only attention reads join it where recomputing them costs next to nothing: those of
+  /// positions alone, such as causal masks, and scalings, which move to the queries.
+  void take_cheap_maps(std::size_t whole) {
+    const std::vector<std::size_t> nodes = open_groups_[whole].group.nodes;
+    for (const std::size_t n : nodes)
+      for_each_source(n, [&](ValueId input, std::size_t from) {
+        if (!group_of_[from] || !is_single_use(input)) return;
+        const std::size_t g = current(*group_of_[from]);
+        if (g == whole || open_groups_[g].group.kind != NodeKind::Map ||
+            results_of(g).size() != 1 || depends(g, whole) ||
+            open_groups_[whole].group.nodes.size() + open_groups_[g].group.nodes.size() >
+                kMostNodes)
+          return;
+        const bool product = out_.kinds[n] == NodeKind::Contraction;
+        if (reads_positions(g) || (product && is_scaling(g))) merge(g, whole);
+      });
+  }
+
+  /// Whether the nodes of a group read nothing but each other.
+  bool reads_positions(std::size_t g) const {
+    const auto& nodes = open_groups_[g].group.nodes;
+    return std::ranges::all_of(nodes, [&](std::size_t n) {
+      return std::ranges::all_of(out_.stages[n], [&](const tile::Stage& stage) {
+        return std::ranges::all_of(stage.operands, [&](const Operand& operand) {
+          return std::ranges::any_of(
+              nodes, [&](std::size_t other) { return tensor_name(result(other)) == operand.name; });
+        });
+      });
+    });
+  }
+
+  /// Whether a group is one tensor times a constant.
+  bool is_scaling(std::size_t g) const {
+    const auto& nodes = open_groups_[g].group.nodes;
+    if (nodes.size() != 1 || out_.stages[nodes[0]].size() != 1) return false;
+    const auto* apply = std::get_if<node::Apply>(&out_.stages[nodes[0]][0].output.value.node());
+    return apply != nullptr && apply->fn == Fn::Mul &&
+           std::ranges::any_of(apply->args, [](const Scalar& factor) {
+             return std::holds_alternative<node::Constant>(factor.node());
+           });
   }
 };
 

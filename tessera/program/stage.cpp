@@ -11,6 +11,7 @@
 #include "tessera/expr/transform.h"
 #include "tessera/expr/walk.h"
 #include "tessera/lower/affine.h"
+#include "tessera/program/closed_form.h"
 
 namespace tessera::program {
 
@@ -116,6 +117,9 @@ Expected<tile::Stages> stages_of_node(const Graph& graph, const GraphNode& node)
     if (const Tensor* constant = graph.constant(value);
         constant != nullptr && read.otherwise == nullptr && is_one_number(*constant))
       return number_of(*constant);
+    if (const Tensor* constant = graph.constant(value);
+        constant != nullptr && read.otherwise == nullptr && stays_inside(read, value))
+      if (const auto form = closed_form(*constant, read.at)) return *form;
     is_read.insert(tensor_name(value));
     return Scalar(Node(node::Read{tensor_name(value), read.sort, read.at, read.otherwise}));
   };

@@ -109,6 +109,10 @@ TEST_P(Attention, IsWhatItsDefinitionSays) {
 TEST_P(Attention, KeepsTheOrderOfAdditionsWhereAsked) {
   expect_right(GetParam(), {.exact = true});
 }
+TEST_P(Attention, TilesOfKeysMayGoByOneAtATime) {
+  for (const std::int64_t keys : {1, 8}) expect_right(GetParam(), {.attention_keys = keys});
+  expect_right(GetParam(), {.attention_keys = 16}, By::Interpreter);
+}
 
 INSTANTIATE_TEST_SUITE_P(
     All, Attention,
@@ -163,6 +167,36 @@ INSTANTIATE_TEST_SUITE_P(
          "bhje",
          "bhie",
          "select(j <= i, S * 0.5, -inf)"},
+        {"KeysAWindowBehindTheQuery",
+         {{'b', 1}, {'h', 2}, {'i', 301}, {'j', 311}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "S * 0.5 + select(j <= i + 3 && i < j + 20, 0.0, -inf)"},
+        {"KeysAfterTheQueryOfEachHead",
+         {{'b', 2}, {'h', 3}, {'i', 37}, {'j', 41}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "select(j < i + h - 1, -inf, S)"},
+        {"KeysUpToTheQueryOfEachHead",
+         {{'b', 2}, {'h', 3}, {'i', 37}, {'j', 41}, {'d', 8}, {'e', 8}},
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "select(j + h <= i + 3, S, -inf)"},
+        {"Scaled",
+         kSmall,
+         "bhid",
+         "bhjd",
+         "bhje",
+         "bhie",
+         "S / 8.0",
+         {},
+         "exp(2.0 * (s[b,h,i,j] - m[b,h,i])) / t[b,h,i]"},
         {"SoftCap", kSmall, "bhid", "bhjd", "bhje", "bhie", "tanh(S / 3.0) * 3.0"},
         {"DividedLast",
          kSmall,
@@ -206,10 +240,35 @@ TEST(AttentionGroups, ARowThatSeesNothingIsWhatTheDefinitionSays) {
   Buffer hidden(44);
   for (std::int64_t i = 0; i < 11; ++i) store_number(DType::F32, hidden.data(), i, -1.0);
   tensors.insert_or_assign("mask", Tensor{DType::F32, {11}, std::move(hidden).freeze()});
-  for (const bool exact : {false, true}) {
-    const Tensor out = run(group, tensors, {.exact = exact}, By::MachineCode);
+  for (const GroupOptions& options :
+       {GroupOptions{}, GroupOptions{.exact = true}, GroupOptions{.attention_keys = 4}}) {
+    const Tensor out = run(group, tensors, options, By::MachineCode);
     for (std::int64_t i = 0; i < out.count(); ++i) EXPECT_TRUE(std::isnan(number_at(out, i)));
   }
+}
+
+TEST(AttentionGroups, ATileThatSeesNothingChangesNothing) {
+  AttentionCase c{"", kSmall};
+  c.score = "select(mask[j] < 0.0, -inf, S)";
+  c.more = {{"mask", DType::F32, {11}}};
+  const Group group = attention_group(c);
+  Tensors tensors = random_inputs(inputs_of(c), 3);
+  for (const int seen : {0, 5, 10}) {
+    Buffer hidden(44);
+    for (std::int64_t i = 0; i < 11; ++i)
+      store_number(DType::F32, hidden.data(), i, i == seen ? 1.0 : -1.0);
+    tensors.insert_or_assign("mask", Tensor{DType::F32, {11}, std::move(hidden).freeze()});
+    testing::expect_near(run(group, tensors, {.attention_keys = 2}, By::MachineCode),
+                         by_definition(group.stages, tensors).at("out"), 1e-5);
+  }
+}
+
+TEST(AttentionGroups, WeightsThatFollowNoExponentialAreNotOnline) {
+  AttentionCase c{"", kSmall};
+  c.weight = "(s[b,h,i,j] - m[b,h,i]) / t[b,h,i]";
+  const auto code = lower_attention(attention_group(c), machine::host(), {.attention_keys = 4});
+  ASSERT_TRUE(code && *code);
+  EXPECT_EQ((*code)->strategy.find("online"), std::string::npos) << (*code)->strategy;
 }
 
 TEST(AttentionGroups, ProductsMayBeOfBf16) {
