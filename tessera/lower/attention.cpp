@@ -252,7 +252,9 @@ class AttentionKernel {
         middle = last_tile(whole);
         loop(from, middle, {0, whole - 1}, true);
       }
-      loop(middle, last_key(keys), {0, ceil_div(keys, keys_) * keys_ - 1}, false);
+      const Id end = last_key(keys);
+      const std::int64_t most = ceil_div(keys, keys_) * keys_ - 1;
+      loop(middle, end, {0, most}, false);
     } else {
       if (whole == keys_)
         partials = after_tile(queries, partials, {{}, {0, keys_ - 1}});
@@ -337,12 +339,11 @@ class AttentionKernel {
     }
     if (e_.error()) return now;
     const std::size_t all = form_.between.size();
-    const Id carried =
-        rescaled(form_.result, online_->result_exponent, before.sum, before, now, all);
     hold_rows(now, all, Held::Finite);
     const Id weights = factor(form_.result, online_->weights, form_.row, form_.key, guards);
+    now.sum = rescaled(form_.result, online_->result_exponent, now.sum, before, now, all);
     const Id values = factor(form_.result, form_.values, form_.key, form_.width);
-    if (!e_.error()) now.sum = *product(weights, values, carried).id;
+    if (!e_.error()) now.sum = *product(weights, values, now.sum).id;
     return now;
   }
 
@@ -412,7 +413,9 @@ class AttentionKernel {
       if (!scalar || e_.error()) return sum;
       const Id at = exponent(of, *scalar, partials, count);
       if (e_.error()) return sum;
-      const auto number = [&](Id like, double value) { return b_.constant(Type(b_.type(like)), value); };
+      const auto number = [&](Id like, double value) {
+        return b_.constant(Type(b_.type(like)), value);
+      };
       const Id infinite = b_.map(
           tile::Function::Equal,
           {b_.map(tile::Function::Abs, {at}), number(at, std::numeric_limits<double>::infinity())});
@@ -438,7 +441,8 @@ class AttentionKernel {
     }
     if (online_ != nullptr && online_->blank && !e_.error()) {
       const Id blank = e_.full(e_.evaluate(*online_->blank));
-      sum.id = b_.map(tile::Function::Select, {blank, b_.constant(Type(b_.type(*sum.id)), 0.0), *sum.id});
+      sum.id = b_.map(tile::Function::Select,
+                      {blank, b_.constant(Type(b_.type(*sum.id)), 0.0), *sum.id});
     }
     e_.set_fold(*of.fold, sum);
     const Value value =
@@ -495,15 +499,17 @@ constexpr std::int64_t kMostKeys = 8192;
 /// Wider scores than these leave the registers of a thread block.
 constexpr std::int64_t kMostKeysAtOnce = 256;
 
-/// Tiles for thread blocks, the preferred ones first: 128 rows are two warpgroups of a wgmma, and
-/// as many keys as leave registers for the sum of the second matmul.
+/// Tiles for thread blocks, the preferred ones first: 128 rows are two of a wgmma. Measured on an
+/// H200 for widths of 64, 96, 128 and 256 and 512 and 4096 keys, with rows and keys of 64 and 128:
+/// narrow heads gain from two blocks on a multiprocessor, wide ones need the registers.
 std::vector<ScoreTile> block_tiles(const AttentionForm& form) {
-  const std::int64_t width = form.extents[static_cast<std::size_t>(form.width)];
   if (form.row < 0) return {{1, 128}};
-  const std::int64_t rows = form.extents[static_cast<std::size_t>(form.row)];
+  const std::int64_t width = form.extents[static_cast<std::size_t>(form.width)],
+                     rows = form.extents[static_cast<std::size_t>(form.row)],
+                     keys = width > 64 && width <= 128 ? 128 : 64;
   std::vector<ScoreTile> tiles;
-  for (const ScoreTile& tile : {ScoreTile{128, width > 128 ? 64 : 128}, ScoreTile{128, 64},
-                                ScoreTile{64, 64}, ScoreTile{64, 32}, ScoreTile{16, 64}})
+  for (const ScoreTile& tile : {ScoreTile{128, keys}, ScoreTile{128, 64}, ScoreTile{64, 64},
+                                ScoreTile{64, 32}, ScoreTile{16, 64}})
     if (tile.rows < 2 * rows) tiles.push_back(tile);
   if (tiles.empty()) tiles.push_back({16, 64});
   return tiles;

@@ -58,7 +58,10 @@ std::optional<std::int64_t> diagonal_of(std::span<const std::byte> bytes, std::i
     while (count < columns && element(i * columns + count) == below) ++count;
     for (std::int64_t j = count; j < columns; ++j)
       if (element(i * columns + j) != above) return std::nullopt;
-    if (count > 0 && count < columns && !diagonal) diagonal = count - 1 - i;
+    if (count > 0 && count < columns && !diagonal) {
+      if (i > 0 && count > 1) return std::nullopt;  // rows before this one had none
+      diagonal = count - 1 - i;
+    }
     // Before the diagonal enters the matrix there is none, after it has left there are all.
     if (diagonal ? count != std::clamp<std::int64_t>(i + *diagonal + 1, 0, columns) : count != 0)
       return std::nullopt;

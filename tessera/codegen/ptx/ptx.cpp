@@ -20,6 +20,8 @@
 #include "tessera/codegen/ptx/instructions.h"
 #include "tessera/tile/argument.h"
 #include "tessera/tile/gpu/schedule.h"
+#include "tessera/tile/passes/exponents.h"
+#include "tessera/tile/passes/simplify.h"
 #include "tessera/tile/verify.h"
 
 namespace tessera::codegen {
@@ -174,7 +176,10 @@ Expected<Written> write(const tile::Kernel& kernel, llvm::LLVMContext& context,
   TESSERA_TRY_DONE(tile::verify(kernel));
   const tile::gpu::Options wanted = schedule_options(options);
   Written written;
-  TESSERA_TRY(written.scheduled, tile::gpu::schedule(kernel, wanted));
+  const bool fast = options.precision == Precision::Fast;
+  TESSERA_TRY(
+      written.scheduled,
+      tile::gpu::schedule(fast ? tile::fuse_exponents(tile::simplify(kernel)) : kernel, wanted));
   for (bool fits = false; !fits;) {
     written.module = std::make_unique<llvm::Module>(written.scheduled->kernel.name, context);
     written.module->setTargetTriple(kTriple);

@@ -128,9 +128,24 @@ Expected<Plan> Plan::make(const Kernel& kernel, const Target& target) {
   return plan;
 }
 
+/// Accumulators of tensor-core matmuls that a thread holds, of its 255 registers.
+constexpr std::int64_t kMatrixRegisters = 160;
+
 Expected<Done> Plan::count_threads() {
   std::int64_t bytes = 0, products = 0, largest = 1;
   int dots = 0;
+  // A matmul that goes on with the accumulators of another one, or of a loop, needs no others.
+  const auto continues = [&](const Region& region, const Operation& dot) {
+    ValueId id = dot.in[2];
+    for (std::size_t i = region.ops.size(); i-- > 0;) {
+      const Operation& op = kernel_->ops[region.ops[i]];
+      if (std::find(op.out.begin(), op.out.end(), id) == op.out.end()) continue;
+      if (op.code == Code::Dot || op.code == Code::For) return true;
+      if (op.code != Code::Map) return false;
+      id = op.in[op.function == Function::Select ? op.in.size() - 1 : 0];
+    }
+    return false;
+  };
   // The accumulators of all matmuls of a region are live at the same time.
   const auto count_products = [&](const Region& region) {
     std::int64_t elements = 0;
@@ -138,8 +153,9 @@ Expected<Done> Plan::count_threads() {
       const Operation& op = kernel_->ops[id];
       if (op.code != Code::Dot) continue;
       ++dots;
+      if (continues(region, op)) continue;
       const bool matrix = instruction_of(op) != MatmulInstruction::Scalars;
-      elements += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? 128 : 64);
+      elements += padded_count(kernel_->type(op.out[0]).shape) / (matrix ? kMatrixRegisters : 64);
     }
     products = std::max(products, elements);
   };
