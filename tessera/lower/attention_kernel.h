@@ -1,0 +1,219 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/lower/attention_form.h"
+#include "tessera/lower/evaluate.h"
+#include "tessera/lower/lower.h"
+
+namespace tessera::lower {
+
+/// Attention kernel: its parameters, programs, operands of the matmuls, and the result. How a
+/// program goes over the scores of its rows is that of the classes below.
+class AttentionKernel {
+ public:
+  using Id = tile::ValueId;
+
+  AttentionKernel(const Group& group, const AttentionForm& form, std::int64_t rows, DType products)
+      : group_(group),
+        form_(form),
+        rows_(rows),
+        products_(products),
+        outside_(form.outside),
+        b_(form.result.stage->name()),
+        e_(b_, DType::F32) {}
+  virtual ~AttentionKernel() = default;
+
+  Expected<Lowered> run() {
+    Lowered lowered;
+    TESSERA_TRY(const std::vector<Operand> tensors, tensors_of(group_.stages));
+    for (const Operand& tensor : tensors)
+      if (!is_stage(tensor.name)) TESSERA_TRY_DONE(add(tensor, lowered.arguments));
+    const std::string& out = form_.result.stage->name();
+    TESSERA_TRY_DONE(add(*std::ranges::find(tensors, out, &Operand::name), lowered.arguments));
+    bind_programs(lowered.grid);
+
+    const Id queries = factor(form_.scores, form_.queries, form_.row, form_.inner);
+    store(attend(queries));
+    if (e_.error()) return *e_.error();
+    TESSERA_TRY(lowered.kernel, b_.finish());
+    return lowered;
+  }
+
+ protected:
+  /// Emits the second matmul, given the queries of the rows.
+  virtual Value attend(Id queries) = 0;
+  /// Adds the axis of the keys to the tile.
+  virtual void bind_keys() { bind_whole(form_.key); }
+
+  bool is_stage(const std::string& name) const {
+    return std::ranges::any_of(group_.stages, [&](const auto& s) { return s.name() == name; });
+  }
+  Expected<Done> add(const Operand& tensor, std::vector<std::string>& arguments) {
+    tile::Extents shape;
+    for (const Dim& dim : tensor.shape) shape.push_back(*dim.constant());
+    arguments.push_back(tensor.name);
+    return e_.add_tensor(tensor.name, tensor.dtype, std::move(shape));
+  }
+
+  std::int64_t extent(int loop) const { return form_.extents[static_cast<std::size_t>(loop)]; }
+  static std::string name_of(int loop) { return fmt::format("loop{}", loop); }
+  bool is_batch(int loop) const {
+    return loop != form_.row && loop != form_.key && loop != form_.inner && loop != form_.width;
+  }
+
+  Id program(int axis, std::int64_t count) {
+    const Id pid = b_.pid(axis);
+    b_.assume(b_.map(tile::Function::Less, {pid, b_.index(count)}));
+    return pid;
+  }
+
+  /// Blocks of rows run fastest: they share keys and values. Where later rows see more keys, they
+  /// come first, so that programs end at about the same time.
+  void bind_programs(tile::Grid& grid) {
+    if (form_.row >= 0) {
+      grid[0] = ceil_div(extent(form_.row), rows_);
+      if (grid[0] > 1) {
+        const Id pid = program(0, grid[0]);
+        block_ = last_rows_first_ ? *Position::constant(grid[0] - 1).plus(scalar_position(pid), -1)
+                                  : scalar_position(pid);
+        block_ = *block_.times(rows_);
+      }
+    }
+    std::vector<int> loops;
+    for (int loop = 0; loop < static_cast<int>(form_.extents.size()); ++loop)
+      if (is_batch(loop) && extent(loop) > 1) loops.push_back(loop);
+    if (loops.empty()) return;
+    for (const int loop : loops) grid[1] *= extent(loop);
+    Id rest = program(1, grid[1]);
+    while (loops.size() > 1) {
+      const Id count = b_.index(extent(loops.back()));
+      bind(loops.back(), scalar_position(b_.map(tile::Function::Rem, {rest, count})));
+      rest = b_.map(tile::Function::Div, {rest, count});
+      loops.pop_back();
+    }
+    bind(loops.back(), scalar_position(rest));
+  }
+
+  void bind(int loop, const Position& at) {
+    e_.bind_loop(name_of(loop), at, {0, extent(loop) - 1});
+  }
+
+  void bind_whole(int loop) {
+    const int axis = e_.push_axis(extent(loop));
+    bind(loop, extent(loop) > 1 ? axis_position(axis) : Position{});
+  }
+
+  /// From here on tiles have these two axes.
+  void set_axes(int first, int second) {
+    while (!e_.extents().empty()) e_.pop_axis();
+    for (const int loop : {first, second}) {
+      if (loop == form_.row) {
+        const int axis = e_.push_axis(rows_);
+        if (loop < 0) continue;
+        const std::int64_t end = ceil_div(extent(loop), rows_) * rows_;
+        e_.bind_loop(name_of(loop), *block_.plus(axis_position(axis)), {0, end - 1});
+      } else if (loop == form_.key) {
+        bind_keys();
+      } else {
+        bind_whole(loop);
+      }
+    }
+  }
+
+  tile::Nest::Axis axis_of(const AttentionStage& of, const std::string& variable) const {
+    const auto loop = of.loop_of.find(variable);
+    if (loop == of.loop_of.end()) return {variable, 1, false, Scalar(0)};
+    return {variable, extent(loop->second), false, index_of(name_of(loop->second))};
+  }
+  void enter(const AttentionStage& of) {
+    std::vector<tile::Nest::Axis> axes;
+    for (const MergedAxis& merged : of.stage->output.axes)
+      for (const Axis& axis : merged.parts) axes.push_back(axis_of(of, axis.name));
+    for (const Bound& bound : of.fold->bounds) axes.push_back(axis_of(of, bound.axis));
+    e_.enter(*of.stage, axes);
+    e_.push_scope();
+  }
+
+  Id factor(const AttentionStage& of, const Scalar& scalar, int first, int second,
+            const std::vector<tile::Nest::Axis>& guards = {}) {
+    set_axes(first, second);
+    enter(of);
+    Id id = e_.full(e_.converted(e_.evaluate(scalar), Sort::Value));
+    if (const auto within = e_.guard(guards); within && !e_.error()) {
+      const tile::Extents shape = b_.type(id).shape;
+      id = b_.map(tile::Function::Select, {e_.full({.sort = Sort::Bool, .id = *within}), id,
+                                           b_.constant(tile::Type::tile(DType::F32, shape), 0.0)});
+    }
+    e_.pop_scope();
+    return products_ == DType::F32 || e_.error() ? id : b_.cast(id, products_);
+  }
+
+  Id zeros(std::int64_t rows, std::int64_t columns) {
+    return b_.constant(tile::Type::tile(DType::F32, {rows, columns}), 0.0);
+  }
+  Value product(Id a, Id b, std::optional<Id> sum = {}) {
+    if (e_.error()) return {};
+    if (!sum) sum = zeros(b_.type(a).shape[0], b_.type(b).shape[1]);
+    return {.sort = Sort::Value, .id = b_.dot(a, b, *sum)};
+  }
+
+  /// Makes a stage, whose reduction has this result, readable. These conditions are known to hold.
+  void hold(const AttentionStage& of, const Value& reduced,
+            const std::vector<Scalar>& conditions = {}) {
+    set_axes(form_.row, form_.key);
+    enter(of);
+    for (const Scalar& condition : conditions) e_.set_value(condition, e_.evaluate(truth(true)));
+    e_.set_fold(*of.fold, reduced);
+    const Value value = e_.converted(e_.evaluate(of.stage->output.value), Sort::Value);
+    Evaluator::HeldTile held{.at = {}, .value = value};
+    for (const MergedAxis& merged : of.stage->output.axes)
+      held.at.push_back(e_.evaluate(Scalar(merged)).position.value_or(Position{}));
+    e_.pop_scope();
+    e_.hold_tile(of.stage->name(), std::move(held));
+  }
+
+  void store(Value sum) {
+    const AttentionStage& of = form_.result;
+    set_axes(form_.row, form_.width);
+    enter(of);
+    if (outside_ && !e_.error()) {
+      const Id factor = e_.full(e_.converted(e_.evaluate(*outside_), Sort::Value));
+      sum.id = b_.mul(*sum.id, factor);
+    }
+    if (blank_ && !e_.error()) {
+      const Id blank = e_.full(e_.evaluate(*blank_));
+      sum.id = b_.map(tile::Function::Select,
+                      {blank, b_.constant(tile::Type(b_.type(*sum.id)), 0.0), *sum.id});
+    }
+    e_.set_fold(*of.fold, sum);
+    const Value value =
+        e_.converted(e_.evaluate(of.stage->output.value), sort_of(of.stage->output.dtype));
+    std::vector<Value> at;
+    for (const MergedAxis& merged : of.stage->output.axes)
+      at.push_back(e_.evaluate(Scalar(merged)));
+    std::vector<tile::Nest::Axis> guards;
+    if (form_.row >= 0)
+      guards.push_back({{}, extent(form_.row), false, index_of(name_of(form_.row))});
+    e_.store(*e_.memory(of.stage->name()), at, value, e_.guard(guards), true);
+    e_.pop_scope();
+  }
+
+  const Group& group_;
+  const AttentionForm& form_;
+  const std::int64_t rows_;
+  const DType products_;
+  std::optional<Scalar> outside_;     // common factor of the second sum
+  std::optional<Scalar> blank_ = {};  // rows whose result is 0 regardless
+  bool last_rows_first_ = false;      // in the order of programs
+  tile::Builder b_;
+  Evaluator e_;
+  Position block_ = {};  // where the rows begin
+};
+
+}  // namespace tessera::lower

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "tessera/lower/attention_kernel.h"
+#include "tessera/lower/online_attention.h"
+
+namespace tessera::lower {
+
+/// Tile of scores of a program.
+struct ScoreTile {
+  std::int64_t rows = 1, keys = 1;
+};
+
+/// A program holds a tile of scores at a time; reductions go on from tile to tile.
+class OnlineKernel : public AttentionKernel {
+ public:
+  OnlineKernel(const Group& group, const AttentionForm& form, const OnlineAttention& online,
+               const ScoreTile& tile, DType products)
+      : AttentionKernel(group, form, tile.rows, products),
+        online_(online),
+        visible_(visible_keys(form)),
+        keys_(tile.keys) {
+    outside_ = online.outside;
+    blank_ = online.blank;
+    // Where later rows see more keys, they come first: programs end at about the same time.
+    last_rows_first_ = std::ranges::any_of(
+        visible_.last, [](const KeyBound& bound) { return bound.row_factor > 0; });
+    for (const KeyBound& bound : visible_.last) last_conditions_.push_back(bound.condition);
+  }
+
+ private:
+  /// Partial results after some tiles of keys: a number per row for every reduction, in order, and
+  /// the sum of the second matmul.
+  struct Partials {
+    std::vector<Id> rows = {};
+    Id sum = 0;
+
+    std::vector<Id> all() const {
+      std::vector<Id> ids = rows;
+      ids.push_back(sum);
+      return ids;
+    }
+    static Partials of(std::vector<Id> ids) {
+      const Id sum = ids.back();
+      ids.pop_back();
+      return {std::move(ids), sum};
+    }
+  };
+
+  /// Tiles of keys: where they begin, how far they reach, and whether all of them are visible.
+  struct Tiles {
+    Position at = {};
+    Range range = {};
+    bool all_visible = true;
+  };
+
+  /// The second matmul, tile by tile: first tiles that all rows see whole, then the others.
+  Value attend(Id queries) override {
+    const std::int64_t keys = extent(form_.key), whole = keys / keys_ * keys_;
+    key_range_ = {0, keys - 1};
+    Partials partials = initial();
+    if (e_.error()) return {};
+    const auto loop = [&](Id from, Id to, Range range, bool all_visible) {
+      const auto opened = b_.open_for(from, to, b_.index(keys_), partials.all());
+      e_.push_scope();
+      partials = after_tile(queries, Partials::of(opened.carried),
+                            {scalar_position(opened.index), range, all_visible});
+      e_.pop_scope();
+      partials = Partials::of(b_.close_for(partials.all()));
+    };
+    if (!visible_.last.empty() || !visible_.first.empty()) {
+      const Id zero = b_.index(0);
+      const Id from = visible_.first.empty() ? zero : first_tile();
+      Id middle = from;
+      if (visible_.first.empty() && whole > 0) {
+        middle = last_tile(whole);
+        loop(from, middle, {0, whole - 1}, true);
+      }
+      const Id end = last_key(keys);
+      const std::int64_t most = ceil_div(keys, keys_) * keys_ - 1;
+      loop(middle, end, {0, most}, false);
+    } else {
+      if (whole == keys_)
+        partials = after_tile(queries, partials, {{}, {0, keys_ - 1}});
+      else if (whole > 0)
+        loop(b_.index(0), b_.index(whole), {0, whole - 1}, true);
+      if (whole < keys)
+        partials =
+            after_tile(queries, partials, {Position::constant(whole), {whole, whole + keys_ - 1}});
+    }
+    if (e_.error()) return {};
+    return {.sort = Sort::Value, .id = finished(partials)};
+  }
+
+  /// row_factor * row + rest at the first or the last row of this program.
+  Id bound_at(const KeyBound& bound, bool last_row, std::int64_t rest) {
+    Position at = Position::constant(rest);
+    if (bound.row_factor != 0 && form_.row >= 0) {
+      at = *at.plus(block_);
+      if (last_row) at.base += std::min(rows_, extent(form_.row)) - 1;
+    }
+    return e_.id_of({.sort = Sort::Integer, .position = at});
+  }
+  Id clamped(Id at, std::int64_t low, std::int64_t high) {
+    return b_.map(tile::Function::Max,
+                  {b_.index(low), b_.map(tile::Function::Min, {at, b_.index(high)})});
+  }
+  /// One behind the last key that a row sees.
+  Id last_key(std::int64_t keys) {
+    Id end = b_.index(keys);
+    for (const KeyBound& bound : visible_.last)
+      end = b_.map(tile::Function::Min, {end, bound_at(bound, true, bound.rest.high + 1)});
+    return clamped(end, 0, keys);
+  }
+  /// Where tiles begin that some row does not see whole.
+  Id last_tile(std::int64_t whole) {
+    Id end = b_.index(whole);
+    for (const KeyBound& bound : visible_.last)
+      end = b_.map(tile::Function::Min, {end, bound_at(bound, false, bound.rest.low + 1)});
+    const Id size = b_.index(keys_);
+    return b_.mul(b_.map(tile::Function::Div, {clamped(end, 0, whole), size}), size);
+  }
+  /// The tile of the first key that a row sees.
+  Id first_tile() {
+    Id begin = b_.index(0);
+    for (const KeyBound& bound : visible_.first)
+      begin = b_.map(tile::Function::Max, {begin, bound_at(bound, false, bound.rest.low)});
+    const Id size = b_.index(keys_);
+    return b_.mul(b_.map(tile::Function::Div, {begin, size}), size);
+  }
+
+  Partials initial() {
+    Partials partials;
+    for (const AttentionStage& stage : form_.between) {
+      set_axes(form_.row, form_.key);
+      enter(stage);
+      partials.rows.push_back(e_.initial_accumulators(*stage.fold, {.vectors = {1}})[0]);
+      e_.pop_scope();
+    }
+    partials.sum = zeros(rows_, extent(form_.width));
+    return partials;
+  }
+
+  Partials after_tile(Id queries, const Partials& before, const Tiles& tiles) {
+    key_block_ = tiles.at;
+    key_range_ = tiles.range;
+    std::vector<tile::Nest::Axis> guards;
+    if (tiles.range.high >= extent(form_.key))
+      guards.push_back({{}, extent(form_.key), false, index_of(name_of(form_.key))});
+    const Id keys = factor(form_.scores, form_.keys, form_.inner, form_.key);
+    hold(form_.scores, product(queries, keys),
+         tiles.all_visible ? last_conditions_ : std::vector<Scalar>{});
+    Partials now = before;
+    for (std::size_t i = 0; i < form_.between.size() && !e_.error(); ++i) {
+      const AttentionStage& stage = form_.between[i];
+      const Id carried = rescaled(stage, online_.exponents[i], before.rows[i], before, now, i);
+      hold_rows(now, i, Held::Finite);
+      set_axes(form_.row, form_.key);
+      enter(stage);
+      e_.run_fold(stage.fold, {.vectors = {1}, .guards = guards, .carried = {carried}});
+      if (!e_.error()) now.rows[i] = *e_.fold_results(*stage.fold)->front().id;
+      e_.pop_scope();
+    }
+    if (e_.error()) return now;
+    const std::size_t all = form_.between.size();
+    hold_rows(now, all, Held::Finite);
+    const Id weights = factor(form_.result, online_.weights, form_.row, form_.key, guards);
+    now.sum = rescaled(form_.result, online_.result_exponent, now.sum, before, now, all);
+    const Id values = factor(form_.result, form_.values, form_.key, form_.width);
+    if (!e_.error()) now.sum = *product(weights, values, now.sum).id;
+    return now;
+  }
+
+  /// Whether rows without a finite term so far, whose maximum is -inf, are held as 0: all of their
+  /// terms are then 0, whatever is subtracted.
+  enum class Held : std::uint8_t { AsTheyAre, Finite };
+  void hold_rows(const Partials& partials, std::size_t count, Held held) {
+    for (std::size_t i = 0; i < count && !e_.error(); ++i) {
+      const AttentionStage& stage = form_.between[i];
+      Id id = partials.rows[i];
+      const auto* init = std::get_if<node::Constant>(&stage.fold->init[0].node());
+      if (held == Held::Finite && init != nullptr && init->sort == Sort::Value &&
+          std::isinf(init->number)) {
+        const tile::Type type = b_.type(id);
+        id = b_.map(tile::Function::Select,
+                    {b_.map(tile::Function::Equal, {id, b_.constant(type, init->number)}),
+                     b_.constant(type, 0.0), id});
+      }
+      hold(stage, {.sort = Sort::Value, .id = id});
+    }
+  }
+
+  /// Exponent of a reduction with these partial results of the first `count` ones.
+  Id exponent(const AttentionStage& of, const Scalar& scalar, const Partials& partials,
+              std::size_t count) {
+    hold_rows(partials, count, Held::AsTheyAre);
+    set_axes(form_.row, form_.key);
+    enter(of);
+    const Id id = e_.id_of(e_.converted(e_.evaluate(scalar), Sort::Value));
+    e_.pop_scope();
+    return id;
+  }
+
+  /// A partial sum for the rows `before` as one for the rows `now`. Rows that have not changed keep
+  /// theirs, also infinite ones.
+  Id rescaled(const AttentionStage& of, const std::optional<Scalar>& scalar, Id sum,
+              const Partials& before, const Partials& now, std::size_t count) {
+    if (!scalar || e_.error()) return sum;
+    const Id old_exponent = exponent(of, *scalar, before, count),
+             new_exponent = exponent(of, *scalar, now, count);
+    if (e_.error()) return sum;
+    const tile::Type type = b_.type(new_exponent);
+    const Id change =
+        b_.map(tile::Function::Select,
+               {b_.map(tile::Function::Equal, {old_exponent, new_exponent}), b_.constant(type, 0.0),
+                b_.map(tile::Function::Sub, {new_exponent, old_exponent})});
+    return b_.mul(sum, along_rows(b_.map(tile::Function::Exp, {change}), b_.type(sum).shape));
+  }
+
+  /// A number per row at every position of a tile of rows.
+  Id along_rows(Id id, tile::Extents shape) {
+    const tile::Extents own = b_.type(id).shape;
+    if (own == shape) return id;
+    if (own.empty()) return b_.broadcast(id, shape);
+    if (own.size() < shape.size()) {
+      tile::Extents longer = own;
+      longer.resize(shape.size(), 1);
+      id = b_.reshape(id, longer);
+    }
+    return b_.type(id).shape == shape ? id : b_.broadcast(id, shape);
+  }
+
+  /// The sum, with the rows held as they are in the end. Terms of an infinite exponent are NaN.
+  Id finished(Partials partials) {
+    const auto invalid = [&](const AttentionStage& of, const std::optional<Scalar>& scalar, Id sum,
+                             std::size_t count) {
+      if (!scalar || e_.error()) return sum;
+      const Id at = exponent(of, *scalar, partials, count);
+      if (e_.error()) return sum;
+      const auto number = [&](Id like, double value) {
+        return b_.constant(tile::Type(b_.type(like)), value);
+      };
+      const Id infinite = b_.map(
+          tile::Function::Equal,
+          {b_.map(tile::Function::Abs, {at}), number(at, std::numeric_limits<double>::infinity())});
+      return b_.map(tile::Function::Select,
+                    {along_rows(infinite, b_.type(sum).shape),
+                     number(sum, std::numeric_limits<double>::quiet_NaN()), sum});
+    };
+    for (std::size_t i = 0; i < partials.rows.size(); ++i)
+      partials.rows[i] = invalid(form_.between[i], online_.exponents[i], partials.rows[i], i);
+    const std::size_t all = partials.rows.size();
+    const Id sum = invalid(form_.result, online_.result_exponent, partials.sum, all);
+    hold_rows(partials, all, Held::AsTheyAre);
+    return sum;
+  }
+
+  void bind_keys() override {
+    e_.bind_loop(name_of(form_.key), *key_block_.plus(axis_position(e_.push_axis(keys_))),
+                 key_range_);
+  }
+
+  const OnlineAttention& online_;
+  const VisibleKeys visible_;
+  std::vector<Scalar> last_conditions_;  // hold for all rows of a program where tiles are visible
+  const std::int64_t keys_;
+  Position key_block_ = {};  // where the tile of keys begins
+  Range key_range_ = {};
+};
+
+}  // namespace tessera::lower
