@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,7 +117,7 @@ class EGraph {
   std::span<const NodeId> nodes_of(const OpDef& op) const;
   std::size_t node_count() const { return live_count_; }
   std::size_t class_count() const { return class_count_; }
-  OperatorAnalysis& analysis() { return *analysis_; }
+  OperatorAnalysis& analysis() const { return *analysis_; }
 
   /// Id for the name of a rule that adds nodes; 0 is the initial graph.
   std::uint32_t origin(const std::string& name);
@@ -144,7 +145,7 @@ class EGraph {
   void link(ClassId a, ClassId b, Reason reason);
 
   std::shared_ptr<OperatorAnalysis> analysis_;
-  std::vector<ENode> nodes_;
+  std::deque<ENode> nodes_;  // addresses are stable
   std::vector<bool> live_;
   std::vector<EClass> classes_;  // by id; empty for a class that was merged into another
   mutable std::vector<std::uint32_t> parents_;  // union-find

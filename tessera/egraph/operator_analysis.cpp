@@ -45,7 +45,7 @@ const Application& OperatorAnalysis::of(const OpDef& op, const Attrs& attrs,
     else
       made->inputs.push_back({.present = false});
   }
-  made->commutes = operands.size() == 2 && rules::commutes(op, attrs, made->inputs);
+  made->commutes = tessera::commutes(op, operands.size());
   made->reads = rules::read_operands(op, attrs, made->inputs);
   return *(found = alike.emplace_back(std::move(made)).get());
 }

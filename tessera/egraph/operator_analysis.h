@@ -27,8 +27,8 @@ struct Application {
   std::vector<bool> reads = {};  // by operand: its content matters, not only its type
 };
 
-/// Cache of operator properties (commutativity, which operands are read, which attributes mean the
-/// same), shared by any number of e-graphs of one thread.
+/// Cache of operator properties (which operands are read, which attributes mean the same), shared
+/// by any number of e-graphs of one thread.
 class OperatorAnalysis {
  public:
   /// Interned application: one address per operator, meaning of attributes and operands.

@@ -91,8 +91,8 @@ class Saturator {
     hasher.add(index);
     for (const auto ids : {source.inputs(), source.outputs()})
       for (const ValueId id : ids) hasher.add(graph_.find(match.values[id.index]).index);
-    for (const Application* node : match.nodes)
-      hasher.add(reinterpret_cast<std::uintptr_t>(node ? node->attrs : nullptr));
+    for (const ENode* node : match.nodes)
+      hasher.add(reinterpret_cast<std::uintptr_t>(node ? &node->attrs() : nullptr));
     return seen_.insert(hasher.value()).second;
   }
 

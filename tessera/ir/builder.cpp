@@ -133,6 +133,12 @@ Vals GraphBuilder::call(const OpDef& op, const Vals& inputs, const Attrs& attrs,
   const std::size_t wanted =
       outputs > 0 ? static_cast<std::size_t>(outputs) : std::max<std::size_t>(results.size(), 1);
   if (const auto fits = check_results(op, wanted); !fits) fail(fits.error());
+  if (const bool is_told = op.kind() == OpDef::Kind::Composite && !results.empty() &&
+                           results[0].type.kind != Type::Kind::Unknown;
+      is_told && wanted > results.size())
+    fail(located(
+        bad_operands(fmt::format("{} has no result {} on these inputs", op.name, results.size())),
+        {.item = op.name}));
   results.resize(wanted);
   return add_node(op, complete ? *complete : attrs, inputs, std::move(results));
 }

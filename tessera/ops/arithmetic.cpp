@@ -51,7 +51,7 @@ Scalar shifted(const Attrs& attrs, const Scalar& x, const Scalar& y) {
 }  // namespace
 
 OpDef add() {
-  return elementwise("add", "x + y", added);
+  return semigroup(elementwise("add", "x + y", added), Laws::Associative::OverReals);
 }
 
 OpDef sub() {
@@ -59,7 +59,9 @@ OpDef sub() {
 }
 
 OpDef mul() {
-  return elementwise("mul", "x * y", [](const Scalar& x, const Scalar& y) { return x * y; });
+  return semigroup(
+      elementwise("mul", "x * y", [](const Scalar& x, const Scalar& y) { return x * y; }),
+      Laws::Associative::OverReals);
 }
 
 OpDef div() {
@@ -110,24 +112,28 @@ OpDef relu() {
 }
 
 OpDef max() {
-  return variadic("max", "the largest of all inputs",
-                  [](const Scalar& x, const Scalar& y) { return tessera::max(x, y); });
+  return semigroup(variadic("max", "the largest of all inputs",
+                            [](const Scalar& x, const Scalar& y) { return tessera::max(x, y); }),
+                   Laws::Associative::Exactly);
 }
 
 OpDef min() {
-  return variadic("min", "the smallest of all inputs",
-                  [](const Scalar& x, const Scalar& y) { return tessera::min(x, y); });
+  return semigroup(variadic("min", "the smallest of all inputs",
+                            [](const Scalar& x, const Scalar& y) { return tessera::min(x, y); }),
+                   Laws::Associative::Exactly);
 }
 
 OpDef sum() {
-  return variadic("sum", "the sum of all inputs", added);
+  return semigroup(variadic("sum", "the sum of all inputs", added), Laws::Associative::OverReals);
 }
 
 OpDef mean() {
-  return variadic("mean", "the mean of all inputs", added,
-                  [](const Scalar& total, std::size_t count) {
-                    return total / like(total, static_cast<double>(count));
-                  });
+  OpDef op =
+      variadic("mean", "the mean of all inputs", added, [](const Scalar& total, std::size_t count) {
+        return total / like(total, static_cast<double>(count));
+      });
+  op.laws.commutative = true;
+  return op;
 }
 
 OpDef clip() {
@@ -156,24 +162,27 @@ OpDef clip() {
 }
 
 OpDef bitwise_and() {
-  return elementwise(
-      "bitwise_and", "bits set in both", [](const Scalar& x, const Scalar& y) { return x && y; },
-      Domain::Integers);
+  return semigroup(elementwise(
+                       "bitwise_and", "bits set in both",
+                       [](const Scalar& x, const Scalar& y) { return x && y; }, Domain::Integers),
+                   Laws::Associative::Exactly);
 }
 
 OpDef bitwise_or() {
-  return elementwise(
-      "bitwise_or", "bits set in either", [](const Scalar& x, const Scalar& y) { return x || y; },
-      Domain::Integers);
+  return semigroup(elementwise(
+                       "bitwise_or", "bits set in either",
+                       [](const Scalar& x, const Scalar& y) { return x || y; }, Domain::Integers),
+                   Laws::Associative::Exactly);
 }
 
 OpDef bitwise_xor() {
-  return elementwise(
-      "bitwise_xor", "bits set in one of both",
-      [](const Scalar& x, const Scalar& y) {
-        return apply(Fn::Xor, {x, y});
-      },
-      Domain::Integers);
+  return semigroup(elementwise(
+                       "bitwise_xor", "bits set in one of both",
+                       [](const Scalar& x, const Scalar& y) {
+                         return apply(Fn::Xor, {x, y});
+                       },
+                       Domain::Integers),
+                   Laws::Associative::Exactly);
 }
 
 OpDef bitwise_not() {

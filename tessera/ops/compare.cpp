@@ -5,9 +5,11 @@
 namespace tessera::define {
 
 OpDef equal() {
-  return elementwise(
+  OpDef op = elementwise(
       "equal", "x = y", [](const Scalar& x, const Scalar& y) { return tessera::equal(x, y); },
       Domain::Any);
+  op.laws.commutative = true;
+  return op;
 }
 
 OpDef less() {
@@ -29,24 +31,27 @@ OpDef greater_or_equal() {
 }
 
 OpDef logical_and() {
-  return elementwise(
-      "logical_and", "x and y", [](const Scalar& x, const Scalar& y) { return x && y; },
-      Domain::Truths);
+  return semigroup(elementwise(
+                       "logical_and", "x and y",
+                       [](const Scalar& x, const Scalar& y) { return x && y; }, Domain::Truths),
+                   Laws::Associative::Exactly);
 }
 
 OpDef logical_or() {
-  return elementwise(
-      "logical_or", "x or y", [](const Scalar& x, const Scalar& y) { return x || y; },
-      Domain::Truths);
+  return semigroup(elementwise(
+                       "logical_or", "x or y",
+                       [](const Scalar& x, const Scalar& y) { return x || y; }, Domain::Truths),
+                   Laws::Associative::Exactly);
 }
 
 OpDef logical_xor() {
-  return elementwise(
-      "logical_xor", "either x or y",
-      [](const Scalar& x, const Scalar& y) {
-        return apply(Fn::Xor, {x, y});
-      },
-      Domain::Truths);
+  return semigroup(elementwise(
+                       "logical_xor", "either x or y",
+                       [](const Scalar& x, const Scalar& y) {
+                         return apply(Fn::Xor, {x, y});
+                       },
+                       Domain::Truths),
+                   Laws::Associative::Exactly);
 }
 
 OpDef logical_not() {

@@ -148,6 +148,11 @@ OpDef elementwise(std::string name, std::string summary, Binary f, Domain domain
       domain);
 }
 
+OpDef semigroup(OpDef op, Laws::Associative associative) {
+  op.laws = {.commutative = true, .associative = associative};
+  return op;
+}
+
 bool given(const Signature& in, std::size_t index) {
   return index < in.size() && in[index].present;
 }

@@ -42,6 +42,9 @@ OpDef elementwise(std::string name, std::string summary, std::vector<AttrSpec> a
 OpDef elementwise(std::string name, std::string summary, std::vector<AttrSpec> attrs, BinaryWith f,
                   Domain domain = Domain::Numbers);
 
+/// An operator with the laws of a commutative semigroup: commutative and associative.
+OpDef semigroup(OpDef op, Laws::Associative associative);
+
 /// Storage type of a value: bool for booleans, otherwise `dtype`.
 DType dtype_for(const Scalar& value, DType dtype);
 

@@ -68,8 +68,10 @@ OpDef ms_qlinear_sigmoid() {
 }
 
 OpDef ms_qlinear_average_pool() {
-  return of_one("ms_qlinear_average_pool", "average_pool",
-                window_attrs({{"ceil_mode", 0}, {"count_include_pad", 0}, {"channels_last", 0}}));
+  std::vector<AttrSpec> attrs =
+      window_attrs({{"ceil_mode", 0}, {"count_include_pad", 0}, {"channels_last", 0}});
+  std::erase_if(attrs, [](const AttrSpec& attr) { return attr.name == "dilations"; });
+  return of_one("ms_qlinear_average_pool", "average_pool", std::move(attrs));
 }
 
 OpDef ms_qlinear_global_average_pool() {

@@ -45,7 +45,7 @@ OpDef batch_normalization() {
   return {.name = "batch_normalization",
           .summary = "(x - mean) / sqrt(var + epsilon) * scale + bias for each channel",
           .inputs = {"x", "scale", "bias", "input_mean", "input_var"},
-          .outputs = {"out", "running_mean", "running_var"},
+          .outputs = {"out", "running_mean", "running_var"},  // the latter in training mode
           .attrs = {real_attr("epsilon", 1e-5), {"momentum", 0.9}, {"training_mode", 0}},
           .expand = [](Body&, const Attrs& attrs, const Vals& in) -> Expected<Vals> {
             if (in[0].rank() != 1) TESSERA_TRY_DONE(check_channels(in));
@@ -65,7 +65,7 @@ OpDef batch_normalization() {
             };
             if (!is_training) {
               const Val centred = x - per_channel(list[2], in[0]);
-              return Vals{scaled(centred, per_channel(list[3], in[0])), in[3], in[4]};
+              return Vals{scaled(centred, per_channel(list[3], in[0]))};
             }
             Ints axes = counted(0, in[0].rank());
             if (axes.size() > 1) axes.erase(axes.begin() + 1);

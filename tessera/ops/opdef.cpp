@@ -21,6 +21,10 @@ OpDef::Kind OpDef::kind() const {
   return control == Control::None ? Kind::Opaque : Kind::Control;
 }
 
+bool commutes(const OpDef& op, std::size_t operands) {
+  return op.laws.commutative && operands == 2;
+}
+
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs) {
   Attrs result;
   for (const Attrs::Entry& entry : attrs.entries()) {

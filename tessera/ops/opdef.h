@@ -46,6 +46,15 @@ struct OpaqueType {
   Kind kind = Kind::Tensor;
 };
 
+/// Algebraic laws that an operator f obeys when it has two operands, over all types and shapes that
+/// it accepts. They are declared here and proved by a test (tests/rules/laws_test.cpp).
+struct Laws {
+  enum class Associative { No, OverReals, Exactly };
+
+  bool commutative = false;                   // f(x, y) = f(y, x)
+  Associative associative = Associative::No;  // f(f(x, y), z) = f(x, f(y, z))
+};
+
 /// Definition of an operator: the single source from which shape inference, evaluation, proofs and
 /// code are derived.
 ///
@@ -73,9 +82,13 @@ struct OpDef {
   enum class Control { None, If, Loop, Scan };
   Control control = Control::None;
   bool pure = true;  // false: random, every evaluation differs
+  Laws laws = {};
 
   Kind kind() const;
 };
+
+/// Whether the operands may be exchanged: there are two, and the operator is commutative.
+bool commutes(const OpDef& op, std::size_t operands);
 
 /// Fills in default attributes; an unknown one, a wrong kind or a missing one is a diagnostic.
 Expected<Attrs> completed(const OpDef& op, const Attrs& attrs);

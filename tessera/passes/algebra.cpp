@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/passes/step_functions.h"
 #include "tessera/rules/apply.h"
 #include "tessera/rules/shipped.h"
 
@@ -22,7 +23,7 @@ bool has_one_root(const rules::Rule& rule) {
 Expected<std::vector<rules::Rule>> helpful_rules(bool exact) {
   TESSERA_TRY(std::vector<rules::Rule> rules, rules::shipped_by_hand());
   std::erase_if(rules, [&](const rules::Rule& rule) {
-    return !rule.helps || !has_one_root(rule) ||
+    return rule.helps == rules::Helps::Unknown || !has_one_root(rule) ||
            (exact && rule.numerics.kind != rules::Numerics::Kind::Exact);
   });
   return rules;
@@ -48,6 +49,52 @@ const Expected<rules::RuleSet>& rule_set(bool exact) {
   return all;
 }
 
+/// Number of elements of a tensor; sizes that are symbols count as 2, like any that is not 1.
+double sizes_product(const Type& type) {
+  double count = 1;
+  for (const Dim& dim : *type.shape)
+    count *= static_cast<double>(
+        dim.substituted([](std::string_view) { return Dim(2); }).constant().value_or(2));
+  return count;
+}
+
+/// Whether the target of a match computes fewer elements at run time than its source.
+bool is_smaller(const Rewriter& out, const rules::Match& match, const Graph& target) {
+  const Graph& source = match.rule().source;
+  double saved = 0;
+  for (const GraphNode& node : source.nodes())
+    for (const ValueId id : source.outputs(node))
+      if (const ValueId value = match.values[id.index]; value.present() && !out.is_constant(value))
+        saved += sizes_product(out.made().type(value));
+  std::set<ValueId> variable;
+  for (std::size_t i = 0; i < target.inputs().size(); ++i)
+    if (const ValueId value = match.values[source.inputs()[i].index];
+        !value.present() || !out.is_constant(value))
+      variable.insert(target.inputs()[i]);
+  for (const GraphNode& node : target.nodes()) {
+    if (std::ranges::none_of(target.inputs(node),
+                             [&](ValueId id) { return variable.contains(id); }))
+      continue;
+    for (const ValueId id : target.outputs(node)) {
+      variable.insert(id);
+      saved -= sizes_product(target.type(id));
+    }
+  }
+  return saved > 0;
+}
+
+/// Whether the node that is rewritten keeps its rounding, because a step function follows.
+class SensitiveNodes {
+ public:
+  bool operator()(const Rewriter& out) {
+    if (nodes_.empty()) nodes_ = nodes_before_steps(out.from());
+    return nodes_[out.origin()];
+  }
+
+ private:
+  std::vector<bool> nodes_;  // of the old graph; empty before it is asked for
+};
+
 }  // namespace
 
 Expected<std::set<std::string>> normalization_rules(bool exact) {
@@ -61,8 +108,8 @@ Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
   const Expected<rules::RuleSet>& rules = rule_set(exact);
   if (!rules) return rules.error();
   return Rewriter::Rewrite(
-      [&rules = *rules, &changes](Rewriter& out,
-                                  std::size_t index) -> std::optional<Rewriter::Results> {
+      [&rules = *rules, &changes, is_sensitive = SensitiveNodes()](
+          Rewriter& out, std::size_t index) mutable -> std::optional<Rewriter::Results> {
         const GraphNode node = out.made().nodes()[index];
         for (const auto& pattern : rules.rooted_at(*node.op)) {
           for (const rules::Match& match :
@@ -70,6 +117,9 @@ Expected<Rewriter::Rewrite> rule_rewrite(bool exact, Changes& changes) {
             const auto target = rules::target_of(out.made(), match);
             if (!target) continue;
             const rules::Rule& rule = match.rule();
+            if (rule.numerics.kind != rules::Numerics::Kind::Exact && is_sensitive(out)) continue;
+            if (rule.helps == rules::Helps::WhereSmaller && !is_smaller(out, match, *target))
+              continue;
             Rewriter::Results inputs;
             for (const ValueId id : rule.source.inputs()) inputs.push_back(match.values[id.index]);
             auto outputs = out.emit(*target, inputs);

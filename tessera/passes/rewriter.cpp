@@ -234,6 +234,7 @@ std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Result
 Expected<Graph> Rewriter::run() {
   for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
     const GraphNode& node = from_.nodes()[n];
+    origin_ = n;
     Graph::NewNode copy = copied_node(from_, node, [&](ValueId id) {
       const ValueId operand = mapped(id);
       // Told apart from the use by the new node, which takes the place of this one.

@@ -34,6 +34,9 @@ class Rewriter final : public rules::Surroundings {
 
   Expected<Graph> run();
 
+  /// The old graph, and the index of its node that is copied or rewritten now.
+  const Graph& from() const { return from_; }
+  std::size_t origin() const { return origin_; }
   /// The new graph so far. Adding nodes invalidates references to its nodes.
   const Graph& made() const { return made_; }
   const ValueInfo& known(ValueId value) const override { return known_[value.index]; }
@@ -79,6 +82,7 @@ class Rewriter final : public rules::Surroundings {
   std::vector<Use> uses_;        // by value of the new one
   std::vector<bool> dead_;       // by node of the new one
   bool refined_ = false;         // more is known of a type than the old graph tells
+  std::size_t origin_ = 0;       // node of the old graph
   std::size_t rewrites_left_;    // so that changes that undo each other come to an end
 };
 

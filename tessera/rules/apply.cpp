@@ -7,6 +7,8 @@
 #include "tessera/ir/rebuild.h"
 #include "tessera/ir/verify.h"
 #include "tessera/ops/operators.h"
+#include "tessera/rules/graph_view.h"
+#include "tessera/rules/occurrence.h"
 
 namespace tessera::rules {
 namespace {
@@ -179,18 +181,7 @@ class Replacement {
 }  // namespace
 
 Expected<Graph> target_of(const Graph& graph, const Match& match) {
-  std::vector<ValueInfo> inputs;
-  for (const ValueId input : match.rule().source.inputs()) {
-    const ValueId id = match.values[input.index];
-    const Tensor* constant = id.present() ? graph.constant(id) : nullptr;
-    if (constant != nullptr)
-      inputs.push_back(constant_info(*constant));
-    else if (id.present())
-      inputs.push_back({.type = graph.type(id)});
-    else
-      inputs.push_back({.present = false});
-  }
-  return target_of(match.rule(), inputs, match.binding);
+  return target_of(match.rule(), GraphValues{graph}, match.values, match.binding);
 }
 
 Expected<Graph> target_of(const Rule& rule, const std::vector<ValueInfo>& inputs,

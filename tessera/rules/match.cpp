@@ -4,8 +4,8 @@
 #include <set>
 
 #include "tessera/ir/constants.h"
-#include "tessera/rules/fit.h"
-#include "tessera/rules/meaning.h"
+#include "tessera/rules/graph_view.h"
+#include "tessera/rules/occurrence.h"
 
 namespace tessera::rules {
 namespace {
@@ -20,14 +20,6 @@ std::vector<ValueInfo> known_values(const Graph& graph) {
         constant != nullptr ? constant_info(*constant) : ValueInfo{.type = graph.type(ValueId{i})};
   }
   return all;
-}
-
-template <class KnownOf>
-std::vector<ValueInfo> of_inputs(std::span<const ValueId> ids, const KnownOf& known_of) {
-  std::vector<ValueInfo> known;
-  for (const ValueId id : ids)
-    known.push_back(id.present() ? known_of(id) : ValueInfo{.present = false});
-  return known;
 }
 
 /// A graph that stays as it is.
@@ -59,159 +51,58 @@ class WholeGraph final : public Surroundings {
   std::vector<bool> is_output_;
 };
 
-/// What a partial match has found out.
-struct State {
-  std::vector<ValueId> values;  // by value of the source
-  Fit fit;
-};
-
 bool has_numbers(const Type& type) {
   return type.shape && std::ranges::all_of(
                            *type.shape, [](const Dim& dim) { return dim.constant().has_value(); });
 }
 
+/// The matches of a rule at one place: occurrences that nothing else needs.
 class Matcher {
  public:
   Matcher(const Graph& graph, const Surroundings& surroundings,
           std::shared_ptr<const Pattern> pattern)
-      : graph_(graph),
-        surroundings_(surroundings),
+      : view_(graph, surroundings),
+        graph_(graph),
         pattern_(std::move(pattern)),
         source_(pattern_->rule.source) {}
 
   std::vector<Match> at(const GraphNode& node) {
-    State state{.values = std::vector<ValueId>(source_.value_count()), .fit = Fit(*pattern_)};
-    const ValueId root = source_.outputs()[0];
-    const auto results = source_.outputs(*source_.producer(root));
-    const auto index = static_cast<std::size_t>(std::ranges::find(results, root) - results.begin());
-    if (index < graph_.outputs(node).size())
-      solve(std::move(state), {{root, graph_.outputs(node)[index]}});
+    const std::size_t output = pattern_->steps[0].output;
+    if (output < graph_.outputs(node).size())
+      for_each_occurrence(*pattern_, view_, graph_.outputs(node)[output],
+                          [&](const Occurrence<GraphView>& occurrence) {
+                            take(occurrence);
+                            return found_.size() < kMostPerPlace;
+                          });
     return std::move(found_);
   }
 
  private:
-  struct Goal {
-    ValueId pattern, value;
-  };
-
-  void solve(State state, std::vector<Goal> goals) {
-    while (!goals.empty()) {
-      if (found_.size() >= kMostPerPlace) return;
-      const Goal goal = goals.back();
-      goals.pop_back();
-      if (!goal.pattern.present() || !goal.value.present()) {
-        if (goal.pattern.present() != goal.value.present()) return;
-        continue;
-      }
-      ValueId& bound = state.values[goal.pattern.index];
-      if (bound.present()) {
-        if (bound != goal.value) return;
-        continue;
-      }
-      if (!state.fit.take_type(source_.type(goal.pattern), graph_.type(goal.value))) return;
-      const GraphNode* node = source_.producer(goal.pattern);
-      if (node != nullptr && is_sizes(state, goal)) continue;
-      bound = goal.value;
-      if (const Tensor* constant = source_.constant(goal.pattern)) {
-        const Tensor* found = graph_.constant(goal.value);
-        if (found == nullptr || !state.fit.is_constant(*constant, *found)) return;
-      } else if (node == nullptr) {
-        if (!fits_input(goal)) return;
-      } else {
-        const auto operands = descend(state, *node, goal);
-        if (!operands) return;
-        std::vector<Goal> ordered = goals;
-        ordered.insert(ordered.end(), operands->rbegin(), operands->rend());
-        if (!pattern_->commutes[node_index(*node)]) {
-          goals = std::move(ordered);
-          continue;
-        }
-        solve(state, std::move(ordered));
-        goals.push_back({(*operands)[1].pattern, (*operands)[0].value});
-        goals.push_back({(*operands)[0].pattern, (*operands)[1].value});
-      }
-    }
-    next_output(std::move(state));
+  void take(const Occurrence<GraphView>& occurrence) {
+    if (std::ranges::find(found_, occurrence.values, &Match::values) != found_.end()) return;
+    const std::optional<Fit> fit = fit_of(*pattern_, view_, occurrence);
+    if (!fit || !is_closed(occurrence)) return;
+    for (const ValueId id : pattern_->untold)
+      if (!has_numbers(fit->binding().type(source_.type(id)))) return;
+    found_.push_back({pattern_, occurrence.values, fit->binding()});
   }
 
-  std::size_t node_index(const GraphNode& node) const {
-    return static_cast<std::size_t>(&node - source_.nodes().data());
-  }
-
-  /// Outputs that are not reached from those before are looked for among all nodes.
-  void next_output(State state) {
-    const auto outputs = source_.outputs();
-    const auto open = std::ranges::find_if(
-        outputs, [&](ValueId id) { return !state.values[id.index].present(); });
-    if (open == outputs.end()) return finish(std::move(state));
-    const GraphNode* wanted = source_.producer(*open);
-    if (wanted == nullptr) return;
-    const auto results = source_.outputs(*wanted);
-    const auto index =
-        static_cast<std::size_t>(std::ranges::find(results, *open) - results.begin());
-    for (const GraphNode& node : graph_.nodes()) {
-      const auto made = graph_.outputs(node);
-      if (node.op != wanted->op || index >= made.size()) continue;
-      if (std::ranges::find(state.values, made[index]) != state.values.end()) continue;
-      solve(state, {{*open, made[index]}});
-    }
-  }
-
-  /// The node behind a value, if it is the one that is looked for; what its operands have to be.
-  std::optional<std::vector<Goal>> descend(State& state, const GraphNode& wanted,
-                                           const Goal& goal) {
-    const GraphNode* node = graph_.producer(goal.value);
-    if (node == nullptr || node->op != wanted.op || !graph_.subgraphs(*node).empty()) return {};
-    const auto made = graph_.outputs(*node), results = source_.outputs(wanted);
-    const auto inputs = graph_.inputs(*node), operands = source_.inputs(wanted);
-    if (made.size() != results.size() || inputs.size() != operands.size()) return {};
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      ValueId& bound = state.values[results[i].index];
-      if (bound.present() && bound != made[i]) return {};
-      if ((results[i] == goal.pattern) != (made[i] == goal.value)) return {};
-      bound = made[i];
-    }
-    const auto known = [&](ValueId id) { return surroundings_.known(id); };
-    if (!state.fit.take_attrs(wanted, *node->attrs, of_inputs(inputs, known))) return {};
-    std::vector<Goal> goals;
-    for (std::size_t i = 0; i < inputs.size(); ++i) goals.push_back({operands[i], inputs[i]});
-    return goals;
-  }
-
-  bool fits_input(const Goal& goal) const {
-    const std::vector<std::string>& constants = pattern_->rule.constants;
-    return surroundings_.is_constant(goal.value) ||
-           std::ranges::find(constants, source_.name(goal.pattern)) == constants.end();
-  }
-
-  /// Sizes that the source computes may be numbers in the graph.
-  bool is_sizes(State& state, const Goal& goal) const {
-    const std::optional<std::vector<Dim>>& wanted = pattern_->known[goal.pattern.index].value;
-    const Tensor* constant = graph_.constant(goal.value);
-    return wanted && constant != nullptr && state.fit.take_sizes(*wanted, *constant);
-  }
-
-  /// The nodes of the graph that the match would remove.
-  std::set<const GraphNode*> matched_nodes(const State& state) const {
-    std::set<const GraphNode*> nodes;
-    for (std::uint32_t i = 0; i < source_.value_count(); ++i)
-      if (source_.producer(ValueId{i}) != nullptr && state.values[i].present())
-        nodes.insert(graph_.producer(state.values[i]));
-    return nodes;
-  }
-
-  bool is_closed(const State& state) const {
-    const std::set<const GraphNode*> nodes = matched_nodes(state);
+  /// Whether the nodes can be removed: what they compute is used by no other, and what the match
+  /// needs is computed without it.
+  bool is_closed(const Occurrence<GraphView>& occurrence) const {
+    std::set<const GraphNode*> nodes(occurrence.nodes.begin(), occurrence.nodes.end());
+    nodes.erase(nullptr);
     std::set<ValueId> replaced;
-    for (const ValueId id : source_.outputs()) replaced.insert(state.values[id.index]);
+    for (const ValueId id : source_.outputs()) replaced.insert(occurrence.values[id.index]);
     for (const GraphNode* node : nodes)
       for (const ValueId id : graph_.outputs(*node)) {
         if (replaced.contains(id)) continue;
-        if (!surroundings_.is_used_within(id, nodes)) return false;
+        if (!view_.surroundings.is_used_within(id, nodes)) return false;
       }
     std::vector<ValueId> inputs;
     for (const ValueId id : source_.inputs())
-      if (const ValueId value = state.values[id.index]; value.present()) inputs.push_back(value);
+      if (const ValueId value = occurrence.values[id.index]; value.present())
+        inputs.push_back(value);
     return std::ranges::none_of(inputs,
                                 [&](ValueId id) {
                                   return graph_.producer(id) != nullptr &&
@@ -237,46 +128,36 @@ class Matcher {
     return false;
   }
 
-  void finish(State state) {
-    const auto found_type = [&](ValueId id) {
-      const ValueId value = state.values[id.index];
-      return value.present() ? &graph_.type(value) : nullptr;
-    };
-    if (!state.fit.complete(found_type) || !is_closed(state)) return;
-    for (const ValueId id : pattern_->untold)
-      if (!has_numbers(state.fit.binding().type(source_.type(id)))) return;
-    if (std::ranges::find(found_, state.values, &Match::values) != found_.end()) return;
-    found_.push_back({pattern_, std::move(state.values), state.fit.binding()});
-  }
-
+  GraphView view_;
   const Graph& graph_;
-  const Surroundings& surroundings_;
   std::shared_ptr<const Pattern> pattern_;
   const Graph& source_;
   std::vector<Match> found_;
 };
 
-/// Whether the operands of a node could be those of the pattern's root, told by the operators that
-/// compute them: what most patterns fail by, without any work.
-bool may_match(const Graph& graph, const GraphNode& node, const Pattern& pattern) {
+/// Adds the nodes behind a value to the steps of a search, results before operands.
+void plan(ValueId value, std::vector<bool>& planned, Pattern& pattern) {
   const Graph& source = pattern.rule.source;
-  const GraphNode& root = *source.producer(source.outputs()[0]);
-  const auto inputs = graph.inputs(node), operands = source.inputs(root);
-  if (inputs.size() != operands.size()) return false;
-  const auto fits = [&](ValueId wanted, ValueId found) {
-    if (!wanted.present() || !found.present()) return wanted.present() == found.present();
-    if (source.constant(wanted) != nullptr) return graph.constant(found) != nullptr;
-    const GraphNode* by = source.producer(wanted);
-    if (by == nullptr) return true;
-    if (graph.constant(found) != nullptr) return pattern.known[wanted.index].value.has_value();
-    const GraphNode* made_by = graph.producer(found);
-    return made_by != nullptr && made_by->op == by->op;
-  };
-  bool straight = true;
-  for (std::size_t i = 0; i < inputs.size(); ++i) straight &= fits(operands[i], inputs[i]);
-  if (straight) return true;
-  const auto index = static_cast<std::size_t>(&root - source.nodes().data());
-  return pattern.commutes[index] && fits(operands[0], inputs[1]) && fits(operands[1], inputs[0]);
+  const GraphNode* node = value.present() ? source.producer(value) : nullptr;
+  if (node == nullptr) return;
+  const auto index = static_cast<std::size_t>(node - source.nodes().data());
+  if (planned[index]) return;
+  planned[index] = true;
+  const auto results = source.outputs(*node);
+  pattern.steps.push_back(
+      {.node = index,
+       .at = value,
+       .output = static_cast<std::size_t>(std::ranges::find(results, value) - results.begin())});
+  for (const ValueId operand : source.inputs(*node)) plan(operand, planned, pattern);
+}
+
+void plan(Pattern& pattern) {
+  std::vector<bool> planned(pattern.rule.source.nodes().size());
+  for (const ValueId output : pattern.rule.source.outputs()) {
+    const std::size_t before = pattern.steps.size();
+    plan(output, planned, pattern);
+    if (before != 0 && before != pattern.steps.size()) pattern.steps[before].anywhere = true;
+  }
 }
 
 }  // namespace
@@ -288,14 +169,19 @@ Pattern pattern_of(const Rule& rule) {
   std::ranges::set_difference(used_inputs(rule.target), used_inputs(source),
                               std::back_inserter(pattern.untold));
   for (const GraphNode& node : source.nodes()) {
-    const std::vector<ValueInfo> inputs =
-        of_inputs(source.inputs(node), [&](ValueId id) { return pattern.known[id.index]; });
-    pattern.commutes.push_back(commutes(*node.op, *node.attrs, inputs));
     if (node.op->kind() == OpDef::Kind::Control) continue;
+    std::vector<ValueInfo> inputs;
+    for (const ValueId id : source.inputs(node))
+      inputs.push_back(id.present() ? pattern.known[id.index] : ValueInfo{.present = false});
     if (auto inferred = infer(*node.op, *node.attrs, inputs))
       for (std::size_t i = 0; i < source.outputs(node).size() && i < inferred->size(); ++i)
         pattern.known[source.outputs(node)[i].index].value = (*inferred)[i].value;
   }
+  pattern.constants.resize(source.value_count());
+  for (const ValueId id : source.inputs())
+    pattern.constants[id.index] =
+        std::ranges::find(rule.constants, source.name(id)) != rule.constants.end();
+  plan(pattern);
   return pattern;
 }
 
@@ -325,7 +211,6 @@ const RuleSet::Patterns& RuleSet::rooted_at(const OpDef& op) const {
 std::vector<Match> matches_at(const Graph& graph, const GraphNode& node,
                               const std::shared_ptr<const Pattern>& pattern,
                               const Surroundings& surroundings) {
-  if (!may_match(graph, node, *pattern)) return {};
   return Matcher(graph, surroundings, pattern).at(node);
 }
 

@@ -12,11 +12,27 @@ namespace tessera::rules {
 
 /// Compiled rule: the pattern that the matcher looks for.
 struct Pattern {
+  /// Matching step: one node of the source.
+  struct Step {
+    std::size_t node = 0;
+    ValueId at = {};         // its result that is matched before
+    std::size_t output = 0;  // which that is
+    bool anywhere = false;   // none is: all nodes of the operator are tried
+  };
+
   Rule rule = {};                     // without `*s`
   std::vector<ValueInfo> known = {};  // of the values of the source
-  std::vector<bool> commutes = {};    // of its nodes: whether the two operands may change places
+  std::vector<Step> steps = {};       // in the order of the search
+  std::vector<bool> constants = {};   // by value of the source: matches constants only
   bool generic = true;                // f32 is any float type
   std::vector<ValueId> untold = {};  // inputs that the target alone has, for the sake of their type
+
+  /// Operator that computes the first output of the source.
+  const OpDef& root() const { return *rule.source.producer(rule.source.outputs()[0])->op; }
+  /// Whether the source computes sizes here, which may be numbers where it is found.
+  bool is_sizes(ValueId value) const {
+    return known[value.index].value && rule.source.producer(value) != nullptr;
+  }
 };
 
 Pattern pattern_of(const Rule& rule);
@@ -42,7 +58,7 @@ class RuleSet {
 /// Where a rule applies.
 struct Match {
   std::shared_ptr<const Pattern> pattern;
-  std::vector<ValueId> values;  // by value of the source: what it stands for; none for sizes
+  std::vector<ValueId> values;  // by value of the source: what it stands for
   Binding binding;              // of sizes and attributes
 
   const Rule& rule() const { return pattern->rule; }

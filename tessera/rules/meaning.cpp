@@ -107,23 +107,6 @@ class Comparison {
   std::set<std::pair<const void*, const void*>> seen_;
 };
 
-/// Whether a value is the element of an operand at the place of the output's, broadcast.
-bool is_read_in_place(const Definition& definition, std::size_t operand, const Scalar& value) {
-  const auto* read = std::get_if<node::Read>(&value.node());
-  const Shape& shape = definition.inputs[operand].shape;
-  const std::vector<MergedAxis>& axes = definition.outputs[0].axes;
-  if (read == nullptr || read->operand != definition.inputs[operand].name ||
-      shape.size() > axes.size())
-    return false;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    const auto* index = std::get_if<node::Index>(&read->at[i].node());
-    const std::vector<Axis>& parts = axes[axes.size() - shape.size() + i].parts;
-    const bool in_place = index != nullptr && parts.size() == 1 && parts[0].name == index->axis;
-    if (!in_place && !shape[i].is(1)) return false;
-  }
-  return true;
-}
-
 /// Whether a definition reads an operand; yes where there is none to look at.
 bool reads(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs,
            std::size_t i) {
@@ -156,20 +139,6 @@ bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
   if (op.kind() != OpDef::Kind::Core || !in) return false;
   const auto x = sized(op, a, *in), y = sized(op, b, *in);
   return x && y && Comparison(*x, *y).equal();
-}
-
-bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs) {
-  const std::optional<Signature> in = signature_of(inputs);
-  if (op.kind() != OpDef::Kind::Core || !in || in->size() != 2) return false;
-  const auto definition = op.define(attrs, *in);
-  if (!definition || definition->outputs.size() != 1) return false;
-  const auto* apply = std::get_if<node::Apply>(&definition->outputs[0].value.node());
-  constexpr Fn kCommute[] = {Fn::Add,   Fn::Mul, Fn::Max, Fn::Min,
-                             Fn::Equal, Fn::And, Fn::Or,  Fn::Xor};
-  if (apply == nullptr || std::ranges::find(kCommute, apply->fn) == std::end(kCommute))
-    return false;
-  return is_read_in_place(*definition, 0, apply->args[0]) &&
-         is_read_in_place(*definition, 1, apply->args[1]);
 }
 
 /// A definition that is made from the content of an operand need not read it, so the content is

@@ -11,9 +11,6 @@ namespace tessera::rules {
 bool same_meaning(const OpDef& op, const Attrs& a, const Attrs& b,
                   const std::vector<ValueInfo>& inputs);
 
-/// Whether the two operands of an operator may change places: x + y, max(x, y).
-bool commutes(const OpDef& op, const Attrs& attrs, const std::vector<ValueInfo>& inputs);
-
 /// By operand: whether its content counts, or its type alone (eye_like, shape).
 std::vector<bool> read_operands(const OpDef& op, const Attrs& attrs,
                                 const std::vector<ValueInfo>& inputs);

@@ -5,6 +5,7 @@
 
 #include "tessera/ir/inference_memo.h"
 #include "tessera/prove/exactness.h"
+#include "tessera/prove/rounding.h"
 #include "tessera/prove/sizes.h"
 #include "tessera/support/stopwatch.h"
 
@@ -89,6 +90,7 @@ Expected<Verdict> verdict_as_stated(const Rule& rule, const prove::Options& opti
   if (rule.numerics.kind == Numerics::Kind::Exact) {
     if (may_wrap_around(proved))
       return Verdict(Unknown{"equal as integers, but not shown to be exact: they may wrap around"});
+    if (prove::rounds_correctly(proved.certificate.claim)) return verdict;
     if (auto inexact = prove::inexactness(source, target, rule.guard, exactness_options(options)))
       return *std::move(inexact);
   }

@@ -31,6 +31,13 @@ struct ShapeCondition {
   bool operator==(const ShapeCondition&) const = default;
 };
 
+/// Where the target of a rule is no slower than its source, on any machine.
+enum class Helps : std::uint8_t {
+  Unknown,       // it depends on the machine
+  WhereSmaller,  // where it computes fewer elements
+  Everywhere,
+};
+
 /// Two graphs that compute the same: where the source is found, the target may take its place.
 ///
 /// Both have the same inputs, by position and name. Sizes in their types and `$name` attributes
@@ -44,7 +51,7 @@ struct Rule {
   Guard guard;  // what else has to hold of the sizes
   std::vector<ShapeCondition> shapes = {};
   bool both_ways = false;  // the target may be replaced by the source as well
-  bool helps = false;      // the target is no slower, whatever the machine and the sizes
+  Helps helps = Helps::Unknown;
   Numerics numerics;
   std::string found;                   // how
   std::vector<std::string> constants;  // inputs that stand for constants only

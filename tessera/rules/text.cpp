@@ -4,9 +4,11 @@
 #include <map>
 #include <set>
 
+#include "tessera/ir/infer.h"
 #include "tessera/ir/literal.h"
 #include "tessera/ir/names.h"
 #include "tessera/ir/text.h"
+#include "tessera/ops/catalog.h"
 #include "tessera/support/file.h"
 
 namespace tessera::rules {
@@ -128,10 +130,25 @@ class BodyWriter {
   std::map<ValueId, std::size_t> numbers_;
 };
 
-Expected<Numerics> parse_numerics(Lexer& lexer) {
+/// `as op`: the numerics of the law by which the operator associates.
+Expected<Numerics> parse_law_numerics(Lexer& lexer, const OpAliases& aliases) {
+  const Diagnostic unknown = lexer.error("this is not the name of an associative operator");
+  TESSERA_TRY(const std::string name, lexer.name("the name of the operator"));
+  const auto alias = aliases.find(name);
+  if (alias == aliases.end()) return unknown;
+  switch (alias->second->laws.associative) {
+    case Laws::Associative::No: return unknown;
+    case Laws::Associative::OverReals: return Numerics{Numerics::Kind::Reals};
+    case Laws::Associative::Exactly: return Numerics{Numerics::Kind::Exact};
+  }
+  return unknown;
+}
+
+Expected<Numerics> parse_numerics(Lexer& lexer, const OpAliases& aliases) {
+  if (lexer.accept("as")) return parse_law_numerics(lexer, aliases);
   if (lexer.accept("exact")) return Numerics{Numerics::Kind::Exact};
   if (lexer.accept("reals")) return Numerics{Numerics::Kind::Reals};
-  if (!lexer.accept("error")) return lexer.expected("exact, reals or error");
+  if (!lexer.accept("error")) return lexer.expected("exact, reals, error or as");
   TESSERA_TRY(const double error, lexer.number("a relative error"));
   return Numerics{Numerics::Kind::Error, error};
 }
@@ -168,13 +185,14 @@ class RuleParser {
     } else if (lexer_.accept("found")) {
       TESSERA_TRY(rule_.found, lexer_.string("a sentence in quotes"));
     } else if (lexer_.accept("numerics")) {
-      TESSERA_TRY(rule_.numerics, parse_numerics(lexer_));
+      TESSERA_TRY(rule_.numerics, parse_numerics(lexer_, aliases_));
     } else if (lexer_.accept("both")) {
       TESSERA_TRY_DONE(lexer_.expect("ways"));
       rule_.both_ways = true;
     } else if (lexer_.accept("helps")) {
-      TESSERA_TRY_DONE(lexer_.expect("everywhere"));
-      rule_.helps = true;
+      const bool is_smaller = lexer_.accept("smaller");
+      if (!is_smaller) TESSERA_TRY_DONE(lexer_.expect("everywhere"));
+      rule_.helps = is_smaller ? Helps::WhereSmaller : Helps::Everywhere;
     } else if (lexer_.accept("where")) {
       do {
         if (lexer_.at("*")) {
@@ -192,7 +210,7 @@ class RuleParser {
       has_target_ = true;
     } else {
       return lexer_.expected(
-          "about, found, numerics, both ways, helps everywhere, where, source, then target");
+          "about, found, numerics, both ways, helps, where, source, then target");
     }
     return Done{};
   }
@@ -220,8 +238,19 @@ class RuleParser {
   bool has_source_ = false, has_target_ = false;
 };
 
-/// `add, mul`
+/// Operators that are declared to be associative, and take floats.
+std::vector<const OpDef*> associative_operators() {
+  const ValueInfo number{.type = Type::tensor(DType::F32, {})};
+  std::vector<const OpDef*> ops;
+  for (const OpDef& op : catalog())
+    if (op.laws.associative != Laws::Associative::No && infer(op, {}, {number, number}))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// `add, mul`, or `associative`
 Expected<std::vector<const OpDef*>> parse_operators(Lexer& lexer) {
+  if (lexer.accept("associative")) return associative_operators();
   std::vector<const OpDef*> ops;
   do {
     const Diagnostic unknown = lexer.error("there is no such operator");
@@ -303,7 +332,8 @@ std::string to_text(const Rule& rule) {
   field("numerics", to_text(rule.numerics));
   if (!rule.found.empty()) field("found", quoted_text(rule.found));
   if (rule.both_ways) text += "  both ways\n";
-  if (rule.helps) field("helps", "everywhere");
+  if (rule.helps != Helps::Unknown)
+    field("helps", rule.helps == Helps::WhereSmaller ? "smaller" : "everywhere");
   std::string conditions;
   for (const ShapeCondition& condition : rule.shapes)
     conditions += fmt::format("{}{} <= {}", conditions.empty() ? "" : ", ",

@@ -23,12 +23,14 @@ namespace tessera::rules {
 ///     target { return add(matmul(x, y), matmul(x, z)) }
 ///   }
 ///
-/// - `helps everywhere`: the target is no slower than the source, whatever the machine.
-/// - `numerics` is `exact`, `reals` or `error 1e-6`.
+/// - `helps everywhere`: the target is no slower than the source, whatever the machine;
+///   `helps smaller`: where it computes fewer elements.
+/// - `numerics` is `exact`, `reals` or `error 1e-6`; `as op` is how op associates (`Laws`).
 /// - `const` before the type: the input stands for constants only.
 /// - `f32[*s]` is any shape, the same wherever `*s` is; `*s` may stand among other sizes.
 /// - `where *b <= *s`: the shape broadcasts to the other one.
-/// - `for op in add, mul`, before all else: one rule NAME_add with add for op, one NAME_mul.
+/// - `for op in add, mul`, before all else: one rule NAME_add with add for op, one NAME_mul;
+///   `for op in associative` is for the operators on floats that are declared to be.
 /// - Bodies are those of graphs (docs/ir.md); `{group=$g}` names an attribute.
 std::string to_text(const Rule& rule);
 

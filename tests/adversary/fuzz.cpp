@@ -100,7 +100,8 @@ std::optional<Pair> edited_pair(const std::vector<rules::Rule>& rules, std::uint
   pair->rule.name = fmt::format("pair_{}", seed);
   pair->rule.about = fmt::format("{}", edited->edit);
   pair->rule.found.clear();
-  pair->rule.both_ways = pair->rule.helps = false;
+  pair->rule.both_ways = false;
+  pair->rule.helps = rules::Helps::Unknown;
   pair->rule.target = std::move(edited->graph);
   return pair;
 }

@@ -178,7 +178,7 @@ TEST(Saturate, MembersOfAClassAreEqualOnAnyGraph) {
   for (rules::Rule rule : *book)
     if (rule.numerics.kind != rules::Numerics::Kind::Error) shipped.add(rule);
   std::size_t applied = 0;
-  testing::for_each_random_graph({.seed = 5, .count = 50, .max_nodes = 10}, [&](const Graph& g) {
+  testing::for_each_random_graph({.seed = 5, .count = 150, .max_nodes = 10}, [&](const Graph& g) {
     EGraph egraph(shipped.analysis());
     egraph.add(g);
     applied += saturate(egraph, shipped, {.nodes = 300, .iterations = 3}).applied;

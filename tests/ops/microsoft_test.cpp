@@ -1,3 +1,4 @@
+#include "tessera/ops/catalog.h"
 #include "tests/ops/expect_op.h"
 
 namespace tessera {
@@ -181,6 +182,9 @@ TEST(Microsoft, PoolsWhatQuantizedImagesStandFor) {
        .inputs = {testing::tensor(DType::U8, {1, 1, 4, 4}, even), f32({}, {0.1}), three,
                   f32({}, {0.05}), seven},
        .outputs = {testing::tensor(DType::U8, {1, 1, 2, 2}, {11, 17, 35, 41})}});
+  // The operator of ONNX Runtime has no dilations.
+  EXPECT_FALSE(completed(*find_op("ms_qlinear_average_pool"),
+                         {{"kernel_shape", Ints{3, 3}}, {"dilations", Ints{2, 2}}}));
 }
 
 }  // namespace

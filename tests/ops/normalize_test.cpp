@@ -1,3 +1,4 @@
+#include "tessera/ir/text.h"
 #include "tests/ops/expect_op.h"
 
 namespace tessera {
@@ -59,6 +60,14 @@ TEST(BatchNormalization, MeasuresTheBatchInTraining) {
            f32({2, 3, 2}, {0.5722557, 0.570208, -0.07798249, -0.7001545, -1.023808, 0.1872566,
                            0.7340261, 0.8835101, -1.335852, 1.233989, 1.159778, -0.363227}),
            f32({3}, {0.287, -0.719, 0.02050001}), f32({3}, {0.352605, 0.810665, 0.1660137})}});
+}
+
+TEST(BatchNormalization, HasOneResultOutsideOfTraining) {
+  const auto graph = parse_graph(
+      "graph(x: f32[2, 3], c: f32[3]) { a, m, v = batch_normalization(x, c, c, c, c)  "
+      "return a, m, v }");
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().id, "op-operands");
 }
 
 TEST(LayerNormalization, NormalizesTheLastAxis) {

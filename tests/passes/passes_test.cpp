@@ -185,6 +185,45 @@ TEST(Algebra, ExactKeepsWhatRoundsOtherwise) {
   testing::expect_graph(optimized(graph, options), "graph(x: f32[3]) { return div(x, 3.0) }");
 }
 
+TEST(Algebra, CombinesWhatIsBroadcastFirst) {
+  for (const char* op : {"add", "mul", "max", "min"})
+    expect_pass({.passes = {"algebra"},
+                 .before = fmt::format("graph(x: f32[2, 3], b: f32[3], c: f32[3]) "
+                                       "{{ return {0}({0}(x, b), c) }}",
+                                       op),
+                 .after = fmt::format("graph(x: f32[2, 3], b: f32[3], c: f32[3]) "
+                                      "{{ return {0}(x, {0}(b, c)) }}",
+                                      op)});
+  testing::expect_graph(
+      optimized(parsed("graph(x: f32[N, 3], b: f32[3], c: f32[]) { return mul(mul(x, b), c) }")),
+      "graph(x: f32[N, 3], b: f32[3], c: f32[]) { return mul(x, mul(b, c)) }");
+}
+
+TEST(Algebra, CombinesConstantsOfAnyShape) {
+  expect_pass({.passes = {"algebra"},
+               .before = "graph(x: f32[2]) { return add(add(x, [1.0, 2.0]), [3.0, 4.0]) }",
+               .after = "graph(x: f32[2]) { return add(x, [4.0, 6.0]) }"});
+}
+
+TEST(Algebra, KeepsTheOrderOfOperandsOfOneSize) {
+  expect_unchanged({"algebra"},
+                   "graph(x: f32[3], b: f32[3], c: f32[3]) { return add(add(x, b), c) }");
+  expect_unchanged({"algebra"},
+                   "graph(x: f32[1, 3], b: f32[3], c: f32[3]) { return mul(x, mul(b, c)) }");
+}
+
+TEST(Algebra, KeepsTheRoundingOfWhatAStepFunctionReads) {
+  expect_pass({.passes = {"algebra"},
+               .before = "graph(x: f32[3]) { return exp(div(x, 41.0)) }",
+               .after = "graph(x: f32[3]) { return exp(mul(x, 0.024390243)) }"});
+  expect_unchanged({"algebra"}, "graph(x: f32[3]) { return floor(div(x, 41.0)) }");
+  expect_unchanged({"algebra"}, "graph(x: f32[3]) { return neg(floor(neg(div(x, 41.0)))) }");
+  expect_unchanged({"algebra"}, "graph(x: f32[3]) { return cast(div(x, 41.0)) {to=\"i64\"} }");
+  expect_unchanged({"algebra"}, "graph(x: f32[3]) { return less(div(x, 41.0), 1.0) }");
+  expect_unchanged({"algebra"},
+                   "graph(x: f32[2, 3]) { return floor(reshape(sub(div(x, 41.0), 1.0), [6])) }");
+}
+
 TEST(Pipeline, TakesTheBranchThatIsKnown) {
   const Graph graph = parsed(
       "graph(x: f32[2]) { y = if_else(greater(2.0, 1.0), x) { then(a) { return exp(a) } "

@@ -52,28 +52,6 @@ TEST(Match, TriesBothOrdersOfCommutativeOperands) {
                "graph(x: f32[2]) { return sub(0.0, x) }"});
 }
 
-TEST(Match, OperatorsThatCommuteAreProvedTo) {
-  std::set<std::string> names;
-  for (const OpDef& op : catalog()) {
-    const auto attrs = completed(op, {});
-    if (!attrs || !check_arity(op, {true, true})) continue;
-    for (const DType dtype : {DType::F32, DType::I64, DType::Bool}) {
-      const Type type = Type::tensor(dtype, {Dim::symbol("n")});
-      if (!rules::commutes(op, *attrs, std::vector<ValueInfo>(2, {.type = type}))) continue;
-      const auto graph = [&](bool crossed) {
-        GraphBuilder out;
-        const Val x = out.input("x", {.type = type}), y = out.input("y", {.type = type});
-        return *out.finish(Vals{out.op(op.name, crossed ? Vals{y, x} : Vals{x, y}, *attrs)});
-      };
-      const prove::Verdict verdict = prove::prove(graph(false), graph(true), {});
-      EXPECT_EQ(prove::to_string(verdict), "proved") << op.name << " of " << to_string(dtype);
-      names.insert(op.name);
-    }
-  }
-  EXPECT_THAT(names,
-              ::testing::IsSupersetOf({"add", "mul", "max", "min", "logical_and", "logical_or"}));
-}
-
 TEST(Match, TakesATensorOfOneNumberForTheNumberWhereItsShapeDoesNotShow) {
   expect_match({kZero, "graph(x: f32[2, 2]) { return add(x, f32[2] [0, 0]) }"});
   expect_none({kZero, "graph(x: f32[2]) { return add(x, f32[2, 2] [0, 0, 0, 0]) }"});

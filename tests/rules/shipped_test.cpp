@@ -91,7 +91,7 @@ TEST(ShippedRules, OfEnumerationStandBesideThoseByHand) {
     EXPECT_EQ((*all)[i].found, "by enumeration");
     EXPECT_FALSE((*all)[i].about.empty()) << (*all)[i].name;
     // Whether they help is for the search to find out.
-    EXPECT_FALSE((*all)[i].helps) << (*all)[i].name;
+    EXPECT_EQ((*all)[i].helps, rules::Helps::Unknown) << (*all)[i].name;
   }
 }
 

@@ -24,6 +24,14 @@ struct Ordering {
   std::vector<std::size_t> outputs;  // their order
 };
 
+/// Number of commutative ones among the first nodes of a graph.
+std::size_t commutative_nodes(const Graph& graph, std::size_t first) {
+  std::size_t count = 0;
+  for (const GraphNode& node : graph.nodes().first(first))
+    if (commutes(*node.op, graph.inputs(node).size())) ++count;
+  return count;
+}
+
 /// Writer of a rule from its outputs, which names things in order of occurrence.
 class Writer {
  public:
@@ -43,7 +51,7 @@ class Writer {
     pattern_ = &pattern;
     nodes_.clear();
     for (const std::size_t i : choice_.outputs) value(graph().outputs()[i]);
-    swaps_before_ += static_cast<std::size_t>(std::ranges::count(pattern.commutes, true));
+    swaps_before_ += commutative_nodes(graph(), graph().nodes().size());
   }
 
   const Graph& graph() const { return pattern_->rule.source; }
@@ -105,10 +113,9 @@ class Writer {
   }
 
   bool is_swapped(std::size_t node) const {
-    if (!pattern_->commutes[node]) return false;
-    const auto first = pattern_->commutes.begin();
-    const auto before = std::count(first, first + static_cast<std::ptrdiff_t>(node), true);
-    return (choice_.swaps >> (swaps_before_ + static_cast<std::size_t>(before)) & 1) != 0;
+    const std::size_t before = commutative_nodes(graph(), node);
+    return commutative_nodes(graph(), node + 1) != before &&
+           (choice_.swaps >> (swaps_before_ + before) & 1) != 0;
   }
 
   std::string renamed(std::string_view symbol) {
@@ -151,8 +158,10 @@ class Writer {
 
 /// Least text of a rule in one direction.
 std::string least_text(const rules::Pattern& source, const rules::Pattern& target) {
-  const auto swaps = static_cast<std::size_t>(std::ranges::count(source.commutes, true) +
-                                              std::ranges::count(target.commutes, true));
+  const auto all_of = [](const Graph& side) {
+    return commutative_nodes(side, side.nodes().size());
+  };
+  const std::size_t swaps = all_of(source.rule.source) + all_of(target.rule.source);
   Ordering choice;
   choice.outputs.resize(source.rule.source.outputs().size());
   std::iota(choice.outputs.begin(), choice.outputs.end(), std::size_t{0});
