@@ -150,6 +150,7 @@ Expected<CompileModelOptions> compile_options(const CompileFlags& flags, const C
     line.show(done, count, "kernels compiled");
   };
   options.max_error = flags.max_error;
+  options.keep_graph = flags.keep_graph;
   return options;
 }
 

@@ -294,9 +294,11 @@ nb::dict explain(const DirectCall& handle) {
   result["interpreted"] = interpreted;
   nb::list passes;
   for (const auto* log : {&compiled.passes, &compiled.report.passes})
-    for (const passes::Record& record : *log)
-      passes.append(
-          nb::make_tuple(record.pass, record.nodes_before, record.nodes_after, record.changes));
+    for (const passes::Record& record : *log) {
+      std::vector<std::string> changes;
+      for (const passes::Change& change : record.changes) changes.push_back(change.what);
+      passes.append(nb::make_tuple(record.pass, record.nodes_before, record.nodes_after, changes));
+    }
   result["passes"] = passes;
   return result;
 }
@@ -305,35 +307,22 @@ nb::dict explain(const DirectCall& handle) {
 nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs named) {
   NativeModel& model = handle.model();
   const HostArguments arguments(model, ordered(model, positional, named));
-  std::vector<StepTime> rows;
+  StepProfile profile;
   std::string trace;
-  double peak = 0;
   {
     const nb::gil_scoped_release nogil;
     const auto entry = value_or_throw(model.program_for(arguments.data));
     const runtime::Program& program = entry->program();
-    std::vector<StepSpan> spans;
-    int number = 0;
-    ExecutionOptions options = model.run_options();
-    options.observe = [&](std::size_t step, std::int64_t start, std::int64_t end) {
-      spans.push_back({number, step, start, end});
-    };
-    const auto session = value_or_throw(
-        runtime::Session::create(entry->runnable->loaded(), session_options(options)));
-    for (int i = 0; i < 2; ++i) value_or_throw(session->run(arguments.data));  // to warm up
-    spans.clear();
-    std::size_t last = 0;
-    for (; number < runs; ++number) {
-      last = spans.size();
-      value_or_throw(session->run(arguments.data));
-    }
-    peak = program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
+    const ProfiledRuns measured =
+        value_or_throw(profile_runs(*entry->runnable, arguments.data, model.run_options(), runs));
+    const double peak =
+        program.is_for_gpu() ? 0 : machine::measured_peak() * model.run_options().threads;
     const CompiledModel* const compiled = entry->compiled ? &*entry->compiled : nullptr;
-    rows = step_times(program, spans, compiled, peak);
-    trace = trace_json(program, std::span(spans).subspan(last), compiled);
+    profile = step_profile(program, measured, compiled, peak);
+    trace = trace_json(program, profile.last_run, compiled);
   }
   nb::list steps;
-  for (const StepTime& row : rows) {
+  for (const StepTime& row : profile.steps) {
     nb::dict step;
     step["step"] = row.step;
     step["what"] = row.what;

@@ -231,8 +231,14 @@ std::optional<Rewriter::Results> Rewriter::emit(const Graph& graph, const Result
   return outputs;
 }
 
+std::string Rewriter::where() const {
+  const auto results = from_.outputs(from_.nodes()[visited_]);
+  return !results.empty() && from_.is_named(results[0]) ? from_.name(results[0]) : "";
+}
+
 Expected<Graph> Rewriter::run() {
   for (std::size_t n = 0; n < from_.nodes().size(); ++n) {
+    visited_ = n;
     const GraphNode& node = from_.nodes()[n];
     Graph::NewNode copy = copied_node(from_, node, [&](ValueId id) {
       const ValueId operand = mapped(id);

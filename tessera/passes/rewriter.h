@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "tessera/ir/infer.h"
+#include "tessera/passes/change.h"
 #include "tessera/rules/match.h"
 
 namespace tessera::passes {
-
-/// Changes that a pass made, one line each.
-using Changes = std::vector<std::string>;
 
 /// Rewrite driver: copies a graph node by node, in topological order, and lets rewrites replace the
 /// results of each new node. Nodes that a rewrite adds are rewritten in turn. Operands are final
@@ -34,6 +32,8 @@ class Rewriter final : public rules::Surroundings {
 
   Expected<Graph> run();
 
+  /// Name of the first result of the old node that is being rewritten; empty if it has none.
+  std::string where() const;
   /// The new graph so far. Adding nodes invalidates references to its nodes.
   const Graph& made() const { return made_; }
   const ValueInfo& known(ValueId value) const override { return known_[value.index]; }
@@ -79,6 +79,7 @@ class Rewriter final : public rules::Surroundings {
   std::vector<Use> uses_;        // by value of the new one
   std::vector<bool> dead_;       // by node of the new one
   bool refined_ = false;         // more is known of a type than the old graph tells
+  std::size_t visited_ = 0;      // node of the old graph that is being rewritten
   std::size_t rewrites_left_;    // so that changes that undo each other come to an end
 };
 
