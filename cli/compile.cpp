@@ -51,14 +51,12 @@ Expected<Done> compile(const CompileOptions& options, Context& context) {
   if (!options.out.empty()) TESSERA_TRY_DONE(runtime::save(compiled.program, options.out));
   if (options.report.is_asked()) {
     report::EventLog log("compile");
-    TESSERA_TRY_DONE(add_compilation(log, {.model = model,
-                                           .file = options.model,
-                                           .compiled = compiled,
-                                           .options = compile_as,
-                                           .architecture = compiled.program.architecture}));
-    add_program(
-        log,
-        {.program = compiled.program, .compiled = &compiled, .machine = compile_as.code.machine});
+    TESSERA_TRY_DONE(add_model_records(log, {.model = model,
+                                             .file = options.model,
+                                             .program = compiled.program,
+                                             .threads = options.compile.threads,
+                                             .compiled = &compiled,
+                                             .options = &compile_as}));
     TESSERA_TRY_DONE(write_report(log, options.report));
   }
   if (context.json) {

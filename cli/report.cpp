@@ -173,12 +173,6 @@ Expected<Done> write_report(const report::EventLog& log, const ReportFlags& flag
   return Done{};
 }
 
-PeakRates peak_rates(const runtime::Program& program, int threads) {
-  if (program.is_for_gpu()) return {};
-  return {.flops = machine::measured_peak() * threads,
-          .bytes = machine::measured_bandwidth() * threads};
-}
-
 Expected<StepProfile> profile_model(const NativeRunner& native, const CompileFlags& compile,
                                     const ProfileFlags& flags, Context& context) {
   TESSERA_TRY(const ProfiledRuns runs,
@@ -194,31 +188,15 @@ Expected<StepProfile> profile_model(const NativeRunner& native, const CompileFla
 
 Expected<Done> add_measured_model(report::EventLog& log, const MeasuredModel& model,
                                   Context& context) {
-  const runtime::Program& program = model.native.program();
-  const PeakRates peak = peak_rates(program, model.compile.threads);
-  machine::Machine machine = machine::host();
-  if (const CompiledModel* compiled = model.native.compiled()) {
-    ProgressLine line(context);
-    TESSERA_TRY(CompileModelOptions options, compile_options(model.compile, context, line));
-    machine = options.code.machine;
-    TESSERA_TRY_DONE(add_compilation(log, {.model = model.source.model,
-                                           .file = model.file,
-                                           .compiled = *compiled,
-                                           .options = options,
-                                           .architecture = program.architecture,
-                                           .peak_gflops = peak.flops / 1e9,
-                                           .bandwidth_gbytes = peak.bytes / 1e9}));
-  } else {
-    add_model(log, model.source.model, model.file);
-    log.add(report::Target{.architecture = program.architecture,
-                           .features = program.features,
-                           .threads = model.compile.threads,
-                           .peak_gflops = peak.flops / 1e9,
-                           .bandwidth_gbytes = peak.bytes / 1e9});
-  }
-  if (model.profile != nullptr) add_profile(log, *model.profile);
-  add_program(log, {.program = program, .compiled = model.native.compiled(), .machine = machine});
-  return Done{};
+  ProgressLine line(context);
+  TESSERA_TRY(const CompileModelOptions options, compile_options(model.compile, context, line));
+  return add_model_records(log, {.model = model.source.model,
+                                 .file = model.file,
+                                 .program = model.native.program(),
+                                 .threads = model.compile.threads,
+                                 .compiled = model.native.compiled(),
+                                 .options = model.native.compiled() == nullptr ? nullptr : &options,
+                                 .profile = model.profile});
 }
 
 void add_report(CLI::App& app, Context& context) {

@@ -19,12 +19,6 @@ void add_report_flags(CLI::App& command, ReportFlags& flags);
 /// Writes the page and the event log, as far as they are asked for.
 Expected<Done> write_report(const report::EventLog& log, const ReportFlags& flags);
 
-/// Peak rates of the CPU cores in use, measured now; zeros on a GPU.
-struct PeakRates {
-  double flops = 0, bytes = 0;  // per second
-};
-PeakRates peak_rates(const runtime::Program& program, int threads);
-
 /// Flags of a profile.
 struct ProfileFlags {
   int runs = 20;

@@ -15,11 +15,14 @@
 #include "python/bindings/bind.h"
 #include "python/bindings/direct_call.h"
 #include "python/bindings/error.h"
+#include "tessera/driver/event_records.h"
 #include "tessera/driver/inputs.h"
+#include "tessera/driver/program_signature.h"
 #include "tessera/driver/step_profile.h"
 #include "tessera/driver/target_selection.h"
 #include "tessera/machine/machine.h"
 #include "tessera/machine/peak.h"
+#include "tessera/report/page.h"
 #include "tessera/runtime/arguments.h"
 #include "tessera/runtime/program_file.h"
 
@@ -338,6 +341,43 @@ nb::tuple profile(DirectCall& handle, int runs, nb::args positional, nb::kwargs 
   return nb::make_tuple(steps, trace);
 }
 
+/// Report of the program that was used last, on these inputs or on sines: the page and the event
+/// log. The model is compiled again, since a program keeps no graph.
+nb::tuple report(DirectCall& handle, int runs, nb::args positional, nb::kwargs named) {
+  NativeModel& model = handle.model();
+  std::optional<HostArguments> arguments;
+  if (nb::len(positional) > 0 || nb::len(named) > 0)
+    arguments.emplace(model, ordered(model, positional, named));
+  const auto used = arguments ? nullptr : current(handle);
+  const nb::gil_scoped_release nogil;
+  const std::vector<Datum> inputs =
+      arguments
+          ? arguments->data
+          : value_or_throw(make_program_inputs(used->program(), {.fill = InputOptions::Fill::Sin}));
+  const auto entry = value_or_throw(model.program_for(inputs));
+  const runtime::Program& program = entry->program();
+  std::optional<CompiledModel> compiled;
+  CompileModelOptions options = model.compile_options();
+  options.keep_graph = true;
+  if (!model.is_saved_program())
+    compiled = value_or_throw(compile_model(*model.model(), entry->shapes, options));
+  const ProfiledRuns measured =
+      value_or_throw(profile_runs(*entry->runnable, inputs, model.run_options(), runs));
+  const StepProfile profile = step_profile(program, measured, compiled ? &*compiled : nullptr, 0);
+  report::EventLog log("report");
+  value_or_throw(
+      add_model_records(log, {.model = compiled ? *model.model() : signature_model(program),
+                              .file = compiled ? model.model()->graph.name() : program.name,
+                              .program = compiled ? compiled->program : program,
+                              .threads = model.run_options().threads,
+                              .compiled = compiled ? &*compiled : nullptr,
+                              .options = compiled ? &options : nullptr,
+                              .profile = &profile}));
+  const std::string page = report::page(log), events = report::to_json_lines(log);
+  const nb::gil_scoped_acquire gil;
+  return nb::make_tuple(page, events);
+}
+
 }  // namespace
 
 void bind_programs(nb::module_& module) {
@@ -355,6 +395,7 @@ void bind_programs(nb::module_& module) {
       .def("save", save, "path"_a)
       .def("explain", explain)
       .def("profile", profile, "runs"_a, "inputs"_a, "named"_a)
+      .def("report", report, "runs"_a, "inputs"_a, "named"_a)
       .def_prop_ro("input_names",
                    [](const DirectCall& program) { return program.model().input_names(); })
       .def_prop_ro("output_names",

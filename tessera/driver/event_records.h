@@ -53,6 +53,19 @@ void add_program(report::EventLog& log, const ProgramRecords& of);
 /// Times of steps and of whole runs, and the spans of the last run.
 void add_profile(report::EventLog& log, const StepProfile& profile);
 
+/// A program with the model that it was compiled from, and its profile. Measures the peak rates of
+/// the CPU cores in use, for the roofline.
+struct ModelRecords {
+  const Model& model;  // of a saved program: its signature
+  std::string file = {};
+  const runtime::Program& program;
+  int threads = 1;
+  const CompiledModel* compiled = nullptr;       // null for a saved program, as
+  const CompileModelOptions* options = nullptr;  // these are
+  const StepProfile* profile = nullptr;          // null if nothing was measured
+};
+Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of);
+
 /// Equivalence check of two model files.
 struct ProofRecords {
   std::string source = {}, target = {};

@@ -5,6 +5,7 @@
 #include "tessera/codegen/compile.h"
 #include "tessera/codegen/disassemble.h"
 #include "tessera/driver/event_records.h"
+#include "tessera/machine/peak.h"
 #include "tessera/program/arena.h"
 #include "tessera/tile/text.h"
 
@@ -247,8 +248,6 @@ void add_kernels(report::EventLog& log, const ProgramRecords& of) {
 void add_program(report::EventLog& log, const ProgramRecords& of) {
   const Program& program = of.program;
   const CompiledModel* const compiled = of.compiled;
-  if (log.last<report::Target>() == nullptr)
-    log.add(report::Target{.architecture = program.architecture, .features = program.features});
   add_steps(log, program, compiled);
   add_values(log, program);
   report::Memory memory{.arena_bytes = program.arena_bytes,
@@ -261,6 +260,33 @@ void add_program(report::EventLog& log, const ProgramRecords& of) {
   }
   log.add(std::move(memory));
   add_kernels(log, of);
+}
+
+Expected<Done> add_model_records(report::EventLog& log, const ModelRecords& of) {
+  const bool is_measured = of.profile != nullptr && !of.program.is_for_gpu();
+  const double flops = is_measured ? machine::measured_peak() * of.threads : 0;
+  const double bytes = is_measured ? machine::measured_bandwidth() * of.threads : 0;
+  if (of.compiled != nullptr && of.options != nullptr) {
+    TESSERA_TRY_DONE(add_compilation(log, {.model = of.model,
+                                           .file = of.file,
+                                           .compiled = *of.compiled,
+                                           .options = *of.options,
+                                           .architecture = of.program.architecture,
+                                           .peak_gflops = flops / 1e9,
+                                           .bandwidth_gbytes = bytes / 1e9}));
+  } else {
+    add_model(log, of.model, of.file);
+    log.add(report::Target{.architecture = of.program.architecture,
+                           .features = of.program.features,
+                           .threads = of.threads,
+                           .peak_gflops = flops / 1e9,
+                           .bandwidth_gbytes = bytes / 1e9});
+  }
+  if (of.profile != nullptr) add_profile(log, *of.profile);
+  add_program(log, {.program = of.program,
+                    .compiled = of.compiled,
+                    .machine = of.options == nullptr ? machine::host() : of.options->code.machine});
+  return Done{};
 }
 
 void add_profile(report::EventLog& log, const StepProfile& profile) {

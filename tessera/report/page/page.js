@@ -169,9 +169,20 @@ const strategyColours = new Colours();
 /** Table with columns {title, cell, key?, number?}; a click on a title sorts by its key. */
 function table(columns, rows, { row: attributes = () => ({}) } = {}) {
   const body = h("tbody");
-  const fill = (list) => body.replaceChildren(...list.map((row) =>
-    h("tr", attributes(row), columns.map((column) =>
-      h("td", { class: column.number && "number" }, column.cell(row))))));
+  const line = (row) => h("tr", attributes(row), columns.map((column) =>
+    h("td", { class: column.number && "number" }, column.cell(row))));
+  // The first rows at once, the others piece by piece, so that a long table does not hold up the page.
+  let shown;
+  const fill = (list) => {
+    shown = list;
+    body.replaceChildren();
+    const more = (from) => {
+      if (shown !== list) return;
+      body.append(...list.slice(from, from + 100).map(line));
+      if (from + 100 < list.length) setTimeout(more, 0, from + 100);
+    };
+    more(0);
+  };
   let direction = -1;
   const head = columns.map((column) => {
     const sort = () => {
@@ -189,6 +200,13 @@ function table(columns, rows, { row: attributes = () => ({}) } = {}) {
   });
   fill(rows);
   return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, head)), body));
+}
+
+/** Calls an action with the element of an id, once a table has it. */
+function whenThere(id, action, tries = 100) {
+  const element = document.getElementById(id);
+  if (element) action(element);
+  else if (tries) setTimeout(whenThere, 20, id, action, tries - 1);
 }
 
 function bar(share) {
@@ -427,8 +445,7 @@ class GraphView {
     this.canvas.width = Math.round(clientWidth * ratio);
     this.canvas.height = Math.round(clientHeight * ratio);
     this.ratio = ratio;
-    if (first && this.chosen === undefined) this.fit();
-    if (first && this.chosen !== undefined) this.show(this.chosen);
+    if (first && !this.isPlaced) this.fit();
     this.draw();
   }
 
@@ -473,6 +490,7 @@ class GraphView {
   show(node) {
     const box = this.boxOf.get(node);
     if (!box) return;
+    this.isPlaced = true;
     this.x = box.x;
     this.y = box.y;
     this.scale = Math.max(this.scale, 0.9);
@@ -589,7 +607,7 @@ function graphTab(place) {
   };
   const detail = h("aside", { id: "detail", "aria-live": "polite" },
                    h("p", { class: "faint" }, "Click on a node, or search for its name."));
-  const select = (graph, node, { move = true } = {}) => {
+  const select = (graph, node) => {
     history.replaceState(null, "", `#graph/${graph}/${node}`);
     detail.replaceChildren(...nodeDetail(graph, node));
     const counterpart = graph === "original"
@@ -598,7 +616,7 @@ function graphTab(place) {
     for (const view of Object.values(views)) {
       view.chosen = view.graph === graph ? node : undefined;
       view.mark(view.graph === graph ? [] : counterpart);
-      if (view.graph !== graph && counterpart.length && move) view.show(counterpart[0]);
+      if (view.graph !== graph && counterpart.length) view.show(counterpart[0]);
       view.draw();
     }
   };
@@ -632,8 +650,8 @@ function graphTab(place) {
     const node = Number(place[1]);
     if (views[wanted].boxOf.has(node)) {
       if (mode !== "both") { mode = wanted; arrange(); }
-      views[wanted].chosen = node;
-      requestAnimationFrame(() => { select(wanted, node); views[wanted].show(node); });
+      select(wanted, node);
+      views[wanted].show(node);
     }
   }
   graphTab.views = views;
@@ -894,7 +912,7 @@ function timeTab(place) {
            h("div", { class: "columns" }, roofline(), expectedPlot())]
         : h("p", {}, "No time was measured: ", h("code", {}, "tessera profile"), " or ", h("code", {}, "tessera report"), " measures it."),
     h("h2", {}, "Steps"), table(columns, rows, { row: (step) => ({ id: "step-" + (step.id || 0), class: (step.id || 0) === chosen && "chosen" }) }));
-  requestAnimationFrame(() => chosen >= 0 && document.getElementById("step-" + chosen)?.scrollIntoView({ block: "center" }));
+  if (chosen >= 0) whenThere("step-" + chosen, (row) => row.scrollIntoView({ block: "center" }));
   return tab;
 }
 
